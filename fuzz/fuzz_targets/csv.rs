@@ -1,4 +1,4 @@
-//! Text, read by ours and by the `csv` crate.
+//! CSV text, read by brisk-table and by the `csv` crate.
 #![no_main]
 
 use std::sync::LazyLock;

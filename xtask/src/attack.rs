@@ -33,7 +33,7 @@ pub(crate) struct Options {
     install: InstallOptions,
 }
 
-/// Builds the programs and passes the command line on, `args`.
+/// Builds the programs and passes on the command line `args`.
 pub(crate) fn run(options: &Options, args: &[OsString]) -> Result<ExitCode> {
     let mut build = command("cargo build --workspace --release --message-format json-render-diagnostics --bin attack");
     if options.programs.is_none() {

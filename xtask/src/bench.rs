@@ -27,7 +27,7 @@ mod command_line;
 pub(crate) struct Options {
     #[command(subcommand)]
     suite: Suite,
-    /// Makes target/peers-venv (several GB to download) or installs Open MPI without asking; implied where the variable CI is set
+    /// Makes target/peers-venv (several GB to download) or installs Open MPI without asking; implied if the variable CI is set
     #[arg(long, global = true)]
     yes: bool,
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask chart`: recorded measurements beside PyTorch's, as a picture.
+//! `cargo xtask chart`: recorded measurements compared with PyTorch's, as a picture.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,9 +8,9 @@ use anyhow::{Context as _, Result, bail, ensure};
 use clap::Args;
 use serde_json::Value;
 
-/// Draws how fast brisk is beside PyTorch, from files that `cargo xtask bench --json` wrote
+/// Draws the speed of brisk compared with PyTorch, from files that `cargo xtask bench --json` wrote
 ///
-/// A bar for each case that was measured beside PyTorch. If PyTorch was measured in several forms, the bar is for its fastest.
+/// One bar for each case that was compared with PyTorch. If PyTorch was measured in several variants, the bar is for its fastest.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The measurements
@@ -33,7 +33,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
             serde_json::from_str(&text).with_context(|| format!("{name}: expected a JSON array that `bench --json` wrote"))?;
         add_bars(&mut bars, &rows, &options.cases);
     }
-    ensure!(!bars.is_empty(), "none of these cases was measured beside PyTorch; measure with `--peers`");
+    ensure!(!bars.is_empty(), "none of these cases was compared with PyTorch; measure with `--peers`");
     bars.sort_by(|a, b| b.ratio.total_cmp(&a.ratio));
     let device = bars[0].device.clone();
     if let Some(other) = bars.iter().find(|bar| bar.device != device) {
@@ -51,7 +51,8 @@ struct Bar {
     ratio: f64,
 }
 
-/// Adds the cases of a file. Of a case that is there already, also from an earlier file, the slower one stays if it is of the same file.
+/// Adds the cases of one file. Of a case with several measurements in the file, the one with the lowest ratio is kept; the same case of another file
+/// gets its own bar.
 fn add_bars(bars: &mut Vec<Bar>, rows: &[Value], cases: &[String]) {
     let before = bars.len();
     for row in rows {
@@ -78,7 +79,7 @@ const RIGHT: f64 = 770.0;
 const HEAD: f64 = 64.0;
 const ROW: f64 = 26.0;
 
-/// The picture. It follows the reader's light or dark scheme.
+/// The picture. It follows the light or dark colour scheme of the viewer.
 fn svg(bars: &[Bar]) -> String {
     let height = HEAD + ROW * bars.len() as f64 + 16.0;
     let most = bars.iter().map(|bar| bar.ratio).fold(1.0, f64::max);

@@ -45,7 +45,7 @@ impl From<Install> for InstallOptions {
 /// Packages that provide one thing, under the names that package managers know them by.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packages {
-    /// What they provide, for people.
+    /// What they provide, for messages.
     pub(crate) provides: &'static str,
     /// A package manager's program, and package names separated by spaces.
     pub(crate) names: &'static [(&'static str, &'static str)],
@@ -101,7 +101,7 @@ impl User {
 fn run_steps(manager: &Manager, steps: &[String], user: User) -> Result<()> {
     let mut patience = Patience::new(&manager.signs);
     'again: loop {
-        // What the package manager said about a list that it could not fetch, although it reported success.
+        // The message about a list that the package manager could not fetch, although it reported success.
         let mut incomplete = None;
         for step in steps {
             let mut command = patient_command(manager, step, user);

@@ -52,7 +52,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// Prints to standard output. That its reader has closed it, as `head` does, is not an error.
+/// Prints to standard output. It is not an error if the reader, such as `head`, has closed the pipe.
 pub(crate) fn print(text: &[u8]) -> Result<()> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(text).and_then(|()| stdout.flush()) {

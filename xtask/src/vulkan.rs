@@ -42,7 +42,7 @@ const LIBRARY_FOLDERS: [&str; 7] =
 /// Device files of cards: with a kernel driver, with NVIDIA's driver, and in the Windows Subsystem for Linux.
 const CARDS: [&str; 3] = ["/dev/dri/renderD128", "/dev/nvidia0", "/dev/dxg"];
 
-/// Makes sure that tests find an adapter. macOS and Windows include theirs; DirectX has a software adapter.
+/// Makes sure that tests find an adapter. macOS and Windows include one; DirectX has a software adapter.
 pub(crate) fn ensure(install: Install) -> Result<()> {
     if !cfg!(target_os = "linux") {
         eprintln!("{} includes an adapter", env::consts::OS);

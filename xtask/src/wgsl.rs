@@ -1,4 +1,4 @@
-//! `cargo xtask wgsl`: the WGSL modules of the kernels, as they are composed and as the backends of wgpu get them.
+//! `cargo xtask wgsl`: the WGSL modules of the kernels, as composed and as translated for the backends of wgpu.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `cargo xtask with-candle`: the example that is a package of its own.
+//! `cargo xtask with-candle`: the example that is a separate package.
 
 use std::ffi::OsString;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
-//! What an operation costs beside its own work: recorded once and replayed, or submitted one by one.
+//! The overhead of an operation: recorded once and replayed, or submitted one by one.
 //!
-//! `cargo bench -p brisk-program`; `BRISK_DEVICE` picks the adapter, else hardware is taken if there is any, else software. The cpu executor
-//! is always measured too. `-- --smoke` is tiny. The program is a chain of additions of 64 elements, so that their own work is next to nothing.
+//! `cargo bench -p brisk-program`; `BRISK_DEVICE` selects the adapter; by default a hardware adapter is used if there is one, else a software adapter. The cpu
+//! executor is always measured too. `-- --smoke` uses tiny sizes. The program is a chain of additions of 64 elements, whose own work is negligible.
 #![expect(clippy::print_stdout, reason = "a bench reports")]
 
 use std::time::Instant;
@@ -11,17 +11,17 @@ use brisk_program::kernels::{DType, Map, wgpu};
 use brisk_program::{Device, Error, Executable, Persistent, Program, Selection};
 
 const N: usize = 64;
-/// Of one step, as many as a small network's.
+/// Kernels of one step, as many as in a small network.
 const N_KERNELS: usize = 50;
 
 fn main() -> Result<(), Error> {
     let is_smoke = std::env::args().any(|arg| arg == "--smoke");
     let (n_steps, n_repeats) = if is_smoke { (2, 1) } else { (40, 11) };
     println!(
-        "a step of {N_KERNELS} additions of {N} f32; medians of {n_repeats} times {n_steps} steps, taken turn by turn, results checked first"
+        "a step of {N_KERNELS} additions of {N} f32; medians of {n_repeats} times {n_steps} steps, measured in turn, results checked first"
     );
     println!();
-    println!("| device | how | µs a dispatch | spread | against replayed |");
+    println!("| device | how | µs per dispatch | spread | against replayed |");
     println!("|---|---|---|---|---|");
     for device in devices()? {
         measure(&device, n_steps, n_repeats)?;
@@ -104,11 +104,11 @@ fn measure(device: &Device, n_steps: usize, n_repeats: usize) -> Result<(), Erro
     }
     let names = [
         "**replayed**: `run(n)`",
-        "a submit a step: `run(1)`",
-        "a submit an operation",
-        "a submit and a wait an operation",
-        "a bind group, a pass and a submit an operation",
-        "of replayed, encoding",
+        "one submit per step: `run(1)`",
+        "one submit per operation",
+        "one submit and one wait per operation",
+        "one bind group, pass and submit per operation",
+        "encoding, of replayed",
     ];
     let replayed = median(&times[0]).0;
     for (name, times) in names.iter().zip(&times).filter(|(_, times)| !times.is_empty()) {
@@ -134,14 +134,14 @@ fn us_since(start: Instant, n_steps: usize) -> f64 {
     1e6 * start.elapsed().as_secs_f64() / (n_steps * N_KERNELS) as f64
 }
 
-/// Median, least and most, the first round left out: it warms up.
+/// Median, minimum and maximum, without the first round, which warms up.
 fn median(times: &[f64]) -> (f64, f64, f64) {
     let mut times = times[1..].to_vec();
     times.sort_by(f64::total_cmp);
     (times[times.len() / 2], times[0], times[times.len() - 1])
 }
 
-/// An eager library in small, on the same adapter: pipelines are kept, the rest is made for each operation.
+/// A minimal eager library on the same adapter: pipelines are kept, everything else is created for each operation.
 struct Anew {
     device: wgpu::Device,
     queue: wgpu::Queue,
@@ -179,7 +179,7 @@ impl Anew {
         }
     }
 
-    /// What [`Executable::run`] does before it submits.
+    /// The time of the work that [`Executable::run`] does before it submits.
     fn us_to_encode(&self) -> f64 {
         let prepare = |i: usize| {
             let bindings = [i, i + 1, i + 2].map(|i| self.buffers[i % 3].as_entire_buffer_binding());

@@ -7,7 +7,7 @@ use brisk_kernels::DType;
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The kernel itself refused.
+    /// An error of the kernel itself.
     #[error(transparent)]
     Kernel(#[from] brisk_kernels::Error),
     /// An environment variable has a value that is not accepted.
@@ -18,7 +18,7 @@ pub enum Error {
         /// What is wrong with the value.
         reason: brisk_kernels::Error,
     },
-    /// Another number of slices than the kernel has arguments, scratch not counted.
+    /// The number of slices differs from the number of the kernel's arguments, not counting scratch.
     #[error(
         "{program}: kernel `{kernel}` takes {expected} arguments, got {found}; give a slice for each of {names}, in this order"
     )]
@@ -27,11 +27,11 @@ pub enum Error {
         program: String,
         /// The kernel.
         kernel: &'static str,
-        /// How many it takes.
+        /// How many arguments it takes.
         expected: usize,
         /// Their names.
         names: String,
-        /// How many came.
+        /// How many slices were given.
         found: usize,
     },
     /// A slice of another length or type than the argument.
@@ -45,9 +45,9 @@ pub enum Error {
         kernel: &'static str,
         /// The argument.
         arg: &'static str,
-        /// Elements it wants.
+        /// The expected number of elements.
         expected_len: usize,
-        /// Type it wants.
+        /// The expected type.
         expected_dtype: DType,
         /// The buffer given.
         buffer: String,
@@ -56,7 +56,7 @@ pub enum Error {
         /// Type given.
         found_dtype: DType,
     },
-    /// A buffer is written by a kernel that is given it twice.
+    /// A kernel is given a buffer twice and writes to it.
     #[error(
         "{program}: kernel `{kernel}` writes `{buffer}` and is given it a second time as `{arg}`; a GPU binds a buffer for reading or for writing, so use another buffer for one of them"
     )]
@@ -84,7 +84,7 @@ pub enum Error {
         /// The buffer.
         buffer: String,
     },
-    /// A slice was made by another program.
+    /// A slice belongs to another program.
     #[error(
         "{program}: kernel `{kernel}` is given a slice of another program as `{arg}`; share values by a `Persistent` that both bind"
     )]
@@ -96,7 +96,7 @@ pub enum Error {
         /// The argument.
         arg: &'static str,
     },
-    /// An argument of no elements.
+    /// An argument without elements.
     #[error("{program}: kernel `{kernel}` has no elements in `{arg}`; leave a kernel over nothing out of the program")]
     EmptyArg {
         /// The program.
@@ -106,8 +106,8 @@ pub enum Error {
         /// The argument.
         arg: &'static str,
     },
-    /// A kernel lists an argument behind its scratch.
-    #[error("{program}: kernel `{kernel}` lists `{arg}` behind its scratch; scratch comes last in `Kernel::args`")]
+    /// A kernel lists an argument after its scratch.
+    #[error("{program}: kernel `{kernel}` lists `{arg}` after its scratch; scratch comes last in `Kernel::args`")]
     ScratchOrder {
         /// The program.
         program: String,
@@ -116,9 +116,9 @@ pub enum Error {
         /// The argument.
         arg: &'static str,
     },
-    /// A slice starts where the adapter cannot bind a buffer.
+    /// A slice starts at an offset at which the adapter cannot bind a buffer.
     #[error(
-        "{program}: kernel `{kernel}` is given a slice of `{buffer}` from byte {offset_bytes} as `{arg}`, adapter `{adapter}` binds at multiples of {alignment_bytes} bytes; start slices at multiples of 256 bytes, which every adapter takes"
+        "{program}: kernel `{kernel}` is given a slice of `{buffer}` from byte {offset_bytes} as `{arg}`, adapter `{adapter}` binds at multiples of {alignment_bytes} bytes; start slices at multiples of 256 bytes, which every adapter supports"
     )]
     SliceOffset {
         /// The program.
@@ -136,7 +136,7 @@ pub enum Error {
         /// Its `min_storage_buffer_offset_alignment`.
         alignment_bytes: u32,
     },
-    /// A step of the host asks for scratch, which only kernels have.
+    /// A host step lists scratch, which only kernels have.
     #[error("{program}: host step `{step}` lists `{arg}` as scratch; keep what it needs on the host")]
     HostScratch {
         /// The program.
@@ -146,7 +146,7 @@ pub enum Error {
         /// The argument.
         arg: &'static str,
     },
-    /// A step of the host reads or writes what is not among its arguments.
+    /// A host step reads or writes something that is not among its arguments.
     #[error(
         "host step `{step}`: {len_bytes} bytes from element {start} of argument {arg} cannot be {how}; list the argument, its length and its access in `HostStep::args`"
     )]
@@ -162,7 +162,7 @@ pub enum Error {
         /// How many bytes.
         len_bytes: usize,
     },
-    /// A step of the host failed.
+    /// A host step failed.
     #[error("{program}: host step `{step}`: {cause}")]
     HostStep {
         /// The program.
@@ -172,7 +172,7 @@ pub enum Error {
         /// Its own error.
         cause: HostFailure,
     },
-    /// A buffer of no elements.
+    /// A buffer without elements.
     #[error("buffer `{buffer}` has no elements; a buffer needs at least one")]
     EmptyBuffer {
         /// The buffer.
@@ -237,7 +237,7 @@ pub enum Error {
     Open {
         /// The adapter.
         adapter: String,
-        /// What the driver said.
+        /// The driver's error.
         reason: String,
     },
     /// One buffer is larger than the adapter allows.
@@ -254,7 +254,7 @@ pub enum Error {
         /// Its limit.
         limit_bytes: u64,
     },
-    /// The device has no room for a buffer.
+    /// The device does not have enough memory for a buffer.
     #[error(
         "`{buffer}` ({len_bytes} bytes) does not fit on `{device}`, where this process holds {allocated_bytes} bytes; use smaller batches or another device"
     )]
@@ -275,7 +275,7 @@ pub enum Error {
     MemoryLimit {
         /// The program or buffer.
         name: String,
-        /// Bytes it needs beside those that are held.
+        /// Bytes it needs in addition to those that are held.
         needed_bytes: u64,
         /// The device.
         device: String,
@@ -284,26 +284,26 @@ pub enum Error {
         /// The limit.
         limit_bytes: u64,
     },
-    /// The device failed in the middle of the work: its driver lost it, or reported an error outside any call. It stays so.
+    /// The device failed during work: its driver lost it, or reported an error outside any call. All later calls fail too.
     #[error(
         "device `{device}` failed {during}: {reason}; what it held is lost, open it again and start from the last checkpoint"
     )]
     DeviceFailed {
         /// The device.
         device: String,
-        /// What it had been given last, a kernel or a program.
+        /// The work it had been given last: a kernel or a program.
         during: String,
-        /// What the driver said.
+        /// The driver's error.
         reason: String,
     },
 }
 
-/// The error of a [`HostStep`](crate::HostStep), shared by the clones of an [`Error`]. Two are equal if they are the same one.
+/// The error of a [`HostStep`](crate::HostStep), shared by the clones of an [`Error`]. Two are equal if they share the same error.
 #[derive(Debug, Clone)]
 pub struct HostFailure(Arc<dyn std::error::Error + Send + Sync>);
 
 impl HostFailure {
-    /// The error as what it is, if it is a `T`.
+    /// The underlying error, if it is a `T`.
     pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
         self.0.downcast_ref()
     }

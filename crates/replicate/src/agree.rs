@@ -24,7 +24,7 @@ pub fn agree(collective: &mut dyn Collective, mine: &[Described]) -> Result<(), 
     let mut longest = [hashes.len() as u32];
     collective.all_reduce(&mut longest, ReduceOp::Max)?;
     let n = longest[0] as usize;
-    // An entry that is not there hashes to zeros.
+    // A missing entry hashes to zeros.
     let mut flat: Vec<u32> = hashes.iter().flatten().copied().collect();
     flat.resize(2 * n, 0);
     let mut all = vec![0; 2 * n * world_size];
@@ -34,7 +34,7 @@ pub fn agree(collective: &mut dyn Collective, mine: &[Described]) -> Result<(), 
     let differs = |entry: usize| (1..world_size).find(|&other| of(other, entry) != of(0, entry)).map(|other| (entry, other));
     let Some((entry, other)) = (0..n).find_map(differs) else { return Ok(()) };
 
-    // Both sides say what they have, so that the error on every rank shows both.
+    // Both ranks broadcast their entry, so that the error on every rank shows both.
     let text = |described: Option<&&Described>| described.map_or(String::new(), |d| format!("{}\n{}", d.what, d.is));
     let [first, second] = [0, other].map(|root| shared_text(collective, root, text(mine.get(entry))));
     let (first, second) = (first?, second?);
@@ -47,7 +47,7 @@ pub fn agree(collective: &mut dyn Collective, mine: &[Described]) -> Result<(), 
     Err(Error::Disagreement { what, rank: 0, mine: mine.to_owned(), other, theirs: theirs.to_owned() })
 }
 
-/// The text that rank `root` has.
+/// Broadcasts the text of rank `root`.
 fn shared_text(collective: &mut dyn Collective, root: usize, text: String) -> Result<String, Error> {
     let mut len = [text.len() as u32];
     collective.broadcast(&mut len, root)?;

@@ -3,9 +3,9 @@ use std::ops::Range;
 /// Gradients that are reduced together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket {
-    /// Which parameters, in the order in which they were registered.
+    /// The indices of its parameters, in the order in which they were registered.
     pub parameters: Range<usize>,
-    /// Their elements of the flat gradient buffer, alignment between them included.
+    /// Their elements in the flat gradient buffer, including the alignment padding between them.
     pub elements: Range<usize>,
 }
 
@@ -25,10 +25,10 @@ impl Default for BucketSizes {
     }
 }
 
-/// Cuts a flat gradient buffer into buckets, the last parameters first: that is about the order in which backward makes gradients.
+/// Cuts a flat gradient buffer into buckets, the last parameters first: roughly the order in which the backward pass computes gradients.
 ///
-/// `parameters` are the elements of each, in ascending order. A bucket is closed when it has reached its size; one parameter is never cut. Every rank
-/// must cut alike, which it does for the same model, and must reduce buckets in their order, whichever is ready first.
+/// `parameters` are the element ranges of the parameters, in ascending order. A bucket is closed when it has reached its size; a parameter is never split. All ranks
+/// must use the same buckets, which they do for the same model, and must reduce them in this order, whichever is ready first.
 ///
 /// # Reference
 /// `torch.nn.parallel.DistributedDataParallel`, `bucket_cap_mb`.
@@ -44,7 +44,7 @@ pub fn buckets(parameters: &[Range<usize>], element_bytes: usize, sizes: BucketS
     let mut cut: Vec<Bucket> = Vec::new();
     let mut open: Option<Bucket> = None;
     for (i, elements) in parameters.iter().enumerate().rev() {
-        // What lies behind a parameter, up to the next, is alignment.
+        // The elements between a parameter and the next one are alignment padding.
         let end = parameters.get(i + 1).map_or(elements.end, |next| next.start);
         let bucket = open.get_or_insert(Bucket { parameters: i..i + 1, elements: elements.start..end });
         bucket.parameters.start = i;

@@ -2,7 +2,7 @@ use std::fmt;
 
 use crate::{ElementType, ReduceOp};
 
-/// A call, as it must be on every rank.
+/// A call of an operation, which must be the same on every rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Call {
     pub(crate) op: &'static str,
@@ -29,7 +29,7 @@ impl fmt::Display for Call {
     }
 }
 
-/// A call as numbers, to be compared between processes.
+/// A call encoded as numbers, so that processes can compare it.
 #[cfg(feature = "mpi")]
 pub(crate) type Encoded = [u32; 6];
 

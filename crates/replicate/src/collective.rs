@@ -2,21 +2,21 @@ use std::fmt::Debug;
 
 use crate::{Element, ElementType, Error};
 
-/// The operations that replicas do together, over host memory.
+/// The collective operations between replicas, over host memory.
 ///
-/// Every rank makes the same calls in the same order, with the same lengths and types; an engine says so where it can
-/// ([`Error::Mismatch`]). On return all ranks hold the same bits. The trait is dyn-compatible: its methods take values of a named type;
-/// [`CollectiveExt`] has them for slices.
+/// Every rank must make the same calls in the same order, with the same lengths and types; an engine that detects a difference returns
+/// [`Error::Mismatch`]. On return the results are bit-identical on all ranks. The trait is dyn-compatible: its methods take [`Values`], whose element type is
+/// known at run time; [`CollectiveExt`] has the same operations on slices.
 ///
 /// Dropping a handle without [`finish`](Collective::finish) is a failure for the other ranks.
 pub trait Collective: Debug + Send {
-    /// Which replica this is, from 0.
+    /// The index of this replica, from 0.
     fn rank(&self) -> usize;
 
-    /// How many there are.
+    /// The number of replicas.
     fn world_size(&self) -> usize;
 
-    /// What carries the values, for messages: `threads`, `Open MPI 4.1.4`.
+    /// The name of the transport, for messages: `threads`, `Open MPI 4.1.4`.
     fn engine(&self) -> &str;
 
     /// Replaces `values` on every rank by their reduction over all ranks.
@@ -25,13 +25,13 @@ pub trait Collective: Debug + Send {
     /// [`Error::Unsupported`]; [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
     fn all_reduce_values(&mut self, values: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error>;
 
-    /// Reduces `input` over all ranks and leaves part `rank` of it in `shard`: `input` is as long as all shards.
+    /// Reduces `input` over all ranks and stores part `rank` of the result in `shard`: `input` is as long as all shards together.
     ///
     /// # Errors
     /// As [`all_reduce_values`](Self::all_reduce_values); [`Error::Length`].
     fn reduce_scatter_values(&mut self, input: Values<'_>, shard: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error>;
 
-    /// Puts the shards of all ranks one behind the other into `output`, which is as long as all shards.
+    /// Concatenates the shards of all ranks into `output`, which is as long as all shards together.
     ///
     /// # Errors
     /// [`Error::Length`]; [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
@@ -49,38 +49,38 @@ pub trait Collective: Debug + Send {
     /// [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
     fn barrier(&mut self) -> Result<(), Error>;
 
-    /// Says which step of the run comes next, for the message of a rank that waits too long. Engines whose errors have no room for it take no notice.
+    /// Sets the step of the run that comes next, for the message of a rank that waits too long. Engines whose errors do not contain the step ignore it.
     fn at_step(&mut self, _step: u64) {}
 
-    /// Tells the other ranks that this one has failed: whatever they wait for ends with [`Error::PeerFailed`].
+    /// Tells the other ranks that this one has failed: the operations they wait in return [`Error::PeerFailed`].
     fn fail(&mut self, why: &str);
 
-    /// The clean end, called by every rank.
+    /// Ends the group cleanly; every rank must call it.
     ///
     /// # Errors
     /// As [`barrier`](Self::barrier).
     fn finish(self: Box<Self>) -> Result<(), Error>;
 }
 
-/// How values of several ranks become one.
+/// The reduction that combines the values of all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ReduceOp {
-    /// Their sum; whole numbers wrap.
+    /// The sum; integers wrap around.
     Sum,
-    /// Their sum divided by how many ranks there are; floats alone.
+    /// The sum divided by the number of ranks; floats only.
     Mean,
-    /// The largest; NaN counts as larger than all.
+    /// The maximum; NaN counts as larger than every number.
     Max,
 }
 
-/// Values of a type known when the program runs.
+/// A slice whose element type is known at run time.
 #[derive(Debug, Clone, Copy)]
 pub struct Values<'a> {
     pub(crate) element: ElementType,
     pub(crate) bytes: &'a [u8],
 }
 
-/// The same, to be written.
+/// A mutable slice whose element type is known at run time.
 #[derive(Debug)]
 pub struct ValuesMut<'a> {
     pub(crate) element: ElementType,
@@ -88,54 +88,54 @@ pub struct ValuesMut<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// The elements of a slice.
+    /// From a slice.
     pub fn of<T: Element>(values: &'a [T]) -> Self {
         Self { element: T::TYPE, bytes: bytemuck::cast_slice(values) }
     }
 
-    /// What they are.
+    /// The element type.
     pub fn element(&self) -> ElementType {
         self.element
     }
 
-    /// How many.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.element.size_bytes()
     }
 
-    /// Whether there are none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Their bytes, in the machine's order.
+    /// The bytes of the elements, in native byte order.
     pub fn bytes(&self) -> &'a [u8] {
         self.bytes
     }
 }
 
 impl<'a> ValuesMut<'a> {
-    /// The elements of a slice.
+    /// From a mutable slice.
     pub fn of<T: Element>(values: &'a mut [T]) -> Self {
         Self { element: T::TYPE, bytes: bytemuck::cast_slice_mut(values) }
     }
 
-    /// What they are.
+    /// The element type.
     pub fn element(&self) -> ElementType {
         self.element
     }
 
-    /// How many.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.bytes.len() / self.element.size_bytes()
     }
 
-    /// Whether there are none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// Their bytes, in the machine's order.
+    /// The bytes of the elements, in native byte order.
     pub fn into_bytes(self) -> &'a mut [u8] {
         self.bytes
     }
@@ -167,7 +167,7 @@ pub trait CollectiveExt: Collective {
         self.all_reduce_values(ValuesMut::of(values), reduce)
     }
 
-    /// Reduces `input` over all ranks and leaves part `rank` of it in `shard`.
+    /// Reduces `input` over all ranks and stores part `rank` of the result in `shard`.
     ///
     /// # Errors
     /// As [`Collective::reduce_scatter_values`].
@@ -177,7 +177,7 @@ pub trait CollectiveExt: Collective {
         self.reduce_scatter_values(Values::of(input), ValuesMut::of(shard), reduce)
     }
 
-    /// Puts the shards of all ranks one behind the other into `output`.
+    /// Concatenates the shards of all ranks into `output`.
     ///
     /// # Errors
     /// As [`Collective::all_gather_values`].
@@ -200,7 +200,7 @@ pub trait CollectiveExt: Collective {
 
 impl<C: Collective + ?Sized> CollectiveExt for C {}
 
-/// Whether all shards together are as long as the whole; what every engine asks before it sends.
+/// Checks that all shards together are as long as the whole buffer; every engine does so before it sends.
 pub(crate) fn check_shards(
     op: &'static str,
     (rank, world_size): (usize, usize),
@@ -211,10 +211,10 @@ pub(crate) fn check_shards(
     if whole_len == expected {
         return Ok(());
     }
-    Err(Error::Length { op, rank, arg, expected, found: whole_len, rule: "as many as a shard has, times the ranks" })
+    Err(Error::Length { op, rank, arg, expected, found: whole_len, rule: "the length of a shard times the number of ranks" })
 }
 
-/// Whether `reduce` is defined for `element`.
+/// Checks that `reduce` is defined for `element`.
 pub(crate) fn check_reduce(op: &'static str, rank: usize, element: ElementType, reduce: ReduceOp) -> Result<(), Error> {
     if reduce == ReduceOp::Mean && !element.is_float() {
         return Err(Error::Unsupported { op, rank, reduce, element });
@@ -222,17 +222,17 @@ pub(crate) fn check_reduce(op: &'static str, rank: usize, element: ElementType, 
     Ok(())
 }
 
-/// The elements again: whoever made the values did so from a slice of `T`.
+/// The elements as a slice of `T`, which they were created from.
 pub(crate) fn typed<T: Element>(values: Values<'_>) -> &[T] {
     bytemuck::cast_slice(values.bytes)
 }
 
-/// The elements again: whoever made the values did so from a slice of `T`.
+/// The elements as a mutable slice of `T`, which they were created from.
 pub(crate) fn typed_mut<T: Element>(values: ValuesMut<'_>) -> &mut [T] {
     bytemuck::cast_slice_mut(values.into_bytes())
 }
 
-/// Whether the two buffers of a call hold the same type; with the slices of [`CollectiveExt`] they do.
+/// Checks that the two buffers of a call have the same element type; with the slices of [`CollectiveExt`] they always do.
 pub(crate) fn check_same(op: &'static str, rank: usize, a: ElementType, b: ElementType) -> Result<(), Error> {
     if a == b {
         return Ok(());

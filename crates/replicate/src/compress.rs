@@ -2,25 +2,25 @@ use half::{bf16, f16};
 
 use crate::{Collective, CollectiveExt, Element, Error, ReduceOp};
 
-/// In what gradients travel.
+/// The type in which gradients are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Wire {
-    /// As they are.
+    /// f32, unchanged.
     #[default]
     F32,
-    /// In half the bytes. What is beyond 65504 becomes infinite, so sums of scaled gradients may.
+    /// f16: half the bytes. Values beyond 65504 become infinite, which sums of scaled gradients may reach.
     F16,
-    /// In half the bytes, with the range of f32 and 8 bits of precision.
+    /// bfloat16: half the bytes, with the range of f32 and 8 bits of precision.
     Bf16,
 }
 
-/// An all-reduce of f32 whose values travel in fewer bits, and what was rounded away joins the next one.
+/// An all-reduce of f32 values that are sent in fewer bits, with error feedback: the rounding error of one call is added to the values of the next.
 ///
-/// Without that, a gradient far smaller than the rounding of its neighbours is lost in every step; with it the sum over steps is right, a step late.
-/// It pays where the network is slower than the conversion: between hosts below some 2 GB/s, not between threads.
+/// Without error feedback, the part of a gradient below its rounding step is lost in every step; with it the sum over steps is right, one step late.
+/// It pays off where the network is slower than the conversion: between hosts below about 2 GB/s, not between threads.
 ///
 /// # Reference
-/// Seide et al. 2014, *1-bit SGD*, for the error's feedback; `torch.distributed.algorithms.ddp_comm_hooks` for the hooks without it.
+/// Seide et al. 2014, *1-bit SGD*, for error feedback; `torch.distributed.algorithms.ddp_comm_hooks` for hooks without it.
 /// # Examples
 /// ```
 /// use brisk_replicate::{Compressed, Error, ReduceOp, Wire, run_replicas};
@@ -35,28 +35,28 @@ pub enum Wire {
 ///     }
 ///     Ok::<_, Error>(sum)
 /// })?;
-/// // Rounded alone, each of the 1000 would have been 1.
+/// // Without error feedback, each of the 1000 would have been rounded to 1.
 /// assert!((sums[0] - 1001.0).abs() < 0.1);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Debug, Clone)]
 pub struct Compressed {
     wire: Wire,
-    /// What has been rounded away so far; none for f32.
+    /// The accumulated rounding error of each element; empty for f32.
     lost: Vec<f32>,
     f16: Vec<f16>,
     bf16: Vec<bf16>,
 }
 
 impl Compressed {
-    /// For buffers of `len` elements. Takes 4 bytes an element for what was rounded away and 2 for what travels; nothing for [`Wire::F32`].
+    /// For buffers of `len` elements. Uses 4 bytes per element for the rounding error and 2 for the sent values; none for [`Wire::F32`].
     pub fn new(wire: Wire, len: usize) -> Self {
         let n = |of: Wire| if wire == of { len } else { 0 };
         let lost = vec![0.0; if wire == Wire::F32 { 0 } else { len }];
         Self { wire, lost, f16: vec![f16::ZERO; n(Wire::F16)], bf16: vec![bf16::ZERO; n(Wire::Bf16)] }
     }
 
-    /// In what values travel.
+    /// The type in which values are sent.
     pub fn wire(&self) -> Wire {
         self.wire
     }
@@ -64,7 +64,7 @@ impl Compressed {
     /// Replaces `values` on every rank by their reduction over all ranks.
     ///
     /// # Errors
-    /// [`Error::Length`] if there are more or fewer values than it was made for; those of [`Collective::all_reduce_values`].
+    /// [`Error::Length`] if the number of values is not the `len` given to [`new`](Self::new); those of [`Collective::all_reduce_values`].
     pub fn all_reduce(
         &mut self,
         collective: &mut (impl Collective + ?Sized),
@@ -75,7 +75,7 @@ impl Compressed {
             return collective.all_reduce(values, reduce);
         }
         if values.len() != self.lost.len() {
-            let rule = "as many as the buffer was made for";
+            let rule = "the length that `Compressed::new` was given";
             let (rank, expected) = (collective.rank(), self.lost.len());
             return Err(Error::Length { op: "all_reduce", rank, arg: "values", expected, found: values.len(), rule });
         }
@@ -98,7 +98,7 @@ fn through<T: Element<Sum = f32>>(
         let whole = value + *lost;
         *sent = T::narrow(whole);
         let error = whole - sent.widen();
-        // What is infinite or not a number is not carried on: it is told to everyone by the values themselves.
+        // Infinities and NaN are not carried over: the values themselves already show them to every rank.
         *lost = if error.is_finite() { error } else { 0.0 };
     }
     collective.all_reduce(sent, reduce)?;

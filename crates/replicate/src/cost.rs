@@ -1,22 +1,22 @@
-//! What communication will cost on machines that are not here.
+//! Predicts the cost of communication on other machines and networks.
 
 use std::time::Duration;
 
 use crate::ZeroStage;
 
-/// A network between ranks: the time of a message is its latency and its bytes at the bandwidth.
+/// A network between ranks: a message takes the latency plus its bytes divided by the bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Link {
-    /// From one rank to another, of the smallest message.
+    /// Time of the smallest message from one rank to another.
     pub latency: Duration,
-    /// Of one rank, each way.
+    /// Bandwidth of one rank, in each direction.
     pub bytes_per_s: f64,
 }
 
-/// How values go round.
+/// The algorithm of an all-reduce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Algorithm {
-    /// `2 (N - 1)` messages of an `N`th: the least bytes, the most messages.
+    /// `2 (N - 1)` messages of `1 / N` of the bytes: the fewest bytes, the most messages.
     Ring,
     /// Halving and doubling (Rabenseifner): the same bytes in `2 log2 N` messages.
     Tree,
@@ -27,17 +27,17 @@ pub enum Algorithm {
 pub struct Step {
     /// From the batch to the end of the forward pass.
     pub forward: Duration,
-    /// The backward pass. A bucket's gradients are there when as much of it has passed as the bucket, and those before it, have of the bytes; so it is with the
-    /// forward pass and the parameters.
+    /// The backward pass. Its time is distributed over the buckets in proportion to their bytes: a bucket's gradients are ready when its share of the time, and that
+    /// of the buckets before it, has passed. The forward pass and the parameters are treated alike.
     pub backward: Duration,
-    /// The optimizer's part.
+    /// The optimizer's update.
     pub update: Duration,
     /// Bytes of each bucket of gradients, in the order of their reduction.
     pub bucket_bytes: Vec<usize>,
 }
 
 impl Link {
-    /// The time of an all-reduce of `n_bytes` over `n_ranks`: `2 (N - 1) / N` of the bytes each way, whatever the algorithm.
+    /// The time of an all-reduce of `n_bytes` over `n_ranks`: `2 (N - 1) / N` of the bytes in each direction, whatever the algorithm.
     ///
     /// # Reference
     /// Thakur, Rabenseifner & Gropp 2005, *Optimization of collective communication operations in MPICH*.
@@ -45,10 +45,10 @@ impl Link {
         2 * self.one_way(n_ranks, n_bytes, algorithm)
     }
 
-    /// The link over which all-reduces of two lengths, in bytes, take so long; what others will take is then [`all_reduce`](Self::all_reduce)'s.
+    /// Estimates the link from two measured all-reduces, each given as its bytes and its time; [`all_reduce`](Self::all_reduce) then predicts others.
     ///
-    /// Latency is zero where the shorter takes less than its bytes alone would. `None` if the longer takes no more time than the shorter, or is no longer, and for
-    /// fewer than two ranks.
+    /// The latency is zero if the shorter one takes less time than the bandwidth allows. `None` if the longer one takes no more time than the shorter, or has no more
+    /// bytes, and for fewer than two ranks.
     pub fn of_all_reduces(n_ranks: usize, algorithm: Algorithm, [short, long]: [(usize, Duration); 2]) -> Option<Self> {
         let n_bytes = long.0.checked_sub(short.0).filter(|&n_bytes| n_bytes > 0)? as f64;
         let n_messages = 2 * algorithm.n_messages(n_ranks);
@@ -71,7 +71,7 @@ impl Link {
 }
 
 impl Algorithm {
-    /// One after the other, in half an all-reduce.
+    /// The number of messages sent one after the other in half an all-reduce.
     fn n_messages(self, n_ranks: usize) -> usize {
         match self {
             Self::Ring => n_ranks.saturating_sub(1),
@@ -80,24 +80,25 @@ impl Algorithm {
     }
 }
 
-/// Of the bytes, those that are not a rank's own part.
+/// The fraction of the bytes that belongs to the other ranks.
 fn others(n_ranks: usize) -> f64 {
     (n_ranks - 1) as f64 / n_ranks as f64
 }
 
 impl Step {
-    /// The time of the step on one rank alone.
+    /// The time of the step on a single rank.
     pub fn alone(&self) -> Duration {
         self.forward + self.backward + self.update
     }
 
-    /// The time of the step on each of `n_ranks`, buckets being reduced one after the other on the link while the rest of backward runs.
+    /// The time of the step on each of `n_ranks`, where buckets are reduced one after the other over the link while the rest of the backward pass runs.
     ///
-    /// By stage: gradients are all-reduced, or reduce-scattered and the new parameters gathered behind the update, which each rank does for its shard. With
-    /// the parameters sharded they are gathered ahead of both passes instead, each bucket's while the one before is computed, which needs room for
-    /// two buckets; those of the last layers stay from the forward pass to the backward. A bucket's gather comes before the sum of the gradients that are computed meanwhile.
+    /// Depending on the stage, gradients are all-reduced, or they are reduce-scattered, each rank updates its shard, and the new parameters are gathered after the
+    /// update. Sharded parameters are gathered before both passes instead, those of a bucket while the bucket before it is computed, which needs memory for two
+    /// buckets; those of the last layers are kept from the forward to the backward pass. On the link, the gather of the next bucket precedes the reduction of the
+    /// gradients that are computed meanwhile.
     ///
-    /// What is left out: computing slows down where it shares memory or cores with what is sent, and ranks are never late.
+    /// Not modelled: that computing slows down where it shares memory or cores with communication, and that ranks may be late.
     pub fn predicted(&self, n_ranks: usize, stage: ZeroStage, link: Link, algorithm: Algorithm) -> Duration {
         let n_bytes: usize = self.bucket_bytes.iter().sum();
         if n_bytes == 0 || n_ranks < 2 {
@@ -108,7 +109,7 @@ impl Step {
         let is_gathered = stage == ZeroStage::Parameters;
         let gathered = |bucket: Option<&usize>| bucket.filter(|_| is_gathered).map_or(Duration::ZERO, |&bucket| one_way(bucket));
 
-        // Forward begins with the bucket that is reduced last.
+        // The forward pass begins with the bucket that is reduced last.
         let mut there = gathered(self.bucket_bytes.last());
         let mut computed = Duration::ZERO;
         for (i, &bucket) in self.bucket_bytes.iter().enumerate().rev() {
@@ -135,7 +136,7 @@ impl Step {
         }
     }
 
-    /// How much of `n_ranks` times the speed of one rank is reached, each with its own batch: 1 is all.
+    /// The scaling efficiency: the speed of `n_ranks` ranks, each with its own batch, relative to `n_ranks` times the speed of one. 1 is ideal.
     ///
     /// # Examples
     /// ```

@@ -3,7 +3,7 @@ use half::{bf16, f16};
 
 use crate::halves::{from_bf16, from_f16, to_bf16, to_f16};
 
-/// What the numbers of a buffer are.
+/// The type of the elements of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ElementType {
@@ -13,9 +13,9 @@ pub enum ElementType {
     F16,
     /// bfloat16; summed in f32, rounded once.
     Bf16,
-    /// Bytes, for control; sums wrap.
+    /// Bytes, for control messages; sums wrap around.
     U8,
-    /// Whole numbers, for control; sums wrap.
+    /// Integers, for control messages; sums wrap around.
     U32,
 }
 
@@ -29,7 +29,7 @@ impl ElementType {
         }
     }
 
-    /// Whether it holds fractions, so that a mean makes sense.
+    /// Whether it is a floating-point type, so that a mean makes sense.
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F16 | Self::Bf16)
     }
@@ -41,19 +41,19 @@ pub trait Element: Pod + Accumulate {
     const TYPE: ElementType;
 }
 
-/// In what an element is summed.
+/// The arithmetic in which elements are reduced.
 pub trait Accumulate: Copy + Send + Sync + 'static {
-    /// `f32` for floats, `u32` for whole numbers.
+    /// The accumulator: `f32` for floats, `u32` for integers.
     type Sum: Copy + Default + Send + 'static;
-    /// Into what sums are taken in.
+    /// Converts an element to the accumulator type.
     fn widen(self) -> Self::Sum;
-    /// Back, rounded to nearest even.
+    /// Converts back, rounding to nearest, ties to even.
     fn narrow(sum: Self::Sum) -> Self;
-    /// The sum of two.
+    /// The sum of two values.
     fn add(a: Self::Sum, b: Self::Sum) -> Self::Sum;
-    /// The larger of two; NaN wins.
+    /// The larger of two values; NaN wins.
     fn max(a: Self::Sum, b: Self::Sum) -> Self::Sum;
-    /// Times `by`; whole numbers, which have no parts, stay.
+    /// `sum * by`; integers are returned unchanged.
     fn scale(sum: Self::Sum, by: f32) -> Self::Sum;
 }
 
@@ -127,7 +127,7 @@ float!(bf16, Bf16, from_bf16, to_bf16);
 whole!(u8, U8);
 whole!(u32, U32);
 
-/// Evaluates `$body` with `$T` being the type that `$element` names.
+/// Evaluates `$body` with `$T` as the Rust type of `$element`.
 macro_rules! with_element {
     ($element:expr, $T:ident => $body:expr) => {
         match $element {

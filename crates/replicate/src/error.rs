@@ -22,17 +22,17 @@ pub enum Error {
         expected: usize,
         /// How many it has.
         found: usize,
-        /// Why.
+        /// What the expected length follows from.
         rule: &'static str,
     },
-    /// A rank that the world does not have.
+    /// A root that is not a rank of the group.
     #[error("{op} on rank {rank}: root {root} of a world of {world_size}; ranks count from 0 to world_size - 1")]
     Root {
         /// The operation.
         op: &'static str,
         /// The calling rank.
         rank: usize,
-        /// The root asked for.
+        /// The requested root.
         root: usize,
         /// How many ranks there are.
         world_size: usize,
@@ -109,7 +109,7 @@ pub enum Error {
         /// How long the others waited.
         waited: Duration,
     },
-    /// The communication thread has ended before.
+    /// The communication thread has already ended.
     #[error("{op}: the communication thread has ended, because an earlier operation failed; see its error")]
     Closed {
         /// The operation.

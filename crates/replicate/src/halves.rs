@@ -1,4 +1,4 @@
-//! Numbers of 16 bits to and from f32, without branches, so that loops over them become vectors'. To 16 bits they are rounded to nearest, ties to even.
+//! Conversions of f16 and bf16 to and from f32, without branches, so that loops over them are vectorised. To 16 bits they round to nearest, ties to even.
 
 use half::{bf16, f16};
 
@@ -6,10 +6,10 @@ use half::{bf16, f16};
 pub(crate) fn from_f16(value: f16) -> f32 {
     let bits = u32::from(value.to_bits());
     let magnitude = bits & 0x7fff;
-    // The exponent's bias is 15 there and 127 here; infinity and NaN have the largest of both.
+    // The exponent bias is 15 in f16 and 127 in f32; infinity and NaN have the largest exponent in both.
     let rebias = if magnitude >= 0x7c00 { 224 << 23 } else { 112 << 23 };
     let normal = (magnitude << 13) + rebias;
-    // Below 2⁻¹⁴ the bits count 2⁻²⁴.
+    // Below 2⁻¹⁴ the bits are a multiple of 2⁻²⁴.
     let subnormal = (magnitude as f32 * f32::from_bits(103 << 23)).to_bits();
     f32::from_bits(if magnitude < 0x400 { subnormal } else { normal } | (bits & 0x8000) << 16)
 }
@@ -20,7 +20,7 @@ pub(crate) fn to_f16(value: f32) -> f16 {
     let magnitude = bits & 0x7fff_ffff;
     // Rounding may carry into the exponent, and past the largest number to infinity.
     let normal = nearest(magnitude, 13).wrapping_sub(112 << 10);
-    // Half has a last bit of 2⁻²⁴: the sum is rounded there, and its low bits are the result's.
+    // The last bit of 0.5 in f32 is 2⁻²⁴: the sum is rounded there, and its low bits are the result.
     let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(126 << 23);
     let finite = if magnitude < 113 << 23 { subnormal } else { normal };
     let bounded = if magnitude >= 143 << 23 { 0x7c00 } else { finite };
@@ -40,7 +40,7 @@ pub(crate) fn to_bf16(value: f32) -> bf16 {
     bf16::from_bits(if value.is_nan() { quiet } else { nearest(bits, 16) } as u16)
 }
 
-/// Without the last `n` bits.
+/// Drops the last `n` bits, rounding to nearest, ties to even.
 #[inline(always)]
 fn nearest(bits: u32, n: u32) -> u32 {
     bits.wrapping_add((1 << (n - 1)) - 1 + (bits >> n & 1)) >> n
@@ -50,7 +50,7 @@ fn nearest(bits: u32, n: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Values that lie on, beside and between numbers of 16 bits, and their negatives.
+    /// Values that lie on, next to and halfway between 16-bit numbers, and their negatives.
     fn around(numbers: impl Iterator<Item = f32>) -> impl Iterator<Item = f32> {
         let near = |x: f32| [-1, 0, 1].map(|by| f32::from_bits(x.to_bits().wrapping_add_signed(by)));
         let numbers: Vec<f32> = numbers.filter(|x| x.is_finite()).collect();

@@ -14,16 +14,16 @@ use crate::tree::{part, reduce_into};
 use crate::watch::{Message, Peers, Watch};
 use crate::{Collective, Element, ElementType, Error, ReduceOp, Values, ValuesMut};
 
-/// A replica among processes that `mpirun` or `srun` has started. A program started without either is a world of one.
+/// One of the replicas that `mpirun` or `srun` has started as processes. A program started without either has a world size of 1.
 ///
 /// Lengths, types and the order of calls are compared between ranks before each operation ([`Error::Mismatch`]), which costs a small message; every
 /// return code of the library is checked. A process has one handle; it may be moved to another thread, such as a [`CommThread`](crate::CommThread).
 ///
 /// A rank that fails, by [`fail`](Collective::fail), a panic or being dropped without [`finish`](Collective::finish), ends the job: every process is
 /// terminated with exit status [`PEER_FAILED`](Self::PEER_FAILED), after the reason has been written to standard error. A rank that waits for longer than
-/// [`MpiConfig::timeout`] ends itself in the same way, and so the job. It says in which operation, in which step if it was told
-/// ([`at_step`](Collective::at_step)), and which rank it waited for: the ranks ask each other, and one that has stopped does not answer. An MPI library without
-/// `MPI_THREAD_MULTIPLE` does not let them ask; the rank is not named there.
+/// [`MpiConfig::timeout`] ends itself in the same way, and so the job. It reports the operation, the step if it was set
+/// ([`at_step`](Collective::at_step)), and the rank that it waited for: the ranks ask each other, and one that has stopped does not answer. With an MPI library
+/// without `MPI_THREAD_MULTIPLE` they cannot ask, and the rank is not named.
 #[derive(Debug)]
 pub struct Mpi {
     comm: ffi::MPI_Comm,
@@ -51,7 +51,8 @@ pub enum SumOrder {
     /// Along the same binary tree as [`Threads`](crate::Threads): bit-identical on every engine and in every run, except for the payload of a NaN. With more than two ranks,
     /// each rank receives one part from all, adds it, and the parts are gathered; with two ranks there is only one summation order.
     Fixed,
-    /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and numbers of ranks. Halves are added as with `Fixed`.
+    /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and numbers of ranks. f16 and bf16 are
+    /// added as with `Fixed`.
     Engine,
 }
 
@@ -66,7 +67,7 @@ impl Default for MpiConfig {
 // MPI_THREAD_MULTIPLE only.
 unsafe impl Send for Mpi {}
 
-/// Messages of the watching threads, on a communicator of their own.
+/// Messages of the watching threads, on a separate communicator.
 #[derive(Debug)]
 struct WatchMessages {
     comm: ffi::MPI_Comm,
@@ -89,15 +90,15 @@ impl Peers for WatchMessages {
             Message::Ask => [0, 0, 0],
             Message::Answer { is_inside, step } => [1, u64::from(is_inside), step.map_or(0, |step| step.saturating_add(1))],
         };
-        // The library reads it until it is sent, which may be never. Messages are few, and sent when the job is about to end.
+        // The library may read the buffer until the message is sent, if it ever is, so it is leaked. Messages are few, and sent when the job is about to end.
         let numbers: &'static WatchMessage = Box::leak(Box::new(numbers));
-        // SAFETY: the buffer lives for ever; the request is given back at once, which leaves the message on its way.
+        // SAFETY: the buffer lives forever; the request is freed at once, which does not cancel the message.
         unsafe {
             let mut request = ffi::RSMPI_REQUEST_NULL;
             let n_bytes = size_of::<WatchMessage>() as c_int;
             let from = numbers.as_ptr().cast();
             let sent = ffi::MPI_Isend(from, n_bytes, ffi::RSMPI_UINT8_T, to as c_int, 0, self.comm, &mut request);
-            // A message that cannot be sent is one that gets no answer.
+            // A message that cannot be sent gets no answer, so its error needs no handling here.
             if checked("ask", sent).is_ok() {
                 drop(checked("ask", ffi::MPI_Request_free(&mut request)));
             }
@@ -156,14 +157,14 @@ impl Mpi {
             return Err(own("MPI was started in this process before, and may be only once"));
         }
         let (mut level, mut rank, mut world_size) = (0, 0, 0);
-        // SAFETY: called once a process; null for the program's arguments is allowed since MPI-2; the others are places for results.
+        // SAFETY: called once per process; null for the program's arguments is allowed since MPI-2; the other arguments receive results.
         let (comm, watch_comm) = unsafe {
             let wanted = ffi::RSMPI_THREAD_MULTIPLE;
             checked(OP, ffi::MPI_Init_thread(std::ptr::null_mut(), std::ptr::null_mut(), wanted, &mut level))?;
             if level < ffi::RSMPI_THREAD_SERIALIZED {
                 return Err(own("this MPI lets only one thread call it (no MPI_THREAD_SERIALIZED); use another build of it"));
             }
-            // Communicators of our own: no clash with a caller's messages, nor between operations and the watch.
+            // Separate communicators: messages of the caller, of operations and of the watch do not mix.
             let [mut comm, mut watch_comm] = [ffi::RSMPI_COMM_NULL; 2];
             for comm in [&mut comm, &mut watch_comm] {
                 checked(OP, ffi::MPI_Comm_dup(ffi::RSMPI_COMM_WORLD, comm))?;
@@ -189,7 +190,7 @@ impl Mpi {
         ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"].iter().any(|name| std::env::var_os(name).is_some())
     }
 
-    /// Compares the call with those of other ranks, and watches the time until the operation ends.
+    /// Compares the call with those of the other ranks, and watches the time until the operation ends.
     fn begin(&self, call: Call) -> Result<Watching<'_>, Error> {
         self.watch.enter(call.op);
         let watching = Watching(&self.watch);
@@ -197,7 +198,7 @@ impl Mpi {
             return Ok(watching);
         }
         let mine = call.encode();
-        // The maximum of each number and of its complement: if all ranks sent the same, both are this rank's own.
+        // The maximum of each number and of its complement: both equal this rank's own exactly if all ranks sent the same.
         let mut extremes = [0_u32; 12];
         for (i, number) in mine.iter().enumerate() {
             (extremes[i], extremes[6 + i]) = (*number, !*number);
@@ -227,7 +228,7 @@ impl Mpi {
         Ok(Error::Mismatch { rank: 0, mine: text(0), other, theirs: text(other) })
     }
 
-    /// Each rank receives its part of a piece from all, reduces it along the tree, and all parts are gathered.
+    /// Each rank receives its part of a piece from all ranks and reduces it along the tree; then all parts are gathered.
     fn all_reduce_in_order<T: Element>(&self, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
         const OP: &str = "all_reduce";
         let size = size_of::<T>();
@@ -293,7 +294,7 @@ impl Mpi {
                 ffi::MPI_Allreduce(self.in_place, piece.as_mut_ptr().cast(), count, datatype, op, self.comm)
             })?;
             if reduce == ReduceOp::Mean {
-                // Integers have no mean, which was checked.
+                // It is f32: `check_reduce` has refused means of integers.
                 let share = 1.0 / self.world_size as f32;
                 bytemuck::cast_slice_mut::<u8, f32>(piece).iter_mut().for_each(|sum| *sum *= share);
             }
@@ -314,7 +315,7 @@ impl Mpi {
         Ok(())
     }
 
-    /// A number of bytes in the library's type.
+    /// A number of bytes as the library's integer type.
     fn count(&self, op: &'static str, arg: &'static str, n_bytes: usize) -> Result<c_int, Error> {
         let rule = "the maximum number of bytes; send it in parts";
         c_int::try_from(n_bytes).map_err(|_| Error::Length {
@@ -330,7 +331,7 @@ impl Mpi {
     /// Ends the job, with the reason on standard error.
     fn abort(&self, why: &str) -> ! {
         crate::watch::say(&format!("rank {} failed: {why}; the run ends, start again from the last checkpoint", self.rank));
-        // SAFETY: the library was started, and has not been finalized: that is when `finished` is set.
+        // SAFETY: the library was started, and has not been finalized, which happens only after `finished` is set.
         unsafe { ffi::MPI_Abort(self.comm, Self::PEER_FAILED) };
         std::process::exit(Self::PEER_FAILED)
     }
@@ -348,7 +349,7 @@ impl Drop for Watching<'_> {
 impl Drop for Mpi {
     fn drop(&mut self) {
         if !self.finished {
-            // Finalizing the library here would wait for the other ranks for ever.
+            // Finalizing the library here would wait for the other ranks forever.
             self.abort(if std::thread::panicking() { "its thread panicked" } else { "it left without `finish`" });
         }
     }
@@ -372,7 +373,7 @@ impl Collective for Mpi {
         let (element, len) = (values.element(), values.len());
         check_reduce(OP, self.rank, element, reduce)?;
         let _watching = self.begin(Call { op: OP, element, len, how: How::By(reduce) })?;
-        // Maxima of floats are computed here, since the library does not define them for NaN; so are sums of halves, which it does not have.
+        // Maxima of floats are computed here, since the library does not define them for NaN; so are sums of f16 and bf16, which it does not support.
         let is_whole = !element.is_float();
         // With two ranks there is only one summation order.
         let any_order = self.order == SumOrder::Engine || self.world_size == 2;
@@ -417,7 +418,7 @@ impl Collective for Mpi {
         let (element, len) = (values.element(), values.len());
         let _watching = self.begin(Call { op: OP, element, len, how: How::From(root) })?;
         for piece in values.into_bytes().chunks_mut(PIECE_BYTES) {
-            // SAFETY: the piece's bytes are read on the root and written elsewhere; pieces are alike on all ranks, since lengths are.
+            // SAFETY: the piece's bytes are read on the root and written on the other ranks; pieces have the same lengths on all ranks, since the values do.
             checked(OP, unsafe {
                 let n_bytes = piece.len() as c_int;
                 ffi::MPI_Bcast(piece.as_mut_ptr().cast(), n_bytes, ffi::RSMPI_UINT8_T, root as c_int, self.comm)
@@ -441,7 +442,7 @@ impl Collective for Mpi {
     fn finish(mut self: Box<Self>) -> Result<(), Error> {
         self.meet("finish")?;
         self.finished = true;
-        // It must not call the library once that is finalized.
+        // The watch must not call the library after it is finalized.
         self.watch.stop();
         // SAFETY: the communicator is ours and not used again; the library was started, and is finalized once.
         unsafe {
@@ -459,14 +460,14 @@ impl Mpi {
     }
 }
 
-/// The error of a return code.
+/// Turns a return code into a `Result`.
 fn checked(op: &'static str, code: c_int) -> Result<(), Error> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
     }
     let mut text = [0 as c_char; ffi::MPI_MAX_ERROR_STRING as usize + 1];
     let mut len = 0;
-    // SAFETY: the buffer is as long as the library wants it, and one more, which stays 0.
+    // SAFETY: the buffer has the length that the library requires, plus one byte, which stays 0.
     let text = unsafe {
         ffi::MPI_Error_string(code, text.as_mut_ptr(), &mut len);
         CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()
@@ -478,12 +479,12 @@ fn checked(op: &'static str, code: c_int) -> Result<(), Error> {
 fn library_version() -> Result<String, Error> {
     let mut text = [0 as c_char; ffi::MPI_MAX_LIBRARY_VERSION_STRING as usize + 1];
     let mut len = 0;
-    // SAFETY: the buffer is as long as the library wants it, and one more, which stays 0.
+    // SAFETY: the buffer has the length that the library requires, plus one byte, which stays 0.
     let text = unsafe {
         checked("start", ffi::MPI_Get_library_version(text.as_mut_ptr(), &mut len))?;
         CStr::from_ptr(text.as_ptr()).to_string_lossy().into_owned()
     };
-    // The rest is how it was built.
+    // The rest describes the build.
     Ok(text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default().trim().to_owned())
 }
 

@@ -4,13 +4,13 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{Collective, Error, Threads, ThreadsConfig};
 
-/// Runs `replica` on `n` threads, each with its handle of one group, and gives back what they return, by rank.
+/// Runs `replica` on `n` threads, each with a handle of the same group, and returns their results by rank.
 ///
-/// A replica that returns ends with a `finish`. One that errors or panics ends the others: what they wait for is [`Error::PeerFailed`], and the result of the whole is the
-/// error of the one that failed first.
+/// When a replica returns `Ok`, `finish` is called for it. One that returns an error or panics ends the others: the operations they wait in return
+/// [`Error::PeerFailed`], and `run_replicas` returns the error of the replica that failed first.
 ///
 /// # Errors
-/// What the first failed replica returned; its panic as [`Error::PeerFailed`].
+/// The error of the replica that failed first; a panic becomes [`Error::PeerFailed`].
 /// # Panics
 /// If `n` is 0.
 /// # Examples
@@ -64,14 +64,14 @@ fn run_one<T, E: From<Error> + Display>(mut handle: Threads, replica: impl Fn(&m
 }
 
 fn first_failure_or_all<T, E>(mut ends: Vec<Ended<T, E>>) -> Result<Vec<T>, E> {
-    // The one that failed first speaks for all; where nobody is to blame, as in a time-out, the lowest rank does.
+    // The error of the replica that failed first is returned; if none did, as in a time-out, that of the lowest rank.
     if let Some(first) = ends.iter().position(|end| end.was_first && end.result.is_err()) {
         ends.swap(0, first);
     }
     ends.into_iter().map(|end| end.result).collect()
 }
 
-/// What a panic says, where it is text.
+/// The message of a panic, if it is text.
 fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a panic without a message").to_owned()

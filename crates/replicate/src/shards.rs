@@ -1,24 +1,24 @@
 use std::ops::Range;
 
-/// What of a model's training state is divided among the ranks.
+/// Which part of a model's training state is sharded across the ranks.
 ///
 /// Rajbhandari et al. 2020, arXiv:1910.02054.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum ZeroStage {
-    /// Nothing: data parallel as such.
+    /// Nothing: plain data parallelism.
     #[default]
     Replicated,
     /// The optimizer's state.
     Optimizer,
-    /// That and the gradients.
+    /// The optimizer's state and the gradients.
     Gradients,
-    /// Those and the parameters.
+    /// The optimizer's state, the gradients and the parameters.
     Parameters,
 }
 
 /// A flat buffer cut into as many equal shards as there are ranks, padded at the end.
 ///
-/// Shards cut through tensors, so what is done shard by shard must be elementwise: SGD, Adam, AdamW.
+/// A shard may begin and end inside a tensor, so only elementwise updates can be done shard by shard: SGD, Adam, AdamW.
 ///
 /// # Examples
 /// ```
@@ -36,20 +36,20 @@ pub struct Shards {
 }
 
 impl Shards {
-    /// To whose multiple a shard is padded: 256 bytes of f16, at which every device can bind.
+    /// Shards are padded to a multiple of this: 256 bytes of f16, the offset alignment that every device supports for bindings.
     const ALIGN: usize = 128;
 
     /// Shards of `len` elements for `world_size` ranks.
     ///
     /// # Panics
-    /// If there are no ranks.
+    /// If `world_size` is 0.
     #[track_caller]
     pub fn new(len: usize, world_size: usize) -> Self {
         assert!(world_size > 0, "a world of 0 ranks; take at least 1");
         Self { len, world_size }
     }
 
-    /// Elements of one shard, the same for all.
+    /// Elements of one shard, the same for every rank.
     pub fn shard_len(&self) -> usize {
         self.len.div_ceil(self.world_size).next_multiple_of(Self::ALIGN)
     }
@@ -64,7 +64,7 @@ impl Shards {
         rank * self.shard_len()..(rank + 1) * self.shard_len()
     }
 
-    /// Those of them that are not padding.
+    /// The elements of `rank` that are not padding.
     pub fn used(&self, rank: usize) -> Range<usize> {
         let Range { start, end } = self.range(rank);
         start.min(self.len)..end.min(self.len)
@@ -74,11 +74,11 @@ impl Shards {
 /// Bytes of one element of each part of a training state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StateBytes {
-    /// Of the parameters that the passes compute with.
+    /// Of the parameters used in the forward and backward passes.
     pub parameters: usize,
     /// Of gradients.
     pub gradients: usize,
-    /// Of what the optimizer keeps: its running means, and f32 copies of the parameters where those are not f32 themselves.
+    /// Of the optimizer's state: its running means, and f32 copies of parameters that are not f32 themselves.
     pub optimizer: usize,
 }
 
@@ -97,8 +97,8 @@ impl ZeroStage {
         held(Self::Parameters) * of.parameters + held(Self::Gradients) * of.gradients + held(Self::Optimizer) * of.optimizer
     }
 
-    /// Elements that each rank sends, and receives, in a step, in parts of the number of parameters: an all-reduce is a reduce-scatter and an
-    /// all-gather, and parameters that are gathered for the forward pass are gathered again for the backward.
+    /// Elements that each rank sends, and receives, in a step, as a multiple of the number of parameters: an all-reduce is a reduce-scatter and an
+    /// all-gather, and parameters that are gathered for the forward pass are gathered again for the backward pass.
     pub const fn traffic(self) -> usize {
         match self {
             Self::Replicated | Self::Optimizer | Self::Gradients => 2,

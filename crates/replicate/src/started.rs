@@ -3,12 +3,12 @@ use std::thread::JoinHandle;
 
 use crate::{Collective, CollectiveExt, Element, Error, ReduceOp};
 
-/// A thread that owns a [`Collective`] and carries out operations one after the other, while the replica goes on computing.
+/// A thread that owns a [`Collective`] and performs operations one after the other while the replica continues computing.
 ///
-/// Buffers are moved in and come back through [`Pending::wait`], so nothing is borrowed meanwhile and nothing is copied. Operations run in the order in
-/// which they were started; start them in one order on every rank. After one has failed, those behind it give its error too.
+/// Buffers are moved in and returned by [`Pending::wait`], so nothing is borrowed meanwhile and nothing is copied. Operations run in the order in
+/// which they were started; start them in the same order on every rank. After one has failed, those started after it return its error too.
 ///
-/// A thread and blocking calls, because few engines make progress on a started operation while nobody calls them.
+/// It makes blocking calls on a thread because few engines make progress on a nonblocking operation unless they are called.
 ///
 /// # Examples
 /// ```
@@ -68,29 +68,29 @@ impl CommThread {
         Self { running: Mutex::new(Some(Running { jobs, thread })), rank, world_size }
     }
 
-    /// Which replica this is.
+    /// The index of this replica, from 0.
     pub fn rank(&self) -> usize {
         self.rank
     }
 
-    /// How many there are.
+    /// The number of replicas.
     pub fn world_size(&self) -> usize {
         self.world_size
     }
 
-    /// Starts [`CollectiveExt::all_reduce`]; the values come back reduced.
+    /// Starts [`CollectiveExt::all_reduce`], which returns the reduced values.
     pub fn all_reduce<T: Element>(&self, mut values: Vec<T>, reduce: ReduceOp) -> Pending<Vec<T>> {
         self.start("all_reduce", move |collective| collective.all_reduce(&mut values, reduce).map(|()| values))
     }
 
-    /// Starts [`CollectiveExt::reduce_scatter`]; this rank's shard comes back, and `input` is given back beside it.
+    /// Starts [`CollectiveExt::reduce_scatter`], which returns this rank's shard and `input`.
     pub fn reduce_scatter<T: Element>(&self, input: Vec<T>, mut shard: Vec<T>, reduce: ReduceOp) -> Pending<(Vec<T>, Vec<T>)> {
         self.start("reduce_scatter", move |collective| {
             collective.reduce_scatter(&input, &mut shard, reduce).map(|()| (shard, input))
         })
     }
 
-    /// Starts [`CollectiveExt::all_gather`]; `output` comes back filled, and the shard beside it.
+    /// Starts [`CollectiveExt::all_gather`], which returns the filled `output` and the shard.
     pub fn all_gather<T: Element>(&self, shard: Vec<T>, mut output: Vec<T>) -> Pending<(Vec<T>, Vec<T>)> {
         self.start("all_gather", move |collective| collective.all_gather(&shard, &mut output).map(|()| (output, shard)))
     }
@@ -105,7 +105,7 @@ impl CommThread {
         self.start("barrier", |collective| collective.barrier())
     }
 
-    /// Runs `operation` on the thread, behind what was started before.
+    /// Runs `operation` on the thread, after the operations that were started before.
     pub fn start<T: Send + 'static>(
         &self,
         op: &'static str,
@@ -113,23 +113,23 @@ impl CommThread {
     ) -> Pending<T> {
         let (sender, result) = mpsc::channel();
         if let Some(Running { jobs, .. }) = &*self.lock() {
-            // Whoever dropped the `Pending` does not want to know.
+            // If the caller has dropped the `Pending`, the result is discarded.
             let job: Job = Box::new(move |collective| drop(sender.send(operation(collective))));
-            // A thread that has ended drops the job and its sender, which `wait` sees.
+            // A thread that has ended drops the job and its sender, which `wait` notices.
             drop(jobs.send(job));
         }
         Pending { op, result }
     }
 
-    /// Waits for all that was started, and ends the group cleanly. What is started after that is [`Error::Closed`].
+    /// Waits for all started operations, and ends the group cleanly. Operations started after that return [`Error::Closed`].
     ///
     /// # Errors
-    /// As [`Collective::finish`]; [`Error::Closed`] if an operation panicked, or this has been called before.
+    /// As [`Collective::finish`]; [`Error::Closed`] if an operation panicked, or if this has been called before.
     pub fn finish(&self) -> Result<(), Error> {
         self.close().ok_or(Error::Closed { op: "finish" })?.finish()
     }
 
-    /// Waits for the thread's end; `None` if it has ended before, or in a panic.
+    /// Waits for the thread to end; `None` if it was closed before, or panicked.
     fn close(&self) -> Option<Box<dyn Collective>> {
         let Running { jobs, thread } = self.lock().take()?;
         drop(jobs);
@@ -140,7 +140,7 @@ impl CommThread {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells the other ranks that this one has failed, behind what was started before.
+    /// Tells the other ranks that this one has failed, after the operations that were started before.
     pub fn fail(&self, why: &str) -> Pending<()> {
         let why = why.to_owned();
         self.start("fail", move |collective| {
@@ -151,17 +151,17 @@ impl CommThread {
 }
 
 impl Drop for CommThread {
-    /// Waits for what was started. The other ranks see a failure, since nothing finished.
+    /// Waits for the started operations. The other ranks see a failure, since `finish` was not called.
     fn drop(&mut self) {
         drop(self.close());
     }
 }
 
 impl<T> Pending<T> {
-    /// What the operation gives back, once it is done.
+    /// Waits for the operation and returns its result.
     ///
     /// # Errors
-    /// The operation's; [`Error::Closed`] if the thread ended before.
+    /// Those of the operation; [`Error::Closed`] if the thread ended before.
     pub fn wait(self) -> Result<T, Error> {
         self.result.recv().unwrap_or(Err(Error::Closed { op: self.op }))
     }

@@ -9,13 +9,13 @@ use crate::element::with_element;
 use crate::{Collective, Error, ReduceOp, Values, ValuesMut};
 use shared::Shared;
 
-/// A replica among threads of one process.
+/// One of the replicas that run as threads of one process.
 ///
-/// An all-reduce is one pass: each replica reduces its part of the elements out of all buffers and stores the result into all of them, between two
+/// An all-reduce is one pass: each replica reduces its part of the elements from all buffers and stores the result into all of them, between two
 /// rendezvous. There is no staging copy and no temporary of the buffers' size. Floats are summed in f32 along a fixed binary tree of
 /// ranks, so that a run repeats bit for bit; f16 and bf16 are rounded once.
 ///
-/// Replicas wait inside operations: give each a thread of its own ([`run_replicas`](crate::run_replicas) does), not a job of a pool.
+/// Replicas block inside operations: give each its own thread ([`run_replicas`](crate::run_replicas) does), not a job in a thread pool.
 #[derive(Debug)]
 pub struct Threads {
     rank: usize,
@@ -23,24 +23,24 @@ pub struct Threads {
     finished: bool,
 }
 
-/// What a group of [`Threads`] is.
+/// Settings of a group of [`Threads`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ThreadsConfig {
-    /// How many replicas.
+    /// The number of replicas.
     pub world_size: usize,
-    /// How long a rank waits for the others to come to an operation, before it is [`Error::Timeout`]. A first step compiles shaders, a
-    /// checkpoint takes its time: minutes.
+    /// How long a rank waits in an operation for the others to call it before it returns [`Error::Timeout`]. Allow minutes, since other ranks may compile
+    /// shaders or write a checkpoint meanwhile.
     pub timeout: Duration,
 }
 
 impl ThreadsConfig {
-    /// `world_size` replicas, which wait ten minutes.
+    /// `world_size` replicas with a timeout of ten minutes.
     pub const fn new(world_size: usize) -> Self {
         Self { world_size, timeout: Duration::from_secs(600) }
     }
 }
 
-/// So many replicas, which wait ten minutes.
+/// As [`ThreadsConfig::new`].
 impl From<usize> for ThreadsConfig {
     fn from(world_size: usize) -> Self {
         Self::new(world_size)
@@ -59,7 +59,7 @@ impl Threads {
         (0..config.world_size).map(|rank| Self { rank, shared: shared.clone(), finished: false }).collect()
     }
 
-    /// What the group has ended with, if it has.
+    /// The error that ended the group, if one did.
     pub(crate) fn ended_with(&self) -> Option<Error> {
         self.shared.dead()
     }

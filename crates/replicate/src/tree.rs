@@ -1,17 +1,17 @@
-//! The fixed order in which values of ranks are reduced: a binary tree over runs of ranks that start at multiples of their length.
+//! The fixed order in which the values of ranks are reduced: a binary tree over spans of ranks, each of which starts at a multiple of its length.
 //!
-//! `((0 + 1) + (2 + 3)) + ((4 + 5) + 6)`. It does not depend on who computes it, on the length of a buffer or on how that is cut, so a sum has the same bits on
-//! every engine and in every run; and a rank that has itself summed an aligned run of parts by this tree continues it.
+//! `((0 + 1) + (2 + 3)) + ((4 + 5) + 6)`. It does not depend on which rank computes it, on the length of a buffer or on how that is cut, so a sum is bit-identical
+//! on every engine and in every run. If a rank has already summed an aligned span of parts in this order, the reduction continues the same tree.
 
 use std::ops::Range;
 
 use crate::vectorised::vectorised;
 use crate::{Element, ReduceOp};
 
-/// Elements that are reduced at a time: few enough for the first cache.
+/// Elements that are reduced at a time: few enough for the L1 cache.
 const BLOCK: usize = 2048;
 
-/// Replaces buffers, one a rank and equally long, by their reduction.
+/// Replaces buffers, one per rank and of equal length, by their reduction.
 pub(crate) fn reduce_in_place<T: Element>(buffers: &mut [&mut [T]], op: ReduceOp) {
     match op {
         ReduceOp::Sum | ReduceOp::Mean => in_place::<T, Sum>(buffers, share(op, buffers.len())),
@@ -19,7 +19,7 @@ pub(crate) fn reduce_in_place<T: Element>(buffers: &mut [&mut [T]], op: ReduceOp
     }
 }
 
-/// Reduces `inputs`, one a rank and each as long as `out`, into `out`.
+/// Reduces `inputs`, one per rank and each as long as `out`, into `out`.
 pub(crate) fn reduce_into<T: Element>(inputs: &[&[T]], op: ReduceOp, out: &mut [T]) {
     match op {
         ReduceOp::Sum | ReduceOp::Mean => into::<T, Sum>(inputs, share(op, inputs.len()), out),
@@ -27,19 +27,19 @@ pub(crate) fn reduce_into<T: Element>(inputs: &[&[T]], op: ReduceOp, out: &mut [
     }
 }
 
-/// The elements that `rank` reduces of `len`: whole cache lines, but for the last.
+/// The elements out of `len` that `rank` reduces: whole cache lines, except for the last rank.
 pub(crate) fn part(len: usize, n_ranks: usize, rank: usize) -> Range<usize> {
     const LINE: usize = 64;
     let cut = |rank: usize| if rank == n_ranks { len } else { len / n_ranks * rank / LINE * LINE };
     cut(rank)..cut(rank + 1)
 }
 
-/// By what a sum is multiplied in the end; 1 changes no bit.
+/// The factor applied to the final sum; multiplying by 1 is exact.
 fn share(op: ReduceOp, n_ranks: usize) -> f32 {
     if op == ReduceOp::Mean { 1.0 / n_ranks as f32 } else { 1.0 }
 }
 
-/// How two become one, known where loops are compiled.
+/// How two values are combined; a type parameter, so that loops are compiled for each operation.
 trait Combine<T: Element> {
     fn combine(a: T::Sum, b: T::Sum) -> T::Sum;
 }
@@ -62,7 +62,7 @@ impl<T: Element> Combine<T> for Largest {
 }
 
 fn in_place<T: Element, C: Combine<T>>(buffers: &mut [&mut [T]], share: f32) {
-    // Two ranks take one loop: every element is read once, and written while it is there.
+    // Two ranks need one loop: every element is read once, and written while it is in the cache.
     if let [a, b] = buffers {
         return vectorised(
             #[inline(always)]
@@ -94,7 +94,7 @@ fn into<T: Element, C: Combine<T>>(inputs: &[&[T]], share: f32, out: &mut [T]) {
     }
 }
 
-/// Reduces a block of each rank, and gives back the result in what it is summed in. `partials` is working memory, kept from call to call.
+/// Reduces one block of every rank and returns the result in the accumulator type. `partials` is working memory that is reused between calls.
 fn reduce_block<'a, 'b, T: Element, C: Combine<T>>(
     n_ranks: usize,
     len: usize,
@@ -113,7 +113,7 @@ fn reduce_block<'a, 'b, T: Element, C: Combine<T>>(
             break;
         }
         combine_two::<T, C>(of_rank(first), of_rank(first + 1), partial);
-        // Like a binary counter: two runs of one length become a run of twice that.
+        // Like a binary counter: two spans of the same length become one of twice that length.
         for _ in 0..(first / 2).trailing_ones() {
             depth -= 1;
             merge::<T, C>(len, partials, depth);
@@ -161,7 +161,7 @@ fn narrow<T: Element>(sums: &[T::Sum], share: f32, values: &mut [T]) {
     );
 }
 
-/// So many elements in blocks.
+/// Cuts `len` elements into blocks.
 fn blocks(len: usize) -> impl Iterator<Item = Range<usize>> {
     (0..len).step_by(BLOCK).map(move |start| start..(start + BLOCK).min(len))
 }

@@ -1,7 +1,7 @@
 use pulp::{Arch, Simd, WithSimd};
 
-/// Runs `f` as compiled for the widest vector instructions that this machine has. `f` is to be `#[inline(always)]`, and a closure that may be called
-/// again: one that is called once goes through a shim that is compiled for the oldest machine.
+/// Runs `f` compiled for the widest vector instructions that this machine supports. `f` must be `#[inline(always)]` and `FnMut`: an `FnOnce` closure
+/// would go through a shim that is compiled for the baseline instruction set.
 #[inline]
 pub(crate) fn vectorised(f: impl FnMut()) {
     Arch::new().dispatch(Body(f));

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 /// A thread that ends the process when an operation takes too long. Nothing else would notice a rank that hangs, since all others wait for it.
 ///
-/// First it asks the other ranks how they are. A rank that does not answer has stopped; one that answers from outside any operation is the one that
-/// the others wait for.
+/// It first asks the other ranks for their state. A rank that does not answer has stopped; one that answers that it is outside any operation is the
+/// one that the others wait for.
 #[derive(Debug)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Short messages between the watching threads of all ranks, beside the operations.
+/// Short messages between the watching threads of all ranks, independent of the operations.
 pub(crate) trait Peers: Debug + Send {
     /// How many ranks there are.
     fn world_size(&self) -> usize;
@@ -27,7 +27,7 @@ pub(crate) trait Peers: Debug + Send {
     fn receive(&self) -> Option<(usize, Message)>;
 }
 
-/// What watching threads say to each other.
+/// A message between watching threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
     /// The sender has waited too long, and is about to end.
@@ -36,7 +36,7 @@ pub(crate) enum Message {
     Answer {
         /// Whether it is in an operation, waiting as the others do.
         is_inside: bool,
-        /// The step it is at, where it has said so.
+        /// Its step, if it was set.
         step: Option<u64>,
     },
 }
@@ -56,7 +56,7 @@ struct State {
     is_over: bool,
 }
 
-/// How long the process lives on once it has said whom it waited for: until then it answers others, which are about to ask the same.
+/// How long the process still runs after it has reported which rank it waited for: during that time it answers other ranks, which are about to ask the same.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Watch {
@@ -85,7 +85,7 @@ impl Watch {
         self.shared.lock().is_over = true;
         self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
-            // A panic in there has nothing to say here.
+            // A panic of the watching thread is ignored.
             drop(thread.join());
         }
     }
@@ -99,7 +99,7 @@ impl Drop for Watch {
 
 impl Shared {
     fn watch(&self, peers: Option<&dyn Peers>) {
-        // Operations are many and short: the thread looks now and then, and is not told of each.
+        // Operations are many and short: the thread polls now and then instead of being notified of each.
         let between = (self.limit / 8).clamp(Duration::from_millis(1), Duration::from_secs(1));
         loop {
             if self.changed.wait_timeout(self.lock(), between).unwrap_or_else(PoisonError::into_inner).0.is_over {
@@ -118,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Answers a question; whether it was one.
+    /// Answers `message` if it asks for this rank's state; returns whether it did.
     fn answer(&self, peers: Option<&dyn Peers>, from: usize, message: Message) -> bool {
         let State { inside, step, .. } = *self.lock();
         let (Some(peers), Message::Ask) = (peers, message) else { return false };
@@ -126,10 +126,10 @@ impl Shared {
         true
     }
 
-    /// Finds out whom this rank waits for, says so, and ends the process.
+    /// Finds out which rank this one waits for, reports it, and ends the process.
     fn end(&self, peers: Option<&dyn Peers>, op: &str, since: Instant, step: Option<u64>, between: Duration) -> ! {
         let waited = since.elapsed();
-        // Others look for messages as often as this rank does; a busy machine gets some time on top.
+        // The other ranks poll for messages as often as this one; a busy machine gets some extra time.
         let patience = 2 * between + (self.limit / 4).clamp(Duration::from_millis(100), Duration::from_secs(10));
         let culprit = match peers {
             Some(peers) => culprit(&self.ask_all(peers, patience)),
@@ -150,7 +150,7 @@ impl Shared {
         exit(crate::Mpi::PEER_FAILED)
     }
 
-    /// What each other rank answers; `None` for one that does not within `patience`.
+    /// The answers of all other ranks; `None` for one that does not answer within `patience`.
     fn ask_all(&self, peers: &dyn Peers, patience: Duration) -> Vec<(usize, Option<Message>)> {
         let others = (0..peers.world_size()).filter(|&rank| rank != self.rank);
         let mut answers: Vec<(usize, Option<Message>)> = others.map(|rank| (rank, None)).collect();
@@ -176,7 +176,7 @@ impl Shared {
     }
 }
 
-/// Whom the others wait for, by what each has answered.
+/// The rank that the others wait for, according to their answers.
 fn culprit(answers: &[(usize, Option<Message>)]) -> String {
     let silent: Vec<usize> = answers.iter().filter(|(_, answer)| answer.is_none()).map(|(rank, _)| *rank).collect();
     if !silent.is_empty() {
@@ -198,7 +198,7 @@ fn culprit(answers: &[(usize, Option<Message>)]) -> String {
     }
 }
 
-/// The last words of a process, in one piece, so that those of several ranks do not mix. Where even standard error is gone there is nothing left to do.
+/// Writes the final message of a process in one piece, so that those of several ranks do not mix. If even standard error is closed, the message is lost.
 pub(crate) fn say(words: &str) {
     drop(std::io::stderr().write_all(format!("{words}\n").as_bytes()));
 }

@@ -49,7 +49,7 @@ impl Operation for Activate {
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let dy = backward.grad();
         if self.output_activation().is_some() {
-            // The gradient is the one before the activation already. So the input need not be kept, nor even stored where the kernel that
+            // This is already the gradient before the activation. So the input need not be kept, nor even stored if the kernel that
             // computes it is fused with this one.
             return backward.pass(0, dy);
         }

@@ -10,7 +10,7 @@ impl Tensor {
     /// NaN is greater than all numbers.
     ///
     /// # Dtypes
-    /// The result is u32, as [`gather`](Self::gather) takes it.
+    /// The result is u32, which [`gather`](Self::gather) accepts as an index.
     /// # Errors
     /// [`Error::Shape`] if there is no such dimension.
     /// # Reference

@@ -138,7 +138,7 @@ impl AutocastRegion {
 
 impl Graph {
     /// Records the operations of `record` with products in a lower precision. It is for the forward pass and the loss; the backward pass
-    /// takes the dtypes of its forward pass.
+    /// uses the dtypes of its forward pass.
     ///
     /// Parameters stay f32, and so do their gradients. Products read cast copies, one for each parameter however often it is used. What happens
     /// to an operation is its [`AutocastRule`]:
@@ -180,13 +180,13 @@ impl Graph {
     }
 
     /// Whether an operation that is given `activation` applies it in its own kernel: not where the backward pass needs the activation's input,
-    /// nor where an override gives `activate` a precision of its own.
+    /// nor where an override sets the precision of `activate`.
     pub(crate) fn fuses(&self, activation: &Activation) -> bool {
         let is_overridden = self.overrides_activation();
         activation.is_identity() || activation.from_output.is_some() && !is_overridden
     }
 
-    /// Whether an override gives `activate` a precision of its own.
+    /// Whether an override sets the precision of `activate`.
     pub(crate) fn overrides_activation(&self) -> bool {
         self.inner_mut().autocast.as_mut().is_some_and(|region| {
             region.recorded.insert(activation::NAME);
@@ -194,7 +194,7 @@ impl Graph {
         })
     }
 
-    /// Casts the operands of `op` as the innermost region says, and gives the dtype of its result.
+    /// Casts the operands of `op` as the innermost region requires, and returns the dtype of its result.
     pub(crate) fn cast_operands(&self, op: &'static str, rule: AutocastRule, operands: &mut [Tensor]) -> Result<DType, Error> {
         let (operand_dtype, result_dtype) = self.inner_mut().autocast.as_mut().map_or((None, None), |region| {
             region.recorded.insert(op);

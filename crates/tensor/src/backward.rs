@@ -12,11 +12,11 @@ use crate::operation::dims;
 use crate::stored::push;
 use crate::{Error, Pass};
 
-/// An operation while its backward pass is recorded: the gradient of its result, its buffers from the forward pass, and where the gradients
-/// of its inputs go.
+/// An operation while its backward pass is recorded: the gradient of its result, its buffers from the forward pass, and the destinations of
+/// the gradients of its inputs.
 ///
-/// A gradient has the dtype of the tensor it belongs to; that of a parameter has the dtype of the buffer it is written to. A tensor that
-/// autocast has cast has no gradient of its own: what is given to it is written for the original tensor, in the original's dtype.
+/// A gradient has the dtype of the tensor it belongs to; that of a parameter has the dtype of the buffer it is written to. A cast copy made by
+/// autocast has no separate gradient: a gradient given to it is written for the original tensor, in the original's dtype.
 pub struct Backward<'a> {
     program: &'a mut Program,
     nodes: &'a [Node],
@@ -102,7 +102,7 @@ impl Backward<'_> {
     /// The buffer of input `i`, as the forward pass read it.
     ///
     /// # Panics
-    /// If there are not that many inputs, as for all methods that take the number of an input.
+    /// If there is no input `i`, as for all methods that take the index of an input.
     pub fn input(&self, i: usize) -> Slice {
         self.nodes[self.input_id(i)].slice
     }
@@ -117,7 +117,7 @@ impl Backward<'_> {
         self.nodes[self.at].slice
     }
 
-    /// What the forward pass [saved](crate::Forward::save) as number `i`.
+    /// The buffer that the forward pass [saved](crate::Forward::save) in its call `i`, from 0.
     ///
     /// # Panics
     /// If it did not save that many.
@@ -130,7 +130,7 @@ impl Backward<'_> {
         self.nodes[self.input_id(i)].wants_grad
     }
 
-    /// Records `kernel` with the gradient of input `i` as its last argument, and adds that to what has reached the input before.
+    /// Records `kernel` with the gradient of input `i` as its last argument, and adds that to the gradient that has reached the input before.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -138,7 +138,7 @@ impl Backward<'_> {
         self.give_to(self.input_id(i), kernel, args)
     }
 
-    /// The same for a product, which can apply the derivative of an activation in its epilogue: where the input is the output of one and only
+    /// The same for a product, which applies the derivative of an activation in its epilogue if the input is the output of one and only
     /// this operation reads it. `kernel` makes the kernel with a given epilogue.
     ///
     /// # Errors
@@ -155,7 +155,7 @@ impl Backward<'_> {
         Ok(())
     }
 
-    /// Gives input `i` a gradient that is in a buffer already, as the gradient of a sum is that of each summand.
+    /// Gives input `i` a gradient that is already in a buffer: the gradient of a sum, for example, is also that of each summand.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -168,19 +168,19 @@ impl Backward<'_> {
         self.program.transient(name, dtype, len)
     }
 
-    /// Records a step that the host takes between kernels.
+    /// Records a host step between kernels.
     ///
     /// # Errors
-    /// [`Error::Program`] if the buffers are not what the step takes.
+    /// [`Error::Program`] if the buffers do not match the arguments of the step.
     pub fn push_host(&mut self, step: Arc<dyn HostStep>, args: &[Slice]) -> Result<(), Error> {
         Ok(self.program.push_host(step, args)?)
     }
 
-    /// Records a kernel, in the form that reads and writes these buffers as they are stored. Buffers of a [checkpointed](crate::Graph::checkpoint)
-    /// part of the forward pass are recomputed before it.
+    /// Records a kernel, in the variant for the dtypes of these buffers. Buffers of a [checkpointed](crate::Graph::checkpoint)
+    /// segment of the forward pass are recomputed before it.
     ///
     /// # Errors
-    /// [`Error::Program`] if the buffers are not what the kernel takes.
+    /// [`Error::Program`] if the buffers do not match the arguments of the kernel.
     pub fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         let Self { program, segments, .. } = self;
         let recomputed = |&arg: &Slice| segments.iter_mut().fold(arg, |arg, segment| program.recomputed(segment, arg));

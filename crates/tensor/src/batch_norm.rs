@@ -46,7 +46,7 @@ pub enum Statistics {
 }
 
 impl BatchNormOptions<'_> {
-    /// The number of channels of `x`, if all tensors are as long.
+    /// The number of channels of `x`, if all other tensors have as many elements.
     fn check(&self, x: &Tensor) -> Result<usize, Error> {
         let n_channels = batch_norm_shape(x, self.statistics)?.n_channels;
         let running = [("running_mean", Some(self.running_mean)), ("running_var", Some(self.running_var))];
@@ -68,8 +68,8 @@ impl Tensor {
     /// # Dtypes
     /// Any for `self`, and the result likewise; weight, bias and statistics are f32.
     /// # Errors
-    /// [`Error::Shape`], also where the groups do not divide the rows or images; [`Error::ForeignTensor`]; [`Error::Program`] where a group has fewer
-    /// than two values a channel.
+    /// [`Error::Shape`], also if the groups do not divide the rows or images evenly; [`Error::ForeignTensor`]; [`Error::Program`] if a group has fewer
+    /// than two values per channel.
     /// # Reference
     /// `torch.nn.functional.batch_norm`. With groups, the running statistics move by the mean of the updates of all groups.
     #[track_caller]
@@ -84,7 +84,7 @@ impl Tensor {
         let weight = weight.map_or_else(|| filled("ones", 1.0), Self::clone);
         let bias = bias.map_or_else(|| filled("zeros", 0.0), Self::clone);
         let is_of_one_group = matches!(statistics, Statistics::Batch { n_groups: 1, .. });
-        // A kernel has no inputs that it does not read.
+        // A kernel must not have inputs that it does not read.
         let is_read = activation.forward.reads(0) && (activation.from_output.is_some() || activation.slope().reads(0));
         let is_fused = activation.is_identity() || is_read && !graph.overrides_activation();
         let operation = Normalisation {

@@ -60,7 +60,7 @@ pub(crate) struct Rounded {
 const OP: &str = "cast";
 
 impl Graph {
-    /// `x` in the dtype in which an operation reads it. There is at most one such copy of an f32 tensor, and it has no gradient of its own: see
+    /// `x` in the dtype in which an operation reads it. There is at most one such copy of an f32 tensor, and it has no separate gradient: see
     /// [`Node::rounded`].
     #[track_caller]
     pub(crate) fn rounded(&self, x: &Tensor, dtype: DType) -> Result<Tensor, Error> {

@@ -16,13 +16,13 @@ use crate::{Error, Graph, Precision, Tensor};
 /// parameters within [`Graph::autocast`].
 ///
 /// The parameters are uniform in -1 to 1, and no two are equal, so that a maximum is unique. Where a difference crosses a kink, as that of a ReLU,
-/// other values are drawn, a few times. A function that is not finite in this range is for the caller to shift or scale.
+/// other values are drawn, a few times. If a function is not finite in this range, the caller must shift or scale its arguments.
 ///
 /// # Errors
 /// [`Error::Gradient`] names the first gradient that is off by more than `t + t·|expected|`, where `t` is 2e-3 for f32, 1e-2 for f16 and 8e-2 for
 /// bf16, or that is zero everywhere; the first error of what `record` records.
 /// # Reference
-/// `torch.autograd.gradcheck`; `jax.test_util.check_grads`, which takes random directions as well.
+/// `torch.autograd.gradcheck`; `jax.test_util.check_grads`, which uses random directions as well.
 /// # Examples
 /// ```
 /// use brisk_tensor::{Activation, check_gradients};
@@ -45,7 +45,7 @@ pub fn check_gradients(shapes: &[&[usize]], record: impl Fn(&Graph, &[Tensor]) -
 /// curvature of the function.
 const STEP: f32 = 2e-3;
 
-/// What the buffer of gradients holds before the backward pass.
+/// The contents of the buffer of gradients before the backward pass.
 const UNTOUCHED: f32 = 7.0;
 
 const N_DIRECTIONS: usize = 3;
@@ -59,7 +59,7 @@ const fn tolerance(dtype: DType) -> f64 {
     }
 }
 
-/// How often other values are drawn where a difference crosses a kink, or in a lower precision where a rounded value does.
+/// How often other values are drawn if a difference crosses a kink or, in a lower precision, a rounded value does.
 const N_POINTS: usize = 4;
 
 /// Whether the gradients of `low` are the slopes of `function`.
@@ -104,7 +104,7 @@ fn compare_at(low: &Function, function: &Function, at: &[f32], dtype: DType) -> 
             direction.iter_mut().enumerate().filter(|(i, _)| !range.contains(i)).for_each(|(_, d)| *d = 0.0);
             let terms: Vec<f64> = grads.iter().zip(&direction).map(|(&grad, &d)| f64::from(grad) * f64::from(d)).collect();
             let (found, expected) = (terms.iter().sum::<f64>(), function.slope(at, &direction, STEP)?);
-            // Where the terms cancel, their rounding does not.
+            // If the terms cancel, their rounding errors do not.
             let rounding = if dtype == DType::F32 { 0.0 } else { terms.iter().map(|term| term * term).sum::<f64>().sqrt() };
             let allowed = tolerance * (1.0 + expected.abs().max(rounding));
             // NaN fails as well.
@@ -198,7 +198,7 @@ impl Function {
 
     /// The gradients at these values, 0 between the parameters.
     fn gradients(&self, values: &[f32]) -> Result<Vec<f32>, Error> {
-        // The backward pass replaces what was there; it does not add to it.
+        // The backward pass must replace the old values instead of adding to them.
         self.device.write(&self.grads, &vec![UNTOUCHED; self.grads.len()])?;
         self.at(values)?;
         let mut grads: Vec<f32> = self.device.read(&self.grads)?;
@@ -235,7 +235,7 @@ impl Function {
     }
 }
 
-/// What random numbers are for; each purpose has a stream of its own.
+/// The purpose of random numbers; each purpose has its own stream.
 #[derive(Clone, Copy)]
 enum Stream {
     Upstream,
@@ -262,7 +262,7 @@ fn distinct(n: usize, dtype: DType, point: usize) -> Vec<f32> {
         _ => value,
     };
     let mut seen = std::collections::HashSet::new();
-    // bf16 represents some 30,000 numbers in the range; more parameters than a tenth of that repeat some.
+    // bf16 represents about 30,000 numbers in the range; with more than a tenth as many parameters, some values repeat.
     let mut values: Vec<f32> = uniform(20 * n + 64, Stream::Values(point)).into_iter().map(rounded).collect();
     let all = values.clone();
     values.retain(|value| seen.insert(value.to_bits()));

@@ -6,7 +6,7 @@ use crate::operation::check_kernel;
 use crate::{Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// This matrix and `others` side by side.
+    /// Concatenates this matrix and `others` along their columns.
     ///
     /// # Shapes
     /// All: `[n_rows, …]` of two dimensions; the result `[n_rows, Σ columns]`.

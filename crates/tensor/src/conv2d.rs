@@ -11,8 +11,8 @@ const NAME: &str = "conv2d";
 impl Tensor {
     /// A 2-D convolution with its bias and activation, in one kernel; images are NHWC and weights OHWI.
     ///
-    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is recorded as an operation of its own, and so is one that
-    /// [`Autocast::overrides`](crate::Autocast::overrides) names. It is fused with the convolution where the backward pass does not read the value in between.
+    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is recorded as a separate operation, and so is one that
+    /// [`Autocast::overrides`](crate::Autocast::overrides) names. It is fused with the convolution if the backward pass does not read the value in between.
     ///
     /// # Shapes
     /// `self`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `bias`: `[n_out]`;

@@ -4,7 +4,7 @@ use crate::{Error, Tensor};
 
 /// The dimensions that a reduction goes over, and whether they stay with length 1.
 ///
-/// Made of a range (`..`, `1..`, `0..2`), a number or an array of numbers.
+/// Converted from a range (`..`, `1..`, `0..2`), a number or an array of numbers.
 ///
 /// # Examples
 /// ```
@@ -31,7 +31,7 @@ enum Chosen {
 }
 
 impl Dims {
-    /// The same dimensions, which stay in the result with length 1: PyTorch's `keepdim=True`.
+    /// Keeps the dimensions in the result with length 1: PyTorch's `keepdim=True`.
     pub fn keep(self) -> Self {
         Self { is_kept: true, ..self }
     }
@@ -40,7 +40,7 @@ impl Dims {
         Self { chosen: Chosen::Range(range.start_bound().cloned(), range.end_bound().cloned()), is_kept: false }
     }
 
-    /// Which dimensions of `x` are meant.
+    /// The dimensions for a given tensor `x`.
     pub(crate) fn of(&self, op: &'static str, x: &Tensor) -> Result<Reduced, Error> {
         let (shape, n_dims) = (x.shape(), x.shape().len());
         let refused = |expected: String| Err(Error::Shape { op, arg: "x", expected, found: shape.to_vec() });
@@ -102,7 +102,7 @@ impl Reduced {
         x.iter().zip(&self.is_reduced).map(|(&len, &is_reduced)| if is_reduced { 1 } else { len }).collect()
     }
 
-    /// How many elements each result is made of.
+    /// The number of elements that each result reduces.
     pub(crate) fn n(&self, x: &[usize]) -> usize {
         self.pick(x, true).iter().product()
     }

@@ -7,8 +7,8 @@ use crate::{Backward, Error, Forward, Mode, Operation, Tensor};
 impl Tensor {
     /// Sets each element to 0 with probability `p` and divides the others by `1 - p`. A graph for inference leaves all elements as they are.
     ///
-    /// The draw depends on `seed`, the position of this operation in the graph, the number of steps in `state` and the element. So a run can be
-    /// repeated, and each step draws anew where the graph ends with [`Graph::advance`](crate::Graph::advance).
+    /// The draw depends on `seed`, the position of this operation in the graph, the number of steps in `state` and the element. So a run is
+    /// reproducible, and each step draws a new mask if the graph ends with [`Graph::advance`](crate::Graph::advance).
     ///
     /// # Errors
     /// [`Error::Program`] if `p` is not within 0 to 1, or `state` is not [`Graph::state_buffer`](crate::Graph::state_buffer)'s.

@@ -11,7 +11,7 @@ use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 /// An elementwise operation: `expr` of its inputs, which broadcast by NumPy's rules.
 ///
 /// Its gradient is the symbolic derivative of the expression. [`Tensor::map`] and [`Tensor::map2`] make one from a closure; this type is for
-/// more inputs, for a name of its own, and for a derivative in terms of the output.
+/// more inputs, a custom name, and a derivative in terms of the output.
 ///
 /// # Examples
 /// ```
@@ -31,26 +31,26 @@ pub struct Elementwise {
     name: &'static str,
     expr: Expr,
     from_output: Option<Expr>,
-    /// Derivatives that are given, with the number of their input.
+    /// Given derivatives, with the index of their input.
     derivatives: Vec<(usize, Expr)>,
     autocast_rule: AutocastRule,
 }
 
 impl Elementwise {
-    /// The operation `expr`, whose input `i` is the tensor `i` that it is applied to.
+    /// An operation that computes `expr`, whose input `i` is tensor `i` of those that it is applied to.
     pub const fn new(name: &'static str, expr: Expr) -> Self {
         Self { name, expr, from_output: None, derivatives: Vec::new(), autocast_rule: AutocastRule::Promote }
     }
 
-    /// With the derivative of a function of one input as an expression of the *output*, as input 0. The input then need not be kept for the
+    /// Sets the derivative of a function of one input as an expression of the *output*, as input 0. The input then need not be kept for the
     /// backward pass.
     pub fn with_derivative_from_output(mut self, derivative: Expr) -> Self {
         self.from_output = Some(derivative);
         self
     }
 
-    /// With `derivative`, an expression of the inputs, as the derivative with respect to input `input`, in place of the symbolic one: where that would divide
-    /// zero by zero, or is less accurate.
+    /// Sets the derivative with respect to input `input` to `derivative`, an expression of the inputs, in place of the symbolic one, which may divide
+    /// zero by zero or be less accurate.
     pub fn with_derivative(mut self, input: usize, derivative: Expr) -> Self {
         self.derivatives.push((input, derivative));
         self
@@ -62,19 +62,19 @@ impl Elementwise {
         given.map_or_else(|| self.expr.derivative(i), |(_, derivative)| derivative.clone())
     }
 
-    /// With a rule for autocast other than [`AutocastRule::Promote`].
+    /// Sets the rule for autocast, which is [`AutocastRule::Promote`] by default.
     pub const fn with_autocast_rule(mut self, rule: AutocastRule) -> Self {
         self.autocast_rule = rule;
         self
     }
 
-    /// The kernel for the inputs that the expression reads, and the numbers of those inputs.
+    /// The kernel for the inputs that the expression reads, and the indices of those inputs.
     fn kernel(&self, shape: &[usize], inputs: &[&[usize]]) -> (Map, Vec<usize>) {
         of_read_inputs(&self.expr, shape, inputs)
     }
 }
 
-/// The kernel that computes `expr`, and the numbers of the inputs that it reads.
+/// The kernel that computes `expr`, and the indices of the inputs that it reads.
 fn of_read_inputs(expr: &Expr, shape: &[usize], inputs: &[&[usize]]) -> (Map, Vec<usize>) {
     let read: Vec<usize> = (0..inputs.len()).filter(|&i| expr.reads(i)).collect();
     let renumbered = |i: usize| read.iter().position(|&read| read == i).unwrap_or(0);
@@ -150,7 +150,7 @@ impl Elementwise {
     fn give(&self, i: usize, shape: &[usize], shapes: &[Vec<usize>], backward: &mut Backward<'_>) -> Result<(), Error> {
         let n_inputs = shapes.len();
         let (dy, dy_number) = (Expr::input(n_inputs), n_inputs);
-        // After the inputs come the gradient and the output.
+        // The inputs are followed by the gradient and the output.
         let slope = match &self.from_output {
             Some(slope) => slope.substitute(&[Expr::input(n_inputs + 1)]),
             None => self.derivative(i),
@@ -191,10 +191,10 @@ impl Elementwise {
 }
 
 impl Tensor {
-    /// An elementwise function of this tensor, with the gradient of its derivative.
+    /// An elementwise function of this tensor, whose gradient is its symbolic derivative.
     ///
     /// # Errors
-    /// [`Error::Dtype`] unless the tensor is f32, f16 or bf16; [`Error::Refused`] if the expression reads another input than the one it is given.
+    /// [`Error::Dtype`] unless the tensor is f32, f16 or bf16; [`Error::Refused`] if the expression reads an input other than the given one.
     /// # Examples
     /// ```
     /// use brisk_tensor::Graph;
@@ -270,7 +270,7 @@ impl Operation for Expand {
     }
 }
 
-/// Elementwise operations with names of their own.
+/// Elementwise operations with their own names.
 #[track_caller]
 pub(crate) fn unary(x: &Tensor, name: &'static str, f: impl FnOnce(Expr) -> Expr) -> Tensor {
     x.graph().apply(Elementwise::new(name, f(Expr::input(0))), &[x])

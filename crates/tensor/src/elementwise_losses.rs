@@ -5,7 +5,7 @@ use brisk_kernels::expr::Expr;
 use crate::elementwise::Elementwise;
 use crate::{AutocastRule, LossReduction, Tensor};
 
-/// Losses by element: `self` is the prediction, `target` broadcasts with it and gets a gradient too if it wants one.
+/// Elementwise losses: `self` is the prediction, `target` broadcasts with it and gets a gradient too if it needs one.
 ///
 /// # Shapes
 /// The result has no dimensions, or the shape of the input for [`LossReduction::None`].
@@ -45,7 +45,7 @@ impl Tensor {
         })
     }
 
-    /// `-target log x - (1 - target) log(1 - x)` of probabilities, with logarithms of at least -100. Where there are logits, use
+    /// `-target log x - (1 - target) log(1 - x)` of probabilities, with logarithms of at least -100. For logits, use
     /// [`bce_with_logits`](Self::bce_with_logits), which is accurate for probabilities near 0 and 1.
     ///
     /// # Reference
@@ -55,7 +55,7 @@ impl Tensor {
         let [x, t] = [0, 1].map(Expr::input);
         let log = |p: Expr| p.log().max(-100.0);
         let loss = -(&t * log(x.clone()) + (1.0 - &t) * log(1.0 - &x));
-        // As PyTorch's, finite for probabilities that are rounded to 0 or 1.
+        // As in PyTorch, finite for probabilities that are rounded to 0 or 1.
         let slope = (&x - &t) / (&x * (1.0 - &x)).max(1e-12);
         let operation = Elementwise::new("binary_cross_entropy", loss).with_derivative(0, slope);
         self.reduced_loss(operation, target, reduction)
@@ -71,7 +71,7 @@ impl Tensor {
         self.loss("focal_loss", target, reduction, |x, target| {
             let is_not = 1.0 - &target;
             let p = x.sigmoid();
-            // max(x, 0) - x target + log(1 + e^-|x|), with branches that have the slope 1/2 together at 0.
+            // max(x, 0) - x target + log(1 + e^-|x|), with branches whose slopes at 0 add up to 1/2.
             let minus_abs = x.gt(0.0).select(-&x, &x);
             let cross_entropy = x.relu() - &x * &target + minus_abs.exp().log1p();
             let not_p_t = 1.0 - (&p * &target + (1.0 - &p) * &is_not);
@@ -106,7 +106,7 @@ impl Tensor {
     pub fn hinge_loss(&self, target: &Self, margin: f32, reduction: LossReduction) -> Self {
         self.loss("hinge_loss", target, reduction, |x, target| {
             let distance = margin - target * x;
-            // The slope at the margin is 0, as that of `torch.clamp`.
+            // The slope at the margin is 0, as for `torch.clamp`.
             distance.le(0.0).select(0.0, distance)
         })
     }

@@ -12,7 +12,7 @@ impl Tensor {
     /// # Shapes
     /// `self`: `[n_entries, dim]`; `index`: `[n]`, or `[n, n_cols]`; the result `[n, dim]`.
     /// # Dtypes
-    /// `index` u32, such as [`Graph::gather_categories`](crate::Graph::gather_categories) gives, or a bound buffer.
+    /// `index` u32, such as the result of [`Graph::gather_categories`](crate::Graph::gather_categories), or a bound buffer.
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] for codes that are not u32, a padding entry or a column that does not exist.
     /// # Reference

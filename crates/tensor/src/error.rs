@@ -85,7 +85,7 @@ pub enum Error {
         /// The argument.
         arg: &'static str,
     },
-    /// A graph that reads the batch index and never advances it, so that each replay sees the same batch.
+    /// A graph that reads the batch index and never advances it, so that each replay would see the same batch.
     #[error(
         "{op}: the graph `{graph}` never advances the batch index; end the step with `Graph::advance`, or say that the index stays with `Graph::hold`"
     )]
@@ -127,7 +127,7 @@ pub enum Error {
         /// The graph.
         graph: String,
     },
-    /// A question about anomalies in a graph that does not detect them.
+    /// A query about anomalies in a graph that does not detect them.
     #[error("{op}: the graph `{graph}` does not detect anomalies; call `Graph::detect_anomaly` before anything is recorded")]
     NotDetecting {
         /// The method.

@@ -35,7 +35,7 @@ impl Drop for FirstError {
     fn drop(&mut self) {
         let Self { graph, error: Some(error), is_returned } = self else { return };
         if !is_returned.get() {
-            // An error here has nowhere to go, and a panic could abort the process.
+            // An error of this write cannot be reported, and a panic could abort the process.
             let _ = writeln!(
                 std::io::stderr(),
                 "error: the graph `{graph}` was dropped with an error that was never checked: {error}; call `Graph::check`"
@@ -46,12 +46,12 @@ impl Drop for FirstError {
 
 /// # Errors of recording
 ///
-/// Recording returns no `Result`. An operation that is refused, for the shape of an operand say, returns a tensor that is marked as
-/// [failed](Tensor::is_failed), and so does whatever is recorded from it. The graph keeps the first error with the [place](crate::Place) where it was made:
+/// Recording returns no `Result`. An operation that is refused, such as for the shape of an operand, returns a tensor that is marked as
+/// [failed](Tensor::is_failed), and so does every operation on that tensor. The graph keeps the first error with the [place](crate::Place) where it occurred:
 /// [`check`](Self::check), [`backward`](Self::backward) and [`compile`](Self::compile) return it. If the last handle of a graph is dropped before that,
 /// the error is written to standard error.
 impl Graph {
-    /// Whether all that has been recorded so far is valid.
+    /// Checks that everything recorded so far is valid.
     ///
     /// # Errors
     /// The first error, as [`Error::At`].
@@ -71,7 +71,7 @@ impl Graph {
         self.inner().first_error.get().map_or(Ok(()), Err)
     }
 
-    /// Keeps `error` as that of the graph, unless there has been one before. For functions that record and refuse their arguments.
+    /// Keeps `error` as the graph's error, unless there is already one. For functions that record operations and refuse their arguments.
     #[track_caller]
     pub fn fail(&self, error: impl Into<Error>) {
         let error = self.placed(error.into());
@@ -97,7 +97,7 @@ impl Graph {
         }
     }
 
-    /// Records kernels of your own: `f` gets the program. An error that it returns is [kept](Self::fail). After an error `f` is not called.
+    /// Records custom kernels: `f` gets the program. An error that it returns is [kept](Self::fail). After an error `f` is not called.
     ///
     /// # Examples
     /// ```
@@ -121,8 +121,7 @@ impl Graph {
         }
     }
 
-    /// Records a kernel of your own over slices of the graph's program, in the form that reads and writes them as they are stored. An error is
-    /// [kept](Self::fail).
+    /// Records a custom kernel over slices of the graph's program, in the variant for their dtypes. An error is [kept](Self::fail).
     #[track_caller]
     pub fn push(&self, kernel: impl Kernel, args: &[Slice]) {
         self.record(|program| stored::push(program, kernel, args));

@@ -7,15 +7,15 @@ use crate::{Backward, Error, Forward, Operation, Tensor};
 impl Tensor {
     /// The elements that `index` picks along dimension `dim`: for `dim` 1 of three, `y[i, j, k] = x[i, index[i, j, k], k]`.
     ///
-    /// An index beyond the last element is read as 0, since a device cannot report it. The gradient of an element is the sum over the places that pick
+    /// An index beyond the last element is read as 0, since a device cannot report it. The gradient of an element is the sum over the positions that pick
     /// it, in a fixed order.
     ///
     /// # Shapes
-    /// `index` has as many dimensions as `self`, and the same lengths but along `dim`; the result has `index`'s.
+    /// `index` has as many dimensions as `self`, with the same lengths except along `dim`; the result has the shape of `index`.
     /// # Dtypes
     /// `index` u32.
     /// # Errors
-    /// [`Error::Shape`] if there is no such dimension, or another has another length; [`Error::ForeignTensor`]; [`Error::Program`] for an index that is not
+    /// [`Error::Shape`] if there is no such dimension, or a length along another dimension differs; [`Error::ForeignTensor`]; [`Error::Program`] for an index that is not
     /// u32.
     /// # Reference
     /// `torch.gather`, which refuses indices beyond the last.
@@ -54,7 +54,7 @@ pub(crate) struct Pick {
 /// How the gradient of a [`Pick`] is computed.
 #[derive(Debug)]
 pub(crate) enum PickGradient {
-    /// Each element sums the gradients of the places that pick it.
+    /// Each element sums the gradients of the positions that pick it.
     Sum,
     /// The selection is its own inverse, so its gradient is the same selection.
     SameSelection,

@@ -77,7 +77,7 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
-    /// The program with kernels fused, in which those that are not fused write their results where they were recorded to.
+    /// The program with kernels fused, in which kernels that are not fused write their results to the buffers they were recorded with.
     pub(crate) fn fused_keeping_results(&self) -> Program {
         let rewrites: Vec<Rewrite> = self.rewrites.iter().copied().filter(|&rewrite| rewrite != Rewrite::InPlace).collect();
         self.program.rewritten(&rewrites)
@@ -85,12 +85,12 @@ impl Inner {
 }
 
 impl Graph {
-    /// A graph that can go backward.
+    /// A graph that keeps a tape, for a backward pass.
     pub fn training(name: impl Into<String>) -> Self {
         Self::new(name, Mode::Training)
     }
 
-    /// A graph that only goes forward and keeps nothing for a backward pass.
+    /// A graph for the forward pass only, which keeps nothing for a backward pass.
     pub fn inference(name: impl Into<String>) -> Self {
         Self::new(name, Mode::Inference)
     }
@@ -154,7 +154,7 @@ impl Graph {
 
     /// Binds the elements of `range` of two persistent buffers as a parameter and its gradient.
     ///
-    /// Backward writes the gradient there, whole; it does not add to the values that were there before.
+    /// The backward pass overwrites the gradient; it does not add to the old values.
     ///
     /// # Dtypes
     /// Both f32, f16 or bf16, not necessarily the same: the gradient is written in the dtype of its buffer.
@@ -175,8 +175,8 @@ impl Graph {
         self.parameter_in(slice(values), keeps_tape.then(|| slice(grads)), shape)
     }
 
-    /// Binds slices of the program as a parameter and its gradient. They may be of transients: the caller sees to it that values are written before they
-    /// are read, and that gradients are used. Without `grad` the parameter gets no gradient.
+    /// Binds slices of the program as a parameter and its gradient. They may be of transients: the caller must make sure that values are written before
+    /// they are read, and that gradients are used. Without `grad` the parameter gets no gradient.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shape has another number of elements; [`Error::Dtype`].
@@ -219,7 +219,7 @@ impl Graph {
         self.constant_of(Persistent::new(name, DType::U8, values.len()), values, shape)
     }
 
-    /// [`constant`](Self::constant) for values of any floating-point dtype, to which they are rounded here.
+    /// [`constant`](Self::constant) for any floating-point dtype, to which the values are rounded.
     ///
     /// # Errors
     /// As [`constant`](Self::constant); [`Error::Dtype`] unless the dtype is f32, f16 or bf16.
@@ -246,7 +246,7 @@ impl Graph {
         tensor
     }
 
-    /// Records the backward pass of `loss`, which is one number: the gradient of every parameter that the loss depends on is
+    /// Records the backward pass of `loss`, which must be a single number: the gradient of every parameter that the loss depends on is
     /// written to the buffer that was given to [`parameter`](Self::parameter).
     ///
     /// # Errors
@@ -298,7 +298,7 @@ impl Graph {
         self.check()
     }
 
-    /// Whether the batch indices advance, without which each replay would see the same batch.
+    /// Checks that the batch indices advance; otherwise each replay would see the same batch.
     fn check_cursors(&self) -> Result<(), Error> {
         let inner = self.inner();
         let names: Vec<_> = inner.program.kernel_names().collect();
@@ -343,7 +343,7 @@ impl Graph {
         Ok(executable)
     }
 
-    /// Calls `f` with the program recorded so far. To record kernels of your own, see [`record`](Self::record).
+    /// Calls `f` with the program recorded so far. To record custom kernels, see [`record`](Self::record).
     pub fn with_program<T>(&self, f: impl FnOnce(&mut Program) -> T) -> T {
         f(&mut self.inner.borrow_mut().program)
     }
@@ -359,18 +359,18 @@ impl Graph {
         Ok(brisk_program::planned_peak_bytes(&programs.iter().collect::<Vec<_>>())?)
     }
 
-    /// The program as it is [compiled](Self::compile): all that has been recorded so far, with kernels fused. Its `Display` lists the kernels.
+    /// The program as it is [compiled](Self::compile): everything recorded so far, with kernels fused. Its `Display` lists the kernels.
     pub fn fused(&self) -> Program {
         let inner = self.inner.borrow();
         inner.program.rewritten(&inner.rewrites)
     }
 
-    /// How kernels are fused when the graph is compiled: [`Rewrite::ALL`] by default; `&[]` leaves each as it was recorded.
+    /// Sets how kernels are fused when the graph is compiled: [`Rewrite::ALL`] by default; `&[]` leaves each as it was recorded.
     pub fn fuse_by(&self, rewrites: &[Rewrite]) {
         self.inner.borrow_mut().rewrites = rewrites.to_vec();
     }
 
-    /// A slice that a kernel of your own writes, as a tensor without gradient.
+    /// Wraps a slice that a custom kernel writes as a tensor without gradient.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shape has another number of elements.
@@ -398,7 +398,7 @@ impl Graph {
         if Rc::ptr_eq(&self.inner, &tensor.graph().inner) { Ok(()) } else { Err(Error::ForeignTensor { op, arg }) }
     }
 
-    /// How many tensors there are so far, casts left out: the same number in every precision.
+    /// The number of tensors so far, not counting casts: the same in every precision.
     pub(crate) fn n_uncast(&self) -> usize {
         self.inner().nodes.iter().filter(|node| node.op != Some("cast")).count()
     }
@@ -408,7 +408,7 @@ impl Graph {
         self.with_program(|program| program.transient(name, dtype, len))
     }
 
-    /// Records a kernel of an operation, over slices stored in any type.
+    /// Records a kernel of an operation, over slices of any dtype.
     pub(crate) fn try_push(&self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         self.with_program(|program| stored::push(program, kernel, args))
     }

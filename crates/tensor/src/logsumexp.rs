@@ -28,7 +28,7 @@ struct LogSumExp {
     dims: Reduced,
 }
 
-/// The maximum, or 0 where it is infinite: the difference of two infinities is no number.
+/// The maximum, or 0 where it is infinite: the difference of two infinities is NaN.
 fn finite(max: &Expr) -> Expr {
     max.abs().lt(f32::INFINITY).select(max, 0.0)
 }

@@ -1,4 +1,4 @@
-/// How the losses of elements become the loss of a batch: PyTorch's `reduction`.
+/// The reduction of elementwise losses: PyTorch's `reduction`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LossReduction {
     /// Their mean.
@@ -6,6 +6,6 @@ pub enum LossReduction {
     Mean,
     /// Their sum.
     Sum,
-    /// They stay as they are, one for each element.
+    /// No reduction: one loss per element.
     None,
 }

@@ -2,7 +2,7 @@ use brisk_kernels::{DType, MixRows, Mixing, N_QUANTILES};
 
 use crate::{Batch, Elementwise, Error, Expr, Graph, Tensor};
 
-/// The rows that those of a batch are mixed with, their partners, as [`Graph::mix_rows`] draws them.
+/// The partners of a batch, as [`Graph::mix_rows`] draws them: the rows that its rows are mixed with.
 #[derive(Debug, Clone)]
 pub struct MixedRows {
     /// The partner of each row. Their weights are those of the rows that they are mixed with.
@@ -16,14 +16,14 @@ pub struct MixedRows {
 const OP: &str = "mix_rows";
 
 impl Graph {
-    /// Draws a partner for each row of `batch` from all rows of the epoch, and its share, as `mixing` says. Both depend on the seed, the epoch of the batch's order and
-    /// the row only.
+    /// Draws a partner for each row of `batch` from all rows of the epoch, and its share, according to `mixing`. Both depend only on the seed, the epoch of the batch's
+    /// order and the row.
     ///
     /// `row` is the shape of a row: height, width and channels for [`Mixing::CutMix`], any other for [`Mixing::Mixup`].
     ///
     /// # Errors
-    /// [`Error::Shape`] if CutMix is given rows that are not images; [`Error::Refused`] for a batch of a [part](Batch::of_part) of a table, which does not have all rows; [`Error::Program`] for an `alpha` that is not above 0 and at most 1000;
-    /// [`Error::ForeignTensor`] for a batch of another graph.
+    /// [`Error::Shape`] if CutMix is given rows that are not images; [`Error::Refused`] for a batch of a [part](Batch::of_part) of a table, which does not have all rows;
+    /// [`Error::Program`] for an `alpha` that is not above 0 and at most 1000; [`Error::ForeignTensor`] for a batch of another graph.
     /// # Cost
     /// One kernel, which writes a number for each line and column of an image.
     /// # Reference

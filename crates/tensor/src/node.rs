@@ -1,4 +1,4 @@
-//! What a graph knows about each tensor.
+//! The data that a graph keeps about each tensor.
 
 use std::rc::Rc;
 
@@ -15,11 +15,11 @@ pub(crate) struct Node {
     /// The scope in which that operation was recorded, and its floating-point operations.
     pub(crate) scope: String,
     pub(crate) flops: u64,
-    /// The tensors which that operation read.
+    /// The tensors that the operation read.
     pub(crate) inputs: Vec<usize>,
     /// How many of the inputs, from the first, are [operands](crate::Operation::n_operands).
     pub(crate) n_operands: usize,
-    /// The tensor of which autocast made this one by a cast. Such a copy has no gradient of its own: what operations give to it is written for
+    /// The tensor of which this one is a cast copy made by autocast. A copy has no separate gradient: gradients given to it are written for
     /// the original, in the original's dtype. So products write the gradient of an f32 parameter in f32, without a cast after them.
     pub(crate) rounded: Option<usize>,
     pub(crate) is_parameter: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Node {
     pub(crate) n_uses: usize,
     /// The activation that it is the output of, if its derivative can be computed from that output.
     pub(crate) output_of: Option<Activation>,
-    /// The operation, where a gradient may have to pass through it.
+    /// The operation, if a gradient may have to pass through it.
     pub(crate) recorded: Option<Recorded>,
 }
 

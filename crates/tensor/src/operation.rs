@@ -11,12 +11,11 @@ use crate::{Backward, Error, Graph, Mode, Tensor, scope};
 
 /// An operation on tensors: what it computes, and how gradients pass through it.
 ///
-/// [`Graph::apply`] records one. Every operation of this crate is written with this trait and nothing else, so an operation in another
-/// crate can do whatever they do. An operation is data, its options, and derives its sizes from the shapes of its inputs. The trait is
-/// dyn-compatible.
+/// [`Graph::apply`] records one. Every operation of this crate uses only this trait, so operations in other crates can do the same. An
+/// operation contains only its options, and derives its sizes from the shapes of its inputs. The trait is dyn-compatible.
 ///
 /// # Examples
-/// `y = x²`, from two kernels that exist already:
+/// `y = x²`, from two existing kernels:
 /// ```
 /// use brisk_tensor::program::Device;
 /// use brisk_tensor::program::kernels::Map;
@@ -60,7 +59,7 @@ use crate::{Backward, Error, Graph, Mode, Tensor, scope};
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Operation: fmt::Debug + 'static {
-    /// The name by which errors, reports and [`Autocast::overrides`](crate::Autocast::overrides) call it: lower case, with underscores.
+    /// The name used in errors, reports and [`Autocast::overrides`](crate::Autocast::overrides): lower case, with underscores.
     fn name(&self) -> &'static str;
 
     /// The names of the inputs, for errors, in the order in which [`Graph::apply`] takes them; the last one also names any that follow.
@@ -74,11 +73,11 @@ pub trait Operation: fmt::Debug + 'static {
     /// error, nothing has been recorded.
     ///
     /// # Errors
-    /// Any that says why these inputs are refused; [`Error::Shape`] and [`Error::Dtype`] as a rule.
+    /// Any error that says why these inputs are refused; usually [`Error::Shape`] or [`Error::Dtype`].
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error>;
 
-    /// The shape of the failed tensor that stands for the result where [`output_shape`](Self::output_shape) returns an error. The caller may go on to read
-    /// the lengths of its dimensions, so it should have as many as a result would. That of the first input, unless the operation says otherwise.
+    /// The shape of the failed tensor that is returned if [`output_shape`](Self::output_shape) returns an error. The caller may still read
+    /// the lengths of its dimensions, so it should have as many as the result would have. By default the shape of the first input.
     fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
         inputs.first().map_or(Vec::new(), |input| input.shape().to_vec())
     }
@@ -88,13 +87,13 @@ pub trait Operation: fmt::Debug + 'static {
         AutocastRule::Promote
     }
 
-    /// How many of the inputs, counted from the first, are operands: inputs that autocast may cast and whose dtypes decide the dtype of the
-    /// result. All of them, unless the operation says otherwise; a layer's bias or a loss's targets are none.
+    /// How many of the inputs, counted from the first, are operands: inputs that autocast may cast and whose dtypes determine the dtype of the
+    /// result. By default all inputs; a layer's bias and a loss's targets are not operands.
     fn n_operands(&self, n_inputs: usize) -> usize {
         n_inputs
     }
 
-    /// The dtype of the result. `promoted` is what follows from the operands and from autocast.
+    /// The dtype of the result. `promoted` is the dtype that follows from the operands and from autocast.
     fn output_dtype(&self, promoted: DType) -> DType {
         promoted
     }
@@ -102,7 +101,7 @@ pub trait Operation: fmt::Debug + 'static {
     /// The activation that this operation applies last, if its derivative can be computed from its output
     /// ([`Activation::from_output`]).
     ///
-    /// The gradient that [`backward`](Self::backward) then gets is the one before the activation. Where only one operation reads the
+    /// [`backward`](Self::backward) then gets the gradient before the activation. If only one operation reads the
     /// result, the activation's derivative is fused into the kernel that computes that gradient.
     fn output_activation(&self) -> Option<Activation> {
         None
@@ -138,14 +137,14 @@ pub trait Operation: fmt::Debug + 'static {
 pub enum AutocastRule {
     /// Operands are cast to the lower precision and the result is stored in it. For products, which take most of the time.
     Lower,
-    /// The result is f32. Operands stay as they are stored, since kernels compute in f32 whatever they read. For operations that add many
+    /// The result is f32. Operands are not cast, since kernels compute in f32 whatever they read. For operations that add many
     /// values or are steep.
     Full,
-    /// The result has the dtype of the operands; f32 where they differ. For all others.
+    /// The result has the dtype of the operands; f32 if they differ. For all other operations.
     Promote,
 }
 
-/// An operation while its forward kernels are recorded: its inputs after autocast, its output, and what it keeps for the backward pass.
+/// An operation while its forward kernels are recorded: its inputs after autocast, its output, and the buffers it keeps for the backward pass.
 pub struct Forward<'a> {
     graph: &'a Graph,
     name: &'static str,
@@ -163,15 +162,15 @@ impl fmt::Debug for Forward<'_> {
 }
 
 impl Forward<'_> {
-    /// How many inputs there are.
+    /// The number of inputs.
     pub fn n_inputs(&self) -> usize {
         self.inputs.len()
     }
 
-    /// The buffer of input `i`, as autocast left it.
+    /// The buffer of input `i`, cast if autocast requires it.
     ///
     /// # Panics
-    /// If there are not that many inputs.
+    /// If there is no input `i`.
     pub fn input(&self, i: usize) -> Slice {
         self.inputs[i].slice()
     }
@@ -204,7 +203,7 @@ impl Forward<'_> {
         self.output_with_scratch(0)
     }
 
-    /// A buffer that starts with the result and has `n_scratch` more elements after it, which a kernel of the forward pass leaves for one of
+    /// A buffer that starts with the result and has `n_scratch` more elements after it, in which a kernel of the forward pass stores values for one of
     /// the backward pass. Only the first call allocates.
     pub fn output_with_scratch(&mut self, n_scratch: usize) -> Slice {
         let Self { graph, name, dtype, shape, output, .. } = self;
@@ -216,32 +215,32 @@ impl Forward<'_> {
         self.graph.transient(name, dtype, len)
     }
 
-    /// Keeps a buffer for the backward pass, where [`Backward::saved`] returns it under the number of this call, from 0. Inputs and the output
+    /// Keeps a buffer for the backward pass, where [`Backward::saved`] returns it by the index of this call, from 0. Inputs and the output
     /// need not be saved.
     pub fn save(&mut self, slice: Slice) {
         self.saved.push(slice);
     }
 
-    /// Records `kernel`, in the form that reads and writes these buffers as they are stored.
+    /// Records `kernel`, in the variant for the dtypes of these buffers.
     ///
     /// # Errors
-    /// [`Error::Program`] if the buffers are not what the kernel takes.
+    /// [`Error::Program`] if the buffers do not match the arguments of the kernel.
     pub fn push(&self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         self.graph.try_push(kernel, args)
     }
 
-    /// Records a step that the host takes between kernels.
+    /// Records a host step between kernels.
     ///
     /// # Errors
-    /// [`Error::Program`] if the buffers are not what the step takes.
+    /// [`Error::Program`] if the buffers do not match the arguments of the step.
     pub fn push_host(&self, step: Arc<dyn HostStep>, args: &[Slice]) -> Result<(), Error> {
         Ok(self.graph.with_program(|program| program.push_host(step, args))?)
     }
 }
 
 impl Graph {
-    /// Records `operation` over `inputs`: casts them as [`autocast`](Self::autocast) says, records the forward kernels and, if the graph keeps
-    /// a tape and an input needs a gradient, remembers the operation for [`backward`](Self::backward).
+    /// Records `operation` over `inputs`: casts them as [`autocast`](Self::autocast) requires, records the forward kernels and, if the graph keeps
+    /// a tape and an input needs a gradient, keeps the operation for [`backward`](Self::backward).
     ///
     /// If the operation is refused, or an input is [failed](Tensor::is_failed), no kernel is recorded and the result is a failed tensor.
     ///

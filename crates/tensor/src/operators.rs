@@ -5,7 +5,8 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use crate::Tensor;
 use crate::elementwise::unary;
 
-/// A binary operator of owned and borrowed tensors by the method of its name, and of a tensor and a number by an expression with the number in it.
+/// A binary operator of owned and borrowed tensors, which calls the method of the same name, and of a tensor and a number, which uses an expression
+/// that contains the number.
 macro_rules! operator {
     ($trait:ident, $operator:ident, $method:ident, $symbol:tt) => {
         operator!(@tensors $trait, $operator, $method, Tensor, Tensor);
@@ -38,7 +39,7 @@ macro_rules! operator {
     };
 }
 
-/// A binary operator of a number and a tensor. The body is no closure, so that an error is in the caller's line.
+/// A binary operator of a number and a tensor. The body is not a closure, so that an error has the caller's line.
 macro_rules! number_first {
     ($trait:ident, $operator:ident, |$a:ident, $b:ident| $body:expr) => {
         number_first!(@tensor $trait, $operator, |$a, $b| $body, Tensor);
@@ -65,7 +66,7 @@ operator!(Div, div, div, /);
 number_first!(Add, add, |a, b| unary(b, "add", |b| a + b));
 number_first!(Sub, sub, |a, b| unary(b, "sub", |b| a - b));
 number_first!(Mul, mul, |a, b| unary(b, "multiply", |b| a * b));
-// In f32 under autocast, as PyTorch's, which is a reciprocal.
+// In f32 under autocast, as in PyTorch, where it is a reciprocal.
 number_first!(Div, div, |a, b| b.steep("div", |b| a / b));
 
 impl Neg for Tensor {

@@ -1,7 +1,7 @@
 use crate::{Error, Tensor};
 
 impl Tensor {
-    /// NHWC images with `padding` pixels added on each side, `[height, width]`: those inside, mirrored at the edge pixels, which are not repeated.
+    /// NHWC images with `padding` pixels added on each side, `[height, width]`: the inner pixels mirrored at the edge pixels, which are not repeated.
     ///
     /// # Shapes
     /// `self`: `[n_images, height, width, n_channels]`; the result `[n_images, height + 2 padding[0], width + 2 padding[1], n_channels]`.

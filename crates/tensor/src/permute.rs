@@ -35,7 +35,7 @@ impl Tensor {
         self.graph().apply(Permute { dims: dims.to_vec() }, &[self])
     }
 
-    /// This tensor with two of its dimensions exchanged.
+    /// This tensor with two of its dimensions swapped.
     ///
     /// # Errors
     /// As [`permute`](Self::permute); [`Error::Shape`] if there is no such dimension.

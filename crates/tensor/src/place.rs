@@ -37,7 +37,7 @@ impl Place {
         self.location
     }
 
-    /// The file and line that called the model, where the operation was called through a `dyn` module or a closure of a library.
+    /// The file and line that called the model, if the operation was called through a `dyn` module or a closure of a library.
     pub fn outer(&self) -> Option<&'static Location<'static>> {
         self.outer
     }
@@ -47,7 +47,7 @@ impl Place {
         self.made_at
     }
 
-    /// The backtrace of the operation, if `RUST_BACKTRACE` or `RUST_LIB_BACKTRACE` asks for one.
+    /// The backtrace of the operation, if `RUST_BACKTRACE` or `RUST_LIB_BACKTRACE` enables it.
     pub fn backtrace(&self) -> Option<&Backtrace> {
         self.backtrace.as_deref()
     }

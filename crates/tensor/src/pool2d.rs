@@ -40,7 +40,7 @@ impl Pool2d {
 }
 
 impl Tensor {
-    /// The maximum of each window and channel. Of equal values the first gets the gradient; a NaN counts as the maximum.
+    /// The maximum of each window and channel. In a tie the first element gets the gradient; a NaN counts as the maximum.
     ///
     /// # Shapes
     /// `self`: `[n_images, height, width, n_channels]`; the result `[n_images, height', width', n_channels]`.
@@ -72,7 +72,7 @@ impl Tensor {
         }
     }
 
-    /// The maximum of each channel of each image. Of equal values the first gets the gradient; a NaN counts as the maximum.
+    /// The maximum of each channel of each image. In a tie the first element gets the gradient; a NaN counts as the maximum.
     ///
     /// # Shapes
     /// `self`: `[n_images, height, width, n_channels]`; the result `[n_images, n_channels]`.
@@ -123,7 +123,7 @@ impl Tensor {
     }
 }
 
-/// A pooling by `kernel`, whose result is given the shape `y_shape`: global pooling leaves out height and width.
+/// A pooling by `kernel`, whose result gets the shape `y_shape`: global pooling omits height and width.
 #[derive(Debug)]
 struct Pooling<K> {
     kernel: K,
@@ -182,7 +182,7 @@ impl Operation for Pooling<AvgPool2d> {
     }
 }
 
-/// The shape of a pooled batch of images. Where no window fits, the kernel's check refuses it afterwards.
+/// The shape of a pooled batch of images. If no window fits, the kernel's check refuses it afterwards.
 fn image_shape(images: &Images) -> [usize; 4] {
     [images.n_images, images.height, images.width, images.n_channels]
 }

@@ -76,7 +76,7 @@ impl Tensor {
             Err(error) => return self.refused(error, self.shape()),
         };
         let from_mean = self.sub(&self.mean(dims.clone().keep()));
-        // 0/0 or a number over 0, as in PyTorch, where there are no degrees of freedom.
+        // Without degrees of freedom this is 0/0 or a number over 0, as in PyTorch.
         let scale = 1.0 / n.saturating_sub(correction) as f32;
         from_mean.map(|x| x.powi(2) * scale).sum(dims)
     }

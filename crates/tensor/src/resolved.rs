@@ -5,18 +5,19 @@ use brisk_program::Device;
 
 use crate::Precision;
 
-/// How a device has a [`Precision`]: [`Precision::resolved`]. `Display` says it in a line.
+/// How a device computes in a [`Precision`]: [`Precision::resolved`]. `Display` is one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Resolved {
-    /// What the results of products are stored in: the type that was asked for, on every device.
+    /// The dtype in which results of products are stored: that of the precision, on every device.
     pub storage: DType,
-    /// How that becomes f32, which everything computes in but matrix units and what [`f16_places`](Self::f16_places) says.
+    /// How stored values become f32, in which all kernels compute, except on tensor cores and as [`f16_places`](Self::f16_places) says.
     pub conversion: Conversion,
-    /// Rows and columns of the f16 matrices that matrix units multiply, with sums in f32, where products are of such multiples.
+    /// Rows and columns of the f16 cooperative matrices (tensor cores), with sums in f32, that are used for products whose sizes are multiples of them; `None` if they
+    /// are not used.
     pub matrix_units: Option<usize>,
-    /// How many products of two operands in f16 are added in f16 before their sum is added in f32, where
-    /// [`allow_f16_accumulation`](brisk_program::DeviceBuilder::allow_f16_accumulation) has an effect: for products that are not on matrix units, of sizes that are
-    /// multiples of 4. `None` where all are added in f32.
+    /// How many products of two f16 operands are added in f16 before their sum is added in f32, if
+    /// [`allow_f16_accumulation`](brisk_program::DeviceBuilder::allow_f16_accumulation) has an effect: for products that do not run on tensor cores and whose sizes are
+    /// multiples of 4. `None` if all are added in f32.
     pub f16_places: Option<usize>,
 }
 
@@ -52,7 +53,7 @@ impl fmt::Display for Resolved {
 }
 
 impl Precision {
-    /// How `device` has it. Nothing falls back to another type: what differs is how fast.
+    /// How `device` computes in this precision. No device falls back to another type; they differ only in speed.
     ///
     /// # Examples
     /// ```

@@ -13,12 +13,12 @@ use crate::{Error, Graph, Tensor, Windows};
 pub struct Batch {
     /// `[n]` u32: rows of the table.
     pub(crate) rows: Slice,
-    /// `[n]` u32: what random numbers are drawn by for each row. The rows, unless the table is a part of a larger one.
+    /// `[n]` u32: the number of each row that random numbers depend on. The same as `rows`, unless the table is a part of a larger one.
     pub(crate) ids: Slice,
     /// The ids of the rows of a table that is a part of a larger one.
     pub(crate) id_table: Option<Windows>,
     pub(crate) order: Slice,
-    /// `[n]`: 1 for a row, 0 for padding after the last.
+    /// `[n]`: 1 for a row, 0 for padding after the last row.
     pub weights: Tensor,
     pub(crate) n: usize,
 }
@@ -36,18 +36,18 @@ pub struct ImageTable<'a> {
     pub image: [usize; 3],
 }
 
-/// A use of the batch index of a run.
+/// A use of a batch index.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     pub(crate) op: &'static str,
     pub(crate) state: Slice,
     pub(crate) place: Place,
-    /// Whether the index is meant to stay.
+    /// Whether another graph or the host advances the index.
     pub(crate) is_held: bool,
 }
 
 impl Batch {
-    /// The same batch with other rows of the table, such as those that its own are mixed with. Their weights are those of the rows that they replace.
+    /// The same batch with other rows of the table, such as the partners that its rows are mixed with. Their weights are those of the rows that they replace.
     ///
     /// # Shapes
     /// `rows`: `[n]`.
@@ -76,8 +76,8 @@ impl Batch {
         }
     }
 
-    /// The same batch, of a table that is a part of a larger one: `ids` has the number of each of its rows there. Random numbers are then drawn by these numbers, so that a
-    /// row is augmented in the same way as in the larger table.
+    /// The same batch, of a table that is a part of a larger one: `ids` has the number of each of its rows in the larger table. Random draws then depend on these
+    /// numbers, so that a row is augmented in the same way as in the larger table.
     ///
     /// # Shapes
     /// `ids`: `[n_table_rows, 1]`.
@@ -177,8 +177,9 @@ impl Graph {
         self.try_push(kernel, &[window, batch.rows, y])
     }
 
-    /// The batch's images of a table, augmented and standardised: `(table[row] - mean) * inv_std` of the pixels that a random crop shows, and so on, as
-    /// [`ImageAugmentation`] says. What is drawn depends on the row (its id in a [part](Batch::of_part) of a table) and the epoch of the batch's order only. Two kernels per window.
+    /// The batch's images of a table, augmented and standardised: `(table[row] - mean) * inv_std` of the pixels of a random crop, and so on, as
+    /// [`ImageAugmentation`] describes. The random draws depend only on the row (its id in a [part](Batch::of_part) of a table) and the epoch of the batch's order. Two
+    /// kernels per window.
     ///
     /// # Shapes
     /// The result: `[n, crop height, crop width, n_channels]`.
@@ -219,7 +220,7 @@ impl Graph {
         y.reshape(&shape)
     }
 
-    /// Records a kernel for each window of `table`, which is given the first row of the window, its buffer and that of the result of `n_cols` columns.
+    /// Records a kernel for each window of `table`, made from the first row of the window, its buffer, and the buffer of the result of `n_cols` columns.
     #[track_caller]
     fn gather_windows(
         &self,
@@ -243,7 +244,7 @@ impl Graph {
         }
     }
 
-    /// The same with a result of `len` elements that is no tensor yet.
+    /// The same with a result of `len` elements that is not wrapped as a tensor.
     fn push_windows(
         &self,
         name: &'static str,
@@ -257,11 +258,11 @@ impl Graph {
         Ok(y)
     }
 
-    /// Appends `x` to `all`, at the batch index in `state` times its length. If nothing of a batch fits, because `all` is too short or the batch index was not
+    /// Appends `x` to `all`, at the batch index in `state` times its length. If a batch does not fit at all, because `all` is too short or the batch index was not
     /// reset for a new epoch, the last element of `all` becomes NaN; [`stored`](Self::stored) then returns an error.
     ///
     /// # Errors
-    /// [`Error::ForeignTensor`]; [`Error::Dtype`] if `x` is not f32, as results of products within autocast are not; [`Error::Program`] if the buffers have
+    /// [`Error::ForeignTensor`]; [`Error::Dtype`] if `x` is not f32, such as the result of a product within autocast; [`Error::Program`] if the buffers have
     /// other dtypes.
     #[track_caller]
     pub fn store(&self, x: &Tensor, state: &Persistent, all: &Persistent) {
@@ -293,8 +294,8 @@ impl Graph {
         Ok(values)
     }
 
-    /// Says that this graph leaves the batch index in `state` as it is, because another graph or the host advances it: two graphs that take turns on the same
-    /// batch, say. Otherwise a graph that [gathers](Self::batch) batches and never advances the index is refused by [`compile`](Self::compile).
+    /// Declares that this graph does not advance the batch index in `state`, because another graph or the host does, such as when two graphs alternate on the same
+    /// batch. Otherwise [`compile`](Self::compile) refuses a graph that [gathers](Self::batch) batches and never advances the index.
     pub fn hold(&self, state: &Persistent) {
         let state = self.buffer(state);
         let mut inner = self.inner_mut();
@@ -329,7 +330,7 @@ impl Graph {
     }
 }
 
-/// Whether there is a mean and a deviation for each of `n_cols` columns.
+/// Checks that there is a mean and a standard deviation for each of `n_cols` columns.
 fn check_statistics(op: &'static str, n_cols: usize, mean: &Persistent, inv_std: &Persistent) -> Result<(), Error> {
     match [("mean", mean), ("inv_std", inv_std)].into_iter().find(|(_, values)| values.len() != n_cols) {
         None => Ok(()),

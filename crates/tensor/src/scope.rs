@@ -10,7 +10,7 @@ pub struct Scope {
     opened: Opened,
 }
 
-/// The name of an open scope, and the line where the layer was made whose scope it is.
+/// The name of an open scope and, for the scope of a layer, the line where the layer was made.
 #[derive(Debug)]
 pub(crate) struct OpenScope {
     name: String,
@@ -24,7 +24,7 @@ enum Opened {
 }
 
 impl Graph {
-    /// Records what `record` records under `name`, which errors then mention. Scopes nest: `encoder` and in it `attention` are
+    /// Calls `record` within a scope `name`, which errors then mention. Scopes nest: `attention` within `encoder` is
     /// `encoder.attention`.
     ///
     /// # Examples
@@ -50,8 +50,8 @@ impl Graph {
         self.open(OpenScope { name: name.to_owned(), made_at: None })
     }
 
-    /// [`enter`](Self::enter) for a layer. Errors then also mention `made_at`, the line where the layer was made: one that is called through `dyn` has no line that
-    /// calls it.
+    /// [`enter`](Self::enter) for a layer. Errors then also mention `made_at`, the line where the layer was made, since a call through `dyn` does not
+    /// report the caller's line.
     pub fn enter_layer(&self, name: &str, made_at: &'static Location<'static>) -> Scope {
         self.open(OpenScope { name: name.to_owned(), made_at: Some(made_at) })
     }
@@ -61,8 +61,8 @@ impl Graph {
         Scope { graph: self.clone(), opened: Opened::Name }
     }
 
-    /// Until the result is dropped, errors also mention the line that called the function that calls this, which is `#[track_caller]`. For models that call
-    /// their layers through `dyn` or in a closure, where `#[track_caller]` ends. The outermost call counts.
+    /// Until the result is dropped, errors also mention the line that called the function that calls this one; that function must be `#[track_caller]`. For models that
+    /// call their layers through `dyn` or in a closure, where `#[track_caller]` ends. Of nested calls only the outermost counts.
     #[track_caller]
     pub fn enter_from_caller(&self) -> Scope {
         let caller = Location::caller();

@@ -6,8 +6,8 @@ use crate::reduce::broadcast;
 use crate::{Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// Each element divided by the sum of all, or 0 where that sum is 0; not differentiable. The sum of losses weighted by the shares of their
-    /// weights is their mean, however many parts it is computed in.
+    /// Each element divided by the sum of all, or 0 if that sum is 0; not differentiable. The sum of losses, weighted by the shares of their
+    /// weights, is their mean, however many parts it is computed in.
     ///
     /// # Dtypes
     /// Any for `self`; the result f32.
@@ -19,7 +19,7 @@ impl Tensor {
     }
 }
 
-/// `y = x / total`, and 0 where the total is 0, as that of a batch without rows.
+/// `y = x / total`, or 0 if the total is 0, as for a batch without rows.
 fn share(n: usize) -> Map {
     let [x, total] = [0, 1].map(Expr::input);
     broadcast(Expr::eq(&total, 0.0).select(0.0, x / total), &[n], &[&[n], &[1]])

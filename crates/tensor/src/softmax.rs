@@ -5,7 +5,7 @@ use crate::operation::check_kernel;
 use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// Probabilities along dimension `dim`: `exp(x) / Σ exp(x)`. Along another than the last, a [transposed](Self::transpose) copy is made.
+    /// Probabilities along dimension `dim`: `exp(x) / Σ exp(x)`. Unless `dim` is the last dimension, a [transposed](Self::transpose) copy is made.
     ///
     /// For training, use [`Tensor::cross_entropy`] of the logits, which never takes the logarithm of a small probability.
     ///

@@ -1,7 +1,7 @@
 use crate::{Error, Tensor};
 
 impl Tensor {
-    /// This tensor without dimension `dim`, if that has length 1; else as it is. No kernel runs.
+    /// This tensor without dimension `dim`, if that has length 1; else unchanged. No kernel runs.
     ///
     /// # Errors
     /// [`Error::Shape`] if there is no such dimension.
@@ -19,7 +19,7 @@ impl Tensor {
         self.reshape(&shape)
     }
 
-    /// This tensor with a dimension of length 1 inserted as number `dim`. No kernel runs.
+    /// This tensor with a dimension of length 1 inserted at position `dim`. No kernel runs.
     ///
     /// # Errors
     /// [`Error::Shape`] if `dim` is greater than the number of dimensions.

@@ -1,4 +1,4 @@
-//! Batch normalisation by the statistics of all replicas.
+//! Batch normalisation with the statistics of all replicas.
 
 use std::error::Error as StdError;
 use std::fmt::Debug;
@@ -13,7 +13,7 @@ type Failure = Box<dyn StdError + Send + Sync>;
 
 /// How replicas of a model exchange the statistics of their batches.
 pub trait AllGather: Debug + Send + Sync + 'static {
-    /// The values of all replicas, one after the other by rank. All have as many.
+    /// The values of all replicas, concatenated by rank. All replicas have equally many.
     ///
     /// # Errors
     /// Any error; it ends the run.
@@ -21,8 +21,8 @@ pub trait AllGather: Debug + Send + Sync + 'static {
 }
 
 impl Graph {
-    /// From here on, batches are normalised by the statistics of the rows of all replicas, not only of this one, which are noisy if a replica has few rows. Each
-    /// normalisation then waits for all replicas twice a step, in the forward and in the backward pass. Ghost groups are not affected.
+    /// From here on, batches are normalised by the statistics of the rows of all replicas, not only of this one, whose statistics are noisy if it has few rows. Each
+    /// normalisation then waits for all replicas twice per step, in the forward and in the backward pass. Ghost groups are not affected.
     ///
     /// # Reference
     /// `torch.nn.SyncBatchNorm`.
@@ -35,7 +35,7 @@ impl Graph {
     }
 }
 
-/// `(mean, 1 / √(var + ε))` of this replica's rows becomes that of all, and the running statistics take a step towards it.
+/// Replaces `(mean, 1 / √(var + ε))` of this replica's rows by that of all replicas, and updates the running statistics.
 #[derive(Debug)]
 pub(crate) struct SyncStats {
     pub(crate) replicas: Arc<dyn AllGather>,
@@ -65,7 +65,7 @@ impl HostStep for SyncStats {
         let all = self.replicas.all_gather(&mine)?;
         let eps = f64::from(self.eps);
 
-        // Chan, Golub & LeVeque 1983, by rank: the same bits on every replica.
+        // Chan, Golub & LeVeque 1983, in the order of ranks, so that the results are bit-identical on all replicas.
         let (mut n, mut mean, mut squares) = (0.0_f64, vec![0.0_f64; c], vec![0.0_f64; c]);
         for theirs in all.chunks_exact(2 * c + 1) {
             let n_theirs = f64::from(theirs[2 * c]);
@@ -96,7 +96,7 @@ impl HostStep for SyncStats {
     }
 }
 
-/// Replaces the sums that the gradient of the input needs by those of all replicas, scaled so that a row's share is that of this replica.
+/// Replaces the sums that the gradient of the input needs by those of all replicas, scaled to the number of rows of this replica.
 #[derive(Debug)]
 pub(crate) struct SyncSums {
     pub(crate) replicas: Arc<dyn AllGather>,

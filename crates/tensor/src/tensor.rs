@@ -36,7 +36,7 @@ impl Tensor {
         Self { graph, id, slice, shape }
     }
 
-    /// The lengths of its dimensions; empty for a single number. Of a [failed](Self::is_failed) tensor, a guess.
+    /// The lengths of its dimensions; empty for a single number. For a [failed](Self::is_failed) tensor it is a guess.
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
@@ -76,7 +76,7 @@ impl Tensor {
         Self { shape: shape.to_vec(), ..self.clone() }
     }
 
-    /// Whether it has this shape.
+    /// Checks that it has this shape.
     pub(crate) fn check_shape(&self, op: &'static str, arg: &'static str, shape: &[usize]) -> Result<(), Error> {
         if self.shape() == shape {
             return Ok(());
@@ -84,7 +84,7 @@ impl Tensor {
         Err(Error::Shape { op, arg, expected: format!("{shape:?}"), found: self.shape().to_vec() })
     }
 
-    /// Whether it has `n` elements, as an input of shape `x` requires.
+    /// Checks that it has `n` elements, as an input of shape `x` requires.
     pub(crate) fn check_len(&self, op: &'static str, arg: &'static str, x: &[usize], n: usize) -> Result<(), Error> {
         if self.n_elements() == n {
             return Ok(());

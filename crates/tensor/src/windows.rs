@@ -6,9 +6,9 @@ use brisk_program::{Device, Persistent};
 
 use crate::Error;
 
-/// A table on a device, in as many buffers as it takes: an adapter binds no more than so many bytes at once, 128 MiB on some.
+/// A table on a device, split into as many buffers as necessary, because an adapter limits the bytes of one binding, to 128 MiB on some.
 ///
-/// Each buffer, a window, holds the rows behind those of the one before. [`Graph::gather`](crate::Graph::gather) takes the rows of a batch
+/// Each buffer is a window that holds consecutive rows. [`Graph::gather`](crate::Graph::gather) gathers the rows of a batch
 /// from all of them.
 ///
 /// # Examples
@@ -28,7 +28,7 @@ pub struct Windows {
     window_rows: usize,
 }
 
-/// Rows of one window: where they are among its own, and which they are of the table.
+/// Rows of one window: their range within the window, and within the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Part {
     window: usize,
@@ -37,8 +37,8 @@ struct Part {
 }
 
 impl Windows {
-    /// Buffers for `n_rows` rows of `n_cols`, each of at most `max_bytes`, which is what `Device::max_binding_bytes` says; a row
-    /// is never cut, so one that is longer has a window of its own.
+    /// Buffers for `n_rows` rows of `n_cols`, each of at most `max_bytes`, usually `Device::max_binding_bytes`; a row
+    /// is never split, so each row that is longer gets its own window.
     pub fn new(name: &str, dtype: DType, n_rows: usize, n_cols: usize, max_bytes: usize) -> Self {
         let row_bytes = n_cols.saturating_mul(dtype.size_bytes()).max(1);
         // Devices hold whole words, and index elements with u32.
@@ -53,10 +53,10 @@ impl Windows {
         Self { buffers: (0..n_windows).map(window).collect(), dtype, n_rows, n_cols, window_rows }
     }
 
-    /// A table that is in one buffer, of rows of `n_cols`.
+    /// A table in a single buffer, with rows of `n_cols`.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the buffer is not that of whole rows.
+    /// [`Error::Shape`] if the buffer does not consist of whole rows.
     pub fn whole(table: &Persistent, n_cols: usize) -> Result<Self, Error> {
         let len = table.len();
         if n_cols == 0 || !len.is_multiple_of(n_cols) {
@@ -97,7 +97,7 @@ impl Windows {
         self.buffers.iter().map(Persistent::len_bytes).fold(0, usize::saturating_add)
     }
 
-    /// Calls `f(window, first element in it, values)` for each window that the rows from `first` on lie in.
+    /// Calls `f(window, index of the first element in it, values)` for each window that contains some of the rows from `first` on.
     ///
     /// # Errors
     /// [`Error::Shape`] if `values` are not whole rows, or reach beyond the table; those of `f`.
@@ -122,7 +122,7 @@ impl Windows {
     /// Sets the rows from `first` on.
     ///
     /// # Errors
-    /// As [`each_window`](Self::each_window); [`Error::Program`] if the device has no room.
+    /// As [`each_window`](Self::each_window); [`Error::Program`] if the device does not have enough memory.
     pub fn write<T: Pod>(&self, device: &Device, first: usize, values: &[T]) -> Result<(), Error> {
         self.each_window(first, values, |window, at, values| Ok(device.write_at(window, at, values)?))
     }

@@ -64,7 +64,7 @@ fn parameters(path: &Path) -> Result<Vec<u8>> {
 
 impl Run {
     /// # Errors
-    /// The parameters or metrics of the two runs differ in a bit.
+    /// The parameters or metrics of the two runs are not bit-identical.
     pub(super) fn check_identical(&self, other: &Self) -> Result<()> {
         let figures = |run: &Self| [run.test_auc, run.valid_auc];
         if figures(self) != figures(other) {

@@ -1,4 +1,4 @@
-//! What is built for another target: its profile and its standard library.
+//! Builds for another target: the profile and the standard library.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The data sets: where their files are published, how they are recognised, and which tables are made of them.
+//! The data sets: where their files are published, their checksums, and the tables that are made from them.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(super) struct File {
     pub(super) checksum: Checksum,
 }
 
-/// A table that the example `import` makes of a file.
+/// A table that the example `import` makes from a file.
 #[derive(Debug)]
 pub(super) struct Import {
     pub(super) source: &'static str,

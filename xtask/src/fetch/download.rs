@@ -29,16 +29,16 @@ pub(super) struct Client {
     pause: Duration,
 }
 
-/// What an attempt came to.
+/// The result of an attempt.
 enum Attempt {
-    /// All bytes are there.
+    /// All bytes have been downloaded.
     Complete,
-    /// The connection failed or ended early; why.
+    /// The connection failed or ended early, for this reason.
     Cut(String),
 }
 
 impl Client {
-    /// A client that waits for slow servers, but not for ever.
+    /// A client that waits for slow servers, but not forever.
     pub(super) fn new() -> Self {
         let config = Agent::config_builder()
             .http_status_as_error(false)
@@ -47,7 +47,7 @@ impl Client {
         Self { agent: config.build().into(), pause: Duration::from_secs(1) }
     }
 
-    /// Downloads `file` from `url` into `folder`, unless it is there already; `say` gets lines that tell how far it is.
+    /// Downloads `file` from `url` into `folder`, unless it already exists; `say` gets lines that report the progress.
     pub(super) fn download(&self, url: &str, file: &File, folder: &Path, say: &mut dyn FnMut(String)) -> Result<()> {
         let dest = folder.join(file.name);
         if dest.exists() {
@@ -90,11 +90,11 @@ impl Client {
         Ok(())
     }
 
-    /// Asks for the bytes that are missing and appends them.
+    /// Requests the missing bytes and appends them.
     fn attempt(&self, url: &str, file: &File, out: &mut fs::File, part: &Path, say: &mut dyn FnMut(String)) -> Result<Attempt> {
         let mut have = length(out, part)?;
         if have > file.n_bytes {
-            // Not the beginning of this file.
+            // It cannot be the beginning of this file.
             restart(out, part)?;
             have = 0;
         }
@@ -102,7 +102,7 @@ impl Client {
             return Ok(Attempt::Complete);
         }
         let mut request = self.agent.get(url);
-        // A server that stalls is cut off, and asked for the rest: it has a second for 100 kB.
+        // If a server stalls, the connection is closed and the rest is requested again: it has one second per 100 kB.
         let limit = Duration::from_secs(60 + (file.n_bytes - have) / 100_000);
         request = request.config().timeout_recv_body(Some(limit)).build();
         if have > 0 {
@@ -122,7 +122,7 @@ impl Client {
             206 if range_start(&response) == Some(have) => say(format!("continuing after {} MB", have / 1_000_000)),
             206 | 416 => {
                 restart(out, part)?;
-                return Ok(Attempt::Cut("the server has other bytes than were asked for".to_owned()));
+                return Ok(Attempt::Cut("the server sent other bytes than requested".to_owned()));
             }
             status @ (408 | 429 | 500..=599) => return Ok(Attempt::Cut(format!("the server answers with status {status}"))),
             404 | 410 => {
@@ -136,7 +136,7 @@ impl Client {
             bail!("{url}: the file has {} bytes, expected {}; name a mirror with `--from`", have + rest, file.n_bytes);
         }
         append(&mut response.into_body().into_reader(), out, have, file, say)
-            .with_context(|| format!("{}; make room: the same command continues from what is there", cannot_write(part)))
+            .with_context(|| format!("{}; make room: the same command continues from the bytes so far", cannot_write(part)))
     }
 }
 
@@ -168,7 +168,7 @@ fn append(
     Ok(Attempt::Complete)
 }
 
-/// The first byte of a partial answer: `Content-Range: bytes 100-199/200`.
+/// The offset of the first byte of a partial response: `Content-Range: bytes 100-199/200`.
 fn range_start(response: &Response<ureq::Body>) -> Option<u64> {
     let range = response.headers().get("content-range")?.to_str().ok()?;
     range.trim().strip_prefix("bytes")?.trim().split('-').next()?.parse().ok()

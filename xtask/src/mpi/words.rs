@@ -8,7 +8,7 @@ const LAST_WORDS: &str = "; the run ends, start again from the last checkpoint";
 /// What Open MPI and MPICH print when a rank has failed, apart from the lines that are parsed below.
 const SIGNS: [&str; 4] = ["MPI_ABORT was invoked", "non-zero exit code", "non-zero status", "BAD TERMINATION"];
 
-/// What the lines so far have told.
+/// The information in the lines read so far.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     /// When the first sign of a failed rank was read.
@@ -50,7 +50,7 @@ impl Words {
         }
     }
 
-    /// Which of `n_ranks` ranks failed and how; `None` if no line tells.
+    /// Which of `n_ranks` ranks failed and how; `None` if no line says so.
     pub(super) fn verdict(&self, n_ranks: usize) -> Option<String> {
         let mut parts = Vec::new();
         parts.extend(

@@ -1,4 +1,4 @@
-//! The package managers, and how each says that it has to wait.
+//! The package managers, and the messages by which each says that it has to wait.
 
 use super::patience::Signs;
 

@@ -1,4 +1,4 @@
-//! Runs a command again while it fails for a reason that passes: another process holds a lock, or a server cannot be reached.
+//! Runs a command again while it fails for a temporary reason: another process holds a lock, or a server cannot be reached.
 
 use std::io::{Read, Write as _};
 use std::process::{Command, ExitStatus, Stdio};
@@ -19,7 +19,7 @@ pub(crate) struct Signs {
 
 /// How long another process may hold a lock: unattended upgrades of a new machine take minutes.
 const LOCK_LIMIT: Duration = Duration::from_secs(600);
-/// Pauses before a server that could not be reached is tried again, two minutes together.
+/// Pauses before a server that could not be reached is tried again, two minutes in total.
 const PAUSES_S: [u64; 8] = [1, 2, 4, 8, 15, 30, 30, 30];
 
 /// How an attempt ended.
@@ -40,7 +40,7 @@ pub(super) struct Failure {
     began: Instant,
 }
 
-/// The line of output that tells the reason.
+/// The reason of a failure, with the line of output that states it.
 #[derive(Debug, PartialEq, Eq)]
 enum Reason {
     Locked(String),
@@ -77,7 +77,7 @@ impl<'a> Patience<'a> {
         Self { signs, n_locked: 0, locked_since: None, n_unreachable: 0 }
     }
 
-    /// Runs `command` once. Its output is printed to standard error as it comes.
+    /// Runs `command` once. Its output is printed to standard error as it arrives.
     pub(super) fn attempt(&self, command: &mut Command) -> Result<Outcome> {
         eprintln!("+ {}", shown(command));
         let began = Instant::now();
@@ -92,7 +92,7 @@ impl<'a> Patience<'a> {
         })
     }
 
-    /// Waits until it is time to try again, and says what for.
+    /// Waits until it is time to try again, and prints the reason.
     ///
     /// `incomplete` is a line of an earlier command on which this one depends: it could not reach a server either.
     ///
@@ -137,7 +137,7 @@ fn pause_for(seconds: u64, which: &str) {
 }
 
 impl Signs {
-    /// The first line that tells of a lock or, if none does, of a server.
+    /// The first line about a lock or, if there is none, about a server.
     fn reason(&self, output: &str) -> Reason {
         // apt prints `Waiting for cache lock: …` while it waits for a lock that it then gets.
         let lines = output.lines().map(str::trim).filter(|line| !line.starts_with("Waiting for "));
@@ -161,7 +161,7 @@ fn run_and_listen(command: &mut Command) -> std::io::Result<(ExitStatus, String)
     Ok((status, String::from_utf8_lossy(&text).into_owned()))
 }
 
-/// Copies to standard error what can be read, and returns it.
+/// Reads everything, copies it to standard error, and returns it.
 fn copy(mut from: impl Read) -> Vec<u8> {
     let (mut buffer, mut all) = ([0; 4096], Vec::new());
     while let Ok(n @ 1..) = from.read(&mut buffer) {

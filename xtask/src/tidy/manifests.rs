@@ -1,4 +1,4 @@
-//! What a user sees first of a crate: its manifest and its README.
+//! The manifest and the README of a crate, which users see first.
 
 use super::Finding;
 use super::workspace::Workspace;

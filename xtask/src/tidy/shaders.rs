@@ -1,15 +1,15 @@
-//! A function of the WGSL stands in one file.
+//! Each WGSL function is defined in one file only.
 
 use std::collections::BTreeMap;
 
 use super::Finding;
 use super::workspace::Workspace;
 
-/// Functions that stand in several files all the same; the list only shrinks.
+/// Functions that are nevertheless defined in several files; the list may only become shorter.
 const REPEATED: [&str; 0] = [];
 
-/// No two `.wgsl` files have a function with the same body: what several modules share is a part that they all include. A function whose body is one
-/// statement is a declaration more than an algorithm, and may be repeated.
+/// No two `.wgsl` files have a function with the same body: code that several modules share is a part that they all include. A function whose body is a
+/// single statement may be repeated, since it is a declaration rather than an algorithm.
 pub(super) fn functions_stand_once(workspace: &Workspace) -> Vec<Finding> {
     let mut first: BTreeMap<String, (&str, usize)> = BTreeMap::new();
     let mut repeated: Vec<&str> = Vec::new();
@@ -33,16 +33,16 @@ pub(super) fn functions_stand_once(workspace: &Workspace) -> Vec<Finding> {
         }
     }
     let gone = REPEATED.into_iter().filter(|known| !repeated.contains(known));
-    findings.extend(
-        gone.map(|name| Finding::new("xtask/src/tidy/shaders.rs", 0, format!("`{name}` is no longer repeated: take it off"))),
-    );
+    findings.extend(gone.map(|name| {
+        Finding::new("xtask/src/tidy/shaders.rs", 0, format!("`{name}` is no longer repeated: remove it from the list"))
+    }));
     findings
 }
 
 struct Function {
     name: String,
     line: usize,
-    /// From the arguments on, without comments, each gap one space.
+    /// The text from the arguments on, without comments, with whitespace collapsed to single spaces.
     body: String,
 }
 
@@ -53,7 +53,7 @@ fn functions(text: &str) -> Vec<Function> {
     while let Some((start, line)) = lines.next() {
         let Some((name, _)) = line.strip_prefix("fn ").and_then(|rest| rest.split_once('(')) else { continue };
         let mut body = line["fn ".len() + name.len()..].to_owned();
-        // The first closing brace that is not indented, or that ends the line of the head.
+        // Ends at the first closing brace that is not indented, or that ends the line of the signature.
         if !(body.trim_end().ends_with('}') && body.contains('{')) {
             for (_, line) in lines.by_ref() {
                 body.push(' ');

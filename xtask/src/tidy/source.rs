@@ -71,7 +71,7 @@ pub(super) fn libraries_do_not_print(workspace: &Workspace) -> Vec<Finding> {
 
 /// Files that may contain `unsafe` in addition to the one file of their crate, each for a reason that has nothing to do with the other file.
 const SECOND_UNSAFE: [&str; 5] = [
-    // What wgpu leaves to its callers: an experimental interface, and shaders without guards in their loops.
+    // Unsafe interfaces of wgpu: experimental features, and shaders without guards in their loops.
     "crates/kernels/src/core/unchecked.rs",
     // Helper threads call a closure that borrows from the stack of the thread that waits for them; the other file is about tiles of a matrix.
     "crates/kernels/src/core/team.rs",

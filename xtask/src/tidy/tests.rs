@@ -123,7 +123,7 @@ fn kernels_have_twins_and_tests() {
     // A kernel of another family does not own it.
     let elsewhere = "crates/kernels/src/loss/matmul.wgsl";
     check(kernels::have_twins, with(elsewhere, ""), &[(elsewhere, "belongs to no kernel")]);
-    // A part of several modules is included by one of them at least.
+    // A part shared by several modules must be included by at least one of them.
     let part = "crates/kernels/src/core/rounding.wgsl";
     let shared = |workspace: &mut Workspace| {
         with(part, "")(workspace);
@@ -143,12 +143,12 @@ fn functions_of_shaders_stand_once() {
             with(second, other)(workspace);
         }
     };
-    // The same under another name, in other lines.
+    // The same function under another name, with other line breaks.
     let same = "\nfn bounded(v: f32) -> f32 {\n    let x = clamp(v, -10.0, 10.0); // as there\n    return tanh(x);\n}\n";
     let finding = "`bounded` has the body of a function at crates/kernels/src/product/matmul.wgsl:2";
     check(shaders::functions_stand_once, twice(same), &[("crates/kernels/src/product/matmul_direct.wgsl:2", finding)]);
     check(shaders::functions_stand_once, twice("fn safe_tanh(v: f32) -> f32 {\n    let x = v;\n    return tanh(x);\n}\n"), &[]);
-    // One statement may be said twice.
+    // A single statement may be repeated.
     let load = "fn load(i: u32) -> f32 { return x[i]; }\n";
     let loads = |workspace: &mut Workspace| {
         with(first, load)(workspace);

@@ -1,4 +1,4 @@
-//! What the rules read: the packages of the workspace, and its text files.
+//! The input of the rules: the packages of the workspace, and its text files.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -11,8 +11,8 @@ pub(crate) struct Bytes {
 #[derive(Debug)]
 enum Storage {
     Heap(Vec<u8>),
-    /// Kernels that are bound by memory run up to 1.6 times as fast on pages of 2 MiB as on pages of 4 KiB: fewer addresses to translate, and prefetching, which ends at
-    /// each page, reaches farther. The system decides whether it grants them.
+    /// Memory-bound kernels run up to 1.6 times as fast on pages of 2 MiB as on pages of 4 KiB: there are fewer addresses to translate, and prefetching, which stops at
+    /// the end of a page, reaches farther. The system decides whether it provides them.
     #[cfg(target_os = "linux")]
     HugePages(memmap2::MmapMut),
 }
@@ -23,25 +23,25 @@ const LINE_BYTES: usize = 64;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
 
 impl Bytes {
-    /// `len` zero bytes; `None` if there is no room for them.
+    /// `len` zero bytes; `None` if there is not enough memory.
     pub(crate) fn zeroed(len: usize) -> Option<Self> {
         #[cfg(target_os = "linux")]
         if len >= HUGE_PAGE_BYTES {
             return Self::on_huge_pages(len);
         }
         let room = len.checked_add(LINE_BYTES)?;
-        // `try_reserve` tells of a lack of room without ending the process; the zeros come from fresh pages.
+        // `try_reserve_exact` reports a lack of memory without ending the process; fresh pages are zero.
         Vec::<u8>::new().try_reserve_exact(room).ok()?;
         let storage = vec![0; room];
         let start = storage.as_ptr().align_offset(LINE_BYTES);
         Some(Self { storage: Storage::Heap(storage), start, len })
     }
 
-    /// An anonymous mapping, which starts on a page.
+    /// An anonymous mapping, which starts at a page boundary.
     #[cfg(target_os = "linux")]
     fn on_huge_pages(len: usize) -> Option<Self> {
         let storage = memmap2::MmapMut::map_anon(len).ok()?;
-        // A kernel without huge pages refuses the advice, and small ones do.
+        // An operating system without huge pages refuses the advice; then small pages are used.
         let _ = storage.advise(memmap2::Advice::HugePage);
         Some(Self { storage: Storage::HugePages(storage), start: 0, len })
     }

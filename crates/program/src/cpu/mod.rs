@@ -1,4 +1,4 @@
-//! The executor that runs the twins: one program at a time, on the calling thread and helper threads of its own.
+//! The executor that runs the twins: one program at a time, on the calling thread and the executor's helper threads.
 
 pub(crate) mod bytes;
 
@@ -39,7 +39,7 @@ pub(crate) struct CpuExecutable {
     slots: Mutex<Vec<Block>>,
     steps: Vec<CpuStep>,
     parts: Vec<HostPart>,
-    /// Held over a replay with steps of the host in it, between which the slots are not locked.
+    /// Held during a replay with host steps; the slots are not locked while these run.
     replaying: Mutex<()>,
 }
 
@@ -48,11 +48,11 @@ struct CpuStep {
     kernel: Arc<dyn Kernel>,
     /// What the kernel declares.
     declared: Vec<Arg>,
-    /// Buffers by index into the run's table: the persistents, then the slots.
+    /// The buffers as indices into the run's table: the persistent buffers, then the slots.
     args: Vec<StepArg>,
 }
 
-/// Buffers from this size on are read by all threads of the device: one thread does not use the whole memory bandwidth.
+/// Buffers of at least this size are read by all threads of the device, because one thread does not use the whole memory bandwidth.
 const PARALLEL_COPY_BYTES: usize = 4 << 20;
 
 impl CpuDevice {
@@ -98,7 +98,7 @@ impl CpuDevice {
         self.replay(executable, n, |_| ())
     }
 
-    /// When each kernel ran.
+    /// Replays the program and returns when each kernel ran.
     pub(crate) fn profile(&self, executable: &CpuExecutable, n: usize) -> Result<(Timer, Vec<Span>), Error> {
         let mut spans = Vec::with_capacity(n * executable.steps.len());
         let start = Instant::now();
@@ -111,7 +111,7 @@ impl CpuDevice {
         Ok((Timer::Clock, spans))
     }
 
-    /// Replays, and tells of each step that is done.
+    /// Replays the program, and calls `done` after each step.
     fn replay(&self, executable: &CpuExecutable, n: usize, mut done: impl FnMut(usize) + Send) -> Result<(), Error> {
         if executable.parts.is_empty() {
             self.on_team(|| executable.run(n, 0..executable.steps.len(), &mut done));
@@ -131,7 +131,7 @@ impl CpuDevice {
     }
 
     fn on_team(&self, work: impl FnOnce() + Send) {
-        // One run at a time, as on a GPU's queue; so executables that share buffers never lock them crosswise.
+        // One run at a time, as on a GPU's queue, so that executables that share buffers cannot deadlock by locking them in different orders.
         let alone = || {
             let _running = lock(&self.running);
             self.team.lead(work);
@@ -139,8 +139,8 @@ impl CpuDevice {
         if rayon::current_thread_index().is_none() {
             return alone();
         }
-        // A twin from another crate may use rayon. While the rayon worker it runs on waits, that takes up other jobs of its pool. One of
-        // those may be a run on this device, which would then wait for the one below it on the same stack. So a worker waits for a thread.
+        // A twin from another crate may use rayon. A rayon worker that waits takes up other jobs of its pool, and one of those may be a run on
+        // this device, which would then wait for the run below it on the same stack. So from a rayon worker, the run is done on a new thread.
         std::thread::scope(|scope| scope.spawn(alone).join().unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
@@ -154,7 +154,7 @@ impl CpuDevice {
         let block = self.block_of(persistent)?;
         let block = lock(&block);
         let bytes = &block.bytes[..out.len()];
-        // While the team is busy with a run, the loop below is rayon's. A rayon worker that waits takes up other jobs, and one of those may
+        // While the team is busy with a run, the loop below runs on rayon. A rayon worker that waits takes up other jobs, and one of those may
         // lock the same block.
         if bytes.len() < PARALLEL_COPY_BYTES || rayon::current_thread_index().is_some() {
             out.copy_from_slice(bytes);
@@ -183,20 +183,20 @@ impl CpuDevice {
     }
 }
 
-/// Where each of the program's buffers lies in a run's table.
+/// The place of each of the program's buffers in a run's table.
 fn table_places(program: &Program, plan: &Plan, n_persistents: usize) -> Vec<Place> {
     let mut persistent = (0..n_persistents).map(|slot| Place { slot, start_bytes: 0 });
     let place = |(i, buffer): (usize, &crate::record::program::Buffer)| match &buffer.persistent {
         Some(_) => persistent.next(),
         None => plan.place_of(i).map(|place| Place { slot: n_persistents + place.slot, ..place }),
     };
-    // A transient that no kernel names has no place, and no step that asks for one.
+    // A transient that no kernel uses has no place, and no step looks it up.
     let places = program.buffers().iter().enumerate().map(place);
     places.map(|place| place.unwrap_or(Place { slot: usize::MAX, start_bytes: 0 })).collect()
 }
 
 impl CpuExecutable {
-    /// Replays some of the kernels, and tells of each that is done.
+    /// Replays some of the kernels, and calls `done` after each.
     fn run(&self, n: usize, kernels: Range<usize>, done: &mut impl FnMut(usize)) {
         let mut slots = lock(&self.slots);
         let mut persistents: Vec<_> = self.persistents.iter().map(|block| lock(block)).collect();
@@ -219,7 +219,7 @@ impl CpuExecutable {
     }
 }
 
-/// What a step of the host is given.
+/// The arguments that a host step is given.
 #[derive(Debug)]
 struct OnCpu<'a> {
     executable: &'a CpuExecutable,
@@ -238,7 +238,7 @@ impl HostBuffers for OnCpu<'_> {
     }
 }
 
-/// All buffers of a run, moved out of their owners for its duration and put back at its end, a panic's included.
+/// All buffers of a run, moved out of their owners while it lasts and put back when it ends, even by a panic.
 struct Table<'a> {
     owners: Vec<&'a mut Bytes>,
     buffers: Vec<Bytes>,
@@ -277,7 +277,7 @@ impl Drop for Table<'_> {
     }
 }
 
-/// The buffers that one kernel writes, out of the table while it runs and put back after it, a panic included.
+/// The buffers that one kernel writes, taken out of the table while it runs and put back when it ends, even by a panic.
 struct Written<'a> {
     buffers: &'a mut [Bytes],
     taken: Vec<(usize, Bytes)>,

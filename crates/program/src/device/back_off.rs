@@ -3,7 +3,7 @@ mod tests;
 
 use std::time::Duration;
 
-/// How often something that may fail for a moment is tried.
+/// The number of attempts at something that may fail temporarily.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Attempts(pub(crate) u32);
 
@@ -16,7 +16,7 @@ impl Default for Attempts {
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// Tries until it works or the attempts are used up, with pauses that double. Gives the last result, and the errors before it.
+/// Tries until an attempt succeeds or all are used up, with pauses that double. Returns the last result, and the errors before it.
 pub(crate) fn with_back_off<T, E: std::fmt::Display>(
     attempts: Attempts,
     mut pause: impl FnMut(Duration),

@@ -39,7 +39,7 @@ impl DeviceBuilder {
         self
     }
 
-    /// Lowers the size of one kernel argument, as if the adapter could not bind more: tables are then held in more windows. For tests, and
+    /// Lowers the maximum size of one kernel argument, as if the adapter could not bind more: tables are then held in more windows. For tests, and
     /// for drivers that report more than they support. [`Device::compile`] splits or refuses larger kernels, also on the CPU.
     pub fn max_binding_bytes(mut self, max_bytes: usize) -> Self {
         self.max_binding_bytes = Some(max_bytes as u64);
@@ -67,31 +67,32 @@ impl DeviceBuilder {
         self
     }
 
-    /// How often an adapter is asked to open before that is an error, with pauses of 50 ms, 100 ms, 200 ms and so on between: other processes
-    /// may keep it busy for a moment. The default is 5, which takes three quarters of a second to fail; 0 is taken as 1.
-    /// [`DeviceInfo::failed_attempts`] tells what failed.
+    /// The number of attempts to open an adapter before an error is returned, with pauses of 50 ms, 100 ms, 200 ms and so on in between: other
+    /// processes may keep it busy temporarily. The default is 5, which takes three quarters of a second to fail; 0 counts as 1.
+    /// [`DeviceInfo::failed_attempts`] lists the errors.
     pub fn open_attempts(mut self, n_attempts: u32) -> Self {
         self.n_attempts = Attempts(n_attempts.max(1));
         self
     }
 
-    /// A folder where what the driver knows of pipelines is kept from one process to the next, a file for each adapter; it is made if need be.
-    /// [`Device::compile`] writes the file when it made pipelines. Only Vulkan adapters have such a cache, and most drivers on desktops keep one of their
-    /// own; others do nothing with the folder. [`Device::pipeline_cache`] says what became of it: a damaged file is passed over and written again.
+    /// A folder for the driver's pipeline cache, which is kept from one process to the next, with one file per adapter; it is created if it does not exist.
+    /// [`Device::compile`] writes the file after it has created pipelines. Only Vulkan adapters have such a cache, and most desktop drivers also keep their
+    /// own; on other adapters the folder is not used. [`Device::pipeline_cache`] reports the state of the cache: a damaged file is ignored and written again.
     ///
-    /// The driver runs what it finds there. So the folder is not to be one that others write to.
+    /// The driver runs the code that it finds in the file, so other users must not be able to write to the folder.
     pub fn pipeline_cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.pipeline_cache = Some(folder.into());
         self
     }
 
-    /// Lets products of two operands in f16 be added in f16, 16 at a time, and only those sums in f32: on hardware with `SHADER_F16` and no matrix
-    /// units, which may do two such multiply-adds in the time of one in f32. It is not allowed unless asked for, since results are less accurate: off by up to about
-    /// `16 * 2^-11` of the sum of the products' sizes. They are infinite where 16 products that follow one another come to more than 65504, so a loss scale
+    /// Allows products of f16 operands to be accumulated in f16, 16 at a time, with only those partial sums added in f32. It is meant for hardware with `SHADER_F16` but
+    /// without tensor cores, which may do two such multiply-adds in the time of one in f32. It is off by default, since results are less accurate: the error is up to
+    /// about `16 * 2^-11` of the sum of the products' magnitudes. Results are infinite where the sum of 16 consecutive products exceeds 65504, so a loss scale
     /// settles lower, and products below `2^-14`, as in gradients, lose bits or vanish.
     ///
-    /// Where it cannot be done, on the CPU, on software adapters, without `SHADER_F16` and on matrix units, sums stay in f32, and that is no error: what a device does is
-    /// [`Adapter::f16_places`](brisk_kernels::Adapter::f16_places) of its [`adapter`](Device::adapter). How much faster it is has not been measured on hardware yet.
+    /// Where it is not possible (on the CPU, on software adapters, without `SHADER_F16`, and on tensor cores), sums stay in f32 without an error:
+    /// [`Adapter::f16_places`](brisk_kernels::Adapter::f16_places) of the device's [`adapter`](Device::adapter) says what it does. The speedup has not been measured on
+    /// hardware yet.
     ///
     /// # Reference
     /// `torch.backends.cuda.matmul.allow_fp16_accumulation`, which is off by default too.
@@ -110,16 +111,16 @@ impl DeviceBuilder {
         self
     }
 
-    /// Leaves the cooperative matrices of the adapter (tensor cores) unused.
+    /// Disables the cooperative matrices of the adapter (tensor cores).
     ///
-    /// By default, products and convolutions of operands stored in f16, as under autocast, run on them where the adapter lists matrices of f16 with sums in f32, and a
-    /// self-check when the device is opened finds that they compute correctly. If they do not, they are not used, and [`DeviceInfo::coop_refused`] says why.
+    /// By default, products and convolutions of operands stored in f16, as under autocast, run on them if the adapter lists matrices of f16 with sums in f32 and a
+    /// self-check when the device is opened finds that they compute correctly. Otherwise they are not used; [`DeviceInfo::coop_refused`] says why a self-check failed.
     pub fn without_cooperative_matrices(mut self) -> Self {
         self.without_coop = true;
         self
     }
 
-    /// Computes all matrix products by one family of kernels, to compare families; by default it depends on the adapter and on shapes.
+    /// Computes all matrix products with one family of kernels, to compare families; by default the family depends on the adapter and on shapes.
     ///
     /// If this is not called, the environment variable `BRISK_FAMILY` does the same with `direct`, `tiled` or `coop`. The CPU executor has no families.
     ///
@@ -161,7 +162,7 @@ impl DeviceBuilder {
     /// Opens the device.
     ///
     /// # Errors
-    /// [`Error::NoDevice`], with a list of the available devices; [`Error::Open`]; that of the kernels for a family that is unknown or that the device cannot run.
+    /// [`Error::NoDevice`], with a list of the available devices; [`Error::Open`]; an error of the kernels for a family that is unknown or that the device cannot run.
     pub fn open(mut self) -> Result<Device, Error> {
         if self.matmul_family.is_none() {
             self.matmul_family = family_from_env()?;
@@ -224,7 +225,7 @@ impl DeviceBuilder {
         Ok(self.device(info, Executor::Gpu(Box::new(gpu)), max_binding_bytes))
     }
 
-    /// The opened adapter, and what the driver said at attempts that failed.
+    /// The opened adapter, and the driver's errors at failed attempts.
     fn request(&self, info: &DeviceInfo, adapter: &wgpu::Adapter, uses_coop: bool) -> Result<(Opened, Vec<String>), Error> {
         let attempt = || request_device(adapter, uses_coop);
         let (opened, failed_attempts) = with_back_off(self.n_attempts, std::thread::sleep, attempt);
@@ -253,7 +254,7 @@ fn family_from_env() -> Result<Option<MatmulFamily>, Error> {
     }
 }
 
-/// The index of the first adapter that `asked` selects.
+/// The index of the first adapter that matches `asked`.
 fn find<A>(asked: &Selection, adapters: &[(DeviceInfo, A)]) -> Result<usize, Error> {
     let index = adapters.iter().enumerate().position(|(i, (info, _))| matches(asked, i, info));
     index.ok_or_else(|| Error::NoDevice { asked: asked.to_string(), available: available(adapters) })

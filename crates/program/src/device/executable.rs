@@ -8,9 +8,9 @@ use crate::profile::{ProfiledStep, Span, Timer};
 use crate::record::program::Step;
 use crate::{Device, Error, Plan, Profile, Program};
 
-/// A program made ready on a device: memory laid out, pipelines and bind groups made.
+/// A program compiled for a device, with its memory allocated and its pipelines and bind groups created.
 ///
-/// It keeps what it needs, so the [`Program`] may be dropped. See there for an example.
+/// It keeps everything it needs, so the [`Program`] may be dropped. See [`Program`] for an example.
 #[derive(Debug)]
 pub struct Executable {
     device: Device,
@@ -57,19 +57,19 @@ impl Executable {
         })
     }
 
-    /// Replays the program `n` times. On a GPU this returns when the last replay has been handed over, many to a submit, with
-    /// nothing read back; a later [`Device::read`] or [`Device::wait`] waits. On the CPU it returns when the last replay is done. Where the host has
-    /// [steps](crate::HostStep) in the program it takes part in each replay.
+    /// Replays the program `n` times. On a GPU this returns when the last replay has been submitted, with many replays per submit and
+    /// nothing read back; a later [`Device::read`] or [`Device::wait`] waits. On the CPU it returns when the last replay is done. If the program has
+    /// [host steps](crate::HostStep), they run in each replay.
     ///
     /// # Cost
-    /// On a GPU up to 512 dispatches go into a submit, and up to four submits are under way before this waits for the oldest.
+    /// On a GPU up to 512 dispatches go into one submit, and up to four submits are in flight before this waits for the oldest.
     ///
     /// # Errors
     /// [`Error::Unwritten`] if a [required](crate::Persistent::required) buffer has not been written; [`Error::DeviceFailed`]; [`Error::HostStep`], which ends
     /// the replay at that step.
     ///
     /// # Panics
-    /// On the CPU with the panic of a kernel's twin, which is a mistake in the kernel. No buffer is lost, the device goes on.
+    /// On the CPU with the panic of a kernel's twin, which is a bug in the kernel. No buffer is lost, and the device stays usable.
     pub fn run(&self, n: usize) -> Result<(), Error> {
         self.required.check(&self.device)?;
         match (&self.compiled, self.device.executor()) {
@@ -81,11 +81,11 @@ impl Executable {
         Ok(())
     }
 
-    /// Replays the program `n` times as [`run`](Self::run) does, and takes the time of each kernel. The first profile on a device measures its
+    /// Replays the program `n` times as [`run`](Self::run) does, and measures the time of each kernel. The first profile on a device also measures its
     /// [`roofline`](Device::roofline).
     ///
-    /// On a GPU each kernel is a pass of its own with a timestamp on either side, or, where the adapter has none, a submit that is waited for:
-    /// so it takes longer than a run. A first replay is slower than the rest, and is better left to a `run(1)` before.
+    /// On a GPU each kernel is a separate pass between two timestamps, or, if the adapter has no timestamps, a separate submit that is waited for:
+    /// so it takes longer than a run. The first replay is slower than the rest, so call `run(1)` before profiling.
     ///
     /// # Errors
     /// [`Error::Unwritten`]; [`Error::DeviceFailed`]; [`Error::OutOfMemory`] if there is no room for timestamps; those of [`Device::roofline`].
@@ -99,7 +99,7 @@ impl Executable {
         Ok(Profile::new(self.name.clone(), device, n, roofline, self.steps.clone(), (timer, spans)))
     }
 
-    /// When each kernel ran in `n` replays.
+    /// Replays `n` times and returns when each kernel ran.
     pub(crate) fn spans(&self, n: usize) -> Result<(Timer, Vec<Span>), Error> {
         self.required.check(&self.device)?;
         let spans = match (&self.compiled, self.device.executor()) {
@@ -111,7 +111,7 @@ impl Executable {
         Ok(spans)
     }
 
-    /// The memory it was given.
+    /// Its memory plan.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
@@ -122,7 +122,7 @@ impl Executable {
     }
 }
 
-/// Whether each argument can be bound at once.
+/// Checks that each argument fits into one binding.
 fn check_bindings(device: &Device, program: &Program) -> Result<(), Error> {
     let limit_bytes = device.max_binding_bytes() as u64;
     for step in program.steps().iter().filter(|step| step.host.is_none()) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::record::persistent::WeakPersistent;
 use crate::{Error, Persistent, Plan, Program};
 
-/// The persistent buffers that one device has given memory, and how much it holds in all. `M` is a block of its memory.
+/// The persistent buffers that one device has allocated memory for, and the total it holds. `M` is a block of its memory.
 #[derive(Debug)]
 pub(crate) struct Memory<M> {
     device: String,
@@ -22,7 +22,7 @@ struct Entry<M> {
     is_written: bool,
 }
 
-/// Kept beside a block: counts it in when made, and out when dropped.
+/// Stored with a block: adds its bytes to the total when created, and subtracts them when dropped.
 #[derive(Debug)]
 pub(crate) struct Count {
     len_bytes: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Count {
 }
 
 impl<M> Memory<M> {
-    /// None held yet on `device`, and never more than `limit_bytes`.
+    /// Empty, for `device`, with at most `limit_bytes`.
     pub(crate) fn new(device: String, limit_bytes: Option<usize>) -> Self {
         Self { device, limit_bytes, entries: Mutex::default(), allocated_bytes: Arc::default(), n_allocations: AtomicU64::new(0) }
     }
@@ -39,7 +39,7 @@ impl<M> Memory<M> {
         self.limit_bytes
     }
 
-    /// The block of `persistent`, made when it is first asked for.
+    /// The block of `persistent`, allocated on the first call.
     pub(crate) fn of(&self, persistent: &Persistent, make: impl FnOnce() -> Result<M, Error>) -> Result<Arc<M>, Error> {
         if persistent.is_empty() {
             return Err(Error::EmptyBuffer { buffer: persistent.name().to_owned() });
@@ -65,7 +65,7 @@ impl<M> Memory<M> {
         lock(&self.entries).get(&persistent.id()).is_some_and(|entry| entry.is_written)
     }
 
-    /// Whether what `program` needs beside what is held stays within the limit, so that one that does not fit allocates nothing.
+    /// Checks that the additional memory of `program` stays within the limit, so that a program that does not fit allocates nothing.
     pub(crate) fn check_room(&self, program: &Program, plan: &Plan) -> Result<(), Error> {
         let held_bytes = self.allocated_bytes();
         let entries = lock(&self.entries);
@@ -74,7 +74,7 @@ impl<M> Memory<M> {
         self.check_limit(program.name(), needed_bytes, held_bytes).map(|_| ())
     }
 
-    /// Counts a block of `buffer` that is about to be made.
+    /// Counts a block of `buffer` that is about to be allocated.
     pub(crate) fn count(&self, buffer: &str, len_bytes: usize) -> Result<Count, Error> {
         let mut held_bytes = self.counted_bytes();
         loop {
@@ -90,7 +90,7 @@ impl<M> Memory<M> {
         }
     }
 
-    /// What is held with `needed_bytes` more.
+    /// The sum of `held_bytes` and `needed_bytes`, if it is within the limit.
     fn check_limit(&self, name: &str, needed_bytes: usize, held_bytes: usize) -> Result<usize, Error> {
         let sum = held_bytes.saturating_add(needed_bytes);
         match self.limit_bytes {
@@ -103,13 +103,13 @@ impl<M> Memory<M> {
         }
     }
 
-    /// Bytes of all blocks now; those of persistent buffers that nobody has any more are freed first.
+    /// Bytes of all blocks now; those of persistent buffers without remaining handles are freed first.
     pub(crate) fn allocated_bytes(&self) -> usize {
         lock(&self.entries).retain(|_, entry| entry.persistent.is_alive());
         self.counted_bytes()
     }
 
-    /// The same, nothing freed: for messages from within an allocation.
+    /// The same without freeing anything: for messages during an allocation.
     pub(crate) fn counted_bytes(&self) -> usize {
         self.allocated_bytes.load(Ordering::Relaxed)
     }
@@ -126,7 +126,7 @@ impl Drop for Count {
     }
 }
 
-/// What these locks guard is whole after any panic: values are swapped in, and tables restore themselves.
+/// Ignores poisoning: the guarded values are consistent after any panic, because they are replaced as a whole and tables restore themselves.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

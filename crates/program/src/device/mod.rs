@@ -1,4 +1,4 @@
-//! Devices: how they are found and opened, their memory, and what they have compiled.
+//! Devices: how they are found and opened, their memory, and their executables.
 
 pub(crate) mod adapters;
 pub(crate) mod back_off;
@@ -63,25 +63,25 @@ pub(crate) enum Executor {
     Gpu(Box<GpuDevice>),
 }
 
-/// What a device is.
+/// Information about a device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// As the driver names itself; for the CPU how many threads it has.
+    /// The name given by the driver; for the CPU executor, the number of threads.
     pub name: String,
-    /// Which executor, and whether there is hardware behind it.
+    /// The executor, and whether a GPU is hardware or software.
     pub kind: DeviceKind,
     /// `vulkan`, `metal`, `dx12`, or `rust` for the CPU executor.
     pub backend: String,
-    /// Why [`Selection::Best`] passed over a GPU that is there: it did not open. `None` for what was asked for by name.
+    /// Why [`Selection::Best`] skipped an available GPU: the error of opening it. `None` for a device that was selected explicitly.
     pub fallback: Option<String>,
-    /// What the driver said each time it refused to open the adapter, before it did: another process may have kept it busy.
+    /// The driver's errors at failed attempts to open the adapter, before it opened: another process may have kept it busy.
     pub failed_attempts: Vec<String>,
     /// Why the adapter's cooperative matrices are not used, if it has any and they failed a self-check when the device was opened.
     pub coop_refused: Option<String>,
 }
 
-/// Which executor runs, and whether there is hardware behind it.
+/// The executor, and whether a GPU is hardware or software.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeviceKind {
@@ -129,7 +129,7 @@ impl fmt::Display for DeviceInfo {
     }
 }
 
-/// Which device it is, as [`Device::info`] says.
+/// Prints [`Device::info`].
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.info().fmt(f)
@@ -137,17 +137,17 @@ impl fmt::Display for Device {
 }
 
 impl Device {
-    /// What `BRISK_DEVICE` asks for (see [`Selection`]); where it is not set a hardware GPU, else the CPU executor.
+    /// Opens the device that `BRISK_DEVICE` selects (see [`Selection`]); if it is not set, a hardware GPU, else the CPU executor.
     ///
-    /// A GPU that does not open is passed over, and [`DeviceInfo::fallback`] says why; one that was asked for is an error.
+    /// A GPU that does not open is skipped, and [`DeviceInfo::fallback`] says why; one that was selected explicitly is an error.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] if `BRISK_DEVICE` names what is not there; [`Error::Open`].
+    /// [`Error::NoDevice`] if `BRISK_DEVICE` names an unavailable device; [`Error::Open`].
     pub fn best() -> Result<Self, Error> {
         Self::builder().selection(Selection::from_env()).open()
     }
 
-    /// The CPU executor, with a thread a core.
+    /// The CPU executor, with one thread per core.
     ///
     /// # Errors
     /// [`Error::Open`] if the threads cannot be started.
@@ -160,25 +160,25 @@ impl Device {
         DeviceBuilder::default()
     }
 
-    /// The adapters there are, in the order of their indices. The CPU executor is always there and not listed.
+    /// The available adapters, in the order of their indices. The CPU executor is always available and not listed.
     pub fn list() -> Vec<DeviceInfo> {
         open_adapters().into_iter().map(|(info, _)| info).collect()
     }
 
-    /// What it is.
+    /// Information about the device.
     pub fn info(&self) -> &DeviceInfo {
         &self.inner.info
     }
 
-    /// The most bytes that one argument of a kernel may have here: 128 MiB to 4 GiB on a GPU; the CPU has no such limit, unless
-    /// [`DeviceBuilder::max_binding_bytes`] set one. A larger table is held in several buffers; a kernel that does the same to each element, an optimizer's
-    /// say, is [cut](brisk_kernels::Kernel::with_len) into several.
+    /// The maximum size in bytes of one kernel argument on this device: 128 MiB to 4 GiB on a GPU; the CPU has no such limit, unless
+    /// [`DeviceBuilder::max_binding_bytes`] set one. A larger table is held in several buffers; an elementwise kernel, such as that of an optimizer,
+    /// is [split](brisk_kernels::Kernel::with_len) into several.
     pub fn max_binding_bytes(&self) -> usize {
         usize::try_from(self.inner.max_binding_bytes).unwrap_or(usize::MAX)
     }
 
-    /// Bytes this device holds for programs and persistent buffers now, as [`Plan`](crate::Plan) counts them. What nobody has any more
-    /// is freed first.
+    /// Bytes this device holds for programs and persistent buffers now, as [`Plan`](crate::Plan) counts them. Memory of dropped persistent
+    /// buffers is freed first.
     pub fn allocated_bytes(&self) -> usize {
         match self.executor() {
             Executor::Cpu(cpu) => cpu.allocated_bytes(),
@@ -197,7 +197,7 @@ impl Device {
         Counters { n_reads, read_bytes, n_writes, written_bytes, n_allocations }
     }
 
-    /// The most it may hold, as [`DeviceBuilder::memory_limit`] set it.
+    /// The limit set by [`DeviceBuilder::memory_limit`].
     pub fn memory_limit(&self) -> Option<usize> {
         match self.executor() {
             Executor::Cpu(cpu) => cpu.memory_limit(),
@@ -205,8 +205,8 @@ impl Device {
         }
     }
 
-    /// Bytes that the driver's allocator has given this device, by its own account: what [`allocated_bytes`](Self::allocated_bytes) counts,
-    /// and the constants of kernels and staging memory besides. `None` where nobody counts: on the CPU, and on Metal.
+    /// Bytes that the driver's allocator reports for this device: those of [`allocated_bytes`](Self::allocated_bytes), plus the constants of
+    /// kernels and staging memory. `None` where there is no such report: on the CPU, and on Metal.
     pub fn driver_bytes(&self) -> Option<u64> {
         match self.executor() {
             Executor::Cpu(_) => None,
@@ -214,8 +214,8 @@ impl Device {
         }
     }
 
-    /// The device and queue of wgpu beneath, to do other work on the same GPU; `None` on the CPU. What is submitted there comes in the order
-    /// of the calls. A device that is destroyed there fails here too: calls are then [`Error::DeviceFailed`].
+    /// The underlying wgpu device and queue, to do other work on the same GPU; `None` on the CPU. Commands submitted to the queue run in the order
+    /// of the calls. If the wgpu device is destroyed, this device fails too: calls then return [`Error::DeviceFailed`].
     pub fn wgpu(&self) -> Option<(&wgpu::Device, &wgpu::Queue)> {
         match self.executor() {
             Executor::Cpu(_) => None,
@@ -223,7 +223,7 @@ impl Device {
         }
     }
 
-    /// What kernels know of the adapter, to choose their form by; `None` on the CPU.
+    /// The properties of the adapter by which kernels choose their variant; `None` on the CPU.
     pub fn adapter(&self) -> Option<Adapter> {
         match self.executor() {
             Executor::Cpu(_) => None,
@@ -231,7 +231,7 @@ impl Device {
         }
     }
 
-    /// What became of the folder given to [`DeviceBuilder::pipeline_cache`]; `None` without one, and where the adapter keeps no cache.
+    /// The state of the cache in the folder given to [`DeviceBuilder::pipeline_cache`]; `None` without a folder, and if the adapter has no cache.
     pub fn pipeline_cache(&self) -> Option<PipelineCache> {
         match self.executor() {
             Executor::Cpu(_) => None,
@@ -239,12 +239,12 @@ impl Device {
         }
     }
 
-    /// Plans the program's memory, allocates it and makes what a replay needs.
+    /// Plans the program's memory, allocates it and creates everything that a replay needs.
     ///
     /// # Errors
     /// [`Error::ReadBeforeWrite`]; [`Error::Kernel`] for a kernel that the adapter cannot run, or whose WGSL it refuses;
     /// [`Error::SliceOffset`]; [`Error::MemoryLimit`], before anything is allocated; [`Error::BufferLimit`], [`Error::OutOfMemory`];
-    /// [`Error::DeviceFailed`]. On `Err` no transient memory is kept, and the device goes on.
+    /// [`Error::DeviceFailed`]. On `Err` no transient memory is kept, and the device stays usable.
     pub fn compile(&self, program: &Program) -> Result<Executable, Error> {
         Executable::compile(self, program)
     }
@@ -252,11 +252,11 @@ impl Device {
     /// Sets a persistent buffer to `values`, in stream order with the runs before and after.
     ///
     /// # Dtypes
-    /// `f32`, `u32` and `u8` for buffers of these dtypes, `u16` for the bits of f16 and bf16. Types that are not numbers of Rust, such as those of the crate
+    /// `f32`, `u32` and `u8` for buffers of these dtypes, `u16` for the bits of f16 and bf16. Types other than Rust's numeric types, such as those of the crate
     /// `half` or structs, are taken as bytes.
     /// # Errors
-    /// [`Error::HostType`] for numbers of another type; [`Error::HostLen`] if `values` are not as many bytes; for a buffer not seen before [`Error::MemoryLimit`], [`Error::BufferLimit`];
-    /// [`Error::OutOfMemory`], [`Error::DeviceFailed`].
+    /// [`Error::HostType`] for another numeric type; [`Error::HostLen`] if `values` has another number of bytes than the buffer; [`Error::MemoryLimit`] and
+    /// [`Error::BufferLimit`] for a buffer without memory on this device so far; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
     pub fn write<T: Pod>(&self, persistent: &Persistent, values: &[T]) -> Result<(), Error> {
         check_host_type::<T>(persistent)?;
         self.write_bytes(persistent, bytemuck::cast_slice(values))
@@ -274,11 +274,11 @@ impl Device {
     /// Sets the elements from `start` on.
     ///
     /// # Cost
-    /// A GPU copies whole 4-byte words. Where bytes or halves share a word with neighbours that stay, that word is read first,
-    /// which waits for the runs so far.
+    /// A GPU copies whole 4-byte words. If written bytes or halves share a word with neighbours that must not change, that word is read first,
+    /// which waits for all runs so far.
     ///
     /// # Errors
-    /// As [`write`](Self::write), if `values` reach beyond the buffer.
+    /// As [`write`](Self::write); [`Error::HostLen`] if `values` reach beyond the buffer.
     pub fn write_at<T: Pod>(&self, persistent: &Persistent, start: usize, values: &[T]) -> Result<(), Error> {
         check_host_type::<T>(persistent)?;
         let bytes = bytemuck::cast_slice(values);
@@ -287,11 +287,11 @@ impl Device {
         self.write_bytes_at(persistent, start, bytes)
     }
 
-    /// Staging memory for values that are written again and again: `n_slots` slots of `slot_bytes`, of which two let the host fill one
+    /// Staging memory for values that are written repeatedly: `n_slots` slots of `slot_bytes` each. With two slots the host can fill one
     /// while the device reads the other.
     ///
     /// # Errors
-    /// [`Error::BufferLimit`], [`Error::OutOfMemory`] if there is no room for it; [`Error::DeviceFailed`].
+    /// [`Error::BufferLimit`], [`Error::OutOfMemory`] if there is not enough memory; [`Error::DeviceFailed`].
     pub fn uploads(&self, slot_bytes: usize, n_slots: usize) -> Result<Uploads, Error> {
         Uploads::new(self, slot_bytes, n_slots)
     }
@@ -311,7 +311,7 @@ impl Device {
         self.set_written(persistent);
     }
 
-    /// Notes that a [required](Persistent::required) buffer has been written here.
+    /// Notes that a [required](Persistent::required) buffer has been written on this device.
     pub(crate) fn set_written(&self, persistent: &Persistent) {
         if persistent.is_required() {
             match self.executor() {
@@ -328,11 +328,11 @@ impl Device {
         }
     }
 
-    /// The values of a persistent buffer, after all runs so far: zeros if it was never written. They are taken as bytes, so f32 can be read as the bits of
-    /// u32.
+    /// The values of a persistent buffer, after all runs so far: zeros if it was never written. They are reinterpreted as `T`, so f32 can be read as its bits
+    /// in u32.
     ///
     /// # Errors
-    /// As [`write`](Self::write); [`Error::HostLen`] if `T` does not divide its bytes.
+    /// As [`write`](Self::write); [`Error::HostLen`] if its bytes are not a multiple of the size of `T`.
     pub fn read<T: Pod>(&self, persistent: &Persistent) -> Result<Vec<T>, Error> {
         let size = size_of::<T>();
         if size == 0 || !persistent.len_bytes().is_multiple_of(size) {
@@ -343,7 +343,7 @@ impl Device {
         Ok(values)
     }
 
-    /// [`read`](Self::read) into memory of the caller. For large buffers that is several times as fast if the memory has been written to before, because new memory is mapped page by page.
+    /// [`read`](Self::read) into the caller's memory. For large buffers that is several times as fast if the memory has been written to before, because new memory is mapped page by page.
     ///
     /// # Errors
     /// As [`read`](Self::read); [`Error::HostLen`] if `values` has another number of bytes than the buffer.
@@ -373,14 +373,14 @@ impl Device {
         }
     }
 
-    /// What the device does at best: measured when it is first asked for, with the device for itself or not, and kept.
+    /// The peak performance of the device: measured on the first call, even if the device is also busy with other work, and kept.
     ///
     /// # Cost
-    /// Some tenths of a second, and for that time memory: on a GPU 512 MiB, on the CPU 64 MiB, and less within a
+    /// Some tenths of a second, and memory during that time: 512 MiB on a GPU, 64 MiB on the CPU, and less within a
     /// [`memory_limit`](DeviceBuilder::memory_limit).
     ///
     /// # Errors
-    /// [`Error::MemoryLimit`] or [`Error::OutOfMemory`] if there is not even room for small buffers; [`Error::DeviceFailed`].
+    /// [`Error::MemoryLimit`] or [`Error::OutOfMemory`] if there is not enough memory even for small buffers; [`Error::DeviceFailed`].
     pub fn roofline(&self) -> Result<Roofline, Error> {
         if let Some(roofline) = self.inner.roofline.get() {
             return Ok(*roofline);
@@ -414,7 +414,7 @@ fn check_host_len(persistent: &Persistent, found_bytes: usize) -> Result<(), Err
     if found_bytes == persistent.len_bytes() { Ok(()) } else { Err(host_len(persistent, found_bytes)) }
 }
 
-/// Whether a run of bytes lies in the buffer.
+/// Checks that a range of bytes lies within the buffer.
 pub(crate) fn check_host_range(persistent: &Persistent, bytes: Range<usize>) -> Result<(), Error> {
     if bytes.end <= persistent.len_bytes() { Ok(()) } else { Err(host_len(persistent, bytes.end)) }
 }

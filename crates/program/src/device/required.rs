@@ -32,7 +32,7 @@ impl Required {
         required
     }
 
-    /// Before a run: whether what it reads has been written. After the first run nothing needs to be looked up.
+    /// Called before a run: checks that the buffers it reads have been written. After the first run nothing needs to be looked up.
     pub(crate) fn check(&self, device: &Device) -> Result<(), Error> {
         if self.has_run.load(Ordering::Relaxed) {
             return Ok(());
@@ -48,7 +48,7 @@ impl Required {
         }
     }
 
-    /// After `n` runs: what they have written.
+    /// Called after `n` runs: notes the buffers they have written.
     pub(crate) fn note_run(&self, device: &Device, n: usize) {
         if n > 0 && !self.has_run.swap(true, Ordering::Relaxed) {
             self.written.iter().for_each(|persistent| device.set_written(persistent));

@@ -1,6 +1,6 @@
 use std::str::FromStr;
 
-/// Which device to take: the words of `BRISK_DEVICE` and of every `--device`.
+/// Which device to use: the values of `BRISK_DEVICE` and of every `--device` option.
 ///
 /// # Examples
 /// ```
@@ -13,7 +13,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Selection {
-    /// `best`, `auto` or nothing: a hardware GPU if there is one, else the CPU. A GPU that does not open is passed over, and
+    /// `best`, `auto` or nothing: a hardware GPU if there is one, else the CPU. A GPU that does not open is skipped, and
     /// [`DeviceInfo::fallback`](crate::DeviceInfo::fallback) says why.
     #[default]
     Best,
@@ -25,14 +25,14 @@ pub enum Selection {
     Software,
     /// A number: the adapter with this index in [`Device::list`](crate::Device::list).
     Index(usize),
-    /// Any other word: the first adapter whose name contains it, in any case.
+    /// Any other word: the first adapter whose name contains it, ignoring case.
     Name(String),
 }
 
 impl Selection {
-    /// What `BRISK_DEVICE` says, [`Selection::Best`] where it is not set.
+    /// The value of `BRISK_DEVICE`; [`Selection::Best`] if it is not set.
     pub fn from_env() -> Self {
-        // A word that is no Unicode names nothing, and is an error when the device is opened.
+        // A value that is not valid Unicode matches no device, and is an error when the device is opened.
         std::env::var_os("BRISK_DEVICE").map_or(Self::Best, |word| Self::of_word(&word.to_string_lossy()))
     }
 

@@ -8,12 +8,12 @@ use crate::device::host_type::check_host_type;
 use crate::gpu::uploads::Ring;
 use crate::{Device, Error, Persistent};
 
-/// Staging memory in a ring, through which host values reach a device again and again: allocated once, written while the device works
-/// on what it was given before.
+/// A ring of staging memory for host values that are written to a device repeatedly: it is allocated once, and written while the device works
+/// on earlier values.
 ///
-/// [`Device::write`] allocates staging memory for each call, which is well for weights and counters. Rows that are streamed come
-/// through this: [`write`](Self::write) fills the next slot, hands its copy over in the order of runs and returns. With all slots under way
-/// it waits for the oldest, so that a host never gets further ahead than the ring is long. The CPU executor needs no staging: there a write is one copy.
+/// [`Device::write`] allocates staging memory for each call, which is fine for weights and counters. Use this type for rows that are
+/// streamed: [`write`](Self::write) fills the next slot, submits its copy in order with the runs, and returns. If all slots are in flight
+/// it waits for the oldest, so the host is never ahead by more slots than the ring has. The CPU executor needs no staging: there a write is one copy.
 ///
 /// # Examples
 /// ```
@@ -30,7 +30,7 @@ use crate::{Device, Error, Persistent};
 #[derive(Debug)]
 pub struct Uploads {
     device: Device,
-    /// None for the CPU executor.
+    /// `None` for the CPU executor.
     ring: Option<Ring>,
 }
 
@@ -44,7 +44,7 @@ pub struct Upload<'a> {
 }
 
 impl<'a> Upload<'a> {
-    /// The elements of `to` from `start` on. The types of values are those of [`Device::write`]; [`Uploads::write`] checks them.
+    /// `values` for the elements of `to` from `start` on. The types are those of [`Device::write`]; [`Uploads::write`] checks them.
     pub fn new<T: Pod>(to: &'a Persistent, start: usize, values: &'a [T]) -> Self {
         Self { to, start, bytes: bytemuck::cast_slice(values), check_type: check_host_type::<T> }
     }
@@ -64,12 +64,12 @@ impl Uploads {
         Ok(Self { device: device.clone(), ring })
     }
 
-    /// Copies all `uploads` into staging memory and hands them over, in stream order with the runs before and after. The values may
-    /// change as soon as this returns. What is longer than a slot takes several.
+    /// Copies all `uploads` into staging memory and submits them, in stream order with the runs before and after. The values may
+    /// change as soon as this returns. Values longer than a slot use several slots.
     ///
     /// # Cost
-    /// On a GPU a submit for each slot filled. Bytes and halves that share a 4-byte word with neighbours that stay cost what
-    /// [`Device::write_at`] does.
+    /// On a GPU one submit per filled slot. Bytes and halves that share a 4-byte word with neighbours that must not change cost as much as
+    /// in [`Device::write_at`].
     ///
     /// # Errors
     /// [`Error::HostType`] for values of another type, [`Error::HostLen`] if they reach beyond their buffer, with nothing written; [`Error::OutOfMemory`], [`Error::DeviceFailed`].

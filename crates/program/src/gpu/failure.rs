@@ -1,4 +1,4 @@
-//! What a driver reports outside any call: the loss of a device, above all.
+//! Errors that a driver reports outside any call, mainly the loss of a device.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use brisk_kernels::wgpu;
 
 use crate::device::memory::lock;
 
-/// The first error that a driver reported outside any call, which wgpu would otherwise panic about. Clones are the same.
+/// The first error that a driver reported outside any call, on which wgpu would otherwise panic. Clones share it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Failure {
     inner: Arc<Inner>,
@@ -19,7 +19,7 @@ struct Inner {
     reported: Mutex<Option<Report>>,
 }
 
-/// What the driver said, and what the device was given last.
+/// The driver's error, and the work that the device was given last.
 #[derive(Debug, Clone)]
 pub(crate) struct Report {
     cause: Cause,
@@ -33,7 +33,7 @@ enum Cause {
     Lost,
 }
 
-/// What a device was given last: a driver does not say which work it failed at.
+/// The work that a device was given last: a driver does not say which work failed.
 #[derive(Debug, Default)]
 pub(crate) enum Work {
     #[default]
@@ -43,7 +43,7 @@ pub(crate) enum Work {
 }
 
 impl Failure {
-    /// Listens to `device` as long as there is one.
+    /// Listens for errors of `device` as long as it exists.
     pub(crate) fn of(device: &wgpu::Device) -> Self {
         let failure = Self::default();
         let seen = failure.clone();
@@ -56,12 +56,12 @@ impl Failure {
         failure
     }
 
-    /// Says what comes next, for the message of a failure.
+    /// Sets the work that comes next, for the message of a failure.
     pub(crate) fn expect(&self, work: Work) {
         *lock(&self.inner.work) = work;
     }
 
-    /// The first counts, but for the loss of the device, which what was said before only followed from.
+    /// Keeps the first report, except that the loss of the device replaces an earlier error, which only followed from it.
     fn report(&self, cause: Cause, reason: String) {
         let report = Report { cause, ..self.of_now(reason) };
         let mut reported = lock(&self.inner.reported);
@@ -70,12 +70,12 @@ impl Failure {
         }
     }
 
-    /// A report of something that was noticed by ourselves.
+    /// A report of a failure that this crate has noticed itself.
     pub(crate) fn of_now(&self, reason: String) -> Report {
         Report { cause: Cause::Error, reason, during: lock(&self.inner.work).to_string() }
     }
 
-    /// What has been reported.
+    /// The report, if there is one.
     pub(crate) fn reported(&self) -> Option<Report> {
         lock(&self.inner.reported).clone()
     }

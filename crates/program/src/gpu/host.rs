@@ -1,4 +1,4 @@
-//! Replays with steps of the host between kernels.
+//! Replays with host steps between kernels.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::record::host_step::{HostBuffers, HostPart, RecordedHost, parts_of};
 use crate::record::program::StepArg;
 use crate::{Error, Program};
 
-/// Kernels that are handed over together, and what the host does behind them.
+/// Kernels that are submitted together, and the host step after them.
 #[derive(Debug)]
 pub(crate) struct GpuPart {
     pub(crate) kernels: Range<usize>,
@@ -23,14 +23,14 @@ pub(crate) struct GpuPart {
 struct GpuHost {
     step: RecordedHost,
     args: Vec<HostArg>,
-    /// A copy of each argument, for a step that only reads; else none.
+    /// Memory for a copy of each argument if the step only reads; else empty.
     copies: Vec<Readable>,
 }
 
 #[derive(Debug)]
 struct HostArg {
     block: Arc<Block>,
-    /// Of the block.
+    /// Offset in the block.
     start_bytes: usize,
     len_bytes: usize,
 }
@@ -49,7 +49,7 @@ impl GpuPart {
 }
 
 impl GpuHost {
-    /// Encodes that the arguments are copied aside.
+    /// Encodes copies of the arguments.
     fn copy_args(&self, encoder: &mut wgpu::CommandEncoder) -> Vec<Read<'_>> {
         let copies = self.copies.iter().zip(&self.args);
         copies.map(|(copy, arg)| copy.copy(encoder, &arg.block.buffer, arg.start_bytes)).collect()
@@ -85,7 +85,7 @@ impl GpuDevice {
             let copied = part.host.as_ref().filter(|host| host.step.only_reads());
             let reads = copied.map(|host| host.copy_args(&mut encoder));
             let index = self.submit(encoder.finish())?;
-            // While the device computes this part the host sees to what the last one left.
+            // While the device computes this part, the host runs the step of the last one.
             self.finish(late.take())?;
             match (&part.host, reads) {
                 (Some(host), Some(reads)) => late = Some(Late { host, reads, index }),
@@ -102,13 +102,13 @@ impl GpuDevice {
         host.step.run(&mut Copied { device: self, reads })
     }
 
-    /// Runs the host's step of a part, with its arguments as they are on the device now.
+    /// Runs the host step of a part, with its arguments as they are on the device now.
     pub(crate) fn run_host(&self, part: &GpuPart) -> Result<(), Error> {
         part.host.as_ref().map_or(Ok(()), |host| host.step.run(&mut OnGpu { device: self, args: &host.args }))
     }
 }
 
-/// Arguments that have been copied to the host, where they lie until the step is done.
+/// Arguments that have been copied to the host, where they stay until the step is done.
 #[derive(Debug)]
 struct Copied<'a> {
     device: &'a GpuDevice,

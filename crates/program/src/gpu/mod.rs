@@ -24,14 +24,14 @@ use crate::plan::layout::Place;
 use crate::record::program::{Step, StepArg};
 use crate::{Error, Persistent, Plan, Program};
 
-/// Dispatches in one submit: enough to make its fixed cost small, few enough that no driver's watchdog minds.
+/// Dispatches in one submit: enough to make its fixed cost small, few enough not to trigger a driver's watchdog.
 const DISPATCHES_PER_SUBMIT: usize = 512;
-/// Submits that may be under way before the host waits for the oldest.
+/// Submits that may be in flight before the host waits for the oldest.
 const SUBMITS_IN_FLIGHT: usize = 4;
-/// What the constants of a kernel take at least: a uniform is at least this long.
+/// The least size of a kernel's constants: a uniform has at least this many bytes.
 const CONSTANTS_BYTES: u64 = 16;
 const RUN: Option<&str> = Some("brisk.run");
-/// The name of buffers that values go through, in errors.
+/// The name of staging buffers in errors.
 pub(crate) const STAGING: &str = "staging memory";
 
 #[derive(Debug)]
@@ -59,10 +59,10 @@ pub(crate) struct GpuExecutable {
     name: Arc<str>,
     pub(crate) kernels: Vec<Recorded>,
     pub(crate) parts: Vec<GpuPart>,
-    /// Held over a replay with steps of the host in it.
+    /// Held during a replay with host steps.
     pub(crate) replaying: Mutex<()>,
     n_dispatches: usize,
-    /// Kept alive, and counted, as long as the executable is.
+    /// Kept alive, and counted, as long as the executable exists.
     _blocks: Vec<Arc<Block>>,
 }
 
@@ -101,7 +101,7 @@ impl GpuDevice {
     /// The most bytes that one argument of a kernel may have.
     pub(crate) fn max_binding_bytes(&self) -> u64 {
         let limits = self.device.limits();
-        // Larger bindings are computed wrongly on Metal.
+        // On Metal, larger bindings give wrong results.
         limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(u64::from(u32::MAX - 4))
     }
 
@@ -125,9 +125,9 @@ impl GpuDevice {
         self.cache.as_ref().map(CacheFile::state)
     }
 
-    /// By the account of the driver's allocator, which is freed of what is done with first.
+    /// Bytes that the driver's allocator reports, after memory that is no longer in use has been freed.
     pub(crate) fn driver_bytes(&self) -> Option<u64> {
-        // Whether work is still under way is of no interest, nor whether the device is lost: then there is no report.
+        // The result does not matter: whether work is in flight is not asked here, and a lost device gives no report below.
         let _ = self.device.poll(wgpu::PollType::Poll);
         self.device.generate_allocator_report().map(|report| report.total_allocated_bytes)
     }
@@ -161,7 +161,7 @@ impl GpuDevice {
         Ok(GpuExecutable { name, kernels, parts, replaying: Mutex::default(), n_dispatches, _blocks: blocks })
     }
 
-    /// What would otherwise be a refusal by wgpu, in words of the program.
+    /// Checks what wgpu would refuse otherwise, so that the error names the program's kernel and buffer.
     fn check_args(&self, program: &Program, step: &Step) -> Result<(), Error> {
         let alignment_bytes = self.device.limits().min_storage_buffer_offset_alignment;
         for StepArg { name, buffer, bytes, .. } in &step.args {
@@ -175,7 +175,7 @@ impl GpuDevice {
         Ok(())
     }
 
-    /// The kernel over its buffers, each a block and where in it the buffer starts.
+    /// Prepares the kernel over its buffers, each given as a block and the offset of the buffer in it.
     fn prepare(&self, step: &Step, blocks: &[Option<(Arc<Block>, usize)>]) -> Result<Recorded, Error> {
         let binding = |arg: &StepArg| {
             let (block, start_bytes) = blocks[arg.buffer].as_ref().expect("a buffer that a kernel names has a place");
@@ -187,16 +187,16 @@ impl GpuDevice {
         self.failure.expect(Work::Compile(kernel.name()));
         let recorded = self.scoped(kernel.name(), || {
             let recorded = lock(&self.recorder).prepare(kernel, &bindings)?;
-            // wgpu judges bindings and workgroup counts when an encoder is finished: better here than in the middle of a run.
+            // wgpu validates bindings and workgroup counts when an encoder is finished: better here than during a run.
             drop(self.encode(1, std::slice::from_ref(&recorded)));
             Ok(recorded)
         })?;
-        // Some drivers lose the device over a pipeline that they cannot make.
+        // Some drivers lose the device when they cannot create a pipeline.
         self.check()?;
         Ok(recorded)
     }
 
-    /// Does `work`, and makes an error of what wgpu refuses meanwhile.
+    /// Does `work`, and turns wgpu's validation errors meanwhile into an [`Error`].
     fn scoped<T>(&self, label: &'static str, work: impl FnOnce() -> Result<T, kernels::Error>) -> Result<T, Error> {
         let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
         let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
@@ -212,7 +212,7 @@ impl GpuDevice {
         }
     }
 
-    /// Does `work`; `None` if the device had no room for it.
+    /// Does `work`; `None` if the device ran out of memory.
     pub(crate) fn with_room<T>(&self, work: impl FnOnce() -> T) -> Option<T> {
         let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         let done = work();
@@ -243,12 +243,12 @@ impl GpuDevice {
         Ok(())
     }
 
-    /// Says that a run comes next, for the message of a failure.
+    /// Notes that a run comes next, for the message of a failure.
     pub(crate) fn expect_run(&self, executable: &GpuExecutable) {
         self.failure.expect(Work::Run(executable.name.clone()));
     }
 
-    /// `n` replays as one compute pass.
+    /// Encodes `n` replays as one compute pass.
     pub(crate) fn encode(&self, n: usize, kernels: &[Recorded]) -> wgpu::CommandBuffer {
         let mut encoder = self.encoder();
         encode_pass(&mut encoder, n, kernels);
@@ -259,7 +259,7 @@ impl GpuDevice {
         self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: RUN })
     }
 
-    /// Hands over, and waits for the oldest submit if too many are under way.
+    /// Submits `commands`, and waits for the oldest submit if too many are in flight.
     pub(crate) fn submit(&self, commands: wgpu::CommandBuffer) -> Result<wgpu::SubmissionIndex, Error> {
         let index = self.queue.submit([commands]);
         let oldest = {
@@ -278,7 +278,7 @@ impl GpuDevice {
         self.wait_for(None)
     }
 
-    /// Waits for one submission, or with `None` for all.
+    /// Waits for one submission, or for all if `None`.
     pub(crate) fn wait_for(&self, submission_index: Option<wgpu::SubmissionIndex>) -> Result<(), Error> {
         let waited = self.device.poll(wgpu::PollType::Wait { submission_index, timeout: None });
         self.check()?;
@@ -301,7 +301,7 @@ impl GpuDevice {
         Ok(Block { buffer: made, _count: count })
     }
 
-    /// A buffer that values go through, which no plan counts.
+    /// Creates a staging buffer, which is not part of any plan.
     pub(crate) fn create_staging(&self, descriptor: &wgpu::BufferDescriptor<'_>) -> Result<wgpu::Buffer, Error> {
         self.check_buffer(STAGING, descriptor.size)?;
         let made = self.with_room(|| self.device.create_buffer(descriptor));
@@ -323,32 +323,32 @@ impl GpuDevice {
         self.failure.reported().map_or(Ok(()), |report| Err(self.failed_as(report)))
     }
 
-    /// The error for something that we noticed.
+    /// The error for a failure that this crate has noticed itself.
     pub(crate) fn failed(&self, reason: String) -> Error {
         self.failed_as(self.failure.of_now(reason))
     }
 
     fn failed_as(&self, report: Report) -> Error {
-        // The loss of a device, from which other errors follow, is only told to those who wait.
+        // The loss of a device, from which other errors follow, is only reported to a caller that waits.
         let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(Duration::from_secs(1)) });
         let Report { during, reason, .. } = self.failure.reported().unwrap_or(report);
         Error::DeviceFailed { device: self.name.clone(), during, reason }
     }
 }
 
-/// `n` replays of the kernels as one compute pass.
+/// Encodes `n` replays of the kernels as one compute pass.
 pub(crate) fn encode_pass(encoder: &mut wgpu::CommandEncoder, n: usize, kernels: &[Recorded]) {
     let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: RUN, timestamp_writes: None });
     encode_all(std::iter::repeat_n(kernels, n).flatten(), &mut pass);
 }
 
-/// A device as it was opened.
+/// An opened device.
 #[derive(Debug)]
 pub(crate) struct Opened {
     device: wgpu::Device,
     queue: wgpu::Queue,
     coop: Option<CoopShape>,
-    /// Whether products of f16 may be added in f16.
+    /// Whether products of f16 may be accumulated in f16.
     pub(crate) f16_accumulation: bool,
     failure: Failure,
 }
@@ -357,7 +357,7 @@ impl Opened {
     /// Checks that the device's cooperative matrices compute correctly, if it has any.
     ///
     /// # Errors
-    /// What is wrong with them. The device may be lost then.
+    /// A description of what is wrong with them. The device may be lost then.
     pub(crate) fn check_coop(&self) -> Result<(), String> {
         if self.coop.is_none() {
             return Ok(());
@@ -389,7 +389,7 @@ pub(crate) fn request_device(adapter: &wgpu::Adapter, uses_coop: bool) -> Result
     Ok(Opened { device, queue, coop, f16_accumulation: false, failure })
 }
 
-/// Copies and bindings are of whole 4-byte words.
+/// `len_bytes` rounded up to whole 4-byte words, the unit of copies and bindings.
 pub(crate) fn words(len_bytes: usize) -> u64 {
     (len_bytes as u64).checked_next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT).unwrap_or(u64::MAX)
 }

@@ -1,5 +1,5 @@
-//! What a driver knows of pipelines, kept in a file between processes. All of this crate's `unsafe` is here.
-#![expect(unsafe_code, reason = "a driver takes the bytes of a cache as they are")]
+//! A driver's pipeline cache, kept in a file between processes. All of this crate's `unsafe` is here.
+#![expect(unsafe_code, reason = "a driver uses the bytes of a cache without checking them")]
 
 use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions};
@@ -12,17 +12,17 @@ use brisk_kernels::wgpu;
 
 use crate::device::memory::lock;
 
-/// What became of a device's [`pipeline_cache`](crate::DeviceBuilder::pipeline_cache). A cache that cannot be read or written costs time, and is no error.
+/// The state of a device's [`pipeline_cache`](crate::DeviceBuilder::pipeline_cache). A cache that cannot be read or written costs time, and is not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PipelineCache {
     /// The file: one for each adapter.
     pub path: PathBuf,
-    /// Bytes that were found there and given to the driver; 0 if there was no file.
+    /// Bytes that were read from it and given to the driver; 0 if there was no file.
     pub loaded_bytes: usize,
-    /// Bytes of the last write; 0 if nothing was written yet.
+    /// Bytes of the last write; 0 if nothing has been written yet.
     pub saved_bytes: usize,
-    /// Why the file was passed over when the device was opened: it is damaged, or cannot be read.
+    /// Why the file was ignored when the device was opened: it is damaged, or cannot be read.
     pub not_loaded: Option<String>,
     /// Why the last write failed.
     pub not_saved: Option<String>,
@@ -38,7 +38,7 @@ pub(crate) struct CacheFile {
 #[derive(Debug)]
 struct State {
     public: PipelineCache,
-    /// Pipelines that were made when the file was last written.
+    /// The number of pipelines when the file was last written.
     n_pipelines: usize,
     sum: u32,
 }
@@ -47,7 +47,7 @@ struct State {
 const SUM_BYTES: usize = 4;
 
 impl CacheFile {
-    /// `None` where the adapter keeps no cache.
+    /// `None` if the adapter has no pipeline cache.
     pub(crate) fn open(folder: &Path, device: &wgpu::Device) -> Option<Self> {
         let key = wgpu::util::pipeline_cache_key(&device.adapter_info())?;
         if !device.features().contains(wgpu::Features::PIPELINE_CACHE) {
@@ -59,8 +59,8 @@ impl CacheFile {
             Err(reason) => (None, Some(reason)),
         };
         let descriptor = wgpu::PipelineCacheDescriptor { label: Some("brisk"), data: data.as_deref(), fallback: true };
-        // SAFETY: the data are what `PipelineCache::get_data` returned, as their checksum shows, unless both were forged. The folder is the
-        // caller's, who is told that any program that can write there can run code in this process. wgpu compares adapter and driver.
+        // SAFETY: the data are what `PipelineCache::get_data` returned, as their checksum shows, unless both were forged. The caller chose the
+        // folder, and is told that any program that can write there can run code in this process. wgpu compares adapter and driver.
         let cache = unsafe { device.create_pipeline_cache(&descriptor) };
         let (loaded_bytes, sum) = data.as_ref().map_or((0, 0), |data| (data.len(), crc32fast::hash(data)));
         let public = PipelineCache { path, loaded_bytes, saved_bytes: 0, not_loaded, not_saved: None };
@@ -75,7 +75,7 @@ impl CacheFile {
         lock(&self.state).public.clone()
     }
 
-    /// Writes the file if pipelines were made since it was last written, and the driver has something new to keep.
+    /// Writes the file if pipelines were created since it was last written and the driver has new data.
     pub(crate) fn save(&self, n_pipelines: usize) {
         let mut state = lock(&self.state);
         if state.n_pipelines == n_pipelines {
@@ -97,7 +97,7 @@ impl CacheFile {
     }
 }
 
-/// The data; `None` if there is no file yet.
+/// Reads the data; `None` if there is no file yet.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     let mut data = match fs::read(path) {
         Ok(data) => data,
@@ -109,7 +109,7 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     if sum == Some(crc32fast::hash(&data)) {
         Ok(Some(data))
     } else {
-        Err("its checksum does not hold, it will be written again".to_owned())
+        Err("its checksum does not match, it will be written again".to_owned())
     }
 }
 
@@ -126,14 +126,14 @@ fn remove_abandoned(path: &Path) {
     }
 }
 
-/// Writes to a temporary file and renames it, so that no process reads part of a cache. Of several writers the last one counts.
+/// Writes to a temporary file and renames it, so that no process reads a partial cache. If several processes write, the last one wins.
 fn write(path: &Path, data: &[u8], sum: u32) -> std::io::Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
     remove_abandoned(path);
-    // Random, since a process ID comes again: in a container every process may have the same.
+    // Random, since process IDs repeat: in containers every process may have the same.
     let temp_path = path.with_extension(format!("{:016x}.tmp", RandomState::new().hash_one(())));
     let mut file = OpenOptions::new().write(true).create_new(true).open(&temp_path)?;
-    // The lock tells others that the writer lives. Where files cannot be locked, nothing is removed either.
+    // The lock tells other processes that the writer is alive. Where files cannot be locked, nothing is removed either.
     let _ = file.try_lock();
     let written = file.write_all(data).and_then(|()| file.write_all(&sum.to_le_bytes()));
     drop(file);

@@ -1,4 +1,4 @@
-//! Replays that are timed, a pass or a submit a kernel.
+//! Timed replays, with one pass or one submit per kernel.
 
 use std::time::Instant;
 
@@ -14,7 +14,7 @@ use crate::profile::{Span, Timer};
 const KERNELS_PER_SUBMIT: usize = 512;
 const QUERY_BYTES: usize = wgpu::QUERY_SIZE as usize;
 
-/// Where timestamps are written, and from where they are read.
+/// The timestamp queries, and the buffer that they are resolved into.
 #[derive(Debug)]
 struct Queries {
     set: wgpu::QuerySet,
@@ -110,7 +110,7 @@ impl GpuDevice {
     }
 }
 
-/// A pass a kernel, each with a timestamp at its beginning and end.
+/// Encodes one pass per kernel, with a timestamp at its beginning and end.
 fn encode(device: &wgpu::Device, queries: &Queries, kernels: &[Recorded]) -> wgpu::CommandBuffer {
     let label = Some("brisk.profile");
     let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label });

@@ -1,4 +1,4 @@
-//! Host values into and out of the buffers of a GPU.
+//! Copies host values to and from the buffers of a GPU.
 
 use std::cell::Cell;
 use std::sync::mpsc;
@@ -10,7 +10,7 @@ use crate::device::memory::lock;
 use crate::gpu::{Block, GpuDevice, STAGING, words};
 use crate::{Error, Persistent};
 
-/// Values are copied in pieces of this, so that staging memory stays bounded.
+/// Values are copied in pieces of this size, so that staging memory stays bounded.
 const PIECE_BYTES: usize = 16 << 20;
 const WORD_BYTES: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
 
@@ -21,9 +21,9 @@ impl GpuDevice {
         self.write_at(&block, start, bytes, start + bytes.len() == persistent.len_bytes())
     }
 
-    /// Writes from anywhere; where that `reaches_end` of what the block holds, the last word is its own.
+    /// Writes at any byte offset. If the write `reaches_end` of the block's contents, it may fill up the last word.
     pub(crate) fn write_at(&self, block: &Block, start: usize, bytes: &[u8], reaches_end: bool) -> Result<(), Error> {
-        // Copies are of whole words: what shares a word with its neighbours is patched in.
+        // Copies are of whole words: bytes that share a word with others are patched in.
         let n_head = (start.next_multiple_of(WORD_BYTES) - start).min(bytes.len());
         let (head, rest) = bytes.split_at(n_head);
         let n_body = if reaches_end { rest.len() } else { rest.len() - rest.len() % WORD_BYTES };
@@ -33,7 +33,7 @@ impl GpuDevice {
         self.patch(block, start + n_head + n_body, tail)
     }
 
-    /// Writes from a whole word on; a last word that is not full ends the buffer, and is filled up with zeros.
+    /// Writes from a word boundary on; a partial last word is at the end of the buffer, and is filled up with zeros.
     fn write_body(&self, block: &Block, start: usize, bytes: &[u8]) -> Result<(), Error> {
         let is_long = bytes.len() > PIECE_BYTES;
         for (i, piece) in bytes.chunks(PIECE_BYTES).enumerate() {
@@ -48,7 +48,7 @@ impl GpuDevice {
                 self.write_words(block, at + whole.len() as u64, &word)?;
             }
             if is_long {
-                // Hands the piece over, so that its staging memory is free before the next but one is filled.
+                // Submits the piece, so that its staging memory is free before the second piece after it is filled.
                 let index = self.queue.submit([]);
                 self.wait_for(Some(index))?;
             }
@@ -70,7 +70,7 @@ impl GpuDevice {
         self.check()
     }
 
-    /// wgpu takes staging memory for each write.
+    /// wgpu allocates staging memory for each write.
     fn write_words(&self, block: &Block, at: u64, words: &[u8]) -> Result<(), Error> {
         let written = self.with_room(|| self.queue.write_buffer(&block.buffer, at, words));
         written.ok_or_else(|| self.no_room(STAGING, words.len() as u64))
@@ -82,9 +82,9 @@ impl GpuDevice {
         self.read_at(&block, 0, out)
     }
 
-    /// Reads from anywhere.
+    /// Reads at any byte offset.
     pub(crate) fn read_at(&self, block: &Block, start: usize, out: &mut [u8]) -> Result<(), Error> {
-        // Copies are of whole words: what comes before in the first one is read too.
+        // Copies are of whole words: the bytes before `start` in its word are read too.
         let n_head = (start.next_multiple_of(WORD_BYTES) - start).min(out.len());
         let (head, rest) = out.split_at_mut(n_head);
         if !head.is_empty() {
@@ -106,7 +106,7 @@ impl GpuDevice {
         read.lend(self, |bytes| out.copy_from_slice(&bytes[..out.len()]))
     }
 
-    /// Memory of the host that a device copies `len_bytes` into.
+    /// Host memory that a device can copy `len_bytes` into.
     pub(crate) fn readable(&self, len_bytes: usize) -> Result<Readable, Error> {
         let (label, size) = (Some("brisk.read"), words(len_bytes));
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
@@ -115,21 +115,21 @@ impl GpuDevice {
     }
 }
 
-/// Memory of the host that a device copies into.
+/// Host memory that a device can copy into.
 #[derive(Debug)]
 pub(crate) struct Readable(wgpu::Buffer);
 
-/// A copy into it that has been encoded.
+/// An encoded copy into a [`Readable`].
 #[derive(Debug)]
 pub(crate) struct Read<'a> {
     staging: &'a wgpu::Buffer,
     mapped: mpsc::Receiver<Result<(), wgpu::BufferAsyncError>>,
-    /// Whether that has come.
+    /// Whether the message of `mapped` has been received.
     is_mapped: Cell<bool>,
 }
 
 impl Readable {
-    /// Encodes that it is filled from `start` on; the bytes are there once what the encoder makes has been submitted and waited for.
+    /// Encodes a copy from `start` on; the bytes are available once the encoder's commands have been submitted and waited for.
     pub(crate) fn copy(&self, encoder: &mut wgpu::CommandEncoder, buffer: &wgpu::Buffer, start: usize) -> Read<'_> {
         let Self(staging) = self;
         encoder.copy_buffer_to_buffer(buffer, start as u64, staging, 0, staging.size());
@@ -143,7 +143,7 @@ impl Readable {
 }
 
 impl Read<'_> {
-    /// Lends the bytes, whole words of them; the copy has been submitted and waited for.
+    /// Calls `f` with the bytes, in whole words; the copy must have been submitted and waited for.
     pub(crate) fn lend<T>(&self, device: &GpuDevice, f: impl FnOnce(&[u8]) -> T) -> Result<T, Error> {
         if !self.is_mapped.get() {
             // Another thread's poll may have taken the callback and not yet called it.
@@ -155,7 +155,7 @@ impl Read<'_> {
 }
 
 impl Drop for Read<'_> {
-    /// The next copy wants the memory back, also where nobody took this one.
+    /// Unmaps the memory for the next copy, also if this one was never read.
     fn drop(&mut self) {
         self.staging.unmap();
     }

@@ -9,7 +9,7 @@ use crate::gpu::{Block, GpuDevice, words};
 use crate::{Error, Upload};
 
 const WORD_BYTES: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
-/// Where a mapped view may start.
+/// The alignment of the start of a mapped view.
 const GRAIN_BYTES: usize = wgpu::MAP_ALIGNMENT as usize;
 
 #[derive(Debug)]
@@ -22,11 +22,11 @@ pub(crate) struct Ring {
 #[derive(Debug)]
 struct Slot {
     buffer: wgpu::Buffer,
-    /// The submission that reads it, and who says that it can be written again; none while it is mapped.
+    /// The submission that reads the slot, and the channel that reports when it can be written again; `None` while it is mapped.
     in_flight: Option<(wgpu::SubmissionIndex, mpsc::Receiver<Result<(), wgpu::BufferAsyncError>>)>,
 }
 
-/// Bytes of a slot on their way to a block.
+/// Bytes of a slot that are to be copied to a block.
 #[derive(Debug)]
 struct Piece {
     block: Arc<Block>,
@@ -63,7 +63,7 @@ impl Ring {
                 bytes = later;
             }
             if !rest.is_empty() {
-                // In order: what was put into the slot first reaches the device first.
+                // Submitted in order: bytes that were put into the slot first reach the device first.
                 self.hand_over(gpu, &mut pieces, &mut used)?;
                 gpu.write(upload.to, range.start + n_ring, rest)?;
             }
@@ -92,7 +92,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Submits the copies from the current slot and goes on to the next.
+    /// Submits the copies from the current slot and moves on to the next.
     fn hand_over(&mut self, gpu: &GpuDevice, pieces: &mut Vec<Piece>, used: &mut usize) -> Result<(), Error> {
         if pieces.is_empty() {
             return Ok(());
@@ -116,8 +116,8 @@ impl Ring {
     }
 }
 
-/// How many bytes of `range` can be copied in whole words: those from a word's start on, to a word's end or the end of the buffer, where the
-/// rest of the word is nobody's.
+/// How many bytes of `range` can be copied in whole words: those from the start of a word to the end of a word or of the buffer, after which
+/// the rest of the word is unused.
 fn whole_words(range: &std::ops::Range<usize>, buffer_bytes: usize) -> usize {
     if !range.start.is_multiple_of(WORD_BYTES) {
         0

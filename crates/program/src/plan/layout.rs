@@ -1,32 +1,32 @@
-//! Where transients lie: those never alive together over one another, others side by side, in as few bytes as some tries find.
+//! The layout of transients: those that are never alive together share memory, others lie side by side, in as few bytes as a limited search finds.
 
 use std::cmp::Reverse;
 
-/// What has to be placed.
+/// A transient that has to be placed.
 #[derive(Debug, Clone)]
 pub(crate) struct Transient {
     pub(crate) len_bytes: usize,
     pub(crate) life: Life,
-    /// Those that a kernel is given together with this one, either of them to be written: a GPU binds a whole buffer for reading or for
-    /// writing, so they lie in different slots.
+    /// The transients that some kernel uses together with this one, writing at least one of the two: a GPU binds a whole buffer for either
+    /// reading or writing, so they must lie in different slots.
     pub(crate) apart: Vec<usize>,
 }
 
-/// Steps from the first use to the last.
+/// The steps from the first use to the last.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Life {
     pub(crate) first: usize,
     pub(crate) last: usize,
 }
 
-/// Where a transient lies.
+/// The place of a transient.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) slot: usize,
     pub(crate) start_bytes: usize,
 }
 
-/// Slots, each a buffer as long as the first transient put there, and a place for every transient.
+/// Slots, each a buffer as long as the first transient placed in it, and a place for every transient.
 #[derive(Debug, Clone)]
 pub(crate) struct Layout {
     pub(crate) slots: Vec<Slot>,
@@ -36,29 +36,29 @@ pub(crate) struct Layout {
 #[derive(Debug, Clone)]
 pub(crate) struct Slot {
     pub(crate) len_bytes: usize,
-    /// That which it is as long as first.
+    /// Its transients; the slot is as long as the first.
     pub(crate) transients: Vec<usize>,
 }
 
-/// Which of the gaps that it fits into a transient is put.
+/// Which of the gaps that it fits into is chosen for a transient.
 #[derive(Debug, Clone, Copy)]
 enum Choice {
-    /// The one that it fills best.
+    /// The smallest one.
     Tightest,
-    /// One of a slot that is free as a whole, if there is one.
+    /// One in a slot that is completely free, if there is one.
     FreeSlot,
 }
 
-/// The most tries to better the best order.
+/// The maximum number of tries to improve the best order.
 const MAX_TRIES: usize = 200;
-/// The most pairs of transients that are looked at in these tries, so that planning takes less than a tenth of a second.
+/// The maximum number of pairs of transients that are compared in these tries, so that planning takes less than a tenth of a second.
 const MAX_PAIRS: usize = 1 << 21;
 
-/// Greedy layouts in several orders, the best of them bettered as long as a change or two of its order does so; the problem is NP-hard.
+/// Makes greedy layouts in several orders, and improves the best of them by changes of its order, as long as a change helps. The problem is NP-hard.
 ///
 /// # Reference
 /// Pisarchyk & Lee 2020, *Efficient Memory Management for Deep Neural Net Inference*, arXiv:2001.03288: greedy by size. Joslin & Clements 1999,
-/// *Squeaky Wheel Optimization*, arXiv:1105.5454: who was badly served goes first the next time.
+/// *Squeaky Wheel Optimization*, arXiv:1105.5454: an item that was placed badly goes earlier the next time.
 pub(crate) fn lay_out(transients: &[Transient]) -> Layout {
     let ways = orders(transients).into_iter().flat_map(|order| [(order.clone(), Choice::Tightest), (order, Choice::FreeSlot)]);
     let layouts = ways.map(|(order, choice)| (greedy(transients, &order, choice), order, choice));
@@ -68,8 +68,8 @@ pub(crate) fn lay_out(transients: &[Transient]) -> Layout {
     }
 }
 
-/// Large transients first, for the small fit into what is left beside and after them: by length, then by first use; by length, then by how long they
-/// live; by length times the square root of how long they live.
+/// Large transients first, since small ones fit into the gaps beside and after them: by length, then by first use; by length, then by lifetime; by
+/// length times the square root of the lifetime.
 fn orders(transients: &[Transient]) -> [Vec<usize>; 3] {
     let by = |key: fn(u128, u128) -> (u128, u128)| {
         let mut order: Vec<usize> = (0..transients.len()).collect();
@@ -86,7 +86,7 @@ fn orders(transients: &[Transient]) -> [Vec<usize>; 3] {
     ]
 }
 
-/// Puts those that needed a slot of their own earlier in the order, as long as that takes fewer bytes.
+/// Moves transients that needed a new slot to an earlier place in the order, as long as that reduces the bytes.
 fn bettered(transients: &[Transient], mut best: Layout, mut order: Vec<usize>, choice: Choice) -> Layout {
     let least_bytes = most_alive_bytes(transients);
     let enough_bytes = least_bytes.saturating_add(least_bytes / 128);
@@ -114,7 +114,7 @@ fn bettered(transients: &[Transient], mut best: Layout, mut order: Vec<usize>, c
     best
 }
 
-/// The most bytes that are alive at one step: no layout takes less.
+/// The maximum number of bytes alive at one step: no layout takes less.
 pub(crate) fn most_alive_bytes(transients: &[Transient]) -> usize {
     let n_steps = transients.iter().map(|transient| transient.life.last + 1).max().unwrap_or(0);
     let mut alive = vec![0_usize; n_steps];
@@ -129,7 +129,7 @@ impl Layout {
         self.slots.iter().map(|slot| slot.len_bytes).fold(0, usize::saturating_add)
     }
 
-    /// Where in slot `slot` the transient `new` fits: the start of a gap, and the gap's length.
+    /// The gaps in slot `slot` that the transient `new` fits into: the start and the length of each.
     fn gaps(&self, transients: &[Transient], slot: usize, new: usize) -> Gaps {
         let Slot { len_bytes, transients: there } = &self.slots[slot];
         let Transient { len_bytes: new_bytes, life, apart } = &transients[new];
@@ -153,10 +153,10 @@ impl Layout {
     }
 }
 
-/// Starts and lengths of what is free in a slot for as long as a transient lives, where that is enough for it.
+/// Starts and lengths of the gaps that are free in a slot during the lifetime of a transient and large enough for it.
 struct Gaps {
     gaps: Vec<(usize, usize)>,
-    /// Whether nothing else lies in the slot meanwhile.
+    /// Whether no other transient uses the slot during that time.
     is_free: bool,
 }
 

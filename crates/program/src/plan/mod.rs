@@ -1,4 +1,4 @@
-//! When each transient is needed, and which of them share memory.
+//! The lifetimes of transients, and which of them share memory.
 
 pub(crate) mod layout;
 
@@ -14,13 +14,13 @@ use crate::plan::layout::{Life, Place, Transient, lay_out, most_alive_bytes};
 use crate::record::program::{Buffer, Step};
 use crate::{Error, Persistent, Program};
 
-/// How a program's buffers are laid out: known before anything runs, and held to.
+/// The memory layout of a program's buffers, known before anything runs. A device allocates exactly this.
 ///
-/// Transients are put into slots: those that are never alive together over one another, others beside each other where no kernel is given
-/// both to write one. For each slot is a buffer of its own, and a GPU binds a whole buffer for reading or for writing.
+/// Transients are placed in slots: those that are never alive together share the same bytes, others lie beside each other unless some kernel uses both
+/// and writes one of them. Each slot is a separate buffer, and a GPU binds a whole buffer for either reading or writing.
 ///
 /// # Units
-/// Bytes as a device allocates them: persistent buffers in whole 4-byte words, slots in multiples of 256. Not in it: the
+/// Bytes as a device allocates them: persistent buffers in whole 4-byte words, slots in multiples of 256. Not included are the
 /// constants of kernels (a few hundred bytes each, on a GPU), and the staging memory of a write or read (two pieces of 16 MiB at most).
 ///
 /// # Examples
@@ -43,7 +43,7 @@ use crate::{Error, Persistent, Program};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Plan {
-    /// Where each of the program's buffers lies; `None` for persistent ones and those never used.
+    /// The place of each of the program's buffers; `None` for persistent ones and those never used.
     places: Vec<Option<Place>>,
     slots: Vec<PlannedSlot>,
     persistent_bytes: usize,
@@ -51,7 +51,7 @@ pub struct Plan {
     unshared_bytes: usize,
 }
 
-/// Transients start at a multiple of this, where every adapter binds.
+/// Transients start at a multiple of this, an offset at which every adapter can bind.
 const GRAIN_BYTES: usize = 256;
 
 impl Plan {
@@ -86,17 +86,17 @@ impl Plan {
         sum_bytes(self.slots.iter().map(|slot| slot.len_bytes))
     }
 
-    /// The most bytes of transients that are alive at one step: no layout takes less.
+    /// The maximum number of bytes of transients alive at one step: no layout takes less.
     pub fn least_transient_bytes(&self) -> usize {
         self.least_transient_bytes
     }
 
-    /// What the transients would take if each had memory of its own.
+    /// The bytes that transients would take if they did not share memory.
     pub fn unshared_bytes(&self) -> usize {
         self.unshared_bytes
     }
 
-    /// The most that is ever allocated: persistent and transient bytes.
+    /// The maximum number of bytes allocated at any time: persistent and transient bytes.
     pub fn peak_bytes(&self) -> usize {
         sum_bytes([self.persistent_bytes, self.transient_bytes()])
     }
@@ -105,7 +105,7 @@ impl Plan {
         self.places[buffer]
     }
 
-    /// The slots, each by the name of the largest transient in it.
+    /// The slots, each with the name of the largest transient in it.
     pub(crate) fn slots(&self) -> &[PlannedSlot] {
         &self.slots
     }
@@ -126,8 +126,8 @@ impl fmt::Display for Plan {
     }
 }
 
-/// The most that is ever allocated when several programs are compiled on one device side by side: each persistent buffer
-/// once, and every program's transients.
+/// The maximum number of bytes allocated at any time when several programs are compiled on the same device: each persistent buffer
+/// once, and the transients of every program.
 ///
 /// # Errors
 /// As [`Program::plan`].
@@ -141,14 +141,14 @@ pub fn planned_peak_bytes(programs: &[&Program]) -> Result<usize, Error> {
     Ok(total)
 }
 
-/// A buffer that transients lie in.
+/// A buffer that transients are placed in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PlannedSlot {
     pub(crate) name: String,
     pub(crate) len_bytes: usize,
 }
 
-/// Lengths are the caller's: a sum beyond what can be addressed is one that no device gives.
+/// Saturates, because the caller chooses the lengths: no device can allocate that much.
 fn sum_bytes(lengths: impl IntoIterator<Item = usize>) -> usize {
     lengths.into_iter().fold(0, usize::saturating_add)
 }
@@ -157,10 +157,10 @@ fn placed_bytes(buffer: &Buffer) -> usize {
     buffer.len_bytes().checked_next_multiple_of(GRAIN_BYTES).unwrap_or(usize::MAX)
 }
 
-/// The transients that kernels name, in the order of their first use.
+/// The transients that kernels use, in the order of their first use.
 #[derive(Debug, Default)]
 struct Used {
-    /// Which of the program's buffers each is.
+    /// The index of each among the program's buffers.
     buffers: Vec<usize>,
     transients: Vec<Transient>,
 }
@@ -194,7 +194,7 @@ impl Used {
         Ok(used)
     }
 
-    /// Notes what a kernel that is `given` these cannot have in one buffer.
+    /// Notes which of the buffers `given` to one kernel must not lie in the same slot.
     fn keep_apart(&mut self, given: &[(usize, Access)]) {
         for &(a, access_a) in given {
             for &(b, access_b) in given {

@@ -4,7 +4,7 @@ use crate::plan::layout::Place;
 use crate::record::program::Buffer;
 use crate::{Persistent, Plan, Program, Slice};
 
-/// Reads some buffers and writes some; what, does not matter to a plan.
+/// Reads some buffers and writes some; the values do not matter to a plan.
 #[derive(Debug)]
 struct Touch(Vec<Arg>);
 
@@ -65,7 +65,7 @@ fn random_program(seed: u64) -> Program {
     program
 }
 
-/// Steps from the first that names a buffer to the last.
+/// The steps from the first use of a buffer to the last.
 fn life(program: &Program, buffer: usize) -> Option<std::ops::RangeInclusive<usize>> {
     let names = |i: &usize| program.steps()[*i].args.iter().any(|arg| arg.buffer == buffer);
     let first = (0..program.n_kernels()).find(names)?;
@@ -88,17 +88,21 @@ fn check(program: &Program, plan: &Plan) {
             let (b, bytes_of_j) = (life(program, j).expect("it has a place, so it is used"), bytes(place_of_j, other));
             let at_once = a.start() <= b.end() && b.start() <= a.end();
             let over = bytes_of_i.start < bytes_of_j.end && bytes_of_j.start < bytes_of_i.end;
-            assert!(!(at_once && over), "{}: {i} and {j} lie over one another at once", program.name());
-            assert!(!is_written_beside(program, i, j), "{}: a kernel is given {i} and {j} in one buffer", program.name());
+            assert!(!(at_once && over), "{}: {i} and {j} overlap while both are alive", program.name());
+            assert!(
+                !is_written_beside(program, i, j),
+                "{}: a kernel uses {i} and {j} in one buffer and writes one",
+                program.name()
+            );
         }
     }
     let least = plan.least_transient_bytes();
     assert_eq!(plan.transient_bytes(), slots.iter().sum::<usize>(), "{}", program.name());
     assert!(plan.transient_bytes() <= plan.unshared_bytes(), "{}: sharing never costs", program.name());
-    assert!((most_alive(program)..=plan.transient_bytes()).contains(&least), "{}: what is alive has room", program.name());
+    assert!((most_alive(program)..=plan.transient_bytes()).contains(&least), "{}: the live bytes fit", program.name());
 }
 
-/// Whether a kernel is given both and writes one.
+/// Whether a kernel uses both and writes one.
 fn is_written_beside(program: &Program, i: usize, j: usize) -> bool {
     program.steps().iter().any(|step| {
         let given = |buffer| step.args.iter().filter(move |arg| arg.buffer == buffer);

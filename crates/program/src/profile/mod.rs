@@ -1,4 +1,4 @@
-//! The time of each kernel, beside the bound of its device.
+//! The time of each kernel, compared with the roofline of its device.
 
 pub(crate) mod roofline;
 
@@ -12,7 +12,7 @@ use brisk_kernels::Cost;
 
 use crate::{DeviceInfo, Roofline};
 
-/// Where the time of some replays went, kernel by kernel: from [`Executable::profile`](crate::Executable::profile).
+/// The time spent in each kernel during some replays, measured by [`Executable::profile`](crate::Executable::profile).
 ///
 /// Its `Display` is a table, the slowest kernel first. [`write_chrome_trace`](Self::write_chrome_trace) is for `chrome://tracing` and Perfetto.
 ///
@@ -41,15 +41,15 @@ pub struct Profile {
     spans: Vec<Span>,
 }
 
-/// What took the times of a [`Profile`].
+/// How the times of a [`Profile`] were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Timer {
-    /// The processor's clock, between two twins.
+    /// The processor's clock, read between kernels: on the CPU.
     Clock,
-    /// The GPU's own, at the beginning and end of a pass that holds one kernel.
+    /// The GPU's timestamps, at the beginning and end of a pass that holds one kernel.
     Timestamps,
-    /// The processor's clock, around a submit of one kernel and the wait for it: on a GPU without timestamps. Each has the cost of a submit in it.
+    /// The processor's clock, around a submit of one kernel and the wait for it: on a GPU without timestamps. Each time includes the cost of a submit.
     Waits,
 }
 
@@ -65,39 +65,39 @@ pub(crate) struct ProfiledStep {
 /// When one kernel ran.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// Which of the program's kernels.
+    /// The index among the program's kernels.
     pub(crate) step: usize,
     pub(crate) start_ns: u64,
     pub(crate) len_ns: u64,
 }
 
-/// The calls of one kernel with one size.
+/// All calls of one kernel with the same sizes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KernelProfile {
     /// The kernel.
     pub name: &'static str,
-    /// How often it ran, in all replays.
+    /// The number of calls in all replays.
     pub n_calls: u64,
-    /// What that took, in all.
+    /// The total time.
     pub total_ns: u64,
-    /// Bytes that had to be read or written, in all; see [`Cost`].
+    /// The total of bytes that had to be read or written; see [`Cost`].
     pub bytes: u64,
-    /// Floating-point operations, in all.
+    /// The total of floating-point operations.
     pub flops: u64,
-    /// The labels of its dispatches on a GPU, which name the form that ran: `kernels.matmul.tiled`. Empty where its twin ran.
+    /// The labels of its dispatches on a GPU, which name the variant that ran: `kernels.matmul.tiled`. Empty if its twin ran.
     pub dispatches: Vec<&'static str>,
 }
 
 impl KernelProfile {
-    /// How much of its time the kernel would take if it did nothing but move its bytes, or compute, at the device's rate: 1 is as fast as can be. Data that
-    /// stay in cache go beyond.
+    /// The share of its time that the kernel would take if it only moved its bytes, or only computed, at the device's peak rate: 1 is the roofline. It can
+    /// exceed 1 if data stay in cache.
     pub fn roofline_share(&self, roofline: &Roofline) -> f64 {
         let least_s = (self.bytes as f64 / roofline.copy_bytes_per_s).max(self.flops as f64 / roofline.flops_per_s);
         least_s / (1e-9 * self.total_ns.max(1) as f64)
     }
 
-    /// What ran, for the table: labels without their crate, or the twin.
+    /// The variant that ran, for the table: labels without their crate, or `twin`.
     fn form(&self) -> String {
         if self.dispatches.is_empty() {
             return "twin".to_owned();
@@ -119,7 +119,7 @@ impl Profile {
         Self { program, device, n_replays, timer, roofline, steps, spans }
     }
 
-    /// The kernels that took longest first; calls of one name, one [`Cost`] and one form are put together.
+    /// The kernels, those that took longest first; calls with the same name, [`Cost`] and variant are added up.
     pub fn kernels(&self) -> Vec<KernelProfile> {
         let mut kernels: Vec<(Cost, KernelProfile)> = Vec::new();
         let row_of: Vec<usize> = self.steps.iter().map(|step| row(&mut kernels, step)).collect();
@@ -135,22 +135,22 @@ impl Profile {
         kernels
     }
 
-    /// What all kernels took, in all replays.
+    /// The total time of all kernels in all replays.
     pub fn total_ns(&self) -> u64 {
         self.spans.iter().map(|span| span.len_ns).sum()
     }
 
-    /// How many replays there were.
+    /// The number of replays.
     pub fn n_replays(&self) -> usize {
         self.n_replays
     }
 
-    /// What took the times.
+    /// How the times were measured.
     pub fn timer(&self) -> Timer {
         self.timer
     }
 
-    /// What the device can do, for [`KernelProfile::roofline_share`].
+    /// The peak rates of the device, for [`KernelProfile::roofline_share`].
     pub fn roofline(&self) -> &Roofline {
         &self.roofline
     }
@@ -215,7 +215,7 @@ impl fmt::Display for Profile {
             let &KernelProfile { name, n_calls, total_ns: ns, bytes, flops, .. } = kernel;
             let (ms, share) = (1e-6 * ns as f64, 100.0 * ns as f64 / total_ns.max(1) as f64);
             let us_a_call = 1e-3 * ns as f64 / n_calls.max(1) as f64;
-            // A byte a nanosecond is a gigabyte a second.
+            // One byte per nanosecond is one gigabyte per second.
             let [gb_per_s, gflop_per_s] = [bytes, flops].map(|work| work as f64 / ns.max(1) as f64);
             let roofline = 100.0 * kernel.roofline_share(roofline);
             writeln!(

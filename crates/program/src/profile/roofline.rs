@@ -4,16 +4,16 @@ use brisk_kernels::{DType, Epilogue, Map, Matmul, Transpose};
 
 use crate::{Device, DeviceKind, Error, Persistent, Program};
 
-/// What a device does at best, measured by [`Device::roofline`]: no kernel moves bytes or computes faster, unless its data stay in cache.
+/// The peak rates of a device, measured by [`Device::roofline`]: no kernel moves bytes or computes faster, unless its data stay in cache.
 ///
 /// # Reference
 /// Williams, Waterman & Patterson 2009, *Roofline: an insightful visual performance model for multicore architectures*.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Roofline {
-    /// Bytes a second that a copy larger than any cache reads and writes, both counted.
+    /// Bytes per second of a copy larger than any cache, counting both reads and writes.
     pub copy_bytes_per_s: f64,
-    /// Operations a second of a large matrix product of `f32`, which is our own: a faster one moves the roof.
+    /// Operations per second of a large `f32` matrix product with this library's own kernel: a faster kernel raises the roofline.
     pub flops_per_s: f64,
 }
 
@@ -23,9 +23,9 @@ impl fmt::Display for Roofline {
     }
 }
 
-/// The shortest counts: what is slower was disturbed.
+/// The shortest time counts: slower replays were disturbed.
 const N_REPLAYS: usize = 6;
-/// The least that is worth measuring with, where memory is limited.
+/// The smallest sizes worth measuring with, if memory is limited.
 const LEAST: Sizes = Sizes { n_copied: 1 << 12, n_side: 32 };
 
 #[derive(Debug, Clone, Copy)]
@@ -48,14 +48,14 @@ impl Sizes {
 
 pub(crate) fn measure(device: &Device) -> Result<Roofline, Error> {
     let sizes = Sizes::of(device.info().kind);
-    // A copy of more would be cut into several.
+    // A larger copy would be split into several.
     let n_copied = sizes.n_copied.min(device.max_binding_bytes() / size_of::<f32>());
     let copy_bytes_per_s = largest_that_fits(device, n_copied, LEAST.n_copied, copy)?;
     let flops_per_s = largest_that_fits(device, sizes.n_side, LEAST.n_side, product)?;
     Ok(Roofline { copy_bytes_per_s, flops_per_s })
 }
 
-/// A rate measured at `size`, or at half of it and so on where the device has no room.
+/// A rate measured at `size`, or at half of it and so on while the device does not have enough memory.
 fn largest_that_fits(
     device: &Device,
     size: usize,
@@ -81,7 +81,7 @@ fn copy(device: &Device, n: usize) -> Result<f64, Error> {
     let mut program = Program::new("roofline copy");
     let (x, y) = (program.persistent(&x), program.persistent(&y));
     let copy = Map::unary(n, |x| x);
-    // There and back, so that no page is read that was never written.
+    // Copied there and back, so that no page is read before it has been written.
     program.push(copy.clone(), &[x, y])?;
     program.push(copy, &[y, x])?;
     Ok(8.0 * n as f64 / shortest_s(device, &program)?)
@@ -92,7 +92,7 @@ fn product(device: &Device, n: usize) -> Result<f64, Error> {
     let mut program = Program::new("roofline product");
     let args = [&a, &b, &y].map(|buffer| program.persistent(buffer));
     program.push(Matmul { m: n, n, k: n, transpose: Transpose::None, epilogue: Epilogue::none() }, &args)?;
-    // Zeros take a GPU less power than numbers do, and let it run faster.
+    // A GPU needs less power for zeros than for other numbers, and would run faster.
     let values: Vec<f32> = (0..n * n).map(|i| (i % 251) as f32 / 125.0 - 1.0).collect();
     device.write(&a, &values)?;
     device.write(&b, &values)?;

@@ -5,7 +5,7 @@ use crate::{DeviceInfo, DeviceKind, Roofline};
 
 const ROOFLINE: Roofline = Roofline { copy_bytes_per_s: 1e9, flops_per_s: 1e10 };
 
-/// Two replays of four steps: two calls of a small product, one of a large, and an addition.
+/// Two replays of four steps: two calls of a small product, one of a large product, and an addition.
 fn profile(lens_ns: [u64; 8]) -> Profile {
     let device = DeviceInfo {
         name: "toy".to_owned(),

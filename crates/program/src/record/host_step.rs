@@ -9,26 +9,26 @@ use brisk_kernels::{Access, Adapter, Arg, Dispatch, Kernel, TwinArgs};
 
 use crate::{Error, Program};
 
-/// Work of the host in the middle of a program: values of the device are read, something is done with them that no kernel does, such as a sum over
-/// replicas on other machines, and values are written. [`Program::push_host`](crate::Program::push_host) records one.
+/// Work of the host in the middle of a program, which no kernel can do, such as a sum over replicas on other machines: it reads values from the device and
+/// writes values back. [`Program::push_host`](crate::Program::push_host) records one.
 ///
-/// It takes part in the plan as a kernel does: what it reads is there when it runs, and what it writes is there for the kernels behind it.
+/// The plan treats it as a kernel: the values it reads are available when it runs, and the values it writes are available to the kernels after it.
 ///
 /// # When it runs
-/// Once a replay, in order with the other host steps, on the thread that called [`Executable::run`](crate::Executable::run), which holds no lock of the device meanwhile. On
-/// a GPU a step that only reads does not hold the device up: its arguments are copied aside where it stands, and it runs while the kernels up to the next host step
-/// are under way. One that writes comes when all before it is done.
+/// Once per replay, in order with the other host steps, on the thread that called [`Executable::run`](crate::Executable::run), which holds no lock of the device
+/// meanwhile. On a GPU a step that only reads does not block the device: its arguments are copied at its place in the program, and it runs while the kernels up to the
+/// next host step are in flight. A step that writes runs once all work before it is done.
 pub trait HostStep: Any + Debug + Send + Sync {
-    /// What it does, for errors and profiles: `all_reduce`.
+    /// Its name in errors and profiles: `all_reduce`.
     fn name(&self) -> &'static str;
 
     /// The argument list, as that of a [`Kernel`]; scratch is refused.
     fn args(&self) -> Vec<Arg>;
 
-    /// Does it.
+    /// Runs the step.
     ///
     /// # Errors
-    /// Whatever it likes: the run ends with it, as [`Error::HostStep`].
+    /// Any error of the implementation: it ends the run, as [`Error::HostStep`] unless it is an [`Error`] itself.
     fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Box<dyn StdError + Send + Sync>>;
 }
 
@@ -40,12 +40,12 @@ pub struct HostArgs<'a> {
     buffers: &'a mut dyn HostBuffers,
 }
 
-/// Where an executor keeps them.
+/// Access to the arguments of a host step, implemented by each executor.
 pub(crate) trait HostBuffers: Debug {
     /// Copies the bytes of argument `arg` from `start` on.
     fn read(&mut self, arg: usize, start: usize, out: &mut [u8]) -> Result<(), Error>;
 
-    /// Replaces them.
+    /// Replaces the bytes of argument `arg` from `start` on.
     fn write(&mut self, arg: usize, start: usize, bytes: &[u8]) -> Result<(), Error>;
 }
 
@@ -54,7 +54,7 @@ impl<'a> HostArgs<'a> {
         Self { name, args, buffers }
     }
 
-    /// Copies the elements of argument `arg` from `start` on, as many as `out` takes.
+    /// Copies elements of argument `arg` from `start` on, until `out` is full.
     ///
     /// # Errors
     /// [`Error::HostArg`] if there is no such argument, it is not read, or there are fewer elements; [`Error::DeviceFailed`].
@@ -86,7 +86,7 @@ impl<'a> HostArgs<'a> {
     }
 }
 
-/// What stands for a host step among the kernels: it has arguments, and nothing to dispatch.
+/// Represents a host step among the kernels: it has arguments, and nothing to dispatch.
 #[derive(Debug)]
 pub(crate) struct HostKernel {
     pub(crate) name: &'static str,
@@ -109,7 +109,7 @@ impl Kernel for HostKernel {
     fn twin(&self, _: &mut TwinArgs<'_>) {}
 }
 
-/// Kernels that run without a stop, and what the host does behind them; the host's step stands at the kernels' end.
+/// Kernels that run without interruption, and the host step after them, whose index is the end of `kernels`.
 #[derive(Debug)]
 pub(crate) struct HostPart {
     pub(crate) kernels: Range<usize>,
@@ -133,7 +133,7 @@ impl RecordedHost {
     pub(crate) fn run(&self, buffers: &mut dyn HostBuffers) -> Result<(), Error> {
         let name = self.step.name();
         let failed = |source: Box<dyn StdError + Send + Sync>| match source.downcast::<Error>() {
-            // What went wrong on the device is the device's to tell.
+            // An error of the device is returned as it is.
             Ok(error) => *error,
             Err(cause) => Error::HostStep { program: self.program.to_string(), step: name, cause: cause.into() },
         };
@@ -141,7 +141,7 @@ impl RecordedHost {
     }
 }
 
-/// The parts of a program; none where the host has no step in it.
+/// The parts of a program; empty if it has no host steps.
 pub(crate) fn parts_of(program: &Program) -> Vec<HostPart> {
     let name: Arc<str> = program.name().into();
     let (mut parts, mut first) = (Vec::new(), 0);

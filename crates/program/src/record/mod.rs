@@ -1,4 +1,4 @@
-//! What is recorded: kernels and steps of the host over buffers.
+//! Recording: kernels and host steps over buffers.
 
 pub(crate) mod host_step;
 pub(crate) mod persistent;

@@ -5,13 +5,13 @@ use brisk_kernels::DType;
 
 /// A buffer that outlives a run: weights, optimizer state, a table, a counter.
 ///
-/// It is only a name, a type and a length; a [`Device`](crate::Device) gives it memory, zeroed, when it is first written, read or
-/// compiled there, and several devices may each give it their own memory. Values that training must not start without are
-/// [`required`](Self::required). Programs that bind the same `Persistent` share its
-/// memory, so what one trains the other evaluates. Clones are the same buffer.
+/// It is only a name, a type and a length; a [`Device`](crate::Device) allocates zeroed memory for it when it is first written, read or
+/// compiled on that device, and each device has its own copy. Buffers that must be written before training starts are
+/// [`required`](Self::required). Programs that bind the same `Persistent` share its memory, so that one can evaluate what another trains. Clones are
+/// the same buffer.
 ///
-/// A device frees the memory at its next allocation after the last clone is gone (programs keep one), and not before the
-/// last [`Executable`](crate::Executable) that uses it is.
+/// A device frees the memory at its next allocation after the last clone has been dropped (programs keep one), and not before the
+/// last [`Executable`](crate::Executable) that uses it has been dropped.
 ///
 /// # Examples
 /// ```
@@ -38,13 +38,13 @@ struct Inner {
     is_required: bool,
 }
 
-/// What a device keeps of a buffer it has given memory: whether any other handle of it exists.
+/// A device's reference to a buffer that it has allocated: tells whether any other handle of it exists.
 #[derive(Debug)]
 pub(crate) struct WeakPersistent(Weak<Inner>);
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
-/// A device gives memory in whole words, which is what a GPU copies.
+/// A device allocates whole words, the unit in which a GPU copies.
 const WORD_BYTES: usize = 4;
 
 impl Persistent {
@@ -53,8 +53,8 @@ impl Persistent {
         Self::make(name.into(), dtype, len, false)
     }
 
-    /// A buffer whose values come from outside, such as parameters: on each device, a program that reads it before any of its elements have been written
-    /// does not run, but returns [`Error::Unwritten`](crate::Error::Unwritten).
+    /// A buffer whose values come from outside, such as parameters: on each device, running a program that reads it before any of its elements have been
+    /// written returns [`Error::Unwritten`](crate::Error::Unwritten).
     pub fn required(name: impl Into<String>, dtype: DType, len: usize) -> Self {
         Self::make(name.into(), dtype, len, true)
     }
@@ -74,17 +74,17 @@ impl Persistent {
         self.inner.dtype
     }
 
-    /// Elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.inner.len
     }
 
-    /// Whether there are none. Such a buffer gets no memory: writing, reading and compiling it is an error.
+    /// Whether it has no elements. Such a buffer gets no memory: writing, reading and compiling it is an error.
     pub fn is_empty(&self) -> bool {
         self.inner.len == 0
     }
 
-    /// Bytes.
+    /// The number of bytes.
     pub fn len_bytes(&self) -> usize {
         self.inner.len.saturating_mul(self.inner.dtype.size_bytes())
     }
@@ -94,7 +94,7 @@ impl Persistent {
         self.inner.is_required
     }
 
-    /// Bytes that a device gives it.
+    /// Bytes that a device allocates for it.
     pub(crate) fn allocated_bytes(&self) -> usize {
         self.len_bytes().checked_next_multiple_of(WORD_BYTES).unwrap_or(usize::MAX)
     }

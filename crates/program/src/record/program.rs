@@ -9,8 +9,8 @@ use crate::{Error, HostStep, Persistent, Plan};
 
 /// A list of kernels over buffers: recorded once, compiled for a device, replayed many times.
 ///
-/// Kernels run in the order in which they were recorded; each sees what those before it wrote. Nothing is run, allocated or
-/// asked of a device while recording.
+/// Kernels run in the order in which they were recorded; each sees the values written by those before it. Recording runs and allocates nothing, and
+/// needs no device.
 ///
 /// # Examples
 /// ```
@@ -39,7 +39,7 @@ pub struct Program {
     steps: Vec<Step>,
 }
 
-/// A run of elements of one of a program's buffers: what kernels are given. It is a few numbers, copied freely.
+/// A range of elements of one of a program's buffers, the argument of a kernel. It is `Copy`, and contains only a few numbers.
 ///
 /// # Examples
 /// ```
@@ -71,13 +71,13 @@ pub(crate) struct Buffer {
 pub(crate) struct Step {
     pub(crate) kernel: Arc<dyn Kernel>,
     pub(crate) args: Vec<StepArg>,
-    /// What the host does here, where this is no kernel.
+    /// The host step, if this is not a kernel.
     pub(crate) host: Option<Arc<dyn HostStep>>,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) struct StepArg {
-    /// In the kernel's argument list.
+    /// Its name in the kernel's argument list.
     pub(crate) name: &'static str,
     pub(crate) buffer: usize,
     pub(crate) bytes: Range<usize>,
@@ -98,7 +98,7 @@ impl Program {
         &self.name
     }
 
-    /// How many kernels have been recorded, the host's steps among them.
+    /// The number of recorded kernels, including host steps.
     pub fn n_kernels(&self) -> usize {
         self.steps.len()
     }
@@ -113,19 +113,19 @@ impl Program {
         self.cost_since(0)
     }
 
-    /// The work of one replay of the kernels beyond the first `n_kernels`.
+    /// The work of one replay of the kernels after the first `n_kernels`.
     pub fn cost_since(&self, n_kernels: usize) -> Cost {
         let sum = |a: Cost, b: Cost| Cost { flops: a.flops + b.flops, bytes: a.bytes + b.bytes };
         self.steps.iter().skip(n_kernels).map(|step| step.kernel.cost()).fold(Cost::default(), sum)
     }
 
-    /// Whether a kernel beyond the first `n_kernels` writes to the buffer that `slice` is of.
+    /// Whether a kernel after the first `n_kernels` writes to the buffer of `slice`.
     pub fn is_written_since(&self, slice: Slice, n_kernels: usize) -> bool {
         let mut args = self.steps.iter().skip(n_kernels).flat_map(|step| &step.args);
         args.any(|arg| arg.buffer == slice.buffer && arg.access.writes())
     }
 
-    /// Binds a buffer that outlives the run; binding it again gives the same slice.
+    /// Binds a buffer that outlives the run; binding it again returns the same slice.
     pub fn persistent(&mut self, persistent: &Persistent) -> Slice {
         let known = self.buffers.iter().position(|b| b.persistent.as_ref().is_some_and(|p| p.id() == persistent.id()));
         let buffer = known.unwrap_or_else(|| {
@@ -142,7 +142,7 @@ impl Program {
 
     /// A buffer that lives within one run, from the kernel that first writes it to the last that reads it.
     ///
-    /// The planner lets transients that are never alive together share memory, so what is in one before it is written means nothing.
+    /// The planner lets transients that are never alive together share memory, so the contents of one before its first write are arbitrary.
     pub fn transient(&mut self, name: impl Into<String>, dtype: DType, len: usize) -> Slice {
         self.buffers.push(Buffer { name: name.into(), dtype, len, persistent: None });
         self.whole(self.buffers.len() - 1)
@@ -151,7 +151,7 @@ impl Program {
     /// Records a kernel. `args` are in the order of its argument list; scratch is added here.
     ///
     /// # Errors
-    /// [`Error::Kernel`] with what the kernel's own check says; [`Error::ArgCount`], [`Error::Arg`], [`Error::Alias`],
+    /// [`Error::Kernel`] with the error of the kernel's own check; [`Error::ArgCount`], [`Error::Arg`], [`Error::Alias`],
     /// [`Error::ForeignSlice`]; [`Error::EmptyArg`], [`Error::ScratchOrder`]. On `Err` nothing has been recorded.
     pub fn push(&mut self, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
         let step = self.step(Arc::new(kernel), None, args)?;
@@ -159,7 +159,7 @@ impl Program {
         Ok(())
     }
 
-    /// Records work of the host. `args` are in the order of its argument list.
+    /// Records a host step. `args` are in the order of its argument list.
     ///
     /// # Errors
     /// As [`push`](Self::push); [`Error::HostScratch`].
@@ -167,7 +167,7 @@ impl Program {
         self.insert_host(self.n_kernels(), host, args)
     }
 
-    /// The same ahead of the kernel `at`: behind [`last_write`](Self::last_write) of what it reads, say, so that it need not wait for what comes later.
+    /// Records a host step before kernel `at`, such as right after the [`last_write`](Self::last_write) of its input, so that it need not wait for later kernels.
     ///
     /// # Errors
     /// As [`push_host`](Self::push_host).
@@ -176,7 +176,7 @@ impl Program {
     /// If there are fewer kernels than `at`.
     #[track_caller]
     pub fn insert_host(&mut self, at: usize, host: Arc<dyn HostStep>, args: &[Slice]) -> Result<(), Error> {
-        assert!(at <= self.n_kernels(), "host step ahead of kernel {at} of {}", self.n_kernels());
+        assert!(at <= self.n_kernels(), "host step before kernel {at} of {}", self.n_kernels());
         let kernel = HostKernel { name: host.name(), args: host.args() };
         if let Some(Arg { name: arg, .. }) = kernel.args.iter().find(|arg| arg.access == Access::Scratch) {
             return Err(Error::HostScratch { program: self.name.clone(), step: host.name(), arg });
@@ -186,7 +186,7 @@ impl Program {
         Ok(())
     }
 
-    /// What the host does, in order.
+    /// The host steps, in order.
     pub fn host_steps(&self) -> impl Iterator<Item = &Arc<dyn HostStep>> {
         self.steps.iter().filter_map(|step| step.host.as_ref())
     }
@@ -224,7 +224,7 @@ impl Program {
         Ok(step)
     }
 
-    /// Whether the kernel's own list is in order.
+    /// Checks the kernel's own argument list.
     fn check_args(&self, kernel: &'static str, args: &[Arg]) -> Result<(), Error> {
         args.iter().try_for_each(|arg| arg.check(kernel))?;
         let program = || self.name.clone();
@@ -263,7 +263,7 @@ impl Program {
         Ok(())
     }
 
-    /// Lays out the transients and sums up the memory, without a device.
+    /// Lays out the transients and adds up the memory, without a device.
     ///
     /// # Errors
     /// [`Error::ReadBeforeWrite`] if a transient is read before it is written.
@@ -276,17 +276,17 @@ impl Program {
         Slice { program: self.id, buffer, dtype, start: 0, len }
     }
 
-    /// The same, as a program of its own.
+    /// A copy of the program.
     pub(crate) fn copy(&self) -> Self {
         self.with_steps(self.steps.clone())
     }
 
-    /// A program of its own over the same buffers.
+    /// A program of `steps` over the same buffers.
     pub(crate) fn with_steps(&self, steps: Vec<Step>) -> Self {
         Self { buffers: self.buffers.clone(), steps, ..Self::new(self.name.clone()) }
     }
 
-    /// `step` in the place of step `at`, and without step `earlier`.
+    /// Replaces step `at` by `step`, and removes step `earlier`.
     pub(crate) fn replace(&mut self, earlier: usize, at: usize, step: Step) {
         self.steps[at] = step;
         self.steps.remove(earlier);
@@ -296,23 +296,23 @@ impl Program {
         self.steps[at] = step;
     }
 
-    /// Gives kernels the buffer `new` where they were given `old`.
+    /// Replaces the buffer `old` by `new` in all kernels.
     pub(crate) fn replace_buffer(&mut self, old: usize, new: usize) {
         self.replace_buffer_from(0, old, new);
     }
 
-    /// The same for those from `at` on.
+    /// Replaces the buffer `old` by `new` in the kernels from `at` on.
     pub(crate) fn replace_buffer_from(&mut self, at: usize, old: usize, new: usize) {
         let args = self.steps.iter_mut().skip(at).flat_map(|step| &mut step.args);
         args.filter(|arg| arg.buffer == old).for_each(|arg| arg.buffer = new);
     }
 
-    /// One more step.
+    /// Appends a step.
     pub(crate) fn append(&mut self, step: Step) {
         self.steps.push(step);
     }
 
-    /// A transient like the buffer.
+    /// Adds a transient with the dtype and length of `buffer`.
     pub(crate) fn copy_of(&mut self, buffer: usize) -> usize {
         let Buffer { name, dtype, len, .. } = &self.buffers[buffer];
         let (name, dtype, len) = (name.clone(), *dtype, *len);
@@ -333,12 +333,12 @@ impl Program {
 }
 
 impl Slice {
-    /// Elements.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -348,8 +348,8 @@ impl Slice {
         self.dtype
     }
 
-    /// The elements of `range` of this slice. On a GPU a slice that a kernel is given must start at a multiple of 256 bytes (of what
-    /// the adapter says, where that is less), else compiling is [`Error::SliceOffset`].
+    /// The elements of `range` of this slice. On a GPU a slice that a kernel is given must start at a multiple of 256 bytes (or of the
+    /// adapter's own alignment, if that is less), else compiling returns [`Error::SliceOffset`].
     ///
     /// # Panics
     /// If the range reaches beyond the slice.
@@ -363,7 +363,7 @@ impl Slice {
         self.buffer
     }
 
-    /// The same elements of another buffer.
+    /// The same range of another buffer.
     pub(crate) fn of_buffer(&self, buffer: usize) -> Self {
         Self { buffer, ..*self }
     }

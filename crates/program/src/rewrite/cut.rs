@@ -1,16 +1,16 @@
-//! Kernels over more than an adapter binds at once, run in parts.
+//! Kernels over buffers that are longer than one binding, run in parts.
 
 use brisk_kernels::{Access, Arg};
 
 use crate::Program;
 use crate::record::program::{Step, StepArg};
 
-/// Parts start at a multiple of this in each of their buffers, where every adapter binds.
+/// Parts start at a multiple of this in each of their buffers, an offset at which every adapter can bind.
 const GRAIN_BYTES: usize = 256;
 
 impl Program {
-    /// The same with kernels [cut](brisk_kernels::Kernel::with_len) into parts of which no argument is longer than `limit_bytes`, as far as they can be;
-    /// `None` where no argument is longer.
+    /// The program with kernels [cut](brisk_kernels::Kernel::with_len) into parts whose arguments are not longer than `limit_bytes`, as far as possible;
+    /// `None` if no argument is longer.
     pub(crate) fn cut_to(&self, limit_bytes: usize) -> Option<Self> {
         let is_long = |step: &Step| step.args.iter().any(|arg| arg.bytes.len() > limit_bytes);
         let parts_of = |step: &Step| {
@@ -22,7 +22,7 @@ impl Program {
     }
 }
 
-/// The parts of a step that together do what it does, if its kernel can be cut.
+/// The parts that together replace a step, if its kernel can be cut.
 fn parts(step: &Step, limit_bytes: usize) -> Option<Vec<Step>> {
     let (whole, one) = (step.kernel.args(), step.kernel.with_len(1)?.args());
     let is_cut: Vec<bool> = whole.iter().zip(&one).map(|(whole, one)| whole.len != one.len).collect();
@@ -39,7 +39,7 @@ fn parts(step: &Step, limit_bytes: usize) -> Option<Vec<Step>> {
 fn part(step: &Step, is_cut: &[bool], start: usize, len: usize) -> Option<Step> {
     let kernel = step.kernel.with_len(len)?;
     let of_part = |((arg, given), is_cut): ((&Arg, &StepArg), &bool)| {
-        // Scratch of a part is the beginning of that of the whole.
+        // The scratch of each part is the beginning of the scratch of the whole.
         let skipped_bytes = if *is_cut && arg.access != Access::Scratch { start * arg.dtype.size_bytes() } else { 0 };
         let first = given.bytes.start + skipped_bytes;
         let bytes = first..first + arg.len_bytes();

@@ -1,4 +1,4 @@
-//! Elementwise kernels that write over one of their inputs.
+//! Elementwise kernels that overwrite one of their inputs.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use brisk_kernels::{Access, Kernel, MapInPlace};
 use crate::Program;
 use crate::record::program::{Step, StepArg};
 
-/// A step that does in one buffer what another did from that buffer to a second.
+/// A step that updates one buffer in place, instead of reading it and writing a second.
 struct InPlace {
     step: Step,
     stays: usize,
@@ -15,7 +15,7 @@ struct InPlace {
 }
 
 impl Program {
-    /// The program [in place](Self::put_in_place), or as it is if that takes more memory.
+    /// The program with kernels [in place](Self::put_in_place), or unchanged if that takes more memory.
     pub(crate) fn in_place_if_not_larger(self) -> Self {
         let mut in_place = self.copy();
         in_place.put_in_place();
@@ -25,7 +25,7 @@ impl Program {
         }
     }
 
-    /// Lets each elementwise kernel write to the buffer that it reads if it is the last to read it.
+    /// Lets each elementwise kernel write to a buffer that it reads, if it is the last to read it.
     fn put_in_place(&mut self) {
         for at in 0..self.steps().len() {
             if let Some(InPlace { step, stays, goes }) = self.in_place(at) {

@@ -1,4 +1,4 @@
-//! Programs that compute the same in another way: fused, in place, in parts, recomputed.
+//! Rewrites of programs that compute the same values: fused, in place, in parts, recomputed.
 
 pub(crate) mod cut;
 pub(crate) mod in_place;
@@ -13,34 +13,34 @@ use brisk_kernels::{Access, Kernel, Map};
 use crate::Program;
 use crate::record::program::{Step, StepArg};
 
-/// A way to compute the same with fewer kernels: see [`Program::rewritten`].
+/// A rewrite that computes the same values with fewer kernels or buffers: see [`Program::rewritten`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Rewrite {
-    /// An activation, or the derivative of one, goes into the matrix product or convolution whose result it is of.
+    /// An activation, or its derivative, becomes the epilogue of the matrix product or convolution whose result it reads.
     Epilogues,
-    /// A [`Map`] over the result of another becomes one with it, by substitution of its expression: an addition and its activation, say.
+    /// A [`Map`] over the result of another is merged with it by substituting its expression, such as an addition and its activation.
     Chains,
-    /// A [`Map`] that is the last to read a transient writes its result there: a [`MapInPlace`](brisk_kernels::MapInPlace), which needs one buffer less. It comes last, and is left
-    /// out if transients then take more memory: a buffer that lives longer may be harder to place.
+    /// A [`Map`] that is the last to read a transient overwrites it with its result, as a [`MapInPlace`](brisk_kernels::MapInPlace), which needs one buffer less. It is
+    /// applied last, and not at all if transients would then take more memory, since a buffer that lives longer may be harder to place.
     InPlace,
 }
 
 impl Rewrite {
-    /// All of them, in the order in which they do most.
+    /// All rewrites, in the most effective order.
     pub const ALL: [Self; 3] = [Self::Epilogues, Self::Chains, Self::InPlace];
 }
 
 impl Program {
-    /// The program with kernels fused: it writes the same values to the same persistent buffers, with less traffic between. `Display` of both shows
-    /// what was done.
+    /// The program with kernels fused: it writes the same values to the same persistent buffers, with less memory traffic. `Display` of both programs
+    /// shows what changed.
     ///
-    /// Two kernels are fused where the first writes a transient that the second alone reads, and neither the second nor any between them
-    /// writes what the first reads. The fused kernel runs where the second did; so the first's inputs may not take more memory, where they are then alive
-    /// for longer, than its result did. The rewrites are made one after the other, each as often as it can be. Slices of this program are not of
-    /// the new one.
+    /// Two kernels are fused if the first writes a transient that only the second reads, and neither the second nor any kernel in between
+    /// writes what the first reads. The fused kernel runs in the place of the second, so the inputs of the first may live longer: they are fused only if these
+    /// inputs take no more memory than the result that is saved. The rewrites are applied one after the other, each as often as possible. Slices of this program
+    /// do not belong to the new one.
     ///
-    /// On a GPU the values are the same up to rounding: its compiler may contract what were two kernels.
+    /// On a GPU the values are the same up to rounding: its compiler may contract operations that were in two kernels.
     ///
     /// # Examples
     /// ```
@@ -73,7 +73,7 @@ impl Program {
         let mut at = 0;
         while at < self.steps().len() {
             match self.fused_into(at, fusion) {
-                // The step before is gone, and the new one may be fused again.
+                // An earlier step has been removed, and the new one may be fused again.
                 Some((producer, step)) => {
                     self.replace(producer, at, step);
                     at -= 1;
@@ -83,7 +83,7 @@ impl Program {
         }
     }
 
-    /// A kernel that does what step `at` does, and an earlier step whose result it reads: that step's index, and the kernel.
+    /// Fuses step `at` with an earlier step whose result it reads: the index of that step, and the fused step.
     fn fused_into(&self, at: usize, fusion: Fusion) -> Option<(usize, Step)> {
         let consumer = &self.steps()[at];
         let map = consumer.kernel.as_map()?;
@@ -96,7 +96,7 @@ impl Program {
         })
     }
 
-    /// The step whose only result is `value`, if `value` is for the step `at` alone and is not changed by being computed only there.
+    /// The step whose only result is `value`, if only step `at` reads `value` and computing it at step `at` instead gives the same result.
     fn producer(&self, at: usize, value: &StepArg) -> Option<usize> {
         let is_transient = self.buffers()[value.buffer].persistent.is_none() && value.access == Access::Read;
         let n_uses = self.steps().iter().flat_map(|step| &step.args).filter(|arg| arg.buffer == value.buffer).count();
@@ -114,7 +114,7 @@ impl Program {
         (is_as_before && self.kept_longer_bytes(producer, at) <= value.bytes.len()).then_some(producer)
     }
 
-    /// Bytes of the transients that the step `producer` reads and nobody behind it before `at`: what is kept longer if it runs then.
+    /// Bytes of the transients that the step `producer` reads and no step from `at` on uses: they live longer if it runs at `at`.
     fn kept_longer_bytes(&self, producer: usize, at: usize) -> usize {
         if producer + 1 == at {
             return 0;
@@ -130,15 +130,16 @@ impl Program {
     }
 }
 
-/// A kernel that computes what a producer and a map over its result do, and what it reads. Given are the map, which of its inputs the result is, and what both read.
+/// Fuses a producer and a map over its result: given the producer, the map, the index of the result among the map's inputs and the arguments that both read,
+/// returns the fused kernel and the arguments that it reads.
 type Fusion = for<'a> fn(&Step, &Map, usize, Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)>;
 
-/// The producer with the map in its epilogue.
+/// The producer with the map as its epilogue.
 fn epilogue<'a>(before: &Step, map: &Map, input: usize, reads: Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)> {
     Some((before.kernel.followed_by(map, input)?.into(), reads))
 }
 
-/// The producer's map and this one as one, which reads each buffer once.
+/// The producer's map and this one merged into one, which reads each buffer once.
 fn joined<'a>(
     before: &Step,
     map: &Map,
@@ -166,8 +167,8 @@ fn reads(step: &Step) -> impl Iterator<Item = &StepArg> {
     step.args.iter().filter(|arg| arg.access == Access::Read)
 }
 
-/// The fused step over `reads`, writing what `consumer` wrote with the scratch of `before`; `None` where its arguments are others, or one of those
-/// that it reads lies in the buffer that it writes.
+/// The fused step over `reads`, which writes what `consumer` wrote, with the scratch of `before`; `None` if its argument list does not match, or if one of the
+/// arguments that it reads lies in the buffer that it writes.
 fn step(kernel: Arc<dyn Kernel>, reads: Vec<&StepArg>, consumer: &Step, before: &Step) -> Option<Step> {
     let written: Vec<&StepArg> = consumer.args.iter().filter(|arg| arg.access == Access::Write).collect();
     let scratch = before.args.iter().filter(|arg| arg.access == Access::Scratch);
@@ -181,7 +182,7 @@ fn step(kernel: Arc<dyn Kernel>, reads: Vec<&StepArg>, consumer: &Step, before: 
     fits.then(|| Step { args: args.collect(), kernel: kernel.clone(), host: None })
 }
 
-/// A line a kernel: what it reads, what it writes, its sizes.
+/// One line per kernel: what it reads, what it writes, its sizes.
 impl fmt::Display for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}: {} kernels", self.name(), self.n_kernels())?;

@@ -6,7 +6,7 @@ use brisk_kernels::Access;
 use crate::record::program::StepArg;
 use crate::{Program, Slice};
 
-/// A run of kernels whose results are not kept for what comes later: it [computes again](Program::recomputed) what it reads of them, which takes
+/// Consecutive kernels whose results are not kept for later kernels: the results that these read are [computed again](Program::recomputed), which takes
 /// time and saves memory.
 ///
 /// # Examples
@@ -32,17 +32,17 @@ use crate::{Program, Slice};
 #[derive(Debug, Clone)]
 pub struct Segment {
     kernels: Range<usize>,
-    /// What kernels behind it read: that is there anyway.
+    /// The buffers of kernels that were recorded after it when it was created: they are kept anyway.
     kept: HashSet<usize>,
     /// The copy of each buffer that was computed again.
     copies: HashMap<usize, usize>,
 }
 
 impl Program {
-    /// The kernels of `kernels`, counted from the first, as a segment. What kernels recorded behind it so far read of its results is kept.
+    /// The kernels with indices `kernels` as a segment. Results that kernels recorded after it so far read are kept.
     ///
     /// # Panics
-    /// If there are no such kernels.
+    /// If `kernels` is out of range.
     #[track_caller]
     pub fn segment(&self, kernels: Range<usize>) -> Segment {
         let n_kernels = self.n_kernels();
@@ -52,10 +52,10 @@ impl Program {
         Segment { kernels, kept, copies: HashMap::new() }
     }
 
-    /// The values of `slice`, from here on: computed again, by the kernels of `segment` that it takes, each once; `slice` itself where it is none of
-    /// the segment's results, or one that is kept.
+    /// A slice with the values of `slice`, computed again by recording the necessary kernels of `segment`, each at most once; `slice` itself if it is not a
+    /// result of the segment, or one that is kept.
     ///
-    /// Kept are also the results of kernels that cannot run twice: that write to a persistent buffer, write in place, or read what has been
+    /// Results of kernels that cannot run twice are kept too: those that write to a persistent buffer, write in place, or read a buffer that has been
     /// written to since.
     pub fn recomputed(&mut self, segment: &mut Segment, slice: Slice) -> Slice {
         slice.of_buffer(self.buffer_again(segment, slice.buffer()))
@@ -81,7 +81,7 @@ impl Program {
         segment.copies[&buffer]
     }
 
-    /// The kernel of the segment that makes what is in the buffer, if it can run again.
+    /// The kernel of the segment that computes the contents of the buffer, if it can run again.
     fn maker(&self, segment: &Segment, buffer: usize) -> Option<usize> {
         if segment.kept.contains(&buffer) {
             return None;

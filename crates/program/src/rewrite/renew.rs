@@ -16,10 +16,10 @@ impl Program {
         self.steps().iter().enumerate().filter(|(_, step)| reads(step)).map(|(at, _)| at).collect()
     }
 
-    /// Gives the kernels from `at` on a transient of their own in the place of the one that `slice` is of, and gives back the same elements of that: for values that are
-    /// written anew ahead of them, and of which nothing need be kept in between.
+    /// Replaces the transient of `slice` by a new one in the kernels from `at` on, and returns the same range of the new one: for values that are
+    /// written again before these kernels, so that they need not be kept in between.
     ///
-    /// Kernels that are recorded later are given what the slices say that they are recorded with.
+    /// Kernels that are recorded later are not affected: they use the slices that they are recorded with.
     ///
     /// # Examples
     /// ```

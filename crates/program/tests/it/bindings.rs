@@ -1,4 +1,4 @@
-//! What one argument may have: the adapter's limit, or less where that was asked for.
+//! The maximum size of one argument: the adapter's limit, or a lower one if set.
 
 use brisk_program::kernels::expr::Expr;
 use brisk_program::kernels::{
@@ -39,10 +39,10 @@ fn a_lowered_limit_holds_on_every_executor() {
     }
 }
 
-/// Elements of what runs in parts: no multiple of anything.
+/// Elements of a kernel that runs in parts, not a multiple of any part length.
 const N: usize = 4001;
 
-/// What becomes of its arguments, each in a buffer that starts before it, and how many kernels ran.
+/// The contents of the kernel's arguments after a run, each in a buffer that starts before it, and how many kernels ran.
 fn run(device: &Device, kernel: Box<dyn Kernel>) -> (Vec<Vec<u8>>, u64) {
     let mut random = Random::new(3);
     let mut program = Program::new("flat");
@@ -69,7 +69,7 @@ fn run(device: &Device, kernel: Box<dyn Kernel>) -> (Vec<Vec<u8>>, u64) {
     (persistents.iter().map(read).collect(), profile.kernels().iter().map(|kernel| kernel.n_calls).sum())
 }
 
-/// The same bits as in one piece, for every kernel that can be cut.
+/// Bit-identical to the uncut kernel, for every kernel that can be cut.
 #[test]
 fn flat_kernels_run_in_parts() {
     let kernels: [fn() -> Box<dyn Kernel>; 18] = [
@@ -105,7 +105,7 @@ fn flat_kernels_run_in_parts() {
     }
 }
 
-/// 64 elements of 4 bytes are the least that starts where every adapter binds.
+/// 64 elements of 4 bytes are the smallest part that keeps offsets aligned for every adapter.
 #[test]
 fn what_cannot_be_cut_is_refused() {
     let of_gpu = gpu().map(|_| Selection::Index(0));

@@ -98,7 +98,7 @@ fn programs_share_persistent_buffers() {
     }
 }
 
-/// The plan against a model where no two buffers share memory.
+/// The planned program against a model in which no two buffers share memory.
 #[test]
 fn random_programs_compute_what_they_say() {
     let device = Device::cpu().expect("threads");
@@ -169,7 +169,7 @@ fn empty_buffers_get_no_memory() {
     }
 }
 
-/// A twin's panic is its caller's; the device and all it holds go on.
+/// A panic of a twin reaches the caller of `run`; the device and its buffers stay usable.
 #[test]
 fn a_panicking_twin_loses_nothing() {
     let (x, other) = (Persistent::new("x", DType::U32, BROKEN_LEN), Persistent::new("other", DType::U32, 1));
@@ -205,7 +205,7 @@ fn more_than_there_is() {
         let huge = Persistent::new("huge", DType::F32, len);
         let mut program = Program::new("step");
         program.persistent(&huge);
-        let error = device.compile(&program).expect_err("nobody has that much");
+        let error = device.compile(&program).expect_err("no machine has that much memory");
         assert!(matches!(error, Error::OutOfMemory { .. }), "{error:?}");
         assert!(error.to_string().contains("`huge`") && error.to_string().contains("cpu"), "{error}");
     }

@@ -41,7 +41,7 @@ fn large_buffers_are_read_by_several_threads_also_from_a_pool() {
     assert!(first.expect("it was written") == values && second.expect("it was written") == values);
 }
 
-/// Two programs that name the same buffers in opposite order.
+/// Two programs that use the same buffers in opposite order.
 fn crossing(x: &Persistent, y: &Persistent) -> [Program; 2] {
     [[x, y], [y, x]].map(|[first, second]| {
         let mut program = Program::new("crossing");
@@ -74,7 +74,7 @@ fn shared_buffers_from_two_threads() {
     }
 }
 
-/// A rayon worker that waits takes up its pool's other jobs, and here each of those is a run on the same device.
+/// A rayon worker that waits takes up other jobs of its pool, and here each of those is a run on the same device.
 #[test]
 fn runs_from_within_a_rayon_pool() {
     let device = cpu(2);

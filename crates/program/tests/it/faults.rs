@@ -1,4 +1,4 @@
-//! What fails while a device works: told as an error that says what was under way, by every call from then on, and never as a panic.
+//! Failures while a device works: every later call returns an error that says what was in progress, and none panics.
 
 use brisk_program::kernels::{DType, wgpu};
 use brisk_program::{Device, Error, Executable, Persistent, Program, Upload};
@@ -22,7 +22,7 @@ fn check_failed(what: &str, found: Result<(), Error>, words: &[&str]) {
     }
 }
 
-/// All that can be done on a device that is no more.
+/// Everything that can be called on a device that is lost.
 #[track_caller]
 fn check_all_fail(gpu: &Device, x: &Persistent, executable: &Executable, words: &[&str]) {
     let mut other = Program::new("another");
@@ -46,13 +46,13 @@ fn a_device_that_is_destroyed() {
     executable.run(2).expect("it runs");
     gpu.wgpu().expect("a gpu").0.destroy();
     check_all_fail(&gpu, &x, &executable, &[&gpu.info().name, "destroyed", "`step 7`", "checkpoint"]);
-    // The adapter opens again, and holds nothing of what was there.
+    // The adapter opens again, with none of the lost buffers.
     let again = own_gpu().expect("it opened before");
     bump(&again, &x).run(1).expect("it runs");
     assert_eq!(again.read::<u32>(&x).expect("x"), [1; 8], "from zeros");
 }
 
-/// The first call that sees the failure, whichever it is.
+/// The first call after the failure reports it, whichever call that is.
 #[test]
 fn each_call_may_be_the_first_to_see_it() {
     type Call = fn(&Device, &Persistent, &Executable) -> Result<(), Error>;
@@ -75,7 +75,7 @@ fn each_call_may_be_the_first_to_see_it() {
     }
 }
 
-/// wgpu would panic about an error that nobody catches.
+/// wgpu would panic on an uncaught error.
 #[test]
 fn an_error_outside_any_call() {
     let Some(gpu) = own_gpu() else { return };

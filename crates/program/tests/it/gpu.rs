@@ -7,7 +7,7 @@ use std::sync::{Mutex, OnceLock};
 
 use brisk_program::{Device, Selection};
 
-/// The device; `None` where GPU checks do not run, which has been said.
+/// The device; `None` where GPU checks do not run, which has been reported.
 pub(crate) fn gpu() -> Option<Device> {
     static GPU: OnceLock<Option<Device>> = OnceLock::new();
     GPU.get_or_init(open).clone()
@@ -28,12 +28,12 @@ fn open() -> Option<Device> {
     let wish = std::env::var("BRISK_TEST_GPU").unwrap_or_else(|_| "auto".to_owned());
     assert!(["off", "auto", "require"].contains(&wish.as_str()), "BRISK_TEST_GPU is `{wish}`, expected off, auto or require");
     if wish == "off" {
-        say("BRISK_TEST_GPU=off: NO GPU CHECK RUNS, the cpu executor alone is tested");
+        say("BRISK_TEST_GPU=off: NO GPU CHECK RUNS, only the cpu executor is tested");
         return None;
     }
     if Device::list().is_empty() {
         assert!(wish == "auto", "BRISK_TEST_GPU=require, and there is no adapter; install Mesa's lavapipe or a driver");
-        say("no adapter: NO GPU CHECK RUNS, the cpu executor alone is tested");
+        say("no adapter: NO GPU CHECK RUNS, only the cpu executor is tested");
         return None;
     }
     let device = Device::builder().selection(Selection::Index(0)).open().expect("the first adapter opens");
@@ -41,7 +41,7 @@ fn open() -> Option<Device> {
     Some(device)
 }
 
-/// To the terminal, past the harness's capture of passing tests, each thing once.
+/// Prints each message once, directly to the terminal, since the test harness captures the output of passing tests.
 pub(crate) fn say(what: &str) {
     static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut said = SAID.lock().expect("nothing panics while it is held");

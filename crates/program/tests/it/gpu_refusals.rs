@@ -4,7 +4,7 @@ use brisk_program::{Device, Error, Persistent, Program};
 use crate::gpu::own_gpu;
 use crate::toy::{BROKEN_LEN, Broken, Bump};
 
-/// After an error the device does what it did before.
+/// Checks that the device works as before after an error.
 #[track_caller]
 fn check_goes_on(device: &Device) {
     let x = Persistent::new("x", DType::U32, 3);
@@ -70,7 +70,7 @@ fn a_buffer_beyond_the_limit() {
     check_goes_on(&gpu);
 }
 
-/// The largest argument is less than the largest buffer on most adapters; nothing is allocated before that is looked at.
+/// On most adapters the largest argument is smaller than the largest buffer; it is checked before anything is allocated.
 #[test]
 fn an_argument_beyond_the_binding_limit() {
     let Some(gpu) = own_gpu() else { return };

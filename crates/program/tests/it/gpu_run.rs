@@ -10,14 +10,14 @@ fn a_network_trains_as_on_the_cpu() {
     let mlp = Mlp::new(Sizes { n_rows: 33, n_inputs: 7, n_hidden: 20, n_steps: 30 }).expect("it is well formed");
     let (weights, losses) = mlp.train(&gpu, 30).expect("it trains");
     let (cpu_weights, cpu_losses) = mlp.train(&Device::cpu().expect("threads"), 30).expect("it trains");
-    // Thirty steps carry rounding on: a hundred times what one f32 operation is held to.
+    // Rounding errors accumulate over thirty steps: a hundred times the tolerance of one f32 operation.
     let close = |found: &f32, expected: &f32| (found - expected).abs() <= 1e-4 + 1e-3 * expected.abs();
     assert!(weights.iter().zip(&cpu_weights).all(|(a, b)| close(a, b)), "weights: {weights:?}, on the cpu {cpu_weights:?}");
     assert!(losses.iter().zip(&cpu_losses).all(|(a, b)| close(a, b)), "losses: {losses:?}, on the cpu {cpu_losses:?}");
     assert!(losses[29] < 0.5 * losses[0], "it learns: {losses:?}");
 }
 
-/// Whole numbers, so the same to the bit; with scratch, slices, updates in place and buffers that share memory.
+/// Integers, so bit-identical; with scratch, slices, updates in place and buffers that share memory.
 #[test]
 fn random_programs_compute_what_they_say() {
     let Some(gpu) = gpu() else { return };
@@ -39,7 +39,7 @@ fn random_programs_compute_what_they_say() {
     }
 }
 
-/// More dispatches than go into one submit, and more submits than are under way at once.
+/// More dispatches than fit into one submit, and more submits than may be in flight at once.
 #[test]
 fn replays_in_many_submits() {
     let Some(gpu) = gpu() else { return };

@@ -78,7 +78,7 @@ fn writes_are_in_order_with_runs() {
     }
 }
 
-/// Reads wait on their own; another thread's wait must not take their answer away.
+/// Each read waits for its own copy; the wait of another thread must not consume its result.
 #[test]
 fn reads_from_several_threads() {
     let Some(gpu) = &gpu() else { return };

@@ -11,7 +11,7 @@ const N: usize = 100;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Keeps what it reads.
+/// Stores a copy of the values it reads.
 #[derive(Debug, Default)]
 struct Keep(Mutex<Vec<Vec<f32>>>);
 
@@ -32,7 +32,7 @@ impl HostStep for Keep {
     }
 }
 
-/// Adds what `Keep` kept last to its argument, from the third element on.
+/// Adds the values that `Keep` stored last to its argument, from the third element on.
 #[derive(Debug)]
 struct AddKept(Arc<Keep>);
 
@@ -56,7 +56,7 @@ impl HostStep for AddKept {
     }
 }
 
-/// `sum = relu(-x) + x`, with `x` kept before and added behind: to a transient, in the middle of a chain that would else be one kernel.
+/// `sum = relu(-x) + x`, with `x` kept before and added after: to a transient, in the middle of a chain that would otherwise be one kernel.
 fn program(x: &Persistent, sum: &Persistent, keep: &Arc<Keep>) -> Result<Program, Error> {
     let mut program = Program::new("with the host");
     let [x, sum] = [x, sum].map(|persistent| program.persistent(persistent));
@@ -164,7 +164,7 @@ fn what_the_host_does_wrong_ends_the_run() -> Result<(), Error> {
         let slice = wrong.persistent(&x);
         let scratch = Fails(Arg::scratch("x", DType::F32, N));
         assert!(matches!(wrong.push_host(Arc::new(scratch), &[slice]), Err(Error::HostScratch { arg: "x", .. })));
-        // The device goes on.
+        // The device stays usable.
         device.write(&x, &[2.0_f32; N])?;
         assert_eq!(device.read::<f32>(&x)?, [2.0; N]);
     }

@@ -1,6 +1,6 @@
 //! Recording, planning, and running on both executors.
 //!
-//! `BRISK_TEST_GPU=off|auto|require` says what to do about GPUs; see `gpu.rs`.
+//! `BRISK_TEST_GPU=off|auto|require` controls the use of GPUs; see `gpu.rs`.
 
 mod gpu;
 mod mistakes;

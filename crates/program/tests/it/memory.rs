@@ -81,7 +81,7 @@ fn an_executable_keeps_what_it_uses() {
     }
 }
 
-/// A buffer on two devices is freed on both: neither counts the other as an owner.
+/// A buffer on two devices is freed on both: neither device counts as an owner for the other.
 #[test]
 fn one_buffer_on_several_devices() {
     let (first, second) = (devices(), devices());
@@ -118,7 +118,7 @@ fn a_thousand_steps_take_no_more_than_one() {
     }
 }
 
-/// By the account of the driver's allocator, not ours: constants and staging memory too.
+/// As reported by the driver's allocator instead of our own count: including constants and staging memory.
 #[test]
 fn a_thousand_steps_leave_nothing_in_the_driver() {
     let Some(gpu) = own_gpu() else { return };
@@ -130,7 +130,7 @@ fn a_thousand_steps_leave_nothing_in_the_driver() {
         gpu.read::<f32>(&mlp.losses).expect("losses");
     };
     let cycle = || drop(gpu.compile(&mlp.program).expect("it compiles again"));
-    // What was in use is freed one submission later.
+    // Memory that was in use is freed one submission later.
     let settled = || {
         (0..2).for_each(|_| drop(gpu.read::<f32>(&mlp.losses).expect("losses")));
         gpu.driver_bytes()

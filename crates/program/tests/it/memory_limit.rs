@@ -11,7 +11,7 @@ fn limited(limit_bytes: usize) -> Vec<Device> {
     selections.into_iter().flatten().map(open).collect()
 }
 
-/// `n` words of weights, as much of activations.
+/// Reads the weights into a transient of the same size.
 fn program(weights: &Persistent) -> Program {
     let mut program = Program::new("large");
     let w = program.persistent(weights);
@@ -46,7 +46,7 @@ fn a_program_is_refused_before_anything_is_allocated() {
     }
 }
 
-/// What is held already is not needed again, and what nobody has any more makes room.
+/// Buffers that are already held are not counted again, and dropped ones make room.
 #[test]
 fn what_is_held_counts_once() {
     let weights = Persistent::new("weights", DType::U32, 256);
@@ -71,7 +71,7 @@ fn none_unless_asked_for() {
     assert_eq!(Device::cpu().expect("threads").memory_limit(), None);
 }
 
-/// Threads that race for the last bytes never get more than there are.
+/// Threads that race for the last bytes never get more than the limit.
 #[test]
 fn threads_share_one_limit() {
     for device in limited(64 * 1024) {

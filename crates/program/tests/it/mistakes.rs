@@ -50,7 +50,7 @@ fn uploads_and_programs_write_required_buffers() -> Result<(), Error> {
     Ok(())
 }
 
-/// What one device was given says nothing of another.
+/// Values written on one device do not count for another.
 #[test]
 fn each_device_is_written_by_itself() -> Result<(), Error> {
     let [x, y] = buffers();

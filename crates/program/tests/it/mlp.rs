@@ -92,13 +92,13 @@ impl Mlp {
         Ok(Self { program: p, weights: [w1, w2], losses, state, start })
     }
 
-    /// Sets everything to the start.
+    /// Resets everything to the initial values.
     pub(crate) fn reset(&self, device: &Device) -> Result<(), Error> {
         device.write(&self.state, &[0_u32; STATE_LEN])?;
         self.start.iter().try_for_each(|(persistent, values)| device.write(persistent, values))
     }
 
-    /// Trains from the start; the weights and the loss of each step.
+    /// Trains from the initial values; returns the weights and the loss of each step.
     pub(crate) fn train(&self, device: &Device, n: usize) -> Result<(Vec<f32>, Vec<f32>), Error> {
         let executable = device.compile(&self.program)?;
         self.reset(device)?;

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use crate::gpu::{gpu, say};
 use crate::toy::{Bump, Mix};
 
-/// Opens a device with a cache in `folder`, compiles and runs; `None` where there is no such cache, which has been said.
+/// Opens a device with a cache in `folder`, compiles and runs; `None` if the adapter has no such cache, which has been reported.
 fn work(folder: &Path) -> Option<[PipelineCache; 2]> {
     let name = gpu()?.info().name.clone();
     let device = Device::builder().selection(Selection::Name(name)).pipeline_cache(folder).open().expect("it opens");
@@ -22,7 +22,7 @@ fn work(folder: &Path) -> Option<[PipelineCache; 2]> {
     program.push(Bump { n: 64 }, &[slice]).expect("a bump");
     program.push(Mix { n: 64, salt: 1 }, &[slice, slice, y]).expect("a mix");
     device.compile(&program).expect("it compiles").run(2).expect("it runs");
-    assert_eq!(device.read::<u32>(&x).expect("x"), [6; 64], "with a cache as without");
+    assert_eq!(device.read::<u32>(&x).expect("x"), [6; 64], "the same as without a cache");
     Some([opened, device.pipeline_cache().expect("it is still there")])
 }
 

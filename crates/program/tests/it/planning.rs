@@ -63,7 +63,7 @@ fn the_small_lie_where_the_large_was() {
     assert_eq!(plan.transient_bytes(), 5 * BYTES, "large lies where small or middle was");
 }
 
-/// Four that are small and alive at once, where one was that is as large as they: none of them is written where another is read.
+/// Four small transients, alive at once, in the place of an earlier one as large as all of them: no kernel writes one and reads another.
 #[test]
 fn the_small_lie_beside_each_other() {
     let input = Persistent::new("input", DType::F32, 4 * N);
@@ -88,7 +88,7 @@ fn the_small_lie_beside_each_other() {
     );
 }
 
-/// A GPU binds a whole buffer for reading or for writing, so what one kernel reads and writes is in two.
+/// A GPU binds a whole buffer for either reading or writing, so the transients that one kernel reads and writes are in two slots.
 #[test]
 fn what_one_kernel_reads_and_writes_lies_apart() {
     let input = Persistent::new("input", DType::F32, 4 * N);
@@ -171,7 +171,7 @@ fn absurd_lengths_do_not_overflow() {
     let x = program.persistent(&huge);
     let y = program.transient("y", DType::F32, N);
     relu(&mut program, x.slice(0..N), y);
-    assert_eq!(program.plan().expect("in order").peak_bytes(), usize::MAX, "as much as can be said");
+    assert_eq!(program.plan().expect("in order").peak_bytes(), usize::MAX, "the sum saturates");
 }
 
 #[test]

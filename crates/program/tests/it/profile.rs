@@ -90,7 +90,7 @@ fn the_table() {
         assert!(rows("map ").all(|line| line.contains(" 8 ")) && rows("bump ").all(|line| line.contains(" 4 ")), "{table}");
         let form = lines[1].find("form").expect("the last column");
         let has_form = |line: &&str| line[..form].ends_with("  ") && !line[form..].starts_with(' ');
-        assert!(lines[1..].iter().all(has_form), "columns stand below each other: {table}");
+        assert!(lines[1..].iter().all(has_form), "columns are aligned: {table}");
         let is_twin = device.info().kind == DeviceKind::Cpu;
         assert!(rows("bump ").all(|line| line.ends_with(if is_twin { "  twin" } else { "  bump" })), "{table}");
     }
@@ -141,7 +141,7 @@ fn nothing_to_profile() {
     }
 }
 
-/// What the roofline is measured with fits below a limit, or says so.
+/// The buffers that the roofline is measured with fit below a memory limit, or an error says so.
 #[test]
 fn within_a_memory_limit() {
     let open = |limit| Device::builder().selection(Selection::Cpu).memory_limit(limit).open().expect("threads");

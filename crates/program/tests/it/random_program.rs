@@ -8,7 +8,7 @@ use brisk_program::{Persistent, Program, Slice};
 use crate::random::Random;
 use crate::toy::{Bump, Mix};
 
-/// Slices start at multiples of this, which any adapter takes.
+/// Slices start at multiples of this, which every adapter supports.
 const GRAIN: usize = 64;
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl RandomProgram {
             let y = if random.below(3) == 0 {
                 random.below(slices.len())
             } else {
-                // Sometimes one that is never read, or never written: its neighbours must not mind.
+                // Sometimes one that is never read, or never written: it must not affect its neighbours.
                 slices.push(program.transient(format!("t{i}"), DType::U32, len(&mut random)));
                 slices.len() - 1
             };
@@ -73,7 +73,7 @@ impl RandomProgram {
         Self { program, persistents, steps, lens }
     }
 
-    /// What the persistent buffers hold after `n` replays, each buffer of the program in memory of its own.
+    /// The contents of the persistent buffers after `n` replays in which no buffers share memory.
     pub(crate) fn expected(&self, start: &[Vec<u32>], n: usize) -> Vec<Vec<u32>> {
         let mut buffers: Vec<_> = self.lens.iter().map(|&len| vec![0xDEAD_BEEF_u32; len]).collect();
         buffers[..start.len()].clone_from_slice(start);
@@ -103,7 +103,7 @@ fn is_written(steps: &[Step], n_persistents: usize, buffer: usize) -> bool {
     buffer < n_persistents || steps.iter().any(|step| matches!(step, Step::Mix { y, .. } if *y == buffer))
 }
 
-/// `n` elements of a buffer, from a start that any adapter takes.
+/// `n` elements of a buffer, from a start that every adapter supports.
 fn sub(random: &mut Random, buffer: usize, len: usize, n: usize) -> Place {
     let start = GRAIN * random.below((len - n) / GRAIN + 1);
     Place { buffer, range: start..start + n }

@@ -19,7 +19,7 @@ fn add(program: &mut Program, a: Slice, b: Slice) -> Slice {
     y
 }
 
-/// Eight links, then all of them added up from the last: as a backward pass reads activations. Links in `segments` are computed again.
+/// Eight links, then all of them added up from the last, as a backward pass reads activations. Links in `segments` are computed again.
 fn chain(x: &Persistent, y: &Persistent, segments: &[std::ops::Range<usize>]) -> Program {
     let mut program = Program::new("chain");
     let mut links = vec![program.persistent(x)];
@@ -70,9 +70,9 @@ fn only_what_is_read_is_computed_again_and_once() {
     assert_eq!(program.n_kernels(), 5, "a, then b");
     assert_eq!(program.recomputed(&mut segment, b), b_again);
     assert_eq!(program.recomputed(&mut segment, b.slice(0..64)), b_again.slice(0..64), "a part of it");
-    assert_eq!(program.n_kernels(), 5, "it is there now");
+    assert_eq!(program.n_kernels(), 5, "it has been recomputed already");
     assert_ne!(program.recomputed(&mut segment, other), other);
-    assert_eq!(program.n_kernels(), 6, "a is there already");
+    assert_eq!(program.n_kernels(), 6, "a has been recomputed already");
     assert_eq!(program.recomputed(&mut segment, x), x, "it is not of the segment");
 }
 
@@ -90,7 +90,7 @@ fn what_cannot_run_twice_is_kept() {
     let mut segment = program.segment(0..4);
     assert_eq!(program.recomputed(&mut segment, counter), counter, "it outlives the run");
     assert_eq!(program.recomputed(&mut segment, y), y, "likewise");
-    assert_eq!(program.recomputed(&mut segment, a), a, "what it is made of is another now");
+    assert_eq!(program.recomputed(&mut segment, a), a, "its input has changed since");
     assert_ne!(program.recomputed(&mut segment, b), b, "of a, which is kept");
     assert_eq!(program.n_kernels(), 5);
 }

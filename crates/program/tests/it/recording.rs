@@ -90,7 +90,7 @@ fn written_buffer_given_twice() {
         let error = check(pushed, &program, &["step", "`map`", "`first`", "`y0`", "use another buffer"]);
         assert!(matches!(error, Error::Alias { .. }), "{error:?}");
     }
-    // Slices that do not overlap are of one buffer still.
+    // Slices that do not overlap still belong to the same buffer.
     let pushed = program.push(Map::binary(4, |a, b| a + b), &[a.slice(0..4), b.slice(0..4), a.slice(4..8)]);
     check(pushed, &program, &["`first`"]);
     program.push(Map::binary(8, |a, b| a + b), &[a, a, b]).expect("a buffer may be read twice");

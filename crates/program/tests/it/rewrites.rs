@@ -42,7 +42,7 @@ impl Case {
         self.persistents.iter().map(|persistent| device.read(persistent).expect("a buffer")).collect()
     }
 
-    /// What becomes of it: the kernels that are left, and the same values as before.
+    /// Checks the kernels that are left after the rewrites, and that the values are the same as before.
     #[track_caller]
     fn check(&self, rewrites: &[Rewrite], expected: &[&str]) {
         let rewritten = self.program.rewritten(rewrites);
@@ -53,7 +53,7 @@ impl Case {
         for device in devices() {
             let (plain, fused) = (self.run(&device, &self.program), self.run(&device, &rewritten));
             for ((plain, fused), persistent) in plain.iter().zip(&fused).zip(&self.persistents) {
-                // The twins keep each bit; a GPU's compiler may round once where there were two kernels to round.
+                // The twins are bit-identical; a GPU's compiler may round once where two kernels rounded twice.
                 let tolerance = if device.info().kind == DeviceKind::Cpu { 0.0 } else { 1e-6 };
                 let close = plain.iter().zip(fused).all(|(a, b)| (a - b).abs() <= tolerance + tolerance * a.abs());
                 assert!(close, "{} on {}: {plain:?}, fused {fused:?}", persistent.name(), device.info());
@@ -121,7 +121,7 @@ fn any_expression_goes_into_the_product() {
     case.check(&Rewrite::ALL, &["matmul"]);
 }
 
-/// The derivative of GELU is of its input, which the product of the backward pass then reads.
+/// The derivative of GELU needs its input, which the product of the backward pass then reads.
 #[test]
 fn a_derivative_by_the_input_goes_into_the_product() {
     let mut case = Case::new();
@@ -193,7 +193,7 @@ fn a_residual_after_a_product() {
     case.check(&Rewrite::ALL, &["matmul", "map"]);
 }
 
-/// All that keeps two kernels apart, each alone.
+/// Every condition that prevents the fusion of two kernels, one at a time.
 #[test]
 fn what_others_need_stays() {
     // The value is read again later.
@@ -224,7 +224,7 @@ fn what_others_need_stays() {
     case.push(Map::flat(128, Activation::relu().forward.clone()), &[x, t]);
     case.push(Map::flat(64, Activation::tanh().forward.clone()), &[t.slice(64..128), y]);
     case.check(&Rewrite::ALL, &["map", "map"]);
-    // The result goes where the first kernel reads: a GPU binds a buffer for one or the other.
+    // The result goes into a buffer that the first kernel reads: a GPU binds a buffer for either reading or writing.
     let mut case = Case::new();
     let [x, y] = ["x", "y"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
@@ -233,7 +233,7 @@ fn what_others_need_stays() {
     case.check(&Rewrite::ALL, &["map", "map"]);
 }
 
-/// What the first kernel reads is overwritten before the second: to compute it later would be too late.
+/// The input of the first kernel is overwritten before the second runs, so the first must not run later.
 #[test]
 fn an_input_that_changes_between() {
     let mut case = Case::new();
@@ -243,7 +243,7 @@ fn an_input_that_changes_between() {
     case.push(Map::flat(64, Activation::tanh().forward.clone()), &[z, x]);
     case.push(Map::binary(64, |a, b| a * b), &[t, y, z]);
     case.check(&Rewrite::ALL, &["map", "map", "map"]);
-    // The same with another kernel between that does not.
+    // The same with a kernel in between that does not overwrite it.
     let mut case = Case::new();
     let [x, y, z, other] = ["x", "y", "z", "other"].map(|name| case.persistent(name, 64));
     let t = case.transient("t", 64);
@@ -253,7 +253,7 @@ fn an_input_that_changes_between() {
     case.check(&Rewrite::ALL, &["map", "map"]);
 }
 
-/// Run where the second did, the product would keep alive for longer what is larger than its result.
+/// If the product ran in the place of the second kernel, its transient input, which is larger than its result, would live longer.
 #[test]
 fn large_inputs_are_not_kept() {
     for (is_between, expected) in [(false, &["map", "matmul"][..]), (true, &["map", "matmul", "map", "map"])] {
@@ -270,7 +270,7 @@ fn large_inputs_are_not_kept() {
     }
 }
 
-/// The result goes where the value is that nobody reads any more, and whoever reads the result reads it there.
+/// The result overwrites a value that no later kernel reads, and later kernels read the result from there.
 #[test]
 fn the_last_to_read_writes_in_place() {
     let mut case = Case::new();
@@ -290,7 +290,7 @@ fn the_last_to_read_writes_in_place() {
     assert_eq!((transient_bytes(&case.program), transient_bytes(&rewritten)), (1024, 512), "{rewritten}");
 }
 
-/// All that keeps a value where it is, each alone.
+/// Every condition that prevents writing in place, one at a time.
 #[test]
 fn what_is_not_put_in_place() {
     let [whole, half] = [64, 32];
@@ -317,5 +317,5 @@ fn a_rewritten_program_is_its_own() {
     let error = rewritten.push(Map::flat(64, Activation::relu().forward.clone()), &[t, y]).expect_err("a slice of the other");
     assert!(matches!(error, brisk_program::Error::ForeignSlice { .. }), "{error}");
     assert_eq!(case.program.n_kernels(), 2, "the first is as it was");
-    assert_eq!(case.program.to_string().lines().count(), 3, "a line on the whole and one a kernel");
+    assert_eq!(case.program.to_string().lines().count(), 3, "one line for the program and one per kernel");
 }

@@ -26,7 +26,7 @@ fn words() {
 
 #[test]
 fn what_is_not_there_is_an_error_that_lists_what_is() {
-    for asked in ["a card nobody has", "4096"] {
+    for asked in ["no such adapter", "4096"] {
         let selection = asked.parse::<Selection>().expect("every word is a selection");
         let error = Device::builder().selection(selection).open().expect_err("there is no such device");
         let message = error.to_string();
@@ -48,7 +48,7 @@ fn hardware_is_listed_before_software() {
 #[test]
 fn best_is_hardware_or_the_cpu() {
     let device = Device::builder().open().expect("there is always the cpu");
-    assert_ne!(device.info().kind, DeviceKind::Software, "a software adapter is only taken when asked for");
+    assert_ne!(device.info().kind, DeviceKind::Software, "a software adapter is only used on request");
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn a_name_in_any_case() {
     assert_eq!(device.info().name, gpu.info().name, "the same adapter");
 }
 
-/// The variable is read in a process of its own: this one's threads share theirs.
+/// The variable is read in a separate process, since the threads of this one share their environment.
 #[test]
 fn brisk_device() {
     if std::env::var_os("BRISK_DEVICE_PROBE").is_some() {
@@ -95,7 +95,7 @@ fn brisk_device() {
     assert!(probe("no such card").starts_with("no device `no such card`; available are "), "an unknown name is an error");
 }
 
-/// What the kernels make of it, they say: nothing on a software adapter.
+/// The adapter reports whether f16 accumulation is used: never on a software adapter.
 #[test]
 fn adding_in_f16_is_allowed_on_request() {
     let cpu = Device::builder().selection(Selection::Cpu).threads(1).allow_f16_accumulation().open();

@@ -1,8 +1,8 @@
-//! Kernels of these tests' own, as a user writes them: exact, small, some of them broken on purpose.
+//! Kernels for these tests, written as a user writes them: exact, small, some of them broken on purpose.
 
 use brisk_program::kernels::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs, bytemuck, fold_workgroups};
 
-/// `y = (3 a + salt) ^ b` over u32, by way of scratch: the first dispatch writes it, the second reads it.
+/// `y = (3 a + salt) ^ b` over u32, using scratch, which the first dispatch writes and the second reads.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mix {
     pub(crate) n: usize,
@@ -100,9 +100,9 @@ pub(crate) enum Broken {
     Panics,
     /// The WGSL does not parse.
     Syntax,
-    /// The entry point is not there.
+    /// The entry point is missing.
     NoEntry,
-    /// The WGSL has a binding more than the dispatch.
+    /// The WGSL has one binding more than the dispatch.
     Bindings,
     /// More workgroups than any adapter dispatches.
     Workgroups,
@@ -112,7 +112,7 @@ pub(crate) enum Broken {
     Nothing,
     /// An argument whose sizes overflow when they are multiplied.
     Overflow,
-    /// Its own check says no.
+    /// Its own check fails.
     Refuses,
 }
 

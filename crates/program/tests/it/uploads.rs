@@ -1,4 +1,4 @@
-//! Values through a ring of staging memory: what was written, in order with runs, on both executors.
+//! Values written through a ring of staging memory arrive, in order with runs, on both executors.
 
 use brisk_program::kernels::DType;
 use brisk_program::{Error, Persistent, Program, Upload};
@@ -20,7 +20,7 @@ fn a_ring_that_goes_round_is_in_order_with_runs() -> Result<(), Error> {
             for value in 0..10_u32 {
                 uploads.write(&[Upload::new(&x, 0, &[value; 64])])?;
                 executable.run(1)?;
-                // A part of it, and twice in one call: the last one stands.
+                // A part of it, and twice in one call: the last one wins.
                 uploads.write(&[Upload::new(&x, 7, &[1000_u32, 3]), Upload::new(&x, 7, &[2000_u32])])?;
                 executable.run(1)?;
                 let mut expected = [5 * (5 * value + 1) + 1; 64];
@@ -53,7 +53,7 @@ fn any_place_and_any_length() -> Result<(), Error> {
     Ok(())
 }
 
-/// Parts of an odd number of words, one behind the other in a slot.
+/// Pieces of an odd number of words, one after the other in a slot.
 #[test]
 fn many_parts_of_any_length() -> Result<(), Error> {
     for device in devices() {

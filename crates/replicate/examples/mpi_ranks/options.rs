@@ -12,7 +12,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What to run; `sum` if nothing was asked for.
+    /// The case to run; `sum` if none was given.
     pub(crate) fn case(self) -> Case {
         self.case.unwrap_or(Case::Sum)
     }

@@ -1,4 +1,4 @@
-//! Where the ranks of a group meet: a rendezvous that a failed rank breaks, instead of having the rest wait for ever.
+//! The rendezvous of the ranks of a group. A rank that fails breaks it, so that the others do not wait forever.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,30 +6,30 @@ use std::time::{Duration, Instant};
 
 use crate::Error;
 
-/// Ranks meet twice an operation: on the way in, where each says what it calls and may find that another has failed or does not come; and
-/// on the way out, where everyone waits for all, for until then others read and write its memory.
+/// Ranks meet twice per operation: on entry, where each says what it calls and may find that another has failed or does not arrive; and
+/// on exit, where each waits for all, because until then the others read and write its memory.
 #[derive(Debug)]
 pub(super) struct Meeting<S> {
     n_ranks: usize,
     state: Mutex<State<S>>,
     changed: Condvar,
-    /// How many meetings there have been; also read without the lock, by those who spin.
+    /// The number of completed meetings; spinning threads read it without the lock.
     round: Line<AtomicU64>,
-    /// How long to look before sleeping.
+    /// How long to spin before sleeping.
     spin_for: Duration,
-    /// How it went with those on the way in, and on the way out.
+    /// Whether spinning has paid off lately, on entry and on exit.
     looks_in: Looks,
     looks_out: Looks,
 }
 
-/// How often in a row looking was in vain. On a machine with other work two ranks may stand on one core, and then looking keeps away whom it waits for.
+/// How often in a row spinning did not see the meeting end. On a busy machine two ranks may share a core, and then spinning keeps the awaited rank from running.
 #[derive(Debug, Default)]
 struct Looks {
     n_in_vain: AtomicU32,
 }
 
 impl Looks {
-    /// So often it may be in vain before only one in so many is tried.
+    /// After this many failures in a row, spinning is tried only once in this many meetings.
     const PATIENCE: u32 = 8;
 
     fn is_worthwhile(&self) -> bool {
@@ -46,22 +46,22 @@ impl Looks {
 struct State<S> {
     said: Vec<Option<S>>,
     n_arrived: usize,
-    /// How many are to be woken: a system call, which nobody pays for those who spin.
+    /// The number of sleeping threads. Waking them takes a system call, which is skipped if all are spinning.
     n_asleep: usize,
     dead: Option<Error>,
 }
 
-/// Alone in its cache lines, two of which are fetched together: those who look at it do not slow those who hold the lock.
+/// Occupies a pair of cache lines by itself, since lines are fetched in pairs: threads that poll it do not slow down the thread that holds the lock.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Line<T>(T);
 
-/// A collective over small buffers takes less, and waking a sleeping thread more.
+/// A collective over small buffers takes less than this, and waking a sleeping thread takes more.
 const SPIN_FOR: Duration = Duration::from_micros(20);
 
 impl<S: Clone> Meeting<S> {
     pub(super) fn new(n_ranks: usize) -> Self {
-        // Who spins must not keep from running whom it waits for.
+        // A spinning thread must not keep the thread that it waits for from running.
         let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
         let state = State { said: vec![None; n_ranks], n_arrived: 0, n_asleep: 0, dead: None };
         Self {
@@ -75,7 +75,7 @@ impl<S: Clone> Meeting<S> {
         }
     }
 
-    /// The way in: says `what`, and gives back what everyone has said, once all are there.
+    /// Entry: publishes `what`, and returns what all ranks have published once all have arrived.
     pub(super) fn enter(&self, rank: usize, op: &'static str, what: S, limit: Duration) -> Result<Vec<S>, Error> {
         let mut state = self.lock();
         if let Some(dead) = &state.dead {
@@ -107,7 +107,7 @@ impl<S: Clone> Meeting<S> {
         Ok(state.said.iter().flatten().cloned().collect())
     }
 
-    /// The way out. It cannot hang: whoever came in is at work in memory only, and comes out in a panic too.
+    /// Exit. It cannot hang: between entry and exit a rank only works in memory, and it exits in a panic too.
     pub(super) fn leave(&self) {
         let mut state = self.lock();
         let round = self.round();
@@ -126,12 +126,12 @@ impl<S: Clone> Meeting<S> {
         }
     }
 
-    /// Ends the group with `error`, unless it has ended before; gives back what it has ended with.
+    /// Ends the group with `error`, unless it has already ended; returns the error that ended it.
     pub(super) fn kill(&self, error: Error) -> Error {
         self.kill_locked(&mut self.lock(), error)
     }
 
-    /// What the group has ended with, if it has.
+    /// The error that ended the group, if one did.
     pub(super) fn dead(&self) -> Option<Error> {
         self.lock().dead.clone()
     }
@@ -142,7 +142,7 @@ impl<S: Clone> Meeting<S> {
         dead
     }
 
-    /// All are there: lets them go.
+    /// All ranks have arrived: lets them go on.
     fn begin_round(&self, state: &mut State<S>) {
         state.n_arrived = 0;
         self.round.0.fetch_add(1, Ordering::Release);
@@ -151,12 +151,12 @@ impl<S: Clone> Meeting<S> {
         }
     }
 
-    /// What others did before the round began is seen by whoever sees that it has.
+    /// The current round. A thread that sees a new round also sees what the other threads wrote before it began.
     fn round(&self) -> u64 {
         self.round.0.load(Ordering::Acquire)
     }
 
-    /// Looks for the end of `round` for a while; whether it came.
+    /// Spins for a while until `round` has ended; returns whether it has.
     fn spin_while(&self, round: u64, looks: &Looks) -> bool {
         if self.spin_for.is_zero() || !looks.is_worthwhile() {
             return false;
@@ -181,7 +181,7 @@ impl<S: Clone> Meeting<S> {
         state
     }
 
-    /// A panic while the lock was held leaves counts that are right: each is changed by one assignment.
+    /// A panic while the lock was held leaves valid counts, since each is changed by a single assignment.
     fn lock(&self) -> MutexGuard<'_, State<S>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

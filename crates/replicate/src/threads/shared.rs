@@ -1,4 +1,4 @@
-//! Operations of replicas on each other's buffers, without a copy between.
+//! Operations of replicas on each other's buffers, without intermediate copies.
 #![expect(unsafe_code, reason = "replicas read and write each other's buffers while all of them are inside one operation")]
 
 use std::time::Duration;
@@ -8,7 +8,7 @@ use crate::call::{Call, How};
 use crate::tree::part;
 use crate::{Element, ElementType, Error, ReduceOp, tree};
 
-/// What the replicas of a group have in common.
+/// The state that the replicas of a group share.
 #[derive(Debug)]
 pub(super) struct Shared {
     meeting: Meeting<Offer>,
@@ -16,7 +16,7 @@ pub(super) struct Shared {
     limit: Duration,
 }
 
-/// What one replica calls, and the buffer that it lays open to the others for the time of the call.
+/// The call of one replica, and the buffer that the others may access during the call.
 #[derive(Debug, Clone)]
 struct Offer {
     call: Call,
@@ -30,16 +30,16 @@ impl Offer {
     /// Elements `at..at + len` of the buffer.
     ///
     /// # Safety
-    /// Only inside a [`Section`], in range of a buffer of `T`, where nobody writes these elements.
+    /// Only inside a [`Section`], within a buffer of `T`, while no replica writes these elements.
     unsafe fn read<T: Element>(&self, at: usize, len: usize) -> &[T] {
-        // SAFETY: as the caller promises; the buffer's owner gave its address from a slice of `T`, and waits.
+        // SAFETY: as the caller promises; the buffer's owner took the address from a slice of `T`, and waits.
         unsafe { std::slice::from_raw_parts(self.address.cast::<T>().add(at), len) }
     }
 
-    /// The same, to write.
+    /// As [`read`](Self::read), but mutable.
     ///
     /// # Safety
-    /// As [`read`](Self::read); the buffer was offered from a mutable slice, and nobody else reads or writes these elements.
+    /// As [`read`](Self::read); the buffer was offered from a mutable slice, and no other replica reads or writes these elements.
     #[expect(clippy::mut_from_ref, reason = "the exclusive access is the buffer owner's, who waits")]
     unsafe fn write<T: Element>(&self, at: usize, len: usize) -> &mut [T] {
         // SAFETY: as the caller promises.
@@ -47,7 +47,7 @@ impl Offer {
     }
 }
 
-/// The time between the two meetings of an operation. Its end is the second, on every path out.
+/// The time between the two meetings of an operation. Dropping it is the second meeting, on every path out.
 struct Section<'a> {
     shared: &'a Shared,
     rank: usize,
@@ -77,12 +77,12 @@ impl Shared {
         self.meeting.kill(Error::PeerFailed { rank, why: why.to_owned() });
     }
 
-    /// What the group has ended with, if it has.
+    /// The error that ended the group, if one did.
     pub(super) fn dead(&self) -> Option<Error> {
         self.meeting.dead()
     }
 
-    /// Each replica reduces its part of the elements, out of all buffers and into all buffers: a reading and a writing of each.
+    /// Each replica reduces its part of the elements from all buffers into all buffers, so that each element is read once and written once.
     pub(super) fn all_reduce<T: Element>(&self, rank: usize, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
         if self.n_ranks == 1 {
             return self.dead().map_or(Ok(()), Err);
@@ -90,13 +90,13 @@ impl Shared {
         let call = Call { op: "all_reduce", element: T::TYPE, len: values.len(), how: How::By(reduce) };
         let section = self.open(rank, call, values.as_mut_ptr().cast())?;
         let mine = part(values.len(), self.n_ranks, rank);
-        // SAFETY: inside the section, in range: all buffers are of `T` and equally long, offered from mutable slices. Of each, this replica alone touches its part.
+        // SAFETY: inside the section, in range: all buffers are of `T` and equally long, offered from mutable slices. Only this replica touches this part of each.
         let own = |offer| unsafe { Offer::write::<T>(offer, mine.start, mine.len()) };
         tree::reduce_in_place(&mut section.offers.iter().map(own).collect::<Vec<_>>(), reduce);
         Ok(())
     }
 
-    /// Each replica reduces its own shard out of all inputs.
+    /// Each replica reduces its own shard from all inputs.
     pub(super) fn reduce_scatter<T: Element>(
         &self,
         rank: usize,
@@ -106,7 +106,7 @@ impl Shared {
     ) -> Result<(), Error> {
         let call = Call { op: "reduce_scatter", element: T::TYPE, len: input.len(), how: How::By(reduce) };
         let section = self.open(rank, call, input.as_ptr().cast_mut().cast())?;
-        // SAFETY: inside the section; inputs are all as long as this one, of `T`, and nobody writes them.
+        // SAFETY: inside the section; inputs are all as long as this one, of `T`, and no replica writes them.
         let read = |offer| unsafe { Offer::read::<T>(offer, rank * shard.len(), shard.len()) };
         let inputs: Vec<&[T]> = section.offers.iter().map(read).collect();
         tree::reduce_into(&inputs, reduce, shard);
@@ -118,18 +118,18 @@ impl Shared {
         let call = Call { op: "all_gather", element: T::TYPE, len: shard.len(), how: How::Plainly };
         let section = self.open(rank, call, shard.as_ptr().cast_mut().cast())?;
         for (out, offer) in output.chunks_mut(shard.len().max(1)).zip(&section.offers) {
-            // SAFETY: inside the section; shards are all as long as this one, of `T`, and nobody writes them.
+            // SAFETY: inside the section; shards are all as long as this one, of `T`, and no replica writes them.
             out.copy_from_slice(unsafe { offer.read::<T>(0, shard.len()) });
         }
         Ok(())
     }
 
-    /// Each replica but `root` copies what that one has.
+    /// Each replica except `root` copies the values of `root`.
     pub(super) fn broadcast<T: Element>(&self, rank: usize, values: &mut [T], root: usize) -> Result<(), Error> {
         let call = Call { op: "broadcast", element: T::TYPE, len: values.len(), how: How::From(root) };
         let section = self.open(rank, call, values.as_mut_ptr().cast())?;
         if rank != root {
-            // SAFETY: inside the section; the root's buffer is of `T`, as long as this one, and nobody writes it.
+            // SAFETY: inside the section; the root's buffer is of `T`, as long as this one, and no replica writes it.
             values.copy_from_slice(unsafe { section.offers[root].read::<T>(0, values.len()) });
         }
         Ok(())
@@ -140,11 +140,11 @@ impl Shared {
         self.open(rank, call, std::ptr::null_mut()).map(drop)
     }
 
-    /// Meets the others, and makes sure that all call the same.
+    /// Meets the other replicas and checks that all make the same call.
     fn open(&self, rank: usize, call: Call, address: *mut u8) -> Result<Section<'_>, Error> {
         let offers = self.meeting.enter(rank, call.op, Offer { call, address }, self.limit)?;
         let section = Section { shared: self, rank, offers };
-        // Against the first rank, so that all ranks tell of the same two.
+        // Compared with the first rank, so that all ranks report the same two.
         let first = section.offers[0].call;
         match section.offers.iter().position(|offer| offer.call != first) {
             None => Ok(section),

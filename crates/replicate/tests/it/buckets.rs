@@ -1,4 +1,4 @@
-//! How a flat gradient buffer is cut.
+//! How a flat gradient buffer is cut into buckets.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ fn check(parameters: &[Range<usize>], sizes: (usize, usize), expected: &[(Range<
     assert_eq!(found, expected, "{parameters:?} by {sizes:?}");
 }
 
-/// Elements that are parameters, one behind the other.
+/// The element ranges of parameters of these lengths, one after the other.
 fn lengths<const N: usize>(lengths: [usize; N]) -> [Range<usize>; N] {
     let mut end = 0;
     lengths.map(|len| {
@@ -26,11 +26,11 @@ fn cuts() {
     check(&lengths([10]), (4, 4), &[(0..1, 0..10)]);
     // The first is small, the next hold more.
     check(&lengths([10; 4]), (40, 80), &[(3..4, 30..40), (1..3, 10..30), (0..1, 0..10)]);
-    // Alignment between parameters belongs to the one before it.
+    // Alignment padding belongs to the parameter before it.
     check(&[0..10, 64..65, 128..130], (4, 4), &[(2..3, 128..130), (1..2, 64..128), (0..1, 0..64)]);
-    // One that is larger than a bucket is one.
+    // A parameter that is larger than a bucket becomes one.
     check(&lengths([1000, 1]), (4, 16), &[(1..2, 1000..1001), (0..1, 0..1000)]);
-    // What is left at the end is one too.
+    // The remaining parameters become one too.
     check(&lengths([1; 3]), (1000, 1000), &[(0..3, 0..3)]);
 }
 

@@ -1,8 +1,8 @@
-//! Gradients that travel in fewer bits.
+//! Gradients that are sent in fewer bits.
 
 use brisk_replicate::{Compressed, Error, ReduceOp, Wire, run_replicas};
 
-/// The sum over `n_steps` of what 3 ranks get of an all-reduce of `grads`, and what it is exactly.
+/// The sum over `n_steps` of the results that 3 ranks get from an all-reduce of `grads`.
 fn accumulated(wire: Wire, grads: &[f32], n_steps: usize) -> Vec<f32> {
     let sums = run_replicas(3, |replica| {
         let mut compressed = Compressed::new(wire, grads.len());
@@ -14,7 +14,7 @@ fn accumulated(wire: Wire, grads: &[f32], n_steps: usize) -> Vec<f32> {
         }
         Ok::<_, Error>(sums)
     });
-    let sums = sums.expect("nobody fails");
+    let sums = sums.expect("no replica fails");
     assert!(sums.iter().all(|other| *other == sums[0]), "{wire:?}: ranks differ");
     sums.into_iter().next().expect("there are three")
 }
@@ -26,7 +26,7 @@ fn what_is_rounded_away_comes_later() {
         let sums = accumulated(wire, &grads, 256);
         for (sum, grad) in sums.iter().zip(grads) {
             let exact = f64::from(grad) * 256.0;
-            // No more is missing than a rounding or two of one step.
+            // At most the rounding error of one or two steps is missing.
             let missing = (f64::from(*sum) - exact).abs();
             assert!(missing <= 0.02 * f64::from(grad.abs()) + 1e-6, "{wire:?}: {sum} of {exact}");
         }
@@ -44,7 +44,7 @@ fn what_is_not_finite_is_told_and_forgotten() {
         compressed.all_reduce(replica, &mut second, ReduceOp::Sum)?;
         Ok::<_, Error>((first, second))
     });
-    for (first, second) in seen.expect("nobody fails") {
+    for (first, second) in seen.expect("no replica fails") {
         assert!(first[0] == f32::INFINITY && first[1].is_nan(), "{first:?}");
         assert_eq!(second, [2.0, 2.0], "the next step is clean");
     }
@@ -54,5 +54,5 @@ fn what_is_not_finite_is_told_and_forgotten() {
 fn another_length_is_refused() {
     let refused = run_replicas(1, |replica| Compressed::new(Wire::Bf16, 3).all_reduce(replica, &mut [1.0; 4], ReduceOp::Sum));
     let text = refused.expect_err("4 is not 3").to_string();
-    assert_eq!(text, "all_reduce on rank 0: `values` has 4 elements, expected 3: as many as the buffer was made for");
+    assert_eq!(text, "all_reduce on rank 0: `values` has 4 elements, expected 3: the length that `Compressed::new` was given");
 }

@@ -1,4 +1,4 @@
-//! Predictions of what communication costs, against what can be worked out by hand.
+//! Predicted costs of communication, against values worked out by hand.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use brisk_replicate::{Algorithm, Link, Step, ZeroStage};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
-/// A millisecond a message, a megabyte a millisecond.
+/// One millisecond per message, one megabyte per millisecond.
 const LINK: Link = Link { latency: Duration::from_millis(1), bytes_per_s: 1e9 };
 
 #[track_caller]
@@ -28,27 +28,27 @@ fn all_reduces() {
 #[test]
 fn steps() {
     let step = |bucket_bytes| Step { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes };
-    // Alone, nothing is sent.
+    // A single rank sends nothing.
     check(&step(vec![2_000_000; 2]), 1, ZeroStage::Replicated, Algorithm::Ring, 34.0);
     check(&step(vec![]), 8, ZeroStage::Replicated, Algorithm::Ring, 34.0);
-    // A bucket's 2 MB take 4 ms: the first's are hidden, the last's are not.
+    // The 2 MB of a bucket take 4 ms, which are hidden for the first and exposed for the last.
     check(&step(vec![2_000_000; 2]), 2, ZeroStage::Replicated, Algorithm::Ring, 38.0);
-    // Half of that behind backward, half of the update, 4 MB gathered behind it: a message and 2 MB.
+    // Half of that after backward, half of the update, then 4 MB are gathered: a message and 2 MB.
     check(&step(vec![2_000_000; 2]), 2, ZeroStage::Gradients, Algorithm::Ring, 30.0 + 2.0 + 2.0 + 3.0);
     // 20 MB take 22 ms each: the second waits for the first.
     check(&step(vec![20_000_000; 2]), 2, ZeroStage::Replicated, Algorithm::Ring, 20.0 + 22.0 + 22.0 + 4.0);
-    // Parameters are gathered, 2 ms a bucket, ahead of each pass: only the first is waited for, and the backward pass has its first already.
+    // Parameters are gathered before each pass, 2 ms per bucket: only the first is waited for, and the backward pass already has its first.
     check(&step(vec![2_000_000; 2]), 2, ZeroStage::Parameters, Algorithm::Ring, 2.0 + 10.0 + 20.0 + 2.0 + 2.0);
-    // With the optimizer's state alone divided it is the same traffic as with the gradients.
+    // Sharding only the optimizer's state causes the same traffic as sharding the gradients too.
     check(&step(vec![2_000_000; 2]), 2, ZeroStage::Optimizer, Algorithm::Ring, 30.0 + 2.0 + 2.0 + 3.0);
 }
 
 #[test]
 fn buckets_take_of_the_passes_what_they_have_of_the_bytes() {
     let step = Step { forward: MS(10), backward: MS(20), update: MS(4), bucket_bytes: vec![1_000_000, 3_000_000] };
-    // There after 5 ms and 20; the first takes 3 ms and is hidden, the second's 5 are not.
+    // Ready after 5 ms and 20 ms; the first takes 3 ms and is hidden, the 5 ms of the second are not.
     check(&step, 2, ZeroStage::Replicated, Algorithm::Ring, 10.0 + 20.0 + 5.0 + 4.0);
-    // The other way round: there after 15 ms and 20, and 3 ms come behind.
+    // The other way round: ready after 15 ms and 20 ms, and 3 ms follow.
     let step = Step { bucket_bytes: vec![3_000_000, 1_000_000], ..step };
     check(&step, 2, ZeroStage::Replicated, Algorithm::Ring, 10.0 + 20.0 + 3.0 + 4.0);
 }
@@ -56,10 +56,10 @@ fn buckets_take_of_the_passes_what_they_have_of_the_bytes() {
 #[test]
 fn a_link_that_is_slower_than_the_passes() {
     let step = Step { forward: MS(2), backward: MS(2), update: MS(0), bucket_bytes: vec![2_000_000; 2] };
-    // 4 ms a bucket, the first from 3 ms on.
+    // 4 ms per bucket, the first from 3 ms on.
     check(&step, 2, ZeroStage::Replicated, Algorithm::Ring, 3.0 + 4.0 + 4.0);
-    // Gathered until 2 ms, computed until 3; the next gathered meanwhile, from 2 until 4, computed until 5. Backward, 5 to 6, with those parameters;
-    // the first layers' gathered again from 5 until 7, gradients summed until 9; computed from 7 until 8, summed until 11.
+    // Forward: the first bucket is gathered until 2 ms and computed until 3, the next is gathered from 2 until 4 and computed until 5. Backward: computed from 5
+    // to 6 with those parameters; those of the first layers are gathered again from 5 until 7, gradients reduced until 9; computed from 7 until 8, reduced until 11.
     check(&step, 2, ZeroStage::Parameters, Algorithm::Ring, 11.0);
 }
 

@@ -1,4 +1,4 @@
-//! What the others see when a replica fails: an error that names it, and never a hang.
+//! What the other replicas see when one fails: an error that names it, and never a hang.
 
 use std::time::Duration;
 
@@ -110,12 +110,15 @@ fn one_that_does_not_come() {
 fn what_cannot_be_is_refused_before_anybody_is_asked() {
     let mut alone = Threads::group(ThreadsConfig::new(1)).remove(0);
     let length = alone.all_gather(&[1.0_f32; 3], &mut [0.0; 4]).expect_err("3 is not 4").to_string();
-    assert_eq!(length, "all_gather on rank 0: `output` has 4 elements, expected 3: as many as a shard has, times the ranks");
+    assert_eq!(
+        length,
+        "all_gather on rank 0: `output` has 4 elements, expected 3: the length of a shard times the number of ranks"
+    );
     let root = alone.broadcast(&mut [1_u8], 1).expect_err("there is no rank 1").to_string();
     assert_eq!(root, "broadcast on rank 0: root 1 of a world of 1; ranks count from 0 to world_size - 1");
     let mean = alone.all_reduce(&mut [1_u32], ReduceOp::Mean).expect_err("a mean of whole numbers").to_string();
     assert_eq!(mean, "all_reduce on rank 0: Mean of U32 is not defined; reduce floats, or use a sum");
-    assert_eq!(alone.all_reduce(&mut [1_u32], ReduceOp::Sum), Ok(()), "and it goes on");
+    assert_eq!(alone.all_reduce(&mut [1_u32], ReduceOp::Sum), Ok(()), "the group can go on");
     assert_eq!(Box::new(alone).finish(), Ok(()));
 }
 

@@ -1,4 +1,4 @@
-//! Replicas as processes. Starts `examples/mpi_ranks` under `mpirun`, which must be there: a test with the feature `mpi` on does not pass without.
+//! Replicas as processes. Starts `examples/mpi_ranks` under `mpirun`, which must be installed: with the feature `mpi` these tests fail without it.
 
 mod differences;
 mod faults;
@@ -29,7 +29,7 @@ fn mpirun() -> Command {
     command
 }
 
-/// What Open MPI asks of root, and of a machine with fewer cores than ranks; MPICH takes no notice.
+/// Settings that Open MPI requires from root, and on a machine with fewer cores than ranks; MPICH ignores them.
 fn settle(command: &mut Command) {
     command.envs([
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
@@ -37,7 +37,7 @@ fn settle(command: &mut Command) {
         ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
         ("OMPI_MCA_hwloc_base_binding_policy", "none"),
         ("OMPI_MCA_mpi_yield_when_idle", "1"),
-        // Containers that forbid reading another process's memory.
+        // For containers that forbid reading another process's memory.
         ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
     ]);
 }
@@ -76,7 +76,7 @@ fn bits(n: usize, case: &str) -> String {
 #[test]
 fn processes_compute_the_bits_of_threads() {
     for n in 1..=4 {
-        let threads = run_replicas(n, sums::bits).expect("nobody fails");
+        let threads = run_replicas(n, sums::bits).expect("no replica fails");
         assert!(threads.iter().all(|bits| *bits == threads[0]), "ranks differ: {threads:x?}");
         assert_eq!(bits(n, "sum"), format!("{:016x}", threads[0]), "{n} ranks");
     }

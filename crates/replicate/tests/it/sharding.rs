@@ -1,4 +1,4 @@
-//! Shards, and what is left on each rank.
+//! Shards, and the bytes that remain on each rank.
 
 use brisk_replicate::{Shards, StateBytes, ZeroStage};
 

@@ -2,7 +2,7 @@
 
 use brisk_replicate::{Collective, CommThread, Error, ReduceOp, Threads, ThreadsConfig};
 
-/// What each of `n` replicas returns, each with a communication thread.
+/// The results of `n` replicas, each with a communication thread.
 fn run<T: Send + 'static>(n: usize, replica: fn(CommThread) -> T) -> Vec<T> {
     let handles = Threads::group(ThreadsConfig::new(n));
     let threads: Vec<_> =

@@ -3,7 +3,7 @@
 use brisk_replicate::{Collective, CollectiveExt, Error, ReduceOp};
 use half::{bf16, f16};
 
-/// A hash of what all operations leave on this rank, which is the same on all.
+/// A hash of the results of all operations, which is the same on every rank.
 pub(crate) fn bits(replica: &mut impl Collective) -> Result<u64, Error> {
     let (rank, n) = (replica.rank(), replica.world_size());
     let mut bits = 0xcbf2_9ce4_8422_2325_u64;

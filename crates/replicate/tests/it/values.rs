@@ -1,4 +1,4 @@
-//! What each operation leaves on each rank.
+//! The results of each operation on each rank.
 
 use brisk_replicate::{Collective, CollectiveExt, Element, Error, ReduceOp, run_replicas};
 use half::{bf16, f16};
@@ -6,12 +6,12 @@ use half::{bf16, f16};
 const WORLDS: [usize; 6] = [1, 2, 3, 4, 7, 8];
 const LENGTHS: [usize; 7] = [0, 1, 3, 63, 65, 2048, 10_001];
 
-/// A number that depends on rank and place, and is exact in every type.
+/// A number that depends on rank and index, and is exact in every type.
 fn value(rank: usize, i: usize) -> usize {
     (rank + 1) * (i % 5)
 }
 
-/// Every rank's result of `op` on buffers of `value`s.
+/// Checks the result of an all-reduce of `value`s on every rank.
 #[track_caller]
 fn check_all_reduce<T: Element + PartialEq + std::fmt::Debug>(
     reduce: ReduceOp,
@@ -26,7 +26,7 @@ fn check_all_reduce<T: Element + PartialEq + std::fmt::Debug>(
                 Ok::<_, Error>(values)
             });
             let expected: Vec<T> = (0..len).map(|i| expected(world, i)).collect();
-            for values in results.expect("nobody fails") {
+            for values in results.expect("no replica fails") {
                 assert!(values == expected, "{reduce:?} of {len} on {world} ranks: {values:?}, not {expected:?}");
             }
         }
@@ -61,7 +61,7 @@ fn the_largest_of_what_has_nan_is_nan() {
         replica.all_reduce(&mut values, ReduceOp::Max)?;
         Ok::<_, Error>(values)
     });
-    for [nan, two] in largest.expect("nobody fails") {
+    for [nan, two] in largest.expect("no replica fails") {
         assert!(nan.is_nan(), "{nan}");
         assert_eq!(two, 2.0);
     }
@@ -78,7 +78,7 @@ fn halves_are_rounded_once() {
     assert_eq!(sums, Ok(vec![2052.0; 5]));
 }
 
-/// The tree written out: runs of ranks that start at multiples of their length.
+/// The tree written out: spans of ranks that start at multiples of their length.
 fn tree(values: &[f32]) -> f32 {
     match values {
         [one] => *one,
@@ -100,8 +100,8 @@ fn sums_are_taken_along_the_tree() {
             Ok::<_, Error>(values)
         });
         let expected: Vec<f32> = (0..5000).map(|i| tree(&(0..world).map(|rank| awkward(rank, i)).collect::<Vec<_>>())).collect();
-        for values in sums.expect("nobody fails") {
-            assert!(values == expected, "other bits than the tree's on {world} ranks");
+        for values in sums.expect("no replica fails") {
+            assert!(values == expected, "not bit-identical to the tree on {world} ranks");
         }
     }
 }

@@ -2,7 +2,7 @@ use brisk_kernels::{Adapter, AdapterKind, CoopShape};
 
 use crate::Precision;
 
-/// What is said of f16 on an adapter, and of the others, where nothing is added in f16.
+/// Checks the text for f16 on an adapter, and for the other precisions, in which nothing is added in f16.
 #[track_caller]
 fn check(kind: AdapterKind, coop: Option<CoopShape>, f16_accumulation: bool, expected: &str) {
     let adapter = Adapter::new("sample", kind)

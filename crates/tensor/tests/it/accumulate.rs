@@ -1,4 +1,4 @@
-//! A batch in parts gives the gradients of the batch.
+//! A batch that is processed in parts gives the gradients of the whole batch.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::random::Random;
 const BATCH: usize = 256;
 const COLUMNS: usize = 8;
 const UNITS: usize = 32;
-/// A batch and a short one, whose last parts have no rows at all.
+/// A full batch and a short one, whose last parts have no rows at all.
 const TABLE: usize = BATCH + 70;
 
 struct Step {
@@ -64,7 +64,7 @@ impl Step {
         let [values, grads] = &self.buffers;
         let mut random = Random::new(5);
         device.write(values, &random.floats(values.len()).iter().map(|v| v / 4.0).collect::<Vec<_>>())?;
-        // What was there is replaced.
+        // The backward pass replaces these values.
         device.write(grads, &vec![7.0_f32; grads.len()])?;
         self.table.write(device, 0, &random.floats(TABLE * COLUMNS))?;
         device.write(&self.standard[1], &[1.0_f32; COLUMNS])?;
@@ -125,6 +125,6 @@ fn what_is_accumulated_is_added_to_what_was_there() -> Result<(), Error> {
     device.write(&grads, &[10.0_f32, 20.0])?;
     graph.compile(&device)?.run(3)?;
     assert_eq!(device.read::<f32>(&grads)?, [19.0, 32.0]);
-    graph.backward(&loss).expect_err("outside it is once");
+    graph.backward(&loss).expect_err("a second backward pass outside of it");
     Ok(())
 }

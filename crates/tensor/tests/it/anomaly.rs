@@ -1,4 +1,4 @@
-//! Values that are not finite are traced to the operation that made them.
+//! Values that are not finite are traced to the operation that computed them.
 
 use brisk_tensor::program::Device;
 use brisk_tensor::{Activation, Anomaly, DType, Error, Graph, Pass, Persistent, Precision, Reduction};
@@ -26,7 +26,7 @@ fn first_anomaly(x: f32, w: f32, scale: f32) -> Result<Option<Anomaly>, Error> {
         device.write(&values, &weights)?;
         device.write(&input, &[x; 8])
     };
-    // Two runs in which all is well, then the one in question, then one whose values are no better.
+    // Two runs with finite values, then the run that is checked, then one with NaN, which must not replace the first anomaly.
     write(0.5)?;
     step.run(2)?;
     write(x)?;
@@ -54,7 +54,7 @@ fn the_first_operation_is_named() {
 
 #[test]
 fn so_is_one_of_the_backward_pass() {
-    // 0.5 · 0.25 is what each row's logit gets of the loss.
+    // 0.5 · 0.25 is the gradient of each row's logit.
     let found = first_anomaly(0.5, 0.1, 1e9).expect("it runs").expect("halves end at 65504");
     assert_eq!((found.run, found.operation, found.pass), (1, "bce_with_logits", Pass::Backward));
     assert_eq!(
@@ -68,16 +68,16 @@ fn it_is_asked_for_or_an_error() {
     let graph = Graph::training("net");
     let device = Device::cpu().expect("the cpu is there");
     let rest = "the graph `net` does not detect anomalies; call `Graph::detect_anomaly` before anything is recorded";
-    let error = graph.first_anomaly(&device).expect_err("nobody looks");
+    let error = graph.first_anomaly(&device).expect_err("anomalies are not detected");
     assert_eq!(error.to_string(), format!("first_anomaly: {rest}"));
-    let error = graph.clear_anomaly(&device).expect_err("nobody looks");
+    let error = graph.clear_anomaly(&device).expect_err("anomalies are not detected");
     assert_eq!(error.to_string(), format!("clear_anomaly: {rest}"));
 }
 
 #[test]
 fn it_is_asked_for_before_the_first_operation() -> Result<(), Error> {
     let graph = Graph::inference("late");
-    // What comes from outside may be there.
+    // Tensors from outside may have been bound before.
     let x = graph.constant("x", &[1e30; 4], &[2, 2]);
     graph.detect_anomaly();
     let squares = x.multiply(&x);
@@ -100,7 +100,7 @@ fn it_is_asked_for_before_the_first_operation() -> Result<(), Error> {
     Ok(())
 }
 
-/// As beside a loss scale: a gradient overflows, the scale comes down, then the data are at fault.
+/// As with a loss scale: a gradient overflows, the scale is lowered, then the data cause an anomaly.
 #[test]
 fn what_was_found_is_forgotten_so_that_the_next_is_found() -> Result<(), Error> {
     let graph = Graph::training("scaled");

@@ -19,7 +19,7 @@ fn count(graph: &Graph, name: &str) -> usize {
     kernels(graph).iter().filter(|kernel| **kernel == name).count()
 }
 
-/// Every operation over an input of `dtype` within a region: its name, and the type of its result.
+/// Every operation on an input of `dtype` within a region: its name, and the dtype of its result.
 fn types(region: Option<Precision>, dtype: DType) -> Result<Vec<(&'static str, DType)>, Error> {
     let graph = Graph::training("all");
     let constant = |shape: &[usize]| graph.constant("c", &vec![0.5; shape.iter().product()], shape);
@@ -74,7 +74,7 @@ fn types(region: Option<Precision>, dtype: DType) -> Result<Vec<(&'static str, D
 
 const LOW: [&str; 4] = ["linear", "matmul", "batched_matmul", "conv2d"];
 const FULL: [&str; 5] = ["softmax", "log_softmax", "layer_norm", "sum", "norm"];
-/// These are f32 wherever they are.
+/// These are f32 inside and outside of regions.
 const LOSSES: [&str; 3] = ["cross_entropy", "bce_with_logits", "mse_loss"];
 
 #[test]
@@ -99,7 +99,7 @@ fn without_a_region_operations_have_the_type_of_their_operands() -> Result<(), E
     for region in [None, Some(Precision::F32)] {
         for input in [F32, F16, Bf16] {
             for (name, found) in types(region, input)? {
-                // Those are given a weight in f32, and promote.
+                // These have an f32 weight, and promote.
                 let is_mixed = ["linear", "matmul", "conv2d"].contains(&name) || LOSSES.contains(&name);
                 assert_eq!(found, if is_mixed { F32 } else { input }, "{name} of {input} within {region:?}");
             }
@@ -119,7 +119,7 @@ fn operands_of_two_types_promote_to_f32() -> Result<(), Error> {
         let results = [a.add(b), a.multiply(b), a.concat_columns(&[b]), a.matmul(b, Transpose::B)];
         assert_eq!(results.map(|y| y.dtype()), [expected; 4], "{} and {}", a.dtype(), b.dtype());
     }
-    assert_eq!(count(&graph, "cast"), 0, "kernels read what is there");
+    assert_eq!(count(&graph, "cast"), 0, "kernels read any dtype");
     Ok(())
 }
 
@@ -153,7 +153,7 @@ fn a_parameter_is_rounded_once_and_its_gradient_written_in_f32() -> Result<(), E
     graph.backward(&loss)?;
     let casts: Vec<_> = graph.report().casts().map(|cast| cast.is_parameter_cast).collect();
     assert_eq!(casts, [false, true], "the input and the weight");
-    assert_eq!(count(&graph, "cast"), 2, "none behind a product: {:?}", kernels(&graph));
+    assert_eq!(count(&graph, "cast"), 2, "none after a product: {:?}", kernels(&graph));
     Ok(())
 }
 
@@ -166,7 +166,7 @@ fn a_copy_is_made_anew_once_the_parameter_has_changed() -> Result<(), Error> {
     let all = Persistent::new("all", F32, 8);
     let (first, second) = graph.autocast(Precision::F16, || {
         let first = x.linear(&w, None, Activation::identity());
-        // As a step of an optimizer writes its parameters.
+        // As an optimizer writes its parameters.
         let ones = graph.constant("ones", &[1.0; 16], &[16]);
         graph.record(|program| {
             let kernel = brisk_tensor::program::kernels::Map::unary(16, |x| x);
@@ -252,7 +252,7 @@ fn an_override_of_activate_holds_for_what_operations_are_given() -> Result<(), E
         assert_eq!(found.map(|y| y.dtype()), [F16; 3], "none is none");
         let activates = |graph: &Graph| graph.report().operations.iter().filter(|op| op.name == "activate").count();
         assert_eq!(activates(&graph), 3, "{activation:?}");
-        // Without, those that can be are fused; a normalisation fuses any.
+        // Without an override, activations are fused where possible; a normalisation fuses any.
         graph.autocast(Precision::F16, || record(activation.clone()));
         assert_eq!(activates(&graph), if activation.from_output.is_some() { 3 } else { 5 }, "{activation:?}");
     }
@@ -287,7 +287,7 @@ fn precisions_by_name() {
     for precision in Precision::ALL {
         assert_eq!(precision.to_string().parse(), Ok(precision));
     }
-    let error = "fp16".parse::<Precision>().expect_err("nobody has that");
+    let error = "fp16".parse::<Precision>().expect_err("there is no such precision");
     assert_eq!(error.to_string(), "there is no precision `fp16`; use f32, f16 or bf16");
 }
 
@@ -323,7 +323,7 @@ fn a_refused_operation_leaves_no_cast() {
 
 #[test]
 fn parameters_that_are_stored_in_halves() -> Result<(), Error> {
-    // As a model of PyTorch's after `.half()`: values and gradients in f16.
+    // As a PyTorch model after `.half()`: values and gradients in f16.
     let graph = Graph::training("halves");
     let (values, grads) = (Persistent::new("values", F16, 4), Persistent::new("grads", F16, 4));
     let w = graph.parameter(&values, &grads, 0..4, &[1, 4]);
@@ -347,7 +347,7 @@ fn constants_of_every_type() -> Result<(), Error> {
     assert_eq!(graph.constant_codes("codes", &[1, 2], &[2]).dtype(), DType::U32);
     let bytes = graph.constant_bytes("pixels", &[0, 255, 7], &[3]).cast(F32);
     let all = Persistent::new("all", F32, 6);
-    // What f16 has not, f16 rounds: 1 + 2⁻¹¹ to 1, 70000 to infinity.
+    // Values that f16 cannot represent are rounded: 1 + 2⁻¹¹ to 1, 70000 to infinity.
     let halves = graph.constant_in(F16, "halves", &[1.0 + f32::EPSILON * 4096.0, 70000.0, -0.25], &[3]).cast(F32);
     graph.store(&bytes.reshape(&[1, 3]).concat_columns(&[&halves.reshape(&[1, 3])]), &Graph::state_buffer(), &all);
     let device = Device::cpu()?;

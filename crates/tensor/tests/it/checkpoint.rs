@@ -1,4 +1,4 @@
-//! Activations that are computed again in the backward pass.
+//! Activations that are recomputed in the backward pass.
 
 use brisk_tensor::program::Device;
 use brisk_tensor::{

@@ -15,7 +15,7 @@ fn values(graph: &Graph, y: &Tensor) -> Result<Vec<f32>, Error> {
     Ok(device.read(&stored)?)
 }
 
-/// A tensor whose elements are their own numbers, from `first` on.
+/// A tensor whose elements are `first`, `first + 1` and so on.
 fn numbers(graph: &Graph, first: usize, shape: &[usize]) -> Tensor {
     let n: usize = shape.iter().product();
     graph.constant("numbers", &(first..first + n).map(|i| i as f32).collect::<Vec<_>>(), shape)
@@ -43,7 +43,7 @@ fn concat_has_gradients() {
     let shapes: [[&[usize]; 3]; 3] =
         [[&[1, 3, 2], &[4, 3, 2], &[2, 3, 2]], [&[2, 1, 3], &[2, 4, 3], &[2, 2, 3]], [&[2, 3, 1], &[2, 3, 2], &[2, 3, 5]]];
     for (dim, shapes) in shapes.into_iter().enumerate() {
-        // One of them twice, and one behind an activation.
+        // One of them twice, and one after an activation.
         check_gradients(&shapes, |_, p| p[0].concat(&[&p[1].activate(Activation::tanh()), &p[2], &p[0]], dim));
     }
     check_gradients(&[&[5]], |_, p| p[0].concat(&[], 0));
@@ -70,7 +70,7 @@ fn narrow_has_gradients() {
     for (dim, range) in [(0, 0..2), (0, 2..3), (1, 0..4), (1, 1..3), (2, 4..5), (2, 0..3)] {
         check_gradients(&[&[3, 4, 5]], |_, p| p[0].narrow(dim, range.clone()));
     }
-    // Parts that overlap, and what they leave out.
+    // Ranges that overlap, and elements outside of both.
     check_gradients(&[&[6, 2]], |_, p| p[0].narrow(0, 0..3).multiply(&p[0].narrow(0, 2..5)));
 }
 
@@ -115,7 +115,7 @@ fn dimensions_of_length_1_come_and_go() -> Result<(), Error> {
     let graph = Graph::inference("net");
     let x = numbers(&graph, 0, &[2, 1, 3]);
     assert_eq!(x.squeeze(1).shape(), [2, 3]);
-    assert_eq!(x.squeeze(0).shape(), [2, 1, 3], "as PyTorch's, which keeps other lengths");
+    assert_eq!(x.squeeze(0).shape(), [2, 1, 3], "as in PyTorch, other lengths are kept");
     assert_eq!((x.unsqueeze(0).shape(), x.unsqueeze(3).shape()), (&[1, 2, 1, 3][..], &[2, 1, 3, 1][..]));
     assert_eq!(numbers(&graph, 0, &[]).unsqueeze(0).shape(), [1]);
     Ok(())
@@ -181,7 +181,7 @@ fn rows_are_gathered_in_the_order_of_the_index() -> Result<(), Error> {
 
 #[test]
 fn gathered_rows_have_gradients() {
-    // Few entries and many, in no row, in one and in several.
+    // Few entries and many, selected by no index, by one and by several.
     for shape in [&[4, 3][..], &[4, 2, 3], &[100], &[100, 5]] {
         check_gradients(&[shape], |graph, p| {
             let index = graph.constant_codes("index", &[3, 0, 3, 1, 3, 0, 99, 64], &[4, 2]);

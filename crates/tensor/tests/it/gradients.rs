@@ -1,4 +1,4 @@
-//! Every differentiable operation, and how gradients meet.
+//! The gradients of every differentiable operation, and how they are added up.
 
 use brisk_tensor::{
     Activation, BatchNormOptions, Conv2dOptions, Graph, Pool2d, PoolDivisor, Reduction, Rounding, Statistics, Tensor, Transpose,
@@ -149,7 +149,7 @@ fn batch_norm() {
                 activation: activation.clone(),
             })
         });
-        // A scale that is frozen, rows without pixels, and no bias.
+        // A frozen scale, rows without pixels, and no bias.
         check_gradients(&[&[12, 4]], |graph, p| {
             let (running_mean, running_var) = &options(graph);
             let scale = constant(graph, &[4], |i| 1.0 + i as f32);

@@ -6,7 +6,7 @@ use brisk_tensor::{Activation, DType, Error, Graph, Mode, Persistent, Reduction}
 const ROWS: usize = 256;
 const UNITS: usize = 64;
 
-/// Six layers and, where there is a tape, what goes back through them.
+/// Six layers and, if there is a tape, their backward pass.
 fn record(mode: Mode) -> Result<Graph, Error> {
     let graph = Graph::new("net", mode);
     let buffer = |name, len| Persistent::new(name, DType::F32, len);
@@ -30,7 +30,7 @@ fn inference_plans_less_transient_memory_than_training() -> Result<(), Error> {
     let (training, inference) = (transient_bytes(Mode::Training)?, transient_bytes(Mode::Inference)?);
     let activation = ROWS * UNITS * size_of::<f32>();
     assert!(training >= 6 * activation, "backward needs all six activations, of {activation} bytes; planned were {training}");
-    assert!(inference <= 3 * activation, "two activations and a turned weight are enough; planned were {inference}");
+    assert!(inference <= 3 * activation, "two activations and a transposed weight are enough; planned were {inference}");
     Ok(())
 }
 

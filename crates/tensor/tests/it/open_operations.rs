@@ -40,7 +40,7 @@ impl Operation for SquaredRelu {
     }
 }
 
-/// `x wᵀ`, a product like the ones of the crate.
+/// `x wᵀ`, a product like those of the crate.
 #[derive(Debug)]
 struct Projection;
 

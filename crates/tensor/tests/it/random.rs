@@ -1,4 +1,4 @@
-/// Numbers that look random and are the same each time.
+/// Pseudorandom numbers, the same in every run.
 pub(crate) struct Random(u64);
 
 impl Random {

@@ -138,7 +138,7 @@ fn a_scope_ends_where_what_it_records_panics() {
     assert_eq!(error.place().map(|place| place.scope()), Some("second"));
 }
 
-/// A model that calls its layer through `dyn`, as those that are put together at run time do.
+/// A model that calls its layer through `dyn`, like models that are assembled at run time.
 #[test]
 fn an_error_behind_dyn_also_names_the_caller_of_the_model() {
     trait Layer {

@@ -182,7 +182,7 @@ fn tensors_of_two_graphs() {
 
 #[track_caller]
 fn check_error(result: Result<(), Error>, message: &str) {
-    let error = result.expect_err("this is to be refused");
+    let error = result.expect_err("this must be refused");
     assert_eq!(error.kind().to_string(), message, "{error:?}");
     let place = error.place().expect("errors of recording have a place");
     assert_eq!(place.location().file(), file!(), "every function on the way is `#[track_caller]`");

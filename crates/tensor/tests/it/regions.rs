@@ -1,4 +1,4 @@
-//! Regions end where what they record panics.
+//! Regions end when their recording panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -54,6 +54,6 @@ fn checkpoint() -> Result<(), Error> {
     let expected = n_activates(&|_| ())?;
     assert_eq!(expected, 3, "the first is computed again");
     let found = n_activates(&|graph| panics(|| graph.checkpoint(|| panic!("in a segment"))))?;
-    assert_eq!(found, expected, "a segment behind it is one");
+    assert_eq!(found, expected, "the next segment works as before");
     Ok(())
 }

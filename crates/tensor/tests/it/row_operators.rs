@@ -85,7 +85,7 @@ fn ranges_of_dimensions_are_what_they_say() {
 fn dropout_goes_back_through_what_it_kept() {
     let state = Graph::state_buffer();
     check_gradients(&[&[40, 3]], |_, p| p[0].dropout(0.4, 7, &state));
-    // Two in one graph do not keep the same.
+    // Two dropouts in one graph keep different elements.
     check_gradients(&[&[40, 3]], |_, p| p[0].dropout(0.4, 7, &state).dropout(0.4, 7, &state));
 }
 

@@ -1,4 +1,4 @@
-//! Tables in one buffer and in several: the same rows.
+//! Tables in one buffer and in several have the same rows.
 
 use brisk_tensor::program::Device;
 use brisk_tensor::program::kernels::sequential_order;
@@ -34,7 +34,7 @@ fn epoch(dtype: DType, max_bytes: usize) -> Result<(Vec<u32>, Vec<u32>), Error> 
     let categories = graph.gather_categories(&batch, &codes);
     let all = Persistent::new("all", DType::F32, N_ROWS * N_COLS);
     graph.store(&x, &state, &all);
-    // As an embedding of the number itself: codes can be read back.
+    // An embedding that maps each code to its number, so that codes can be read back.
     let numbers: Vec<f32> = (0..2 * N_ROWS).map(|i| i as f32).collect();
     let numbers = graph.constant("numbers", &numbers, &[2 * N_ROWS, 1]);
     let all_codes = Persistent::new("all codes", DType::F32, N_ROWS);

@@ -1,4 +1,4 @@
-//! Downloads from a server on this machine that misbehaves as asked.
+//! Downloads from a server on this machine that misbehaves in a given way.
 
 use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -14,18 +14,18 @@ const CONTENT: &[u8] = b"The quick brown fox jumps over the lazy dog";
 const FILE: File =
     File { name: "fox.txt", n_bytes: CONTENT.len() as u64, checksum: Checksum::Md5("9e107d9d372bb6826bd81d3542a419d6") };
 
-/// What the server does with a request.
+/// How the server answers a request.
 #[derive(Debug, Clone, Copy)]
 enum Answer {
-    /// Sends what was asked for.
+    /// Sends the requested bytes.
     Good,
-    /// Sends so many bytes of it and ends the connection.
+    /// Sends this many of the requested bytes and closes the connection.
     Cut(usize),
-    /// Sends the whole file, whatever was asked for.
+    /// Sends the whole file, whatever was requested.
     Whole,
-    /// Sends as many bytes, of another file.
+    /// Sends the requested number of bytes, but of another file.
     Other,
-    /// Sends the file from its first byte as if that had been asked for.
+    /// Sends the file from its first byte as if that had been requested.
     WrongRange,
     /// Sends a longer file.
     Longer,
@@ -33,7 +33,7 @@ enum Answer {
     Status(u16),
 }
 
-/// A server that answers requests one after the other, and the ranges that were asked for. The last answer is repeated.
+/// A server that answers requests one after the other, and the requested ranges. The last answer is repeated.
 struct Server {
     url: String,
     ranges: Arc<Mutex<Vec<String>>>,
@@ -49,7 +49,7 @@ impl Server {
         thread::spawn(move || {
             for (i, stream) in listener.incoming().enumerate() {
                 let answer = answers[i.min(answers.len() - 1)];
-                // A client that has hung up is no failure of the server's.
+                // It is not an error of the server if the client has closed the connection.
                 let _ = serve(&mut stream.expect("a connection"), answer, &log);
             }
         });
@@ -113,7 +113,7 @@ impl Place {
         Ok(said)
     }
 
-    /// The download succeeds after requests for these ranges, and leaves the file only.
+    /// The download succeeds after requests for these ranges, and leaves only the file.
     #[track_caller]
     fn succeed(&self, server: &Server, ranges: &[&str]) -> String {
         let said = self.download(&server.url).expect("it succeeds");
@@ -159,7 +159,7 @@ fn an_interrupted_program_continues() {
     let (place, server) = (Place::new(), Server::new(&[Answer::Good]));
     fs::write(place.path("fox.txt.part"), &CONTENT[..20]).expect("it can be written");
     place.succeed(&server, &["20"]);
-    // All bytes were there, but it ended before it renamed the file.
+    // An earlier download had all bytes, but ended before it renamed the file.
     let place = Place::new();
     fs::write(place.path("fox.txt.part"), CONTENT).expect("it can be written");
     place.succeed(&Server::new(&[Answer::Status(500)]), &[]);
@@ -186,7 +186,7 @@ fn a_part_that_is_too_long_is_replaced() {
 fn a_wrong_checksum_leaves_nothing() {
     let server = Server::new(&[Answer::Other]);
     place_fails(&server, &["its MD5 checksum is", "expected 9e107d9d372bb6826bd81d3542a419d6", "`--from`"], None);
-    // Nor does a part of another file.
+    // Nor does the beginning of another file.
     let place = Place::new();
     fs::write(place.path("fox.txt.part"), [b'x'; 20]).expect("it can be written");
     place.fail(&Server::new(&[Answer::Good]).url, &["MD5"], None);
@@ -217,7 +217,7 @@ fn place_fails(server: &Server, words: &[&str], part: Option<&[u8]>) {
     Place::new().fail(&server.url, words, part);
 }
 
-/// `/dev/full` has no room; Linux has it.
+/// `/dev/full` is always full; it exists on Linux.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_said_to_be_full() {

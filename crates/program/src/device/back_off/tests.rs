@@ -1,6 +1,6 @@
 use super::{Attempts, with_back_off};
 
-/// Fails `n_failures` times; what comes of it, and the pauses in ms.
+/// Fails `n_failures` times, and compares the result and the pauses in ms.
 #[track_caller]
 fn check(n_attempts: u32, n_failures: u32, expected: Result<u32, String>, failed: &[&str], pauses_ms: &[u128]) {
     let mut n_calls = 0;

@@ -14,7 +14,7 @@ fn adapter(name: &str, kind: DeviceKind) -> (DeviceInfo, ()) {
     )
 }
 
-/// Opens those that are not called broken, with a CPU executor to stand in.
+/// Opens adapters that are not called broken, using a CPU executor in place of a GPU.
 fn open(info: DeviceInfo, _: &()) -> Result<Device, Error> {
     if info.name.starts_with("broken") {
         return Err(Error::Open { adapter: info.name, reason: "no".to_owned() });
@@ -35,5 +35,5 @@ fn best_passes_over_what_does_not_open() {
         assert!(reason.contains("broken one"), "{reason}");
         assert!(device.info().to_string().ends_with(reason), "{}", device.info());
     }
-    assert_eq!(best(vec![adapter("software", DeviceKind::Software)]).info().fallback, None, "software is not for best");
+    assert_eq!(best(vec![adapter("software", DeviceKind::Software)]).info().fallback, None, "best does not consider software");
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# What mpirun calls instead of ssh: `agent.sh [-x] HOST COMMAND...`, for hosts that two_hosts.sh has made.
+# mpirun calls this instead of ssh: `agent.sh [-x] HOST COMMAND...`, for the hosts that two_hosts.sh has created.
 while [ "${1#-}" != "$1" ]; do shift; done
 host=$1
 shift

@@ -1,4 +1,4 @@
-//! Ranks that differ: the first operation says in what, and the status is that of an error that no restart mends.
+//! Ranks that differ: the first operation reports the difference, and the exit status is that of an error that a restart does not fix.
 
 use super::run;
 
@@ -6,7 +6,7 @@ use super::run;
 fn check(case: &str, said: &str) {
     let ended = run(3, case);
     assert_eq!(ended.status, Some(1), "{}", ended.stderr);
-    // The first to say it ends the others, who would say the same.
+    // The first rank that reports it ends the others, which would report the same.
     let told = (0..3).any(|rank| ended.stderr.contains(&format!("error on rank {rank}: {said}")));
     assert!(told, "{}", ended.stderr);
 }

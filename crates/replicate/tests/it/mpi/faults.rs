@@ -1,4 +1,4 @@
-//! A rank that is lost takes the job with it, in time, with a status that says that starting again may help, and nothing left behind.
+//! A lost rank ends the job in time, with an exit status that says that a restart may help, and no process is left behind.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,7 +21,7 @@ fn one_that_fails() {
     check_ends_the_job("hang", "rank 0 waited 1s in barrier: rank 1 is still running, but did not join; the run ends");
 }
 
-/// All four processes end within a moment of the job. (One that nobody has waited for has no command line.)
+/// Checks that all four processes end shortly after the job. (A process that has ended but was not waited for has an empty command line.)
 #[track_caller]
 fn check_gone(ended: &Ended) {
     let pids: Vec<_> = ended.stdout.lines().filter_map(|line| Some(line.split_once(" is process ")?.1)).collect();
@@ -65,7 +65,7 @@ fn one_that_is_killed_under_a_launcher_that_leaves_the_others_alone() {
 fn one_that_hangs() {
     let ended = run(4, "steps --stop 1@3");
     assert_eq!(ended.status, Some(Mpi::PEER_FAILED), "{}", ended.stderr);
-    // Each says so before the first of them ends the job.
+    // Each reports it before the first of them ends the job.
     for rank in [0, 2, 3] {
         // On a busy machine it may notice a second or two late.
         let says = |line: &&str| {

@@ -6,7 +6,7 @@ use super::two_hosts::two_hosts;
 use super::{Ended, program, settle};
 use crate::sums;
 
-/// The example on two hosts; `None` where the machine has none, which has been said.
+/// Runs the example on two hosts; `None` where the machine allows none, which has been reported.
 fn run(hosts: &str, n: usize, line: &str) -> Option<Ended> {
     let mut command = two_hosts()?;
     settle(&mut command);
@@ -19,9 +19,9 @@ fn hosts_compute_the_bits_of_threads() {
     for (hosts, n) in [("host0:1,host1:1", 2), ("host0:2,host1:2", 4)] {
         let Some(ended) = run(hosts, n, "sum") else { return };
         assert_eq!(ended.status, Some(0), "{}", ended.stderr);
-        let bits = run_replicas(n, sums::bits).expect("nobody fails")[0];
+        let bits = run_replicas(n, sums::bits).expect("no replica fails")[0];
         assert!(ended.stdout.contains(&format!(": bits {bits:016x}\n")), "{bits:016x}, {}", ended.stdout);
-        // Each sends the other half of what it sums, so that they are two hosts indeed.
+        // Each sends half of its values to the other: the bytes show that there are two hosts.
         let sent = ended
             .stdout
             .lines()

@@ -1,21 +1,21 @@
 //! Two hosts on one machine, by two_hosts.sh.
 //!
-//! `BRISK_TEST_MPI`: `auto` (the default) uses them where the machine allows them; `require` fails where it does not, and so does `CI` where that is
-//! set; `off` uses none.
+//! `BRISK_TEST_MPI`: `auto` (the default) uses them where the machine allows them; `require`, the default if `CI` is set, fails where it does not;
+//! `off` uses none.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// What runs the command that is appended on the first of two hosts, called host0 and host1, for two minutes at most; `None` where the
-/// machine does not allow it, which has been said.
+/// A command that runs the arguments appended to it on the first of two hosts, host0 and host1, for two minutes at most; `None` where the
+/// machine does not allow it, which has been reported.
 pub(crate) fn two_hosts() -> Option<Command> {
     static AS: OnceLock<Option<&[&str]>> = OnceLock::new();
     AS.get_or_init(find).map(on_two_hosts)
 }
 
-/// Namespaces are root's to make, or anybody's who is root in one for users.
+/// Root may create namespaces, and so may any user who is root in a user namespace.
 const WAYS: [&[&str]; 2] = [&[], &["--user", "--map-root-user"]];
 
 fn find() -> Option<&'static [&'static str]> {
@@ -34,7 +34,7 @@ fn find() -> Option<&'static [&'static str]> {
         wish != "require",
         "no two hosts on this machine, which BRISK_TEST_MPI=require or CI asks for: {why}; Debian's packages are iproute2 and util-linux"
     );
-    // Past the harness's capture of passing tests.
+    // Written to standard error directly, since the test harness captures the output of passing tests.
     drop(writeln!(std::io::stderr(), "\nNO TEST RUNS ON TWO HOSTS: {why}"));
     None
 }
@@ -46,7 +46,7 @@ fn on_two_hosts(way: &[&str]) -> Command {
     command
 }
 
-/// Beside this file, whichever package of the workspace is tested.
+/// The script next to this file, whichever package of the workspace is tested.
 fn script() -> PathBuf {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors();
     let mut scripts = folders.map(|folder| folder.join("crates/replicate/tests/it/mpi/two_hosts.sh"));

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Runs a command on the first of two "hosts", host0 and host1: network namespaces on a bridge, each with a host name of its own, so that an MPI
-# takes them for two machines and goes through TCP. Needs namespaces of its own for mounts, network and processes, as root of them; all
-# of it is gone when the last process in them is:
+# Runs a command on the first of two "hosts", host0 and host1: network namespaces on a bridge, each with its own host name, so that MPI
+# takes them for two machines and uses TCP. Must run as root in separate namespaces for mounts, network and processes; everything
+# disappears with the last process in them:
 #
 #     unshare [--user --map-root-user] --mount --net --pid --fork --kill-child --mount-proc sh two_hosts.sh COMMAND...
 #
-# Ends with the command's status, and says last how many bytes the second host has sent.
+# Ends with the command's status; the last line of output says how many bytes the second host has sent.
 set -e
 here=$(dirname "$(readlink -f "$0")")
 
-# Names of network namespaces are files, and so is what an MPI shares between its processes, by host name and process: in folders that nobody
-# else sees.
+# Names of network namespaces are files, and so is the memory that MPI shares between its processes, named by host and process: both go into
+# folders that no other process sees.
 mount -t tmpfs none /run
 mount -t tmpfs none /dev/shm
 mkdir /run/netns /run/tmp
@@ -30,7 +30,7 @@ done
 export OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="sh $here/agent.sh" OMPI_MCA_plm_rsh_no_tree_spawn=1
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self,vader OMPI_MCA_btl_tcp_if_include=eth0 OMPI_MCA_oob_tcp_if_include=eth0
 
-# FAULT=silent or FAULT=lost, and WHEN=FILE: the second host's cable is pulled, or all that runs there is killed, when there is that file.
+# FAULT=silent or FAULT=lost, and WHEN=FILE: once that file exists, the second host's network link is cut, or all its processes are killed.
 [ -z "$FAULT" ] || (
     until [ -e "$WHEN" ]; do sleep 0.05; done
     case $FAULT in
