@@ -11,7 +11,7 @@ pub struct ScatterChart {
     points: Vec<[f64; 2]>,
 }
 
-/// Of more points, every second, third and so on is drawn.
+/// Beyond this number of points, only every second, third and so on is drawn.
 const MAX_POINTS: usize = 1500;
 
 impl ScatterChart {
