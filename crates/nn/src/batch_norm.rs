@@ -4,7 +4,7 @@ use crate::{Bound, BufferId, Init, Module, ParameterId, ParametersBuilder};
 
 /// Batch normalisation of each channel with an activation, optionally in ghost groups.
 ///
-/// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference it normalises by the latter.
+/// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference it normalises by the running statistics.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_channels]` or `[n_images, height, width, n_channels]`; `weight`, `bias`, `running_mean`, `running_var`: `[n_channels]`.
@@ -38,17 +38,17 @@ pub struct BatchNormConfig {
     pub eps: f32,
     /// The fraction of the running statistics that a batch replaces.
     pub momentum: f32,
-    /// The activation, in the same kernel.
+    /// The activation, which is fused into the kernel.
     pub activation: Activation,
 }
 
 /// Whether the scale of a normalisation, `weight`, is trained. It starts at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// It is a parameter.
+    /// The scale is a parameter.
     #[default]
     Trained,
-    /// It is a buffer, which is not trained.
+    /// The scale is a buffer, which is not trained.
     Frozen,
 }
 
@@ -77,7 +77,7 @@ impl BatchNorm {
     /// Records the layer for the mode of the graph.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of channels, or the groups do not divide its rows; [`Error::Program`](brisk_tensor::Error::Program) where a group has fewer than two values
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of channels, or the groups do not divide its rows; [`Error::Program`](brisk_tensor::Error::Program) if a group has fewer than two values
     /// per channel.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {

@@ -19,7 +19,7 @@ use crate::Error;
 const ALIGN: usize = 64;
 
 impl DataParallel {
-    /// Shards parameters across replicas, as [`DataParallelConfig::zero`](super::DataParallelConfig::zero) says, with the starting values of replica 0. Create the optimizer for the
+    /// Shards parameters across replicas, as [`DataParallelConfig::zero`](super::DataParallelConfig::zero) says, with the initial values of replica 0. Create the optimizer for the
     /// result: it then keeps the state of this replica's own pieces.
     ///
     /// # Errors
