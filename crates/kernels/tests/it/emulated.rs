@@ -178,7 +178,7 @@ pub(crate) fn check_on(adapter: &Adapter, n_matrices: usize, kernel: impl Kernel
     let needed = wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP;
     let Some(real) = gpu_with(needed).map(|gpu| gpu.recorder.adapter().clone()) else { return };
     if real.subgroup_min_size < 8 {
-        say(&format!("MATRIX UNITS ARE NOT EMULATED on `{}`, whose subgroups have less than 8 lanes", real.name));
+        say(&format!("COOPERATIVE MATRICES ARE NOT EMULATED on `{}`, whose subgroups have fewer than 8 invocations", real.name));
         return;
     }
     let kernel = stored(kernel, dtypes).unwrap_or_else(|error| panic!("{error}"));
