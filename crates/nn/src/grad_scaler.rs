@@ -18,7 +18,7 @@ use crate::{Optimizer, Parameters, StepInputs};
 /// Every step is skipped if the scale falls below 2⁻¹²⁶, unlike in PyTorch; [`report`](Self::report) and [`state`](Self::state) then return an error.
 ///
 /// With several optimizers, each with its own [`Parameters`], only those with a gradient that is not finite skip the step, and the scale decreases if any
-/// of them does. Each then needs its own `state`, which tells it whether to skip. Several optimizers for parts of one [`Parameters`] are combined by
+/// of them does. Each then needs its own `state`, which says whether to skip. Several optimizers for parts of one [`Parameters`] are combined by
 /// [`Together`](crate::Together), and all of them skip the step.
 ///
 /// # Reference
@@ -116,7 +116,7 @@ struct Recorded {
 #[derive(Debug)]
 struct Stepped {
     graph: String,
-    /// The scale in the graph's program, which tells graphs apart.
+    /// The scale in the graph's program, which distinguishes graphs.
     scale: Slice,
     origin: Origin,
 }
@@ -258,7 +258,7 @@ impl GradScaler {
         }
         let recorded = self.recorded.borrow();
         if !recorded.any_scaled {
-            let expected = "`scale` or `backward` before, since these gradients are to be divided by the scale";
+            let expected = "a call of `scale` or `backward` before, since these gradients are divided by the scale";
             return refused("no loss has been scaled".to_owned(), expected);
         }
         if let Some(known) = recorded.gradients.iter().find(|known| known.grads == grads_slice) {
@@ -318,7 +318,7 @@ impl GradScaler {
         let Some(at) = at else { return Ok(()) };
         let known = &self.recorded.borrow().gradients[at];
         if known.has_stepped {
-            let expected = "one step, then `update`; several optimizers are one by `Together`, or have `Parameters` of their own";
+            let expected = "one step, then `update`; combine several optimizers by `Together`, or give each its own `Parameters`";
             return refused("these parameters have made a step since the last update", expected);
         }
         if known.state != graph.buffer(&inputs.state) {
@@ -414,7 +414,7 @@ impl GradScaler {
         }
         if state.is_empty() {
             let found = "the state is empty, as that of a scaler that is not enabled".to_owned();
-            return Err(Error::Refused { op: OP, found, expected: "that of one that was" });
+            return Err(Error::Refused { op: OP, found, expected: "the state of an enabled scaler" });
         }
         let value = |name: &str| {
             let found = state.iter().find(|(known, _)| known.as_ref() == name).map(|(_, value)| *value);
@@ -478,7 +478,7 @@ impl GradScaler {
         if !self.recorded.borrow().scaled.contains(&loss.slice()) {
             return Ok(());
         }
-        let expected = "the loss itself; a scaled one is gone back from by `Graph::backward`";
+        let expected = "an unscaled loss; for a scaled loss, call `Graph::backward`";
         Err(Error::Refused { op, found: "the loss has been scaled by `scale`".to_owned(), expected })
     }
 }

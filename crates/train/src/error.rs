@@ -23,7 +23,7 @@ pub enum Error {
         path: PathBuf,
         /// What was tried.
         action: &'static str,
-        /// What the system said.
+        /// The error of the system.
         cause: io::Error,
     },
     /// A file cannot be written because its path is that of a folder.
@@ -47,7 +47,7 @@ pub enum Error {
         path: PathBuf,
         /// Whether an earlier file of that name is still there.
         is_kept: bool,
-        /// What the system said.
+        /// The error of the system.
         cause: io::Error,
     },
     /// The name of a run cannot be the name of a folder.

@@ -7,7 +7,7 @@ use brisk_nn::{Optimizer, Parameters};
 use crate::{DataParallel, Error, StateMemory, host_memory};
 
 /// Refuses parameters whose training state does not fit, before rows are read and anything is recorded; then, given the recorded programs, a run whose
-/// transients do not fit beside the state.
+/// transients do not fit in addition to the state.
 ///
 /// The bytes of all replicas on one host are added up. How much memory a hardware GPU has is not known beforehand; there the device's
 /// [limit](Device::memory_limit) applies, if it has one.

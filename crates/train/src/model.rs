@@ -83,7 +83,7 @@ impl<M: Module> Model<M> {
     }
 
     /// Writes parameters, buffers, the standardisation of the input and the precision of the training, atomically: a safetensors file with the names of PyTorch's
-    /// `state_dict`, and `input.mean` and `input.inv_std` beside them.
+    /// `state_dict`, plus `input.mean` and `input.inv_std`.
     ///
     /// # Errors
     /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`]; [`Error::Write`]; an earlier file of that name is then unchanged.

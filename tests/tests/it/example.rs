@@ -14,7 +14,7 @@ pub(crate) fn built(name: &'static str) -> PathBuf {
     built.entry(name).or_insert_with(|| build(name)).clone()
 }
 
-/// The program behind `cargo xtask`.
+/// The program that `cargo xtask` runs.
 #[cfg(all(unix, feature = "mpi"))]
 pub(crate) fn xtask() -> PathBuf {
     let (profile_dir, mut build) = cargo_build();

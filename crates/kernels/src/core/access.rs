@@ -76,7 +76,7 @@ impl Arg {
 
 /// One argument of a kernel: by name, or by index if several arguments share a name.
 ///
-/// A name stands for the first argument that has it.
+/// A name refers to the first argument that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgKey {
     /// The name in the argument list.

@@ -53,7 +53,7 @@ pub(crate) fn ln(x: f32) -> f32 {
 }
 
 /// The nearest `f32`.
-#[expect(clippy::cast_possible_truncation, reason = "rounding is what is asked for")]
+#[expect(clippy::cast_possible_truncation, reason = "rounding is intended")]
 #[inline(always)]
 pub(crate) const fn rounded(x: f64) -> f32 {
     x as f32

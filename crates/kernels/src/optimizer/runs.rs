@@ -25,7 +25,7 @@ impl Runs {
         let mut free = 0;
         for &found in &self.starts {
             if found < free || found.saturating_add(self.len) > self.n {
-                let expected = "starts in order, of runs that do not overlap and end within the buffer";
+                let expected = "ascending starts of ranges that do not overlap and end within the buffer";
                 return Err(Error::Size { kernel: kernel.name(), size: "start of a run", found, expected });
             }
             free = found + self.len;

@@ -76,7 +76,7 @@ impl PoolShape {
         for axis in 0..2 {
             let found = self.window.padding[axis];
             if found > self.window.kernel[axis] / 2 {
-                let expected = "at most half of the window's length, so that no window lies wholly in the padding";
+                let expected = "at most half of the window's length, so that no window is entirely in the padding";
                 return Err(Error::Size { kernel: kernel.name(), size: "padding", found, expected });
             }
         }

@@ -144,7 +144,7 @@ fn padding_beyond_half_a_window_is_refused() {
     let shape = shape([1, 8, 8, 1], window([3, 2], [1, 1], [1, 2]), Rounding::Down);
     let error = MaxPool2d { shape }.check().expect_err("a window that lies in the padding");
     let expected =
-        "max_pool2d: padding is 2, expected at most half of the window's length, so that no window lies wholly in the padding";
+        "max_pool2d: padding is 2, expected at most half of the window's length, so that no window is entirely in the padding";
     assert_eq!(error.to_string(), expected);
     assert!(MaxPool2dGrad { shape }.check().is_err(), "nor its gradient");
     let small = PoolShape { window: window([9, 2], [1, 1], [0, 0]), ..shape };

@@ -68,7 +68,7 @@ fn runs_that_overlap_or_do_not_fit_are_refused() {
         let error = kernel.check().expect_err("they do not fit").to_string();
         assert_eq!(error, format!("gather_runs: {expected}"));
     };
-    let why = "expected starts in order, of runs that do not overlap and end within the buffer";
+    let why = "expected ascending starts of ranges that do not overlap and end within the buffer";
     refuses(&[0, 3], &format!("start of a run is 3, {why}"));
     refuses(&[4, 0], &format!("start of a run is 0, {why}"));
     refuses(&[7], &format!("start of a run is 7, {why}"));

@@ -302,7 +302,7 @@ impl Setting {
 fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
     check_refused(
         |setting, scaler| setting.unscale(scaler),
-        "unscale: no loss has been scaled, expected `scale` or `backward` before",
+        "unscale: no loss has been scaled, expected a call of `scale` or `backward` before",
     );
     check_refused(|setting, scaler| setting.step(scaler), "unscale: no loss has been scaled");
     check_refused(
@@ -463,7 +463,7 @@ fn a_loss_is_scaled_once() {
         |setting, scaler| {
             let scaled = scaler.scale(&setting.factor_loss());
             let refusal = scaler.backward(&scaled);
-            refused(refusal, "backward: the loss has been scaled by `scale`, expected the loss itself");
+            refused(refusal, "backward: the loss has been scaled by `scale`, expected an unscaled loss");
         },
         "backward: the loss has been scaled by `scale`",
     );
@@ -503,7 +503,7 @@ fn optimizers_of_one_model_are_one_and_those_of_several_have_a_state_each() -> R
         scaler.step(&a.graph, &Adam::new(params), params, inputs);
         a.graph.check()
     }
-    refused(second_step(false, true), "several optimizers are one by `Together`, or have `Parameters` of their own");
+    refused(second_step(false, true), "combine several optimizers by `Together`, or give each its own `Parameters`");
     let shared = "is the state of an optimizer of other gradients, expected a state for each optimizer";
     refused(second_step(true, false), shared);
     second_step(true, true)

@@ -102,7 +102,7 @@ impl DataParallel {
             let index = Index::new(generation, tensors);
             index.save(path)?;
             index.remove_other_files(path);
-            // A single file of that name, from an earlier run, would be taken for the latest. Usually there is none.
+            // A single file of that name, from an earlier run, would be mistaken for the latest. Usually there is none.
             drop(std::fs::remove_file(path));
         }
         Ok(self.communication.barrier().wait()?)

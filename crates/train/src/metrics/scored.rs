@@ -1,4 +1,4 @@
-/// Rows that a model has scored: its outputs beside labels and, optionally, weights.
+/// Rows that a model has scored: its outputs with labels and, optionally, weights.
 ///
 /// The numbers of outputs and labels per row determine the kind of task:
 ///

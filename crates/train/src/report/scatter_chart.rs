@@ -2,7 +2,7 @@ use super::Scale;
 use super::axis::{Axis, Frame};
 use super::number::number;
 
-/// Points beside the diagonal on which both coordinates are the same: predictions over labels.
+/// Points, with the diagonal on which both coordinates are the same: predictions over labels.
 #[derive(Clone, Debug)]
 pub struct ScatterChart {
     pub(super) title: String,

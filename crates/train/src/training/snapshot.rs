@@ -37,7 +37,7 @@ impl Training<'_> {
     /// Starts a snapshot, once all earlier checkpoints are on disk, so that the host has memory for at most one checkpoint and the best model.
     ///
     /// # Errors
-    /// Those of writing a checkpoint, and of the callbacks that are told of it.
+    /// Those of writing a checkpoint, and of the callbacks that are notified of it.
     pub(super) fn snapshot(&self, outputs: &mut Outputs) -> Result<Snapshot, Error> {
         self.finish_checkpoints(outputs)?;
         Ok(Snapshot::default())
