@@ -34,7 +34,7 @@ pub enum Momentum {
     /// The step is the accumulated momentum.
     #[default]
     Heavy,
-    /// Nesterov momentum: the step adds the gradient to the momentum once more.
+    /// Nesterov momentum: the step is the gradient plus μ times the accumulated momentum.
     Nesterov,
     /// Nesterov momentum with the learning rate in the accumulated sum, which is a velocity. It differs from the other form while the rate changes: earlier gradients keep
     /// the rate of their step. As in Page 2018, *How to train your ResNet*, and in the paper. [`MuonMomentum`](crate::MuonMomentum) refuses it, because it does not

@@ -5,7 +5,7 @@ use crate::{Arg, DType, Error, Len, Map, Part, TwinArgs};
 
 /// An elementwise expression that a product or convolution applies to each sum while the sum is still in registers or cache.
 ///
-/// Input 0 is the sum. Input 1, if there is one, is the element of a further argument: a row that is added to all rows of the result, or a matrix of the
+/// Input 0 is the sum. Input 1, if there is one, is the element of a further argument: a row that is broadcast to all rows of the result, or a matrix of the
 /// result's shape.
 ///
 /// # Examples
