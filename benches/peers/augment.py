@@ -1,9 +1,9 @@
 """torchvision's side of the part `augment` of `cargo xtask bench cifar10`.
 
-    python augment.py BATCH N_THREADS     for each line, prints images a second of a batch: transformed as a whole, and image by image
+    python augment.py BATCH N_THREADS     for each line, prints images per second of a batch: transformed as a whole, and image by image
 
 Padding by reflection of 4, random crop of 32 by 32, random flip, conversion to floats, standardisation, and a square of 8 by 8 set to 0. Transforms of
-a whole batch draw once for all of its images, which is less than what is compared with does.
+a whole batch draw once for all of its images, which is less work than brisk's augmentation does.
 """
 import sys
 import time

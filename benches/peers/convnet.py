@@ -2,7 +2,7 @@
 
     python convnet.py BATCH N_IMAGES N_THREADS     reads requests and prints the seconds of two layouts: channels last, default
 
-`steps N` trains N steps on one batch: seconds a step. `epoch` trains on all images, shuffled: seconds of the epoch.
+`steps N` trains N steps on one batch: seconds per step. `epoch` trains on all images, shuffled: seconds of the epoch.
 
 Two convolutions of 3 by 3 (1 to 16 and 16 to 32 channels), each with batch normalisation, ReLU and max pooling, then a linear layer for 26
 classes, over images of 28 by 28; cross-entropy and Adam.

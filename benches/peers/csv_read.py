@@ -1,4 +1,4 @@
-"""How fast others read a CSV file of numbers into f32 columns in memory; the bench asks, this answers.
+"""How fast other libraries read a CSV file of numbers into f32 columns in memory; answers requests of the benchmark.
 
     python csv_read.py     reads lines `NAME PATH`; reads that file once with that library, and prints seconds, rows and the sum of all values
 """

@@ -1,9 +1,9 @@
-"""How fast PyTorch computes elementwise functions, softmax and layer norm; the bench asks, this answers.
+"""How fast PyTorch computes elementwise functions, softmax and layer norm; answers requests of the benchmark.
 
     python elementwise.py N_ROWS N_COLS N_THREADS     reads names of cases; computes that case once, and prints its seconds
 
-Results are written into tensors that are kept, so that no case pays for memory. Four sets of tensors take turns, because where they lie in
-memory makes a case up to 1.8 times as fast.
+Results are written into tensors that are kept, so that no case includes allocation. Four sets of tensors are used in turn, because their addresses
+change the speed of a case by up to 1.8 times.
 """
 import sys
 import time

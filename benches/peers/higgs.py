@@ -1,22 +1,22 @@
-"""PyTorch on the HIGGS-shaped table: how fast it loads and how fast it trains, in the forms people use.
+"""PyTorch on the HIGGS-shaped table: how fast it loads and how fast it trains, in common ways.
 
     python higgs.py [--suite loader,train] [--rows 1000000] [--batch 1024,8192] [--epochs 1] [--repeats 5] [--seed 1]
 
-Prints one JSON object a line: first the table and its checksum, then a case a line with the median of the repeats. The cases of one
-suite take turns, so that a neighbour's load falls on all of them alike; only ratios within one run count.
+Prints one JSON object per line: first the table and its checksum, then one case per line with the median of the repeats. The cases of one
+suite alternate, so that other load on the machine affects all of them equally; only ratios within one run are meaningful.
 
 Loader cases move every row of the table into a batch once and read nothing back from it:
-    dataloader       DataLoader(TensorDataset, shuffle=True), as the tutorials have it: fetches row by row
-    batch_sampler    DataLoader(sampler=BatchSampler(..), batch_size=None): one index a batch
-    permute_slice    the table is permuted whole each epoch, batches are slices of the copy
-    index_select     randperm, then index_select(out=) into a buffer that is kept: the best that PyTorch has
+    dataloader       DataLoader(TensorDataset, shuffle=True), as in the tutorials: fetches row by row
+    batch_sampler    DataLoader(sampler=BatchSampler(..), batch_size=None): one index per batch
+    permute_slice    the whole table is permuted in each epoch, batches are slices of the copy
+    index_select     randperm, then index_select(out=) into a buffer that is kept: PyTorch's fastest way
     in_order_copy    slices in file order, copied into the buffer
 
 Training cases fit 28-256-256-256-1 (ReLU, f32, BCEWithLogits, Adam at 1e-3) on shuffled batches:
-    gather           index_select(out=) and Adam as it comes
+    gather           index_select(out=) and Adam with its defaults
     gather_foreach   the same with Adam(foreach=True)
     gather_fused     the same with Adam(fused=True)
-    dataloader       DataLoader(TensorDataset, shuffle=True) and Adam as it comes
+    dataloader       DataLoader(TensorDataset, shuffle=True) and Adam with its defaults
 """
 import argparse
 import json
@@ -96,7 +96,7 @@ def load(x, y, batches, batch, epochs):
 
 
 def train(x, y, batches, batch, epochs, options, seed):
-    """Rows a second over all epochs; the mean loss of the last one, summed without reading it back step by step."""
+    """Rows per second over all epochs, and the mean loss of the last one, summed without reading it back in each step."""
     torch.manual_seed(seed)
     model, criterion = mlp([x.shape[1], 256, 256, 256, 1]), nn.BCEWithLogitsLoss()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **options)

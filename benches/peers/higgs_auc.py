@@ -1,10 +1,10 @@
-"""What PyTorch reaches on real HIGGS rows: the quality to hold ours against.
+"""The test AUC of PyTorch on real HIGGS rows, for comparison with brisk's.
 
     python higgs_auc.py --train higgs_train.csv.gz --test higgs_test.csv.gz [--seeds 0,1,2]
 
 28-300-300-300-1, ReLU, Adam at 1e-3, batch 256, columns standardised by the training rows; a tenth of the training file
-validates, training stops when its AUC has not improved for `--patience` epochs, and the best epoch's weights are what is
-tested. Prints one JSON object a seed, then their mean.
+is used for validation, training stops when its AUC has not improved for `--patience` epochs, and the best epoch's weights are
+tested. Prints one JSON object per seed, then their mean.
 """
 import argparse
 import copy
@@ -22,7 +22,7 @@ from higgs import gathered, mlp
 
 
 def read(path):
-    """Label first, then the features; a header is there when the first cell is no number."""
+    """Label first, then the features; the first line is a header if its first cell is not a number."""
     with (gzip.open if path.endswith(".gz") else open)(path, "rt") as lines:
         first = next(lines).split(",")[0]
     table = np.loadtxt(path, np.float32, delimiter=",", skiprows=int(not first.replace(".", "", 1).isdigit()))

@@ -1,8 +1,8 @@
-"""The table that speeds are compared on: HIGGS-shaped, the same bits in any language.
+"""The table for speed comparisons: HIGGS-shaped, bit-identical in any language.
 
-Only splitmix64's finalizer and IEEE `+ - * /` in a fixed order, so numpy here and Rust on the other side agree to the last
-bit, and `checksum` proves it. Row i depends on (i, seed) alone: a longer table starts with the shorter one, and any part of
-it can be made alone. Columns are independent and bell-shaped, unlike the real data: speeds carry over, qualities do not.
+Uses only splitmix64's finalizer and IEEE `+ - * /` in a fixed order, so numpy here and Rust on the other side are bit-identical,
+which `checksum` proves. Row i depends only on (i, seed): a longer table starts with the shorter one, and any part of
+it can be made separately. Columns are independent and bell-shaped, unlike the real data: speeds are representative, qualities are not.
 
     python higgs_table.py [--rows 1000000] [--seed 1] [--first-row 0]
 
@@ -49,7 +49,7 @@ V = unit(hashes(counters(N_HIDDEN), 7000038)).astype(np.float64)
 
 
 def teacher(x):
-    """The probability of label 1: sums run left to right, in f64, without fused multiply-add."""
+    """The probability of label 1; sums are computed from left to right, in f64, without fused multiply-add."""
     wide = x.astype(np.float64)
     t = np.zeros((len(x), N_HIDDEN))
     for j in range(N_LOW):

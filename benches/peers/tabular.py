@@ -1,8 +1,8 @@
-"""The example `tabular` beside scikit-learn's MLPClassifier and MLPRegressor, on the same split and the same preprocessed columns.
+"""The example `tabular` compared with scikit-learn's MLPClassifier and MLPRegressor, on the same split and the same preprocessed columns.
 
     python3 benches/peers/tabular.py target/release/examples/tabular DATA_FOLDER --seeds 5
 
-scikit-learn gets training and validation rows, of which it holds out as many as the example does for early stopping; categories are one-hot. It runs with the
+scikit-learn receives training and validation rows, and holds out as many of them as the example does for early stopping; categories are one-hot. It runs with the
 example's hidden layers and with its default of one layer of 100, and the better of the two, by the mean over the seeds, is reported. Its other settings are its defaults.
 """
 
@@ -56,7 +56,7 @@ def peer_score(folder, metric, hidden, seed, target_std):
     try:
         model.fit(x, y.astype(int))
     except ValueError:
-        # Its held-out rows are of each class, which classes of one row do not allow.
+        # It holds out rows of each class, which is not possible for classes of one row.
         model.set_params(early_stopping=False, max_iter=30).fit(x, y.astype(int))
     if metric == "auc":
         return roc_auc_score(test_y, model.predict_proba(test_x)[:, 1])

@@ -186,7 +186,7 @@ pub(crate) enum LoaderPart {
 pub(crate) struct Kernels {
     #[command(flatten)]
     pub(crate) common: Common,
-    /// The adapter to measure, beside the CPU executor [default: the first adapter, hardware before software]
+    /// The adapter to measure, in addition to the CPU executor [default: the first adapter, hardware before software]
     #[arg(long, value_name = "NAME")]
     pub(crate) device: Option<String>,
     /// Rows of the table that networks are trained on [default: 20480; with --smoke 2048]

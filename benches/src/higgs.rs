@@ -1,4 +1,4 @@
-//! Training rows a second of 28-256-256-256-1 (ReLU, f32, Adam), shuffled: ours, PyTorch's, and what the products alone allow.
+//! Training rows per second of 28-256-256-256-1 (ReLU, f32, Adam), shuffled: brisk, PyTorch, and the limit set by the matrix products.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,9 +19,9 @@ use crate::Options;
 use crate::row::{Better, Row, Table};
 
 const BATCHES: [usize; 2] = [1024, 8192];
-/// Of the table, and of the weights.
+/// The seed of the table, and of the weights.
 pub(crate) const SEED: u64 = 1;
-/// Forms of PyTorch's optimizer step; the fastest of a round is what ours is held against.
+/// Variants of PyTorch's optimizer step; brisk is compared with the fastest of each round.
 const GATHERED: [&str; 3] = ["gather", "gather_foreach", "gather_fused"];
 
 #[expect(clippy::print_stdout, reason = "what is checked before timing belongs to the report")]
@@ -77,7 +77,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
     Ok(vec![Table { device: options.device.info().clone(), rows: lines }])
 }
 
-/// The network that is trained: 28-256-256-256-1 with ReLU.
+/// The trained network: 28-256-256-256-1 with ReLU.
 pub(crate) fn sizes() -> MlpConfig {
     MlpConfig { n_inputs: N_COLS, hidden: vec![256; 3], n_outputs: 1, activation: Activation::relu() }
 }
@@ -121,12 +121,12 @@ impl Run {
         Ok(Self { device: device.clone(), rows, params, inputs, losses, step, products, batch })
     }
 
-    /// One epoch over shuffled rows from the starting weights: rows a second, and the mean loss.
+    /// One epoch over shuffled rows from the initial weights: rows per second, and the mean loss.
     pub(crate) fn epoch(&self, epoch: u32) -> Result<(f64, f64)> {
         self.params.write_initial(&self.device)?;
         self.rows.set_order(&self.device, Order::Shuffled { seed: SEED }, epoch, self.batch)?;
         self.device.write(&self.inputs.state, &[0_u32; 4])?;
-        // Not beyond the epoch's end: a batch of nothing but padding has no mean loss.
+        // Not beyond the end of the epoch: a batch of only padding has no mean loss.
         self.step.run(self.rows.n_batches(self.batch).min(3))?;
         self.device.write(&self.inputs.state, &[0_u32; 4])?;
         self.device.wait()?;
@@ -142,7 +142,7 @@ impl Run {
         Ok((self.rows.n_rows() as f64 / seconds, loss))
     }
 
-    /// Rows a second if a step were nothing but its eleven matrix products.
+    /// Rows per second if a step consisted only of its eleven matrix products.
     fn products_alone(&self) -> Result<f64> {
         let n = (100_000 / self.batch).max(8);
         self.products.run(2)?;
@@ -154,7 +154,7 @@ impl Run {
     }
 }
 
-/// The matrix products of a step alone: forward, and both gradients of each layer but the first, which has no input gradient.
+/// Only the matrix products of a step: forward, and both gradients of each layer except the first, which has no input gradient.
 fn products(batch: usize) -> Result<Program> {
     let mut program = Program::new("products");
     let widths = [N_COLS, 256, 256, 256, 1];
@@ -174,7 +174,7 @@ fn products(batch: usize) -> Result<Program> {
     Ok(program)
 }
 
-/// PyTorch's figures for one round: batch size, case, rows a second, loss.
+/// PyTorch's figures for one round: batch size, case, rows per second, loss.
 fn peer(python: &Path, n_rows: usize, sum: &str) -> Result<Vec<(usize, &'static str, f64, f64)>> {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../benches/peers/higgs.py");
     let output = Command::new(python)

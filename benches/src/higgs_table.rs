@@ -1,6 +1,6 @@
-//! The table that speeds are compared on: HIGGS-shaped, the same bits as its Python twin makes.
+//! The table for speed comparisons: HIGGS-shaped, bit-identical to the one that its Python twin makes.
 //!
-//! Only splitmix64's finalizer and IEEE `+ - * /` in a fixed order. Row `i` depends on `(i, seed)` alone.
+//! Uses only splitmix64's finalizer and IEEE `+ - * /` in a fixed order. Row `i` depends only on `(i, seed)`.
 
 use rayon::prelude::*;
 
@@ -27,7 +27,7 @@ pub(crate) fn higgs_table(n_rows: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
     (features, labels)
 }
 
-/// `Σ (28 row + col + 1) bits(x) + Σ ((row + 1) label) << 32`, wrapping: what both twins print.
+/// `Σ (28 row + col + 1) bits(x) + Σ ((row + 1) label) << 32`, wrapping: the checksum that both twins print.
 pub(crate) fn checksum(features: &[f32], labels: &[f32]) -> String {
     let x = features.iter().enumerate().map(|(i, x)| (i as u64 + 1).wrapping_mul(u64::from(x.to_bits())));
     let y = labels.iter().enumerate().map(|(row, y)| ((row as u64 + 1) * *y as u64) << 32);
@@ -46,7 +46,7 @@ impl Teacher {
         Self { w: std::array::from_fn(|k| std::array::from_fn(|j| w(k, j))), v: std::array::from_fn(v) }
     }
 
-    /// The probability of label 1: sums run left to right, in f64.
+    /// The probability of label 1; sums are computed from left to right, in f64.
     fn probability(&self, x: &[f32]) -> f64 {
         let h: [f64; N_HIDDEN] = std::array::from_fn(|k| {
             let t = self.w[k].iter().zip(x).fold(0.0, |t, (w, x)| t + w * f64::from(*x));

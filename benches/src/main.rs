@@ -1,4 +1,4 @@
-//! Measures brisk and its peers, taking turns within one run, and prints the ratios.
+//! Measures brisk and its peers, in alternation within one run, and prints the ratios.
 
 mod amp;
 mod cifar10;
@@ -39,9 +39,9 @@ struct CommandLine {
 #[expect(clippy::print_stderr, reason = "an error goes to standard error")]
 fn main() -> ExitCode {
     let ended = match std::env::args_os().collect::<Vec<_>>().as_slice() {
-        // Started by the loader suite.
+        // The loader suite starts it.
         [_, child, path] if child == loader::large::CHILD => loader::large::child(path.as_ref()),
-        // Started by `mpirun` for the suites replicate and scaling.
+        // `mpirun` starts it for the suites replicate and scaling.
         [_, rank, ..] if rank == replicate::RANK => {
             let args: Vec<_> = std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
             replicate::rank(&args).map(|()| ExitCode::SUCCESS)
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 fn run() -> Result<()> {
     let CommandLine { suite } = CommandLine::parse();
     let options = Options::new(&suite)?;
-    // JSON rows of what the suite has printed itself.
+    // JSON rows that the suite has already printed.
     let mut printed = Vec::new();
     let tables = match &suite {
         Suite::Higgs(_) => higgs::run(&options)?,

@@ -1,4 +1,4 @@
-//! What the suites are run with: the command line with its defaults filled in, and the device opened.
+//! The options of the suites: the command line with its defaults filled in, and the device opened.
 
 use std::path::PathBuf;
 
@@ -11,16 +11,16 @@ use crate::command_line::{Common, Suite};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scale {
     Full,
-    /// Everything once on little data, to check that it works.
+    /// Everything once with little data, to check that it works.
     Smoke,
 }
 
-/// What every suite needs to know.
+/// The options that every suite needs.
 pub(crate) struct Options {
-    /// The words that `device` was opened by.
+    /// The value of the option that `device` was opened with.
     pub(crate) selection: Selection,
     pub(crate) device: Device,
-    /// The Python that has the peers, if they are requested.
+    /// The Python for the peers, if they are requested.
     pub(crate) peers: Option<PathBuf>,
     /// The program that runs Burn, likewise.
     pub(crate) burn: Option<PathBuf>,
@@ -76,7 +76,7 @@ impl Options {
     }
 }
 
-/// Where a suite runs without `--device`.
+/// The default device of a suite.
 fn default_device(suite: &Suite) -> Selection {
     if matches!(suite, Suite::Kernels(_)) && !Device::list().is_empty() { Selection::Index(0) } else { Selection::Cpu }
 }

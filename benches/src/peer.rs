@@ -4,12 +4,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// A program that measures something once each time it is asked, a line for a line. So peers have their turns between ours
-/// and pay for their start but once.
+/// A program that measures something each time it is asked, one line per question, so that measurements of peers and of brisk alternate
+/// and peers are started only once.
 pub(crate) struct Peer {
     name: String,
     process: Child,
-    /// `None` once there is nothing more to ask.
+    /// `None` once there are no more questions.
     questions: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
 }
@@ -21,7 +21,7 @@ impl Peer {
         Self::start(&script, Command::new(python).arg(&script).args(args))
     }
 
-    /// Starts a program, which errors call `name`.
+    /// Starts a program, which error messages call `name`.
     pub(crate) fn start(name: &str, command: &mut Command) -> Result<Self> {
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut process = spawned.with_context(|| format!("{}: cannot start", command.get_program().display()))?;
@@ -30,7 +30,7 @@ impl Peer {
         Ok(Self { name: name.to_owned(), process, questions, answers })
     }
 
-    /// What the program says of itself: the line that it prints unasked.
+    /// The line that the program prints at its start.
     pub(crate) fn line(&mut self) -> Result<String> {
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
@@ -40,14 +40,14 @@ impl Peer {
         Ok(line.trim().to_owned())
     }
 
-    /// The line that `question` is answered with.
+    /// The line that answers `question`.
     pub(crate) fn answer(&mut self, question: &str) -> Result<String> {
         let questions = self.questions.as_mut().context("the program is there until this is dropped")?;
         writeln!(questions, "{question}").with_context(|| format!("{} does not listen", self.name))?;
         self.line()
     }
 
-    /// The figures that `question` is answered with.
+    /// The figures that answer `question`.
     pub(crate) fn ask(&mut self, question: &str) -> Result<Vec<f64>> {
         let line = self.answer(question)?;
         let figures: Result<Vec<f64>, _> = line.split_whitespace().map(str::parse).collect();

@@ -4,14 +4,14 @@ use std::process::Command;
 use brisk_program::DeviceInfo;
 use serde_json::{Value, json};
 
-/// Lines of figures that were taken on one device.
+/// Lines of figures that were measured on one device.
 pub(crate) struct Table {
     pub(crate) device: DeviceInfo,
     pub(crate) rows: Vec<Row>,
 }
 
 impl Table {
-    /// What programs read of it.
+    /// The machine-readable form.
     pub(crate) fn json(&self) -> impl Iterator<Item = Value> + '_ {
         self.rows.iter().map(|row| row.json(&self.device))
     }
@@ -27,49 +27,49 @@ impl fmt::Display for Table {
     }
 }
 
-/// One line of figures: ours, what it is held against, and the ratio of the two.
+/// One line of figures: brisk, the reference, and the ratio of the two.
 pub(crate) struct Row {
     pub(crate) suite: &'static str,
     pub(crate) case: String,
-    /// One figure a round, without prefixes: rows/s, B/s, B, s.
+    /// One figure per round, without prefixes: rows/s, B/s, B, s.
     pub(crate) ours: Vec<f64>,
     pub(crate) unit: &'static str,
     /// A peer's name, or `limit:flops`, with its figures, round by round.
     pub(crate) reference: Option<(String, Vec<f64>)>,
-    /// What the ratio is to reach.
+    /// The target of the ratio.
     pub(crate) target: Option<f64>,
     pub(crate) better: Better,
 }
 
-/// Which of two figures is the better one.
+/// Which of two figures is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
-    /// The greater: rates. The ratio is ours by theirs.
+    /// The larger, for rates. The ratio is brisk divided by the reference.
     More,
-    /// The smaller: times, bytes, counts. The ratio is theirs by ours, so that a greater ratio is better here as well.
+    /// The smaller, for times, bytes and counts. The ratio is the reference divided by brisk, so that a larger ratio is better here as well.
     Less,
 }
 
 impl Row {
-    /// Something of which there may be at most `limit`.
+    /// A count with the maximum `limit`.
     pub(crate) fn at_most(suite: &'static str, case: String, ours: Vec<f64>, unit: &'static str, limit: f64) -> Self {
         let reference = Some((format!("limit:{}", told(limit, unit)), vec![limit; ours.len()]));
         Self { suite, case, ours, unit, reference, target: Some(1.0), better: Better::Less }
     }
 
-    /// The median over the rounds of ours by theirs, both of the same round.
+    /// The median over the rounds of brisk divided by the reference, both of the same round.
     fn ratio(&self) -> Option<f64> {
         let (_, theirs) = self.reference.as_ref()?;
         let of_round = |(&ours, &theirs): (&f64, &f64)| match self.better {
             Better::More => ours / theirs,
-            // None of what there may be none of is as good as can be.
+            // A count of 0 with a limit of 0 is as good as possible.
             Better::Less if ours == theirs => 1.0,
             Better::Less => theirs / ours,
         };
         Some(median(&self.ours.iter().zip(theirs).map(of_round).collect::<Vec<_>>()))
     }
 
-    /// Half the distance between the fastest and the slowest round, by the median.
+    /// Half of the difference between the fastest and the slowest round, relative to the median.
     fn spread(&self) -> f64 {
         let (low, high) = self.ours.iter().fold((f64::MAX, 0.0_f64), |(low, high), &x| (low.min(x), high.max(x)));
         if high == low { 0.0 } else { (high - low) / 2.0 / median(&self.ours) }
@@ -110,12 +110,12 @@ impl fmt::Display for Row {
     }
 }
 
-/// A line of a Markdown table whose columns stand below one another on a terminal as well.
+/// A line of a Markdown table whose columns are also aligned on a terminal.
 fn line([case, ours, spread, reference, figure, ratio, target]: [String; 7]) -> String {
     format!("| {case:<60} | {ours:>14} | {spread:>6} | {reference:<38} | {figure:>14} | {ratio:>7} | {target:>14} |")
 }
 
-/// A figure of three digits, with a prefix: `26.3 M rows/s`, `0.77 GB/s`, `1.3 ms`.
+/// A figure with three digits and a prefix: `26.3 M rows/s`, `0.77 GB/s`, `1.3 ms`.
 pub(crate) fn told(value: f64, unit: &str) -> String {
     let scales = [(1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""), (1e-3, "m"), (1e-6, "µ")];
     let (scale, prefix) = match unit {
@@ -130,7 +130,7 @@ pub(crate) fn told(value: f64, unit: &str) -> String {
         // 0.00126 of a quantity without a prefix.
         x => (2.0 - x.log10().floor()) as usize,
     };
-    // Prefixes go with symbols, not with words.
+    // Prefixes are used with symbols, not with words.
     let gap = if unit.starts_with("B") || ["s", "FLOP/s"].contains(&unit) || prefix.is_empty() { "" } else { " " };
     format!("{scaled:.decimals$} {prefix}{gap}{unit}").trim_end().to_owned()
 }
@@ -142,7 +142,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     if n == 0 { f64::NAN } else { (sorted[(n - 1) / 2] + sorted[n / 2]) / 2.0 }
 }
 
-/// The commit measured, with `+` if the checkout has changes.
+/// The measured commit, with `+` if the checkout has changes.
 pub(crate) fn commit() -> String {
     let git = |args: &[&str]| {
         let output = Command::new("git").args(args).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;

@@ -1,5 +1,5 @@
-//! The ladder of six: what parallel loading, mixed precision, data parallel, sharding, early stopping and evaluation without gradients change, one after the
-//! other, each a line of a trainer's set-up.
+//! The ladder of six: the effect of parallel loading, mixed precision, data parallel, sharding, early stopping and evaluation without gradients, added one after the
+//! other; each is one line of a trainer's set-up.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ use crate::higgs_table::{N_COLS, higgs_table};
 use crate::options::Scale;
 use crate::row::{Better, Row, Table};
 
-/// What is switched on, one after the other.
+/// What is switched on, cumulatively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rung {
     Baseline,
@@ -49,7 +49,7 @@ impl Rung {
     }
 }
 
-/// Rows that are fetched one at a time, each into memory of its own, and put together afterwards, as a data set of PyTorch's is by its default loader.
+/// Rows that are fetched one at a time, each into its own memory, and concatenated afterwards, as PyTorch's default loader does.
 #[derive(Debug)]
 struct OneByOne<'r, S>(&'r S);
 
@@ -81,14 +81,14 @@ impl<S: RowSource<Feature = f32>> RowSource for OneByOne<'_, S> {
     }
 }
 
-/// When each epoch ended, and how good the model then was.
+/// When each epoch ended, and how good the model was then.
 #[derive(Clone, Default)]
 struct Clock(Rc<RefCell<Times>>);
 
 #[derive(Default)]
 struct Times {
     started: Option<Instant>,
-    /// Seconds since then, and the AUC, at the end of each epoch.
+    /// Seconds since the start, and the AUC, at the end of each epoch.
     epochs: Vec<(f64, f64)>,
 }
 
@@ -106,10 +106,10 @@ impl Callback for Clock {
     }
 }
 
-/// What one run shows.
+/// The results of one run.
 #[derive(Debug, Clone, PartialEq)]
 struct Found {
-    /// Seconds of training and validation until each epoch was over, and its AUC.
+    /// Seconds of training and validation until the end of each epoch, and its AUC.
     epochs: Vec<(f64, f64)>,
     planned_bytes: usize,
 }
@@ -140,7 +140,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
             });
         }
     }
-    // The AUC that the worst of them reaches.
+    // The AUC that even the worst of them reaches.
     let best = |found: &Found| found.epochs.iter().map(|epoch| epoch.1).fold(0.0, f64::max);
     let worst = found.iter().flatten().map(best).fold(1.0, f64::min);
     let target = (worst * 1000.0 - 1.0).floor() / 1000.0;
@@ -174,7 +174,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
     Ok(vec![Table { device: options.device.info().clone(), rows }])
 }
 
-/// The switches of a rung: each of the six is one line.
+/// The switches of a rung; each of the six is one line.
 fn train_on<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
     rung: Rung,
     options: &Options,
@@ -188,7 +188,7 @@ fn train_on<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
         Some(_) => Device::builder().selection(options.selection.clone()).threads(1).open()?,
     };
     let feed = match rung {
-        // A batch at a time, and none ahead.
+        // One batch at a time, and none in advance.
         Rung::Baseline => FeedConfig {
             choice: FeedChoice::Streamed,
             chunk_bytes: 1,

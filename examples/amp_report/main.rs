@@ -171,7 +171,7 @@ impl Step {
         };
         let n_parts = if activations == Activations::OfQuarters { n_rows.min(4) } else { 1 };
         let cut = |part: usize| n_rows * part / n_parts;
-        // The mean of a part is weighted by its rows.
+        // The mean of a part is weighted by its number of rows.
         let part_of_loss = |part: usize| -> Tensor {
             let rows = cut(part)..cut(part + 1);
             let share = rows.len() as f32 / n_rows as f32;
@@ -197,7 +197,7 @@ impl Step {
         let stored = Persistent::new("loss", DType::F32, 1);
         graph.store(&loss, &inputs.state, &stored);
         graph.advance(&inputs.state);
-        // The forward pass of the first part. What is fused also depends on the backward pass.
+        // The forward pass of the first part. Which kernels are fused also depends on the backward pass.
         let mut report = graph.report();
         report.operations.truncate(n_operations);
         Ok(Self { graph, report, loss: stored, scaler, lr: inputs.lr })

@@ -17,7 +17,7 @@ pub(crate) struct Model {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activations {
     Kept,
-    /// Only the last activation of each block is kept; the others are computed again.
+    /// Only the last activation of each block is kept; the others are recomputed.
     ComputedAgain,
     /// Gradients are accumulated over quarters of the batch, with the activations of one quarter at a time.
     OfQuarters,

@@ -1,4 +1,4 @@
-//! A training loop of your own: a generative adversarial network (Goodfellow et al. 2014, arXiv:1406.2661), two models and two optimizers that step in
+//! A custom training loop: a generative adversarial network (Goodfellow et al. 2014, arXiv:1406.2661), two models and two optimizers that step in
 //! turn on every batch. The generator learns to turn noise into points of a ring.
 //!
 //! `cargo run --release --example custom_loop`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
@@ -44,7 +44,7 @@ fn run(options: &Options) -> Result<()> {
     let real = |batch: &BatchTensors| batch.x.narrow(1, 0..2);
     let fake = |batch: &BatchTensors, params: &Bound| generator.forward(params, &batch.x.narrow(1, 2..4));
 
-    // The discriminator tells points of the ring from generated ones; the generator is trained to be taken for real.
+    // The discriminator distinguishes points of the ring from generated ones; the generator is trained so that its points are classified as real.
     let (lr, scale) = (Schedule::constant(1e-3), Standardisation::none(4));
     let d_step =
         Step::over(&device, &feed, &scale).train(&d_params, &d_adam, &lr).freeze(&g_params).record(|batch, params| {

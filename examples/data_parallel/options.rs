@@ -54,7 +54,7 @@ Examples:
   cargo xtask mpi -n 4 --restarts 3 -- example data_parallel --out DIR   the same, started again if a rank is lost";
 
 impl Options {
-    /// Checks for `n_replicas` what can be checked before any rows are loaded.
+    /// Checks the options for `n_replicas` replicas, as far as possible before any rows are loaded.
     pub(crate) fn check(&self, n_replicas: usize) -> Result<()> {
         let refuse = |message: String| Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
         if self.zero != ZeroStage::Replicated && self.wire != Wire::F32 {
@@ -90,7 +90,7 @@ impl Options {
         parallel
     }
 
-    /// How long a replica waits for the others, if that is set.
+    /// How long a replica waits for the others, if the option is set.
     pub(crate) fn timeout(&self) -> Option<Duration> {
         self.timeout.map(Duration::from_secs_f64)
     }

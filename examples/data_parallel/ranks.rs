@@ -28,14 +28,14 @@ pub(crate) fn run(options: &Options, n_ranks: usize, started: Instant) -> Result
             replica.finish()?;
             return Ok(Some(finished).filter(|_| replica.rank() == 0));
         }
-        // All ranks have stopped after the same step, in good order.
+        // All ranks have stopped after the same step, without an error.
         Err(error) if matches!(error.downcast_ref(), Some(Error::NoEpoch { .. })) => {
             replica.finish()?;
             return if replica.rank() == 0 { Err(error) } else { Ok(None) };
         }
         Err(error) => error,
     };
-    // An error that a restart may overcome has an exit status of its own.
+    // An error from which a restart may recover has a separate exit status.
     let of_replicas = match error.downcast_ref::<Error>() {
         Some(Error::Replica(error)) => Some(error),
         _ => error.downcast_ref(),
@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options, n_ranks: usize, started: Instant) -> Result
     std::process::exit(1)
 }
 
-/// Rank 0 opens the rows first, which may have to be simulated or imported; then the others do.
+/// Rank 0 opens the rows first, since they may have to be simulated or imported; then the others do.
 #[cfg(feature = "mpi")]
 fn train(replica: &brisk_train::DataParallel, options: &Options, started: Instant) -> Result<Finished> {
     use brisk_examples::higgs::Data;
@@ -71,7 +71,7 @@ fn train(replica: &brisk_train::DataParallel, options: &Options, started: Instan
     crate::run::train(replica, &data, options, &stop, started)
 }
 
-/// Built without MPI, a process that a launcher started with others is refused: each would train by itself.
+/// Without MPI support, a process that a launcher started together with others is refused: each would train by itself.
 #[cfg(not(feature = "mpi"))]
 pub(crate) fn run(_: &Options, n_ranks: usize, _: Instant) -> Result<Option<Finished>> {
     anyhow::bail!(

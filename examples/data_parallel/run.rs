@@ -1,4 +1,4 @@
-//! A replica's run, read straight down.
+//! The run of one replica, in order.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,11 +19,11 @@ use crate::options::Options;
 use crate::replica_device::ReplicaDevice;
 use crate::texts;
 
-/// The result of a replica's run, and what it knows of the others.
+/// The result of a replica's run, and what it knows about the others.
 #[derive(Debug)]
 pub(crate) struct Finished {
     pub(crate) outcome: Outcome,
-    /// What may have stopped it, and where the newest checkpoint then is.
+    /// The flag that may have stopped it, and where the newest checkpoint then is.
     pub(crate) stop: StopFlag,
     pub(crate) checkpoint: PathBuf,
     pub(crate) everybody: Vec<String>,
@@ -136,7 +136,7 @@ pub(crate) fn train(
 /// Rows scored at a time, of all replicas together.
 const TEST_ROWS: usize = 1024;
 
-/// Where the run's files go, for every replica.
+/// The folder of the run's files, on every replica.
 fn place_of_all(replicas: &DataParallel, options: &Options, config: &Value, note: &dyn Fn(&str)) -> Result<Place> {
     let found = match replicas.rank() {
         0 => Some(Place::find(&options.place, &options.run, config, note)?),
@@ -151,7 +151,7 @@ fn place_of_all(replicas: &DataParallel, options: &Options, config: &Value, note
         Some(place) => Ok(place),
         None => load(&folder, checkpoint),
     };
-    // A replica that cannot read what the others can ends the run of all, by name.
+    // A replica that cannot read what the others can ends the run on all of them, with its name.
     let errors = texts::gather(replicas, &place.as_ref().err().map_or(String::new(), |error| format!("{error:#}")))?;
     match errors.iter().position(|error| !error.is_empty()) {
         Some(rank) => bail!("rank {rank}: {}", errors[rank]),

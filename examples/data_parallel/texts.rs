@@ -2,7 +2,7 @@ use brisk_train::{DataParallel, Error};
 
 /// Sends a text of each replica to all of them; returns the texts by rank.
 pub(crate) fn gather(replicas: &DataParallel, mine: &str) -> Result<Vec<String>, Error> {
-    // Every byte is exact as an f32.
+    // Every byte is represented exactly as an f32.
     let lens = replicas.all_gather(vec![mine.len() as f32])?;
     let most = lens.iter().fold(1.0_f32, |most, len| most.max(*len)) as usize;
     let mut bytes: Vec<f32> = mine.bytes().map(f32::from).collect();

@@ -5,7 +5,7 @@ use brisk_table::Progress;
 use brisk_train::{rows_per_second, seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// How far an import is, on standard error where that is a terminal; nothing anywhere else.
+/// The progress of an import, on standard error if that is a terminal; otherwise nothing is shown.
 pub(crate) struct Bar {
     bar: ProgressBar,
 }
@@ -24,7 +24,7 @@ impl Bar {
     }
 }
 
-/// Removes the bar, so that the lines that follow stand by themselves.
+/// Removes the bar, so that it does not precede the lines that follow.
 impl Drop for Bar {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
@@ -35,7 +35,7 @@ fn style() -> ProgressStyle {
     ProgressStyle::with_template("[{wide_bar}] {binary_bytes}/{binary_total_bytes}, {msg}, {left} left")
         .expect("the template is well-formed")
         .with_key("left", |state: &ProgressState, out: &mut dyn Write| {
-            // Before there is a speed, the estimate is zero.
+            // Until the speed is known, the estimate is zero.
             let left = if state.per_sec() > 0.0 { state.eta().as_secs_f64() } else { f64::NAN };
             let _ = out.write_str(&seconds(left));
         })

@@ -14,7 +14,7 @@ pub(crate) fn check(options: &Options, import: &ImportOptions) -> Result<()> {
     let others: Vec<NamedFile<'_>> = like.into_iter().chain(labels.map(|path| ("--labels", path))).collect();
 
     check_files_differ(&[table], &others)?;
-    // A table in the folder that it is made of is fine; the importer knows which files of the folder it reads.
+    // A table may be in the folder that it is made from; the importer knows which files of the folder it reads.
     if !options.source.is_dir() {
         check_files_differ(&[table], &[source])?;
     }

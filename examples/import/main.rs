@@ -1,4 +1,4 @@
-//! Rows of any format made into a table that training maps: the importers of brisk-table, with a bar.
+//! Imports rows of any format into a table that training maps, with the importers of brisk-table and a progress bar.
 //!
 //! `cargo run --release --example import -- rows.csv rows.safetensors --label signal`; several `--label` make a table for a regression with several targets, or for
 //! several labels of a row. `-- --help` lists all options.
@@ -101,7 +101,7 @@ fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
     }
 }
 
-/// Of a folder, what the files in it come to.
+/// The total size of the files, if the input is a folder.
 fn bytes_of(path: &Path) -> Result<u64> {
     if !path.is_dir() {
         return Ok(std::fs::metadata(path)?.len());

@@ -66,10 +66,10 @@ struct Columns {
     /// Columns of text to store as codes; `auto` finds them
     #[arg(long, value_name = "A,B,C")]
     categorical: Vec<String>,
-    /// What becomes of missing values: an error; `keep`, which stores NaN; `mean`, the mean of the column; or a number
+    /// How to treat missing values: an error; `keep`, which stores NaN; `mean`, the mean of the column; or a number
     #[arg(long, value_name = "ACTION", default_value = "error", allow_negative_numbers = true, value_parser = missing)]
     missing: Missing,
-    /// Another word that stands for a missing value, such as -999.0, beside an empty cell, NA, NaN, null and ?
+    /// Another word that stands for a missing value, such as -999.0, in addition to an empty cell, NA, NaN, null and ?
     #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
     missing_value: Vec<String>,
     /// Columns for which another column says which values were missing; `all` for each column that misses some
@@ -229,7 +229,7 @@ impl Text {
     }
 }
 
-/// A number is a column of the features, the name of a file that file, and any other word a member of the archive.
+/// A number is the index of a feature column, the name of an existing file that file, and any other word a member of the archive.
 fn array_of_labels(word: OsString) -> NpyLabels {
     if let Some(col) = word.to_str().and_then(|word| word.parse().ok()) {
         return NpyLabels::Column(col);

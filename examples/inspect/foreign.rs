@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::options::Options;
 
-/// The metadata by which a table is known, even if one of its tensors has lost its name.
+/// The metadata that identifies a table, even if one of its tensors has lost its name.
 const TABLE: &str = "brisk_table";
 
 /// Lists the file's tensors. `error` says why it is not a table.

@@ -1,4 +1,4 @@
-//! What is in a table: its schema, statistics and first rows, read in bounded memory and without a map.
+//! Shows a table's schema, statistics and first rows, read in bounded memory and without mapping the file.
 //!
 //! `cargo run --release --example inspect -- --help`
 
@@ -22,7 +22,7 @@ use serde_json::json;
 
 use options::Options;
 
-/// How many classes or values are listed; of more, only the number is given as well.
+/// The maximum number of classes or values that are listed; if there are more, their number is given as well.
 const N_LISTED: usize = 12;
 
 fn main() -> ExitCode {
@@ -33,7 +33,7 @@ fn run(options: &Options) -> Result<()> {
     let path = &options.table;
     let is_index = path.is_dir() || path.extension().is_some_and(|extension| extension == "json");
     if let Some(json) = &options.json {
-        // The shards of an index lie beside it.
+        // The shards of an index are in the same folder.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let shards = (is_index && !path.is_dir()).then_some(folder);
         let inputs: Vec<_> = [Some(&**path), shards].into_iter().flatten().map(|path| ("TABLE", path)).collect();
@@ -85,7 +85,7 @@ fn run(options: &Options) -> Result<()> {
     show(options, &shown, &table, |progress| table.verify_with_progress(progress))
 }
 
-/// What a table says of itself, whatever kind it is of.
+/// The description of a table, whatever kind it is.
 struct Shown<'a> {
     kind: String,
     n_rows: usize,
@@ -140,7 +140,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
     ];
     lines.extend(dictionaries.into_iter().map(|line| ("category", line)));
     let mut text = closing_table(&lines);
-    // A column a pixel says little.
+    // One line per pixel column would not be useful.
     if let Some(statistics) = table.statistics.filter(|_| table.row_shape.len() == 1) {
         writeln!(text, "\n{}", statistics_table(table.column_names, statistics, table.n_rows))?;
     }
@@ -170,7 +170,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
     Ok(())
 }
 
-/// The words if they are few, otherwise the first of them and how many there are.
+/// The words if there are few of them, otherwise the first ones and their number.
 fn listed(words: &[String]) -> String {
     let shown: Vec<String> = words.iter().take(N_LISTED).map(|word| printable(word).to_string()).collect();
     match words.len() {

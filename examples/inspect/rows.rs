@@ -2,10 +2,10 @@ use anyhow::Result;
 use brisk_loader::RowSource;
 use brisk_table::{Dictionary, Error, printable};
 
-/// Columns that are shown of a wide row.
+/// The maximum number of columns that are shown of a wide row.
 const N_SHOWN: usize = 8;
 
-/// The first rows, a line each: labels, categories, features.
+/// The first rows, one per line: labels, categories, features.
 pub(crate) fn first<S: RowSource<Feature = f32, Error = Error>>(
     source: &S,
     n_rows: usize,

@@ -1,4 +1,4 @@
-//! A kernel of your own, recorded among those of brisk, on the CPU and on a GPU.
+//! A custom kernel, recorded together with those of brisk, on the CPU and on a GPU.
 //!
 //! `cargo run --release --example own_kernel`; `-- --device gpu|software|NAME|INDEX` picks the adapter.
 

@@ -1,4 +1,4 @@
-//! A loss of your own, in five lines of tensor algebra: a contrastive loss that trains two encoders to map two views of an item to similar vectors.
+//! A custom loss, in five lines of tensor algebra: a contrastive loss that trains two encoders to map two views of an item to similar vectors.
 //!
 //! `cargo run --release --example own_loss`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
@@ -13,7 +13,7 @@ use clap::Parser;
 
 /// InfoNCE (van den Oord et al. 2018, arXiv:1807.03748): row `i` of `a` should be more similar to row `i` of `b` than to all other rows of `b`.
 ///
-/// Its gradient follows from those of the operations. A shape that does not fit is reported by `backward`, with the line in here.
+/// Its gradient follows from those of the operations. A shape that does not fit is reported by `backward`, with the line in this function.
 fn info_nce(a: &Tensor, b: &Tensor) -> Tensor {
     let [a, b] = [a, b].map(unit);
     let similarities = a.matmul(&b, Transpose::B) / TEMPERATURE;

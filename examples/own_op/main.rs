@@ -1,4 +1,4 @@
-//! An operation of your own, with its gradient: squared ReLU, checked against finite differences and then trained through.
+//! A custom operation with its gradient: squared ReLU, checked against finite differences and then used in training.
 //!
 //! `cargo run --release --example own_op`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
@@ -56,7 +56,7 @@ fn run(options: &Options) -> Result<()> {
     check_gradients(&[&[8, 3]], |graph, p| graph.apply(SquaredRelu, &[&p[0]]))?;
     print::result("the gradient of squared_relu agrees with finite differences")?;
 
-    // A network with it: exclusive or.
+    // A network that uses it: exclusive or.
     let mut builder = ParametersBuilder::new();
     let hidden = Linear::new(&mut builder, "hidden", 2, 16, Activation::identity());
     let head = Linear::new(&mut builder, "head", 16, 1, Activation::identity());
@@ -68,7 +68,7 @@ fn run(options: &Options) -> Result<()> {
     let labels = graph.constant("labels", &[0.0, 1.0, 1.0, 0.0], &[4]);
     let weights = graph.constant("weights", &[1.0; 4], &[4]);
     let bound = params.bind(&graph);
-    // It takes part in autocast as the built-in operations do, under its own name.
+    // It takes part in autocast like the built-in operations, under its own name.
     let logits = graph.autocast(Precision::Bf16, || {
         let hidden = graph.apply(SquaredRelu, &[&hidden.forward(&bound, &x)]);
         head.forward(&bound, &hidden)

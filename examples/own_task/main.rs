@@ -1,4 +1,4 @@
-//! A task of your own: counts, learned by the likelihood of a Poisson distribution and judged by a metric of your own, the mean deviance.
+//! A custom task: counts, learned by the likelihood of a Poisson distribution and evaluated by a custom metric, the mean deviance.
 //!
 //! `cargo run --release --example own_task`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 

@@ -57,7 +57,7 @@ fn run(options: Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks what can be checked before any rows are read.
+/// Checks the options as far as possible before any rows are read.
 fn check(options: &Options) -> Result<Output> {
     let Options { data, out, json, .. } = options;
     let output = Output::of(out)?;
@@ -75,7 +75,7 @@ fn open(options: &Options, columns: &Columns, stop: &StopFlag) -> Result<OpenTab
         return open_table(&options.data);
     }
     let folder = options.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // The importer takes columns and dictionaries from a table; this one has them, and no rows.
+    // The importer takes columns and dictionaries from a table; this one has them, but no rows.
     let scratch = tempfile::tempdir_in(folder)?;
     let like = scratch.path().join("columns.safetensors");
     let categories = columns.categories.iter().map(|column| column.name().to_owned()).collect();

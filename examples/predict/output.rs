@@ -17,7 +17,7 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// The format that the name of the file asks for.
+    /// The format that the extension of the file determines.
     pub(crate) fn of(path: &Path) -> Result<Self> {
         match path.extension().and_then(|extension| extension.to_str()) {
             Some("csv") => Ok(Self::Csv),
@@ -31,7 +31,7 @@ impl Output {
         }
     }
 
-    /// Writes the predictions of the target `name`, as a whole or not at all.
+    /// Writes the predictions of the target `name`, completely or not at all.
     pub(crate) fn write(self, path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
         match self {
             Self::Csv => write_whole(path, csv(name, predictions).as_bytes()),
@@ -66,7 +66,7 @@ fn csv(name: &str, predictions: &Predictions) -> String {
     text
 }
 
-/// A cell of CSV, in quotes if it needs them.
+/// A CSV cell, in quotes if it needs them.
 fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }

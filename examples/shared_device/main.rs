@@ -32,7 +32,7 @@ fn run(options: Options) -> Result<ExitCode> {
     // The rows are simulated or imported once, before several processes need them.
     let rows = Data::open(&options.run, &StopFlag::new(), &|said| print::note(said))?.train.n_rows();
 
-    // Each round measures every number of processes, so that other work on the machine affects them alike.
+    // Each round measures every number of processes, so that other work on the machine affects all of them equally.
     let mut measured: Vec<Vec<Together>> = vec![Vec::new(); options.processes.len()];
     for round in 1..=options.rounds {
         for (&n, rounds) in options.processes.iter().zip(&mut measured) {

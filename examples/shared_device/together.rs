@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::worker::READY;
 
-/// A process that ends when this does.
+/// A child process that is killed when this value is dropped.
 struct Worker {
     child: Child,
     said: BufReader<ChildStdout>,
@@ -54,7 +54,7 @@ impl Worker {
 /// The results of `n` workers that run at the same time.
 pub(crate) fn run(n: usize) -> Result<Vec<Value>> {
     let mut workers = (0..n).map(|_| Worker::start(n)).collect::<Result<Vec<_>>>()?;
-    // Each part begins when all are ready for it.
+    // Each part begins when all workers are ready for it.
     loop {
         let said = workers.iter_mut().map(Worker::read_line).collect::<Result<Vec<_>>>()?;
         if said.iter().any(|line| line != READY) {

@@ -20,7 +20,7 @@ pub(crate) const READY: &str = "ready";
 /// Attempts to open an adapter that other processes keep busy, over up to six seconds.
 const N_ATTEMPTS: u32 = 8;
 
-/// Times that the rows are scored, so that it takes long enough to measure.
+/// How often the rows are scored, so that scoring takes long enough to measure.
 const N_SCORINGS: usize = 10;
 
 /// Works as one of `n` processes.
@@ -79,7 +79,7 @@ pub(crate) fn work(n: usize, options: &Options) -> Result<()> {
     let mut results = outcome.json(run);
     results["n_trained"] = (outcome.report.train_rows_per_s * outcome.report.train_seconds).into();
     results["n_scored"] = (N_SCORINGS * scores.len()).into();
-    // By the clock of the host, so that times of different processes compare.
+    // Uses the clock of the host, so that times of different processes are comparable.
     results["trained"] = [train_began, train_ended].as_slice().into();
     results["scored"] = [score_began, score_ended].as_slice().into();
     say(&results.to_string())

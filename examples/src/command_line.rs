@@ -47,12 +47,12 @@ pub fn run<O: Parser>(program: impl FnOnce(O) -> Result<ExitCode>) -> ExitCode {
     })
 }
 
-/// An error in options that the parser accepts one by one, which [`run`] prints as the parser prints its own.
+/// An error in options that the parser accepts individually, which [`run`] prints as the parser prints its own errors.
 pub fn usage_error<O: Parser>(kind: ErrorKind, message: impl std::fmt::Display) -> anyhow::Error {
     command::<O>().error(kind, message).into()
 }
 
-/// The options of this process; `None` if completions were asked for and printed.
+/// The options of this process; `None` if completions were requested and printed.
 fn parse<O: Parser>() -> Result<Option<O>> {
     let mut command = command::<O>();
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
@@ -69,7 +69,7 @@ fn parse<O: Parser>() -> Result<Option<O>> {
     Ok(Some(O::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?))
 }
 
-/// The first option whose value on the command line is empty, as a script passes it whose variable is not set.
+/// The first option whose value on the command line is empty, as when a script passes a variable that is not set.
 fn option_without_value(command: &Command, matches: &ArgMatches) -> Option<String> {
     let is_empty = |id: &str| {
         matches.value_source(id) == Some(ValueSource::CommandLine)
@@ -78,7 +78,7 @@ fn option_without_value(command: &Command, matches: &ArgMatches) -> Option<Strin
     command.get_arguments().find(|arg| is_empty(arg.get_id().as_str())).map(ToString::to_string)
 }
 
-/// The options of `O`, and those of every example. An option given twice has its last value, so that a script can append to its defaults.
+/// The options of `O`, and those of every example. If an option is given twice, the last value is used, so that a script can append to its defaults.
 fn command<O: Parser>() -> Command {
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
     let completions = Arg::new(COMPLETIONS)

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A file of a command line: the option or argument that names it, and its path.
 pub type NamedFile<'a> = (&'a str, &'a Path);
 
-/// Checks, before there is anything to write, that a file can be written at `path`, which `option` names.
+/// Checks, before there is anything to write, that a file can be written to the path of `option`.
 ///
 /// # Errors
 /// If it is a folder, a device, a pipe or a socket, or if no file can be created in its folder.
@@ -18,7 +18,7 @@ pub fn check_output(option: &str, path: &Path) -> Result<()> {
     if !folder.is_dir() {
         bail!("{}: {option} needs a file in a folder that exists", printable(path));
     }
-    // Dropped at once, which removes it and leaves the path as it was.
+    // Dropped at once, which removes it and leaves the path unchanged.
     AtomicFile::create(path).map(drop).map_err(|error| anyhow!("{}: {option} cannot be written: {error}", printable(path)))
 }
 
@@ -27,7 +27,7 @@ pub fn check_output(option: &str, path: &Path) -> Result<()> {
 /// An input may be a folder; then the files that exist in it are inputs, too.
 ///
 /// # Errors
-/// If two paths name one file, through links too.
+/// If two paths refer to the same file, possibly through links.
 pub fn check_files_differ(outputs: &[NamedFile<'_>], inputs: &[NamedFile<'_>]) -> Result<()> {
     for (i, (option, path)) in outputs.iter().enumerate() {
         for (other_option, other) in inputs.iter().chain(&outputs[..i]) {

@@ -1,4 +1,4 @@
-//! What the examples that train on collisions share: options, rows, the network and the results.
+//! Shared code of the examples that train on collisions: options, rows, the network and the results.
 
 mod data;
 mod network;

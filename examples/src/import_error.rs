@@ -1,8 +1,8 @@
-//! Errors of the importers, with remedies that are options of a program.
+//! Errors of the importers, with remedies in terms of a program's options.
 
 use brisk_table::{Error, Remedy};
 
-/// The error as a program says it, where `words` gives the remedies that the program has.
+/// The error as a program prints it, where `words` gives the remedies that the program has.
 pub fn in_words_of(error: &Error, words: impl Fn(Remedy) -> Option<&'static str>) -> String {
     let mut ways: Vec<_> = error.remedies().iter().filter_map(|remedy| words(*remedy)).collect();
     ways.dedup();
@@ -15,7 +15,7 @@ pub fn in_words_of(error: &Error, words: impl Fn(Remedy) -> Option<&'static str>
     format!("{}; {ways}", error.problem())
 }
 
-/// Remedies in words of the example `import`.
+/// Remedies as options of the example `import`.
 pub fn import(remedy: Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::SkipRows => "pass `--on-bad-row skip`",
@@ -43,7 +43,7 @@ pub fn import(remedy: Remedy) -> Option<&'static str> {
     })
 }
 
-/// Remedies in words of the examples that train.
+/// Remedies as options of the examples that train.
 pub fn training(remedy: Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::SkipRows => "pass `--on-bad-row skip`",
@@ -56,7 +56,7 @@ pub fn training(remedy: Remedy) -> Option<&'static str> {
     })
 }
 
-/// What can be done to the file itself.
+/// Remedies that change the file itself.
 fn of_the_file(remedy: Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::Correct => "correct it",

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use brisk_train::StopFlag;
 
-/// Thrown through an importer, which removes what it has written as it is unwound: a progress callback has no other way out.
+/// The panic payload that unwinds an importer, which then removes what it has written: a progress callback has no other way to stop it.
 struct Interrupted;
 
 /// Does `work`, which calls [`check`] from time to time; `None` if a stop was requested meanwhile.

@@ -1,4 +1,4 @@
-//! Drawn letters, to train a first network on: a table of images of 28 x 28 bytes, as those of EMNIST.
+//! Drawn letters, to train a first network on: a table of images of 28 x 28 bytes, like those of EMNIST.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ pub const N_CLASSES: usize = 26;
 /// Pixels along each side of an image.
 pub const SIDE: usize = 28;
 
-/// Opens the table at `path`, which is drawn first if it does not exist: `n_rows` letters, each at a place, of a size and a slant of its own, with noise.
+/// Opens the table at `path`, which is drawn first if it does not exist: `n_rows` letters, each with a different position, size and slant, with noise.
 ///
 /// # Errors
 /// If the table cannot be written or read.

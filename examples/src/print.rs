@@ -1,15 +1,15 @@
-//! What people read: notes on standard error, results on standard output.
+//! Output for people: notes on standard error, results on standard output.
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write, stderr, stdout};
 
 use anyhow::{Context, Result};
 
-/// The longest word of a note that is printed in full: about twice the longest path of a folder and a name.
+/// The maximum length of a word of a note that is printed in full: about twice the longest path of a folder and a name.
 const MAX_WORD_LEN: usize = 1024;
 
-/// A line on standard error, in one piece, since ranks of a job may write at the same time. If it cannot be written it is lost: a run does
-/// not end because its messages are not read.
+/// Prints a line to standard error, in one piece, since ranks of a job may write at the same time. Write errors are ignored: a run does
+/// not end because its messages cannot be printed.
 pub fn note(line: impl Display) {
     let _ = stderr().write_all(format!("{}\n", without_escapes(&with_short_words(&line.to_string()))).as_bytes());
 }
@@ -19,7 +19,7 @@ pub fn error(error: &anyhow::Error) {
     note(format_args!("error: {}", told(error)));
 }
 
-/// An error with its causes, but for those that it already tells.
+/// An error with its causes, except for those that its message already includes.
 fn told(error: &anyhow::Error) -> String {
     let causes = error.chain().map(ToString::to_string);
     causes.reduce(|told, cause| if told.contains(&cause) { told } else { format!("{told}: {cause}") }).unwrap_or_default()
@@ -30,7 +30,7 @@ fn told(error: &anyhow::Error) -> String {
 /// A reader that closes the pipe early, as `head` does, is not an error.
 ///
 /// # Errors
-/// When they cannot be written for another reason, as on a full disk.
+/// If they cannot be written for another reason, for example because the disk is full.
 pub fn result(lines: impl Display) -> Result<()> {
     let mut out = stdout().lock();
     match writeln!(out, "{}", without_escapes(&lines.to_string())).and_then(|()| out.flush()) {
@@ -39,7 +39,7 @@ pub fn result(lines: impl Display) -> Result<()> {
     }
 }
 
-/// The text with control characters other than line ends and tabs escaped, so that none from a file or a file's name reaches the terminal.
+/// The text with control characters other than line ends and tabs escaped, so that none from a file or a file name reaches the terminal.
 fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for char in text.chars() {
@@ -52,7 +52,7 @@ fn without_escapes(text: &str) -> String {
     plain
 }
 
-/// The text without the middle of words longer than any path: what a script passes by mistake does not fill the terminal.
+/// The text without the middle of words longer than any path, so that an argument that a script passes by mistake does not fill the terminal.
 fn with_short_words(text: &str) -> String {
     let short = |piece: &str| {
         let word = piece.trim_end();

@@ -18,7 +18,7 @@ pub fn statistics_table(names: &[String], columns: &[ColumnStatistics], n_rows: 
     printed.collect::<Vec<_>>().join("\n")
 }
 
-/// A number of about six digits.
+/// A number with about six digits.
 fn short(value: f64) -> String {
     match value.abs() {
         _ if value.is_nan() => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! What `tabular` and `predict` share: tables of any format, with columns of numbers and categories.
+//! Shared code of `tabular` and `predict`: tables of any format, with columns of numbers and categories.
 
 use std::path::{Path, PathBuf};
 
@@ -104,7 +104,7 @@ fn import_into(
     imported.map_or(Ok(None), |imported| imported.and_then(|_| Table::open(dest)).map(Some))
 }
 
-/// Remedies in words of these examples.
+/// Remedies as options of these examples.
 fn remedy(remedy: Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::OtherLabel => "name another column with `--target`",

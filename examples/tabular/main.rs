@@ -33,7 +33,7 @@ fn run(options: Options) -> Result<ExitCode> {
     let device = options.device.builder().open()?;
     print::note(format_args!("device: {}", device.info()));
 
-    // The table: which columns are numbers, which are categories, and what is to be predicted.
+    // The table: which columns are numbers, which are categories, and which is the target.
     std::fs::create_dir_all(&options.out)?;
     let opened = open(&options, &stop)?;
     let table = &opened.table;
@@ -47,7 +47,7 @@ fn run(options: Options) -> Result<ExitCode> {
         thousands(test.n_rows() as u64)
     ));
 
-    // How columns become features, learned from the training rows.
+    // How columns become features, fitted to the training rows.
     let preprocessing = Preprocessing::fit(&columns, &train, options.scaling)?;
     let target = target.fitted_to("train", &train)?;
     let with_missing = preprocessing.numbers().iter().filter(|column| column.has_indicator).count();
@@ -127,7 +127,7 @@ fn run(options: Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks what can be checked before any rows are read.
+/// Checks the options as far as possible before any rows are read.
 fn check(options: &Options) -> Result<()> {
     ensure!(options.data.exists(), "{}: cannot open the table: there is no such file", printable(&options.data));
     check_folder("--out", &options.out)?;
@@ -154,7 +154,7 @@ fn open(options: &Options, stop: &StopFlag) -> Result<OpenTable> {
     Ok(opened)
 }
 
-/// The name of the label, of which a table to learn here has one.
+/// The name of the label; a table to train on must have one.
 fn label_name(table: &Table) -> Result<&str> {
     let [name] = table.label_names() else {
         let (path, n_labels) = (printable(table.path()), table.n_labels());
@@ -190,7 +190,7 @@ fn described(target: &Target) -> String {
     }
 }
 
-/// The test scores beside those of a constant prediction.
+/// The test scores next to those of a constant prediction.
 fn score_table(model: &TabularModel, scores: &Scores, trivial: &Scores) -> String {
     let constant = if model.target().classes().is_empty() { "mean of the training rows" } else { "shares of the classes" };
     let network = match model.network() {

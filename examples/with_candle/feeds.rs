@@ -1,4 +1,4 @@
-//! Three ways to shuffled batches as candle tensors, turn by turn.
+//! Three ways to get shuffled batches as candle tensors, measured in alternation.
 
 use std::hint::black_box;
 use std::thread;
@@ -12,19 +12,19 @@ use crate::options::Options;
 
 const N_ROUNDS: usize = 5;
 
-/// Rows a second, the median of some rounds.
+/// Rows per second, the median of several rounds.
 pub(crate) struct Rates {
     pub(crate) brisk: f64,
-    /// `index_select` of a table that is one tensor: candle's best.
+    /// `index_select` on a table that is one tensor: candle's fastest way.
     pub(crate) index_select: f64,
-    /// `Tensor::stack` of rows, as `candle_datasets::Batcher` does with what an iterator gives it.
+    /// `Tensor::stack` of rows, as `candle_datasets::Batcher` does with the items of an iterator.
     pub(crate) stacked: f64,
 }
 
 pub(crate) fn measure<S: RowSource<Feature = f32>>(source: &S, options: &Options, device: &Device) -> Result<Rates> {
     let (n_rows, n_cols, size) = (source.n_rows(), source.n_cols(), options.batch);
     let loader = Loader::new(source, Batching::of(size).shuffled(options.seed).last(LastBatch::Drop))?;
-    // The whole table as tensors, which candle's ways start from.
+    // The whole table as tensors, which candle's ways start with.
     let (mut features, mut labels) = (vec![0.0; n_rows * n_cols], vec![0.0; n_rows]);
     source.gather_range(0..n_rows, &mut features, &mut labels).map_err(anyhow::Error::new)?;
     let (x, y) = (Tensor::from_vec(features, (n_rows, n_cols), device)?, Tensor::from_vec(labels, n_rows, device)?);
@@ -35,7 +35,7 @@ pub(crate) fn measure<S: RowSource<Feature = f32>>(source: &S, options: &Options
         for epoch in 0..N_ROUNDS as u32 {
             brisk.push(rate(|| loaded(&mut ahead, epoch, device))?);
             index_select.push(rate(|| selected(&x, &y, &order(n_rows, options.seed, epoch), size))?);
-            // Row by row is slow: a part of the table is enough to know its rate.
+            // Stacking row by row is slow: a part of the table is enough to measure its rate.
             let mut part = order(n_rows, options.seed, epoch);
             part.truncate(16 * size);
             stacked.push(rate(|| by_row(&x, &y, &part, size))?);
@@ -77,15 +77,15 @@ fn by_row(x: &Tensor, y: &Tensor, order: &[u32], size: usize) -> Result<usize> {
     Ok(n_rows)
 }
 
-/// The order that the loader takes the rows in, as an array: candle has no shuffle of its own.
+/// The order in which the loader takes the rows, as an array: candle has no shuffle.
 fn order(n_rows: usize, seed: u64, epoch: u32) -> Vec<u32> {
     let mut order = vec![0; n_rows];
-    // At most 2^32 - 1 rows: a loader has been made of them.
+    // At most 2^32 - 1 rows, since a loader was created for them.
     Shuffle::new(n_rows as u32, seed, epoch).fill(0, &mut order);
     order
 }
 
-/// Rows a second of one epoch, which says how many rows it had.
+/// Rows per second of one epoch; `epoch` returns how many rows it had.
 fn rate(epoch: impl FnOnce() -> Result<usize>) -> Result<f64> {
     let started = Instant::now();
     let n_rows = epoch()?;

@@ -74,7 +74,7 @@ fn run() -> Result<()> {
     let n_steps = loader.len() * options.epochs as usize;
     let train_rows_per_s = (n_steps * options.batch) as f64 / started.elapsed().as_secs_f64();
 
-    // Test: in order, the last batch as short as it is.
+    // Test: in order, with a short last batch.
     let (mut scores, mut labels) = (Vec::new(), Vec::new());
     let mut tests = Loader::new(&test, Batching::of(options.batch).last(LastBatch::Short))?;
     let mut batches = tests.epoch(0);
@@ -87,7 +87,7 @@ fn run() -> Result<()> {
     let test_accuracy = n_right as f64 / labels.len() as f64;
     let test_auc = auc::roc_auc(&scores, &labels).context("the test rows are all of one class")?;
 
-    // The same batches as candle tensors, without training: what each way of feeding a loop allows.
+    // The same batches as candle tensors, without training: the rates of the three ways.
     let rates = feeds::measure(&train, &options, &device)?;
 
     println!("rows                 {} to train, {} to test", train.n_rows(), test.n_rows());
@@ -174,7 +174,7 @@ fn mlp(n_inputs: usize, weights: &VarBuilder) -> candle_core::Result<Sequential>
     Ok(model.add(linear(n_in, 1, weights.pp("out"))?))
 }
 
-/// The mean over the rows of `max(z, 0) - z y + ln(1 + exp(-|z|))`, which no logit overflows; candle's own takes the logarithm of a sigmoid.
+/// The mean over the rows of `max(z, 0) - z y + ln(1 + exp(-|z|))`, which does not overflow for any logit; candle's own takes the logarithm of a sigmoid.
 fn binary_cross_entropy(logits: &Tensor, labels: &Tensor) -> candle_core::Result<Tensor> {
     let small = (logits.abs()?.neg()?.exp()? + 1.0)?.log()?;
     ((logits.relu()? - (logits * labels)?)? + small)?.mean_all()

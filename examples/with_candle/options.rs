@@ -37,7 +37,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Reads the command line; ends the process if it asks for help or makes no sense.
+    /// Reads the command line; ends the process if help is requested or the options are invalid.
     pub(crate) fn from_command_line() -> Self {
         let options = Self::parse();
         if options.smoke { Self { rows: 5_000, epochs: 1, batch: 256, ..options } } else { options }

@@ -1,13 +1,13 @@
-//! Burn's side of `cargo xtask bench kernels`: a line of words in, a JSON object out, so that the two sides take turns.
+//! Burn's side of `cargo xtask bench kernels`: reads a line of words, writes a JSON object, so that the two sides alternate.
 //!
-//! `burn-peer cpu|gpu TABLE` opens the adapter of that kind and says which it is. TABLE is a file of `f32`: rows of a label and 28 features. Then
+//! `burn-peer cpu|gpu TABLE` opens the adapter of that kind and prints which it is. TABLE is a file of `f32`: rows of a label and 28 features. Then
 //!
-//! - `matmul N`: seconds of one `[N, N]` product of the first numbers of the table by the next, the table being read again and again, with its sum
+//! - `matmul N`: seconds of one `[N, N]` product of the first numbers of the table by the next, where the table is repeated as needed, with its sum
 //!   and its trace;
-//! - `train BATCH`: rows a second of one epoch of 28-256-256-256-1 with Adam over the whole batches of the table, with its first and last loss.
+//! - `train BATCH`: rows per second of one epoch of 28-256-256-256-1 with Adam over the whole batches of the table, with its first and last loss.
 //!
-//! Burn is given what helps it: everything lies on the device before the clock starts, as batches that are cut already; kernels are compiled,
-//! fused and tuned by turns that nobody times; and the device is waited for once, at the end of a turn.
+//! The conditions favour Burn: all data is on the device before the clock starts, already divided into batches; kernels are compiled,
+//! fused and tuned in steps that are not timed; and the device is awaited once, at the end of a turn.
 
 use std::io::{self, BufRead};
 use std::time::Instant;
@@ -22,7 +22,7 @@ use burn::tensor::{Device, DeviceKind, Int, Tensor, TensorData};
 const N_COLS: usize = 28;
 /// Steps that are not timed, at the start of each turn.
 const N_WARM_STEPS: usize = 3;
-/// How long a turn of products takes, at least.
+/// The minimum duration of a turn of products.
 const TURN_S: f64 = 0.3;
 
 type Error = Box<dyn std::error::Error>;
@@ -71,7 +71,7 @@ struct Products {
 }
 
 impl Products {
-    /// Uploads the operands and has the product tuned.
+    /// Uploads the operands and lets Burn tune the product.
     fn new(device: &Device, table: &[f32], n: usize) -> Result<Self, Error> {
         let mut numbers = table.iter().cycle().copied();
         let mut operand = || Tensor::from_data(TensorData::new(numbers.by_ref().take(n * n).collect(), [n, n]), device);

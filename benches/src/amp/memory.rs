@@ -6,10 +6,10 @@ use super::task::tasks;
 use crate::options::Options;
 use crate::row::{Better, Row};
 
-/// Rows a batch: enough that activations are what counts, as in training where memory does.
+/// Rows per batch: enough that activations dominate, as in training that is limited by memory.
 const BATCH: usize = 8192;
 
-/// What the planner takes for activations and their gradients: in half precision beside f32, and for scores alone beside training.
+/// The planned memory for activations and their gradients: half precision compared with f32, and inference compared with training.
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for task in tasks(options) {

@@ -7,8 +7,8 @@ use super::task::{Run, Task, tasks};
 use crate::options::{Options, Scale};
 use crate::row::Row;
 
-/// How far the mean over seeds of what is reached lies from f32's.
-#[expect(clippy::print_stdout, reason = "what each seed came to belongs to the report")]
+/// The maximum difference of the mean metric over seeds from that of f32.
+#[expect(clippy::print_stdout, reason = "the results of each seed belong to the report")]
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let n_seeds = if options.scale == Scale::Smoke { 1 } else { 5 };
     let mut rows = Vec::new();

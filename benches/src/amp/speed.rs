@@ -9,11 +9,11 @@ use super::task::{Run, tasks, wide};
 use crate::options::{Options, Scale};
 use crate::row::{Better, Row};
 
-/// Rows a second of an epoch, each precision in its turn; the wide one also with products added in f16, where the device does that.
+/// Rows per second of an epoch, with the precisions in alternation; the wide network also with products added in f16, if the device supports that.
 #[expect(clippy::print_stdout, reason = "why something is not measured belongs to the report")]
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let is_hardware = options.device.info().kind == DeviceKind::Gpu;
-    // Elsewhere the wide one would take minutes to say what the others do; a smoke run sees that it runs.
+    // On software, the wide network would take minutes without new information; a smoke run checks that it runs.
     let wide = (is_hardware || options.scale == Scale::Smoke).then(|| (wide(options), 1.5, true));
     let mut rows = Vec::new();
     for (task, target, is_wide) in tasks(options).into_iter().map(|task| (task, 0.8, false)).chain(wide) {
@@ -43,7 +43,7 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
         }
         let in_f32 = figures.remove(0);
         for ((name, precision, _), ours) in cases.iter().skip(1).zip(figures) {
-            // wgpu has no arithmetic in bf16, which saves memory alone.
+            // wgpu has no arithmetic in bf16, which therefore only saves memory.
             let target = (!is_wide || *precision == Precision::F16).then_some(target);
             rows.push(Row {
                 suite: SUITE,

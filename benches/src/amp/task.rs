@@ -13,7 +13,7 @@ use brisk_train::{ResidentRows, Standardisation};
 
 use crate::options::{Options, Scale};
 
-/// Rows of two classes, and the network that learns to tell them apart.
+/// Rows of two classes, and the network that learns to distinguish them.
 pub(super) struct Task {
     pub(super) name: &'static str,
     /// Of a row.
@@ -30,11 +30,11 @@ pub(super) struct Task {
 
 type Build = fn(&mut ParametersBuilder) -> Box<dyn Module>;
 
-/// Pixels a side.
+/// Pixels per side.
 const SIDE: usize = 16;
 const N_CHANNELS: usize = 3;
 
-/// The network of HIGGS on a table of its shape; and four convolutions on images of stripes under noise, told apart by which way they lean.
+/// The network of HIGGS on a table of its shape; and four convolutions on images of stripes with noise, classified by the direction of the stripes.
 pub(super) fn tasks(options: &Options) -> [Task; 2] {
     let some = |full: usize, smoke: usize| if options.scale == Scale::Smoke { smoke } else { full };
     let mlp = Task {
@@ -62,7 +62,7 @@ pub(super) fn tasks(options: &Options) -> [Task; 2] {
     [mlp, convnet]
 }
 
-/// Layers so wide that products are what takes the time: for hardware, whose matrix units compute in 16 bits.
+/// Layers so wide that products dominate the time: for hardware, whose tensor cores compute in 16 bits.
 pub(super) fn wide(options: &Options) -> Task {
     let [mlp, _] = tasks(options);
     let is_smoke = options.scale == Scale::Smoke;
@@ -82,7 +82,7 @@ fn mlp_of(params: &mut ParametersBuilder, n_units: usize) -> Box<dyn Module> {
     Box::new(Mlp::new(params, &config))
 }
 
-/// Two blocks of two convolutions, each with batch normalisation and CELU, each block pooled by two.
+/// Two blocks of two convolutions, each with batch normalisation and CELU; each block is followed by pooling by two.
 fn convnet(params: &mut ParametersBuilder) -> Box<dyn Module> {
     let mut layers: Vec<Box<dyn Module>> = Vec::new();
     for (i, (n_in, n_out)) in [(N_CHANNELS, 16), (16, 16), (16, 32), (32, 32)].into_iter().enumerate() {
@@ -103,7 +103,7 @@ fn labels(n_rows: usize) -> Vec<f32> {
     (0..n_rows).map(|row| (row % 2) as f32).collect()
 }
 
-/// Waves that run one way or the other, by the row's label, of any phase, under noise twice as strong.
+/// Waves in one of two directions, by the row's label, with any phase, and noise twice as strong.
 fn stripes(n_rows: usize, seed: u64) -> Vec<f32> {
     let random = brisk_nn::Philox::new(seed);
     let n_pixels = SIDE * SIDE * N_CHANNELS;
@@ -112,7 +112,7 @@ fn stripes(n_rows: usize, seed: u64) -> Vec<f32> {
         let (x, y) = ((pixel % SIDE) as f32, (pixel / SIDE) as f32);
         let phase = std::f32::consts::TAU * random.uniform(1, row as u64);
         let along = if row % 2 == 0 { x + y } else { x - y };
-        // The sum of three is near enough to normal.
+        // The sum of three is close enough to normal.
         let noise: f32 = (0..3).map(|draw| random.uniform(2, (3 * at + draw) as u64) - 0.5).sum();
         (0.7 * along + phase).sin() + 6.0 * noise
     };
@@ -163,7 +163,7 @@ impl<'a> Run<'a> {
         Ok(Self { task, device, params, scaler, inputs, train, test, step, scores, stored, test_labels, seed })
     }
 
-    /// Trains from the start; the scores of the test rows, and their labels.
+    /// Trains from the start; returns the scores of the test rows, and their labels.
     pub(super) fn trained(&self) -> Result<(Vec<f32>, &[f32])> {
         self.params.write_initial(&self.device)?;
         self.scaler.write_initial(&self.device)?;
@@ -181,7 +181,7 @@ impl<'a> Run<'a> {
         Ok((scores, &self.test_labels))
     }
 
-    /// One epoch over shuffled rows, after so many steps.
+    /// One epoch over shuffled rows, after this many steps.
     pub(super) fn epoch(&self, epoch: u32, n_steps: u32) -> Result<()> {
         let order = Order::Shuffled { seed: self.seed };
         self.train.set_order(&self.device, order, epoch, self.task.batch)?;
@@ -208,8 +208,8 @@ struct Recorded {
 }
 
 impl Task {
-    /// The batch, the forward pass, and in training all behind it.
-    #[expect(clippy::too_many_arguments, reason = "a step is what all of these make together")]
+    /// The batch, the forward pass, and in training all that follows.
+    #[expect(clippy::too_many_arguments, reason = "a step consists of all of these")]
     fn record(
         &self,
         graph: &Graph,
@@ -226,7 +226,7 @@ impl Task {
         self.record_over(graph, (&batch.x, &batch.labels, &batch.weights), model, &params.bind(graph), params, inputs, precision)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "a step is what all of these make together")]
+    #[expect(clippy::too_many_arguments, reason = "a step consists of all of these")]
     fn record_over(
         &self,
         graph: &Graph,
@@ -255,7 +255,7 @@ impl Task {
         Ok(Recorded { logits: logits.cast(DType::F32), scaler })
     }
 
-    /// What a step over `batch` rows that are there already takes, without a device.
+    /// The memory of a step over `batch` rows, without the rows themselves, planned without a device.
     pub(super) fn plan(&self, batch: usize, mode: Mode, precision: Precision) -> Result<Plan> {
         let mut builder = ParametersBuilder::new();
         let model = (self.build)(&mut builder);

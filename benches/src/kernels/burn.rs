@@ -1,4 +1,4 @@
-//! A product and a training step on an adapter, against Burn on the same one.
+//! A product and a training step on an adapter, compared with Burn on the same one.
 
 use std::io::Write;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::row::{Better, Row, Table};
 type Setting = (&'static str, Option<(&'static str, &'static str)>);
 
 const BATCH: usize = 1024;
-/// How Burn can be set up, by variables of its environment; the faster of a round is what ours is held against.
+/// Settings of Burn by environment variables; brisk is compared with the faster one of each round.
 const SETTINGS: [Setting; 2] = [("with fusion", None), ("without fusion", Some(("BURN_FUSION_MAX_EXPLORATIONS", "0")))];
 
 pub(super) fn run(options: &Options) -> Result<Table> {
@@ -55,7 +55,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     Ok(Table { device: options.device.info().clone(), rows: vec![multiplied, trained] })
 }
 
-/// Our rate and, where Burn is there, its own.
+/// The rates of brisk and, if it is available, of Burn.
 fn line(
     turns: &Turns,
     case: String,
@@ -83,7 +83,7 @@ fn line(
 /// Burn in each of its settings.
 struct Burns {
     burns: Vec<Burn>,
-    /// What they read when they start: rows of a label and features.
+    /// The file that they read when they start: rows of a label and features.
     _table: NamedTempFile,
 }
 
@@ -95,21 +95,21 @@ impl Burns {
         Ok(Self { burns: burns.collect::<Result<_>>()?, _table: file })
     }
 
-    /// The greatest rate of a turn of each.
+    /// The highest rate of a turn of each.
     fn best(&mut self, rate: impl Fn(&mut Burn) -> Result<f64>) -> Result<f64> {
         self.burns.iter_mut().map(rate).try_fold(0.0, |best, rate| Ok(rate?.max(best)))
     }
 }
 
-/// A process of Burn's, which waits for its turns.
+/// A process of Burn, which waits for its turns.
 struct Burn(Peer);
 
 impl Burn {
-    #[expect(clippy::print_stdout, reason = "what the peer says of itself belongs to the report")]
+    #[expect(clippy::print_stdout, reason = "the peer's first line belongs to the report")]
     fn start(program: &Path, device: &DeviceInfo, table: &Path, (name, variable): Setting) -> Result<Self> {
         let mut command = Command::new(program);
         command.arg(if device.kind == DeviceKind::Software { "cpu" } else { "gpu" }).arg(table).envs(variable);
-        // What it tunes is tuned in this run: the machine may have been busier when it was tuned before.
+        // Kernels are tuned in this run: the machine may have been busier when they were tuned before.
         command.env("CUBECL_AUTOTUNE_CACHE", "0");
         let mut peer = Peer::start("Burn's side", &mut command)?;
         let line = peer.line()?;
@@ -119,18 +119,18 @@ impl Burn {
         Ok(Self(peer))
     }
 
-    /// Seconds of a product, whose sum and trace are what they are by definition.
+    /// Seconds of a product, after checking its sum and trace against their definitions.
     fn product(&mut self, n: usize, expected: &Expected) -> Result<f64> {
         let [seconds, sum, trace] = self.ask(&format!("matmul {n}"), ["seconds", "sum", "trace"])?;
         for (found, expected, what) in [(sum, expected.sum, "sum"), (trace, expected.trace, "trace")] {
-            // An element is off by some roundings of `n` terms, and those do not add up.
+            // The error of an element is that of some roundings of `n` terms, and these errors do not add up.
             let is_close = (found - expected).abs() <= 1e-4 * (n * n) as f64;
             ensure!(is_close, "Burn's product has the {what} {found}, expected {expected}: there is nothing to compare");
         }
         Ok(seconds)
     }
 
-    /// Rows a second of an epoch, over which the loss fell.
+    /// Rows per second of an epoch, after checking that the loss fell.
     fn train(&mut self) -> Result<f64> {
         let question = format!("train {BATCH}");
         let [rows_per_s, first, last] = self.ask(&question, ["rows_per_s", "first_loss", "last_loss"])?;
@@ -138,7 +138,7 @@ impl Burn {
         Ok(rows_per_s)
     }
 
-    /// These numbers of its answer.
+    /// These numbers of the process's answer.
     fn ask<const N: usize>(&mut self, question: &str, keys: [&str; N]) -> Result<[f64; N]> {
         let line = self.0.answer(question)?;
         let answer = object(&line)?;
@@ -152,14 +152,14 @@ fn object(line: &str) -> Result<Value> {
     serde_json::from_str(line).with_context(|| format!("Burn's side printed `{line}`"))
 }
 
-/// What tells that Burn multiplied.
+/// The sum and the trace that prove that Burn computed the product.
 struct Expected {
     sum: f64,
     trace: f64,
 }
 
 impl Expected {
-    /// Of the product of the first `n * n` numbers of the table by the next, the table being read again and again.
+    /// Those of the product of the first `n * n` numbers of the table by the next, where the table is repeated as needed.
     fn of(table: &[f32], n: usize) -> Self {
         let values: Vec<f32> = table.iter().cycle().take(2 * n * n).copied().collect();
         let (a, b) = values.split_at(n * n);

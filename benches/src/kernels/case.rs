@@ -6,20 +6,20 @@ use half::{bf16, f16};
 
 use super::turns::{Turns, seconds};
 
-/// A kernel over buffers of its own, on a device.
+/// A kernel with its own buffers, on a device.
 pub(super) struct Case {
-    /// The kernel with its sizes.
+    /// The kernel and its sizes.
     name: String,
     pub(super) cost: Cost,
     device: Device,
     executable: Executable,
-    /// One for each argument that is no scratch.
+    /// One buffer for each argument that is not scratch.
     buffers: Vec<Persistent>,
     n_runs: usize,
 }
 
 impl Case {
-    /// The kernel compiled, its buffers filled, what it computes found to be what the twin computes on one thread.
+    /// Compiles the kernel, fills its buffers, and checks that its result equals that of the twin on one thread.
     pub(super) fn new(device: &Device, kernel: impl Kernel, turns: &Turns) -> Result<Self> {
         let (name, cost, args) = (format!("{kernel:?}"), kernel.cost(), kernel.args());
         let start: Vec<_> = (0..).zip(&args).map(|(stream, arg)| values(stream, arg)).collect();
@@ -48,7 +48,7 @@ impl Case {
         Self::new(device, kernels::stored(kernel, &dtypes)?, turns)
     }
 
-    /// Seconds of one replay, of as many as take some time.
+    /// Seconds of one replay, averaged over enough replays to be measurable.
     pub(super) fn seconds(&self) -> Result<f64> {
         self.device.wait()?;
         seconds(self.n_runs, || {
@@ -57,17 +57,17 @@ impl Case {
         })
     }
 
-    /// Bytes a second, of those that the kernel declares.
+    /// Bytes per second, as the kernel declares them.
     pub(super) fn bytes_per_s(&self) -> Result<f64> {
         Ok(self.cost.bytes as f64 / self.seconds()?)
     }
 
-    /// Operations a second, of those that the kernel declares.
+    /// Operations per second, as the kernel declares them.
     pub(super) fn flops_per_s(&self) -> Result<f64> {
         Ok(self.cost.flops as f64 / self.seconds()?)
     }
 
-    /// What an f32 argument holds now.
+    /// The present content of an f32 argument.
     pub(super) fn read(&self, name: &str) -> Result<Vec<f32>> {
         let buffer = self.buffers.iter().find(|buffer| buffer.name() == name);
         Ok(self.device.read(buffer.with_context(|| format!("{} has no argument `{name}`", self.name))?)?)
@@ -88,7 +88,7 @@ impl Case {
     }
 }
 
-/// What the twin makes of these words of memory on one thread.
+/// The result of the twin on one thread for these words of memory.
 fn by_twin(kernel: &impl Kernel, args: &[Arg], mut words: Vec<Vec<u32>>) -> Result<Vec<Vec<u32>>> {
     let mut twin_args = TwinArgs::new(args);
     for (arg, words) in args.iter().zip(&mut words) {
@@ -105,7 +105,7 @@ fn by_twin(kernel: &impl Kernel, args: &[Arg], mut words: Vec<Vec<u32>>) -> Resu
     Ok(words)
 }
 
-/// What an argument starts with, as words of memory: numbers in -0.5..1, positive ones where a kernel takes their root, and for indices 0.
+/// The initial content of an argument, as words of memory: numbers in -0.5..1, positive ones if a kernel computes their root, and 0 for indices.
 fn values(stream: u32, arg: &Arg) -> Vec<u32> {
     let n_words = arg.len_bytes().div_ceil(size_of::<u32>());
     let least = if ["v", "running_var"].contains(&arg.name) { 0.1 } else { -0.5 };
@@ -120,7 +120,7 @@ fn values(stream: u32, arg: &Arg) -> Vec<u32> {
     }
 }
 
-/// An argument's words as numbers, if it is one of floats.
+/// An argument's words as numbers, if its elements are floats.
 fn floats(arg: &Arg, words: &[u32]) -> Option<Vec<f32>> {
     let halves = |number: fn(u16) -> f32| cast_slice(words).iter().take(arg.len).map(|&bits| number(bits)).collect();
     match arg.dtype {
@@ -131,7 +131,7 @@ fn floats(arg: &Arg, words: &[u32]) -> Option<Vec<f32>> {
     }
 }
 
-/// How far apart results may be, by the greatest of them: some roundings.
+/// The tolerance of results, relative to the largest of them: a few roundings.
 fn tolerance(dtype: DType) -> f32 {
     match dtype {
         DType::F16 => 2e-3,

@@ -1,4 +1,4 @@
-//! A convolution and its gradients on the CPU executor, compared with PyTorch on as many threads.
+//! A convolution and its gradients on the CPU executor, compared with PyTorch on the same number of threads.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -81,7 +81,7 @@ impl Torch {
         Ok(Self { peer, question: sizes.map(|size| size.to_string()).join(" ") })
     }
 
-    /// Forward and backward.
+    /// The times of the forward and the backward pass.
     fn seconds(&mut self) -> Result<[f64; 2]> {
         let ms = self.peer.ask(&self.question)?;
         let ms: [f64; 2] = ms.try_into().ok().context("PyTorch's side has two figures")?;
@@ -89,14 +89,14 @@ impl Torch {
     }
 }
 
-/// Some elements of the results are what they are by definition, in `f64`.
+/// Checks some elements of the results against their definitions, in `f64`.
 fn check(shape: &ConvShape, forward: &Case, grad_input: &Case, grad_weight: &Case) -> Result<()> {
     let Images { n_images, height, width, n_channels } = shape.x;
     let n_out = shape.n_out;
-    // With a stride of 1 and as much padding as this, results lie where images do.
+    // With a stride of 1 and this padding, results have the size of the images.
     let at = |image: usize, i: usize, j: usize| (image * height + i) * width + j;
     let taps = || (0..3).flat_map(|u| (0..3).map(move |v| (u, v)));
-    // Where the window at `i` reaches with tap `u`.
+    // The pixel that the window at `i` reads with tap `u`.
     let reach = |i: usize, u: usize, n: usize| (i + u).checked_sub(1).filter(|&h| h < n);
     let product = |a: f32, b: f32| f64::from(a) * f64::from(b);
 
@@ -116,7 +116,7 @@ fn check(shape: &ConvShape, forward: &Case, grad_input: &Case, grad_weight: &Cas
     some(&grad_x, "grad_x", |index| {
         let (c, pixel) = (index % n_channels, index / n_channels);
         let (image, h, l) = (pixel / width / height, pixel / width % height, pixel % width);
-        // The windows that reach this pixel: with the taps reversed.
+        // The windows that read this pixel: with the taps reversed.
         let inside = taps().filter_map(|(u, v)| Some((u, v, reach(h, 2 - u, height)?, reach(l, 2 - v, width)?)));
         inside
             .flat_map(|(u, v, i, j)| (0..n_out).map(move |o| (u, v, i, j, o)))
@@ -141,7 +141,7 @@ fn read<const N: usize>(case: &Case, names: [&str; N]) -> Result<[Vec<f32>; N]> 
     Ok(values.try_into().expect("a name gives an argument"))
 }
 
-/// Some of the elements `found` are those `expected`.
+/// Checks that these elements of `found` are those `expected`.
 fn some(found: &[f32], what: &str, expected: impl Fn(usize) -> f64) -> Result<()> {
     let greatest = found.iter().fold(0.0_f64, |greatest, &x| greatest.max(f64::from(x).abs()));
     for index in (0..found.len()).step_by(found.len().div_ceil(97)) {

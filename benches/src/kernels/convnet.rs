@@ -1,4 +1,4 @@
-//! A small convolutional network on the CPU executor: a training step, and an epoch through the trainer, each compared with PyTorch on as many threads.
+//! A small convolutional network on the CPU executor: a training step, and an epoch with the trainer, each compared with PyTorch on the same number of threads.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -98,7 +98,7 @@ fn images(n_images: usize) -> Result<Rows> {
     Ok(Rows::new(pixels, labels, SIDE * SIDE)?)
 }
 
-/// Seconds of each epoch of a training but the first, validation on one batch included.
+/// Seconds of each epoch of a training except the first, including validation on one batch.
 fn epoch_seconds(device: &Device, batch: usize, images: &Rows) -> Result<f64> {
     const N_EPOCHS: usize = 3;
     let [valid, _] = split(images, 0, [batch as f64 / images.n_rows() as f64, 1.0 - batch as f64 / images.n_rows() as f64])?;
@@ -157,7 +157,7 @@ fn convolutions(builder: &mut ParametersBuilder) -> Vec<Box<dyn Module>> {
 /// A recorded training step over one batch.
 struct Net {
     device: Device,
-    /// Those of the first steps.
+    /// The losses of the first steps.
     losses: Persistent,
     step: Executable,
 }
@@ -199,7 +199,7 @@ impl Net {
         Ok(Self { device: device.clone(), losses, step })
     }
 
-    /// The network learns the batch, or there is nothing to time.
+    /// Checks that the network learns the batch; otherwise there is nothing to time.
     fn check(&self) -> Result<()> {
         self.step.run(N_CHECKED)?;
         let losses: Vec<f32> = self.device.read(&self.losses)?;

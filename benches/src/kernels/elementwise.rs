@@ -1,4 +1,4 @@
-//! Elementwise functions, softmax and layer norm on the CPU executor, compared with a copy and with PyTorch on as many threads.
+//! Elementwise functions, softmax and layer norm on the CPU executor, compared with a copy and with PyTorch on the same number of threads.
 
 use std::hint::black_box;
 
@@ -15,7 +15,7 @@ use crate::options::{Options, Scale};
 use crate::peer::Peer;
 use crate::row::{Better, Row, Table};
 
-/// How many sets of buffers each side has, which take turns. Where in memory buffers lie makes a pass up to 1.8 times as fast.
+/// How many sets of buffers each side has, used in turn. The addresses of buffers change the speed of a pass by up to 1.8 times.
 const N_PLACEMENTS: usize = 4;
 
 pub(super) fn run(options: &Options) -> Result<Table> {
@@ -56,7 +56,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
             target,
             better: Better::Less,
         };
-        // A copy reads and writes once; the chain of six operations is to take no more than twice its time.
+        // A copy reads and writes once; the chain of six operations should take at most twice its time.
         let of_copy = (name == "six operations").then_some(0.5);
         match &mut torch {
             None => {

@@ -1,4 +1,4 @@
-//! Kernels on an adapter, by family: those that move data against the adapter's copies, products and convolutions against its arithmetic.
+//! Kernels on an adapter, by family: those that move data compared with the adapter's copies, products and convolutions with its arithmetic.
 
 use anyhow::Result;
 use brisk_program::kernels::expr::Expr;
@@ -11,14 +11,14 @@ use super::turns::Turns;
 use crate::options::{Options, Scale};
 use crate::row::{Better, Row, Table};
 
-/// Shares of what the adapter does at best that are aimed at, on hardware.
+/// Target shares of the adapter's maximum, on hardware.
 const OF_COPIES: f64 = 0.8;
 const OF_ARITHMETIC: f64 = 0.6;
 const N_COLS: usize = 256;
 
-/// How much work makes an adapter busy.
+/// The amount of work that keeps an adapter busy.
 struct Sizes {
-    /// Rows of [`N_COLS`] that kernels go over: larger than caches, on hardware.
+    /// Rows of [`N_COLS`] that kernels process: larger than caches, on hardware.
     n_rows: usize,
     /// Rows and columns of a product.
     square: usize,
@@ -111,7 +111,7 @@ impl Bench<'_> {
         Ok(rows)
     }
 
-    /// A kernel that moves data beside a copy of as many bytes.
+    /// A kernel that moves data, compared with a copy of the same number of bytes.
     fn moved(&self, name: &str, kernel: impl Kernel) -> Result<Row> {
         let case = Case::new(self.device, kernel, &self.turns)?;
         let copies = Copies::new(self.device, case.cost.bytes, &self.turns)?;
@@ -119,7 +119,7 @@ impl Bench<'_> {
         Ok(self.row(name, ours, "B/s", ("limit:memcpy, the adapter's", limit), OF_COPIES))
     }
 
-    /// A kernel that multiplies beside multiply-adds that have nothing to wait for.
+    /// A kernel that multiplies, compared with independent multiply-adds.
     fn multiplied(&self, name: &str, kernel: impl Kernel, dtype: DType) -> Result<Row> {
         let case = match dtype {
             DType::F32 => Case::new(self.device, kernel, &self.turns)?,
@@ -130,7 +130,7 @@ impl Bench<'_> {
         Ok(self.row(name, ours, "FLOP/s", ("limit:flops, multiply-adds in f32", limit), OF_ARITHMETIC))
     }
 
-    /// What a hardware adapter is to reach; one of software is there to run the shaders.
+    /// The target for a hardware adapter; a software adapter only checks that the shaders run.
     fn row(&self, case: &str, ours: Vec<f64>, unit: &'static str, limit: (&str, Vec<f64>), target: f64) -> Row {
         Row {
             suite: "kernels",

@@ -1,17 +1,17 @@
-//! The `gemm` crate, called as its own front does.
+//! The `gemm` crate, called as its public interface does.
 #![expect(unsafe_code, reason = "`gemm` takes raw pointers")]
 
 use brisk_program::kernels::Matmul;
 use gemm_common::Parallelism;
 
-/// The product alone, whatever the epilogue, on all threads of the current pool. Results lie by rows and `gemm` prefers columns, so it is asked
-/// for `yᵀ = bᵀ aᵀ`.
+/// Only the product, without the epilogue, on all threads of the current pool. Results are row-major and `gemm` prefers column-major, so it computes
+/// `yᵀ = bᵀ aᵀ`.
 pub(super) fn gemm(matmul: &Matmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     assert!(a.len() == m * k && b.len() == k * n && y.len() == m * n, "operands of {matmul:?}");
     let (a_row, a_col) = if transpose.a() { (1, m) } else { (k, 1) };
     let (b_row, b_col) = if transpose.b() { (1, k) } else { (n, 1) };
-    // SAFETY: the slices hold as many elements as was asserted, at these strides; `y` is borrowed for writing.
+    // SAFETY: the slices have the asserted numbers of elements at these strides; `y` is borrowed for writing.
     unsafe {
         gemm_f32::gemm::f32::get_gemm_fn()(
             n,

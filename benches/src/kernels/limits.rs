@@ -1,4 +1,4 @@
-//! What an adapter does at best, measured in turns with the kernels that are held against it.
+//! The maximum speed of an adapter, measured in alternation with the kernels that are compared with it.
 
 use anyhow::{Context, Result};
 use brisk_program::Device;
@@ -18,7 +18,7 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    /// Those that read and write as much as a kernel of so many bytes.
+    /// Copies that read and write as many bytes in total as a kernel.
     pub(super) fn new(device: &Device, n_bytes: u64, turns: &Turns) -> Result<Self> {
         let n = (n_bytes as usize / 2).div_ceil(size_of::<f32>());
         let by_kernel = Case::new(device, Map::unary(n, |x| x), turns)?;
@@ -34,7 +34,7 @@ impl Copies {
         Ok(copies)
     }
 
-    /// Bytes a second, read and written, of the faster.
+    /// Bytes per second, read and written, of the faster copy.
     pub(super) fn bytes_per_s(&self) -> Result<f64> {
         let seconds = self.by_driver()?.min(self.by_kernel.seconds()?);
         Ok(self.by_kernel.cost.bytes as f64 / seconds)
@@ -53,12 +53,12 @@ impl Copies {
     }
 }
 
-/// Lanes of a workgroup, and numbers of a lane's vector.
+/// Invocations of a workgroup, and numbers of an invocation's vector.
 const LANES: usize = 64;
 const WIDTH: usize = 4;
 const N_STEPS: usize = 1024;
 
-/// `a = a f + f` again and again on numbers in registers, with nothing read or written between: `y[i] = Σ a`, over four that begin apart.
+/// `a = a f + f` repeated on numbers in registers, without reads or writes in between: `y[i] = Σ a`, over four with different initial values.
 #[derive(Debug, Clone)]
 pub(super) struct MultiplyAdd {
     pub(super) n_groups: usize,

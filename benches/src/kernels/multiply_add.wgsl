@@ -1,4 +1,4 @@
-// Multiply-adds on numbers that stay in registers: what the adapter's arithmetic does at best. Each invocation has four vectors, so that none waits for
+// Multiply-adds on numbers that stay in registers: the maximum arithmetic rate of the adapter. Each invocation has four vectors, so that none waits for
 // its own result. Twin: `MultiplyAdd` in limits.rs.
 
 override N_STEPS: u32 = 1024;

@@ -1,5 +1,5 @@
-//! What a dispatch costs beside its own work: replayed, or submitted one by one. The work is additions of 64 elements, each of which waits for the
-//! one before.
+//! The cost of a dispatch in addition to its own work: replayed, or submitted one by one. The work is additions of 64 elements, each of which waits for the
+//! previous one.
 
 use std::cell::RefCell;
 use std::time::Instant;
@@ -14,12 +14,12 @@ use crate::options::Options;
 use crate::row::{Better, Row, Table};
 
 const N: usize = 64;
-/// As many as a small network's step has.
+/// As many as in a small network's step.
 const N_KERNELS: usize = 50;
-/// Replays that are one submit.
+/// Replays per submit.
 const N_REPLAYS: usize = 10;
 const N_DISPATCHES: usize = N_KERNELS * N_REPLAYS;
-/// What the three buffers begin with: small enough that fifty additions make a number, not infinity. Later it grows beyond; that costs nothing.
+/// The initial values of the three buffers: small enough that the sum of fifty additions is finite. Later values overflow, which does not affect the time.
 const START: [f32; 3] = [1e-20, 2e-20, 0.0];
 const HOST_LIMIT_S: f64 = 1e-6;
 
@@ -33,7 +33,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
         ensure!(found == expected, "{way} gives {}, a replay {}: there is nothing to time", found[0], expected[0]);
     }
 
-    // Waiting for the device lies outside what is timed where only the host's part is meant.
+    // The wait for the device is not timed if only the host's part is measured.
     let host = |work: &dyn Fn() -> Result<()>| -> Result<f64> {
         let taken = seconds(N_DISPATCHES, work)?;
         device.wait()?;
@@ -77,7 +77,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     Ok(Table { device: device.info().clone(), rows })
 }
 
-/// `x` and `y` are added into each other in turn, as in a Fibonacci sequence.
+/// Adds `x` and `y` into each other in turn, as in a Fibonacci sequence.
 struct Chain {
     device: Device,
     x: [Persistent; 3],
@@ -112,7 +112,7 @@ impl Chain {
         (0..n).try_for_each(|_| self.single.iter().try_for_each(|operation| Ok(operation.run(1)?)))
     }
 
-    /// What `run` makes of the starting values.
+    /// The result of `run` for the initial values.
     fn result(&self, run: impl FnOnce() -> Result<()>) -> Result<Vec<f32>> {
         self.x.iter().zip(START).try_for_each(|(x, value)| self.device.write(x, &[value; N]))?;
         run()?;
@@ -120,8 +120,8 @@ impl Chain {
     }
 }
 
-/// The same on wgpu itself: as an eager library does it, which keeps pipelines and makes the rest for each operation; and as a replay does it,
-/// cut in its parts.
+/// The same with wgpu only: as an eager library does it, which keeps pipelines and creates everything else for each operation; and as a replay does it,
+/// split into its parts.
 struct Anew {
     device: wgpu::Device,
     queue: wgpu::Queue,
@@ -174,7 +174,7 @@ impl Anew {
         Ok(bytemuck::cast_slice(&self.staging.slice(..).get_mapped_range()?).to_vec())
     }
 
-    /// Seconds a dispatch of encoding, finishing and submitting what a replay does.
+    /// Seconds per dispatch of encoding, finishing and submitting what a replay does.
     fn parts(&self, n_rounds: usize) -> Result<[Vec<f64>; 3]> {
         let prepare = |i: usize| self.recorder.borrow_mut().prepare(&Map::binary(N, |a, b| a + b), &self.bindings(i));
         let kernels = (0..N_KERNELS).map(prepare).collect::<Result<Vec<Recorded>, _>>()?;

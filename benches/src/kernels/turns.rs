@@ -4,11 +4,11 @@ use anyhow::Result;
 
 use crate::options::{Options, Scale};
 
-/// How the sides of a comparison take turns, so that a disturbance of the machine meets all of them.
+/// How the sides of a comparison alternate, so that disturbances of the machine affect all of them.
 #[derive(Clone, Copy)]
 pub(super) struct Turns {
     n_rounds: usize,
-    /// How long a turn of a side is to take, about.
+    /// The approximate duration of a turn of one side.
     turn_s: f64,
 }
 
@@ -18,7 +18,7 @@ impl Turns {
         Self { n_rounds: options.n_rounds, turn_s }
     }
 
-    /// The figures of each side, one a round; a round before them warms up.
+    /// The figures of each side, one per round; a preceding round warms up.
     pub(super) fn take<const N: usize>(&self, mut sides: [&mut dyn FnMut() -> Result<f64>; N]) -> Result<[Vec<f64>; N]> {
         let mut figures = [(); N].map(|()| Vec::with_capacity(self.n_rounds));
         for round in 0..=self.n_rounds {
@@ -32,13 +32,13 @@ impl Turns {
         Ok(figures)
     }
 
-    /// How many runs make a turn, if one takes so many seconds.
+    /// How many repetitions make a turn, if one takes this many seconds.
     pub(super) fn n_runs(&self, seconds: f64) -> usize {
         ((self.turn_s / seconds) as usize).clamp(1, 10_000)
     }
 }
 
-/// Seconds of each of `n` runs that are one call.
+/// Seconds per repetition, for `n` repetitions in one call.
 pub(super) fn seconds(n: usize, runs: impl FnOnce() -> Result<()>) -> Result<f64> {
     let started = Instant::now();
     runs()?;

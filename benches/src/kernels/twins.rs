@@ -1,4 +1,4 @@
-//! Twins on the cpu executor: matrix products against the `gemm` crate, what moves data against a copy of as many bytes.
+//! Twins on the CPU executor: matrix products compared with the `gemm` crate, kernels that move data with a copy of the same number of bytes.
 
 use std::hint::black_box;
 
@@ -16,7 +16,7 @@ use crate::row::{Better, Row, Table};
 
 pub(super) fn run(options: &Options) -> Result<Table> {
     let device = Device::cpu()?;
-    // As many threads as the device has, and as many as PyTorch and `gemm` take by themselves.
+    // As many threads as the device has, which is also the default of PyTorch and `gemm`.
     let bench = Bench { pool: ThreadPoolBuilder::new().build()?, turns: Turns::of(options), device };
     let size = |full: usize, smoke| if options.scale == Scale::Smoke { smoke } else { full };
     let (square, batch) = (size(1024, 40), size(1024, 40));
@@ -42,7 +42,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     Ok(Table { device: bench.device.info().clone(), rows })
 }
 
-/// The square one, and those of 28-256-256-256-1.
+/// The square product, and those of 28-256-256-256-1.
 fn products(square: usize, batch: usize) -> [(&'static str, Matmul); 8] {
     let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::none() };
     [
@@ -94,7 +94,7 @@ impl Bench {
 
     fn move_bytes(&self, name: &str, kernel: impl Kernel) -> Result<Row> {
         let case = Case::new(&self.device, kernel, &self.turns)?;
-        // A copy reads and writes: half the bytes each.
+        // A copy reads and writes: half of the bytes each.
         let n_half = case.cost.bytes as usize / 2;
         let (from, mut to) = (vec![1_u8; n_half], vec![0_u8; n_half]);
         let n_runs = self.turns.n_runs(case.seconds()?);
@@ -122,7 +122,7 @@ impl Bench {
     }
 }
 
-/// Some elements of a product are what they are by definition, in `f64`.
+/// Checks some elements of a product against their definition, in `f64`.
 fn check(matmul: &Matmul, a: &[f32], b: &[f32], y: &[f32]) -> Result<()> {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     for at in (0..m * n).step_by((m * n).div_ceil(97)) {

@@ -1,4 +1,4 @@
-//! Rows a second of batches of warm rows, against memcpy and against what PyTorch's users do.
+//! Rows per second of batches of warm rows, compared with memcpy and with common ways in PyTorch.
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -18,17 +18,17 @@ use crate::row::{Better, Row};
 
 const SIZES: [usize; 2] = [1024, 8192];
 const SEED: u64 = 42;
-/// Forms of PyTorch's, as `peers.py` calls them and as people do, with what is aimed at.
+/// Common ways in PyTorch, by their names in `peers.py`, with the target ratios.
 const FORMS: [(&str, &str, f64); 3] = [
     ("data_loader", "PyTorch, DataLoader(TensorDataset)", 150.0),
     ("permuted_slices", "PyTorch, FastTensorDataLoader's way", 5.0),
     ("index_select_out", "PyTorch, index_select(out=)", 1.5),
 ];
 
-/// Rows in memory as those have them who care: in large pages.
+/// Rows in memory in large pages.
 type Memory = Rows<HugePages<f32>, HugePages<f32>>;
 
-/// Figures by batch size and case, one a round.
+/// Figures by batch size and case, one per round.
 type Figures = BTreeMap<(usize, &'static str), Vec<f64>>;
 
 #[expect(clippy::print_stdout, reason = "the peers' versions belong to the report")]
@@ -80,7 +80,7 @@ pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
 
     let mut rows = Vec::new();
     for size in SIZES {
-        // Each beside a copy of its own bytes: pages of a map are small.
+        // Each is compared with a copy of its own memory: pages of a map are small.
         for (case, of, limit) in
             [("in order, memory", "rows in memory", "memcpy"), ("in order, map", "a warm map", "memcpy, map")]
         {
@@ -109,7 +109,7 @@ fn row(figures: &Figures, size: usize, case: (&'static str, String), beside: (&'
     Row { suite: "loader", case: case.1, ours, unit: "rows/s", reference, target, better: Better::More }
 }
 
-/// A shuffled epoch of `source` has the rows of `memory`, in the order that [`Shuffle`] gives.
+/// Checks that a shuffled epoch of `source` has the rows of `memory`, in the order of [`Shuffle`].
 fn check<S: RowSource<Feature = f32>>(source: &S, memory: &Memory) -> Result<()> {
     let mut loader = Loader::new(source, Batching::of(1000).shuffled(SEED))?;
     let shuffle = Shuffle::new(memory.labels().len() as u32, SEED, 0);
@@ -128,7 +128,7 @@ fn check<S: RowSource<Feature = f32>>(source: &S, memory: &Memory) -> Result<()>
     Ok(())
 }
 
-/// One thread copies all rows into a batch's memory, batch after batch.
+/// One thread copies all rows into the memory of a batch, batch after batch.
 fn memcpy(all_features: &[f32], all_labels: &[f32], size: usize) -> usize {
     let (mut features, mut labels) = (vec![0.0; size * N_COLS], vec![0.0; size]);
     let mut n_rows = 0;
@@ -151,9 +151,9 @@ fn epoch<S: RowSource>(source: &S, batching: &Batching, epoch: u32) -> Result<us
     Ok(n_rows)
 }
 
-/// Rows a second of one call, which says how many rows it saw.
+/// Rows per second of one call, which returns the number of rows.
 fn rate(epoch: impl FnOnce() -> Result<usize>) -> Result<f64> {
-    // Threads of the case before go to sleep.
+    // The threads of the previous case go to sleep.
     thread::sleep(Duration::from_millis(5));
     let started = Instant::now();
     let n_rows = epoch()?;

@@ -1,4 +1,4 @@
-//! A table that is not in memory: rows shuffled by blocks, against reading the file in order; and rows at random, for contrast.
+//! A table that is not in memory: rows shuffled by blocks, compared with reading the file sequentially; and rows at random, for contrast.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -17,12 +17,12 @@ use super::{sparse::ROW_BYTES, tables};
 use crate::options::{Options, Scale};
 use crate::row::{Better, Row};
 
-/// What the file is read in for comparison.
+/// The size of sequential reads for the comparison.
 const READ_BYTES: usize = 8 << 20;
 const BLOCK_ROWS: u32 = 1 << 16;
 const WINDOW_BLOCKS: u32 = 8;
 const AHEAD_BYTES: usize = 256 << 20;
-/// Each waits for the disk.
+/// Random reads, each of which waits for the disk.
 const N_RANDOM: usize = 1000;
 
 #[expect(clippy::print_stdout, reason = "why there is no figure belongs to the report")]
@@ -61,7 +61,7 @@ pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
     ])
 }
 
-/// A table of the same rows over and over, and what they come to.
+/// A table that repeats the same rows, and the sum of its labels.
 struct Written {
     n_rows: usize,
     labels: f64,
@@ -84,7 +84,7 @@ impl Written {
         (self.n_rows * ROW_BYTES) as f64
     }
 
-    /// An epoch; returns how many bytes its rows have.
+    /// One epoch; returns the number of bytes of its rows.
     fn read_by_blocks(&self, path: &Path, epoch: u32) -> Result<f64> {
         let table = StreamedTable::open(path, &ReadAhead::new(AHEAD_BYTES))?;
         let batching = Batching::of(8192).shuffled_blocks(1, BLOCK_ROWS, WINDOW_BLOCKS).last(LastBatch::Short);
@@ -103,7 +103,7 @@ impl Written {
         Ok(self.n_bytes())
     }
 
-    /// Some rows, in a random order, through a map.
+    /// Reads some rows, in a random order, through a map.
     fn read_at_random(&self, path: &Path, epoch: u32) -> Result<f64> {
         let table = tables::mapped(path)?;
         let shuffle = Shuffle::new(self.n_rows as u32, 1, epoch);
@@ -128,8 +128,8 @@ fn read_in_order(path: &Path) -> Result<f64> {
     }
 }
 
-/// Bytes a second of what `read` reads, after the file has been dropped from the page cache; `None` if less than nine tenths of
-/// `at_least` came from the disk, and it was not cold after all.
+/// Bytes per second of what `read` reads, after the file has been dropped from the page cache; `None` if less than nine tenths of
+/// `at_least` came from the disk, so that the file was not cold.
 fn cold_rate(path: &Path, at_least: f64, read: impl FnOnce() -> Result<f64>) -> Result<Option<f64>> {
     fadvise(File::open(path)?, 0, None, Advice::DontNeed)?;
     let before = bytes_from_disk();

@@ -1,4 +1,4 @@
-//! CSV to a table on disk, against the fastest readers of data-frame libraries, which only fill memory.
+//! CSV to a table on disk, compared with the fastest readers of data-frame libraries, which only fill memory.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -40,14 +40,14 @@ pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A text to import, removed when it is dropped.
+/// A text to import, whose file is removed when this is dropped.
 struct Text {
     name: String,
     path: PathBuf,
-    /// Unpacked.
+    /// The size of the unpacked text.
     n_bytes: usize,
     n_rows: usize,
-    /// Of the values that it was made of.
+    /// The checksum of the values that it was printed from.
     checksum: String,
     sum: f64,
     packing: Packing,
@@ -60,7 +60,7 @@ enum Packing {
 }
 
 impl Text {
-    /// A label and 28 columns under a header, each value behind its comma as `value` writes it.
+    /// Writes a header and rows of a label and 28 columns; `value` writes a comma and the value.
     fn write(
         folder: &Path,
         name: &str,
@@ -97,7 +97,7 @@ impl Text {
         Ok(Self { name: name.to_owned(), path, n_bytes, n_rows, checksum, sum, packing: Packing::None })
     }
 
-    /// The same, gzip.
+    /// The same text as gzip.
     fn packed(&self) -> Result<Self> {
         let path = self.path.with_extension("csv.gz");
         let mut encoder = GzEncoder::new(File::create(&path)?, Compression::new(6));
@@ -107,7 +107,7 @@ impl Text {
         Ok(Self { name, path, checksum, packing: Packing::Gzip, ..*self })
     }
 
-    /// Reads the file as an importer must, and throws the text away.
+    /// Reads the file as an importer must, and discards the text.
     fn unpack(&self) -> Result<usize> {
         let file = BufReader::with_capacity(1 << 18, File::open(&self.path)?);
         let mut input: Box<dyn Read> = match self.packing {
@@ -123,7 +123,7 @@ impl Text {
         }
     }
 
-    /// The table made of this has the bits that the text was printed from.
+    /// Checks that the imported table is bit-identical to the values that the text was printed from.
     fn check(&self, dest: &Path) -> Result<()> {
         let table = Table::open(dest)?;
         table.verify()?;
@@ -136,7 +136,7 @@ impl Text {
 
 impl Drop for Text {
     fn drop(&mut self) {
-        // The folder goes as a whole, later.
+        // The whole folder is removed later.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -195,14 +195,14 @@ fn measure(text: &Text, n_rounds: usize, peers: &mut Option<Peer>, folder: &Path
     Ok(rows)
 }
 
-/// Bytes of text a second.
+/// Bytes of text per second.
 fn rate(text: &Text, run: impl FnOnce() -> Result<()>) -> Result<f64> {
     let started = Instant::now();
     run()?;
     Ok(text.n_bytes as f64 / started.elapsed().as_secs_f64())
 }
 
-/// As `numpy.savetxt` does, and as HIGGS is published: `8.692932128906250000e-01`.
+/// As `numpy.savetxt` prints it, and in the published HIGGS file: `8.692932128906250000e-01`.
 fn write_scientific(text: &mut String, x: f32) -> std::fmt::Result {
     let plain = format!("{:.18e}", f64::from(x));
     let (mantissa, exponent) = plain.split_once('e').unwrap_or((&plain, "0"));

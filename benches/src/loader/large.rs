@@ -20,15 +20,15 @@ use crate::row::{Better, Row};
 /// The first argument of the process that trains.
 pub(crate) const CHILD: &str = "--train-on-large-table";
 const LIMIT_BYTES: usize = 1_000_000_000;
-/// Blocks of some 7 MB, sixteen of them shuffled together.
+/// Blocks of about 7 MB, of which sixteen are shuffled together.
 const BLOCK_ROWS: u32 = 1 << 16;
 const WINDOW_BLOCKS: u32 = 16;
-/// Two windows, and some to spare.
+/// Two windows, and some more.
 const AHEAD_BYTES: usize = 320 << 20;
 /// Rows that are not all zeros.
 const N_MARKED: usize = 1000;
 
-#[expect(clippy::print_stdout, reason = "how the process is held belongs to the report")]
+#[expect(clippy::print_stdout, reason = "the name of the limit belongs to the report")]
 pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
     let n_bytes = if options.scale == Scale::Smoke { 40_000_000 } else { 20_000_000_000 };
     let path = folder.join("large.safetensors");
@@ -37,7 +37,10 @@ pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
     table.mark(&path, (0..N_MARKED).map(|i| i * every))?;
 
     let limit = MemoryLimit::new(LIMIT_BYTES);
-    println!("a table of {n_bytes} bytes, a hole but for {N_MARKED} rows, in a process held to 1 GB by {}", limit.name());
+    println!(
+        "a sparse table of {n_bytes} bytes, zeros except in {N_MARKED} rows, in a process limited to 1 GB by {}",
+        limit.name()
+    );
     let output = limit
         .command(&std::env::current_exe()?)
         .arg(CHILD)
@@ -72,7 +75,7 @@ pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {
     Ok(vec![unbounded, peak])
 }
 
-/// What the process of limited memory does: an epoch of logistic regression, over rows shuffled by blocks.
+/// The work of the process with limited memory: an epoch of logistic regression, over rows shuffled by blocks.
 #[expect(clippy::print_stdout, reason = "the process that started this one reads it")]
 pub(crate) fn child(path: &Path) -> Result<ExitCode> {
     let table = StreamedTable::open(path, &ReadAhead::new(AHEAD_BYTES))?;

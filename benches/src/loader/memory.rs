@@ -1,4 +1,4 @@
-//! What epochs leave behind: allocations in each, and memory after a thousand.
+//! The memory costs of epochs: allocations in each, and memory after a thousand.
 
 use std::thread;
 
@@ -10,7 +10,7 @@ use crate::counting::n_allocations;
 use crate::options::{Options, Scale};
 use crate::row::Row;
 
-/// Epochs in which everything that is allocated once has been.
+/// Epochs after which everything that is allocated once has been.
 const N_WARM: u32 = 3;
 
 pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
@@ -26,7 +26,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
     let mut loader = Loader::new(&rows, batching.clone())?;
     let in_pool = loader.run(2, |loader| counted(options.n_rounds, |epoch| consume(loader, epoch)))??;
     note("batch 1024, `Loader::run`", in_pool, true);
-    // What it takes to hand each batch to a pool from outside.
+    // The allocations for handing each batch to a pool from outside.
     note("batch 1024, from outside of a pool", counted(options.n_rounds, |epoch| consume(&mut loader, epoch))?, false);
     let ahead = thread::scope(|scope| {
         let mut ahead = loader.prefetch(scope, Ahead::default());
@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Row>> {
     Ok(lines)
 }
 
-/// Allocations in each of some epochs, after those that warm up.
+/// Allocations in each of several epochs, after warm-up epochs.
 fn counted(n_rounds: usize, mut epoch: impl FnMut(u32) -> Result<()>) -> Result<Vec<f64>> {
     let mut counts = Vec::with_capacity(n_rounds);
     for number in 0..N_WARM + n_rounds as u32 {
@@ -61,8 +61,8 @@ fn counted(n_rounds: usize, mut epoch: impl FnMut(u32) -> Result<()>) -> Result<
     Ok(counts)
 }
 
-/// Bytes of resident memory that so many epochs leave behind, half of them gathered in place and half ahead by a worker that is
-/// started anew for each; `None` where the system does not say.
+/// The increase of resident memory in bytes over this many epochs, half of them gathered in place and half in advance by a worker that is
+/// started for each epoch; `None` if the system does not report it.
 fn growth(rows: &Rows, batching: Batching, n_epochs: u32) -> Result<Option<f64>> {
     let mut loader = Loader::new(rows, batching)?;
     let mut both = |epoch: u32| -> Result<()> {
@@ -90,12 +90,12 @@ fn consume(loader: &mut Loader<&Rows>, epoch: u32) -> Result<()> {
     Ok(())
 }
 
-/// Resident memory of this process, where Linux says.
+/// The resident memory of this process, if Linux reports it.
 fn resident_bytes() -> Option<u64> {
     status_bytes("VmRSS:")
 }
 
-/// What Linux says of this process's memory under that name.
+/// The value that Linux reports for this process's memory under that name.
 pub(crate) fn status_bytes(name: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;

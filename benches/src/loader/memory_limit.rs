@@ -1,20 +1,20 @@
-//! A process that may use so much memory and no more.
+//! A process with limited memory.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// How the system is made to hold a process to it. Page cache counts in a control group, address space in a resource limit.
+/// How the system enforces the limit. Page cache counts in a control group, address space in a resource limit.
 pub(crate) enum MemoryLimit {
-    /// A control group of ours, removed when this is dropped.
+    /// A control group that this process created, removed when this is dropped.
     Group(PathBuf),
-    /// `ulimit -v`, where no group can be made.
+    /// `ulimit -v`, if no group can be created.
     AddressSpace { n_bytes: usize },
 }
 
 impl MemoryLimit {
-    /// In a control group, of either version, where this process may make one.
+    /// In a control group, of either version, if this process may create one.
     pub(crate) fn new(n_bytes: usize) -> Self {
         let of_process = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let groups = of_process.lines().flat_map(|line| {
@@ -31,7 +31,7 @@ impl MemoryLimit {
         made.next().unwrap_or(Self::AddressSpace { n_bytes })
     }
 
-    /// What holds the process, for the report.
+    /// The name of the limit, for the report.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Group(_) => "a control group",
@@ -39,7 +39,7 @@ impl MemoryLimit {
         }
     }
 
-    /// The program, held to the limit from its start: a shell enters the group, or sets its limit, and becomes the program.
+    /// The program with the limit from its start: a shell enters the group, or sets its limit, and then becomes the program.
     pub(crate) fn command(&self, program: &Path) -> Command {
         let mut shell = Command::new("sh");
         match self {
@@ -55,11 +55,11 @@ impl MemoryLimit {
     }
 }
 
-/// A new group with that limit; `None` if it cannot be made, or has no such limit.
+/// A new group with that limit; `None` if it cannot be created, or does not support such a limit.
 fn group(folder: &Path, file: impl AsRef<OsStr>, n_bytes: usize) -> Option<MemoryLimit> {
     fs::create_dir(folder).ok()?;
     let group = MemoryLimit::Group(folder.to_owned());
-    // Dropped, and so removed, if this fails.
+    // Dropped, and thereby removed, if this fails.
     fs::write(folder.join(file.as_ref()), n_bytes.to_string()).ok().map(|()| group)
 }
 

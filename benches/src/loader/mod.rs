@@ -19,7 +19,7 @@ use crate::command_line::{LoaderPart, selected};
 use crate::options::Options;
 use crate::row::{Row, Table};
 
-#[expect(clippy::print_stdout, reason = "where the files lie belongs to the report")]
+#[expect(clippy::print_stdout, reason = "the folder of the files belongs to the report")]
 pub(crate) fn run(options: &Options, only: &[LoaderPart]) -> Result<Vec<Table>> {
     let folder = tempfile::Builder::new().prefix("brisk-bench-").tempdir()?;
     println!("files in {}", folder.path().display());

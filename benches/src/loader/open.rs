@@ -1,4 +1,4 @@
-//! How long it takes until a table of 10 GB is open.
+//! The time to open a table of 10 GB.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::row::{Row, median};
 
 const N_BYTES: usize = 10_000_000_000;
 const LIMIT_S: f64 = 0.005;
-/// Opens in a round, of which the median counts.
+/// Repetitions per round, of which the median is used.
 const N_OPENS: usize = 20;
 
 pub(crate) fn run(options: &Options, folder: &Path) -> Result<Vec<Row>> {

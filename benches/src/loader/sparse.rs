@@ -1,4 +1,4 @@
-//! Tables of many gigabytes that take no room: the header of a table as it is written, and a hole in the file for the rows.
+//! Tables of many gigabytes that take no disk space: a valid table header, and a hole in the file for the rows.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -12,13 +12,13 @@ use super::tables;
 
 /// Bytes of a row of [`tables::schema`].
 pub(crate) const ROW_BYTES: usize = (N_COLS + 1) * size_of::<f32>();
-/// A checksum stands for so many bytes.
+/// The number of bytes per checksum.
 const BLOCK_BYTES: usize = 1 << 20;
 
-/// A table that was made.
+/// A table that has been created.
 pub(crate) struct Sparse {
     pub(crate) n_rows: usize,
-    /// Where in the file the features start, and the labels.
+    /// The offsets in the file of the features and of the labels.
     features: u64,
     labels: u64,
 }
@@ -38,7 +38,7 @@ impl Sparse {
     }
 }
 
-/// Makes a table of about `n_bytes` at `path`, all of its values 0 and no checksum right.
+/// Creates a table of about `n_bytes` at `path`, with values of 0 and invalid checksums.
 pub(crate) fn table(path: &Path, n_bytes: usize) -> Result<Sparse> {
     let (features, labels) = higgs_table(1000, 1);
     let small = path.with_extension("small");

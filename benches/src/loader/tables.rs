@@ -1,11 +1,11 @@
-#![expect(unsafe_code, reason = "maps are what is measured")]
+#![expect(unsafe_code, reason = "the suite measures maps")]
 
 use std::path::Path;
 
 use crate::higgs_table::N_COLS;
 use brisk_table::{Error, Schema, Table, TableWriter};
 
-/// The columns of all tables here: `x0`, `x1`, …, and a label.
+/// The columns of all tables in this suite: `x0`, `x1`, …, and a label.
 pub(crate) fn schema() -> Schema {
     Schema { label_names: vec!["label".to_owned()], ..Schema::named((0..N_COLS).map(|col| format!("x{col}"))) }
 }
@@ -17,8 +17,8 @@ pub(crate) fn write(path: &Path, features: &[f32], labels: &[f32]) -> Result<(),
     writer.finish().map(|_| ())
 }
 
-/// The table at `path`, which is in the suite's own folder, mapped.
+/// Maps the table at `path`, which is in the suite's own folder.
 pub(crate) fn mapped(path: &Path) -> Result<Table, Error> {
-    // SAFETY: the folder was made for this process, which changes no file in it once it is written.
+    // SAFETY: the folder was created for this process, which does not change a file in it once it is written.
     unsafe { Table::open_mapped(path) }
 }

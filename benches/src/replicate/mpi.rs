@@ -1,4 +1,4 @@
-//! Ranks that are processes: this program again, started by `mpirun`.
+//! Ranks that are processes: this program, started again by `mpirun`.
 
 use std::process::{Command, Stdio};
 
@@ -8,10 +8,10 @@ use super::SUITE;
 use crate::options::{Options, Scale};
 use crate::row::{Better, Row};
 
-/// The argument that makes this program a rank.
+/// The argument that starts this program as a rank.
 pub(crate) const RANK: &str = "--as-a-rank";
 
-/// All-reduce between processes, against the library's own on the same buffers in the same processes.
+/// All-reduce between processes, compared with the library's own on the same buffers in the same processes.
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let scale = if options.scale == Scale::Smoke { "smoke" } else { "full" };
     let mut rows = Vec::new();
@@ -38,14 +38,14 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What `n_ranks` of this program print.
+/// The output of `n_ranks` of this program.
 pub(crate) fn started(n_ranks: usize, args: &[&str]) -> Result<String> {
     if cfg!(not(feature = "mpi")) {
         bail!("this program was built without MPI; `cargo xtask bench SUITE --peers` builds it with");
     }
     let mut mpirun = Command::new("mpirun");
     mpirun.args(["-n", &n_ranks.to_string()]).arg(std::env::current_exe()?).arg(RANK).args(args);
-    // What Open MPI asks of root, and of a machine with fewer cores than ranks; MPICH takes no notice.
+    // What Open MPI requires for root, and on a machine with fewer cores than ranks; MPICH ignores it.
     mpirun.envs([
         ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
         ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
@@ -70,7 +70,7 @@ pub(crate) use ranks::rank;
 
 #[cfg(feature = "mpi")]
 mod ranks {
-    #![expect(unsafe_code, reason = "the library is called as it is, to be held against")]
+    #![expect(unsafe_code, reason = "the library is called directly, for the comparison")]
 
     use std::cell::RefCell;
 
@@ -82,7 +82,7 @@ mod ranks {
 
     type Work<'a> = &'a dyn Fn(&mut Mpi, &mut [f32]) -> Result<(), Error>;
 
-    /// Of this rank, with the arguments behind [`RANK`](super::RANK).
+    /// The options of this rank, from the arguments after [`RANK`](super::RANK).
     pub(crate) fn rank(args: &[String]) -> Result<()> {
         let args: Vec<&str> = args.iter().map(String::as_str).collect();
         let [kind, order, rest @ ..] = &args[..] else { bail!("a rank wants to know what to do, and in which order to add") };
@@ -96,15 +96,15 @@ mod ranks {
         Ok(Box::new(replica).finish()?)
     }
 
-    /// Prints a line a size: its name, and the seconds of ours, of one call of the library, and of one a MiB.
-    #[expect(clippy::print_stdout, reason = "whoever started the ranks reads it")]
+    /// Prints one line per size: its name, and the seconds of brisk, of one call of the library, and of one call per MiB.
+    #[expect(clippy::print_stdout, reason = "the process that started the ranks reads it")]
     fn all_reduce(replica: &mut Mpi, smoke: bool, n_rounds: usize) -> Result<()> {
         const MIB: usize = 1 << 20;
         let sizes: &[usize] = if smoke { &[4096] } else { &[1 << 10, 64 << 10, MIB, 4 * MIB, 16 * MIB, 64 * MIB] };
         let is_first = replica.rank() == 0;
         let plain = Plain::of(replica);
         for &n_bytes in sizes {
-            // One buffer for all: where a large one lies is worth more than what is compared.
+            // One buffer for all sides: the address of a large buffer affects the time more than the difference that is measured.
             let values = RefCell::new(vec![1.0_f32; n_bytes / 4]);
             let timed = |replica: &mut Mpi, work: Work<'_>| {
                 let mut values = values.borrow_mut();
@@ -139,7 +139,7 @@ mod ranks {
 
     impl Plain {
         fn of(replica: &Mpi) -> Self {
-            // What the header says of MPI_IN_PLACE, as a cast that does not come through.
+            // The value of MPI_IN_PLACE in the header, a cast that the bindings do not include.
             let number: isize = if replica.engine().starts_with("Open MPI") { 1 } else { -1 };
             Self { in_place: std::ptr::without_provenance_mut(number as usize), n_ranks: replica.world_size() as f32 }
         }
@@ -147,7 +147,7 @@ mod ranks {
         fn all_reduce(&self, values: &mut [f32], piece_bytes: usize) -> Result<(), Error> {
             for piece in values.chunks_mut(piece_bytes / 4) {
                 let count = piece.len() as std::ffi::c_int;
-                // SAFETY: the library was started by `Mpi::start` and has not been ended; in place over the `count` elements of `piece`.
+                // SAFETY: the library was started by `Mpi::start` and has not been finalized; the call works in place on the `count` elements of `piece`.
                 let code = unsafe {
                     let (datatype, op) = (ffi::RSMPI_FLOAT, ffi::RSMPI_SUM);
                     ffi::MPI_Allreduce(self.in_place, piece.as_mut_ptr().cast(), count, datatype, op, ffi::RSMPI_COMM_WORLD)

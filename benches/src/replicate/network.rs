@@ -9,7 +9,7 @@ use brisk_replicate::buckets;
 use brisk_tensor::{Activation, DType, Graph, Persistent, Reduction};
 use brisk_train::{BucketSizes, DataParallel, ReduceOp};
 
-/// An MLP and how many random rows a replica trains it on at once.
+/// An MLP and the number of random rows per replica and step.
 #[derive(Clone, Copy)]
 pub(crate) struct Network {
     pub(crate) name: &'static str,
@@ -22,16 +22,16 @@ pub(crate) const HIGGS: Network = Network { name: "28-256-256-256-1", widths: &[
 /// Eight layers whose gradients are 4 MiB each.
 pub(crate) const WIDE: Network = Network { name: "8 layers of 1024", widths: &[1024; 9], batch: 128 };
 
-/// How much of a step is recorded.
+/// Which part of a step is recorded.
 pub(crate) enum UpTo<'a> {
     Forward,
     Backward,
-    /// The optimizer, behind a sum of gradients if there are replicas.
+    /// The optimizer, after a sum of gradients if there are replicas.
     Update(Option<&'a DataParallel>),
 }
 
 impl Network {
-    /// So small that it shows no more than that everything runs.
+    /// A network so small that it only shows that everything runs.
     pub(crate) fn tiny(self) -> Self {
         Self { widths: &[16; 4], batch: 8, ..self }
     }
@@ -89,7 +89,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// Seconds of one run.
+    /// Seconds of one execution.
     pub(crate) fn seconds(&self) -> Result<f64> {
         let since = Instant::now();
         self.step.run(1)?;

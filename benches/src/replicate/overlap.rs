@@ -10,7 +10,7 @@ use crate::row::{Better, Row, median};
 
 const N_RANKS: usize = 2;
 
-/// How much of the time of reducing all gradients is hidden behind the backward pass: two replicas, a thread each to compute with.
+/// How much of the time of reducing all gradients is hidden behind the backward pass: two replicas, each with one compute thread.
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let group = || Threads::group(ThreadsConfig::new(N_RANKS));
     let ends: Vec<Result<Vec<f64>>> = std::thread::scope(|scope| {
@@ -32,9 +32,10 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     }])
 }
 
-/// The hidden share of each round, the same on both ranks: what is waited for in a step whose buckets are reduced while backward runs, by what is waited for where all gradients are one
-/// bucket, which is reduced when backward is done; medians of some steps each. What is waited for counts on the rank that comes last, since the other waits for its computing too.
-/// Neither has in it that computing is slower while cores and memory are shared with reducing, nor the copying of gradients.
+/// The hidden fraction of each round, the same on both ranks. It compares the time for which a step waits if its buckets are reduced while the backward pass runs
+/// with the wait if all gradients are one bucket, which is reduced after the backward pass; medians of several steps each. The wait is that of the rank that comes
+/// last, since the other also waits for its computation. Neither includes that computation is slower while it shares cores and memory with the reduction, nor the
+/// copying of gradients.
 fn hidden(options: &Options, overlapped: Threads, behind: Threads) -> Result<Vec<f64>> {
     let is_smoke = options.scale == Scale::Smoke;
     let (network, n_calls) = if is_smoke { (WIDE.tiny(), 1) } else { (WIDE, 15) };

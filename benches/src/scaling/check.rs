@@ -1,4 +1,4 @@
-//! Predictions beside what can be measured on this machine.
+//! Predictions compared with what can be measured on this machine.
 
 use anyhow::{Context, Result};
 use brisk_program::{Device, Selection};
@@ -15,14 +15,14 @@ use crate::row::{Better, Row};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
-/// The link is found from these.
+/// Sizes from which the link is determined.
 const FIT: [usize; 2] = [64 * KIB, 4 * MIB];
-/// And held against these.
+/// Sizes with which the link is checked.
 const OTHERS: [usize; 3] = [256 * KIB, MIB, 16 * MIB];
-/// What all-reduces go through in turn, as steps go through gradients: more than caches hold.
+/// Memory that all-reduces use in turn, as steps do with gradients: more than caches hold.
 const POOL_BYTES: usize = 64 * MIB;
 
-/// A time that was predicted, and what it was.
+/// A predicted time, and the measured one.
 struct Figure {
     case: String,
     predicted: f64,
@@ -74,7 +74,7 @@ fn on_threads(n_ranks: usize, n_calls: usize, scale: Scale) -> Result<(Vec<Figur
     Ok(figures.swap_remove(0))
 }
 
-/// What one rank does of it: all say the same.
+/// The measurements of one rank; all ranks return the same.
 fn on_rank<C: Collective + 'static>(mut collective: C, n_calls: usize, scale: Scale) -> Result<(Vec<Figure>, Option<Link>)> {
     let n_ranks = collective.world_size();
     let mut figures = Vec::new();
@@ -95,7 +95,7 @@ fn on_rank<C: Collective + 'static>(mut collective: C, n_calls: usize, scale: Sc
     }
 
     let replica = DataParallel::new(Box::new(collective), DataParallelConfig::default());
-    // The gradients' way to the host and back is part of the step; alone it is all there is.
+    // Copying the gradients to the host and back is part of the step; with a single rank, it is all that the reduction does.
     let solo = Threads::group(ThreadsConfig::new(1)).remove(0);
     let solo = DataParallel::new(Box::new(solo), DataParallelConfig::default());
     let device = Device::builder().selection(Selection::Cpu).threads(1).open()?;
@@ -104,10 +104,10 @@ fn on_rank<C: Collective + 'static>(mut collective: C, n_calls: usize, scale: Sc
         let ups_to = [UpTo::Forward, UpTo::Backward, UpTo::Update(Some(&solo)), UpTo::Update(Some(&replica))];
         let recorded = ups_to.iter().map(|up_to| network.record(&device, up_to)).collect::<Result<Vec<_>>>()?;
         let mut least = [f64::MAX; 4];
-        // The first warms up.
+        // The first one warms up.
         for call in 0..=n_calls {
             for (recorded, least) in recorded.iter().zip(&mut least) {
-                // All begin at once, and the slowest counts.
+                // All begin at the same time, and the slowest counts.
                 replica.all_gather(vec![0.0])?;
                 let seconds = replica.all_gather(vec![recorded.seconds()? as f32])?.into_iter().fold(0.0, f32::max);
                 if call > 0 {
@@ -129,7 +129,7 @@ fn on_rank<C: Collective + 'static>(mut collective: C, n_calls: usize, scale: Sc
     Ok((figures, link))
 }
 
-/// All-reduces of what has not been touched for long.
+/// All-reduces of memory that has not been used recently.
 struct Reductions {
     pool: Vec<f32>,
     at: usize,
@@ -153,9 +153,9 @@ impl Reductions {
     }
 }
 
-/// As a process: prints what [`read`] reads.
+/// As a process: prints what [`read`] parses.
 #[cfg(feature = "mpi")]
-#[expect(clippy::print_stdout, reason = "whoever started the ranks reads it")]
+#[expect(clippy::print_stdout, reason = "the process that started the ranks reads it")]
 pub(crate) fn rank<C: Collective + 'static>(collective: C, scale: &str, n_calls: usize) -> Result<()> {
     let is_first = collective.rank() == 0;
     let scale = if scale == "smoke" { Scale::Smoke } else { Scale::Full };

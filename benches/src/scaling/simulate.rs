@@ -59,12 +59,12 @@ pub(super) fn run(options: &Options, links: Vec<(String, Link)>) -> Result<Vec<V
         }
     }
     println!(
-        "\nGradients are taken to lie where the link takes them from. More than 100: what ZeRO divides of the update is more than it costs."
+        "\nThe gradients are assumed to be in the memory that the link reads. Above 100: sharding the update saves more time than ZeRO's communication takes."
     );
     Ok(predictions)
 }
 
-/// A step on one device alone: the least of each pass.
+/// A step on one device: the minimum of each pass.
 fn measured(options: &Options, network: &Network) -> Result<Step> {
     let device = &options.device;
     let passes = [UpTo::Forward, UpTo::Backward, UpTo::Update(None)].map(|up_to| network.record(device, &up_to));
@@ -79,7 +79,7 @@ fn measured(options: &Options, network: &Network) -> Result<Step> {
     Ok(step(least, network.bucket_bytes()))
 }
 
-/// Of what it takes up to the end of each pass.
+/// The duration of each pass, from the times up to the end of each pass.
 pub(super) fn step([forward, backward, update]: [f64; 3], bucket_bytes: Vec<usize>) -> Step {
     let between = |from: f64, to: f64| Duration::from_secs_f64((to - from).max(0.0));
     Step { forward: between(0.0, forward), backward: between(forward, backward), update: between(backward, update), bucket_bytes }

@@ -1,4 +1,4 @@
-//! The benchmarks from outside: their suites, rows and errors.
+//! The benchmarks as programs: their suites, rows and errors.
 
 mod cli;
 

@@ -1,9 +1,9 @@
-//! Convolutions and their gradients on the twin, against PyTorch on as many threads.
+//! Convolutions and their gradients on the twin, compared with PyTorch on the same number of threads.
 //!
 //! `BRISK_PYTHON=python cargo bench -p brisk-kernels --bench conv2d [-- --smoke]`
 //!
-//! Without `BRISK_PYTHON`, a Python that has PyTorch, only ours is timed. Each case is checked before it is timed, and the two sides take turns, so
-//! that a disturbance of the machine meets both. The data is warm. Backward is the gradients of input, weights and bias.
+//! Without `BRISK_PYTHON`, which names a Python with PyTorch, only brisk is timed. Each case is checked before it is timed, and the two sides alternate, so
+//! that disturbances of the machine affect both. The data is warm. Backward is the gradients of input, weights and bias.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -91,7 +91,7 @@ fn time(name: &str, shape: ConvShape, sizes: [usize; 9], n_rounds: usize, peer: 
     }
 }
 
-/// A kernel over buffers of its own.
+/// A kernel with its own buffers.
 struct Run<'a> {
     kernel: &'a dyn Kernel,
     args: Vec<Arg>,
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Some elements of each result against their sums by definition; and `grad_x` and `grad_weight` against `y`: both are turned round by it.
+/// Compares some elements of each result with their sums by definition, and `grad_x` and `grad_weight` with `y` by the identity below.
 fn check(shape: &ConvShape, forward: &[Vec<f32>], grads: &[Run<'_>; 3]) {
     let (x, weight, bias, y) = (&forward[0], &forward[1], &forward[2], &forward[3]);
     let (out, window) = (shape.y(), shape.window);
@@ -170,7 +170,7 @@ fn median(all: &mut [f64]) -> f64 {
     all[all.len() / 2]
 }
 
-/// PyTorch in a process of its own, which waits for its turns.
+/// PyTorch in a separate process, which waits for its turns.
 struct Peer {
     process: Child,
     ask: ChildStdin,
@@ -178,7 +178,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// `None` where `BRISK_PYTHON` names no Python.
+    /// `None` if `BRISK_PYTHON` is not set.
     fn start() -> Option<Self> {
         let python = std::env::var_os("BRISK_PYTHON")?;
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/conv2d.py");
@@ -188,7 +188,7 @@ impl Peer {
         Some(Self { process, ask, answers: BufReader::new(answers) })
     }
 
-    /// How long it takes forward and backward.
+    /// The times of the forward and the backward pass.
     fn milliseconds(&mut self, sizes: &[usize]) -> [f64; 2] {
         let sizes: Vec<String> = sizes.iter().map(usize::to_string).collect();
         writeln!(self.ask, "{}", sizes.join(" ")).unwrap_or_else(|error| panic!("PyTorch's side is gone: {error}"));
@@ -207,7 +207,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // It ends with its input, too; this is for one that hangs.
+        // The process also ends when its input does; this is for one that hangs.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,9 +1,9 @@
-//! Elementwise expressions on the CPU executor, against a copy of as many elements.
+//! Elementwise expressions on the CPU executor, compared with a copy of the same number of elements.
 //!
 //! `cargo bench -p brisk-kernels --bench map [-- --smoke]`
 //!
-//! Each case is checked against single elements before it is timed, and timed in turns with the copy, so that a disturbance of the machine meets both. The data does
-//! not fit in caches. `copy` is one input copied to the output by the same number of threads; an operation of two inputs moves half as many bytes again.
+//! Each case is checked against single elements before it is timed, and timed in alternation with the copy, so that disturbances of the machine affect both. The data does
+//! not fit in caches. `copy` is one input copied to the output by the same number of threads; an operation with two inputs moves 1.5 times as many bytes.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::time::Instant;
@@ -94,7 +94,7 @@ fn run(map: &Map, inputs: &[Vec<f32>], y: &mut [f32]) {
     map.twin(&mut args);
 }
 
-/// As many bytes as an input, by all threads.
+/// A copy of an input, by all threads.
 fn copy(x: &[f32], y: &mut [f32]) {
     let len = x.len().div_ceil(rayon::current_num_threads());
     y.par_chunks_mut(len).zip(x.par_chunks(len)).for_each(|(y, x)| y.copy_from_slice(x));

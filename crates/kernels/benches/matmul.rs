@@ -28,7 +28,7 @@ const SHAPES: [(usize, usize, usize, Transpose); 10] = [
     (1, 256, 1024, Transpose::A),
 ];
 
-/// The product by one family of dispatches.
+/// The product with one family of dispatches.
 #[derive(Debug)]
 struct By(Option<MatmulFamily>, Matmul);
 

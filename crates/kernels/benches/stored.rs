@@ -1,9 +1,9 @@
-//! The twins of a training step over f16 and bf16 against the same in f32: a network of 28-256-256-256-1, as for HIGGS.
+//! The twins of a training step in f16 and bf16, compared with f32: a network of 28-256-256-256-1, as for HIGGS.
 //!
 //! `cargo bench -p brisk-kernels --bench stored [-- --smoke]`
 //!
-//! Weights and activations are stored in 16 bits; biases and the gradients of parameters are f32. The three are timed in turns, kernel by kernel, so that a
-//! disturbance of the machine meets all. The data is warm. Each kernel over 16 bits is checked against f32 first.
+//! Weights and activations are stored in 16 bits; biases and the gradients of parameters are f32. The three are timed in alternation, kernel by kernel, so that
+//! disturbances of the machine affect all of them. The data is warm. Each kernel in 16 bits is first checked against f32.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::time::Instant;
@@ -13,7 +13,7 @@ use brisk_kernels::*;
 /// How often each kernel is timed.
 const N_ROUNDS: usize = 15;
 
-/// `S` where it is stored in 16 bits, and f32.
+/// `S` is stored in 16 bits, the others in f32.
 #[derive(Clone, Copy)]
 enum As {
     Half,
@@ -46,7 +46,7 @@ fn row(name: &str, batch: usize, [f32, f16, bf16]: [f64; 3]) {
     println!("{name:<40} {batch:>6} {f32_ms:>9.3} {f16_ms:>9.3} {:>6.2} {bf16_ms:>9.3} {:>6.2}", f16 / f32, bf16 / f32);
 }
 
-/// What a step of the network does but for the loss and the optimizer, which are in f32.
+/// The kernels of a step of the network, except for the loss and the optimizer, which are in f32.
 fn step(batch: usize) -> Vec<StepKernel> {
     let relu = Activation::relu();
     let layers = [("first", 28, 256), ("second", 256, 256), ("third", 256, 256), ("last", 256, 1)];
@@ -116,7 +116,7 @@ fn time(kernel: &dyn Fn() -> Box<dyn Kernel>, stored_as: &[As], n_rounds: usize)
     })
 }
 
-/// Words for a kernel's arguments, the same numbers around zero in each type.
+/// Words for a kernel's arguments: the same numbers around zero in each type.
 fn buffers(kernel: &dyn Kernel) -> Vec<Vec<u32>> {
     let mut seed = 1_u32;
     let mut next = move || {
@@ -130,7 +130,7 @@ fn buffers(kernel: &dyn Kernel) -> Vec<Vec<u32>> {
     kernel.args().iter().map(words).collect()
 }
 
-/// The first argument that is written, in f32.
+/// The first argument that the kernel writes, in f32.
 fn result(kernel: &dyn Kernel, buffers: &[Vec<u32>]) -> Vec<f32> {
     let args = kernel.args();
     let Some(i) = args.iter().position(|arg| arg.access == Access::Write) else { return vec![] };

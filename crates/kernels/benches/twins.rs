@@ -1,8 +1,8 @@
-//! The twins against what bounds them: the `gemm` crate called plainly by as many threads, and a copy of the same bytes.
+//! The twins compared with what bounds them: plain calls of the `gemm` crate on the same number of threads, and a copy of the same bytes.
 //!
 //! `cargo bench -p brisk-kernels --bench twins [-- --smoke]`
 //!
-//! Each case is checked before it is timed, and timed in turns with its bound, so that a disturbance of the machine meets both.
+//! Each case is checked before it is timed, and timed in alternation with its bound, so that disturbances of the machine affect both.
 //! The data is warm.
 #![expect(clippy::print_stdout, unsafe_code, reason = "a benchmark prints, and `gemm` takes raw pointers")]
 
@@ -112,7 +112,7 @@ fn run(kernel: &dyn Kernel, buffers: &mut [Vec<f32>]) {
     kernel.twin(&mut args);
 }
 
-/// Median seconds of each of two sides, timed in turns, each as often as makes about two milliseconds.
+/// Median seconds of each of two sides, timed in alternation, each repeated for about two milliseconds.
 fn time_both(n_rounds: usize, mut ours: impl FnMut(), mut bound: impl FnMut()) -> [f64; 2] {
     let mut seconds = [Vec::new(), Vec::new()];
     ours();
@@ -164,15 +164,15 @@ fn check(matmul: &Matmul, held: &[Vec<f32>], y: &mut [f32], a: &[f32], b: &[f32]
     }
 }
 
-/// The `gemm` crate, called as its own front does, by each thread for its share of the rows. Results lie by rows and `gemm` prefers columns, so it
-/// is asked for `yᵀ = bᵀ aᵀ`.
+/// The `gemm` crate, called as its public interface does, by each thread for its share of the rows. Results are row-major and `gemm` prefers column-major, so it
+/// computes `yᵀ = bᵀ aᵀ`.
 fn gemm(matmul: &Matmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let (a_row, a_col) = if transpose.a() { (1, m) } else { (k, 1) };
     let (b_row, b_col) = if transpose.b() { (1, k) } else { (n, 1) };
     let n_rows = m.div_ceil(rayon::current_num_threads());
     y.par_chunks_mut(n_rows * n).enumerate().for_each(|(share, y)| {
-        // SAFETY: the share has `y.len() / n` rows, and the slices hold `m x k` and `k x n` elements at these strides.
+        // SAFETY: this thread's share has `y.len() / n` rows, and the slices hold `m x k` and `k x n` elements at these strides.
         unsafe {
             gemm_f32::gemm::f32::get_gemm_fn()(
                 n,

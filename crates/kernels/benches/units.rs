@@ -1,9 +1,9 @@
-//! Products, convolutions and their gradients over f16 on an adapter's tensor cores, against the same by tiles of its invocations, over f16 and over f32.
+//! Products, convolutions and their gradients in f16 on an adapter's tensor cores, compared with the tiled form in f16 and in f32.
 //!
 //! `cargo bench -p brisk-kernels --features coop --bench units [-- --smoke]`
 //!
-//! Each is checked against its twin before it is timed. The three take turns; several dispatches go into one submit, and the wait for the device is inside.
-//! Operands are warm. A software adapter, on which tiles are ruinous, is measured with `--smoke` alone, which runs everything once and small.
+//! Each is checked against its twin before it is timed. The three alternate; several dispatches go into one submit, and the wait for the device is inside.
+//! Operands are warm. On a software adapter, where tiles are extremely slow, use `--smoke`, which runs everything once with small sizes.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::time::Instant;
@@ -23,7 +23,7 @@ const CONVOLUTIONS: [([usize; 3], [usize; 4]); 4] = [
     ([512, 32, 64], [128, 3, 2, 1]),
 ];
 
-/// The rows, columns and places of a sum of square products.
+/// The rows, the columns and the K dimension of square products.
 const PRODUCTS: [usize; 2] = [1024, 4096];
 
 fn main() {
@@ -34,12 +34,16 @@ fn main() {
     };
     let Adapter { name, kind, coop, .. } = bench.recorder.adapter().clone();
     if kind == AdapterKind::Software && !smoke {
-        println!("{name} is software: nothing is measured but with --smoke");
+        println!("{name} is a software adapter, which is only measured with --smoke");
         return;
     }
-    let units = coop.map_or("no matrix units listed".to_owned(), |shape| format!("units of {0} by {0}", shape.size()));
-    println!("{name}, {units}; medians of {} rounds; the ratio is the time by tiles over f16 over that by units", bench.n_rounds);
-    println!("{:<52} {:>10} {:>10} {:>10} {:>10} {:>6}", "", "f32 ms", "f16 ms", "units ms", "TFLOP/s", "ratio");
+    let units = coop
+        .map_or("no cooperative matrices listed".to_owned(), |shape| format!("cooperative matrices of {0} by {0}", shape.size()));
+    println!(
+        "{name}, {units}; medians of {} rounds; the ratio is the time of f16 tiles divided by that of cooperative matrices",
+        bench.n_rounds
+    );
+    println!("{:<52} {:>10} {:>10} {:>10} {:>10} {:>6}", "", "f32 ms", "f16 ms", "coop ms", "TFLOP/s", "ratio");
     for size in PRODUCTS.map(|size| if smoke { 32 } else { size }) {
         let product = Matmul { m: size, n: size, k: size, transpose: Transpose::B, epilogue: Epilogue::none() };
         bench.row(&format!("product {size} by {size} by {size}"), product, &[DType::F16; 3]);
@@ -82,7 +86,7 @@ impl Bench {
         Some(Self { device, queue, recorder, n_rounds: if smoke { 1 } else { N_ROUNDS } })
     }
 
-    /// The times of the three forms of `kernel`, which is stored as `dtypes` where it is over f16; of two where there are no units.
+    /// The times of the three forms of `kernel`, whose f16 form is stored as `dtypes`; of two forms if there are no tensor cores.
     fn row(&mut self, name: &str, kernel: impl Kernel + Clone, dtypes: &[DType]) {
         let in_f16 = || stored(kernel.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
         let coop = self.recorder.adapter().coop;
@@ -102,7 +106,7 @@ impl Bench {
         println!("{name:<52} {:>10.2} {:>10.2} {units:>10} {rate:>10} {ratio:>6}", medians[0], medians[1]);
     }
 
-    /// A form over buffers of its own, checked, and how many runs are timed together.
+    /// A form with its own buffers, checked, and how many executions are timed together.
     fn prepare(&mut self, name: &str, form: &On) -> (Recorded, usize) {
         let args = form.args();
         let mut host: Vec<Vec<u8>> = args.iter().map(random_bytes).collect();
@@ -163,7 +167,7 @@ impl Bench {
     }
 }
 
-/// A kernel that is told its adapter is hardware, with these units or none.
+/// A kernel for which the adapter reports to be hardware, with these tensor cores or none.
 #[derive(Debug)]
 struct On {
     kernel: Box<dyn Kernel>,
@@ -185,7 +189,7 @@ impl Kernel for On {
     }
 }
 
-/// Numbers in -1..1, the same for the same number of them, but for their rounding.
+/// Numbers in -1..1, the same in each type for the same count, apart from rounding.
 fn random_bytes(arg: &Arg) -> Vec<u8> {
     let mut seed = 1_u32;
     let numbers = (0..arg.len).map(|_| {

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints each different module whose label has `name` in it. Labels are such as `kernels.matmul.tiled`.
+/// Prints each different module whose label contains `name`, such as `kernels.matmul.tiled`.
 fn print_modules(name: &str) -> io::Result<()> {
     let mut labels = BTreeSet::new();
     let mut printed = BTreeSet::new();
@@ -63,14 +63,14 @@ fn print_modules(name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes each pipeline as SPIR-V, HLSL, MSL and WGSL, and an index of them, into `folder`, and says how many there are.
+/// Writes each pipeline as SPIR-V, HLSL, MSL and WGSL, and an index of them, into `folder`, and prints how many there are.
 fn write_all(folder: &Path) -> io::Result<usize> {
     fs::create_dir_all(folder)?;
     let mut dump = Dump { folder, index: String::new(), seen: BTreeSet::new(), n: 0 };
     dump.index.push_str("id\tset\tkernel\tadapter\tlabel\tentry\tconstants\twg\twg_bytes\tcoop\tf16\tint64\tsubgroups\n");
     for (what, kernel, has_f16) in real_kernels() {
         for (adapter_name, adapter) in &real_adapters() {
-            // The adapters differ only in how they multiply f16.
+            // The adapters differ only in how they multiply f16 values.
             if has_f16 || *adapter_name == "plain" {
                 dump.add("real", &what, &*kernel, adapter_name, adapter)?;
             }
@@ -87,7 +87,7 @@ fn write_all(folder: &Path) -> io::Result<usize> {
     Ok(dump.n)
 }
 
-/// A kernel of a real size, or nothing; then source, entry point, and constants as bits.
+/// The identity of a pipeline: a kernel of a realistic size, or nothing; then source, entry point, and constants as bits.
 type Key = (String, String, &'static str, Vec<(&'static str, u64)>);
 
 struct Dump<'a> {
@@ -102,7 +102,7 @@ impl Dump<'_> {
         for dispatch in dispatches(kernel, adapter) {
             let source = dispatch.wgsl.source();
             let bits = dispatch.constants.iter().map(|&(name, value)| (name, value.to_bits())).collect();
-            // Kernels of real sizes keep a line each; samples are told apart only by their module.
+            // Kernels of realistic sizes have one line each; samples are distinguished only by their module.
             let of = if set == "real" { format!("{what} {adapter_name}") } else { String::new() };
             if self.seen.insert((of, source.clone(), dispatch.entry, bits)) {
                 self.write(&format!("{set}\t{what}\t{adapter_name}"), &dispatch, &source, adapter)?;
@@ -155,7 +155,7 @@ impl Dump<'_> {
     }
 }
 
-/// Adapters as drivers describe them, which differ in how they multiply f16.
+/// Adapters as drivers describe them, which differ in how they multiply f16 values.
 fn real_adapters() -> [(&'static str, Adapter); 6] {
     let plain = wgpu::Features::SUBGROUP | wgpu::Features::SHADER_F16 | wgpu::Features::SHADER_INT64;
     let adapter = |features, coop, f16_accumulation, subgroups: [u32; 2]| {
@@ -177,7 +177,7 @@ fn real_adapters() -> [(&'static str, Adapter); 6] {
     ]
 }
 
-/// Products and convolutions of sizes that networks have, with whether they are stored in f16.
+/// Products and convolutions of sizes that occur in networks, and whether they are stored in f16.
 fn real_kernels() -> Vec<(String, Box<dyn Kernel>, bool)> {
     let relu = Activation::relu();
     let mut all = Vec::new();

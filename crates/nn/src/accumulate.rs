@@ -3,7 +3,7 @@ use brisk_tensor::{Graph, Persistent};
 
 use crate::Parameters;
 
-/// Gradients summed over several batches before a step: a large batch with the memory of a small one.
+/// Gradients summed over several batches before a step: the result of a large batch with the memory of a small one.
 ///
 /// The recorded step is replayed for each batch; the optimizer, the scaler and averages do nothing until a group of batches is
 /// complete, and then see the mean of its gradients. The learning rate of a step is that of its last batch. Dropout draws a new mask for each batch.
@@ -46,18 +46,18 @@ pub struct Accumulate {
 }
 
 impl Accumulate {
-    /// A step after every `every`th batch of an epoch.
+    /// A step after every `every`-th batch of an epoch.
     pub fn new(params: &Parameters, every: u32) -> Self {
         Self { sum: Persistent::new("accumulate.sum", DType::F32, params.grads().len()), every, n_batches: 0 }
     }
 
-    /// And after the last batch of an epoch that has `n_batches`.
+    /// Also a step after the last batch of an epoch that has `n_batches`.
     pub fn ending_after(mut self, n_batches: u32) -> Self {
         self.n_batches = n_batches;
         self
     }
 
-    /// Records it, after the backward pass and before everything that reads gradients, including [`GradScaler::unscale`](crate::GradScaler::unscale); `state` is
+    /// Records the accumulation, after the backward pass and before everything that reads gradients, including [`GradScaler::unscale`](crate::GradScaler::unscale); `state` is
     /// the optimizer's.
     ///
     /// # Errors

@@ -2,13 +2,13 @@ use std::fmt::Debug;
 
 use brisk_tensor::{Batch, Graph, MixedRows, Persistent, Tensor, Windows};
 
-/// How the input of a training batch is made from rows on the device, where it is more than gathered: cropped, mirrored, mixed with noise or with other rows.
-/// Evaluation gathers the rows as they are. Dyn-compatible.
+/// How the input of a training batch is made from rows on the device, if they are not only gathered: cropped, mirrored, mixed with noise or with other rows.
+/// Evaluation gathers the rows unchanged. Dyn-compatible.
 ///
 /// An implementation records kernels or tensor algebra; nothing runs on the host while an epoch is replayed.
 ///
 /// # Examples
-/// Inputs of which a tenth is missing, each time another one:
+/// Inputs of which a tenth is missing, a different tenth each time:
 /// ```
 /// use brisk_nn::tensor::Graph;
 /// use brisk_nn::{Augment, Augmented, BatchSource};
@@ -23,10 +23,10 @@ use brisk_tensor::{Batch, Graph, MixedRows, Persistent, Tensor, Windows};
 /// }
 /// ```
 pub trait Augment: Debug {
-    /// Records the input of a batch, from which the model computes.
+    /// Records the input of a batch, which is passed to the model.
     ///
     /// # Errors
-    /// Like all recording, it returns no error; an implementation refuses its arguments by [`Graph::failed`].
+    /// Like all recording, it returns no error; an implementation reports invalid arguments with [`Graph::failed`].
     fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Augmented;
 }
 
@@ -37,16 +37,16 @@ impl<A: Augment + ?Sized> Augment for Box<A> {
     }
 }
 
-/// The input of a training batch. A tensor [is one](Self::from) whose rows are not mixed.
+/// The input of a training batch. A tensor [converts](Self::from) to an input whose rows are not mixed.
 #[derive(Debug, Clone)]
 pub struct Augmented {
     /// `[n, …]`: an entry for each row of the batch.
     pub x: Tensor,
-    /// Rows that those of the batch are mixed with, whose labels count for their share of the loss; `None` if no rows are mixed.
+    /// Rows that the rows of the batch are mixed with, whose labels count for their share of the loss; `None` if no rows are mixed.
     pub mixed: Option<MixedLabels>,
 }
 
-/// Which rows those of a batch are mixed with, and the shares of their labels.
+/// The rows that the rows of a batch are mixed with, and the shares of their labels.
 #[derive(Debug, Clone)]
 pub struct MixedLabels {
     /// The row that each row is mixed with.
@@ -70,7 +70,7 @@ impl From<MixedRows> for MixedLabels {
 /// The rows of a batch in a table on the device.
 #[derive(Debug, Clone, Copy)]
 pub struct BatchSource<'a> {
-    /// Which rows they are.
+    /// Which rows of the table they are.
     pub batch: &'a Batch,
     /// The features of all rows: `[n_rows, n_cols]`, f32 or u8.
     pub features: &'a Windows,
@@ -78,7 +78,7 @@ pub struct BatchSource<'a> {
     pub mean: &'a Persistent,
     /// One over the standard deviation of each column.
     pub inv_std: &'a Persistent,
-    /// The state of the run, by which random operations such as [`Tensor::dropout`] draw anew in each step.
+    /// The state of the run, from which random operations such as [`Tensor::dropout`] draw new values in each step.
     pub state: &'a Persistent,
 }
 

@@ -4,7 +4,7 @@ use crate::{Bound, BufferId, Init, Module, ParameterId, ParametersBuilder};
 
 /// Batch normalisation of each channel with an activation, optionally of ghost batches.
 ///
-/// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference it normalises by the latter.
+/// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference it normalises by the running statistics.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_channels]` or `[n_images, height, width, n_channels]`; `weight`, `bias`, `running_mean`, `running_var`: `[n_channels]`.
@@ -32,24 +32,24 @@ pub struct BatchNormConfig {
     pub n_channels: usize,
     /// Whether the scale is trained.
     pub scale: Scale,
-    /// Ghost batch normalisation: in training, each run of this many consecutive rows or images is normalised by its own statistics; `None` normalises the whole
-    /// batch. Replicas whose parts of a batch are multiples of it normalise as one device does.
+    /// The size of ghost batches: in training, every `ghost_rows` consecutive rows or images are normalised by their own statistics; `None` normalises the whole
+    /// batch. Replicas whose parts of a batch are made of whole ghost batches normalise as one device does.
     pub ghost_rows: Option<usize>,
     /// ε, added to the variance.
     pub eps: f32,
     /// The fraction of the running statistics that a batch replaces.
     pub momentum: f32,
-    /// The activation, in the same kernel.
+    /// The activation, which is fused into the kernel.
     pub activation: Activation,
 }
 
 /// Whether the scale of a normalisation, `weight`, is trained. It starts at 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scale {
-    /// It is a parameter.
+    /// The scale is a parameter.
     #[default]
     Trained,
-    /// It is a buffer, which is not trained.
+    /// The scale is a buffer, which is not trained.
     Frozen,
 }
 

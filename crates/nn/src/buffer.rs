@@ -3,9 +3,9 @@ use brisk_tensor::Persistent;
 
 use crate::parameters::len_of;
 
-/// A tensor that belongs to a model and is not trained: running statistics, a frozen scale.
+/// A tensor that belongs to a model but is not trained: running statistics, a frozen scale.
 ///
-/// It is kept beside the flat parameters, in a separate buffer, so that no optimizer, norm or decay ever sees it. A checkpoint keeps it under its name,
+/// It is kept in a separate buffer next to the flat parameters, so optimizers, norms and weight decay do not include it. A checkpoint keeps it under its name,
 /// as PyTorch's `state_dict` does.
 #[derive(Debug, Clone)]
 pub struct Buffer {
@@ -15,20 +15,20 @@ pub struct Buffer {
     initial: Initial,
 }
 
-/// What a buffer starts as.
+/// The initial value of a buffer.
 #[derive(Debug, Clone)]
 enum Initial {
     Constant(f32),
     Values(Vec<f32>),
 }
 
-/// Which buffer of a [`Parameters`](crate::Parameters).
+/// The id of a buffer of a [`Parameters`](crate::Parameters).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BufferId(pub(crate) usize);
 
 impl Buffer {
     pub(crate) fn new(name: String, shape: &[usize], value: f32) -> Self {
-        // One that is too large is refused before it is used: `Parameters::check`.
+        // `Parameters::check` refuses one that is too large before it is used.
         let len = len_of(shape).unwrap_or(0);
         let values = Persistent::required(name.clone(), DType::F32, len);
         Self { values, name, shape: shape.to_vec(), initial: Initial::Constant(value) }
@@ -49,7 +49,7 @@ impl Buffer {
         &self.values
     }
 
-    /// What it starts as: `[len]`.
+    /// Its initial values: `[len]`.
     pub fn initial(&self) -> Vec<f32> {
         match &self.initial {
             Initial::Constant(value) => vec![*value; self.values.len()],
@@ -57,12 +57,12 @@ impl Buffer {
         }
     }
 
-    /// The same in memory of its own.
+    /// The same buffer with separate memory for its values.
     pub(crate) fn detached(&self) -> Self {
         Self { values: Persistent::required(self.name.clone(), DType::F32, self.values.len()), ..self.clone() }
     }
 
-    /// The same with its values in other memory.
+    /// The same buffer with its values in different memory.
     pub(crate) fn with_values(&self, values: &Persistent) -> Self {
         Self { values: values.clone(), ..self.clone() }
     }

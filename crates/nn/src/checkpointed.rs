@@ -2,8 +2,8 @@ use brisk_tensor::Tensor;
 
 use crate::{Bound, Module};
 
-/// A module whose activations are not kept for the backward pass, which recomputes them: see
-/// [`Graph::checkpoint`](brisk_tensor::Graph::checkpoint). A model of such blocks takes the memory of their results and of one block.
+/// A module whose activations are recomputed in the backward pass instead of being kept: see
+/// [`Graph::checkpoint`](brisk_tensor::Graph::checkpoint). A model of such blocks takes the memory of their results and of the activations of one block.
 ///
 /// # Examples
 /// ```

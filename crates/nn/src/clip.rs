@@ -18,7 +18,7 @@ impl Parameters {
         norm
     }
 
-    /// Records the norm of all gradients, on the device: of those that this replica keeps, where they are [sharded](Self::divided).
+    /// Records the norm of all gradients, on the device; if they are [sharded](Self::divided), of those that this replica keeps.
     ///
     /// # Reference
     /// `torch.nn.utils.get_total_norm`.

@@ -7,7 +7,7 @@ use crate::{Bound, Init, Module, ParameterId, ParametersBuilder};
 /// # Shapes
 /// `x`: `[n_images, height, width, n_in]`; `weight`: `[n_out, kernel height, kernel width, n_in / n_groups]`; `bias`: `[n_out]`.
 /// # Reference
-/// `torch.nn.Conv2d`, with the same initial distribution; PyTorch's weights have the last dimension in second place.
+/// `torch.nn.Conv2d`, with the same initial distribution; in PyTorch's weights, the last dimension is the second.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Conv2d {
     weight: ParameterId,
@@ -42,7 +42,7 @@ pub struct Conv2dConfig {
     pub dilation: [usize; 2],
     /// Groups of consecutive channels that are convolved separately: as many as channels for a depthwise convolution. They divide `n_in` and `n_out`.
     pub n_groups: usize,
-    /// What the filters start as.
+    /// The initial values of the filters.
     pub filters: Filters,
     /// Whether there is a bias.
     pub bias: Bias,
@@ -50,7 +50,7 @@ pub struct Conv2dConfig {
     pub activation: Activation,
 }
 
-/// What the filters of a [`Conv2d`] start as.
+/// The initial values of a [`Conv2d`]'s filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Filters {
     /// PyTorch's uniform distribution: [`Init::FanIn`].
@@ -94,7 +94,7 @@ impl Conv2d {
     #[track_caller]
     pub fn new(params: &mut ParametersBuilder, name: &str, config: &Conv2dConfig) -> Self {
         let Conv2dConfig { n_in, n_out, kernel, stride, padding, dilation, n_groups, filters, bias, activation } = config.clone();
-        // Groups that do not divide the channels are refused when the layer is recorded.
+        // If groups do not divide the channels, recording the layer reports it.
         let [height, width] = kernel;
         let [group_in, group_out] = [n_in, n_out].map(|n| n.checked_div(n_groups).unwrap_or(n));
         let init = Init::FanIn(height * width * group_in);
@@ -115,7 +115,7 @@ impl Conv2d {
     ///
     /// # Errors
     /// [`Error::Shape`](brisk_tensor::Error::Shape) unless `x` is a batch of images with `n_in` channels, or if `n_groups` does not divide them or the
-    /// filters; [`Error::Program`](brisk_tensor::Error::Program) where no window fits, or for a stride or dilation of 0.
+    /// filters; [`Error::Program`](brisk_tensor::Error::Program) if no window fits, or for a stride or dilation of 0.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.weight);

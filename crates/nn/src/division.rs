@@ -4,10 +4,10 @@ use brisk_kernels::DType;
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Graph, Mode};
 
-/// How flat parameters are divided among replicas, as one of these sees it: see [`Parameters::divided`](crate::Parameters::divided).
+/// How flat parameters are sharded across replicas, from the view of one replica: see [`Parameters::divided`](crate::Parameters::divided).
 ///
-/// The elements are cut into buckets, which travel as one, and each bucket into a piece for every replica. A replica steps its own pieces and keeps the optimizer's state of
-/// those alone, one behind the other in the order of the buckets.
+/// The elements are divided into buckets, which are sent as a whole, and each bucket into a piece for every replica. A replica updates only its own pieces, and keeps the optimizer's
+/// state for these only, concatenated in the order of the buckets.
 ///
 /// # Reference
 /// Rajbhandari et al. 2020, *ZeRO*, arXiv:1910.02054.
@@ -15,22 +15,22 @@ use brisk_tensor::{Graph, Mode};
 pub struct Division {
     /// All elements, each in one bucket.
     pub buckets: Vec<DividedBucket>,
-    /// What is kept of gradients.
+    /// Which gradients are kept.
     pub gradients: Kept,
-    /// What is kept of values.
+    /// Which values are kept.
     pub values: Kept,
 }
 
-/// Elements that travel together.
+/// Elements that are sent together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DividedBucket {
     /// Where they are in the flat layout.
     pub elements: Range<usize>,
-    /// Those of them that are this replica's own; none, if there are too few for all.
+    /// The elements of these that belong to this replica; empty if there are too few elements for all replicas.
     pub own: Range<usize>,
 }
 
-/// How much of a buffer there is from step to step.
+/// Which part of a buffer is kept between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kept {
     /// All of it.
@@ -39,30 +39,30 @@ pub enum Kept {
     Own,
 }
 
-/// Elements that one kernel steps, and where they lie.
+/// Elements that one kernel updates, and where they are.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
     /// In [`Parameters::values`](crate::Parameters::values).
     pub values: Range<usize>,
     /// In [`Parameters::grads`](crate::Parameters::grads).
     pub grads: Range<usize>,
-    /// In what the optimizer keeps.
+    /// In the optimizer's state.
     pub state: Range<usize>,
-    /// In the flat layout, one behind the other.
+    /// In the flat layout, concatenated.
     pub elements: Vec<Range<usize>>,
 }
 
-/// A bucket of divided parameters within one program, where it is a transient there.
+/// A bucket of sharded parameters within one program, if it is a transient there.
 #[derive(Debug, Clone, Copy)]
 pub struct BoundBucket {
-    /// The values that kernels read, all of the bucket's.
+    /// The values that kernels read, for the whole bucket.
     pub values: Option<Slice>,
-    /// The gradients that backward writes, all of the bucket's.
+    /// The gradients that the backward pass writes, for the whole bucket.
     pub grads: Option<Slice>,
 }
 
 impl Division {
-    /// Each bucket's own elements, and where they are among all that are this replica's own.
+    /// Each bucket's own elements, and their offset among all elements of this replica.
     pub fn own(&self) -> impl Iterator<Item = (&DividedBucket, Range<usize>)> {
         self.buckets.iter().scan(0, |end, bucket| {
             let start = *end;
@@ -71,12 +71,12 @@ impl Division {
         })
     }
 
-    /// How many elements are this replica's own.
+    /// The number of elements of this replica.
     pub fn own_len(&self) -> usize {
         self.buckets.iter().map(|bucket| bucket.own.len()).sum()
     }
 
-    /// Transients for what is not kept.
+    /// Transients for the parts that are not kept.
     pub(crate) fn bind(&self, graph: &Graph) -> Vec<BoundBucket> {
         let bind = |bucket: &DividedBucket| {
             let transient = |name| graph.with_program(|program| program.transient(name, DType::F32, bucket.elements.len()));
@@ -95,7 +95,7 @@ impl Division {
         if (self.values, self.gradients) != (Kept::Own, Kept::Own) {
             return pieces.collect();
         }
-        // All that is kept lies together then.
+        // In this case, the kept elements are contiguous.
         let elements: Vec<_> = pieces.flat_map(|piece| piece.elements).collect();
         let all = 0..self.own_len();
         let piece = Piece { values: all.clone(), grads: all.clone(), state: all, elements };

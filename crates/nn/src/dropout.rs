@@ -14,7 +14,7 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// A layer that draws a new mask in each step, as counted by `state`, that of the run.
+    /// A layer that draws a new mask in each step, as counted by `state`, the state of the run.
     pub fn new(p: f32, seed: u64, state: &Persistent) -> Self {
         Self { p, seed, state: state.clone() }
     }

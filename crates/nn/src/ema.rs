@@ -4,7 +4,7 @@ use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::Parameters;
 
-/// An exponential moving average of a model's parameters and buffers, kept on the device; often the better model to evaluate.
+/// An exponential moving average of a model's parameters and buffers, kept on the device. It often evaluates better than the parameters themselves.
 ///
 /// Buffers, such as the running statistics of batch normalisation, are averaged with the same weights as the parameters.
 ///
@@ -31,13 +31,13 @@ pub struct Ema {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EmaConfig {
-    /// The fraction of itself that the average keeps in an update, 0 to 1.
+    /// The fraction of the average that an update keeps, 0 to 1.
     pub decay: f32,
     /// Steps between two updates, at least 1.
     pub every: u32,
     /// The step of the first update, counted from 1.
     pub first_step: u32,
-    /// What the average starts from.
+    /// What the average starts with.
     pub start: EmaStart,
 }
 
@@ -47,7 +47,7 @@ impl EmaConfig {
         Self { decay, every: 1, first_step: 1, start: EmaStart::Parameters }
     }
 
-    /// Updates the average on the [first step](Self::first_step) and every `n_steps`th step after it. The decay is that of one update.
+    /// Updates the average on the [first step](Self::first_step) and every `n_steps`th step after it. The decay applies per update.
     pub fn every(mut self, n_steps: u32) -> Self {
         self.every = n_steps;
         self
@@ -60,7 +60,7 @@ impl EmaConfig {
         self
     }
 
-    /// Starts from the initial parameters: the first update averages them with those of its step instead of copying the latter.
+    /// Starts from the initial parameters: the first update averages them with those of its step instead of copying them.
     pub fn from_initial(mut self) -> Self {
         self.start = EmaStart::Given;
         self
@@ -74,7 +74,7 @@ impl From<f32> for EmaConfig {
 }
 
 impl Ema {
-    /// An average with this decay, updated after each step; or as an [`EmaConfig`] says.
+    /// An average with this decay, updated after each step, or according to an [`EmaConfig`].
     pub fn new(params: &Parameters, config: impl Into<EmaConfig>) -> Self {
         let like = |name: String, len| Persistent::new(name, DType::F32, len);
         Self {
@@ -84,7 +84,7 @@ impl Ema {
         }
     }
 
-    /// Updates it on every `n_steps`th step: the first time on step `n_steps`.
+    /// Updates the average on every `n_steps`th step, first on step `n_steps`.
     pub fn every(mut self, n_steps: u32) -> Self {
         (self.config.every, self.config.first_step) = (n_steps, n_steps);
         self
@@ -100,7 +100,7 @@ impl Ema {
         self.averaged(params).write_initial(device)
     }
 
-    /// Records an update, after the optimizer and before the step ends; `state` is that of the run.
+    /// Records an update, after the optimizer and before the step ends; `state` is the state of the run.
     ///
     /// # Errors
     /// [`Error::Program`](brisk_tensor::Error::Program) if the decay is not within 0 to 1, or the interval or the first step is 0;
@@ -121,7 +121,7 @@ impl Ema {
         }
     }
 
-    /// The same model with the averaged values and buffers, to bind in a graph that evaluates.
+    /// The same model with the averaged values and buffers, for graphs that evaluate.
     pub fn averaged(&self, params: &Parameters) -> Parameters {
         params.with_values(&self.average, &self.buffers)
     }
@@ -136,7 +136,7 @@ impl Ema {
         self.config
     }
 
-    /// Its bytes on the device.
+    /// Bytes that the average takes on the device.
     pub fn len_bytes(&self) -> usize {
         self.buffers.iter().chain([&self.average]).map(|values| values.len_bytes()).sum()
     }

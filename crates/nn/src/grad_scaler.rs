@@ -12,13 +12,13 @@ use crate::{Optimizer, Parameters, StepInputs};
 ///
 /// A step records two kernels, and one more for each further optimizer: call [`backward`](Self::backward), then [`step`](Self::step) for each
 /// optimizer, then [`update`](Self::update), then [`Graph::advance`] for the `state` of each optimizer. To clip or read gradients,
-/// [`unscale`](Self::unscale) them first. To sum gradients over several batches, go back from the sum of their losses, which have the same scale.
+/// [`unscale`](Self::unscale) them first. To sum gradients over several batches, call `backward` on the sum of their losses, which have the same scale.
 ///
 /// The scale is kept on the device, where [`write_initial`](Self::write_initial) or [`load_state`](Self::load_state) must write it before the first step.
 /// Every step is skipped if the scale falls below 2⁻¹²⁶, unlike in PyTorch; [`report`](Self::report) and [`state`](Self::state) then return an error.
 ///
 /// With several optimizers, each with its own [`Parameters`], only those with a gradient that is not finite skip the step, and the scale decreases if any
-/// of them does. Each then needs its own `state`, which tells it whether to skip. Several optimizers for parts of one [`Parameters`] are combined by
+/// of them does. Each then needs its own `state`, which says whether to skip. Several optimizers for parts of one [`Parameters`] are combined by
 /// [`Together`](crate::Together), and all of them skip the step.
 ///
 /// # Reference
@@ -102,7 +102,7 @@ pub struct ScalerReport {
     pub n_skipped_in_a_row: u32,
 }
 
-/// The calls since the last update, by which calls in the wrong order are refused.
+/// The calls since the last update, to refuse calls in the wrong order.
 #[derive(Debug, Default)]
 struct Recorded {
     any_scaled: bool,
@@ -116,7 +116,7 @@ struct Recorded {
 #[derive(Debug)]
 struct Stepped {
     graph: String,
-    /// The scale in the graph's program, which tells graphs apart.
+    /// The scale in the graph's program, which distinguishes graphs.
     scale: Slice,
     origin: Origin,
 }
@@ -134,7 +134,7 @@ struct Gradients {
 const STATE_NAMES: [&str; 5] = ["scale", "growth_factor", "backoff_factor", "growth_interval", "_growth_tracker"];
 
 impl GradScaler {
-    /// A scaler with nothing recorded.
+    /// A scaler without recorded calls.
     ///
     /// # Errors
     /// [`Error::Refused`] for a growth factor of 1 or less, a backoff factor that is not between 0 and 1, an interval of 0, or an initial scale that is
@@ -160,7 +160,7 @@ impl GradScaler {
         self.config.get()
     }
 
-    /// The counters on the device, [`SCALER_LEN`] words, the first of which says whether a gradient was not finite since the last update. For replicas whose
+    /// The counters on the device, [`SCALER_LEN`] words, the first of which says whether a gradient was not finite since the last update. Needed by replicas whose
     /// gradients differ, which must agree on it.
     pub fn found(&self) -> &Persistent {
         &self.counts
@@ -211,7 +211,7 @@ impl GradScaler {
     /// A tensor that `scale` returned is refused. A tensor computed from one, such as a sum, is not recognised.
     ///
     /// # Errors
-    /// The first error of the graph, that the loss has been scaled already ([`Error::Refused`]) included; as [`Graph::backward`].
+    /// The first error of the graph, including [`Error::Refused`] for a loss that has been scaled already; as [`Graph::backward`].
     #[track_caller]
     pub fn backward(&self, loss: &Tensor) -> Result<(), Error> {
         let graph = loss.graph();
@@ -227,7 +227,7 @@ impl GradScaler {
     }
 
     /// Records that gradients are divided by the scale, after the backward pass and before they are clipped or otherwise read. If one is
-    /// not finite, `state` says that the step is to be skipped; kernels recorded between the two see the gradients unchanged.
+    /// not finite, `state` says that the step must be skipped; kernels recorded between the two see the gradients unchanged.
     ///
     /// # Errors
     /// [`Error::Refused`] if no loss has been scaled, if these gradients have been unscaled or used by a step since the last update, or are not f32, or if
@@ -258,7 +258,7 @@ impl GradScaler {
         }
         let recorded = self.recorded.borrow();
         if !recorded.any_scaled {
-            let expected = "`scale` or `backward` before, since these gradients are to be divided by the scale";
+            let expected = "a call of `scale` or `backward` before, since these gradients are divided by the scale";
             return refused("no loss has been scaled".to_owned(), expected);
         }
         if let Some(known) = recorded.gradients.iter().find(|known| known.grads == grads_slice) {
@@ -301,7 +301,7 @@ impl GradScaler {
         }
     }
 
-    /// Whether the gradients that were recorded as number `at` may be used by a step. They were not recorded if they could not be unscaled.
+    /// Whether a step may use the gradients that were recorded as number `at`. They were not recorded if they could not be unscaled.
     fn check_step(
         &self,
         graph: &Graph,
@@ -318,7 +318,7 @@ impl GradScaler {
         let Some(at) = at else { return Ok(()) };
         let known = &self.recorded.borrow().gradients[at];
         if known.has_stepped {
-            let expected = "one step, then `update`; several optimizers are one by `Together`, or have `Parameters` of their own";
+            let expected = "one step, then `update`; combine several optimizers by `Together`, or give each its own `Parameters`";
             return refused("these parameters have made a step since the last update", expected);
         }
         if known.state != graph.buffer(&inputs.state) {
@@ -378,7 +378,7 @@ impl GradScaler {
         self.read("report", device)
     }
 
-    /// Writes another scale and keeps the count of steps with finite gradients, as PyTorch's `update(new_scale)` does.
+    /// Writes a new scale and keeps the count of steps with finite gradients, as PyTorch's `update(new_scale)` does.
     ///
     /// # Errors
     /// [`Error::Refused`] if it is not a positive normal number.
@@ -405,7 +405,7 @@ impl GradScaler {
     /// [`write_initial`](Self::write_initial), which must not be called after it.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the state lacks one of the names or has a value that it cannot have, or if it has other factors than those that an
+    /// [`Error::Refused`] if the state lacks one of the names or has an invalid value, or if its factors differ from those that an
     /// update was recorded with.
     pub fn load_state<N: AsRef<str>>(&self, device: &Device, state: &[(N, f64)]) -> Result<(), Error> {
         const OP: &str = "load_state";
@@ -414,7 +414,7 @@ impl GradScaler {
         }
         if state.is_empty() {
             let found = "the state is empty, as that of a scaler that is not enabled".to_owned();
-            return Err(Error::Refused { op: OP, found, expected: "that of one that was" });
+            return Err(Error::Refused { op: OP, found, expected: "the state of an enabled scaler" });
         }
         let value = |name: &str| {
             let found = state.iter().find(|(known, _)| known.as_ref() == name).map(|(_, value)| *value);
@@ -478,7 +478,7 @@ impl GradScaler {
         if !self.recorded.borrow().scaled.contains(&loss.slice()) {
             return Ok(());
         }
-        let expected = "the loss itself; a scaled one is gone back from by `Graph::backward`";
+        let expected = "an unscaled loss; for a scaled loss, call `Graph::backward`";
         Err(Error::Refused { op, found: "the loss has been scaled by `scale`".to_owned(), expected })
     }
 }
@@ -497,7 +497,7 @@ impl GradScalerConfig {
     }
 }
 
-/// Whether the last kernel of the two that there is sums up batches.
+/// Whether these gradients have been accumulated since they were last unscaled.
 fn is_accumulated_since_unscale(graph: &Graph, grads: Slice) -> bool {
     graph.with_program(|program| {
         let names: Vec<_> = program.kernel_names().collect();

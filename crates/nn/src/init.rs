@@ -1,17 +1,17 @@
 use crate::Philox;
 
-/// What a parameter starts as.
+/// The initial values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Init {
-    /// One value throughout.
+    /// The same value for all elements.
     Constant(f32),
-    /// Uniform within `±1 / √fan_in`: what PyTorch's linear and convolution layers start from, weights and biases alike.
+    /// Uniform within `±1 / √fan_in`: PyTorch's initial distribution for linear and convolution layers, for both weights and biases.
     FanIn(usize),
     /// Normal with this standard deviation, mean 0.
     Normal(f32),
-    /// Filters `[n_out, height, width, n_in]` of which the first `n_in` of each group are the identity, 1 at the centre for their own channel, and the others as
-    /// [`FanIn`](Self::FanIn). So a convolution starts by passing its input through.
+    /// Filters `[n_out, height, width, n_in]` of which the first `n_in` of each group are the identity, 1 at the centre of their own channel, and the others are drawn as in
+    /// [`FanIn`](Self::FanIn). So the convolution initially passes its input through.
     ///
     /// The identity is that of `torch.nn.init.dirac_`, which makes the other filters zeros.
     Dirac {
@@ -22,9 +22,9 @@ pub enum Init {
         /// Filters of a group; `n_out` without groups.
         n_group_filters: usize,
     },
-    /// Rows of `dim` numbers, normal with deviation 1 and mean 0, the row `padding` zeros: what PyTorch's embeddings start from.
+    /// Rows of `dim` numbers, normal with deviation 1 and mean 0, the row `padding` zeros: PyTorch's initial distribution for embeddings.
     Embedding {
-        /// Numbers a row.
+        /// Numbers per row.
         dim: usize,
         /// The row of zeros, if there is one.
         padding: Option<usize>,
@@ -32,7 +32,7 @@ pub enum Init {
 }
 
 impl Init {
-    /// Writes starting values of parameter number `stream`, from its element `first` on. They depend only on `seed`, the stream and the element.
+    /// Writes initial values of parameter number `stream`, starting with its element `first`. They depend only on `seed`, the stream and the element.
     pub(crate) fn fill(self, seed: u64, stream: u32, first: usize, values: &mut [f32]) {
         let philox = Philox::new(seed);
         let fan_in = |i: usize, fan_in: usize| (2.0 * philox.uniform(stream, i as u64) - 1.0) / (fan_in as f32).sqrt();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::{Entry, Init};
 
-/// What parameters start as. Values are drawn when they are asked for, so that a model takes no memory before it is known to fit.
+/// The initial values of parameters. They are drawn when they are requested, so that a model takes no memory before it is known to fit.
 #[derive(Debug, Clone)]
 pub(crate) struct Initial {
     seed: u64,
@@ -23,7 +23,7 @@ impl Initial {
         self.replaced.insert(index, values.into());
     }
 
-    /// The elements `range` of the flat layout; 0 between parameters.
+    /// The elements `range` of the flat layout; 0 for the padding between parameters.
     pub(crate) fn fill(&self, entries: &[Entry], range: &Range<usize>, values: &mut [f32]) {
         values.fill(0.0);
         let first = entries.partition_point(|entry| entry.range.end <= range.start);
@@ -41,7 +41,7 @@ impl Initial {
         }
     }
 
-    /// A number that differs where the values do, without drawing any.
+    /// A number that differs if the values do, computed without drawing any.
     pub(crate) fn fingerprint(&self, entries: &[Entry]) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.seed.hash(&mut hasher);

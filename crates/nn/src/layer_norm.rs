@@ -31,7 +31,7 @@ impl LayerNorm {
         self
     }
 
-    /// The columns that it normalises.
+    /// The number of columns that it normalises.
     pub fn n_cols(&self) -> usize {
         self.n_cols
     }
@@ -39,7 +39,7 @@ impl LayerNorm {
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of columns.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.weight);

@@ -32,7 +32,7 @@ impl Linear {
         Self { n_in, weight, bias: None, activation }
     }
 
-    /// Columns of its input.
+    /// The number of columns of its input.
     pub fn n_in(&self) -> usize {
         self.n_in
     }
@@ -40,7 +40,7 @@ impl Linear {
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of columns.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.weight);

@@ -2,7 +2,7 @@ use brisk_tensor::{Activation, Error, Tensor};
 
 use crate::{Bound, CategoricalColumn, Embedding, Linear, ParametersBuilder};
 
-/// A multi-layer perceptron: linear layers with an activation between them, and before them, if asked for, an embedding for each
+/// A multi-layer perceptron: linear layers with an activation between them, and before them, if requested, an embedding for each
 /// categorical column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mlp {
@@ -70,7 +70,7 @@ impl Mlp {
     /// # Shapes
     /// `x`: `[n_rows, n_inputs]`; the result `[n_rows, n_outputs]`.
     /// # Errors
-    /// [`Error::Shape`] if `x` has another number of columns, as it has for a model with embeddings.
+    /// [`Error::Shape`] if `x` has a different number of columns, or if the model has embeddings.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let mut x = x.clone();
@@ -85,7 +85,7 @@ impl Mlp {
     /// # Shapes
     /// `x`: `[n_rows, n_inputs]`; `categories`: `[n_rows, n_categories]` u32; the result `[n_rows, n_outputs]`.
     /// # Errors
-    /// [`Error::Shape`] if either has another number of columns.
+    /// [`Error::Shape`] if either has a different number of columns.
     #[track_caller]
     pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
         if categories.shape().get(1) != Some(&self.embeddings.len()) || categories.shape().len() != 2 {
@@ -100,12 +100,12 @@ impl Mlp {
         self.forward(params, &x.concat_columns(&embedded.iter().collect::<Vec<_>>()))
     }
 
-    /// Columns of its input that are numbers.
+    /// The number of numeric columns of its input.
     pub fn n_inputs(&self) -> usize {
         self.n_inputs
     }
 
-    /// The categorical columns it takes.
+    /// The categorical columns that it takes.
     pub fn categories(&self) -> &[CategoricalColumn] {
         &self.categories
     }

@@ -4,18 +4,18 @@ use brisk_tensor::{Error, Tensor};
 
 use crate::{Bound, CategoricalColumn, Dropout, LayerNorm, Linear, Mlp};
 
-/// A model: it records itself over an input, given its parameters in the same graph. Dyn-compatible.
+/// A model: it records itself for an input, given its parameters in the same graph. Dyn-compatible.
 ///
 /// A module holds sizes and settings, not tensors, so it can be shared by threads that each record a graph.
 pub trait Module: Debug + Send + Sync {
-    /// Records the model over `x`. Like all recording, it returns no error; an implementation composes operations, and refuses its arguments by
+    /// Records the model for `x`. Like all recording, it returns no error; an implementation composes operations, and reports invalid arguments with
     /// [`Graph::failed`](brisk_tensor::Graph::failed).
     ///
     /// # Errors
     /// [`Error::Shape`] if the model does not take the shape of `x`.
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor;
 
-    /// The columns of `x` that the model takes in each row, `[n_rows, n_inputs]`, so that rows of another number are refused in words about the rows; `None`, the
+    /// The number of columns of `x`, `[n_rows, n_inputs]`, that the model takes, so that the error for a different number is about the rows; `None`, the
     /// default, if the model does not know.
     fn n_inputs(&self) -> Option<usize> {
         None
@@ -26,12 +26,12 @@ pub trait Module: Debug + Send + Sync {
         &[]
     }
 
-    /// Records the model over `x` and the codes of the same rows.
+    /// Records the model for `x` and the codes of the same rows.
     ///
     /// # Shapes
     /// `categories`: `[n_rows, n_categories]` u32, a column for each of [`categories`](Self::categories).
     /// # Errors
-    /// As [`forward`](Self::forward); [`Error::Shape`] if the model does not take such categories, which the default always returns.
+    /// As [`forward`](Self::forward); [`Error::Shape`] if the model does not take such categories. The default always returns this error.
     fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
         let expected = "no categorical columns; take a model with embeddings, or rows without".to_owned();
         let error = Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() };

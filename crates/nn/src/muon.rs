@@ -6,20 +6,20 @@ use crate::newton_schulz::NewtonSchulz;
 use crate::origin::Origin;
 use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 
-/// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it goes equally far in all directions. For the matrices of hidden
-/// layers and the filters of convolutions; biases, normalisations, embeddings and the last layer are for another optimizer
-/// beside it ([`Together`](crate::Together)).
+/// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it has the same size in all directions. For the matrices of hidden
+/// layers and the filters of convolutions; combine it with another optimizer for biases, normalisations, embeddings and the last layer
+/// ([`Together`](crate::Together)).
 ///
 /// With a gradient `g` and `lr` from the table: `b += (1 - μ) (g - b)`; `u = g + μ (b - g)` with Nesterov, `u = b` without; `o` is `u` with its
-/// singular values brought near 1 by Newton–Schulz steps; `p -= lr λ p + lr s o`, with `s` by the [`MuonScale`].
+/// singular values moved close to 1 by Newton–Schulz steps; `p -= lr λ p + lr s o`, with `s` by the [`MuonScale`].
 ///
-/// A parameter of more than two dimensions is taken for a matrix with a row for each entry of the first: a filter `[n_out, height, width, n_in]` for
-/// `[n_out, height * width * n_in]`. All matrices of one shape go through the products together.
+/// A parameter of more than two dimensions is treated as a matrix with a row for each entry of the first: a filter `[n_out, height, width, n_in]` as
+/// `[n_out, height * width * n_in]`. All matrices of one shape are multiplied in batched products.
 ///
 /// # Dtypes
 /// f32 throughout, where PyTorch orthogonalises in bf16; its results are within that format's precision of these.
 /// # Reference
-/// Jordan et al. 2024, *Muon: An optimizer for hidden layers in neural networks*; `torch.optim.Muon`, whose names and defaults it has.
+/// Jordan et al. 2024, *Muon: An optimizer for hidden layers in neural networks*; `torch.optim.Muon`, with the same names and defaults.
 /// # Examples
 /// ```
 /// use brisk_nn::{Activation, Mlp, MlpConfig, Muon, ParametersBuilder};
@@ -46,29 +46,29 @@ pub struct Muon {
     norm: MuonNorm,
 }
 
-/// How far [`Muon`] goes with a matrix of `n_rows` rows (what comes out of a layer) and `n_cols` columns (what goes in).
+/// The size of a [`Muon`] step for a matrix of `n_rows` rows (outputs of a layer) and `n_cols` columns (inputs).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MuonScale {
     /// `√max(1, n_rows / n_cols)` times the learning rate, PyTorch's `original`.
     #[default]
     Original,
-    /// `0.2 √max(n_rows, n_cols)` times: about as far as AdamW goes with the same rate. PyTorch's `match_rms_adamw`.
+    /// `0.2 √max(n_rows, n_cols)` times the learning rate: about the size of an AdamW step with the same rate. PyTorch's `match_rms_adamw`.
     MatchRmsAdamw,
-    /// `√(n_rows / n_cols)` times, PyTorch's `spectral_unclamped`.
+    /// `√(n_rows / n_cols)` times the learning rate, PyTorch's `spectral_unclamped`.
     SpectralUnclamped,
-    /// Just the learning rate.
+    /// The learning rate itself.
     Plain,
 }
 
-/// What [`Muon`] does to the Frobenius norm of a matrix.
+/// How [`Muon`] changes the Frobenius norm of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum MuonNorm {
-    /// Nothing.
+    /// It does not set the norm.
     #[default]
     Free,
-    /// Brings it to `√n_rows` before each step, which takes the place of a weight decay where a normalisation follows.
+    /// Sets it to `√n_rows` before each step. If a normalisation follows, this replaces weight decay.
     SqrtRows,
 }
 
@@ -84,7 +84,7 @@ impl Muon {
     /// Muon over the parameters `ids`, with PyTorch's defaults: μ = 0.95 with Nesterov, λ = 0.1, 5 steps of Newton–Schulz.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are none, one has less than two dimensions or no elements, or comes twice.
+    /// [`Error::Shape`] if there are none, or if one has less than two dimensions, has no elements, or is given twice.
     pub fn new(params: &Parameters, ids: &[ParameterId]) -> Result<Self, Error> {
         let mut sorted = ids.to_vec();
         sorted.sort_unstable();
@@ -139,25 +139,25 @@ impl Muon {
         self
     }
 
-    /// Sets how many Newton–Schulz steps there are, and their coefficients: (3.4445, -4.7750, 2.0315) unless set.
+    /// Sets how many Newton–Schulz steps there are, and their coefficients; the default coefficients are (3.4445, -4.7750, 2.0315).
     pub fn newton_schulz(mut self, n_steps: usize, coefficients: [f32; 3]) -> Self {
         (self.newton_schulz.n_steps, self.newton_schulz.coefficients) = (n_steps, coefficients);
         self
     }
 
-    /// Sets ε, the least norm that an update is divided by.
+    /// Sets ε, the minimum norm that an update is divided by.
     pub fn eps(mut self, eps: f32) -> Self {
         self.newton_schulz.eps = eps;
         self
     }
 
-    /// Sets how far a step goes by the shape of a matrix.
+    /// Sets how the size of a step depends on the shape of a matrix.
     pub fn scale(mut self, scale: MuonScale) -> Self {
         self.scale = scale;
         self
     }
 
-    /// Sets what becomes of the norms of matrices.
+    /// Sets how the norms of matrices change.
     pub fn norm(mut self, norm: MuonNorm) -> Self {
         self.norm = norm;
         self

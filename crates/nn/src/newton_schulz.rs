@@ -3,27 +3,27 @@ use brisk_kernels::{
 };
 use brisk_tensor::program::{Error, Program, Slice};
 
-/// Brings the singular values of matrices near 1 and leaves their singular vectors.
+/// Moves the singular values of matrices close to 1 and keeps their singular vectors.
 ///
-/// Each matrix is divided by its Frobenius norm, so that none of its singular values is above 1, and then taken through a few quintic steps
-/// of a Newton–Schulz iteration. All of it are matrix products.
+/// Each matrix is divided by its Frobenius norm, so that none of its singular values is above 1, and then a few quintic steps
+/// of a Newton–Schulz iteration are applied. All operations are matrix products.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NewtonSchulz {
     pub(crate) n_steps: usize,
     pub(crate) coefficients: [f32; 3],
-    /// What a smaller norm is taken for.
+    /// The minimum norm to divide by.
     pub(crate) eps: f32,
 }
 
 impl Default for NewtonSchulz {
-    /// Steep at 0, so that small singular values grow fast; what is larger ends between about 0.7 and 1.2.
+    /// Steep at 0, so that small singular values grow fast; larger ones end between about 0.7 and 1.2.
     fn default() -> Self {
         Self { n_steps: 5, coefficients: [3.4445, -4.7750, 2.0315], eps: 1e-7 }
     }
 }
 
 impl NewtonSchulz {
-    /// Records it for a batch of matrices, whose memory it uses; where the result is. `shape` is `[n_batch, n_rows, n_cols]`.
+    /// Records it for a batch of matrices, whose memory it reuses; returns where the result is. `shape` is `[n_batch, n_rows, n_cols]`.
     pub(crate) fn record(&self, program: &mut Program, x: Slice, state: Slice, shape: [usize; 3]) -> Result<Slice, Error> {
         let [n_batch, n_rows, n_cols] = shape;
         let len = n_rows * n_cols;
@@ -32,7 +32,7 @@ impl NewtonSchulz {
         let runs = Runs { n: n_batch * len, starts: (0..n_batch).map(|i| i * len).collect(), len };
         program.push(ScaleRuns { runs, to: 1.0, eps: self.eps }, &[norms, state, x])?;
 
-        // The smaller of the two Gram matrices: X Xᵀ, which goes before X, or Xᵀ X, which goes behind it.
+        // The smaller of the two Gram matrices: X Xᵀ, which multiplies X from the left, or Xᵀ X, which multiplies it from the right.
         let n = n_rows.min(n_cols);
         let mut x = x;
         for _ in 0..self.n_steps {
@@ -49,7 +49,7 @@ impl NewtonSchulz {
     }
 }
 
-/// Products of all pairs: in one kernel made for many, or, where there is one pair, by what is made for one.
+/// Products of all pairs: with the batched kernel, or, if there is only one pair, with the kernel for a single product.
 fn product(
     program: &mut Program,
     n_batch: usize,

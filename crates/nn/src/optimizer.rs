@@ -10,11 +10,11 @@ use crate::{ParameterGroup, Parameters, Piece};
 
 /// An optimizer: kernels recorded after the backward pass that turn gradients into a step of the parameters. Dyn-compatible.
 pub trait Optimizer: Debug {
-    /// Records one step. Like all recording, it returns no error; an implementation records by [`Graph::push`] and [`Graph::record`], and refuses its
-    /// arguments by [`Graph::fail`].
+    /// Records one step. Like all recording, it returns no error; an implementation records with [`Graph::push`] and [`Graph::record`], and reports invalid
+    /// arguments with [`Graph::fail`].
     ///
     /// # Errors
-    /// [`Error::Program`] if the buffers have other lengths or dtypes.
+    /// [`Error::Program`] if the buffers have different lengths or dtypes.
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs);
 
     /// Whether a recorded step leaves parameters and state unchanged while `state.skip` is not 0, as those of
@@ -56,7 +56,7 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
 /// The inputs of every optimizer besides the gradients.
 #[derive(Debug, Clone)]
 pub struct StepInputs {
-    /// Learning rates, f32, one for each batch of the epoch; the last holds for all further batches.
+    /// Learning rates, f32, one for each batch of the epoch; the last one is used for all further batches.
     pub lr: Persistent,
     /// The state of the run: the batch index, the number of steps, whether to skip this step, and the number of skipped steps
     /// ([`STATE_LEN`](brisk_kernels::STATE_LEN)).

@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use brisk_tensor::Error;
 
-/// Which model parameters belong to: copies of [`Parameters`](crate::Parameters), sharded ones included, have the same origin.
+/// Identifies the model that parameters belong to: copies of [`Parameters`](crate::Parameters), including sharded ones, have the same origin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
     id: u64,
@@ -18,7 +18,7 @@ impl Origin {
         Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), built_at: Location::caller() }
     }
 
-    /// Refuses an optimizer that was made for `other` parameters.
+    /// Returns an error for an optimizer that was made for `other` parameters.
     pub(crate) fn check(self, op: &'static str, other: Self) -> Result<(), Error> {
         if self.id == other.id {
             return Ok(());

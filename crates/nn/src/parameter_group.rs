@@ -4,12 +4,12 @@ use brisk_tensor::{Error, Graph, Tensor};
 
 use crate::{ParameterId, Parameters, Piece};
 
-/// Parameters that an optimizer steps with a learning rate and a weight decay of their own.
+/// Parameters that an optimizer updates with a separate learning rate and weight decay.
 ///
 /// # Reference
 /// An entry of the `param_groups` of PyTorch's optimizers, with the rate as a multiple of the schedule's.
 /// # Examples
-/// Biases eight times as fast and without decay, the rest with it, and one kernel for all of them as before:
+/// Biases eight times as fast and without decay, the rest with decay, still in one kernel:
 /// ```
 /// use brisk_nn::{Activation, Mlp, MlpConfig, ParameterGroup, ParametersBuilder, Sgd};
 ///
@@ -30,25 +30,25 @@ pub struct ParameterGroup {
 }
 
 impl ParameterGroup {
-    /// Parameters with the optimizer's rate and decay.
+    /// A group of these parameters with the optimizer's rate and decay.
     pub fn new(ids: impl Into<Vec<ParameterId>>) -> Self {
         Self { ids: ids.into(), lr_factor: 1.0, weight_decay: None }
     }
 
-    /// Sets what their learning rate is multiplied by.
+    /// Sets the factor of their learning rate.
     pub fn lr_factor(mut self, lr_factor: f32) -> Self {
         self.lr_factor = lr_factor;
         self
     }
 
-    /// Sets their weight decay, which is the optimizer's otherwise.
+    /// Sets their weight decay; by default it is the optimizer's.
     pub fn weight_decay(mut self, weight_decay: f32) -> Self {
         self.weight_decay = Some(weight_decay);
         self
     }
 }
 
-/// Groups that fit some parameters: each is in one of them or in none.
+/// Groups that have been checked against the parameters: each parameter is in at most one of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Groups(Vec<ParameterGroup>);
 
@@ -69,7 +69,7 @@ impl Groups {
         Ok(Self(groups.to_vec()))
     }
 
-    /// Factor and decay of each run of the parameters of a piece, as the kernels take them; of those in no group a factor below 0.
+    /// Factor and decay of each span of the parameters of a piece, as the kernels take them; the factor is negative for parameters in no group.
     pub(crate) fn table(&self, graph: &Graph, params: &Parameters, piece: &Piece, weight_decay: f32) -> Tensor {
         let mut table = vec![[-1.0, 0.0]; params.len().div_ceil(GROUP_LEN)];
         for group in &self.0 {

@@ -13,11 +13,11 @@ use crate::{BoundBucket, Buffer, BufferId, Division, Init, Kept, Piece};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
 ///
-/// So an optimizer, a norm, a check for infinities, an average or an all-reduce is one kernel, however many tensors there are.
+/// An optimizer, a norm, a check for infinities, an average or an all-reduce is therefore one kernel for any number of tensors.
 /// Each tensor starts at a multiple of 64 elements; the elements between tensors stay 0.
 ///
 /// Making parameters takes no memory for their values: a device allocates them when they are first written there or a program is compiled,
-/// and starting values are drawn a piece at a time. So a model of any size can be made, and [measured](Self::len) before it is used.
+/// and initial values are drawn a piece at a time. So a model of any size can be created, and [measured](Self::len) before it is used.
 #[derive(Debug, Clone)]
 pub struct Parameters {
     entries: Vec<Entry>,
@@ -36,7 +36,7 @@ pub struct Parameters {
 /// A parameter: its name, its shape and its place in the flat buffer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Dotted, as PyTorch's `state_dict` has it: `layers.0.weight`.
+    /// Dotted, as in PyTorch's `state_dict`: `layers.0.weight`.
     pub name: String,
     /// Lengths of its dimensions.
     pub shape: Vec<usize>,
@@ -51,7 +51,7 @@ impl Entry {
     }
 }
 
-/// Which parameter of a [`Parameters`].
+/// The id of a parameter of a [`Parameters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ParameterId(usize);
 
@@ -71,24 +71,24 @@ pub struct ParametersBuilder {
 /// Tensors start at multiples of this many elements: 256 bytes of f32, the binding alignment that every adapter supports.
 const ALIGN: usize = 64;
 
-/// The most elements of a tensor, and of all parameters together. The bytes of values, gradients and optimizer state can then be added up without overflow.
+/// The maximum number of elements of a tensor, and of all parameters together. The bytes of values, gradients and optimizer state can then be added up without overflow.
 const MAX_LEN: usize = usize::MAX / 64;
 
-/// Starting values that are drawn and written at a time.
+/// The number of initial values that are drawn and written at a time.
 const CHUNK_LEN: usize = 1 << 20;
 
-/// The elements of a tensor, if they can be counted.
+/// The elements of a tensor, unless their number overflows.
 pub(crate) fn len_of(shape: &[usize]) -> Option<usize> {
     shape.iter().try_fold(1_usize, |len, &n| len.checked_mul(n)).filter(|&len| len <= MAX_LEN)
 }
 
 impl ParametersBuilder {
-    /// No parameters yet.
+    /// A builder without parameters.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds what `make` adds with `path` before all names: `encoder.layers.0.weight` for `layers.0.weight` within `encoder`. So a model can have the same
+    /// Calls `make`, and prefixes all names that it adds with `path`: `layers.0.weight` within `encoder` becomes `encoder.layers.0.weight`. So a model can have the same
     /// module several times.
     ///
     /// # Examples
@@ -111,7 +111,7 @@ impl ParametersBuilder {
 
     /// Adds a parameter after the last.
     ///
-    /// A name that another tensor has, and a model of more elements than can be counted, are refused where the model is first used: [`Parameters::check`].
+    /// A name that another tensor has, or a model with more elements than can be counted, is reported when the model is first used: [`Parameters::check`].
     #[track_caller]
     pub fn add(&mut self, name: impl Into<String>, shape: &[usize], init: Init) -> ParameterId {
         let name = self.named(name.into());
@@ -128,7 +128,7 @@ impl ParametersBuilder {
         ParameterId(self.entries.len() - 1)
     }
 
-    /// Adds a buffer, a tensor that is kept with the parameters and not trained. It starts as `value` throughout.
+    /// Adds a buffer, a tensor that is kept with the parameters but not trained. All of its elements start as `value`.
     #[track_caller]
     pub fn add_buffer(&mut self, name: impl Into<String>, shape: &[usize], value: f32) -> BufferId {
         let name = self.named(name.into());
@@ -139,7 +139,7 @@ impl ParametersBuilder {
         BufferId(self.buffers.len() - 1)
     }
 
-    /// Closes the list. `seed` determines the starting values.
+    /// Finishes the parameters. `seed` determines the initial values.
     #[track_caller]
     pub fn build(self, seed: u64) -> Parameters {
         let Self { entries, inits, len, buffers, made_at, first_error, .. } = self;
@@ -155,7 +155,7 @@ impl ParametersBuilder {
         self.first_error.get_or_insert(Error::Refused { op: "parameters", found, expected: "a smaller model" });
     }
 
-    /// The name with the prefix. A name that is taken is noted as an error.
+    /// The name with the prefix. Records an error if the name is already used.
     #[track_caller]
     fn named(&mut self, name: String) -> String {
         let (name, here) = (format!("{}{name}", self.prefix), Location::caller());
@@ -169,7 +169,7 @@ impl ParametersBuilder {
 }
 
 impl Parameters {
-    /// The same parameters, sharded across replicas: this replica keeps its own pieces between two steps. An optimizer made for these keeps the state of
+    /// The same parameters, sharded across replicas: this replica keeps its own pieces between two steps. An optimizer made for them keeps the state of
     /// those pieces only.
     ///
     /// # Errors
@@ -200,14 +200,14 @@ impl Parameters {
         self.division.as_ref()
     }
 
-    /// What an optimizer steps, one kernel each: all elements, or the replica's own.
+    /// The elements that an optimizer updates, with one kernel for each piece: all elements, or the replica's own.
     pub fn pieces(&self) -> Vec<Piece> {
         let all = 0..self.len();
         let whole = || vec![Piece { values: all.clone(), grads: all.clone(), state: all.clone(), elements: vec![all.clone()] }];
         self.division.as_ref().map_or_else(whole, Division::pieces)
     }
 
-    /// Elements of an optimizer's state buffer: as many as it steps, and at least 64.
+    /// Elements of an optimizer's state buffer: as many as it updates, and at least 64.
     pub fn state_len(&self) -> usize {
         self.division.as_ref().map_or(self.len(), |division| division.own_len().max(ALIGN))
     }
@@ -223,7 +223,7 @@ impl Parameters {
         own
     }
 
-    /// The part of all values that [`values`](Self::values) hold here.
+    /// The part of all values that [`values`](Self::values) holds on this replica.
     ///
     /// # Panics
     /// If there are fewer elements than parameters have.
@@ -242,7 +242,7 @@ impl Parameters {
         self.initial_range(&(0..self.len))
     }
 
-    /// The starting values of the parameter `id`.
+    /// The initial values of the parameter `id`.
     ///
     /// # Panics
     /// If `id` comes from other parameters: a mistake in the model.
@@ -256,21 +256,21 @@ impl Parameters {
         values
     }
 
-    /// A number that tells these starting values from others, for replicas to compare: it follows from the seed and how values are drawn, and
-    /// from values that were [set](Self::set_initial). It is the same only for programs built with one version of Rust.
+    /// A number that identifies these initial values, for replicas to compare: it follows from the seed and how values are drawn, and
+    /// from values that were [set](Self::set_initial). It is the same only in programs built with the same version of Rust.
     pub fn initial_fingerprint(&self) -> u64 {
         self.initial.fingerprint(&self.entries)
     }
 
-    /// Whether the model was built without mistakes. [`bind`](Self::bind) and [`write_initial`](Self::write_initial) check it.
+    /// Checks whether the model was built without mistakes. [`bind`](Self::bind) and [`write_initial`](Self::write_initial) call it.
     ///
     /// # Errors
-    /// [`Error::Refused`] for two tensors of one name, with the lines that added them, or for more elements than can be counted.
+    /// [`Error::Refused`] for two tensors with the same name, with the lines that added them, or for more elements than can be counted.
     pub fn check(&self) -> Result<(), Error> {
         self.first_error.clone().map_or(Ok(()), Err)
     }
 
-    /// Refuses operations that need all parameters.
+    /// Returns an error for operations that need all parameters, if these are sharded.
     pub(crate) fn check_whole(&self, op: &'static str) -> Result<(), Error> {
         if self.division.is_none() {
             return Ok(());
@@ -279,12 +279,12 @@ impl Parameters {
         Err(Error::Refused { op, found, expected: "parameters that each replica keeps whole" })
     }
 
-    /// Where the parameters were built, for optimizers to know them by.
+    /// Identifies the model, for optimizers that check it.
     pub(crate) fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// Whether an optimizer's state was made for these parameters, of which `origin` tells.
+    /// Checks that an optimizer's state, with this `origin`, was made for these parameters.
     pub(crate) fn check_state(&self, op: &'static str, origin: Origin, state: &Persistent) -> Result<(), Error> {
         self.origin.check(op, origin)?;
         if state.len() == self.state_len() {
@@ -317,22 +317,22 @@ impl Parameters {
         &self.entries[id.0]
     }
 
-    /// The parameters that `is_wanted`, in order.
+    /// The parameters for which `is_wanted` returns true, in order.
     pub fn ids_where(&self, is_wanted: impl Fn(&Entry) -> bool) -> Vec<ParameterId> {
         (0..self.entries.len()).map(ParameterId).filter(|&id| is_wanted(self.entry(id))).collect()
     }
 
-    /// Which parameter has this name.
+    /// The id of the parameter with this name.
     pub fn id_of(&self, name: &str) -> Option<ParameterId> {
         self.entries.iter().position(|entry| entry.name == name).map(ParameterId)
     }
 
-    /// Which buffer has this name.
+    /// The id of the buffer with this name.
     pub fn buffer_id_of(&self, name: &str) -> Option<BufferId> {
         self.buffers.iter().position(|buffer| buffer.name() == name).map(BufferId)
     }
 
-    /// The buffers' ids, in order.
+    /// The ids of the buffers, in order.
     pub fn buffer_ids(&self) -> impl Iterator<Item = BufferId> + use<> {
         (0..self.buffers.len()).map(BufferId)
     }
@@ -365,13 +365,13 @@ impl Parameters {
         self.entries.is_empty()
     }
 
-    /// The same parameters with their values, and those of their buffers, in other memory of the same layout.
+    /// The same parameters with their values, and those of their buffers, in different memory of the same layout.
     pub(crate) fn with_values(&self, values: &Persistent, buffers: &[Persistent]) -> Self {
         let buffers = self.buffers.iter().zip(buffers).map(|(buffer, values)| buffer.with_values(values)).collect();
         Self { values: values.clone(), buffers, ..self.clone() }
     }
 
-    /// Parameters with the same names, shapes and starting values, whose values, gradients and buffers have memory of their own: training one does not
+    /// Parameters with the same names, shapes and initial values, but with separate memory for values, gradients and buffers: training one does not
     /// change the other.
     ///
     /// # Errors
@@ -384,7 +384,7 @@ impl Parameters {
         Ok(Self { values, grads, buffers, ..self.clone() })
     }
 
-    /// Writes the starting values to `device`, those of the buffers too.
+    /// Writes the initial values of parameters and buffers to `device`.
     ///
     /// # Errors
     /// As [`check`](Self::check); [`Error::Program`].
@@ -403,7 +403,7 @@ impl Parameters {
                 at = self.len;
             }
         }
-        // A replica's own elements may be fewer than its buffer has.
+        // A replica's own elements may be fewer than its buffer holds.
         if at < self.values.len() {
             device.write_at(&self.values, at, &vec![0.0_f32; self.values.len() - at])?;
         }
@@ -413,7 +413,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Writes the starting values of some elements of the flat layout to `values`, from its element `at` on, a piece at a time.
+    /// Writes the initial values of some elements of the flat layout to `values`, starting at its element `at`, a piece at a time.
     fn write_initial_range(&self, device: &Device, range: &Range<usize>, at: usize) -> Result<(), Error> {
         for start in range.clone().step_by(CHUNK_LEN) {
             let chunk = start..range.end.min(start + CHUNK_LEN);
@@ -422,7 +422,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Replaces a starting value, such as one read from a file.
+    /// Replaces a initial value, such as one read from a file.
     ///
     /// # Errors
     /// [`Error::Shape`] if there are more or fewer values than the parameter has.
@@ -436,7 +436,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Replaces the starting value of a buffer, such as by one read from a file.
+    /// Replaces the initial value of a buffer, such as by one read from a file.
     ///
     /// # Errors
     /// [`Error::Shape`] if there are more or fewer values than the buffer has.
@@ -470,7 +470,7 @@ impl Parameters {
         Bound { graph: graph.clone(), layers, tensors, buffers, buckets }
     }
 
-    /// The same without gradients: parameters that are used and not trained, as those of a teacher.
+    /// The same without gradients: for parameters that are used but not trained, such as those of a teacher.
     ///
     /// # Errors
     /// As [`bind`](Self::bind); [`Error::Refused`] for parameters that are sharded across replicas.
@@ -505,7 +505,7 @@ impl Parameters {
     }
 }
 
-/// The layer of a parameter, and the line where it was made.
+/// The layer of a parameter, and the line that created it.
 #[derive(Debug)]
 struct Layer {
     path: String,
@@ -523,7 +523,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Opens the [scope](Graph::enter_layer) of the layer that the parameter `id` belongs to: `encoder.0` for `encoder.0.weight`. Layers do so while they record.
+    /// Opens the [scope](Graph::enter_layer) of the layer that the parameter `id` belongs to: `encoder.0` for `encoder.0.weight`. Layers open it while they record.
     ///
     /// # Panics
     /// If `id` comes from other parameters: a mistake in the model.

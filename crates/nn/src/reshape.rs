@@ -4,7 +4,7 @@ use crate::{Bound, Module};
 
 /// All dimensions after the first as one: `[n, a, b, c]` becomes `[n, a b c]`.
 ///
-/// Images are NHWC, so a channel is the last to vary: in PyTorch, whose images are NCHW, the columns after `torch.nn.Flatten` are in another order. To give
+/// Images are NHWC, so a channel is the last to vary: in PyTorch, whose images are NCHW, the columns after `torch.nn.Flatten` are in a different order. To give
 /// a [`Linear`](crate::Linear) after it the weights of a model from PyTorch, permute the columns of the weight `[n_out, c h w]` to `[n_out, h w c]`.
 ///
 /// # Errors
@@ -27,10 +27,10 @@ use crate::{Bound, Module};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Flatten;
 
-/// Rows of another shape with the same elements: `[n, …]` becomes `[n, shape…]`, such as images from the columns of a table.
+/// Reshapes each row to the same number of elements: `[n, …]` becomes `[n, shape…]`, such as images from the columns of a table.
 ///
 /// # Errors
-/// [`Error::Shape`] if a row has another number of elements.
+/// [`Error::Shape`] if a row has a different number of elements.
 /// # Reference
 /// `torch.nn.Unflatten`, for all dimensions after the first.
 #[derive(Debug, Clone, PartialEq, Eq)]

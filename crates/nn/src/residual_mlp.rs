@@ -87,7 +87,7 @@ impl ResidualMlp {
     /// Records the layers.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `x` has another number of columns, as it has for a model with embeddings.
+    /// [`Error::Shape`] if `x` has a different number of columns, or if the model has embeddings.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let mut x = self.first.forward(params, x);
@@ -103,7 +103,7 @@ impl ResidualMlp {
     /// # Shapes
     /// `x`: `[n_rows, n_inputs]`; `categories`: `[n_rows, n_categories]` u32; the result `[n_rows, n_outputs]`.
     /// # Errors
-    /// [`Error::Shape`] if either has another number of columns.
+    /// [`Error::Shape`] if either has a different number of columns.
     #[track_caller]
     pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
         if categories.shape().get(1) != Some(&self.embeddings.len()) || categories.shape().len() != 2 {

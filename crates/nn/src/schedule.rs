@@ -13,7 +13,7 @@ pub use steps::Steps;
 
 /// The learning rate of each step, the first being step 0.
 ///
-/// A schedule is data and has no state: [`Schedule::rate`] gives the rate of any step, in any order, so resuming a run needs only its
+/// A schedule is data and has no state: [`Schedule::rate`] gives the rate of any step, in any order, so resuming a run only needs its
 /// step. A device takes the rates of an epoch as one table, written before the epoch starts ([`Schedule::table`]).
 ///
 /// # Units
@@ -46,15 +46,15 @@ pub enum Schedule {
     /// Up to `max_lr` along half a cosine, then down to almost nothing along another. PyTorch's `OneCycleLR` with its cosine and
     /// two phases. [`Schedule::one_cycle`] has PyTorch's defaults.
     OneCycle {
-        /// The highest rate, in force at step `pct_start * total_steps - 1`.
+        /// The highest rate, reached at step `pct_start * total_steps - 1`.
         max_lr: f64,
-        /// The share of the steps that the way up takes, between 0 and 1.
+        /// The fraction of the steps in which the rate increases, between 0 and 1.
         pct_start: f64,
         /// The first rate is `max_lr / div_factor`.
         div_factor: f64,
         /// The last rate is the first one divided by this.
         final_div_factor: f64,
-        /// The length of the cycle. The last rate stays in force after it, where PyTorch raises an error.
+        /// The length of the cycle. After it, the rate stays at its last value, where PyTorch raises an error.
         total_steps: Steps,
     },
     /// Down from `lr` to `eta_min` along half a cosine, and up again in the next `t_max` steps if the run continues. PyTorch's
@@ -74,7 +74,7 @@ pub enum Schedule {
         lr: f64,
         /// The length of the first period.
         t_0: Steps,
-        /// Each period is this many times as long as the one before.
+        /// Each period is this many times as long as the previous one.
         t_mult: usize,
         /// The rate that a period approaches.
         eta_min: f64,
@@ -83,7 +83,7 @@ pub enum Schedule {
     Step {
         /// The first rate.
         lr: f64,
-        /// How many steps each rate is in force.
+        /// The number of steps with the same rate.
         step_size: Steps,
         /// The factor.
         gamma: f64,
@@ -126,7 +126,7 @@ pub enum Schedule {
         /// The schedule after it. Shares of the run are shares of the steps after the warm-up.
         then: Box<Schedule>,
     },
-    /// A function of the step and the run's number of steps. PyTorch's `LambdaLR`, but the function gives the rate, not a factor.
+    /// A function of the step and the run's number of steps. PyTorch's `LambdaLR`, except that the function returns the rate, not a factor.
     Function(RateFn),
 }
 

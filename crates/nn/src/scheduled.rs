@@ -3,10 +3,10 @@ use brisk_tensor::{Graph, Persistent};
 
 use crate::{Optimizer, Parameters, Schedule, StepInputs};
 
-/// An optimizer with a schedule of its own, beside others that follow the run's: a bias that is trained in the first epochs only, say. In
-/// [`Together`](crate::Together) with those.
+/// An optimizer with a separate schedule, for example for a bias that is only trained in the first epochs. Combine it in
+/// [`Together`](crate::Together) with optimizers that follow the run's schedule.
 ///
-/// The rates of all steps are a table on the device, from which each step takes its own; the last holds for all further steps.
+/// The rates of all steps are a table on the device, from which each step reads its rate; the last one is used for all further steps.
 ///
 /// # Examples
 /// ```
@@ -30,7 +30,7 @@ pub struct Scheduled<O> {
 }
 
 impl<O: Optimizer> Scheduled<O> {
-    /// `optimizer` with the rates of `schedule` in a run of `total_steps`, counted with those that are skipped.
+    /// `optimizer` with the rates of `schedule` in a run of `total_steps`, including skipped steps.
     pub fn new(optimizer: O, schedule: &Schedule, total_steps: usize) -> Self {
         let rates = schedule.table(0..total_steps.max(1), total_steps.max(1));
         Self { optimizer, rates, rate: Persistent::new("rate", DType::F32, 1) }

@@ -2,7 +2,7 @@ use brisk_tensor::{Activation, Tensor};
 
 use crate::{Bound, Module};
 
-/// Modules one after the other.
+/// Modules in sequence.
 ///
 /// # Examples
 /// ```
@@ -30,7 +30,7 @@ use crate::{Bound, Module};
 pub struct Sequential(pub Vec<Box<dyn Module>>);
 
 impl Sequential {
-    /// Records the modules one after the other.
+    /// Records the modules in order.
     ///
     /// # Errors
     /// Those of the modules.

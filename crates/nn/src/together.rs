@@ -2,7 +2,7 @@ use brisk_tensor::{Graph, Persistent};
 
 use crate::{Optimizer, Parameters, StepInputs};
 
-/// Several optimizers as one, each for parameters of its own.
+/// Several optimizers as one, each for its own parameters.
 ///
 /// They step together or skip together: with a [`GradScaler`](crate::GradScaler), a gradient that is not finite in the parameters of one makes all of them skip the
 /// step. In PyTorch, each of several optimizers skips on its own.
@@ -35,18 +35,18 @@ struct Part {
 }
 
 impl Together {
-    /// No optimizers.
+    /// A combination without optimizers.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds one, with the run's learning rates.
+    /// Adds an optimizer that uses the run's learning rates.
     pub fn and(mut self, optimizer: impl Optimizer + 'static) -> Self {
         self.parts.push(Part { optimizer: Box::new(optimizer), lr: None });
         self
     }
 
-    /// Adds one with its own learning rates, f32, which are read like those of the run: one for each batch of the epoch, the last for all further batches. The
+    /// Adds an optimizer with its own learning rates, f32, which are read like those of the run: one for each batch of the epoch, the last one for all further batches. The
     /// caller sets them together with those of the run.
     pub fn and_at(mut self, lr: &Persistent, optimizer: impl Optimizer + 'static) -> Self {
         self.parts.push(Part { optimizer: Box::new(optimizer), lr: Some(lr.clone()) });

@@ -1,8 +1,8 @@
-//! What streaming rows costs: the upload alone, the steps alone over resident rows, and a streamed epoch, turn by turn.
+//! The cost of streaming rows: the upload only, the steps only over resident rows, and a streamed epoch, measured in alternation.
 //!
-//! `cargo bench -p brisk-train`; `BRISK_DEVICE` picks the device, the cpu with one thread where it is not set, so that a core is left to the threads that
-//! gather. `-- --smoke` is tiny. The losses of both ways are compared before anything is timed. A source that waits stands in for a disk: it
-//! delivers about as fast as the steps take rows, which is where overlap is hardest.
+//! `cargo bench -p brisk-train`; `BRISK_DEVICE` picks the device. Without it, the CPU with one thread is used, so that a core is left to the threads that
+//! gather. `-- --smoke` is tiny. The losses of both variants are compared before anything is timed. A source that waits stands in for a disk: it
+//! delivers rows about as fast as the steps consume them, which is where overlap is hardest.
 #![expect(clippy::print_stdout, reason = "a bench reports")]
 
 use std::ops::ControlFlow;
@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("chunks of at most {} KiB", chunk_bytes(n_rows) >> 10);
     println!();
     println!(
-        "| model, source | upload alone, ms | steps alone, ms | streamed, ms | over the slower of the two | training rows/s |"
+        "| model, source | upload only, ms | steps only, ms | streamed, ms | relative to the slower of the two | training rows/s |"
     );
     println!("|---|---|---|---|---|---|");
     let features = (0..n_rows * N_COLS).map(|i| (i as f32 * 0.618).fract() - 0.5).collect::<Vec<_>>();
@@ -46,7 +46,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Some forty chunks an epoch.
+/// About forty chunks per epoch.
 fn chunk_bytes(n_rows: usize) -> usize {
     n_rows * (N_COLS + 1) * size_of::<f32>() / 40
 }
@@ -117,7 +117,7 @@ impl<'a> Run<'a> {
         Ok(Self { feed, params, inputs, losses, step })
     }
 
-    /// An epoch from the starting weights, steps left out if so asked.
+    /// An epoch from the initial weights, optionally without its steps.
     fn epoch(&self, open: &mut OpenFeed<'_>, epoch: u32, steps: Steps) -> Result<Duration, Error> {
         let device = self.step.device();
         self.params.write_initial(device)?;
@@ -141,7 +141,7 @@ enum Steps {
     LeaveOut,
 }
 
-/// Prints a line, and gives back what the steps alone took.
+/// Prints a line, and returns the time of the steps without streaming.
 fn measure<S: RowSource<Feature = f32>>(
     device: &Device,
     case: &str,
@@ -154,7 +154,7 @@ fn measure<S: RowSource<Feature = f32>>(
     let [mut upload, mut steps, mut total] = [const { Vec::new() }; 3];
     streamed.feed.open(device, |stream| {
         resident.feed.open(device, |table| {
-            // Also the first round, in which memory is touched for the first time.
+            // Includes the first round, in which memory is touched for the first time.
             resident.epoch(table, 0, Steps::Run)?;
             streamed.epoch(stream, 0, Steps::Run)?;
             let losses = |run: &Run<'_>| device.read::<f32>(&run.losses);

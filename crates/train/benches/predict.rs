@@ -1,6 +1,6 @@
-//! How long a `Predictor` takes for one row and for more, of an MLP 784-256-26.
+//! The time that a `Predictor` takes for one row and for more, of an MLP 784-256-26.
 //!
-//! `cargo bench -p brisk-train --bench predict`; `BRISK_DEVICE` picks the device, the cpu with one thread where it is not set. `-- --smoke` is tiny. Outputs are
+//! `cargo bench -p brisk-train --bench predict`; `BRISK_DEVICE` picks the device, the CPU with one thread by default. `-- --smoke` is tiny. Outputs are
 //! compared with those of `Model::predict` before anything is timed. With `BRISK_PYTHON` naming a Python that has PyTorch, the same network is
 //! timed there, with one thread, and the ratio is printed.
 #![expect(clippy::print_stdout, reason = "a bench reports")]
@@ -16,7 +16,7 @@ use brisk_train::{Model, Predictor};
 const N_COLS: usize = 784;
 const SIZES: [usize; 4] = [1, 16, 256, 4096];
 
-/// Prints the milliseconds of each size, one a line.
+/// Prints the milliseconds of each size, one per line.
 const PEER: &str = "
 import sys, time, torch
 torch.set_num_threads(1)

@@ -10,7 +10,7 @@ use brisk_table::AtomicFile;
 
 use crate::Error;
 
-/// Writes `path` so that a reader, now or after a crash, finds either the old content or all of the new. See [`AtomicFile`] for what a killed
+/// Writes `path` so that a reader, now or after a crash, finds either the old content or all of the new content. [`AtomicFile`] documents what a killed
 /// process leaves, and when that is removed.
 pub(crate) fn write_atomically(
     path: &Path,
@@ -21,14 +21,14 @@ pub(crate) fn write_atomically(
     written(path, write).map_err(failed)
 }
 
-/// Checks that a file can be at `path`: that this is no folder, and is in one.
+/// Checks that a file can be created at `path`: that `path` is not a folder, and that its parent folder exists.
 pub(crate) fn check_output(path: &Path) -> Result<(), Error> {
     let names_folder = path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(byte.into()));
     if names_folder || path.is_dir() {
         return Err(Error::OutputIsFolder { path: path.to_owned() });
     }
     match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        // A folder that cannot be looked at is left to the system to refuse.
+        // If the metadata of a folder cannot be read, creating the file reports the error.
         Some(folder) if folder.try_exists().is_ok_and(|exists| !exists) || folder.is_file() => {
             Err(Error::NoOutputFolder { path: path.to_owned(), folder: folder.to_owned() })
         }

@@ -9,10 +9,10 @@ use crate::step::{RecordedStep, StepConfig, Trained};
 use crate::{Error, Model, Standardisation, Task, Trainer};
 
 impl Trainer<'_> {
-    /// The largest batch, a power of two and no more than the rows there are, with which training and validation on one device take at most `budget_bytes` by their plan:
+    /// The largest batch, a power of two and at most the number of rows, with which training and validation on one device take at most `budget_bytes` by their plan:
     /// rows on the device, parameters, gradients, state of the optimizer and intermediate results. Nothing is computed and nothing is put on the device.
     ///
-    /// A batch that fits is not always the best one: a larger one takes fewer steps, and mostly another learning rate.
+    /// A batch that fits is not always the best one: a larger one takes fewer steps, and usually needs another learning rate.
     ///
     /// # Errors
     /// [`Error::Setting`] if even a batch of one row takes more; [`Error::EmptySet`]; [`Error::Tensor`] if the model does not fit the rows or the task.

@@ -6,10 +6,10 @@ use brisk_nn::tensor::program::Device;
 
 use crate::{Checkpoint, EpochMetrics, Error, FitReport};
 
-/// Something that is told how a run proceeds, and can end it: loggers, averages of parameters, plots. Each method has a default that does nothing.
+/// Is notified of the progress of a run, and can end it: loggers, averages of parameters, plots. Each method has a default that does nothing.
 ///
-/// Steps are submitted to the device many at a time, so that a callback hears of groups of steps, about every quarter of a second, and of their losses
-/// when the device has finished them. With replicas, each has callbacks of its own; [`RunView::is_first`] is for those that write files. A callback that
+/// Steps are submitted to the device many at a time, so a callback is called for groups of steps, about every quarter of a second, and receives their losses
+/// when the device has finished them. With replicas, each has its own callbacks; [`RunView::is_first`] is for those that write files. A callback that
 /// ends the run must do so on every replica.
 ///
 /// # Examples
@@ -89,7 +89,7 @@ pub trait Callback {
         Ok(())
     }
 
-    /// A checkpoint to resume from is about to be written: the place to add the state of this callback, under names that nothing else has.
+    /// A checkpoint to resume from is about to be written: add the state of this callback here, under names that nothing else uses.
     ///
     /// # Errors
     /// Ends the run.

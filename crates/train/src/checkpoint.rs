@@ -56,7 +56,7 @@ pub use values::Values;
 pub struct Checkpoint {
     tensors: BTreeMap<String, Tensor>,
     metadata: BTreeMap<String, String>,
-    /// `None` for a file from before there were versions.
+    /// `None` for a file from before the format had versions.
     format_version: Option<u32>,
     /// Where it was loaded from.
     path: Option<PathBuf>,
@@ -84,7 +84,7 @@ impl Checkpoint {
     /// Adds a tensor: a `Vec` of `f32` or `u32`, or a [`SharedSlice`], row-major.
     ///
     /// # Errors
-    /// [`Error::ValueCount`] if `shape` has another number of values; [`Error::DuplicateTensor`]; [`Error::ReservedName`].
+    /// [`Error::ValueCount`] if `shape` does not have as many elements as there are values; [`Error::DuplicateTensor`]; [`Error::ReservedName`].
     pub fn insert(&mut self, name: impl Into<String>, shape: &[usize], values: impl Into<Values>) -> Result<(), Error> {
         let (name, values) = (name.into(), values.into());
         let expected = n_values(shape);
@@ -277,7 +277,7 @@ impl Checkpoint {
         data().try_for_each(|bytes| writer.write_all(bytes))
     }
 
-    /// The header, padded to a multiple of eight bytes as the format wants it, with a checksum of zeros.
+    /// The header, padded to a multiple of eight bytes as the format requires, with a checksum of zeros.
     fn header(&self) -> io::Result<Vec<u8>> {
         let mut end = 0;
         let infos = self.tensors.iter().map(|(name, Tensor { shape, values })| {
@@ -321,7 +321,7 @@ impl Checkpoint {
         }
     }
 
-    /// How errors call it.
+    /// How error messages name it.
     pub(crate) fn name(&self) -> String {
         self.path.as_ref().map_or("checkpoint".to_owned(), |path| path.display().to_string())
     }
@@ -330,7 +330,7 @@ impl Checkpoint {
 /// Bytes of the header's length, with which a file begins.
 const LENGTH_BYTES: usize = 8;
 
-/// Whether a string is the file's own.
+/// Whether a string is reserved for the file format.
 fn is_reserved(key: &str) -> bool {
     key.starts_with("brisk.")
 }

@@ -1,6 +1,6 @@
-//! What a run says at its end, for people.
+//! The closing lines of a run, for people.
 
-/// Two aligned columns, a line a row.
+/// Two aligned columns, one line per row.
 ///
 /// # Examples
 /// ```

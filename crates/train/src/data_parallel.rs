@@ -1,4 +1,4 @@
-//! Replicas of a model, each with its part of every batch.
+//! Replicas of a model, each of which trains on its part of every batch.
 
 mod agreement;
 mod divided;
@@ -35,14 +35,15 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// This replica's side of a data-parallel run: reductions over all replicas are recorded into the training step.
 ///
-/// Every replica holds the whole model, or a shard of its state ([`DataParallelConfig::zero`]), and takes its part of each batch. Gradients are reduced in buckets, each as soon as the backward pass has computed
-/// it, on a separate thread while the rest is computed; then every replica takes the same step. So replicas that start alike stay bit-identical.
+/// Every replica holds the whole model, or a shard of its state ([`DataParallelConfig::zero`]), and trains on its part of each batch. Gradients are reduced
+/// in buckets, each as soon as the backward pass has computed it, on a separate thread while the rest is computed; then every replica takes the same step. So
+/// replicas that start from the same values stay bit-identical.
 ///
 /// Use it in your own training loop; [`Trainer::replicas`](crate::Trainer::replicas) does all of it.
 ///
 /// # Errors
-/// A replica that is misused or lost ends the run of all others with [`Error::Replica`]. Call [`fail`](Self::fail) where a replica gives up for another
-/// reason; dropping it without [`finish`](Self::finish) is a failure without a reason.
+/// An error in one replica, or its loss, ends the run of all others with [`Error::Replica`]. Call [`fail`](Self::fail) where a replica gives up for another
+/// reason; dropping it without [`finish`](Self::finish) counts as a failure without a reason.
 /// # Reference
 /// Li et al. 2020, *PyTorch Distributed*, arXiv:2006.15704: buckets, reduced in one order on every rank while backward runs.
 /// # Examples
@@ -90,7 +91,7 @@ pub struct DataParallel {
     stop: Arc<Stop>,
     /// How many replicas had a batch in the last step, if they are counted.
     active: Arc<AtomicUsize>,
-    /// Whether `run_threads` ends it.
+    /// Whether `run_threads` calls `finish` for it.
     is_within_threads: bool,
 }
 
@@ -109,13 +110,13 @@ pub struct DataParallelConfig {
     pub buckets: BucketSizes,
     /// The format in which gradients are sent: fewer bits pay only on slow networks.
     pub wire: Wire,
-    /// Which training state is sharded across replicas: [`DataParallel::divide`] does it.
+    /// Which training state is sharded across replicas; [`DataParallel::divide`] shards it.
     pub zero: ZeroStage,
     /// How [`Trainer`](crate::Trainer) writes checkpoints.
     pub files: CheckpointFiles,
     /// Which statistics normalise batches in training.
     pub batch_norm: BatchStatistics,
-    /// What is done with replicas that have fewer batches than others. `None`: all have the same number, which is not checked; this is the case in a [`Trainer`](crate::Trainer).
+    /// What happens when replicas have fewer batches than others. `None` if all have the same number, as in a [`Trainer`](crate::Trainer); this is not checked.
     pub uneven: Option<Uneven>,
 }
 
@@ -135,7 +136,7 @@ impl DataParallelConfig {
     }
 }
 
-/// What is done in steps for which only some replicas have a batch, and the others have [joined](DataParallel::join).
+/// What happens in steps for which only some replicas have a batch, and the others have [joined](DataParallel::join).
 ///
 /// # Reference
 /// `DistributedDataParallel.join`: `divide_by_initial_world_size=True` and `False`, `throw_on_early_termination`.
@@ -145,7 +146,7 @@ pub enum Uneven {
     DividedByAll,
     /// Means are over the replicas that have a batch.
     DividedByActive,
-    /// The run ends, on all of them.
+    /// The run ends on all replicas.
     Refused,
 }
 
@@ -175,7 +176,7 @@ impl DataParallel {
         Self { communication, engine, config, overlap, staging, stop, active, is_within_threads: false }
     }
 
-    /// A replica that [`run_threads`] ends.
+    /// A replica for which [`run_threads`] calls [`finish`](Self::finish).
     fn within_threads(self) -> Self {
         Self { is_within_threads: true, ..self }
     }
@@ -227,7 +228,7 @@ impl DataParallel {
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         let buffers =
             params.buffers().iter().map(|buffer| (buffer.name().to_owned(), format!("{:?} f32, not trained", buffer.shape())));
-        // Shards differ in length by the remainder.
+        // The lengths of shards differ by the remainder.
         let kept = |len: usize| if params.division().is_some() { "a part".to_owned() } else { format!("{len} f32") };
         let state =
             optimizer.state().into_iter().map(|(name, buffer)| (name, format!("{} of the optimizer", kept(buffer.len()))));
@@ -363,7 +364,7 @@ impl DataParallel {
         }
     }
 
-    /// For a replica without batches left: takes part in the steps that others take with `graph`, with gradients of 0, until all have joined. Then all have the
+    /// For a replica without batches left: takes part in the steps of the others with `graph`, with gradients of 0, until all have joined. Then all have the
     /// model of the replica that joined last.
     ///
     /// # Errors
@@ -420,23 +421,23 @@ impl DataParallel {
         &self.overlap
     }
 
-    /// Sends with the next loss that this replica wants to stop.
+    /// Sends a stop request of this replica with the next loss.
     pub(crate) fn ask_to_stop(&self) {
         self.stop.is_wanted.store(true, Ordering::Relaxed);
     }
 
-    /// Whether any replica has sent that it wants to stop; the same on all of them.
+    /// Whether any replica has sent a stop request; the same on all replicas.
     pub(crate) fn is_stop_agreed(&self) -> bool {
         self.stop.is_agreed.load(Ordering::Relaxed)
     }
 
-    /// Sets the step that comes next, for the message of a replica that waits too long.
+    /// Sets the number of the next step, for the error message of a replica that waits too long.
     pub fn at_step(&self, step: u64) {
         let tell = self.communication.start("at_step", move |collective| {
             collective.at_step(step);
             Ok(())
         });
-        // It cannot fail, and need not be waited for.
+        // This cannot fail, so its result is not awaited.
         drop(tell);
     }
 
@@ -457,9 +458,9 @@ impl DataParallel {
         Ok(self.communication.finish()?)
     }
 
-    /// Tells the others that this replica gives up, and why.
+    /// Tells the other replicas that this one gives up, and why.
     pub fn fail(&self, why: &str) {
-        // If the group is dead already, there is no rank left to tell.
+        // If the group has already ended, there is no rank left to notify.
         drop(self.communication.fail(why).wait());
     }
 }
@@ -476,7 +477,7 @@ impl AllGather for OnThread {
     }
 }
 
-/// Whether a batch of `batch_rows` gives each of `world_size` replicas a row.
+/// Whether a batch of `batch_rows` rows gives each of `world_size` replicas at least one row.
 pub(crate) fn check_batch(batch_rows: usize, world_size: usize) -> Result<(), Error> {
     if batch_rows >= world_size { Ok(()) } else { Err(Error::BatchPerReplica { batch_rows, world_size }) }
 }

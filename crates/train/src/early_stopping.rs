@@ -13,7 +13,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// A value that any number is better than: the start of a search for the best.
+    /// A value that every number is better than: the start of a search for the best.
     pub fn worst(self) -> f64 {
         match self {
             Self::Min => f64::INFINITY,
@@ -54,7 +54,7 @@ pub struct EarlyStopping {
     pub mode: Mode,
     /// Stop after this many checks in a row without an improvement. 0 stops at the first, as 1 does.
     pub patience: usize,
-    /// A change of at most this is not an improvement. Its sign is ignored.
+    /// A change of at most this much is not an improvement. Its sign is ignored.
     pub min_delta: f64,
     /// Stop as soon as the metric is strictly better than this.
     pub stopping_threshold: Option<f64>,
@@ -115,7 +115,7 @@ impl EarlyStopping {
         self
     }
 
-    /// The same for a metric of which more is better, or less, unless the mode was set.
+    /// The same with the mode of the metric, unless the mode was set.
     pub(crate) fn of_metric(self, mode: Mode) -> Self {
         if !self.follows_metric {
             return self;

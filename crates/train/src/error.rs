@@ -23,10 +23,10 @@ pub enum Error {
         path: PathBuf,
         /// What was tried.
         action: &'static str,
-        /// What the system said.
+        /// The error of the system.
         cause: io::Error,
     },
-    /// The path of a file to write is that of a folder.
+    /// A file cannot be written because its path is that of a folder.
     #[error("{path}: names a folder, expected a file; add the name of a file in it")]
     OutputIsFolder {
         /// The path.
@@ -35,19 +35,19 @@ pub enum Error {
     /// The folder of a file to write does not exist.
     #[error("{path}: there is no folder {folder}; create it first, or write elsewhere")]
     NoOutputFolder {
-        /// The file that was to be.
+        /// The path of the file.
         path: PathBuf,
         /// Its folder.
         folder: PathBuf,
     },
-    /// A file could not be written, a full disk among the reasons. What stood there before still does.
+    /// A file could not be written, for example because the disk is full. An earlier file at this path is unchanged.
     #[error("{path}: writing failed: {cause}; {}", left(*is_kept, cause))]
     Write {
-        /// The file that was to be.
+        /// The path of the file.
         path: PathBuf,
-        /// Whether a file of that name, from before, is still there.
+        /// Whether an earlier file of that name is still there.
         is_kept: bool,
-        /// What the system said.
+        /// The error of the system.
         cause: io::Error,
     },
     /// The name of a run cannot be the name of a folder.
@@ -74,14 +74,14 @@ pub enum Error {
         holder: Option<String>,
     },
 
-    /// A tensor was given with another number of values than its shape has.
+    /// The number of values of a tensor does not match its shape.
     #[error("tensor `{tensor}`: {found} values for shape {shape:?}, which has {expected}")]
     ValueCount {
         /// The tensor's name.
         tensor: String,
         /// Its shape.
         shape: Vec<usize>,
-        /// How many values that takes.
+        /// How many values the shape requires.
         expected: usize,
         /// How many there were.
         found: usize,
@@ -128,21 +128,21 @@ pub enum Error {
     /// The checkpoint's values contradict each other or the run.
     #[error("{checkpoint}: {reason}; the checkpoint is damaged, use an older one")]
     Inconsistent {
-        /// Which file, or that it is none yet.
+        /// Which file; `checkpoint` if it was not loaded from a file.
         checkpoint: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// The run that wrote the checkpoint differs from the one that is to resume from it.
+    /// The run that wrote the checkpoint differs from the one that resumes from it.
     #[error(
         "{checkpoint}: the run that wrote it differs from this one: {}; make them the same, or allow the difference ({}) by `Trainer::resume_anyway` or `Training::resume_with`",
         differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         mismatches(differences)
     )]
     ResumeMismatch {
-        /// Which file, or that it is none yet.
+        /// Which file; `checkpoint` if it was not loaded from a file.
         checkpoint: String,
-        /// What differs and was not allowed to.
+        /// What differs and is not allowed to.
         differences: Vec<ResumeDifference>,
     },
     /// The text names no [`ResumeMismatch`](crate::ResumeMismatch).
@@ -165,7 +165,7 @@ pub enum Error {
         /// Its type, as safetensors names it.
         found: String,
     },
-    /// Weights of convolutions in a file of another program, which may be laid out as brisk's or as PyTorch's.
+    /// Weights of convolutions in a file of another program, which may have brisk's layout or PyTorch's.
     #[error(
         "{checkpoint}: tensor `{tensor}` {shape:?} is a weight in a file of another program; load it with `Model::load_pytorch` if it is [out, in, height, width], as PyTorch's are"
     )]
@@ -183,7 +183,7 @@ pub enum Error {
         list(found)
     )]
     MissingTensor {
-        /// Which file, or that it is none yet.
+        /// Which file; `checkpoint` if it was not loaded from a file.
         checkpoint: String,
         /// The tensor.
         tensor: String,
@@ -199,13 +199,13 @@ pub enum Error {
         "{checkpoint}: tensor `{tensor}` is {found} {found_shape:?}, expected {expected} {shape:?}; was it written for another model?"
     )]
     TensorMismatch {
-        /// Which file, or that it is none yet.
+        /// Which file; `checkpoint` if it was not loaded from a file.
         checkpoint: String,
         /// The tensor.
         tensor: String,
-        /// The type that was asked for.
+        /// The type that was requested.
         expected: &'static str,
-        /// The shape that was asked for.
+        /// The shape that was requested.
         shape: Box<[usize]>,
         /// The type that it has.
         found: &'static str,
@@ -215,13 +215,13 @@ pub enum Error {
     /// The checkpoint's metadata lacks an entry, or has one that does not parse.
     #[error("{checkpoint}: metadata `{key}` is {}, expected {expected}", found.as_ref().map_or("missing".into(), |found| format!("{found:?}")))]
     Metadata {
-        /// Which file, or that it is none yet.
+        /// Which file; `checkpoint` if it was not loaded from a file.
         checkpoint: String,
         /// The entry's name.
         key: String,
-        /// What it says, if it is there.
+        /// Its value, if it is there.
         found: Option<String>,
-        /// What it should be.
+        /// What its value should be.
         expected: &'static str,
     },
     /// The text is not that of an [`EarlyStoppingState`](crate::EarlyStoppingState).
@@ -256,7 +256,7 @@ pub enum Error {
         /// What is wrong with it, and where.
         reason: String,
     },
-    /// A file of settings has one that does not exist.
+    /// A file of settings has a setting that does not exist.
     #[error("settings: `{found}` is not a setting; did you mean `{nearest}`?")]
     UnknownSetting {
         /// The name.
@@ -274,24 +274,24 @@ pub enum Error {
         /// What values it may have.
         expected: &'static str,
     },
-    /// A setting in a file is none of its choices.
+    /// The value of a setting in a file is none of its choices.
     #[error("settings: `{name}` is {found}, expected one of {choices}")]
     SettingsChoice {
         /// The setting's name.
         name: String,
         /// Its value.
         found: String,
-        /// The words that it may be.
+        /// The words that are allowed.
         choices: String,
     },
-    /// A setting has a value that it cannot have.
+    /// The value of a setting is not allowed.
     #[error("{name}: found {found}, expected {expected}")]
     Setting {
         /// The setting's name.
         name: &'static str,
         /// Its value.
         found: String,
-        /// What values it may have.
+        /// What values are allowed.
         expected: &'static str,
     },
     /// A label is not the number of a class.
@@ -327,7 +327,7 @@ pub enum Error {
         /// The label.
         found: f32,
     },
-    /// A run is to watch a metric that its task does not have.
+    /// The metric that a run should watch is not one of its task.
     #[error("metric `{found}`: the run does not have it; {}it has {}", did_you_mean(found, known), known.join(", "))]
     UnknownMetric {
         /// The name.
@@ -375,7 +375,7 @@ pub enum Error {
     ShortLog {
         /// The log.
         path: PathBuf,
-        /// How many epochs the checkpoint has seen.
+        /// How many epochs the checkpoint has.
         expected: usize,
         /// How many rows there are.
         found: usize,
@@ -390,7 +390,7 @@ pub enum Error {
         /// Of how many columns.
         n_cols: usize,
     },
-    /// An order that is not computed on the device.
+    /// Devices do not compute this order.
     #[error(
         "rows that stay on the device cannot be taken in the order `{order}`; take them in order or shuffled, or stream them"
     )]
@@ -408,7 +408,7 @@ pub enum Error {
         /// How many the training rows have.
         expected: usize,
     },
-    /// A model takes another number of columns than the rows have.
+    /// A model takes a different number of columns than the rows have.
     #[error(
         "the model takes {expected} columns, the {set} rows have {found}; build the model for {found} columns, or choose as many columns of the rows as it takes"
     )]
@@ -420,7 +420,7 @@ pub enum Error {
         /// How many the model takes.
         expected: usize,
     },
-    /// Rows have another number of labels than the task takes.
+    /// Rows have a different number of labels than the task takes.
     #[error(
         "{set} rows: {} per row, the task takes {expected}; choose as many label columns, or a task for {found}",
         count(*found, "label")
@@ -472,7 +472,7 @@ pub enum Error {
     Rows {
         /// Which rows.
         set: &'static str,
-        /// What their source said.
+        /// The error of their source.
         reason: String,
     },
     /// A source failed while its rows were being streamed.
@@ -488,10 +488,10 @@ pub enum Error {
         first_batch: usize,
         /// Its last one.
         last_batch: usize,
-        /// What the source said.
+        /// The error of the source.
         reason: String,
     },
-    /// Rows have other categorical columns than the model takes.
+    /// Rows have a different number of categorical columns than the model takes.
     #[error(
         "{set} rows have {found} categorical columns, expected {expected}, as many as the model takes; give the model an embedding for each, or leave the columns out"
     )]
@@ -562,7 +562,7 @@ pub enum Error {
         epoch: usize,
         /// The step within it, from 1.
         step: usize,
-        /// The loss.
+        /// The value of the loss.
         loss: f32,
     },
     /// A value is not finite, where a run [checks](crate::TrainerConfig::detect_anomaly) for that.
@@ -576,10 +576,10 @@ pub enum Error {
         operation: &'static str,
         /// Its index among those that [`Graph::report`](brisk_nn::tensor::Graph::report) lists.
         index: usize,
-        /// Where it met the value.
+        /// Where the operation has the value.
         pass: brisk_nn::tensor::Pass,
     },
-    /// Too many steps in a row were skipped, whatever the loss was scaled by.
+    /// Too many steps in a row were skipped, however small the loss scale was.
     #[error(
         "the last {n_skipped} steps until the end of epoch {epoch} were skipped: their gradients are not finite, though the loss scale is down to {scale:e}; the last loss is {loss}; earlier checkpoints are intact: lower the learning rate, look at the rows of that epoch, or use bf16 or f32"
     )]
@@ -622,10 +622,10 @@ pub enum Error {
         /// How many steps there were.
         n_steps: usize,
     },
-    /// The run takes more memory than there is.
+    /// The run takes more memory than is available.
     #[error("{}", refusal(*needed_bytes, *available_bytes, place, *n_replicas, memory, *copies, largest))]
     Memory {
-        /// What the run takes; that of all replicas on this host, where the host is short of memory.
+        /// What the run takes; the sum over all replicas on this host, if the host is short of memory.
         needed_bytes: usize,
         /// What is available.
         available_bytes: usize,
@@ -635,12 +635,12 @@ pub enum Error {
         n_replicas: usize,
         /// What one replica takes on its device.
         memory: StateMemory,
-        /// Bytes of parameters that the host of a replica keeps besides.
+        /// Bytes of parameters that the host of a replica keeps in addition.
         copies: usize,
         /// The largest parameter and its shape.
         largest: Box<(String, Vec<usize>)>,
     },
-    /// Rows that are to stay on the device take more memory than there is.
+    /// Rows that must stay on the device take more memory than is available.
     #[error("{set} rows take {}, but this machine has {} of memory available; use fewer rows, or stream them", bytes(*needed_bytes), bytes(*available_bytes))]
     RowMemory {
         /// Which rows.
@@ -683,7 +683,7 @@ pub enum Error {
     /// An error of tensors, programs or devices.
     #[error(transparent)]
     Tensor(brisk_nn::Error),
-    /// A signal cannot be handled; as a rule because other code of the process already handles it.
+    /// A signal cannot be handled, usually because other code of the process already handles it.
     #[error("cannot handle {signal}: {reason}; have the existing handler call `StopFlag::request` instead")]
     SignalHandler {
         /// Which signal.

@@ -34,7 +34,7 @@ pub use table::{BatchTensors, PartnerLabels};
 
 /// Batches of a source's rows on a device: resident there, or streamed, with the same batches in the same order.
 ///
-/// A streamed feed holds one chunk of many batches on the device. While the device trains on them, threads gather the next chunks on the
+/// A streamed feed holds one chunk of many batches on the device. While the device trains on it, threads gather the next chunks on the
 /// host; then a chunk is copied through mapped staging memory. Clones are the same feed.
 #[derive(Debug, Clone)]
 pub struct Feed<'a> {
@@ -44,7 +44,7 @@ pub struct Feed<'a> {
     order: Order,
     fact: FeedFact,
     stream: Option<Stream<'a>>,
-    /// How batches of training are made, if not by gathering rows.
+    /// How batches of training are made, unless by gathering rows.
     augment: Option<Rc<dyn Augment + 'a>>,
     /// The rows as they are in the source; `None` where only those on the device are known.
     source: Option<Rc<dyn DigestRows + 'a>>,
@@ -59,14 +59,14 @@ struct Stream<'a> {
     max_binding_bytes: usize,
 }
 
-/// A feed whose threads, if it has any, are running; lent by [`Feed::open`].
+/// A feed whose threads, if it has any, are running; [`Feed::open`] lends it.
 pub struct OpenFeed<'f> {
     feed: &'f Feed<'f>,
     device: &'f Device,
     chunks: Option<&'f mut dyn OpenChunks>,
 }
 
-/// Where a run's state counts batches from.
+/// The batch from which a run's state counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Cursor {
     /// The start of the epoch.
@@ -87,10 +87,10 @@ pub struct Turn {
 }
 
 impl<'a> Feed<'a> {
-    /// Makes rows resident or streams them, as `config` says or as they fit. `config.order` is ignored in favour of `order`.
+    /// Makes rows resident or streams them, as `config` says or depending on whether they fit. `config.order` is ignored in favour of `order`.
     ///
     /// # Errors
-    /// [`Error::EmptySet`], [`Error::NonFinite`], [`Error::Rows`] for rows that cannot be used; [`Error::ResidentOrder`] if rows are to be
+    /// [`Error::EmptySet`], [`Error::NonFinite`], [`Error::Rows`] for rows that cannot be used; [`Error::ResidentOrder`] if rows must be
     /// resident in an order that devices do not compute; [`Error::Tensor`] if the device has no room even for a chunk.
     pub fn new<S: RowSource<Feature: FeedElement>>(
         device: &Device,
@@ -174,7 +174,7 @@ impl<'a> Feed<'a> {
         let batching = Batching { order: order.clone(), ..Batching::of(chunk_rows) };
         let chunks = Rc::new(SourceChunks::new(set, source, batching, chunk_batches, config.ahead)?);
         let chunk_bytes = table.len_bytes();
-        // One slot is filled while the device reads the other. With room for the numbers of rows, which are there if batches are augmented.
+        // One slot is filled while the device reads the other. With room for the row numbers, which exist if batches are augmented.
         let slot_bytes = chunk_bytes + chunk_rows * DType::U32.size_bytes();
         let uploads = Rc::new(RefCell::new(device.uploads(slot_bytes, 2)?));
         let stream = Some(Stream { chunks, chunk_batches, uploads, max_binding_bytes: device.max_binding_bytes() });
@@ -193,7 +193,7 @@ impl<'a> Feed<'a> {
         Self { table, augment: Some(augment), ..self }
     }
 
-    /// The feed as it would be, without rows on the device: for a step that is recorded only to plan its memory.
+    /// The feed without rows on the device, for a step that is recorded only to plan its memory.
     pub(crate) fn planned<S: RowSource<Feature: FeedElement>>(
         device: &Device,
         set: &'static str,
@@ -214,7 +214,7 @@ impl<'a> Feed<'a> {
         Ok(Self { table, n_rows, batch_rows, order, fact, stream: None, augment: None, source: None })
     }
 
-    /// The same rows in order, in batches of another size.
+    /// The same rows in sequential order, in batches of a different size.
     pub(crate) fn in_batches(&self, batch_rows: usize) -> Self {
         Self { batch_rows: batch_rows.clamp(1, self.n_rows), order: Order::Sequential, ..self.clone() }
     }
@@ -262,7 +262,7 @@ impl<'a> Feed<'a> {
         &self.fact
     }
 
-    /// Bytes of rows on the device: all of them, or a chunk.
+    /// Bytes of rows on the device: those of all rows, or of a chunk.
     pub fn len_bytes(&self) -> usize {
         self.table.len_bytes()
     }
@@ -275,7 +275,7 @@ impl<'a> Feed<'a> {
     /// Records the gathering of the batch whose index is in `state`.
     ///
     /// # Errors
-    /// [`Shape`](brisk_nn::Error::Shape) if `scale` has another number of columns.
+    /// [`Shape`](brisk_nn::Error::Shape) if `scale` has a different number of columns.
     pub fn record(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> BatchTensors {
         self.record_part(graph, scale, state, 0..self.batch_rows)
     }
@@ -412,7 +412,7 @@ impl std::fmt::Debug for OpenFeed<'_> {
     }
 }
 
-/// The share of free memory that rows may take; the rest is for activations, staging and other processes.
+/// The fraction of free memory that rows may take; the rest is for activations, staging and other processes.
 const SHARE_OF_FREE_MEMORY: f64 = 0.7;
 
 /// Bytes that rows may take on a device whose memory is the host's, if the system says how much is free.

@@ -1,4 +1,4 @@
-//! Flat buffers of a model in checkpoints: sharded state is put together, bucket by bucket, by the replicas that write it.
+//! Flat buffers of a model in checkpoints: sharded state is assembled, bucket by bucket, by the replicas that write it.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(crate) struct Flat<'a> {
 }
 
 impl Flat<'_> {
-    /// Refuses sharded parameters without replicas that have the rest.
+    /// Returns an error for sharded parameters if there are no replicas that have the rest.
     pub(crate) fn check(&self) -> Result<(), Error> {
         if self.params.division().is_none() || self.replicas.is_some() {
             return Ok(());
@@ -24,12 +24,12 @@ impl Flat<'_> {
         Err(Error::Tensor(brisk_nn::Error::Refused { op: "bind", found, expected }))
     }
 
-    /// Whether this replica writes what all replicas have.
+    /// Whether this replica writes the values that all replicas have.
     pub(crate) fn is_first(&self) -> bool {
         self.replicas.is_none_or(|replicas| replicas.rank() == 0)
     }
 
-    /// Adds the parameters by name, given what this replica keeps of their values; without replicas nothing is copied.
+    /// Adds the parameters by name, given the values that this replica keeps of them; without replicas nothing is copied.
     pub(crate) fn insert_values(
         &self,
         checkpoint: &mut Checkpoint,
@@ -48,7 +48,7 @@ impl Flat<'_> {
         })
     }
 
-    /// All values of the parameters, on each replica, given what this one keeps of them.
+    /// All values of the parameters, on each replica, given the values that this replica keeps.
     pub(crate) fn whole_values(&self, held: &[f32]) -> Result<Vec<f32>, Error> {
         let kept = self.params.division().map_or(Kept::Whole, |division| division.values);
         let Some(replicas) = self.replicas else { return Ok(held.to_vec()) };
@@ -60,7 +60,7 @@ impl Flat<'_> {
         Ok(whole)
     }
 
-    /// Adds what an optimizer keeps, given what this replica has of it: flat, or a tensor a parameter where there is a file a replica.
+    /// Adds an optimizer's state, given the values that this replica keeps: as one flat tensor, or as one tensor per parameter if each replica writes a file.
     pub(crate) fn insert_state(&self, checkpoint: &mut Checkpoint, name: &str, held: &SharedSlice<f32>) -> Result<(), Error> {
         let Some(replicas) = self.replicas else {
             return if held.is_empty() { Ok(()) } else { checkpoint.insert(name, &[held.len()], held.clone()) };
@@ -83,7 +83,7 @@ impl Flat<'_> {
         if whole.is_empty() { Ok(()) } else { checkpoint.insert(name, &[whole.len()], whole) }
     }
 
-    /// Calls `f` with the elements of each bucket that this replica writes, and what is there.
+    /// Calls `f` with the elements and the values of each bucket that this replica writes.
     fn each_bucket(
         &self,
         replicas: &DataParallel,
@@ -106,12 +106,12 @@ impl Flat<'_> {
     }
 }
 
-/// All values that a checkpoint has, in the flat layout.
+/// All parameter values in a checkpoint, in the flat layout.
 pub(crate) fn values_of(checkpoint: &Checkpoint, params: &Parameters, name: fn(&str) -> String) -> Result<Vec<f32>, Error> {
     flat_of(checkpoint, params, |entry| name(&entry.name))
 }
 
-/// What is kept here of an optimizer's state that a checkpoint has.
+/// The part of an optimizer's state in a checkpoint that this replica keeps.
 pub(crate) fn state_of(checkpoint: &Checkpoint, params: &Parameters, name: &str) -> Result<Vec<f32>, Error> {
     let is_divided = params.entries().first().is_some_and(|entry| checkpoint.contains(&state_name(name, entry)));
     if is_divided {
@@ -128,7 +128,7 @@ fn flat_of(checkpoint: &Checkpoint, params: &Parameters, name: impl Fn(&Entry) -
     Ok(values)
 }
 
-/// The values of an entry, given those of the elements that it is among.
+/// The values of an entry, given the values of the range of elements that contains it.
 fn part<'v>(elements: &Range<usize>, values: &'v [f32], entry: &Entry) -> &'v [f32] {
     &values[entry.range.start - elements.start..entry.range.end - elements.start]
 }

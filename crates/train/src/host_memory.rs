@@ -1,19 +1,19 @@
-//! How much memory this process may still take, by the operating system's account: of the machine, of its container, of its resource limits.
+//! How much memory this process may still allocate, according to the operating system: by the machine, its container, and its resource limits.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
 use brisk_nn::tensor::program::{Device, DeviceKind};
 
-/// Whether the device's memory is the host's. Memory that is promised there and turns out to be missing ends the process instead of giving an error.
+/// Whether the device's memory is the host's. If memory that was promised there turns out to be missing, the process is killed instead of getting an error.
 pub(crate) fn is_used_by(device: &Device) -> bool {
     device.info().kind != DeviceKind::Gpu
 }
 
-/// Bytes that this process may still take, if the system says so: on Linux.
+/// Bytes that this process may still allocate, if the system says so: on Linux.
 pub(crate) fn available_bytes() -> Option<usize> {
     if cfg!(not(target_os = "linux")) {
-        // Wine shows programs the files of its host.
+        // Wine exposes the files of its host to programs.
         return None;
     }
     let machine = read_to_string("/proc/meminfo").ok().and_then(|meminfo| kilobytes(&meminfo, "MemAvailable:"));
@@ -37,7 +37,7 @@ fn kilobytes(report: &str, name: &str) -> Option<usize> {
     line.trim().strip_suffix("kB")?.trim().parse::<usize>().ok()?.checked_mul(1024)
 }
 
-/// What the control groups of this process leave of their limits; `groups` is `/proc/self/cgroup`, `root` where the groups are mounted.
+/// What the limits of this process's control groups leave; `groups` is `/proc/self/cgroup`, `root` where the groups are mounted.
 fn of_cgroups(root: &Path, groups: &str) -> Option<usize> {
     groups.lines().filter_map(|line| of_cgroup_line(root, line)).min()
 }
@@ -50,7 +50,7 @@ fn of_cgroup_line(root: &Path, line: &str) -> Option<usize> {
         "memory" => (root.join("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "),
         _ => return None,
     };
-    // Each group is within the limits of those above it. Inside of a container the path may be that of the host, and only the root is there.
+    // Each group is within the limits of its ancestors. Inside a container the path may be that of the host, and only the root exists.
     let group = root.join(path.trim_start_matches('/'));
     let groups = group.ancestors().take_while(|group| group.starts_with(&root)).map(PathBuf::from);
     groups.filter_map(|group| of_group(&group, limit, usage, cache)).min()
@@ -58,9 +58,9 @@ fn of_cgroup_line(root: &Path, line: &str) -> Option<usize> {
 
 fn of_group(group: &Path, limit: &str, usage: &str, cache: &str) -> Option<usize> {
     let number = |file: &str| read_to_string(group.join(file)).ok()?.trim().parse::<usize>().ok();
-    // `max` is no number, and no limit.
+    // `max` is not a number, and means that there is no limit.
     let (limit, usage) = (number(limit)?, number(usage)?);
-    // Pages of files that nothing has read lately are given up when memory is wanted.
+    // The system reclaims pages of files that have not been read lately when memory is needed.
     let stat = read_to_string(group.join("memory.stat")).unwrap_or_default();
     let cached = stat.lines().find_map(|line| line.strip_prefix(cache)?.trim().parse::<usize>().ok()).unwrap_or(0);
     Some(limit.saturating_sub(usage.saturating_sub(cached)))

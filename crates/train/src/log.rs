@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, RunFolder};
 
-/// The log of a run: one row per epoch in `metrics.csv`, and the same as one JSON object per line in `metrics.json`. A validation within an epoch has a row, too, whose
-/// `epoch` has a fraction: 1.5 in the middle of the second.
+/// The log of a run: one row per epoch in `metrics.csv`, and the same as one JSON object per line in `metrics.json`. A validation within an epoch has a row, too, with
+/// a fractional `epoch`: 1.5 in the middle of the second.
 ///
-/// Each row is on disk when [`MetricsLog::append`] returns, so a run can be watched, and one that was killed has its log.
-/// The first row's names are the header. Numbers have the fewest digits that parse back to the same number; those that are `f32`, as
-/// losses are, the fewest that parse back to the same `f32`. In JSON, a number that is not finite is `null`.
+/// Each row is on disk when [`MetricsLog::append`] returns, so a run can be watched, and the log of a killed run is complete.
+/// The first row's names are the header. Numbers have the fewest digits that parse back to the same number; `f32` values, such as
+/// losses, the fewest that parse back to the same `f32`. In JSON, a number that is not finite is `null`.
 ///
 /// # Examples
 /// ```no_run
@@ -27,10 +27,10 @@ pub struct MetricsLog {
 }
 
 impl MetricsLog {
-    /// Starts the log of a new run. Files of a log that never got a row are used again.
+    /// Starts the log of a new run. Files of a log without rows are reused.
     ///
     /// # Errors
-    /// [`Error::LogExists`] if the folder has the log of an earlier run, with rows: [`MetricsLog::resume`] continues that one; [`Error::Io`].
+    /// [`Error::LogExists`] if the folder has the log of an earlier run, with rows, which [`MetricsLog::resume`] continues; [`Error::Io`].
     pub fn create(run: &RunFolder) -> Result<Self, Error> {
         let empty = |path: PathBuf| {
             let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
@@ -47,9 +47,9 @@ impl MetricsLog {
     /// Continues the log after its first `n_rows` rows and drops later ones: epochs that the checkpoint does not include are trained again.
     ///
     /// # Errors
-    /// [`Error::Io`]; [`Error::ShortLog`] if there are fewer rows. Then both files are as they were.
+    /// [`Error::Io`]; [`Error::ShortLog`] if there are fewer rows. Both files are then unchanged.
     pub fn resume(run: &RunFolder, n_rows: usize) -> Result<Self, Error> {
-        // Both are checked before either is cut.
+        // Both files are checked before either is truncated.
         let csv = Found::read(run.metrics_csv(), if n_rows == 0 { 0 } else { n_rows + 1 }, n_rows)?;
         let json = Found::read(run.metrics_json(), n_rows, n_rows)?;
         let columns = if n_rows == 0 { Vec::new() } else { csv.first_line.split(',').map(str::to_owned).collect() };
@@ -97,7 +97,7 @@ impl MetricsLog {
     }
 }
 
-/// A log file of an earlier run, looked at and not changed yet.
+/// A log file of an earlier run, which has been read and not changed yet.
 #[derive(Debug)]
 struct Found {
     path: PathBuf,
@@ -114,7 +114,7 @@ impl Found {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(cause) => return Err(Error::Io { path, action: CONTINUE, cause }),
         };
-        // A line that a crash cut off has no end, and does not count.
+        // A line that a crash cut off has no line end, and does not count.
         let whole: Vec<&str> = text.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
         let Some(kept) = whole.get(..n_lines) else {
             let n_headers = n_lines - n_rows;
@@ -141,7 +141,7 @@ impl Found {
 
 const CONTINUE: &str = "continue the log";
 
-/// A file of whole lines.
+/// A file that consists of whole lines.
 #[derive(Debug)]
 struct Lines {
     path: PathBuf,
@@ -150,7 +150,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Adds text that is on disk when this returns: a log that is shorter than its checkpoint could not be continued.
+    /// Adds text, which is on disk when this returns: a log that is shorter than its checkpoint could not be continued.
     fn append(&mut self, text: &str) -> Result<(), Error> {
         if let Err(cause) = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data()) {
             self.cut(self.len_bytes);
@@ -160,7 +160,7 @@ impl Lines {
         Ok(())
     }
 
-    /// Removes lines after a failure. If that fails too, the caller still reports the first error.
+    /// Removes lines after a failure. If that fails as well, the caller still reports the first error.
     fn cut(&mut self, len_bytes: u64) {
         let _ = self.file.set_len(len_bytes).and_then(|()| self.file.seek(SeekFrom::Start(len_bytes)));
         self.len_bytes = len_bytes;
@@ -181,8 +181,8 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// The fewest digits that parse back to the number, without an exponent where that is easy to read. All but NaN and the infinities
-/// are valid JSON.
+/// The fewest digits that parse back to the number, without an exponent where that is easy to read. The result is valid JSON except for NaN and
+/// infinities.
 fn shortest(value: f64) -> String {
     let size = value.abs();
     let is_readable = size == 0.0 || (1e-5..1e16).contains(&size);

@@ -12,7 +12,7 @@ use crate::{Error, Model, Standardisation, Task, Trainer};
 pub struct LearningRates {
     /// The learning rate of each step.
     pub rates: Vec<f64>,
-    /// The loss of each step, smoothed by an exponential mean with the factor 0.9, as PyTorch Lightning has it.
+    /// The loss of each step, smoothed by an exponential mean with the factor 0.9, as in PyTorch Lightning.
     pub losses: Vec<f64>,
     /// The rate at which the loss falls fastest; `None` if it never falls.
     pub suggestion: Option<f64>,
@@ -70,7 +70,7 @@ impl Trainer<'_> {
         let mut losses: Vec<f32> = Vec::new();
         for epoch in 0.. {
             let (of_epoch, is_finite) = step.run_epoch_to_the_end(epoch)?;
-            // With accumulation, the first batch of each step, whose parameters all its batches have.
+            // With accumulation, the loss of the first batch of each step; all batches of a step see the same parameters.
             losses.extend(of_epoch.iter().step_by(config.accumulate.max(1)));
             if losses.len() >= N_STEPS || !is_finite {
                 break;

@@ -1,4 +1,4 @@
-//! Whether a run has the memory that it takes, found out before it takes any.
+//! Checks whether the memory that a run needs is available, before any of it is allocated.
 
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
@@ -6,11 +6,11 @@ use brisk_nn::{Optimizer, Parameters};
 
 use crate::{DataParallel, Error, StateMemory, host_memory};
 
-/// Refuses parameters whose training state does not fit, before rows are read and anything is recorded; then, given what was recorded, a run whose
-/// transients do not fit beside the state.
+/// Refuses parameters whose training state does not fit, before rows are read and anything is recorded; then, given the recorded programs, a run whose
+/// transients do not fit in addition to the state.
 ///
-/// Bytes of replicas on one host add up. What a hardware GPU has is not known beforehand; there the device's [limit](Device::memory_limit) counts, if it
-/// has one.
+/// The bytes of all replicas on one host are added up. How much memory a hardware GPU has is not known beforehand; there the device's
+/// [limit](Device::memory_limit) applies, if it has one.
 pub(crate) fn check_memory(
     device: &Device,
     params: &Parameters,
@@ -21,7 +21,7 @@ pub(crate) fn check_memory(
 ) -> Result<(), Error> {
     params.check()?;
     let memory = StateMemory { averages, ..StateMemory::of(params, optimizer, graphs)? };
-    // Besides, the host keeps the best parameters so far, and those of the device pass through it.
+    // In addition, the host keeps the best parameters so far, and those of the device pass through it.
     let copies = memory.values;
     let on_device = memory.state().saturating_add(memory.transients);
     let limit = device.memory_limit().map(|limit| limit.saturating_sub(device.allocated_bytes()));
@@ -46,7 +46,7 @@ pub(crate) fn check_memory(
     }
 }
 
-/// What replicas on one host take together, and what that has.
+/// What replicas on one host need together, and what the host has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HostShare {
     pub(crate) needed_bytes: usize,
@@ -84,7 +84,7 @@ pub(crate) fn refusal(
     )
 }
 
-/// Whole bytes up to a KiB, then to a tenth of KiB, MiB, GiB or TiB.
+/// Bytes as a whole number below a KiB, else with one decimal in KiB, MiB, GiB or TiB.
 pub(crate) fn bytes(n_bytes: usize) -> String {
     const KIB: f64 = 1024.0;
     let n = n_bytes as f64;

@@ -26,7 +26,7 @@ pub struct Model<M = Box<dyn Module>> {
     module: M,
     params: Parameters,
     scale: Option<Standardisation>,
-    /// That of the training, or the one that was opened for the first prediction.
+    /// The device of the training, or the one that was opened for the first prediction.
     device: OnceLock<Device>,
     precision: Precision,
 }
@@ -39,17 +39,17 @@ impl<M: Module> Model<M> {
         Self { module, params: builder.build(seed), scale: None, device: OnceLock::new(), precision: Precision::F32 }
     }
 
-    /// A model that `make` builds, with the parameters of a file: one that [`save`](Self::save) wrote, a checkpoint of a run, or a `state_dict` of PyTorch's in
+    /// A model that `make` builds, with the parameters of a file: one that [`save`](Self::save) wrote, a checkpoint of a run, or a PyTorch `state_dict` in
     /// safetensors format. Without the standardisation of the input that brisk's files have, the input is taken as it is.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Damaged`], [`Error::NotACheckpoint`] for a file that cannot be read or is none of a model; [`Error::MissingTensor`], [`Error::TensorMismatch`] for one of another model;
+    /// [`Error::Io`], [`Error::Damaged`], [`Error::NotACheckpoint`] for a file that cannot be read or is not that of a model; [`Error::MissingTensor`], [`Error::TensorMismatch`] for one of another model;
     /// [`Error::UnknownLayout`] for convolutions of another program: see [`load_pytorch`](Self::load_pytorch).
     pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
         Self::from_checkpoint(&Checkpoint::load(path)?.in_ohwi(false)?, make)
     }
 
-    /// [`load`](Self::load) for a `state_dict` of PyTorch's in safetensors format, whose weights of convolutions are `[out, in, height, width]`.
+    /// [`load`](Self::load) for a PyTorch `state_dict` in safetensors format, whose weights of convolutions are `[out, in, height, width]`.
     ///
     /// Names must be those of the model's parameters. f16, bf16 and f64 are converted to f32; tensors that the model does not have, such as
     /// `num_batches_tracked`, are ignored. A linear layer after [`Flatten`](brisk_nn::Flatten) has its columns in another order in PyTorch, as described there.
@@ -83,10 +83,10 @@ impl<M: Module> Model<M> {
     }
 
     /// Writes parameters, buffers, the standardisation of the input and the precision of the training, atomically: a safetensors file with the names of PyTorch's
-    /// `state_dict`, and `input.mean` and `input.inv_std` beside them.
+    /// `state_dict`, plus `input.mean` and `input.inv_std`.
     ///
     /// # Errors
-    /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`]; [`Error::Write`]; a file of that name from before is then intact.
+    /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`]; [`Error::Write`]; an earlier file of that name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let mut checkpoint = self.state()?;
         if let Some(scale) = &self.scale {
@@ -123,7 +123,7 @@ impl<M: Module> Model<M> {
         Ok(checkpoint)
     }
 
-    /// The loss and the metrics of `task` on `rows`, each of which counts once. Runs on the device that the model was trained on or [given](Self::on), else on
+    /// The loss and the metrics of `task` on `rows`, counting each row once. Runs on the device that the model was trained on or [given](Self::on), else on
     /// [the best one](Device::best), which the model keeps; in the precision of the training, also after the model was saved and loaded.
     ///
     /// # Errors
@@ -136,7 +136,7 @@ impl<M: Module> Model<M> {
         Scores::of(task, &outputs, &labels, loss)
     }
 
-    /// What the model returns for each of `rows`, in order: `[n_rows, n_outputs]`, row-major. Labels are not looked at.
+    /// What the model returns for each of `rows`, in order: `[n_rows, n_outputs]`, row-major. Labels are ignored.
     ///
     /// For classification these are logits: the predicted class is the index of the largest, and probabilities are their softmax, or for a single logit its sigmoid.
     ///
@@ -147,7 +147,7 @@ impl<M: Module> Model<M> {
         Ok(self.outputs_of(&self.module, rows, None)?.outputs)
     }
 
-    /// The outputs of `module`, which is over this model's parameters.
+    /// The outputs of `module`, which uses this model's parameters.
     #[track_caller]
     pub(crate) fn outputs_of<S: RowSource<Feature: FeedElement>>(
         &self,
@@ -233,7 +233,7 @@ impl<M: Module> Model<M> {
         self.scale = Some(scale);
     }
 
-    /// Takes over what a run has left on the device in `params`, which have this model's layout.
+    /// Takes over the values that a run has left on the device in `params`, which have this model's layout.
     pub(crate) fn take_trained(
         &mut self,
         device: &Device,
@@ -270,7 +270,7 @@ const PRECISION: &str = "precision";
 pub struct Scores {
     /// The loss and the metrics that are numbers, in the order of the task.
     pub values: Vec<(String, f64)>,
-    /// The others, such as a confusion matrix.
+    /// Metrics that are not numbers, such as a confusion matrix.
     pub others: Vec<(String, MetricValue)>,
 }
 

@@ -1,6 +1,6 @@
-//! The name that was probably meant.
+//! The known name that was probably meant.
 
-/// The one of `names` with the fewest characters to change from `found`.
+/// The one of `names` with the smallest edit distance to `found`.
 pub(crate) fn nearest<'n>(found: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     names.into_iter().min_by_key(|name| strsim::levenshtein(name, found))
 }

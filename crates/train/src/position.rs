@@ -1,9 +1,9 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// Where a run is: after so many epochs, and so many batches of the next one. The earlier of two is the smaller.
+/// The position of a run: a number of finished epochs, and of batches of the next one. The earlier of two is the smaller.
 ///
-/// Its [`Display`](fmt::Display) form is that of checkpoints, `3` after three epochs and `3+40` forty batches later, and parses back.
+/// Its [`Display`](fmt::Display) form is used in checkpoints, `3` after three epochs and `3+40` forty batches later, and parses back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Position {
     pub(crate) n_epochs: usize,

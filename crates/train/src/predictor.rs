@@ -16,8 +16,8 @@ const BATCH_ROWS: [usize; 4] = [1, 16, 256, 4096];
 /// What a model returns for rows in memory, from one row to any number. `Send` and `Sync`: threads may share one; batches of one size are
 /// computed one at a time.
 ///
-/// Results for a row are equal up to rounding, in whatever batch it is. The model is recorded and compiled when the predictor is made, for batches of 1, 16, 256 and 4096 rows. The predictor has a copy of the
-/// parameters: training the model further does not change it.
+/// Results for a row are equal up to rounding, whatever batch it is in. The model is recorded and compiled when the predictor is made, for batches of 1, 16, 256 and 4096 rows.
+/// The predictor has a copy of the parameters: training the model further does not change it.
 ///
 /// # Examples
 /// ```
@@ -83,7 +83,7 @@ impl Predictor {
     /// A predictor of `model`'s outputs for rows of `n_cols` columns, which are standardised as in training; in the precision of the training.
     ///
     /// # Errors
-    /// [`Error::ColumnCount`] if the model was trained on another number of columns, [`Error::ModelColumns`] if it takes another number; [`Error::Tensor`] if it does not take such rows, or the
+    /// [`Error::ColumnCount`] if the model was trained on a different number of columns, [`Error::ModelColumns`] if it takes a different number; [`Error::Tensor`] if it does not take such rows, or the
     /// device has no room.
     #[track_caller]
     pub fn new<M: Module>(device: &Device, model: &Model<M>, n_cols: usize) -> Result<Self, Error> {
@@ -94,7 +94,7 @@ impl Predictor {
             return Err(Error::ColumnCount { set: "predicted", found: n_cols, expected: scale.mean().len() });
         }
         check_columns("predicted", n_cols, module)?;
-        // Columns that are not changed need no kernel.
+        // Without standardisation no kernel is needed.
         let is_plain = |mean: &[f32], inv_std: &[f32]| mean.iter().all(|&x| x == 0.0) && inv_std.iter().all(|&x| x == 1.0);
         let scale = scale.filter(|scale| !is_plain(scale.mean(), scale.inv_std()));
         Self::record_in(model.precision(), device, model.params(), &inputs, |params, x, categories| {
@@ -184,7 +184,7 @@ impl Predictor {
         Ok(all)
     }
 
-    /// The rows it takes.
+    /// The rows that it takes.
     pub fn inputs(&self) -> &PredictorInputs {
         &self.inputs
     }
@@ -194,13 +194,13 @@ impl Predictor {
         &self.widths
     }
 
-    /// The size for the next of `n_rows` rows: the largest that is at least half filled.
+    /// The batch size for the next rows, of `n_rows` remaining ones: the largest that is at least half filled.
     fn batch_for(&self, n_rows: usize) -> &Mutex<CompiledBatch> {
         let at = BATCH_ROWS.iter().rposition(|&size| size <= n_rows.saturating_mul(2)).unwrap_or(0);
         &self.batches[at]
     }
 
-    /// How many rows there are.
+    /// Checks the inputs, and returns the number of rows.
     fn check(&self, features: &[f32], categories: &[u32]) -> Result<usize, Error> {
         let (n_cols, n_categories) = (self.inputs.n_cols, self.inputs.categories.len());
         let refused = |arg, expected: String, found: usize| {
@@ -262,7 +262,7 @@ impl CompiledBatch {
         }
         let executable = graph.compile(device)?;
         device.write(&state, &[0_u32; STATE_LEN])?;
-        // Rows beyond a short batch are computed, too: they start as zeros.
+        // The rows beyond a short batch are computed as well; they start as zeros.
         device.write(&x, &vec![0.0_f32; x.len()])?;
         if let Some(categories) = &categories {
             device.write(categories, &vec![0_u32; categories.len()])?;

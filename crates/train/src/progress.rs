@@ -6,8 +6,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::{rows_per_second, seconds};
 
-/// Shows on standard error how far a run is: a bar with epoch, rows per second, time left and the last metrics on a terminal, and
-/// a line an epoch anywhere. This is the only part of the crate that prints.
+/// Shows the progress of a run on standard error: a bar with epoch, rows per second, time left and the last metrics on a terminal, and
+/// one line per epoch elsewhere. This is the only part of the crate that prints.
 ///
 /// # Examples
 /// ```
@@ -47,7 +47,7 @@ impl Default for Progress {
 }
 
 impl Progress {
-    /// A bar if standard error is a terminal, else a line an epoch.
+    /// A bar if standard error is a terminal, else one line per epoch.
     pub fn stderr(n_epochs: usize, rows_per_epoch: u64) -> Self {
         if !io::stderr().is_terminal() {
             return Self::lines(n_epochs, rows_per_epoch, io::stderr());
@@ -57,12 +57,12 @@ impl Progress {
         Self::new(n_epochs, rows_per_epoch, Shown::Bar { bar, has_started: false })
     }
 
-    /// A line an epoch, to `writer`. What it cannot take is lost: a run does not end because nobody looks.
+    /// One line per epoch, to `writer`. Write errors are ignored: a run does not end because its output is closed.
     pub fn lines(n_epochs: usize, rows_per_epoch: u64, writer: impl Write + Send + 'static) -> Self {
         Self::new(n_epochs, rows_per_epoch, Shown::Lines(Box::new(writer)))
     }
 
-    /// Nothing at all.
+    /// Shows nothing.
     pub fn quiet() -> Self {
         Self::new(0, 0, Shown::Nothing)
     }
@@ -79,14 +79,14 @@ impl Progress {
             bar.set_prefix(name);
             bar.set_position(self.rows_per_epoch.saturating_mul(epoch as u64));
             if !*has_started {
-                // The epochs of an earlier process say nothing about the speed of this one.
+                // The epochs of an earlier process say nothing about the speed of this process.
                 bar.reset_eta();
                 *has_started = true;
             }
         }
     }
 
-    /// So many more rows of the epoch are done.
+    /// `n_rows` more rows of the epoch are done.
     pub fn advance(&mut self, n_rows: u64) {
         self.n_rows += n_rows;
         if let Shown::Bar { bar, .. } = &self.shown {
@@ -94,7 +94,7 @@ impl Progress {
         }
     }
 
-    /// The epoch is over; here is what it gave.
+    /// The epoch has ended, with these metrics.
     pub fn epoch_finished(&mut self, metrics: &[(&str, f64)]) {
         let elapsed = self.started.elapsed().as_secs_f64();
         let metrics = shown(metrics);
@@ -105,7 +105,7 @@ impl Progress {
         }
     }
 
-    /// The model has been validated within the epoch, after the batch `batch` of `n_batches`, from 1; here is what it gave.
+    /// The model has been validated within the epoch, after the batch `batch` of `n_batches`, from 1, with these metrics.
     pub fn validated(&mut self, batch: usize, n_batches: usize, metrics: &[(&str, f64)]) {
         let metrics = shown(metrics);
         self.note(&format!("{}, batch {batch}/{n_batches}{metrics}", self.epoch_name()));
@@ -125,7 +125,7 @@ impl Progress {
         }
     }
 
-    /// The run is over: the bar goes, the lines stay.
+    /// The run has ended: the bar is removed, the lines stay.
     pub fn finished(&mut self) {
         if let Shown::Bar { bar, .. } = &self.shown {
             bar.finish_and_clear();
@@ -137,7 +137,7 @@ impl Progress {
     }
 }
 
-/// A run that fails takes its bar away, too, so that the error stands alone.
+/// Also removes the bar of a run that fails, so that only the error is shown.
 impl Drop for Progress {
     fn drop(&mut self) {
         self.finished();
@@ -163,7 +163,7 @@ fn style() -> ProgressStyle {
             let _ = out.write_str(&rows_per_second(state.per_sec()));
         })
         .with_key("left", |state: &ProgressState, out: &mut dyn fmt::Write| {
-            // Before there is a speed, the estimate is zero.
+            // Until the speed is known, the estimate is zero.
             let left = if state.per_sec() > 0.0 { state.eta().as_secs_f64() } else { f64::NAN };
             let _ = out.write_str(&seconds(left));
         })
@@ -178,7 +178,7 @@ fn shown(metrics: &[(&str, f64)]) -> String {
     })
 }
 
-/// A metric for people: four decimals, or an exponent where these say little.
+/// A metric for people: with four decimals, or with an exponent if four decimals would show little.
 struct Short(f64);
 
 impl fmt::Display for Short {

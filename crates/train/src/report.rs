@@ -39,7 +39,7 @@ use crate::metrics::Scored;
 
 /// A training run as one HTML page: results in large figures, then sections of charts and tables.
 ///
-/// The page is self-contained: charts are inline SVG, and it loads nothing, runs no script, follows the reader's choice of light or
+/// The page is self-contained: charts are inline SVG, and it loads nothing, runs no script, follows the reader's preference for light or
 /// dark, and prints. Values appear when the pointer is over a chart.
 ///
 /// # Examples
@@ -130,13 +130,13 @@ impl Report {
         self.best_within(epoch as f64)
     }
 
-    /// The same for a place within an epoch, such as 1.5 in the middle of the second.
+    /// The same for a position within an epoch, such as 1.5 in the middle of the second.
     pub fn best_within(&mut self, epochs: f64) -> &mut Self {
         self.best_epoch = Some(epochs);
         self
     }
 
-    /// Adds a chart for each metric of the epochs, given as columns of a value per epoch. `train_loss` and `valid_loss` share a
+    /// Adds a chart for each metric of the epochs, given as columns with one value per epoch. `train_loss` and `valid_loss` share a
     /// chart; NaN leaves a gap.
     pub fn epochs(&mut self, columns: &[(&str, &[f64])]) -> &mut Self {
         let n_epochs = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
@@ -144,7 +144,7 @@ impl Report {
         self.within_epochs(&epochs, columns)
     }
 
-    /// The same with values also from within epochs: `epochs` has the place of each, in increasing order, such as 1.5 in the middle of the second epoch.
+    /// The same with values also from within epochs: `epochs` has the position of each, in increasing order, such as 1.5 in the middle of the second epoch.
     pub fn within_epochs(&mut self, epochs: &[f64], columns: &[(&str, &[f64])]) -> &mut Self {
         epoch_panels::of(epochs, columns, self.best_epoch).into_iter().for_each(|panel| {
             self.panel(panel);
@@ -200,7 +200,7 @@ impl Report {
         page::render(self)
     }
 
-    /// Writes the page to `path`, atomically: a reader sees the page from before or the new one.
+    /// Writes the page to `path`, atomically: a reader sees the old page or the new one.
     ///
     /// # Errors
     /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`], [`Error::Write`].

@@ -10,7 +10,7 @@ use crate::position::Position;
 use crate::report::{Panel, Report, metric_label};
 use crate::{BatchesEnd, Callback, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, seconds, thousands};
 
-/// Writes a [`Report`] of the run when it ends, also with an error: curves of losses and metrics, learning rates, what the best model makes of the
+/// Writes a [`Report`] of the run when it ends, also with an error: curves of losses and metrics, learning rates, the outputs of the best model for the
 /// validation rows, settings and the device. A [`Callback`]; [`Trainer::report`](crate::Trainer::report) adds one.
 pub struct ReportFile<'a> {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub struct ReportFile<'a> {
     started: Instant,
 }
 
-/// What the best model so far makes of the validation rows.
+/// The outputs of the best model so far for the validation rows.
 #[derive(Debug)]
 struct Best {
     metrics: EpochMetrics,
@@ -37,7 +37,7 @@ struct Best {
     labels: Vec<f32>,
 }
 
-/// Makes panels of a report from what the best model makes of the validation rows.
+/// Makes panels of a report from the outputs of the best model for the validation rows.
 pub type ReportPanels<'a> = Rc<dyn Fn(&Scored<'_>) -> Result<Vec<Panel>, Error> + 'a>;
 
 impl fmt::Debug for ReportFile<'_> {
@@ -47,7 +47,7 @@ impl fmt::Debug for ReportFile<'_> {
 }
 
 impl<'a> ReportFile<'a> {
-    /// Writes to `path`, replacing a file that is there. `settings` are shown as a table.
+    /// Writes to `path`, replacing an existing file. `settings` are shown as a table.
     pub fn new(path: impl Into<PathBuf>, task: &dyn Task, settings: Vec<(String, String)>) -> Self {
         Self {
             path: path.into(),
@@ -72,7 +72,7 @@ impl<'a> ReportFile<'a> {
         self
     }
 
-    /// Adds panels to those of the validation rows. An error of `panels` ends the run as an error of a callback does.
+    /// Adds panels to those of the validation rows. An error that `panels` returns ends the run, as an error of a callback does.
     pub fn panels(mut self, panels: ReportPanels<'a>) -> Self {
         self.panels = Some(panels);
         self
@@ -156,7 +156,7 @@ impl<'a> ReportFile<'a> {
 impl Callback for ReportFile<'_> {
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         (self.started, self.first_step) = (Instant::now(), run.n_steps);
-        // A file that cannot be written is an error now rather than after the run.
+        // If the file cannot be written, the error is reported now rather than after the run.
         let Some(folder) = self.path.parent().filter(|_| run.is_first) else { return Ok(()) };
         std::fs::create_dir_all(folder).map_err(|cause| {
             let action = "create the folder of the report";
@@ -196,7 +196,7 @@ impl Callback for ReportFile<'_> {
     }
 }
 
-/// Epochs for people: two decimals, without zeros at the end.
+/// Epochs for people: two decimals, without trailing zeros.
 fn rounded(n_epochs: f64) -> String {
     ((n_epochs * 100.0).round() / 100.0).to_string()
 }

@@ -1,11 +1,11 @@
-//! How a run may differ from the one whose checkpoint it resumes from.
+//! The differences that a run may have from the one whose checkpoint it resumes from.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::Error;
 
-/// A difference between a run and the checkpoint that it is to resume from. Each is refused unless
+/// A difference between a run and the checkpoint that it resumes from. Each is refused unless
 /// [`Training::resume_with`](crate::Training::resume_with) allows it.
 ///
 /// Their names, for options of programs, are `format`, `rows`, `precision` and `settings`.
@@ -15,11 +15,11 @@ pub enum ResumeMismatch {
     /// The checkpoint has no format version: an earlier version of brisk wrote it, or another program. It has no checksum and does not say what it was
     /// trained on.
     Format,
-    /// The training or validation rows are others, by their [`RowDigest`](crate::RowDigest).
+    /// The training or validation rows are different, by their [`RowDigest`](crate::RowDigest).
     Rows,
-    /// The precision of the products is another.
+    /// The precision of the products is different.
     Precision,
-    /// A setting that changes results is another: seed, order of rows, batch size, accumulation, learning rates, clipping, loss scaling.
+    /// A setting that changes results is different: seed, order of rows, batch size, accumulation, learning rates, clipping, loss scaling.
     Settings,
 }
 
@@ -53,10 +53,10 @@ impl FromStr for ResumeMismatch {
     }
 }
 
-/// One thing in which a run differs from the checkpoint that it is to resume from.
+/// A difference between a run and the checkpoint that it resumes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResumeDifference {
-    /// Which kind of difference it is.
+    /// The kind of difference.
     pub mismatch: ResumeMismatch,
     /// What differs, such as `batch size`.
     pub what: &'static str,

@@ -11,7 +11,7 @@ use crate::feed::inspect::{Others, failed};
 
 /// A digest of a set of rows: it differs if a single bit of a feature, label, category or weight does, or the order of the rows.
 ///
-/// Replicas compare digests before the first step, and a checkpoint keeps those of the rows that it was trained on. The digest depends only on
+/// Replicas compare digests before the first step, and a checkpoint keeps the digests of the rows that the model was trained on. The digest depends only on
 /// the values: not on the number of threads, nor on whether the rows come from a file or from memory. It is not cryptographic: it finds
 /// accidents, not forgeries.
 ///
@@ -29,11 +29,11 @@ use crate::feed::inspect::{Others, failed};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RowDigest(u64);
 
-/// Bytes that are read and hashed at a time by one thread; few enough for a core's cache. Digests depend on it.
+/// Bytes that are read and hashed at a time by one thread; small enough for a core's cache. Digests depend on it.
 const BLOCK_BYTES: usize = 1 << 20;
 
 impl RowDigest {
-    /// Reads all rows once, on all threads of the current rayon pool, a block of about 1 MiB a thread at a time.
+    /// Reads all rows once, on all threads of the current rayon pool, in blocks of about 1 MiB per thread.
     ///
     /// `set` names the rows in errors: `train`, `valid`, `test`.
     ///
@@ -71,7 +71,7 @@ impl RowDigest {
         let (n_rows, n_cols, n_labels) = (source.n_rows(), source.n_cols(), source.n_labels());
         let has_weights = usize::from(source.has_weights());
         let shape = [n_rows, n_cols, source.n_categories(), has_weights, size_of::<S::Feature>()];
-        // Of one label per row, the digest is that of versions that did not know of several.
+        // With one label per row, the digest is the same as in versions that did not support several.
         let several_labels = (n_labels > 1).then_some(n_labels);
         let shape: Vec<u64> = shape.into_iter().chain(several_labels).map(|size| size as u64).collect();
         Self(hash(&[hash(&shape), hash(blocks)]))

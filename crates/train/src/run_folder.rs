@@ -82,7 +82,7 @@ impl RunFolder {
         Ok(Self::at(path))
     }
 
-    /// Makes `path` itself the folder of a run, so that its name is known beforehand. An existing folder is used as it is.
+    /// Makes `path` itself the folder of a run, so that its name is known in advance. An existing folder is used as it is.
     ///
     /// # Errors
     /// [`Error::Io`] if it cannot be created.
@@ -151,7 +151,7 @@ impl RunFolder {
         self.path.join("last.safetensors")
     }
 
-    /// The times of kernels, if [asked for](crate::TrainerConfig::profile_batches): `trace.json`, which Perfetto and `chrome://tracing` show.
+    /// The times of kernels, if [requested](crate::TrainerConfig::profile_batches): `trace.json`, which Perfetto and `chrome://tracing` show.
     pub fn trace(&self) -> PathBuf {
         self.path.join("trace.json")
     }
@@ -178,12 +178,12 @@ impl RunFolder {
     }
 }
 
-/// The name of a metric as part of a file's.
+/// The name of a metric as part of a file name.
 fn plain(metric: &str) -> String {
     metric.chars().map(|c| if c.is_alphanumeric() { c } else { '_' }).collect()
 }
 
-/// `20261121-045501`, in UTC. Times before 1970 count as its start.
+/// `20261121-045501`, in UTC. Times before 1970 count as the start of 1970.
 fn stamp(now: SystemTime) -> String {
     let seconds = now.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (year, month, day) = date(seconds / 86_400);
@@ -191,7 +191,7 @@ fn stamp(now: SystemTime) -> String {
     format!("{year:04}{month:02}{day:02}-{hour:02}{minute:02}{second:02}")
 }
 
-/// Year, month and day, the months and days counted from 1, of the day so many days after 1970-01-01.
+/// Year, month and day, with months and days counted from 1, of the day that is this many days after 1970-01-01.
 fn date(mut days: u64) -> (u64, usize, u64) {
     const DAYS_OF_400_YEARS: u64 = 146_097;
     let mut year = 1970 + 400 * (days / DAYS_OF_400_YEARS);

@@ -18,7 +18,7 @@ pub(crate) struct RunLock {
 }
 
 impl RunLock {
-    /// Takes the lock of the run in `folder`. A process that was just killed may hold it for a moment longer, which is waited for.
+    /// Takes the lock of the run in `folder`. Waits briefly, since a process that was just killed may hold it for a moment longer.
     pub(crate) fn take(folder: &Path) -> Result<Self, Error> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let since = Instant::now();
@@ -39,16 +39,16 @@ impl RunLock {
                 Ok(()) => true,
                 Err(TryLockError::WouldBlock) => {
                     let mut holder = String::new();
-                    // On Windows the lock keeps others from reading, too.
+                    // On Windows the lock also keeps others from reading the file.
                     let _ = file.read_to_string(&mut holder);
                     let holder = Some(holder.trim().to_owned()).filter(|holder| !holder.is_empty());
                     return Err(Error::RunInUse { path: folder.to_owned(), holder });
                 }
-                // A file system without locks protects nothing, which is no reason to refuse the run.
+                // On a file system without locks the folder is not protected, which is no reason to refuse the run.
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => false,
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             };
-            // The holder before may have removed the file between the opening and the locking: then this lock is on a file that no other process finds.
+            // The previous holder may have removed the file between the opening and the locking: then this lock is on a file that no other process finds.
             if is_locked && !is_still_at(&file, &path).map_err(failed)? {
                 continue;
             }
@@ -61,7 +61,7 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // On Unix the file is removed while the lock is held, so that no other run's file is removed; elsewhere it stays, unlocked.
+        // On Unix the file is removed while the lock is held, so that no other run's file is removed; on other systems it stays, unlocked.
         if cfg!(unix) && self.is_locked && is_still_at(&self.file, &self.path).unwrap_or(false) {
             let _ = fs::remove_file(&self.path);
         }
@@ -81,13 +81,13 @@ fn is_still_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Elsewhere the file is never removed.
+/// On other systems the file is never removed.
 #[cfg(not(unix))]
 fn is_still_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// `process 4711 on host7`, for the message to others.
+/// `process 4711 on host7`, for the error message in other processes.
 fn this_process() -> String {
     let process = std::process::id();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();

@@ -12,11 +12,11 @@ use crate::{Checkpoint, EarlyStopping, Error, SharedSlice};
 pub(crate) struct RunState {
     /// Finished epochs.
     pub(crate) n_epochs: usize,
-    /// Optimizer steps in them, skipped ones included.
+    /// Optimizer steps in the finished epochs, including skipped ones.
     pub(crate) n_steps: usize,
-    /// Finished batches of the epoch after them: a whole number of steps.
+    /// Finished batches of the epoch that follows: a whole number of steps.
     pub(crate) n_batches: usize,
-    /// The losses of these batches and how many of their steps were skipped, if they were read for a checkpoint.
+    /// The losses of these batches and the number of their steps that were skipped, if they were read for a checkpoint.
     pub(crate) losses: Vec<f32>,
     pub(crate) n_skipped: u32,
     /// The scaler's count when it was last read.
@@ -27,7 +27,7 @@ pub(crate) struct RunState {
     pub(crate) is_validated: bool,
     /// Rows of the log: one per epoch, and one per validation within an epoch.
     pub(crate) n_log_rows: usize,
-    /// Seconds of training and validation so far, if their number is limited.
+    /// Seconds of training and validation so far, if the time of the run is limited.
     pub(crate) seconds: f64,
     pub(crate) early_stopping: EarlyStopping,
     pub(crate) best: Option<Best>,
@@ -47,7 +47,7 @@ const VALIDATED: &str = "validated";
 /// The tensor with the losses of an unfinished epoch.
 const LOSSES: &str = "run.losses";
 
-/// The metadata with the watched metric of the best model; that of the last has the metric's name.
+/// The metadata with the watched metric of the best model; for the last model, the metadata is named after the metric.
 const BEST_VALUE: &str = "best_value";
 
 /// The metadata with the epoch of the best model, and with the batch if that was within the epoch.
@@ -85,7 +85,7 @@ impl RunState {
         }
     }
 
-    /// Where the run is.
+    /// The position of the run.
     pub(crate) fn position(&self) -> Position {
         Position { n_epochs: self.n_epochs, n_batches: self.n_batches }
     }
@@ -151,7 +151,7 @@ impl RunState {
         watched: &str,
         params: &Parameters,
     ) -> Result<Self, Error> {
-        // Another model is refused by the name of one of its parameters, not by that of a copy of it.
+        // The error for a different model names one of its parameters, rather than a copy of one.
         params.entries().iter().try_for_each(|entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
         let mut run = Self::new(early_stopping);
         run.n_epochs = checkpoint.metadata("epoch", "a number of epochs")?;
@@ -192,13 +192,13 @@ impl RunState {
         Ok(run)
     }
 
-    /// Goes back to the start of the unfinished epoch.
+    /// Returns to the start of the unfinished epoch.
     pub(crate) fn restart_epoch(&mut self) {
         (self.n_batches, self.n_skipped, self.is_validated) = (0, 0, false);
         self.losses.clear();
     }
 
-    /// Refuses values of a checkpoint that no run with so many batches per epoch, and so many of them per step, can have written.
+    /// Refuses values of a checkpoint that no run with this many batches per epoch, and this many of them per step, can have written.
     pub(crate) fn check(&self, checkpoint: &Checkpoint, n_batches: usize, accumulate: usize) -> Result<(), Error> {
         // The device counts in 32 bits.
         let most = u32::MAX as usize;
@@ -227,7 +227,7 @@ impl RunState {
         wrong.map_or(Ok(()), |reason| Err(Error::Inconsistent { checkpoint: checkpoint.name(), reason }))
     }
 
-    /// Whether the run can have been there. It may be in an epoch that was started again.
+    /// Whether the run can have been at this position. It may be in an epoch that was started again.
     fn may_have_been(&self, at: Position) -> bool {
         at > Position::default() && at.n_epochs <= self.n_epochs
     }

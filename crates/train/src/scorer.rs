@@ -14,16 +14,16 @@ use crate::{DataParallel, Error, LabelledRows, ResidentRows, Standardisation, Ta
 /// Rows scored at a time when evaluating.
 pub(crate) const EVALUATION_ROWS: usize = 1024;
 
-/// What an evaluation finds.
+/// The result of an evaluation.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Evaluation {
     /// `[n_rows, n_outputs]`, row-major.
     pub(crate) outputs: Vec<f32>,
-    /// The mean loss of the rows, each of which counts once; `None` where no task was given.
+    /// The mean loss of the rows, each of which counts once; `None` if no task was given.
     pub(crate) loss: Option<f64>,
 }
 
-/// A model's outputs for all rows of a table: recorded without a tape, collected on the device and read once, or once per chunk of
+/// A model's outputs for all rows of a table: recorded without a tape, collected on the device and read back once, or once per chunk of
 /// a streamed table.
 #[derive(Debug)]
 pub struct Scorer<'a> {
@@ -31,7 +31,7 @@ pub struct Scorer<'a> {
     executable: Executable,
 }
 
-/// An evaluation that has been recorded, and takes no memory yet.
+/// An evaluation that has been recorded but does not occupy memory yet.
 #[derive(Debug)]
 pub(crate) struct RecordedScorer<'a> {
     graph: Graph,
@@ -82,7 +82,7 @@ impl<'a> Scorer<'a> {
         RecordedScorer::record(device, model, params, feed, scale, precision, None, None)?.compile(device)
     }
 
-    /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first: make it before training.
+    /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first: create it before training.
     ///
     /// # Errors
     /// As [`of_feed`](Self::of_feed); [`Error::BatchPerReplica`] if there are fewer rows than replicas; [`Error::Replica`] if replicas have different rows.
@@ -144,7 +144,7 @@ impl<'a> Scorer<'a> {
             Some(replicas) => self.of_all(replicas, mine, part_len, n_batches)?,
         };
         if let Some(replicas) = replicas.filter(|_| losses.is_some()) {
-            // In f32, as all that replicas exchange; the sums of few replicas lose little.
+            // In f32, as all values that replicas exchange; summing over a few replicas loses little precision.
             sum_of_losses = replicas.all_gather(vec![sum_of_losses as f32])?.iter().map(|&sum| f64::from(sum)).sum();
         }
         let n_rows = feed.n_rows().min(n_batches * feed.batch_rows());
@@ -153,10 +153,10 @@ impl<'a> Scorer<'a> {
         Ok(Evaluation { outputs: all, loss })
     }
 
-    /// The scores of all replicas in the order of rows, of which this one has `part_len` numbers in each batch.
+    /// The scores of all replicas in the order of rows, of which this replica has `part_len` numbers in each batch.
     fn of_all(&self, replicas: &DataParallel, mut mine: Vec<f32>, part_len: usize, n_batches: usize) -> Result<Vec<f32>, Error> {
         let (batch_rows, n_outputs) = (self.feed().batch_rows(), self.n_outputs());
-        // Parts may differ by a row; gathered pieces are equally long.
+        // Parts may differ by a row; gathered pieces have equal lengths.
         let most = batch_rows.div_ceil(replicas.world_size()) * n_outputs;
         mine.resize(n_batches * most, 0.0);
         let gathered = replicas.all_gather(mine)?;

@@ -1,4 +1,4 @@
-//! Predictions in two passes: all rows by a model, then its least confident rows by a more expensive form of it.
+//! Predictions in two passes: all rows by a model, then the least confident ones by a more expensive module.
 
 use brisk_loader::{RowSource, Rows, Subset};
 use brisk_nn::Module;
@@ -16,7 +16,7 @@ pub struct Selective<T> {
     pub careful_rows: Vec<u32>,
 }
 
-/// The least confident rows of a classifier, in ascending order: the share `share` of all rows, rounded to the nearest number.
+/// The least confident rows of a classifier, in ascending order: the fraction `share` of all rows, rounded to the nearest number.
 ///
 /// The confidence of a row is the probability of its predicted class: the largest of the softmax of its logits, or that of the sigmoid for a single logit. Of rows with
 /// equal confidence the first are taken. Rows with NaN are the least confident.
@@ -55,7 +55,7 @@ fn check_share(share: f64) -> Result<(), Error> {
     Err(Error::Setting { name: "share", found: share.to_string(), expected: "a share of the rows between 0 and 1" })
 }
 
-/// `1 / p - 1` for the probability `p` of the predicted class: the other classes' `e^(l - max)`. Unlike `p` it tells rows apart of which a model is nearly certain.
+/// `1 / p - 1` for the probability `p` of the predicted class: the other classes' `e^(l - max)`. Unlike `p`, it distinguishes rows of which a model is nearly certain.
 fn doubt(logits: &[f32]) -> f64 {
     let doubt = match *logits {
         [logit] => (-f64::from(logit).abs()).exp(),
@@ -63,7 +63,7 @@ fn doubt(logits: &[f32]) -> f64 {
             let max = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
             let n_largest = logits.iter().filter(|&&logit| logit == max).count();
             let others = logits.iter().filter(|&&logit| logit != max);
-            // Without the 1 of the largest, beside which small numbers would be lost.
+            // Without the 1 of the largest, next to which small numbers would be lost.
             n_largest as f64 - 1.0 + others.map(|&logit| (f64::from(logit) - f64::from(max)).exp()).sum::<f64>()
         }
     };
@@ -71,11 +71,11 @@ fn doubt(logits: &[f32]) -> f64 {
 }
 
 impl<M: Module> Model<M> {
-    /// As [`predict`](Self::predict), but the [least confident](least_confident) rows, a share `share` of them, are predicted again by `careful`: a module over the same parameters
+    /// As [`predict`](Self::predict), but the [least confident](least_confident) rows, a fraction `share` of them, are predicted again by `careful`: a module over the same parameters
     /// that takes longer, such as one that averages outputs over several views of an image.
     ///
     /// # Errors
-    /// [`Error::Setting`] if `share` is not between 0 and 1; [`Error::Tensor`] if `careful` has another number of outputs; as [`predict`](Self::predict).
+    /// [`Error::Setting`] if `share` is not between 0 and 1; [`Error::Tensor`] if `careful` has a different number of outputs; as [`predict`](Self::predict).
     #[track_caller]
     pub fn predict_selectively<S: RowSource<Feature: FeedElement>>(
         &self,
@@ -106,7 +106,7 @@ impl<M: Module> Model<M> {
 
     /// The loss and the metrics of `task`, a classification, for what [`predict_selectively`](Self::predict_selectively) returns.
     ///
-    /// Test-time augmentation then takes several views of the least confident images only, which is where they change a prediction.
+    /// Test-time augmentation then takes several views of the least confident images only, whose predictions they are most likely to change.
     ///
     /// # Errors
     /// As [`predict_selectively`](Self::predict_selectively) and [`evaluate`](Self::evaluate); [`Error::Setting`] for a task whose rows are not of one class each.

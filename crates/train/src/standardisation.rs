@@ -19,7 +19,7 @@ pub struct Standardisation {
 impl Standardisation {
     /// Mean and standard deviation (of the population, as scikit-learn's `StandardScaler`) of each column, in one pass in f64.
     ///
-    /// A column that never changes, or by less than `f32` has numbers for, is only centred. A source that [has them](RowSource::column_moments), such as a table with
+    /// A column that never changes, or by less than `f32` can represent, is only centred. A source that [has moments](RowSource::column_moments), such as a table with
     /// statistics, is not read.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl Standardisation {
         Ok(moments.standardisation())
     }
 
-    /// By what the source knows of its columns.
+    /// From the moments that the source knows of its columns.
     pub(crate) fn known<S: RowSource>(source: &S) -> Option<Self> {
         let moments = source.column_moments()?;
         let of_columns = moments.iter().map(|&ColumnMoments { mean, std }| (mean as f32, inverse(std)));
@@ -93,7 +93,7 @@ impl Standardisation {
     /// The same, for rows of `n_cols` columns.
     ///
     /// # Errors
-    /// [`Error::ColumnCount`] if it is for another number.
+    /// [`Error::ColumnCount`] if it is for a different number of columns.
     pub(crate) fn checked(self, n_cols: usize) -> Result<Self, Error> {
         if self.mean.len() != n_cols {
             return Err(Error::ColumnCount { set: "train", found: n_cols, expected: self.mean.len() });
@@ -111,7 +111,7 @@ impl Standardisation {
         &self.inv_std
     }
 
-    /// Means, and one over the deviations, of the columns; then those of a column that stays as it is.
+    /// Means, and one over the deviations, of the columns; then those that leave a column unchanged.
     pub(crate) fn buffers(&self) -> &[Persistent; 4] {
         &self.buffers
     }
@@ -189,14 +189,14 @@ impl Moments {
         }
     }
 
-    /// The standardisation by these moments, of values that are finite.
+    /// The standardisation by these moments, for finite values.
     pub(crate) fn standardisation(&self) -> Standardisation {
         let inv_std = self.squares.iter().map(|s| inverse((s / self.count).sqrt())).collect();
         Standardisation::new(self.mean.iter().map(|&mean| mean as f32).collect(), inv_std)
     }
 }
 
-/// One over a standard deviation; 1 where that is no finite `f32`.
+/// One over a standard deviation; 1 if that is not a finite `f32`.
 fn inverse(std: f64) -> f32 {
     let inverse = (1.0 / std) as f32;
     if inverse.is_finite() { inverse } else { 1.0 }

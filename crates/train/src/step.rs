@@ -14,7 +14,7 @@ use crate::feed::{Cursor, Feed};
 use crate::flat::Flat;
 use crate::{BatchTensors, DataParallel, Error, GradientClip, ReduceOp, Standardisation};
 
-/// What is common to the steps of trainers and of your own loops.
+/// Settings shared by the steps of trainers and of your own loops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct StepConfig {
     pub(crate) precision: Precision,
@@ -23,11 +23,11 @@ pub(crate) struct StepConfig {
     pub(crate) accumulate: usize,
     /// Whether each value is checked for being finite.
     pub(crate) detect_anomaly: bool,
-    /// Batches of an epoch; all of the feed's if `None`.
+    /// Batches of an epoch; all batches of the feed if `None`.
     pub(crate) n_batches: Option<usize>,
 }
 
-/// The parameters that a step trains, and how.
+/// The parameters that a step trains, with their optimizer and schedule.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Trained<'a> {
     pub(crate) params: &'a Parameters,
@@ -36,7 +36,7 @@ pub(crate) struct Trained<'a> {
     pub(crate) ema: Option<&'a Ema>,
 }
 
-/// A step that has been recorded, and takes no memory yet.
+/// A step that has been recorded but does not occupy memory yet.
 #[derive(Debug)]
 pub(crate) struct RecordedStep {
     pub(crate) graph: Graph,
@@ -50,14 +50,14 @@ pub(crate) struct RecordedStep {
 pub(crate) struct CompiledStep {
     pub(crate) graph: Graph,
     pub(crate) executable: Executable,
-    /// Those of each optimizer. The batch is that of the first.
+    /// The inputs of each optimizer. The batch is that of the first.
     pub(crate) inputs: Vec<StepInputs>,
     pub(crate) losses: Persistent,
     pub(crate) scaler: GradScaler,
 }
 
 impl RecordedStep {
-    /// Records the step over the batches of `feed`. `loss` is given the batch, how losses of rows are reduced, and the parameters: those that are
+    /// Records the step over the batches of `feed`. `loss` receives the batch, how losses of rows are reduced, and the parameters: those that are
     /// trained, then the frozen ones. With replicas, one set of parameters is trained.
     #[track_caller]
     pub(crate) fn record(
@@ -92,13 +92,13 @@ impl RecordedStep {
         trained.iter().try_for_each(|&Trained { params, .. }| Flat { params, replicas }.check())?;
         let bound = trained.iter().map(|trained| trained.params.bind(&graph));
         let bound: Vec<Bound> = bound.chain(frozen.iter().map(|params| params.bind_frozen(&graph))).collect();
-        // The sum of the weights of a batch, or of their shares, is 0 if all of them are.
+        // The sum of the weights of a batch, or of their shares, is 0 if all weights are 0.
         let sum_of = |weights: &Tensor| feed.has_weights().then(|| weights.sum(..));
         let (batch, weight) = match replicas {
             None => {
                 let batch = feed.record(&graph, scale, state);
                 let weight = sum_of(&batch.weights);
-                // A batch without weight has no mean: its loss is computed with weights of 1, and replaced by 0.
+                // A batch whose weights are all 0 has no mean: its loss is computed with weights of 1, and replaced by 0.
                 let weights = weight.as_ref().map(|weight| &batch.weights + &weight.map(is_zero));
                 (BatchTensors { weights: weights.unwrap_or_else(|| batch.weights.clone()), ..batch }, weight)
             }
@@ -111,7 +111,7 @@ impl RecordedStep {
                 (BatchTensors { weights: shares.narrow(0, part), ..batch }, weight)
             }
         };
-        // Losses of parts, weighted by their shares of the whole batch, add up to its mean.
+        // The losses of parts, weighted by their shares of the whole batch, add up to its mean.
         let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
         let loss = graph.autocast(config.precision, || loss(&batch, reduction, &bound));
         let or_zero = |weight: &Tensor| loss.map2(weight, |loss, weight| is_zero(weight).select(0.0, loss));
@@ -128,7 +128,7 @@ impl RecordedStep {
                 let kernel = SkipWeightless { every: config.accumulate as u32, n_batches: n_batches as u32 };
                 graph.push(kernel, &[weight.slice(), graph.buffer(&sum), graph.buffer(&inputs.state)]);
             }
-            // Gradients are accumulated where they are kept: all of them before they are reduced, or a replica's own after that.
+            // Gradients are accumulated where they are kept: all of them before the reduction, or a replica's own after it.
             let keeps_own = params.division().is_some_and(|division| division.gradients == Kept::Own);
             let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
             if let Some(accumulate) = before {
@@ -287,7 +287,7 @@ impl<'a> Step<'a> {
     /// its step is skipped: parameters and optimizers stay as they are.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLoss`] names the batch, unless its step was skipped, or the last if none of the epoch is finite; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
+    /// [`Error::NonFiniteLoss`] names the batch, unless its step was skipped, or the last batch if no loss of the epoch is finite; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
     pub fn run_epoch(&self, epoch: usize) -> Result<EpochLoss, Error> {
         let mut losses = Self::run_epoch_in_turn(&[self], epoch)?;
         Ok(losses.remove(0))
@@ -315,7 +315,7 @@ impl<'a> Step<'a> {
         steps.iter().map(|step| step.losses(epoch)).collect()
     }
 
-    /// The losses of an epoch, and whether all are finite.
+    /// The losses of an epoch, and whether all of them are finite.
     pub(crate) fn run_epoch_to_the_end(&self, epoch: usize) -> Result<(Vec<f32>, bool), Error> {
         match self.run_epoch(epoch) {
             Ok(losses) => Ok((losses.batches, true)),
@@ -353,7 +353,7 @@ impl<'a> Step<'a> {
     }
 }
 
-/// The mean of an epoch's losses. Losses that are not finite are left out if they may be those of skipped steps; NaN if all are.
+/// The mean of an epoch's losses. Losses that are not finite are left out if they may belong to skipped steps; NaN if none is finite.
 pub(crate) fn mean_loss(losses: &[f32], n_skipped: usize, epoch: usize) -> Result<f64, Error> {
     let finite = losses.iter().filter(|loss| loss.is_finite());
     let n_finite = finite.clone().count();
@@ -365,13 +365,13 @@ pub(crate) fn mean_loss(losses: &[f32], n_skipped: usize, epoch: usize) -> Resul
     }
 }
 
-/// Batches that are submitted at a time.
+/// The number of batches that are submitted at a time.
 const BATCHES_AT_A_TIME: usize = 64;
 
 /// The losses of an epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EpochLoss {
-    /// Their mean; that of the finite ones where steps were skipped.
+    /// Their mean; the mean of the finite ones if steps were skipped.
     pub mean: f64,
     /// The loss of each batch.
     pub batches: Vec<f32>,
@@ -385,7 +385,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         self
     }
 
-    /// Makes `params` available to the loss without training them, as those that another step trains. Gradients pass through the operations that use
+    /// Makes `params` available to the loss without training them, such as those that another step trains. Gradients pass through the operations that use
     /// them.
     pub fn freeze(mut self, params: &'s Parameters) -> Self {
         self.frozen.push(params);

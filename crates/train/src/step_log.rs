@@ -33,7 +33,7 @@ impl StepLog {
         Self { path: path.into(), every: 1, file: None }
     }
 
-    /// Writes every `n`-th batch of the run only, beginning with the first; at least 1, which is the default.
+    /// Writes only every `n`-th batch of the run, starting with the first; `n` is at least 1, which is the default.
     pub fn every(mut self, n: u64) -> Self {
         self.every = n.max(1);
         self
@@ -95,7 +95,7 @@ impl Callback for StepLog {
     }
 }
 
-/// The length of the header and the whole lines of batches before `first`; 0 without a file, or if the header is another one.
+/// The length of the header and the complete lines of batches before `first`; 0 without a file, or if it has a different header.
 fn kept_bytes(path: &Path, header: &str, first: u64) -> std::io::Result<u64> {
     let text = match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
@@ -107,7 +107,7 @@ fn kept_bytes(path: &Path, header: &str, first: u64) -> std::io::Result<u64> {
     Ok(if n_bytes == 0 { 0 } else { (header.len() + n_bytes) as u64 })
 }
 
-/// The number that a line begins with, in either form.
+/// The number that a line starts with, in either format.
 fn batch_of(line: &[u8]) -> Option<u64> {
     let line = line.strip_prefix(b"{\"batch\":").unwrap_or(line);
     let n_digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();

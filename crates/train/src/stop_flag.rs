@@ -24,7 +24,7 @@ pub struct StopFlag {
 #[derive(Debug, Default)]
 struct Shared {
     is_requested: AtomicBool,
-    /// The number of the first signal that requested the stop; 0 if none did.
+    /// The number of the first signal that requested the stop; 0 if none has.
     signal: AtomicU8,
 }
 
@@ -108,7 +108,7 @@ impl StopSignal {
         }
     }
 
-    /// The status with which a program ends that was stopped by this signal: 128 plus its number.
+    /// The exit status of a program that was stopped by this signal: 128 plus its number.
     pub fn exit_status(self) -> u8 {
         128 + self.number()
     }

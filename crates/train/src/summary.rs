@@ -1,4 +1,4 @@
-//! A model layer by layer: shapes, parameters, work, memory.
+//! A model layer by layer: shapes, parameters, operations, memory.
 
 use std::fmt;
 

@@ -2,7 +2,7 @@ use std::ops::ControlFlow;
 
 use crate::{Callback, Checkpoint, Error, FitReport, RunView, ValidationEnd};
 
-/// Stochastic weight averaging: the mean of the parameters after each epoch from a given one on replaces them when the run ends. A [`Callback`].
+/// Stochastic weight averaging: the parameters after each epoch are averaged, starting with a given epoch, and the mean replaces them when the run ends. A [`Callback`].
 ///
 /// Batch statistics are not averaged: with batch normalisation, run an epoch at a learning rate of 0 afterwards, as PyTorch's `update_bn` does.
 ///

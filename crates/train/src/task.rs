@@ -1,4 +1,4 @@
-//! What a model learns: the labels it takes, the loss it is trained by, and the metrics it is judged by.
+//! What a model learns: the labels it takes, the loss it is trained by, and the metrics it is evaluated by.
 
 mod binary;
 mod classification;
@@ -71,7 +71,7 @@ pub trait Task: Debug {
     /// reported.
     fn metrics(&self) -> Vec<Box<dyn Metric>>;
 
-    /// The metric that says which epoch was the best, by which a run stops early unless another is chosen: the name of one of
+    /// The metric that says which epoch was the best, and by which a run stops early unless another is chosen: the name of one of
     /// [`metrics`](Self::metrics), or `loss`.
     fn watched(&self) -> &str;
 }
@@ -81,9 +81,9 @@ pub trait Task: Debug {
 pub struct LabelledRows {
     /// `[n]`, or `[n, n_labels]` where the task takes several: u32 where the task's labels are [classes](Labels::Classes), else f32.
     pub labels: Tensor,
-    /// `[n]` f32: what each row weighs; 0 for the padding of a short last batch.
+    /// `[n]` f32: the weight of each row; 0 for the padding of a short last batch.
     pub weights: Tensor,
-    /// Whether the loss is the weighted mean over the batch, or the weighted sum: where each of several replicas has some rows of a batch, their
+    /// Whether the loss is the weighted mean over the batch, or the weighted sum: if each of several replicas has some rows of a batch, their
     /// weights are already divided by the sum of all.
     pub reduction: Reduction,
 }

@@ -19,7 +19,7 @@ use message::{Event, Image, SessionLog, Summary, Value};
 
 use crate::{Error, PlotError};
 
-/// Writes an event file that TensorBoard reads, as PyTorch's `SummaryWriter` does.
+/// Writes an event file for TensorBoard, like PyTorch's `SummaryWriter`.
 ///
 /// Each value is one write to the file, so TensorBoard shows it a moment later, and a process that is killed loses at most the value
 /// that it was writing. `tensorboard --logdir FOLDER` shows the runs of all folders below `FOLDER`; a tag such as `loss/train` puts
@@ -60,8 +60,8 @@ impl EventWriter {
         Ok(writer)
     }
 
-    /// Creates a new event file in the folder of a run that resumes at `step`. TensorBoard then forgets what earlier files of the
-    /// folder have of this step and later ones.
+    /// Creates a new event file in the folder of a run that resumes at `step`. TensorBoard then discards the values of this step and later
+    /// ones in earlier files of the folder.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -125,14 +125,14 @@ impl EventWriter {
         self.write(&Event { wall_time: wall_time(), step: step as i64, summary, ..Event::default() })
     }
 
-    /// One write, so that readers and a kill find whole records, but for the last.
+    /// Writes a record with one write, so that all records are whole for readers and after a kill, except possibly the last.
     fn write(&mut self, event: &Event) -> Result<(), Error> {
         let written = self.file.write_all(&record::framed(event));
         written.map_err(|cause| Error::Io { path: self.path.clone(), action: "write an event to the file", cause })
     }
 }
 
-/// A file that did not exist. TensorBoard recognises the name, and reads files of a folder in the order of their names.
+/// Creates a file that did not exist before. TensorBoard recognises the name, and reads the files of a folder in the order of their names.
 fn new_file(folder: &Path) -> Result<(PathBuf, File), Error> {
     let seconds = wall_time() as u64;
     let mut attempt = 0;

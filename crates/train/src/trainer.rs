@@ -26,9 +26,9 @@ pub(crate) use config::described_ema;
 pub use config::{GradientClip, Limit, TrainerConfig, ValidationInterval};
 pub use settings_file::RunSettings;
 
-/// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters that were best on rows held out for validation.
+/// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters with the best result on rows held out for validation.
 ///
-/// Built in steps: what is not set has a default. [`fit`](Self::fit) trains; [`prepare`](Self::prepare) stops before the first step, to show how
+/// Settings that are not set have defaults. [`fit`](Self::fit) trains; [`prepare`](Self::prepare) stops before the first step, to show how
 /// much memory the run takes.
 ///
 /// # Examples
@@ -132,14 +132,14 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Validates after every so many epochs, and after the last.
+    /// Validates every this many epochs, and after the last.
     pub fn validate_every(mut self, n_epochs: usize) -> Self {
         self.config.validate_every = n_epochs;
         self
     }
 
-    /// Also validates within each epoch. Each validation is a check for early stopping and for the best model, and has a row of the log; training continues
-    /// as if there had been none, with the same bits.
+    /// Also validates within each epoch. Each validation is a check for early stopping and for the best model, and adds a row to the log; training continues
+    /// as if there had been none, bit-identically.
     ///
     /// # Examples
     /// ```
@@ -167,20 +167,20 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Evaluates so many batches of validation rows before the first step, so that an error in the validation shows before an epoch of training.
+    /// Evaluates this many batches of validation rows before the first step, so that an error in the validation shows before an epoch of training.
     pub fn sanity_validation(mut self, n_batches: usize) -> Self {
         self.config.sanity_validation = n_batches;
         self
     }
 
-    /// Trains on the same few batches in every epoch, to see whether the model can learn them by heart: a first test of a model and a loss.
+    /// Trains on the same few batches in every epoch, to see whether the model can overfit to them: a first test of a model and a loss.
     pub fn overfit_batches(mut self, n_batches: usize) -> Self {
         self.config.limit_train_batches = Some(Limit::Batches(n_batches));
         self.feed.order = Some(Order::Sequential);
         self
     }
 
-    /// Runs a few batches and a validation, and writes nothing: a test that everything fits together. Ends early stopping and validation within the epoch.
+    /// Runs a few batches and a validation, and writes nothing: a test that everything fits together. Turns off early stopping and validation within the epoch.
     pub fn fast_dev_run(mut self, n_batches: usize) -> Self {
         self.config.limit_train_batches = Some(Limit::Batches(n_batches));
         (self.config.max_epochs, self.config.early_stopping, self.outputs.folder) = (1, None, None);
@@ -188,13 +188,13 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the precision of matrix products; parameters are f32 in each, and f16 scales the loss.
+    /// Sets the precision of matrix products; parameters are always f32, and f16 scales the loss.
     pub fn precision(mut self, precision: Precision) -> Self {
         self.config.precision = precision;
         self
     }
 
-    /// Sets the optimizer, given how one is made for parameters.
+    /// Sets the optimizer, as a function that creates one for the parameters.
     ///
     /// # Examples
     /// ```
@@ -212,7 +212,7 @@ impl<'a> Trainer<'a> {
         self.try_optimizer(move |params| Ok(make(params)))
     }
 
-    /// [`optimizer`](Self::optimizer) where making it may fail, as with groups of parameters.
+    /// [`optimizer`](Self::optimizer) with a function that may fail, as for groups of parameters.
     pub fn try_optimizer<O: Optimizer + 'static>(
         mut self,
         make: impl Fn(&Parameters) -> Result<O, brisk_nn::Error> + 'a,
@@ -238,9 +238,9 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Keeps an exponential moving average of parameters and buffers, updated after each step; validation, checkpoints and the model that
-    /// [`fit`](Self::fit) leaves have the average. Training continues with the parameters themselves, which checkpoints contain too, so that runs resume
-    /// bit-identically. State sharded across replicas is refused.
+    /// Keeps an exponential moving average of parameters and buffers, updated after each step; validation, checkpoints and the model after
+    /// [`fit`](Self::fit) have the average. Training continues with the parameters themselves, which checkpoints contain as well, so that runs resume
+    /// bit-identically. Not supported with state sharded across replicas.
     ///
     /// # Reference
     /// `EMAWeightAveraging` of PyTorch Lightning; `torch.optim.swa_utils.AveragedModel` with `use_buffers=True`.
@@ -277,14 +277,14 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets how columns are standardised. Without it, by mean and deviation of the training rows; a model that has been trained or loaded keeps its own.
+    /// Sets how columns are standardised. By default, they are standardised by the mean and deviation of the training rows; a model that has been trained or loaded keeps its own.
     pub fn standardisation(mut self, scale: Standardisation) -> Self {
         self.scale = Some(scale);
         self
     }
 
-    /// Makes the input of training batches by `augment` instead of gathering rows as they are; validation does the latter. Rows may be
-    /// resident on the device or streamed, with the same result; those that are mixed with others must be resident.
+    /// Makes the input of training batches with `augment`; validation still gathers rows unchanged. Rows may be
+    /// resident on the device or streamed, with the same result; rows that are mixed with others must be resident.
     pub fn augment(mut self, augment: impl Augment + 'a) -> Self {
         self.augment = Some(Rc::new(augment));
         self
@@ -292,7 +292,7 @@ impl<'a> Trainer<'a> {
 
     /// Trains as one of several replicas, each of which calls [`fit`](Self::fit) with the same rows, model and settings on its own device.
     ///
-    /// Every replica takes its part of each batch and of the validation rows; weights, losses and the result of the run are those of one device with
+    /// Every replica processes its part of each batch and of the validation rows; weights, losses and the result of the run are those of one device with
     /// all rows, up to rounding, and bit-identical on all replicas. Only replica 0 writes to the run's folder and shows progress; a request to stop on any replica ends
     /// the run of all.
     ///
@@ -326,7 +326,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Checks every value of training, and ends the run with the operation of the first one that is not finite: for debugging
+    /// Checks every value in training, and ends the run with the operation of the first one that is not finite: for debugging
     /// ([`TrainerConfig::detect_anomaly`]).
     pub fn detect_anomaly(mut self) -> Self {
         self.config.detect_anomaly = true;
@@ -339,7 +339,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Lets [`resume`](Self::resume) continue from a checkpoint although the run differs in these respects from the one that wrote it: with other rows, say.
+    /// Lets [`resume`](Self::resume) continue from a checkpoint although the run differs in these respects from the one that wrote it, for example in its rows.
     pub fn resume_anyway(mut self, allowed: &[ResumeMismatch]) -> Self {
         self.allowed = allowed.to_vec();
         self
@@ -391,7 +391,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Adds a callback, which is told how the run proceeds.
+    /// Adds a callback, which is notified of the run's progress.
     pub fn callback(mut self, callback: impl Callback + 'a) -> Self {
         self.outputs.callbacks.push(Box::new(callback));
         self
@@ -400,14 +400,14 @@ impl<'a> Trainer<'a> {
     /// Prepares a run: puts the rows on the device if they fit there, or sets up their streaming; records the step and the evaluation, plans their
     /// memory, and sets parameters and optimizer to their initial values.
     ///
-    /// The model's output has the columns that the task asks for. Weights of training rows weigh their losses; validation counts each row once.
+    /// The model's output must have the columns that the task requires. Losses of training rows are weighted by the rows' weights; validation counts each row once.
     ///
     /// # Errors
     /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::EmptySet`], [`Error::ColumnCount`], [`Error::ModelColumns`],
     /// [`Error::BinaryLabel`], [`Error::ClassLabel`], [`Error::NonFiniteLabel`], [`Error::NonFinite`], [`Error::CategoryCount`],
     /// [`Error::CategoryCode`], [`Error::RowWeight`], [`Error::BatchWeight`], [`Error::NoWeight`] for rows that cannot be trained on,
     /// [`Error::NothingHeldOut`], [`Error::HeldOutOneClass`] for rows that cannot be validated on; [`Error::UnknownMetric`];
-    /// [`Error::ResidentOrder`] if rows are to be resident in an order that devices do not compute; [`Error::Tensor`] if the model does not fit the rows
+    /// [`Error::ResidentOrder`] if rows must be resident in an order that devices do not compute; [`Error::Tensor`] if the model does not fit the rows
     /// or the task, the device has no room, or the settings are invalid; [`Error::Replica`] if replicas differ in rows, model or settings, or one
     /// fails; [`Error::BatchPerReplica`].
     #[track_caller]
@@ -513,7 +513,7 @@ impl<'a> Trainer<'a> {
         self.run(model, task, (train, valid), |training, outputs| training.resume_with(checkpoint, &allowed, outputs))
     }
 
-    /// Trains `model` as `how` says, with the outputs that were asked for.
+    /// Trains `model` as `how` says, with the requested outputs.
     #[track_caller]
     fn run<M, S, V>(
         &mut self,

@@ -51,7 +51,7 @@ pub struct Training<'a> {
     params: &'a Parameters,
     optimizer: &'a dyn Optimizer,
     ema: Option<Ema>,
-    /// The model that is validated and kept: the parameters themselves, or their [average](Self::ema).
+    /// The model that is validated and kept: the parameters, or their [average](Self::ema).
     evaluated: Parameters,
     scale: Standardisation,
     train: Feed<'a>,
@@ -70,15 +70,15 @@ pub struct Training<'a> {
     memory: RefCell<SnapshotMemory>,
 }
 
-/// How a run is set up, besides what it learns from which rows.
+/// The set-up of a run, apart from the rows.
 #[derive(Debug)]
 pub(crate) struct Setup<'s, 'a> {
     pub(crate) device: &'s Device,
     pub(crate) config: TrainerConfig,
     pub(crate) feed: &'s FeedConfig,
-    /// How columns are standardised, if not by the training rows.
+    /// How columns are standardised, unless by the training rows.
     pub(crate) scale: Option<Standardisation>,
-    /// How training batches are made, if not by gathering rows.
+    /// How training batches are made, unless by gathering rows.
     pub(crate) augment: Option<Rc<dyn Augment + 'a>>,
     pub(crate) replicas: Option<&'a DataParallel>,
 }
@@ -220,7 +220,7 @@ impl<'a> Training<'a> {
         [&self.step.graph, self.scorer.graph()]
     }
 
-    /// Settings that are allowed and hardly ever meant. The caller shows them; nothing here prints.
+    /// Settings that are allowed but hardly ever intended. The caller shows them; this crate does not print them.
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -230,7 +230,7 @@ impl<'a> Training<'a> {
         self.digests
     }
 
-    /// The memory that the model takes on this device, by the plan: all of its state, or this replica's part. Rows, and accumulated gradients, come on top.
+    /// The memory that the model takes on this device, as planned: all of its state, or this replica's part. Rows, and accumulated gradients, are not included.
     ///
     /// # Errors
     /// [`Error::Tensor`].

@@ -2,16 +2,16 @@ use std::fmt;
 
 use crate::GradientClip;
 
-/// Something that is allowed, and hardly ever meant. Its `Display` is one line for people.
+/// Something that is allowed but hardly ever intended. Its `Display` is one line for people.
 ///
-/// Those that follow from the settings are known when a trainer is made ([`Training::warnings`](crate::Training::warnings)); those of a run are
-/// shown by its [`Progress`](crate::Progress) as they come. All of them are in its [report](crate::FitReport::warnings), also in the [file](crate::ReportFile).
+/// Warnings that follow from the settings are known when a trainer is made ([`Training::warnings`](crate::Training::warnings)); those of a run are
+/// shown by its [`Progress`](crate::Progress) when they occur. All of them are in its [report](crate::FitReport::warnings), also in the [file](crate::ReportFile).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
-    /// A batch is to have more rows than there are, so that an epoch is one batch of all rows.
+    /// The batch size is larger than the number of rows, so that an epoch is one batch of all rows.
     BatchBeyondRows {
-        /// Rows of a batch, as set.
+        /// Rows per batch, as set.
         batch_rows: usize,
         /// How many rows there are to train on.
         n_rows: usize,
@@ -21,7 +21,7 @@ pub enum Warning {
         /// The limit.
         clip: GradientClip,
     },
-    /// Batches are normalised by the statistics of each replica's part of them, so that the result depends on the number of replicas.
+    /// Batches are normalised by the statistics of each replica's part, so that the result depends on the number of replicas.
     StatisticsOfReplica {
         /// How many replicas there are.
         n_replicas: usize,
@@ -31,7 +31,7 @@ pub enum Warning {
         /// The loss of the first batch.
         loss: f32,
     },
-    /// The loss on the validation rows is NaN or infinite, for the first time in the run. Such a loss of a training step ends the run
+    /// The loss on the validation rows is NaN or infinite, for the first time in the run. If the loss of a training step is, the run ends
     /// ([`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss)).
     NonFiniteValidLoss {
         /// The epoch, from 1.
@@ -41,23 +41,23 @@ pub enum Warning {
         /// The mean loss.
         loss: f64,
     },
-    /// All steps of an epoch were skipped, so that it trained nothing; the loss scale came down meanwhile.
+    /// All steps of an epoch were skipped, so that it trained nothing, while the loss scale was reduced.
     NoStepTaken {
         /// The epoch, from 1.
         epoch: usize,
         /// How many steps it has.
         n_skipped: u32,
-        /// The loss scale at its end.
+        /// The loss scale at the end of the epoch.
         scale: f32,
     },
 }
 
 impl Warning {
-    /// Below this, a clipped gradient is lost: it is less than what f32 parameters of size 1 can change by, and Adam's ε is larger than the elements
+    /// Below this, the effect of a clipped gradient is lost: it is less than the smallest change of f32 parameters of size 1, and Adam's ε is larger than the elements
     /// of a gradient of this norm.
     pub const TINY_CLIP: f32 = 1e-6;
 
-    /// Losses of a model that has just been made are about 1; one of this size comes from features, labels or weights of the wrong scale.
+    /// Losses of a new model are about 1; a loss of this size comes from features, labels or weights of the wrong scale.
     pub const LARGE_LOSS: f32 = 1e10;
 }
 

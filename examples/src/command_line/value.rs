@@ -45,7 +45,7 @@ pub fn list<T>(
     move |words| words.split(',').map(|word| parse(word.trim()).map_err(|error| format!("`{word}`: {error}"))).collect()
 }
 
-/// One of a few words, and what each stands for.
+/// One of a few words, and the value that each stands for.
 pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     words: [(&'static str, T); N],
 ) -> impl TypedValueParser<Value = T> {
@@ -56,7 +56,7 @@ pub fn one_of<T: Clone + Send + Sync + 'static, const N: usize>(
     })
 }
 
-/// A device, as [`Selection`] names it. Whether it exists is found out when it is opened.
+/// A device, as named by [`Selection`]. Whether it exists is checked when it is opened.
 pub fn device() -> impl TypedValueParser<Value = Selection> {
     OsStringValueParser::new().map(|word| {
         let Ok(selection) = word.to_string_lossy().parse();

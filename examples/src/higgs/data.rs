@@ -30,8 +30,8 @@ pub struct Data {
 }
 
 impl Data {
-    /// Opens the files in the options, or files of simulated collisions, which are created if they do not exist. `note` is called with messages about
-    /// what is done.
+    /// Opens the files in the options, or files of simulated collisions, which are created if they do not exist. `note` is called with progress
+    /// messages.
     ///
     /// # Errors
     /// If a file cannot be read or written, or the columns of the two differ.
@@ -100,7 +100,7 @@ impl fmt::Display for StoppedImport {
 
 impl std::error::Error for StoppedImport {}
 
-/// The files of this many simulated collisions, which are made unless an earlier run left them.
+/// The files of this many simulated collisions, which are created unless an earlier run left them.
 fn simulated_files(options: &Options, note: &dyn Fn(&str)) -> Result<(PathBuf, PathBuf)> {
     let dir = &options.data_dir;
     std::fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
@@ -120,7 +120,7 @@ fn simulated_files(options: &Options, note: &dyn Fn(&str)) -> Result<(PathBuf, P
     Ok((train.path().to_owned(), test.path().to_owned()))
 }
 
-/// Opens a brisk table, or imports a text file into one that later runs use again.
+/// Opens a brisk table, or imports a text file into one that later runs reuse.
 fn open(path: &Path, options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) -> Result<Table> {
     if is_table(path) {
         return Ok(Table::open(path)?);
@@ -154,18 +154,18 @@ fn open(path: &Path, options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) ->
     Ok(Table::open(&dest)?)
 }
 
-/// A name for the table that is imported from `path`, which differs from that of a file of the same name in another folder.
+/// A name for the table that is imported from `path`; it differs for files of the same name in different folders.
 fn table_name(path: &Path) -> String {
     let mut hasher = DefaultHasher::new();
     path.canonicalize().unwrap_or_else(|_| path.to_owned()).hash(&mut hasher);
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let stem = name.split('.').next().unwrap_or("table");
-    // File systems allow names of 255 bytes, to which temporary files and locks add some.
+    // File systems allow names of 255 bytes, including what temporary files and locks append.
     let stem = &stem[..stem.floor_char_boundary(100)];
     format!("{stem}-{:08x}.safetensors", hasher.finish() as u32)
 }
 
-/// The option that sets what replicas disagree on, if one does.
+/// The option for the setting in which replicas differ, if there is one.
 fn option_of(setting: &str) -> Option<&'static str> {
     Some(match setting.trim_matches('`') {
         "batch_rows" => "--batch",

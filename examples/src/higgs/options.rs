@@ -82,7 +82,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Checks what can be checked before any rows are loaded.
+    /// Checks the options as far as possible before any rows are loaded.
     ///
     /// # Errors
     /// If `--train` or `--test` does not exist, or files cannot be written to `--runs`, `--data-dir` or `--json`.
@@ -146,7 +146,7 @@ pub(super) fn is_table(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "safetensors")
 }
 
-/// A norm above 0. Numbers outside the range of `f32` become its ends: a tiny norm stays a norm.
+/// A norm above 0. Numbers outside the range of `f32` are clamped to it: a tiny norm stays positive.
 fn clip(word: &str) -> Result<f32, String> {
     positive(f64::MAX)(word).map(|norm| (norm as f32).clamp(f32::MIN_POSITIVE, f32::MAX))
 }

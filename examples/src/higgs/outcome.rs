@@ -22,7 +22,7 @@ pub struct Outcome {
     pub n_parameters: usize,
     /// Rows gathered per second, without training.
     pub loader_rows_per_s: f64,
-    /// The training.
+    /// The result of the training.
     pub report: FitReport,
     /// The area under the ROC curve for the test rows.
     pub test_auc: f64,

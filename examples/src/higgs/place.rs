@@ -62,7 +62,7 @@ impl From<OsString> for Resume {
 }
 
 impl PlaceOptions {
-    /// Checks, for the program with the options `O`, what can be checked before any rows are loaded.
+    /// Checks the options as far as possible before any rows are loaded; `O` are the options of the program.
     ///
     /// # Errors
     /// If the file to resume from is not a checkpoint in the folder of a run.
@@ -77,20 +77,20 @@ impl PlaceOptions {
     }
 }
 
-/// Where a run's files go, and which of them it resumes from.
+/// The folder of a run's files, and the checkpoint that it resumes from.
 #[derive(Debug)]
 pub struct Place {
-    /// The run's folder, which no other run uses as long as this value or a clone of the folder lives.
+    /// The run's folder, which no other run can use as long as this value or a clone of the folder exists.
     pub folder: RunFolder,
     /// The checkpoint to resume from, and its path.
     pub checkpoint: Option<(PathBuf, Checkpoint)>,
 }
 
 impl Place {
-    /// Finds or creates the folder of a run with the settings `config`. `note` is told what was found and what was done.
+    /// Finds or creates the folder of a run with the settings `config`. `note` is called with messages about what was found and done.
     ///
     /// # Errors
-    /// If the folder holds a run and is not to be resumed, another run uses it, or a checkpoint cannot be read.
+    /// If the folder has a run and resuming was not requested, if another run uses it, or a checkpoint cannot be read.
     pub fn find(options: &PlaceOptions, run: &Options, config: &Value, note: &dyn Fn(&str)) -> Result<Self> {
         let folder = match (&options.resume, &options.out) {
             (Resume::From(path), _) => RunFolder::open(folder_of(path))?,
@@ -105,7 +105,7 @@ impl Place {
             (Resume::No, Some(out)) => RunFolder::create_at(out)?,
             (Resume::No, None) => create_new(run)?,
         };
-        // Before anything in it is read: another run may be writing.
+        // The lock is taken before anything is read: another run may be writing.
         folder.lock()?;
         let checkpoint = match &options.resume {
             Resume::No => None,
@@ -135,7 +135,7 @@ fn newest_of(runs: &Path, config: &Value) -> Option<RunFolder> {
     alike.max_by_key(|folder| fs::metadata(folder.config()).and_then(|file| file.modified()).ok())
 }
 
-/// The settings of a run without those of where it ran: it may resume on another device, and on another number of replicas.
+/// The settings of a run without its device, number of replicas and ZeRO stage, which may differ when it resumes.
 fn settings(config: &[u8]) -> Option<Value> {
     let mut config: Value = serde_json::from_slice(config).ok()?;
     let fields = config.as_object_mut()?;
@@ -143,7 +143,7 @@ fn settings(config: &[u8]) -> Option<Value> {
     Some(config)
 }
 
-/// The newest intact checkpoint. If there is none, what an earlier run has left is moved out of the way of a new one.
+/// The newest intact checkpoint. If there is none, the files of an earlier run are moved aside to make room for a new one.
 fn newest_checkpoint(folder: &RunFolder, note: &dyn Fn(&str)) -> Result<Option<(PathBuf, Checkpoint)>> {
     let FoundCheckpoint { newest, damaged } = folder.find_checkpoint()?;
     for error in &damaged {
@@ -159,7 +159,7 @@ fn newest_checkpoint(folder: &RunFolder, note: &dyn Fn(&str)) -> Result<Option<(
     Ok(None)
 }
 
-/// Trains from the start, or from a checkpoint. `note` is told which, and in what the run differs from the one that wrote the checkpoint.
+/// Trains from the start, or from a checkpoint. `note` is called with which of the two, and how the run differs from the one that wrote the checkpoint.
 ///
 /// # Errors
 /// Those of the trainer; a checkpoint of another run is refused with the option that allows it.

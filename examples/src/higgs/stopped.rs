@@ -1,4 +1,4 @@
-//! What a run says that was stopped, and the status with which it ends.
+//! The messages of a stopped run, and its exit status.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -20,16 +20,16 @@ Exit status:
   2    the options are wrong
   128+N  it was stopped by signal N: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP";
 
-/// What started this process, and starts it again to resume.
+/// How this process was started, and is started again to resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StartedBy {
-    /// This process's own command line.
+    /// With this process's own command line.
     CommandLine,
-    /// A launcher such as mpirun, whose command line is not known here.
+    /// By a launcher such as mpirun, whose command line is not known here.
     Launcher,
 }
 
-/// The status of a run with results. If it was stopped, says where its checkpoint is and how to resume from it.
+/// The exit status of a run with results. If it was stopped, prints where its checkpoint is and how to resume from it.
 pub fn finish(report: &FitReport, stop: &StopFlag, checkpoint: &Path, started_by: StartedBy) -> ExitCode {
     if report.ended != Ended::Stopped {
         return ExitCode::SUCCESS;
@@ -44,10 +44,10 @@ pub fn finish(report: &FitReport, stop: &StopFlag, checkpoint: &Path, started_by
     status(stop, ExitCode::SUCCESS)
 }
 
-/// The status of a run that was stopped before it had results; other errors are passed on.
+/// The exit status of a run that was stopped before it had results; other errors are passed on.
 ///
 /// # Errors
-/// `error`, if it is another one.
+/// `error`, if it is a different one.
 pub fn without_results(error: anyhow::Error, stop: &StopFlag, started_by: StartedBy) -> Result<ExitCode> {
     if error.is::<StoppedImport>() {
         print::error(&error);
@@ -81,7 +81,7 @@ fn resume_option(checkpoint: &Path) -> String {
     format!("--resume {}", quoted(&checkpoint.display().to_string()))
 }
 
-/// The command line of this process, for a shell, with `--resume CHECKPOINT` instead of the options that say where it began.
+/// The command line of this process, for a shell, with `--resume CHECKPOINT` instead of the options that say where it started.
 fn resume_command(args: impl IntoIterator<Item = OsString>, checkpoint: &Path) -> String {
     let mut words = Vec::new();
     let mut args = args.into_iter();
@@ -97,7 +97,7 @@ fn resume_command(args: impl IntoIterator<Item = OsString>, checkpoint: &Path) -
     words.join(" ")
 }
 
-/// A word as a shell reads it.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "-_./,:=+@%".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

@@ -1,4 +1,4 @@
-//! Programs of tensor algebra, step by step, and losses made of it.
+//! Programs of tensor algebra, executed step by step, and losses composed of it.
 
 use anyhow::{Context, Result, bail};
 use brisk_program::Device;
@@ -161,7 +161,7 @@ fn result(step: &Value, args: &[Argument]) -> Result<Option<Tensor>> {
     }))
 }
 
-/// The shape that PyTorch's `reshape` gives `x`, where -1 stands for the length that is left.
+/// The shape that PyTorch's `reshape` gives `x`, where -1 stands for the remaining length.
 fn reshaped(x: &Tensor, shape: &Value) -> Result<Vec<usize>> {
     let shape: Vec<i64> = serde_json::from_value(shape.clone())?;
     let given: usize = shape.iter().filter_map(|&length| usize::try_from(length).ok()).product();
@@ -169,7 +169,7 @@ fn reshaped(x: &Tensor, shape: &Value) -> Result<Vec<usize>> {
     Ok(shape.iter().map(|&length| usize::try_from(length).unwrap_or(left)).collect())
 }
 
-/// The shape that PyTorch's `expand` gives `x`, where -1 stands for the length that `x` has.
+/// The shape that PyTorch's `expand` gives `x`, where -1 stands for the length of `x` in that dimension.
 fn expanded(x: &Tensor, shape: &Value) -> Result<Vec<usize>> {
     let shape: Vec<i64> = serde_json::from_value(shape.clone())?;
     let n_new = shape.len().saturating_sub(x.shape().len());

@@ -6,7 +6,7 @@ use brisk_tensor::Precision;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
-/// One fixture, read.
+/// One fixture that has been read.
 pub(crate) struct Case {
     pub(crate) file: String,
     pub(crate) op: String,
@@ -16,21 +16,21 @@ pub(crate) struct Case {
     tensors: BTreeMap<String, Values>,
 }
 
-/// A tensor of a fixture, whole numbers widened to f32's neighbours on demand.
+/// A tensor of a fixture. Whole numbers are converted to f32 on request.
 #[derive(Clone)]
 pub(crate) struct Values {
     pub(crate) shape: Vec<usize>,
     pub(crate) floats: Vec<f32>,
 }
 
-/// What came of a case.
+/// The result of a case.
 pub(crate) enum Outcome {
     Passed,
     Failed(String),
     Unknown,
 }
 
-/// What a runner computed, by the name the fixture has for it: `out.y`, `grad.x`.
+/// The results of a runner, by their names in the fixture: `out.y`, `grad.x`.
 pub(crate) type Outputs = Vec<(String, Vec<f32>)>;
 
 impl Case {
@@ -67,7 +67,7 @@ impl Case {
         self.params[name].as_f64().with_context(|| format!("{}: no number `{name}`", self.file))
     }
 
-    /// A whole number for both axes of an image, or one for each; `default` where there is none.
+    /// A whole number for both axes of an image, or one for each; `default` if there is none.
     pub(crate) fn pair(&self, name: &str, default: Option<u64>) -> Result<[usize; 2]> {
         let along = |axis: usize| {
             let number = self.params[name].get(axis).unwrap_or(&self.params[name]).as_u64().or(default);
@@ -84,9 +84,9 @@ impl Case {
         self.params[name].as_str().with_context(|| format!("{}: no word `{name}`", self.file))
     }
 
-    /// Compares what came out with every `out.` and `grad.` tensor of the case. If what f32 makes of rounded operands is given, an element may be off by
-    /// as much more as that is: rounding may take a unit of nearly 0 across the bend of ReLU, make another of two pixels the greater one, and move the values of a row
-    /// by more than they differ.
+    /// Compares the results with every `out.` and `grad.` tensor of the case. If the results of f32 on rounded operands are given, an element may be off by
+    /// their error in addition: rounding may move a unit near 0 across the kink of ReLU, make a different one of two pixels the maximum, and change the values of a row
+    /// by more than their differences.
     pub(crate) fn judge(&self, outputs: &Outputs, precision: Precision, of_rounded: Option<&Outputs>) -> Outcome {
         for (name, want) in self.tensors.iter().filter(|(name, _)| name.starts_with("out.") || name.starts_with("grad.")) {
             let Some((_, got)) = outputs.iter().find(|(output, _)| output == name) else {
@@ -104,7 +104,7 @@ impl Case {
         Outcome::Passed
     }
 
-    /// The element that is furthest beyond its tolerance, if one is.
+    /// The element that exceeds its tolerance by the most, if any does.
     fn worst(&self, name: &str, got: &[f32], want: &[f32], moved: &[f32], precision: Precision) -> Option<String> {
         let (relative, absolute) = self.tolerance(name, want, precision);
         let excess = |((got, want), moved): ((&f32, &f32), &f32)| {
@@ -117,22 +117,22 @@ impl Case {
         (off > 1.0).then(|| format!("`{name}`[{at}] is {}, expected {}: {off:.2} times the tolerance", got[at], want[at]))
     }
 
-    /// What an element may be off, relative and absolute. f32's is the case's own.
+    /// The tolerance of an element, relative and absolute. That of f32 is defined by the case.
     ///
-    /// With `u` the format's rounding, an operand off by at most `u` of itself and a result rounded once more are relative. A sum of `k` products, each off
-    /// by some `u` of itself, is off by some `u √k` of one, which is what `u` of the root mean square of such sums is; the furthest of thousands lies
-    /// a few times as far out. What rounded operands come to in f32 comes on top.
+    /// With `u` the rounding error of the format, an operand with a relative error of at most `u` and a result rounded once more give a relative error. A sum of `k` products,
+    /// each with a relative error of about `u`, is off by about `u √k` times one product, which is `u` times the root mean square of such sums; the largest error of thousands is
+    /// a few times that. The error of f32 on rounded operands is added.
     fn tolerance(&self, name: &str, want: &[f32], precision: Precision) -> (f64, f64) {
         let u = match precision {
             Precision::F32 => return (self.rtol, self.atol),
             Precision::F16 => 2.0_f64.powi(-11),
             Precision::Bf16 => 2.0_f64.powi(-8),
         };
-        // What is trained is off by as much again each step.
+        // Training adds the same error in each step.
         let u = if self.op.starts_with("train_") { u * self.params["steps"].as_f64().unwrap_or(1.0) } else { u };
         let squares: f64 = want.iter().map(|&want| f64::from(want).powi(2)).sum();
         let root_mean_square = (squares / want.len().max(1) as f64).sqrt();
-        // Adam divides a gradient by its size: where rounding lets a unit of nearly 0 be active or not, its weights make a whole step or none. The losses tell whether
+        // Adam divides a gradient by its size: if rounding decides whether a unit near 0 is active, its weights make a full step or none. The losses show whether
         // it matters.
         let lr = self.params["lr"].as_f64().unwrap_or(0.0);
         let steps_apart = match (name, self.params["optimizer"].as_str()) {

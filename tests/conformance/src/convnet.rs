@@ -1,4 +1,4 @@
-//! The small convolutional network: built of layers, trained over the whole batch, its running statistics read with its parameters.
+//! The small convolutional network: composed of layers, trained on the whole batch, with its running statistics read together with its parameters.
 
 use anyhow::{Context, Result};
 use brisk_nn::tensor::Pool2d;
@@ -22,7 +22,7 @@ pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Out
     run_on(case, device, form, None)
 }
 
-/// The same with the images split over replicas, whose mean losses count for as much as their images are.
+/// The same with the images split across replicas, whose mean losses are weighted by their numbers of images.
 pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&DataParallel>) -> Result<Option<Outputs>> {
     // Its layers round by themselves, or not at all.
     if case.op != "train_convnet" || matches!(form, Form::Rounded(_)) {

@@ -5,12 +5,12 @@ use brisk_tensor::{DType, Precision, Tensor};
 pub(crate) enum Form {
     /// Under autocast.
     Stored(Precision),
-    /// In f32, of operands that have been rounded where autocast rounds them: the function itself, at the very place where it is in that precision.
+    /// In f32, with operands that have been rounded where autocast rounds them: the function itself, at the point where it is evaluated in that precision.
     Rounded(Precision),
 }
 
 impl Form {
-    /// That which operations are recorded in.
+    /// The precision in which operations are recorded.
     pub(crate) fn autocast(self) -> Precision {
         match self {
             Self::Stored(precision) => precision,
@@ -18,7 +18,7 @@ impl Form {
         }
     }
 
-    /// `x` as a product reads it.
+    /// `x` as the input of a product.
     pub(crate) fn operand(self, x: &Tensor) -> Tensor {
         match self {
             Self::Stored(_) => x.clone(),

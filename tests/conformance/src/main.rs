@@ -1,4 +1,4 @@
-//! Runs conformance cases, whose expected results PyTorch computed, on the executors.
+//! Runs conformance cases, whose expected results were computed by PyTorch, on the executors.
 
 mod algebra;
 mod case;
@@ -137,7 +137,7 @@ fn run_case(case: &Case, device: &Device, precision: Precision, replicas: Option
     if precision == Precision::F32 || matches!(outcome, Outcome::Passed) {
         return outcome;
     }
-    // Beyond the format's tolerance, which can still be the effect of rounded operands on the function.
+    // Beyond the format's tolerance, which can still be the effect of rounded operands.
     match self::outputs(case, device, Form::Rounded(precision)) {
         Ok(of_rounded) => case.judge(&outputs, precision, of_rounded.as_ref()),
         Err(error) => Outcome::Failed(format!("{error:#}")),

@@ -1,4 +1,4 @@
-//! Operators with a backward pass: each recorded once, run once, its result and gradients read.
+//! Operators with a backward pass: each is recorded once and executed once, and its result and gradients are read.
 
 use anyhow::Result;
 use brisk_program::Device;
@@ -127,7 +127,7 @@ pub(crate) struct Workbench<'a> {
     device: &'a Device,
     form: Form,
     pub(crate) graph: Graph,
-    /// What is read when the program has run, by the fixture's name for it.
+    /// A value that is read when the program has been executed, by its name in the fixture.
     results: Vec<(String, Persistent)>,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Workbench<'a> {
         Self { case, device, form, graph: Graph::training(case.op.clone()), results: Vec::new() }
     }
 
-    /// `in.NAME`, wanting a gradient if the case has one for it. `x`, which in a network another layer has made, is stored in the precision; parameters are not.
+    /// `in.NAME`, which requires a gradient if the case has one for it. `x`, which in a network is the output of another layer, is stored in the precision; parameters are not.
     pub(crate) fn input(&mut self, name: &str) -> Result<Tensor> {
         let values = self.case.tensor(&format!("in.{name}"))?;
         let n = values.floats.len();
@@ -176,7 +176,7 @@ impl<'a> Workbench<'a> {
         let y = &y.cast(DType::F32);
         let (state, result) = (Graph::state_buffer(), Persistent::new("y", DType::F32, y.n_elements()));
         self.graph.store(y, &state, &result);
-        // Without a gradient from above the case is of the forward pass alone.
+        // Without a gradient of the output, the case is only for the forward pass.
         if self.case.has("grad_out.y") {
             let dy = &self.case.tensor("grad_out.y")?.floats;
             self.graph.backward_from(y, &self.graph.constant("dy", dy, y.shape()))?;

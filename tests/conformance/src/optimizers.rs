@@ -1,4 +1,4 @@
-//! Optimizers over a given path of gradients, and learning-rate schedules.
+//! Optimizers over a given sequence of gradients, and learning-rate schedules.
 
 use anyhow::Result;
 use brisk_kernels::{Momentum, SCALER_LEN, Unscale, UpdateScale, WeightDecay};
@@ -47,7 +47,7 @@ pub(crate) fn run(case: &Case, device: &Device, _: Form) -> Result<Option<Output
     Ok(Some(vec![("out.params".to_owned(), path)]))
 }
 
-/// The optimizer that the case's parameters describe, under the name PyTorch's fixtures have for it.
+/// The optimizer that the case's parameters describe, by its name in PyTorch's fixtures.
 pub(crate) fn make(case: &Case, name: &str, params: &Parameters) -> Result<Box<dyn Optimizer>> {
     let decay = case.number("weight_decay").unwrap_or(0.0) as f32;
     let beta = |i: usize, default: f64| case.params["betas"][i].as_f64().unwrap_or(default) as f32;
@@ -62,7 +62,7 @@ pub(crate) fn make(case: &Case, name: &str, params: &Parameters) -> Result<Box<d
     })
 }
 
-/// What keeps small gradients in the range of f16, at a scale at which those of the cases fit: no step is skipped.
+/// Keeps small gradients in the range of f16, with a scale for which those of the cases fit: no step is skipped.
 pub(crate) fn scaler(form: Form) -> Result<GradScaler> {
     let enabled = matches!(form, Form::Stored(Precision::F16) | Form::Rounded(Precision::F16));
     Ok(GradScaler::new(GradScalerConfig { init_scale: 1024.0, enabled, ..GradScalerConfig::default() })?)
@@ -93,7 +93,7 @@ fn clip_grad_norm(case: &Case, device: &Device) -> Result<Outputs> {
     Ok(outputs)
 }
 
-/// The loss scale after each step, given where something was not finite.
+/// The loss scale after each step, given the steps whose gradients are not finite.
 fn grad_scaler(case: &Case, device: &Device) -> Result<Outputs> {
     let kernel = UpdateScale {
         growth_factor: case.number("growth_factor")?,

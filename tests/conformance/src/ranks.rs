@@ -1,4 +1,4 @@
-//! The training runs split over the ranks of an MPI job that this is one of.
+//! The training runs split across the ranks of an MPI job, of which this process is one.
 
 use anyhow::{Context, Result, ensure};
 use brisk_replicate::{Mpi, MpiConfig};
@@ -9,7 +9,7 @@ use crate::case::{Case, Outcome};
 use crate::form::Form;
 use crate::{Options, read_cases, replicas};
 
-/// How many cases failed; `None` outside a job.
+/// The number of cases that failed; `None` outside a job.
 #[expect(clippy::print_stdout, reason = "the report of rank 0 is its result")]
 pub(crate) fn run(options: &Options) -> Result<Option<usize>> {
     if std::env::var_os("OMPI_COMM_WORLD_SIZE").or(std::env::var_os("PMI_SIZE")).is_none() {
@@ -44,7 +44,7 @@ fn judged(case: &Case, device: &brisk_program::Device, replica: &DataParallel) -
     let twice = || -> Result<_> {
         let outputs = replicas::outputs(case, device, form, replica)?.context("not a training run")?;
         let second = replicas::outputs(case, device, form, replica)?;
-        ensure!(second.as_ref() == Some(&outputs), "a second run came to other values");
+        ensure!(second.as_ref() == Some(&outputs), "a second run gave different values");
         let flat: Vec<f32> = outputs.iter().flat_map(|(_, values)| values).copied().collect();
         let all = replica.all_gather(flat.clone())?;
         ensure!(all.chunks_exact(flat.len()).all(|theirs| theirs == flat), "ranks hold other values");

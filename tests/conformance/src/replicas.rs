@@ -1,4 +1,4 @@
-//! The training runs among the cases, split over replicas: each has its part of every batch, and all come to what one device comes to.
+//! The training cases split across replicas: each processes its part of every batch, and all give the result of one device.
 
 use anyhow::{Result, ensure};
 use brisk_program::Device;
@@ -8,7 +8,7 @@ use crate::case::{Case, Outputs};
 use crate::form::Form;
 use crate::{convnet, runs};
 
-/// Buckets of a layer or two, and statistics of the whole batch, as PyTorch's truth has them.
+/// Buckets of one or two layers, and batch statistics of the whole batch, as in PyTorch's expected results.
 pub(crate) const CONFIG: DataParallelConfig = DataParallelConfig {
     buckets: BucketSizes { first_bytes: 256, bytes: 1024 },
     wire: brisk_train::Wire::F32,
@@ -18,12 +18,12 @@ pub(crate) const CONFIG: DataParallelConfig = DataParallelConfig {
     uneven: None,
 };
 
-/// What the case comes to on `n` replicas that are threads; `None` if it is no training run. All replicas must agree to the bit, and so must a second run.
+/// The result of the case on `n` replicas that are threads; `None` if it is not a training run. All replicas must be bit-identical, and so must a second run.
 pub(crate) fn by_threads(case: &Case, device: &Device, form: Form, n: usize) -> Result<Option<Outputs>> {
     let once = || run_threads(n, &CONFIG, |replica| outputs(case, device, form, replica));
     let (first, second) = (once()?, once()?);
     ensure!(first.iter().all(|outputs| *outputs == first[0]), "replicas hold other values");
-    ensure!(second == first, "a second run came to other values");
+    ensure!(second == first, "a second run gave different values");
     Ok(first.into_iter().next().flatten())
 }
 

@@ -17,7 +17,7 @@ pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Out
     run_on(case, device, form, None)
 }
 
-/// The same with the rows of each batch split over replicas.
+/// The same with the rows of each batch split across replicas.
 pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&DataParallel>) -> Result<Option<Outputs>> {
     if case.op != "train_mlp" {
         return Ok(None);

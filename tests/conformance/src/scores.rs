@@ -1,4 +1,4 @@
-//! Metrics, on the host and, where there is a kernel for one, on the device too.
+//! Metrics, on the host and, if there is a kernel for it, on the device too.
 
 use anyhow::{Context, Result, bail, ensure};
 use brisk_program::Device;
@@ -29,7 +29,7 @@ pub(crate) fn run(case: &Case, device: &Device, _: Form) -> Result<Option<Output
     Ok(Some(vec![("out.value".to_owned(), vec![value as f32])]))
 }
 
-/// A metric of brisk's, updated with the case's rows in uneven batches.
+/// A metric of brisk, updated with the case's rows in uneven batches.
 fn metric(case: &Case) -> Result<Outputs> {
     let average = || {
         Ok(match case.word("average")? {

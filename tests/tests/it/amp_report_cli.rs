@@ -1,4 +1,4 @@
-//! The `amp_report` example, as a person calls it.
+//! The `amp_report` example, called from the command line.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ fn run(args: &[&str]) -> (Option<i32>, String, String) {
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-/// What it writes for `args`, and what it prints.
+/// The file that it writes for `args`, and its output.
 #[track_caller]
 fn report(args: &[&str]) -> (Value, String) {
     let dir = tempfile::tempdir().expect("a folder for a while");

@@ -15,7 +15,7 @@ fn the_largest_batch_that_fits_is_found() -> Result<(), Error> {
     for precision in [Precision::F32, Precision::Bf16] {
         let trainer =
             |batch_rows| Trainer::new(&device).config(TrainerConfig { precision, batch_rows, ..TrainerConfig::default() });
-        // What a run plans that validates on the same rows, which then take their memory a second time.
+        // The plan of a run that validates on the same rows, which then take their memory twice.
         let adam = Adam::new(model.params());
         let planned = |batch_rows| {
             let learner = Learner::new(model.module(), model.params(), &adam);

@@ -1,4 +1,4 @@
-//! What is not trained belongs to a run all the same: running statistics move with it, are in its checkpoints, and start over.
+//! Tensors that are not trained belong to a run as well: running statistics move with it, are in its checkpoints, and are reset.
 
 use brisk_nn::{Activation, Adam, BatchNorm, BatchNormConfig, Linear, ParametersBuilder, Sequential};
 use brisk_train::{Binary, Checkpoint, Error, Learner, Trainer, TrainerConfig};

@@ -1,4 +1,4 @@
-//! A trainer does what a plain loop over the loader's batches does.
+//! A trainer gives the same result as a plain loop over the loader's batches.
 
 use brisk_loader::{RowSource, Shuffle};
 use brisk_nn::tensor::{DType, Graph, Persistent, Reduction};
@@ -13,7 +13,7 @@ const BATCH: usize = 47;
 const EPOCHS: usize = 4;
 const SCHEDULE: Schedule = Schedule::CosineAnnealing { lr: 5e-3, t_max: brisk_nn::Steps::Count(40), eta_min: 1e-4 };
 
-/// Gathers each batch on the host, standardises it there, and runs one step. The parameters and the mean loss after each epoch.
+/// Gathers each batch on the host, standardises it there, and takes one step. Returns the parameters and the mean loss after each epoch.
 fn plain_loop(ready: &Ready, scale: &Standardisation, device: &Device, seed: u64) -> Result<Vec<(Vec<f32>, f64)>, Error> {
     let Ready { model, params, adam, train, .. } = ready;
     let n_rows = train.n_rows();
@@ -75,7 +75,7 @@ fn a_trainer_is_a_plain_loop_over_the_loaders_batches() -> Result<(), Error> {
     for (epoch, ((loss, _), (_, expected))) in history(&report).iter().zip(&expected).enumerate() {
         assert!((loss - expected).abs() <= 1e-6, "epoch {}: the loss is {loss}, by hand {expected}", epoch + 1);
     }
-    assert!(report.best_epoch > 1, "the first epoch alone would not show whether Adam's count of steps goes on");
+    assert!(report.best_epoch > 1, "the first epoch would not show whether Adam's count of steps continues");
     let expected = &expected[report.best_epoch - 1].0;
     let furthest = found.iter().zip(expected).fold(0.0_f32, |furthest, (a, b)| furthest.max((a - b).abs()));
     assert!(furthest <= 1e-6, "a parameter is {furthest} away from where it is by hand");

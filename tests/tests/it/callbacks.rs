@@ -1,4 +1,4 @@
-//! What callbacks are told, and the limits of a run.
+//! The calls that callbacks receive, and the limits of a run.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -17,7 +17,7 @@ use brisk_train::{
 use crate::gpu::cpu;
 use crate::run::{N_COLS, Setting, into_folder, quiet, rows};
 
-/// Keeps what it is told.
+/// Records its calls.
 #[derive(Clone, Default)]
 struct Told {
     events: Rc<RefCell<Vec<String>>>,
@@ -108,7 +108,7 @@ fn a_failure_is_told() -> Result<(), Error> {
     Ok(())
 }
 
-/// A run with other limits.
+/// A run with different limits.
 fn limited(config: impl FnOnce(&mut TrainerConfig)) -> Result<FitReport, Error> {
     let mut setting = Setting::default();
     config(&mut setting.config);
@@ -169,7 +169,7 @@ impl Metric for Broken {
     }
 }
 
-/// Two classes, judged by that metric too.
+/// Two classes, evaluated by that metric too.
 #[derive(Debug)]
 struct Judged(Binary);
 
@@ -202,7 +202,7 @@ fn validation_uses_the_first_rows_up_to_its_limit() -> Result<(), Error> {
             let trainer = Trainer::new(&device).config(ready.config()).feed(&feed);
             trainer.prepare(learner, &Binary::new(), &ready.train, &ready.valid)?.fit(&mut quiet())
         };
-        // Batches of 64 rows; 3000 rows are scored in three turns, and 1100 in two.
+        // Batches of 64 rows; 3000 rows are scored in three batches, and 1100 in two.
         for (n_valid, n_batches) in [(200, 3), (3000, 17)] {
             let limit_valid_batches = Some(Limit::Batches(n_batches));
             let limited = fit(TrainerConfig { limit_valid_batches, ..setting.config.clone() }, n_valid)?;
@@ -310,7 +310,7 @@ fn a_report_is_written_when_the_run_ends() -> Result<(), Error> {
     {
         assert!(html.contains(expected), "the report lacks {expected:?}");
     }
-    // An error before the first validation leaves the report as it was.
+    // An error before the first validation leaves an existing report unchanged.
     fit(1e30).expect_err("it diverges");
     assert_eq!(std::fs::read_to_string(&path).expect("it is still there"), html);
     std::fs::write(root.path().join("file"), "").expect("writable");

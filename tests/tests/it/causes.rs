@@ -1,4 +1,4 @@
-//! An error's message includes that of its cause, and programs that print the chain of causes show nothing twice.
+//! The message of an error includes that of its cause, and programs that print the chain of causes print nothing twice.
 
 use std::error::Error as StdError;
 use std::{fs, io, iter};
@@ -9,7 +9,7 @@ use brisk_tensor::{Graph, Transpose};
 use brisk_train::metrics::MetricError;
 use brisk_train::{Checkpoint, RunFolder, TrainerConfig};
 
-/// The message has all of `expected`, and no message of the chain of causes repeats one below it.
+/// Checks that the message has all of `expected`, and that no message in the chain of causes repeats a later one.
 #[track_caller]
 fn check(error: impl StdError + 'static, expected: &[&str]) {
     let error: &(dyn StdError + 'static) = &error;
@@ -46,7 +46,7 @@ fn files() {
     check(PublishError::from(io::Error::other("busy")), &["busy"]);
 }
 
-/// An error of a caller's function that does not tell its cause.
+/// An error of a caller's function that does not expose its cause.
 #[derive(Debug)]
 struct Outer(io::Error);
 

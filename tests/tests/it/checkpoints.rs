@@ -1,4 +1,4 @@
-//! Which checkpoints a run leaves, and when they are on disk: the best epochs, those of the clock, and none of a model that has diverged.
+//! Which checkpoints a run leaves, and when they are on disk: those of the best epochs and of time intervals, and none of a model that has diverged.
 
 use std::cell::RefCell;
 use std::fs;
@@ -46,7 +46,7 @@ fn check_kept(folder: &RunFolder, expected: &[(usize, f64)]) -> Result<(), Error
 
 #[test]
 fn the_checkpoints_of_the_best_epochs_are_kept_also_when_resumed() -> Result<(), Error> {
-    // So fast that the metric does not only improve.
+    // A rate so high that the metric does not only improve.
     let config = TrainerConfig { max_epochs: 8, keep_best: 3, schedule: Schedule::constant(0.1), ..Setting::default().config };
     let root = tempfile::tempdir().expect("a temporary folder");
     let (mut outputs, folder) = into_folder(root.path());
@@ -121,7 +121,7 @@ fn a_loss_that_is_not_finite_leaves_the_last_good_checkpoint() -> Result<(), Err
     Ok(())
 }
 
-/// Loads each checkpoint that it is told of, and acts when the second epoch starts.
+/// Loads each checkpoint that it is notified of, and acts when the second epoch starts.
 struct Watching<F> {
     written: Rc<RefCell<Vec<String>>>,
     at_second_epoch: F,
@@ -136,7 +136,7 @@ impl<F: FnMut()> Callback for Watching<F> {
     }
 
     fn on_checkpoint(&mut self, run: &RunView<'_>, path: &Path) -> Result<(), Error> {
-        // A test may have put a folder in its place.
+        // A test may have put a folder at its path.
         if path.is_file() {
             let checkpoint = Checkpoint::load(path)?;
             let expected = (run.epoch, run.n_steps);
@@ -149,7 +149,7 @@ impl<F: FnMut()> Callback for Watching<F> {
     }
 }
 
-/// A run into a new folder that does something when its second epoch starts; the checkpoints that it has told of, and the names of all files.
+/// A run into a new folder that acts when its second epoch starts; returns the checkpoints that callbacks were notified of, and the names of all files.
 fn watched(
     config: TrainerConfig,
     mut at_second_epoch: impl FnMut(&RunFolder, &StopFlag),
@@ -195,7 +195,7 @@ fn a_stopped_run_has_its_checkpoints_on_disk_in_order() {
 
 #[test]
 fn a_checkpoint_that_cannot_be_written_ends_the_run() {
-    // At its end, or before the epoch after the next.
+    // At the end of the epoch, or before the one after the next.
     for max_epochs in [2, 50] {
         let mut before = PathBuf::new();
         let config = TrainerConfig { max_epochs, ..Setting::default().config };

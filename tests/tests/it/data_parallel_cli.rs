@@ -1,4 +1,4 @@
-//! The `data_parallel` example, as a person calls it: replicas that are threads.
+//! The `data_parallel` example, called from the command line, with replicas that are threads.
 
 use std::fs;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ impl Place {
         self.prepared(Command::new(built(example)), args).output().expect("the example runs")
     }
 
-    /// What a run comes to.
+    /// The results of a run.
     #[track_caller]
     pub(crate) fn results(&self, example: &'static str, args: &[&str]) -> Value {
         let output = self.run(example, &[args, &["--json", "results.json"]].concat());
@@ -55,7 +55,7 @@ impl Place {
         fs::read(self.path(folder).join("best.safetensors")).expect("the run has kept its best")
     }
 
-    /// Refused by one line that says all of `words`, before a run has begun.
+    /// Checks that it is refused on one line that contains all of `words`, before a run has started.
     #[track_caller]
     fn check(&self, args: &[&str], words: &[&str]) {
         let output = self.run("data_parallel", args);
@@ -68,7 +68,7 @@ impl Place {
     }
 }
 
-/// The test AUC of `run` is that of `alone`.
+/// Checks that the test AUC of `run` is that of `alone`, a run without replicas.
 #[track_caller]
 pub(crate) fn check_same_auc(run: &Value, alone: &Value) {
     let [ours, theirs] = [run, alone].map(|results| results["test_auc"].as_f64().expect("the test AUC is a number"));

@@ -1,4 +1,4 @@
-//! The `data_parallel` example as ranks of an MPI job, and jobs that lose ranks or are asked to end.
+//! The `data_parallel` example as ranks of an MPI job, and jobs that lose ranks or receive signals.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -83,7 +83,7 @@ fn what_is_wrong_for_all_ranks_is_no_lost_rank() {
     }
 }
 
-/// Two ranks with options of their own: `options` is a shell's words, in which `$RANK` is the rank.
+/// Two ranks with different options: `options` is in shell syntax, where `$RANK` is the rank.
 #[track_caller]
 fn check_refused_ranks(place: &Place, options: &str, words: &[&str]) {
     let mut command = Command::new("mpirun");
@@ -115,11 +115,11 @@ fn ranks_with_other_rows_are_refused_before_training() {
     let table = |inverted: Option<usize>| -> String {
         (0..200).map(|i| row(i, (i / 3 % 2) ^ usize::from(inverted == Some(i)))).collect()
     };
-    // Rank 1 has one label inverted: in its rows to train on, then in its rows to test on.
+    // Rank 1 has one inverted label: first in its training rows, then in its test rows.
     for (name, rank_1) in [("a0", None), ("a1", Some(77)), ("b0", None), ("b1", None), ("t0", None), ("t1", Some(5))] {
         fs::write(place.path(&format!("{name}.csv")), table(rank_1)).expect("there is room");
     }
-    // The row is among the nine tenths that are trained on, or those held out; each rank imports into a folder of its own.
+    // The row is among the nine tenths to train on, or those held out; each rank imports into a separate folder.
     let folder = "--data-dir data$RANK";
     let train = format!("--train a$RANK.csv --test b$RANK.csv {folder}");
     check_refused_ranks(&place, &train, &["rows` differs between rank 0 and rank 1: ", "rows of 2 columns with digest "]);
@@ -160,7 +160,7 @@ impl Job {
     }
 }
 
-/// Kills rank 1 once there is a checkpoint from within an epoch, after more than `past` epochs; returns the epoch and batch of it.
+/// Kills rank 1 once there is a checkpoint from within an epoch, after more than `past` epochs; returns its epoch and batch.
 fn kill_within_an_epoch(place: &Place, job: &mut Job, name: &str, past: usize) -> (usize, usize) {
     let since = Instant::now();
     loop {
@@ -191,7 +191,7 @@ fn wait_for_start(place: &Place, job: &mut Job, name: &str) {
     }
 }
 
-/// One epoch, so that the first checkpoint is the last.
+/// With one epoch, so that the first checkpoint is the last.
 const ONE_EPOCH: [&str; 4] = ["--epochs", "1", "--checkpoint-every", "0"];
 
 #[test]
@@ -208,7 +208,7 @@ fn a_job_that_lost_a_rank_before_its_first_checkpoint_starts_again() {
     assert!(place.best("disturbed") == place.best("undisturbed"), "bit for bit");
 }
 
-/// Slurm and Kubernetes send it to every process of a job.
+/// Slurm and Kubernetes send the signal to every process of a job.
 #[test]
 fn a_job_that_is_asked_to_end_keeps_what_was_trained() {
     let place = Place::new();
@@ -228,7 +228,7 @@ fn a_job_that_lost_ranks_is_bit_identical_to_one_that_did_not() {
     place.results("data_parallel", &[&LONG[..], &["--replicas", "3", "--out", "undisturbed"]].concat());
     let mut job = Job::start(&place, &["--restarts", "3"], "disturbed", &[]);
     let (epoch, _) = kill_within_an_epoch(&place, &mut job, "disturbed", 0);
-    // The first process of rank 1 is gone; the next one is that of the second start.
+    // The first process of rank 1 has ended; the next one belongs to the second start.
     let since = Instant::now();
     while job.said().matches("resuming from ").count() < 1 {
         assert!(since.elapsed() < Duration::from_secs(60), "it is not started again: {}", job.said());

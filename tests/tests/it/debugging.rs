@@ -1,4 +1,4 @@
-//! What a trainer offers to find a mistake: the operation of the first value that is not finite, and the time of each kernel.
+//! Tools of the trainer for finding mistakes: the operation of the first value that is not finite, and the time of each kernel.
 
 use brisk_loader::Rows;
 use brisk_nn::tensor::{Pass, Precision, Tensor};
@@ -46,7 +46,7 @@ fn the_operation_of_the_first_value_that_is_not_finite_is_named() {
     let Err(Error::Anomaly { epoch: 1, batch: 1, operation: "exp", pass: Pass::Forward, .. }) = found else {
         panic!("{found:?}")
     };
-    // The root of 0 is 0, and its slope there is not finite.
+    // The root of 0 is 0, and its derivative there is not finite.
     let (found, _) = fit(trainer().detect_anomaly(), |x| (x * 0.0).sqrt());
     let Err(error @ Error::Anomaly { pass: Pass::Backward, .. }) = found else { panic!("{found:?}") };
     let text = error.to_string();

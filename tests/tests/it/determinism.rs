@@ -1,11 +1,11 @@
-//! The same seed gives the same bits, however many threads there are.
+//! Runs with the same seed are bit-identical, for any number of threads.
 
 use brisk_train::{Error, TrainerConfig};
 
 use crate::gpu::cpu;
 use crate::run::{Setting, quiet};
 
-/// A last batch of 29 of 117 rows, and layers that are multiples of nothing, one of them wide.
+/// A last batch of 29 of 117 rows, and layers whose sizes are not multiples of anything, one of them wide.
 fn setting(seed: u64) -> Setting {
     let default = Setting::default();
     let config = TrainerConfig { batch_rows: 117, max_epochs: 2, ..default.config };

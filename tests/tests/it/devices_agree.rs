@@ -1,4 +1,4 @@
-//! The shaders train as the twins do.
+//! Training with shaders gives the same as training with twins.
 
 use brisk_nn::{
     Init, Muon, MuonNorm, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Philox, Sgd, StepInputs, Together,
@@ -14,7 +14,7 @@ use crate::run::{Setting, history};
 fn loss_curves_and_auc_are_those_of_the_cpu() -> Result<(), Error> {
     let Some(gpu) = gpu() else { return Ok(()) };
     let default = Setting::default();
-    // Small: a software adapter is slow.
+    // Small, since software adapters are slow.
     let setting = Setting { n_rows: 600, config: TrainerConfig { max_epochs: 2, ..default.config.clone() }, ..default };
     let (expected, values) = setting.ready().fit(&cpu(2))?;
     let (found, gpu_values) = setting.ready().fit(&gpu)?;
@@ -25,12 +25,12 @@ fn loss_curves_and_auc_are_those_of_the_cpu() -> Result<(), Error> {
         assert!((found.1 - expected.1).abs() <= 2e-3, "epoch {epoch}: the AUC is {} and {} on the cpu", found.1, expected.1);
     }
     let furthest = gpu_values.iter().zip(&values).fold(0.0_f32, |furthest, (a, b)| furthest.max((a - b).abs()));
-    // Adam's steps are of the size of the rate whatever the gradient: where one is rounding alone, its sign may differ.
+    // Adam's steps have the size of the rate, whatever the gradient: if a gradient is only rounding error, its sign may differ.
     assert!(furthest <= 20.0 * 3e-3, "a parameter is {furthest} away from the cpu's");
     Ok(())
 }
 
-/// Three steps of Muon, matrices in batches and alone, wider and higher, beside gradient descent in groups.
+/// Three steps of Muon, with batched and single matrices, wide and high ones, together with gradient descent in groups.
 fn step_matrices(device: &Device, params: &Parameters, optimizer: &dyn Optimizer) -> Result<Vec<f32>, brisk_nn::Error> {
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     let graph = Graph::inference("step");

@@ -11,7 +11,7 @@ use brisk_train::{
 use crate::gpu::cpu;
 use crate::run::{Ready, Setting, after_each_epoch, history, into_folder, quiet};
 
-/// Few rows and high rates: validation gets worse soon.
+/// Few rows and high rates: validation soon gets worse.
 fn overfitting() -> Setting {
     let default = Setting::default();
     let schedule = Schedule::Constant { lr: 0.05 };
@@ -20,7 +20,7 @@ fn overfitting() -> Setting {
     Setting { n_rows: 90, n_valid: 80, hidden: vec![40], config, ..default }
 }
 
-/// The validation AUC of the parameters that are on the device now.
+/// The validation AUC of the parameters on the device.
 fn auc_now(ready: &Ready, trainer: &Training<'_>, device: &brisk_program::Device) -> Result<f64, Error> {
     let rows = ResidentRows::upload(device, "again", &ready.valid)?;
     let scorer = Scorer::new(device, &ready.model, &ready.params, &rows, trainer.scale(), 64, Precision::F32)?;

@@ -13,7 +13,7 @@ use brisk_train::{
 use crate::gpu::{cpu, gpu};
 use crate::run::{N_COLS, Setting, into_folder, quiet, rows};
 
-/// With running statistics.
+/// A model with running statistics.
 fn model() -> Model<Sequential> {
     let norm = BatchNormConfig { activation: Activation::relu(), ..BatchNormConfig::new(8) };
     Model::new(3, |params| {
@@ -25,7 +25,7 @@ fn model() -> Model<Sequential> {
     })
 }
 
-/// Parameters and buffers, one after the other.
+/// Parameters and buffers, concatenated.
 type Values = Vec<Vec<f32>>;
 
 fn read(device: &Device, run: &RunView<'_>) -> Result<Values, Error> {
@@ -33,7 +33,7 @@ fn read(device: &Device, run: &RunView<'_>) -> Result<Values, Error> {
     Ok([run.params.values()].into_iter().chain(buffers).map(|values| device.read(values)).collect::<Result<_, _>>()?)
 }
 
-/// Collects what is trained, after each epoch.
+/// Collects the trained values after each epoch.
 #[derive(Clone, Default)]
 struct Trained(Arc<Mutex<Vec<Values>>>);
 
@@ -49,7 +49,7 @@ impl Callback for Trained {
     }
 }
 
-/// Five epochs of one step each; what is trained before the first and after each, and what the run leaves.
+/// Five epochs of one step each; returns the trained values before the first and after each, and the values that the run leaves.
 fn run(device: &Device, ema: Option<EmaConfig>) -> Result<(Vec<Values>, Checkpoint, FitReport), Error> {
     let (train, valid) = (rows(0, 256), rows(256, 100));
     let (mut model, trained) = (model(), Trained::default());
@@ -131,7 +131,7 @@ fn the_average_does_not_change_what_is_trained() -> Result<(), Error> {
     let [without, with] = [None, Some(EmaConfig::new(0.9))].map(|ema| run(&cpu(2), ema));
     let (without, with) = (without?, with?);
     assert!(with.0 == without.0, "parameters and buffers, bit for bit");
-    // An average that keeps nothing of itself is the parameters.
+    // An average with a decay of 0 equals the parameters.
     let same = run(&cpu(2), Some(EmaConfig::new(0.0)))?;
     assert_eq!(same.2.history, without.2.history, "the same validations");
     assert_ne!(with.2.watched_values(), without.2.watched_values(), "the average is validated");

@@ -9,12 +9,12 @@ use std::sync::Mutex;
 /// The example's program.
 pub(crate) fn built(name: &'static str) -> PathBuf {
     static BUILT: Mutex<BTreeMap<&str, PathBuf>> = Mutex::new(BTreeMap::new());
-    // Held while cargo builds: it would make the others wait anyway.
+    // Held while cargo builds: other builds would wait anyway.
     let mut built = BUILT.lock().expect("no build panics but in a test that then fails");
     built.entry(name).or_insert_with(|| build(name)).clone()
 }
 
-/// The program behind `cargo xtask`.
+/// The program that `cargo xtask` runs.
 #[cfg(all(unix, feature = "mpi"))]
 pub(crate) fn xtask() -> PathBuf {
     let (profile_dir, mut build) = cargo_build();
@@ -24,7 +24,7 @@ pub(crate) fn xtask() -> PathBuf {
 }
 
 fn build(name: &str) -> PathBuf {
-    // As this test was built, so that there is nothing left to build.
+    // In the same profile as this test, so that nothing is left to build.
     let features: &[&str] = if cfg!(feature = "all-formats") {
         &["--workspace", "--tests", "--all-features"]
     } else if cfg!(feature = "mpi") {

@@ -1,4 +1,4 @@
-//! However rows reach the device, resident, in windows or streamed, a run is the same run.
+//! A run gives the same result however rows reach the device: resident, in windows or streamed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -31,13 +31,13 @@ fn with_all(rows: Rows) -> Rows {
     rows.with_categories(codes(n), 2).and_then(|rows| rows.with_weights(weights)).expect("a code a column, a weight a row")
 }
 
-/// The rows of `rows` in bytes.
+/// `rows` as bytes.
 fn in_bytes(rows: &Rows) -> Rows<Vec<u8>> {
     let bytes = rows.features().iter().map(|x| (x * 40.0 + 128.0) as u8).collect();
     Rows::new(bytes, rows.labels().to_vec(), N_COLS).expect("as many labels as rows")
 }
 
-/// What a run came to, to the bit.
+/// The results of a run, to be compared bit by bit.
 #[derive(Debug, PartialEq)]
 struct Outcome {
     history: Vec<(f64, f64)>,
@@ -92,7 +92,7 @@ fn streamed(chunk_bytes: usize) -> FeedConfig {
     FeedConfig { choice: FeedChoice::Streamed, chunk_bytes, ..FeedConfig::default() }
 }
 
-/// Streams in chunks of one batch, of a few, with a last one that is short, and of more than there are.
+/// Streams in chunks of one batch, of several with a short last chunk, and of more than there are.
 fn check_streamed<S: RowSource<Feature: FeedElement>>(device: &Device, run: &Run<'_, S>) -> Result<(), Error> {
     let (expected, facts) = run.outcome(device, &resident())?;
     assert!(facts.iter().all(|fact| matches!(fact, FeedFact::ResidentAsked { .. })), "{facts:?}");
@@ -131,7 +131,7 @@ fn a_streamed_run_on_a_gpu_is_the_resident_run() -> Result<(), Error> {
     Ok(())
 }
 
-/// A device that binds no more than so many bytes.
+/// A device that can bind at most this many bytes.
 fn lowered(selection: Selection, max_bytes: usize) -> Device {
     Device::builder().selection(selection).threads(2).max_binding_bytes(max_bytes).open().expect("the device opens")
 }
@@ -147,7 +147,7 @@ fn check_windows<S: RowSource<Feature: FeedElement>>(selection: &Selection, run:
 
 #[test]
 fn a_table_in_windows_trains_as_the_whole_to_the_bit() -> Result<(), Error> {
-    // 24 kB of features, 4.8 kB of labels and weights, 9.6 kB of codes; the scores of 150 rows are read in one go.
+    // 24 kB of features, 4.8 kB of labels and weights, 9.6 kB of codes; the scores of 150 rows are read at once.
     let (train, valid) = (with_all(rows(0, 1200)), with_all(rows(1200, 150)));
     let run = Run { train: &train, valid: &valid, columns: &COLUMNS, batch_rows: 50 };
     check_windows(&Selection::Cpu, &run)?;
@@ -182,7 +182,7 @@ fn rows_are_resident_if_they_fit_and_the_fact_says_why() -> Result<(), Error> {
         let feed = FeedConfig { budget_bytes, chunk_bytes: 5_000, ..FeedConfig::default() };
         run.outcome(&cpu(1), &feed).map(|(_, facts)| facts)
     };
-    // 24 bytes a row.
+    // 24 bytes per row.
     let fits = |len_bytes, budget_bytes| FeedFact::ResidentFits { len_bytes, budget_bytes: Some(budget_bytes) };
     assert_eq!(facts(Some(30_000))?, [fits(24_000, 30_000), fits(4_800, 6_000)], "both fit, one after the other");
     let beyond = FeedFact::StreamedBeyondBudget { len_bytes: 24_000, budget_bytes: 10_000, chunk_bytes: 4_800 };
@@ -230,7 +230,7 @@ fn weights_count_as_so_many_rows() -> Result<(), Error> {
     };
     let repeated = Rows::new(twice(plain.features(), N_COLS), twice(plain.labels(), 1), N_COLS).expect("as many labels as rows");
     let weighted = plain.with_weights(weights.clone()).expect("a weight a row");
-    // Columns are standardised by the rows as they are: there the two differ, and the first loss alone is compared with standardised inputs.
+    // The moments of columns are those of the unchanged rows: there the two differ, and only the first loss is compared with standardised inputs.
     let loss = |train: &Rows| -> Result<f64, Error> {
         let mut builder = ParametersBuilder::new();
         let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::tanh() };
@@ -261,7 +261,7 @@ fn weights_count_as_so_many_rows() -> Result<(), Error> {
 
 #[test]
 fn categories_are_learnt() -> Result<(), Error> {
-    // The label hangs on the codes alone.
+    // The label depends only on the codes.
     let label = |codes: &[u32]| f32::from(u8::from((codes[0] + codes[1] / 10).is_multiple_of(2)));
     let make = |first: usize, n: usize| -> Rows {
         let codes: Vec<u32> = codes(first + n)[2 * first..].to_vec();
@@ -304,7 +304,7 @@ fn rows_that_do_not_fit_the_model_are_refused() -> Result<(), Error> {
     Ok(())
 }
 
-/// Rows that do something when so many of them have been gathered by number, as a shuffled epoch does.
+/// Rows that act when this many of them have been gathered by number, as in a shuffled epoch.
 struct After<F> {
     rows: Rows,
     n_left: AtomicUsize,
@@ -373,13 +373,13 @@ fn a_wish_to_stop_is_heard_between_chunks() -> Result<(), Error> {
         stop.request();
         Ok(())
     };
-    // The last chunk of the second epoch is in the making: whichever is trained on then, the third epoch does not begin.
+    // The last chunk of the second epoch is being gathered: whichever chunk is trained on then, the third epoch does not start.
     let report = fit_after(900, ask, stop.clone())?;
     assert_eq!((report.ended, report.n_epochs), (Ended::Stopped, 1), "the first epoch is whole, the second is not");
     Ok(())
 }
 
-/// Rows that count how many of them are gathered.
+/// Rows that count how many of them have been gathered.
 struct Counted {
     rows: Rows,
     n_gathered: AtomicUsize,
@@ -419,7 +419,7 @@ impl RowSource for Counted {
     }
 }
 
-/// What a source knows of its columns is used, and not computed again.
+/// Moments that a source knows of its columns are used instead of being computed again.
 #[test]
 fn columns_are_standardised_by_what_the_source_knows_of_them() -> Result<(), Error> {
     let moments = ColumnMoments { mean: 3.0, std: 0.5 };
@@ -441,7 +441,7 @@ fn columns_are_standardised_by_what_the_source_knows_of_them() -> Result<(), Err
     Ok(())
 }
 
-/// Statistics of a batch depend on all of its rows, also on those that fill up a short one.
+/// The statistics of a batch depend on all of its rows, including the padding of a short one.
 #[test]
 fn batch_norm_sees_the_same_short_batches_streamed_and_resident() -> Result<(), Error> {
     let (train, valid) = (rows(0, 109), rows(109, 60));
@@ -476,7 +476,7 @@ fn batch_norm_sees_the_same_short_batches_streamed_and_resident() -> Result<(), 
 #[test]
 fn rows_are_read_once_before_they_are_streamed() -> Result<(), Error> {
     for (feed, n_passes) in [(streamed(2_000), 1), (resident(), 2)] {
-        // More than a block of a thread.
+        // More than one block of one thread.
         let [train, valid] = [rows(0, 60_000), rows(60_000, 3_000)].map(Counted::new);
         let mut builder = ParametersBuilder::new();
         let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::tanh() };

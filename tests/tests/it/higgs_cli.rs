@@ -1,4 +1,4 @@
-//! The `higgs` example, as a person calls it.
+//! The `higgs` example, called from the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,12 @@ use crate::run::noise;
 use crate::say::say;
 use crate::usage::check_usage_error;
 
-/// A folder to be in, with good files in it.
+/// A folder to work in, with valid files in it.
 struct Place {
     dir: TempDir,
 }
 
-/// What is written above the columns.
+/// The header of the columns.
 const HEADER: &str = "label,mass,angle,charge";
 
 impl Place {
@@ -38,7 +38,7 @@ impl Place {
         fs::write(self.path(name), content).expect("there is room for a small file");
     }
 
-    /// Sixty rows of three columns behind a label, each changed as `change` says.
+    /// Sixty rows of a label and three columns, each changed by `change`.
     fn csv(&self, name: &str, change: impl Fn(usize, &mut Vec<String>)) {
         let line = |row: usize| {
             let mut cells: Vec<_> = (0..4).map(|col| format!("{:.3}", noise(row, col))).collect();
@@ -50,7 +50,7 @@ impl Place {
         self.write(name, lines.join("\n") + "\n");
     }
 
-    /// The same as a table, its bytes.
+    /// The bytes of the same as a table.
     fn table(&self, name: &str, change: impl FnOnce(&mut [f32], &mut [f32])) -> Vec<u8> {
         let mut features: Vec<f32> = (0..60 * 3).map(|i| noise(i, 9)).collect();
         let mut labels: Vec<f32> = (0..60).map(|row| (row % 2) as f32).collect();
@@ -73,19 +73,19 @@ impl Place {
             .args(args)
             .current_dir(self.dir.path())
             .env("BRISK_DEVICE", "cpu")
-            // Without one, the Vulkan loader has an `error:` of its own to tell.
+            // Without one, the Vulkan loader prints an `error:` line.
             .env("XDG_RUNTIME_DIR", self.dir.path());
         command
     }
 
-    /// These options are refused by one line that says all of `words`, and nothing is left but what is whole.
+    /// Checks that these options are refused on one line that contains all of `words`, and that only complete files are left.
     #[track_caller]
     fn check(&self, args: &[&str], words: &[&str]) {
         let line = self.refusal(args, words);
         assert!(!self.path("runs").is_dir(), "{args:?}: no run has begun: {line}");
     }
 
-    /// The same, for a run that has begun.
+    /// The same, for a run that has started.
     #[track_caller]
     fn refusal(&self, args: &[&str], words: &[&str]) -> String {
         let output = self.run(args);
@@ -108,7 +108,7 @@ impl Place {
         last
     }
 
-    /// Refused for `bad` as the training file, and as the test file.
+    /// Checks that `bad` is refused as the training file, and as the test file.
     #[track_caller]
     fn check_file(&self, bad: &str, words: &[&str]) {
         let words = [&[bad], words].concat();
@@ -117,7 +117,7 @@ impl Place {
     }
 }
 
-/// Every file below `dir` is one that can be used.
+/// Checks that every file below `dir` can be used.
 #[track_caller]
 fn check_whole(dir: &Path) {
     for entry in fs::read_dir(dir).into_iter().flatten() {
@@ -364,7 +364,7 @@ fn a_disk_that_is_full() {
     assert!(!is_empty(), "the settings and the log of the run stay");
 }
 
-/// A disk of 256 KiB in memory, as root can have it.
+/// A disk of 256 KiB in memory, which only root can create.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
@@ -417,7 +417,7 @@ fn a_simulated_run_and_its_results() {
         assert!(run.join(name).is_file(), "{name} is in the folder of the run");
     }
 
-    // Again: the files are there already, and the numbers are the same.
+    // The second time, the files exist already, and the numbers are the same.
     let output = place.run(&args);
     assert!(String::from_utf8_lossy(&output.stderr).contains("imported before, unchanged"), "{output:?}");
     let again: Value = serde_json::from_slice(&fs::read(place.path("results.json")).expect("it is there")).expect("JSON");
@@ -506,7 +506,7 @@ fn names_that_are_not_utf8() {
     let results: Value = serde_json::from_slice(&text).expect("they are JSON, and UTF-8");
     assert!(results["run_folder"].as_str().is_some_and(|folder| folder.starts_with("runs\u{fffd}/")), "{results}");
 
-    // Neither as an option nor in an error does it panic.
+    // It panics neither as an option nor in an error message.
     let output = place.command(&[]).arg(name("--epochs")).output().expect("the example runs");
     check_usage_error(&output, &["--epochs\\xff"], &["unexpected argument '--epochs\u{fffd}'"]);
     let output = place.command(&[]).arg("--epochs").arg(name("3")).output().expect("the example runs");

@@ -1,4 +1,4 @@
-//! The `import` example, called as from a shell.
+//! The `import` example, called from the command line.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::example::built;
 use crate::usage::check_usage_error;
 
-/// A folder to be in, with a good file in it.
+/// A folder to work in, with a valid file in it.
 struct Place {
     dir: TempDir,
 }
@@ -47,14 +47,14 @@ impl Place {
         (output, stdout, stderr)
     }
 
-    /// What the folder holds beside `in.csv`.
+    /// The files in the folder in addition to `in.csv`.
     fn left(&self) -> Vec<String> {
         let entries = fs::read_dir(self.dir.path()).expect("the folder can be read");
         let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
         names.filter(|name| name != "in.csv").collect()
     }
 
-    /// Refused by one line that says all of `words`, and nothing is left.
+    /// Checks that it is refused on one line that contains all of `words`, and that no file is left.
     #[track_caller]
     fn check(&self, args: &[&str], words: &[&str]) {
         let (output, stdout, stderr) = self.run(args);
@@ -150,7 +150,7 @@ fn refusals_name_the_way_out_in_words_of_options() {
     place.check(&[&good[..], &["--json", "no/such/folder.json"]].concat(), &["--json needs a file in a folder that exists"]);
 }
 
-/// Nothing that is read, and nothing but a regular file, is replaced; all of it is found before anything is written.
+/// Files that are read, and anything except regular files, are not replaced; this is checked before anything is written.
 #[test]
 fn outputs_that_would_destroy_something_are_refused() {
     let place = Place::new();
@@ -219,7 +219,7 @@ fn outputs_are_seen_through_links_and_special_files_are_refused() {
     Table::open(place.path("disk/table")).expect("a table");
 }
 
-/// Names and values of the file, and its name, do not reach the terminal as they are.
+/// Names and values of the file, and its name, are not printed to the terminal unescaped.
 #[test]
 fn control_characters_are_escaped() {
     let place = Place::new();
@@ -327,7 +327,7 @@ fn help_is_a_result() {
     assert!(output.status.success() && stderr.is_empty() && stdout.contains("--on-bad-row"), "{stdout}{stderr}");
 }
 
-/// Starts an import that takes a second or so, and waits until it has begun to write.
+/// Starts an import that takes about a second, and waits until it has started to write.
 #[cfg(unix)]
 fn started(place: &Place, shell: &str) -> std::process::Child {
     use std::process::Stdio;
@@ -350,7 +350,7 @@ fn send(signal: &str, child: &std::process::Child) {
     assert!(sent.success(), "the example still runs");
 }
 
-/// Ctrl-C, and what batch systems and closed terminals send.
+/// The signals of Ctrl-C, batch systems and closed terminals.
 #[cfg(unix)]
 #[test]
 fn a_signal_leaves_nothing() {
@@ -366,7 +366,7 @@ fn a_signal_leaves_nothing() {
     }
 }
 
-/// A script starts background jobs with SIGINT ignored, which stays so: Ctrl-C is for the job in the foreground.
+/// A script starts background jobs with SIGINT ignored, and it stays ignored: Ctrl-C is for the job in the foreground.
 #[cfg(unix)]
 #[test]
 fn an_import_runs_in_the_background_of_a_script() {

@@ -1,4 +1,4 @@
-//! The `inspect` example, called as from a shell.
+//! The `inspect` example, called from the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::example::built;
 use crate::usage::check_usage_error;
 
-/// A folder with a table of 60 rows in it, and the same as shards.
+/// A folder with a table of 60 rows in it, and the same table as shards.
 struct Place {
     dir: TempDir,
 }
@@ -41,7 +41,7 @@ impl Place {
         (output.status.code(), text(output.stdout), text(output.stderr))
     }
 
-    /// The lines of what it says, their blanks made one, hold `lines`.
+    /// Checks that the lines of its output, with blanks collapsed, contain `lines`.
     #[track_caller]
     fn check(&self, args: &[&str], lines: &[&str]) {
         let (code, stdout, stderr) = self.run(args);
@@ -52,7 +52,7 @@ impl Place {
         }
     }
 
-    /// Refused by one line that says `words`.
+    /// Checks that it is refused on one line that contains `words`.
     #[track_caller]
     fn refuses(&self, args: &[&str], words: &str) {
         let (code, stdout, stderr) = self.run(args);
@@ -101,7 +101,7 @@ fn what_is_damaged_or_absent_is_told() {
     place.refuses(&["none"], "none: cannot open");
 }
 
-/// A report replaces nothing that is read.
+/// A report does not replace a file that is read.
 #[test]
 fn reports_over_the_table_are_refused() {
     let place = Place::new();
@@ -121,7 +121,7 @@ fn reports_over_the_table_are_refused() {
     place.refuses(&["table.safetensors", "--json", "shards"], "--json cannot be written: is a folder");
 }
 
-/// A flipped bit in the name of a tensor does not make a table a file of another program.
+/// With a flipped bit in the name of a tensor, a table is not mistaken for a file of another program.
 #[test]
 fn a_table_whose_tensor_has_lost_its_name_is_damaged() {
     let place = Place::new();
@@ -138,7 +138,7 @@ fn a_table_whose_tensor_has_lost_its_name_is_damaged() {
     place.refuses(&["foreign", "--verify"], "without checksums, so that there is nothing to verify");
 }
 
-/// Names and values of a file, and its name, do not reach the terminal as they are.
+/// Names and values of a file, and its name, are not printed to the terminal unescaped.
 #[test]
 fn control_characters_are_escaped() {
     let place = Place::new();

@@ -1,10 +1,10 @@
-//! The manifest for Kubernetes, against what the MPI operator's `MPIJob` v2beta1 has and demands: its schema, and what its controller refuses.
+//! The manifest for Kubernetes, compared with the MPI operator's `MPIJob` v2beta1: its schema, and the conditions that its controller checks.
 
 use yaml_rust2::{Yaml, YamlLoader};
 
 const MANIFEST: &str = include_str!("../../../examples/launch/data_parallel.mpijob.yaml");
 
-/// Names that may stand in a place.
+/// Names that are allowed at a position.
 type Known = &'static [&'static str];
 
 #[rustfmt::skip]
@@ -17,7 +17,7 @@ const RUN_POLICY: Known = &[
 ];
 const REPLICA: Known = &["replicas", "restartPolicy", "template"];
 
-/// All that is wrong with a manifest.
+/// All errors in a manifest.
 fn findings(manifest: &str) -> Vec<String> {
     let mut found = Findings(Vec::new());
     let documents = YamlLoader::load_from_str(manifest).unwrap_or_default();
@@ -45,13 +45,13 @@ fn findings(manifest: &str) -> Vec<String> {
     found.that(launcher["replicas"].as_i64() == Some(1), "there is one Launcher");
     let n_workers = found.at_least("replicas of Worker", &worker["replicas"], 1);
 
-    // The last worker's name is one of a host.
+    // The last worker's name must be a valid host name.
     let host = format!("{}-worker-{}", job["metadata"]["name"].as_str().unwrap_or_default(), n_workers - 1);
     let is_label = host.len() <= 63 && host.starts_with(|first: char| first.is_ascii_lowercase());
     let is_label = is_label && host.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '-');
     found.that(is_label, &format!("`{host}` is no name of a host"));
 
-    // What we promise: as many ranks as there is room for, and a run that goes on.
+    // What the documentation promises: as many ranks as there are slots, and a run that resumes.
     let args: Vec<&str> =
         launcher["template"]["spec"]["containers"][0]["args"].as_vec().into_iter().flatten().filter_map(Yaml::as_str).collect();
     let n_ranks = args.iter().position(|arg| *arg == "-n").and_then(|at| args.get(at + 1)?.parse::<i64>().ok());
@@ -74,7 +74,7 @@ impl Findings {
         );
     }
 
-    /// The number, or 0 where it is wrong.
+    /// The number, or 0 if it is not one.
     fn at_least(&mut self, name: &str, value: &Yaml, least: i64) -> i64 {
         let number = value.as_i64().filter(|number| *number >= least);
         self.that(number.is_some(), &format!("{name} is {value:?}, expected a whole number from {least}"));

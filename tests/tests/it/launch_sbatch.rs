@@ -1,4 +1,4 @@
-//! The script for Slurm: its directives, its syntax, and what it does, over launchers and an scontrol that are scripts.
+//! The script for Slurm: its directives, its syntax, and its behaviour, with launchers and an scontrol that are scripts.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use std::process::Command;
 const SCRIPT: &str = include_str!("../../../examples/launch/data_parallel.sbatch");
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/launch/data_parallel.sbatch");
 
-/// Options of sbatch that a script like this has use for, and whether each takes a value.
+/// Options of sbatch that are useful for a script like this, and whether each takes a value.
 #[rustfmt::skip]
 const OPTIONS: [(&str, bool); 18] = [
     ("account", true), ("cpus-per-task", true), ("error", true), ("exclusive", false), ("gpus-per-node", true), ("gpus-per-task", true),
@@ -15,7 +15,7 @@ const OPTIONS: [(&str, bool); 18] = [
     ("ntasks-per-node", true), ("open-mode", true), ("output", true), ("partition", true), ("requeue", false), ("time", true),
 ];
 
-/// What is wrong with the directives, if anything is.
+/// What is wrong with the directives, if anything.
 fn finding(script: &str) -> Option<String> {
     if !script.starts_with("#!/") {
         return Some("the first line names no shell".to_owned());
@@ -27,7 +27,7 @@ fn finding(script: &str) -> Option<String> {
         let (name, value) = option.split_once('=').map_or((option, None), |(name, value)| (name, Some(value)));
         let known = OPTIONS.iter().find(|(known, _)| name.strip_prefix(" --") == Some(*known));
         match known {
-            _ if at >= n_read => Some(format!("sbatch does not read `{line}`, which stands behind a command")),
+            _ if at >= n_read => Some(format!("sbatch does not read `{line}`, which is after a command")),
             None => Some(format!("`{line}` is no option of sbatch")),
             Some((_, takes)) => (*takes != value.is_some_and(|value| !value.is_empty() && !value.contains(['$', ' '])))
                 .then(|| format!("`{line}`: the value is missing, or cannot be taken as it is")),
@@ -47,7 +47,7 @@ fn sbatch_knows_the_directives() {
     check("--nodes=2", "--hosts=2", "`#SBATCH --hosts=2` is no option");
     check("--nodes=2", "--nodes=", "value is missing");
     check("--job-name=brisk", "--job-name=$USER", "cannot be taken as it is");
-    check("#SBATCH --time", "cd runs\n#SBATCH --time", "behind a command");
+    check("#SBATCH --time", "cd runs\n#SBATCH --time", "after a command");
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn the_shell_reads_it() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Runs the script where launchers end with `status`, after so many restarts: its own status, and what was called.
+/// Runs the script with launchers that end with `status`, after this many restarts; returns its status, and what was called.
 fn run(status: i32, n_restarts: u32, variables: &[(&str, &str)]) -> (Option<i32>, Vec<String>) {
     let folder = tempfile::tempdir().expect("a folder for a while");
     for (name, status) in [("srun", status), ("mpirun", status), ("scontrol", 0)] {

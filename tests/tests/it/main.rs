@@ -1,7 +1,7 @@
-//! The crates composed: the order of rows, whole training runs, and the programs as a person calls them.
+//! Tests of several crates together: the order of rows, whole training runs, and the programs called from the command line.
 //!
-//! `BRISK_TEST_GPU=off|auto|require` says what to do about GPUs; see `gpu.rs`. `BRISK_DATA` names the folder of real data sets;
-//! what needs one says so where it is not set.
+//! `BRISK_TEST_GPU=off|auto|require` controls the GPU checks; see `gpu.rs`. `BRISK_DATA` names the folder of real data sets;
+//! tests that need one print a message if it is not set.
 
 mod example;
 mod gpu;

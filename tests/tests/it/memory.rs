@@ -1,4 +1,4 @@
-//! Memory is planned before anything runs: a run holds what was planned, and one that does not fit is refused.
+//! Memory is planned before anything is executed: a run takes what was planned, and one that does not fit is refused.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -53,7 +53,7 @@ fn a_run_on_a_gpu_holds_what_was_planned() -> Result<(), Error> {
     gpu().map_or(Ok(()), |device| check(&device, 100))
 }
 
-/// Trains a network of these hidden layers on `device`, or says why not.
+/// Trains a network with these hidden layers on `device`, or returns the error.
 fn refused(device: &Device, hidden: &[usize]) -> Error {
     let started = Instant::now();
     let ready = Setting { hidden: hidden.to_vec(), ..Setting::default() }.ready();
@@ -116,7 +116,7 @@ fn a_limit_of_the_device_is_a_limit_of_the_run() {
 
 #[test]
 fn activations_that_do_not_fit_are_refused_before_they_are_allocated() -> Result<(), Error> {
-    // The state of the network takes some KiB, a batch of all rows some MiB.
+    // The state of the network takes a few KiB, a batch of all rows a few MiB.
     let default = Setting::default();
     let config = TrainerConfig { batch_rows: 20_000, ..default.config };
     let ready = Setting { n_rows: 20_000, hidden: vec![64, 64], config, ..default }.ready();

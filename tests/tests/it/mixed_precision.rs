@@ -1,4 +1,4 @@
-//! Steps in f16 and bf16: the shaders give what the twins give, and both what f32 gives.
+//! Steps in f16 and bf16: the shaders give the same as the twins, and both are close to f32.
 
 use brisk_nn::{
     Activation, AvgPool2d, BatchNorm, BatchNormConfig, Checkpointed, Conv2d, Conv2dConfig, GlobalAvgPool2d, GradScaler,
@@ -61,7 +61,7 @@ fn second_step(device: &Device, precision: Precision) -> Result<(f32, Vec<f32>),
     Ok((device.read::<f32>(&losses)?[1], device.read(params.grads())?))
 }
 
-/// How far `found` is from `expected`, over the norm of that.
+/// The norm of the difference of `found` and `expected`, divided by the norm of the latter.
 fn difference(found: &[f32], expected: &[f32]) -> f64 {
     let norm = |values: &[f64]| values.iter().map(|value| value * value).sum::<f64>().sqrt();
     let apart: Vec<f64> = found.iter().zip(expected).map(|(a, b)| f64::from(*a) - f64::from(*b)).collect();

@@ -27,7 +27,7 @@ fn pixels() -> Vec<u8> {
     (0..N * LEN).map(|i| (i * i % 251) as u8).collect()
 }
 
-/// All images as one batch, which is converted to `dtype`; and the shares, if images are mixed.
+/// All images as one batch, converted to `dtype`; and the shares, if images are mixed.
 fn batch_of(device: &Device, augment: &dyn Augment, dtype: DType) -> (Vec<f32>, Vec<f32>) {
     let table = Windows::new("images", DType::U8, N, LEN, 1 << 20);
     table.write(device, 0, &pixels()).expect("pixels");
@@ -183,7 +183,7 @@ fn loss_and_gradient_of_mixed_labels_are_those_of_pytorch() {
                 }
             }
         }
-        // Of two rows only, the third of weight 3: the mean of their losses by hand from the rows' gradients.
+        // Only two rows, the third with weight 3: the mean of their losses, computed by hand from the rows' gradients.
         let (all, _) = soft_loss(&device, &plain, &[0.0, 0.0, 3.0, 1.0], Reduction::Mean);
         let [third, fourth] =
             [[0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]].map(|weights| soft_loss(&device, &plain, &weights, Reduction::Sum).0);
@@ -191,7 +191,7 @@ fn loss_and_gradient_of_mixed_labels_are_those_of_pytorch() {
     }
 }
 
-/// A network of rows, over images.
+/// A network for images, given as rows.
 #[derive(Debug)]
 struct Flattened(Mlp);
 

@@ -1,4 +1,4 @@
-//! `Trainer::fit` and `Trainer::resume` of a `Model`: what is left in it, in the folder of the run, and in the report.
+//! `Trainer::fit` and `Trainer::resume` of a `Model`: the results in the model, in the folder of the run, and in the report.
 
 use brisk_loader::Rows;
 use brisk_nn::{Activation, BatchNorm, BatchNormConfig, Linear, Mlp, MlpConfig, Sequential};
@@ -76,7 +76,7 @@ fn a_model_predicts_in_the_precision_of_its_training_after_it_was_saved() -> Res
     Ok(())
 }
 
-/// Batch normalisation by parts of a batch is allowed, and said.
+/// Batch normalisation by parts of a batch is allowed, with a warning.
 #[test]
 fn statistics_of_each_replica_are_warned_of() -> Result<(), Error> {
     let rows = rows(64);

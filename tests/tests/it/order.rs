@@ -1,4 +1,4 @@
-//! The rows that the recorded step takes are those of the loader, on every executor.
+//! The rows that the recorded step gathers are those of the loader, on every executor.
 
 use brisk_kernels::{Advance, BatchRows, DType, ORDER_LEN, STATE_LEN, sequential_order, shuffled_order};
 use brisk_loader::{Order, Shuffle};
@@ -6,7 +6,7 @@ use brisk_program::{Device, Error, Executable, Persistent, Program};
 
 use crate::gpu::{cpu, gpu};
 
-/// Numbers of rows with sizes of batches: one, a power of two, next to it, one that divides, one that does not, one that is larger.
+/// Numbers of rows with batch sizes: one, a power of two, next to it, one that divides, one that does not, one that is larger.
 const CASES: [(u32, usize); 15] = [
     (1, 1),
     (1, 7),
@@ -48,7 +48,7 @@ impl Batches {
         Ok(Self { executable: device.compile(&program)?, order, state, rows, weights })
     }
 
-    /// All batches of an epoch, one behind the other, padding included.
+    /// All batches of an epoch, concatenated, including padding.
     fn epoch(&self, order: &[u32; ORDER_LEN], n_batches: usize) -> Result<(Vec<u32>, Vec<f32>), Error> {
         let device = self.executable.device();
         device.write(&self.order, order)?;

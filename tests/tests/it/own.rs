@@ -1,11 +1,11 @@
-//! The examples of parts of your own, and the first one: they run as their headers say.
+//! The examples of custom parts, and the first example: they run as their headers say.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::example::built;
 
-/// What the example prints, on the CPU.
+/// The output of the example on the CPU.
 fn printed(name: &'static str) -> String {
     printed_in(Path::new("."), name)
 }
@@ -58,7 +58,7 @@ fn a_task() {
 #[test]
 fn a_training_loop() {
     let printed = printed("custom_loop");
-    // Neither wins: both losses are near those of a coin, 2 ln 2 and ln 2.
+    // Neither wins: both losses are close to those of random guesses, 2 ln 2 and ln 2.
     assert!((number_after(&printed, "discriminator") - 1.386).abs() < 0.1, "{printed}");
     assert!((number_after(&printed, "generator") - 0.693).abs() < 0.15, "{printed}");
 }

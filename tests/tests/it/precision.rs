@@ -1,4 +1,4 @@
-//! Runs with products in 16 bits, several batches a step, clipped gradients; and that they go on from a checkpoint to the same bits.
+//! Runs with products in 16 bits, several batches per step, clipped gradients; and that they resume bit-identically from a checkpoint.
 
 use brisk_nn::tensor::{Graph, Persistent, Precision};
 use brisk_nn::{GradScalerConfig, Optimizer, Parameters, StepInputs};
@@ -41,7 +41,7 @@ fn check_that_a_run_recovers(device: &Device) -> Result<(), Error> {
         "halved by each step that was skipped"
     );
     assert!(values.iter().all(|value| value.is_finite()), "no gradient that was not finite reached the parameters");
-    // Of six epochs the first two are lost, more or less.
+    // About the first two of six epochs are lost.
     assert!(found.best_value > expected.best_value - 0.05, "{found:?}, in f32 {expected:?}");
     assert!(history(&found).iter().all(|(loss, _)| loss.is_finite()), "{found:?}");
     Ok(())
@@ -85,7 +85,7 @@ fn steps_that_are_skipped_to_the_end_are_an_error() -> Result<(), Error> {
     Ok(())
 }
 
-/// A network whose first layer overflows f16 for every row, and not f32: all scores are infinite, losses and gradients are not finite.
+/// A network whose first layer overflows in f16 for every row, but not in f32: all scores are infinite, losses and gradients are not finite.
 fn without_a_finite_loss(max_epochs: usize, accumulate: usize) -> Ready {
     let config = TrainerConfig { max_epochs, accumulate, ..config(Precision::F16) };
     let mut ready = setting(config);
@@ -123,7 +123,7 @@ fn accumulated_batches_without_a_finite_loss_are_an_error() {
     assert!(matches!(ended, Err(Error::NoStepTaken { last_epoch: 1, n_skipped: 3, .. })), "{ended:?}");
 }
 
-/// Losses are finite, and their gradients overflow until the scale has come down: that takes longer than the run.
+/// Losses are finite, and their gradients overflow until the scale has decreased, which takes longer than the run.
 #[test]
 fn a_run_without_a_step_is_an_error() -> Result<(), Error> {
     let with = |max_epochs| TrainerConfig { scaler: FAR_TOO_HIGH, max_epochs, ..config(Precision::F16) };
@@ -186,7 +186,7 @@ fn check_resumed(config: &TrainerConfig) -> Result<(), Error> {
     let (ready, device) = (setting(config.clone()), cpu(1));
     let found = ready.trainer(&device)?.resume(&last, &mut outputs)?;
     assert_eq!((found.n_epochs, found.best_epoch, found.best_value), (4, expected.best_epoch, expected.best_value), "{config:?}");
-    assert_eq!(found.history, expected.history[2..], "{config:?}: to the bit");
+    assert_eq!(found.history, expected.history[2..], "{config:?}: bit-identical");
     assert_eq!(found.scaler.map(|scaler| scaler.scale), expected.scaler.map(|scaler| scaler.scale), "{config:?}");
     let [found, expected] = [&folder, &whole_folder].map(|folder| Checkpoint::load(folder.last()));
     let (found, expected) = (found?, expected?);
@@ -250,7 +250,7 @@ fn a_checkpoint_of_another_run_is_refused() -> Result<(), Error> {
     Ok(())
 }
 
-/// An optimizer that steps whatever it is told.
+/// An optimizer that does not support skipping.
 #[derive(Debug)]
 struct Stubborn;
 

@@ -50,7 +50,7 @@ fn any_number_of_rows_is_predicted_as_the_model_does() -> Result<(), Error> {
     for n_rows in [0, 1, 2, 3, 8, 15, 16, 17, 100, 127, 128, 256, 300, 2047, 4096, 4097, 5000] {
         check_close(&predictor.predict(&all[..3 * n_rows], &[])?, &expected[..n_rows]);
     }
-    // Short batches after long ones: what is left of these changes nothing.
+    // Short batches after long ones: values left over from these change nothing.
     check_close(&predictor.predict(&all[..3 * 9], &[])?, &expected[..9]);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Rows that cannot be trained on are refused before anything runs, by an error that says which.
+//! Rows that cannot be trained on are refused before anything is executed, with an error that names them.
 
 use std::ops::ControlFlow;
 
@@ -23,7 +23,7 @@ fn fit(train: &Rows, valid: &Rows) -> Result<(), Error> {
         .map(|_| ())
 }
 
-/// Good rows, changed.
+/// Valid rows, changed.
 fn changed(change: impl FnOnce(&mut Vec<f32>, &mut Vec<f32>)) -> Rows {
     let good = rows(0, 100);
     let (mut features, mut labels) = (good.features().to_vec(), good.labels().to_vec());
@@ -67,7 +67,7 @@ fn labels_of_no_class() {
     }
 }
 
-/// Shares of such a batch would all be 0, and nothing would be learnt.
+/// The shares of such a batch would all be 0, and nothing would be learnt.
 #[test]
 fn weights_that_add_up_to_infinity() {
     let good = rows(0, 100);
@@ -124,7 +124,7 @@ fn other_columns() {
     }
 }
 
-/// Rows that a module of one's own refuses are refused in words about its operations.
+/// If a custom module refuses rows, the error names its operations.
 #[derive(Debug)]
 struct Own(Linear);
 
@@ -143,7 +143,7 @@ fn a_module_that_does_not_know_its_columns_names_the_operation() {
     assert!(error.starts_with(expected) && error.contains(file!()), "{error}");
 }
 
-/// No line of the caller calls the layer: the trainer calls the sequence, and that the layer.
+/// No line of the caller calls the layer: the trainer calls the sequence, which calls the layer.
 #[test]
 fn a_layer_within_a_sequence_is_named_with_the_line_that_made_it() {
     let mut made = 0;
@@ -174,7 +174,7 @@ fn columns_of_a_table_are_named() {
     };
     let sizes = MlpConfig { n_inputs: 2, hidden: vec![4], n_outputs: 1, activation: Activation::relu() };
     let error = |table: &Table, feed: FeedConfig| {
-        // The last rows are those to validate on, and the others come in another order.
+        // The last rows are those to validate on, and the others are in a different order.
         let train = Subset::of_rows(table, vec![3, 2, 1, 0]).expect("rows of the table");
         let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
         let mut trainer = Trainer::new(&cpu(1)).feed(&feed);
@@ -211,7 +211,7 @@ fn a_damaged_table_is_refused_before_the_first_step() -> Result<(), Error> {
     };
     fit()?;
     let mut bytes = std::fs::read(&path).expect("a file");
-    // The lowest bit of a feature: another number, as good as any.
+    // The lowest bit of a feature, which makes another valid number.
     bytes[4096 + 4 * 7] ^= 1;
     std::fs::write(&path, &bytes).expect("written");
     let error = fit().expect_err("it is damaged").to_string();
@@ -220,7 +220,7 @@ fn a_damaged_table_is_refused_before_the_first_step() -> Result<(), Error> {
     Ok(())
 }
 
-/// Streamed rows that were not looked at before are named by their place in the table, too.
+/// Errors for streamed rows that were not checked before name their position in the table, too.
 #[test]
 fn a_streamed_feed_names_the_row() -> Result<(), Error> {
     let device = cpu(1);
@@ -273,7 +273,7 @@ fn one_row_of_each_class_is_enough() -> Result<(), Error> {
 fn columns_that_never_change_are_fine() -> Result<(), Error> {
     let flat = changed(|features, _| features.iter_mut().step_by(N_COLS).for_each(|x| *x = 7.0));
     fit(&flat, &flat)?;
-    // One over the deviation of the first column is no f32.
+    // One over the deviation of the first column overflows f32.
     let tiny = |(i, x): (usize, &mut f32)| *x = if i % (2 * N_COLS) == 0 { 1e-40 } else { 0.0 };
     let nearly = changed(|features, _| features.iter_mut().enumerate().for_each(tiny));
     fit(&nearly, &nearly)

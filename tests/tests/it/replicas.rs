@@ -1,4 +1,4 @@
-//! Several replicas against one device: the same rows, the same losses, the same weights.
+//! Several replicas compared with one device: the same rows, the same losses, the same weights.
 
 use std::time::{Duration, Instant};
 
@@ -67,7 +67,7 @@ pub(crate) fn check_alike(single: &Run, run: &Run, tolerance: f64) {
     assert!(f64::from(worst) <= 50.0 * tolerance, "weights differ by {worst}");
 }
 
-/// 500 rows in batches of 64: the last has 52, and of three replicas each has another number.
+/// 500 rows in batches of 64: the last has 52, and three replicas have different numbers of rows.
 fn check(setting: &Setting, weights: Option<&[f32]>, tolerance: f64) -> Result<(), Error> {
     let ready = || {
         let mut ready = setting.ready();
@@ -86,7 +86,7 @@ fn check(setting: &Setting, weights: Option<&[f32]>, tolerance: f64) -> Result<(
     Ok(())
 }
 
-/// The runs with the times of others.
+/// The runs with their times replaced by those of `others`.
 fn forget_time(mut runs: Vec<Run>, others: &[Run]) -> Vec<Run> {
     for (run, other) in runs.iter_mut().zip(others) {
         (run.0.train_seconds, run.0.train_rows_per_s) = (other.0.train_seconds, other.0.train_rows_per_s);
@@ -203,7 +203,7 @@ fn a_replica_that_fails_ends_the_others_with_its_error() {
     });
     let error = error.expect_err("one of them failed").to_string();
     assert_eq!(error, "rank 0 failed: the disk is on fire; the run ends, start again from the last checkpoint");
-    assert!(started.elapsed() < Duration::from_secs(60), "nobody hangs");
+    assert!(started.elapsed() < Duration::from_secs(60), "no replica hangs");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_setting_of_replicas_that_differs_is_named() {
     }
 }
 
-/// What replica 2 of 3 is refused for, whose rows are changed.
+/// The error of replica 2 of 3, whose rows are changed.
 fn refused_rows(change: impl Fn(&mut Ready) + Sync) -> String {
     let error = run_threads(3, &CONFIG, |replica| {
         let mut ready = Setting::default().ready();
@@ -313,7 +313,7 @@ fn other_test_rows_are_refused_before_training() {
             let Ready { model, params, .. } = &ready;
             let (device, feed) = (cpu(1), FeedConfig::default());
             let trainer = ready.on_replica(&device, replica)?;
-            // The same number of other rows, or one more.
+            // The same number of different rows, or one more.
             let rank = replica.rank();
             let test = rows(1000 + rank * (1 - n_more), 100 + rank * n_more);
             let test_rows = Feed::new(&device, "test", &test, Order::Sequential, 64, &feed)?;
@@ -336,7 +336,7 @@ fn a_batch_that_leaves_a_replica_without_rows_is_refused() {
     );
 }
 
-/// Three epochs at once by two replicas, against one by two and two more by three, from the checkpoint.
+/// Three epochs in one run with two replicas, compared with one epoch with two replicas and two more with three, from the checkpoint.
 #[test]
 fn a_run_goes_on_with_another_number_of_replicas() -> Result<(), Error> {
     let setting = |max_epochs| {
@@ -349,7 +349,7 @@ fn a_run_goes_on_with_another_number_of_replicas() -> Result<(), Error> {
         let ready = setting(1).ready();
         let device = cpu(1);
         let trainer = ready.on_replica(&device, replica)?;
-        // Each names the folder, and only the first writes to it.
+        // Each names the folder, but only the first writes to it.
         let (mut outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
         trainer.fit(&mut outputs)?;
         Ok::<_, Error>(folder.last())
@@ -383,7 +383,7 @@ fn a_wish_to_stop_in_the_last_step_of_an_epoch_ends_the_run_after_it() -> Result
         let (outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
         let stop = StopFlag::new();
         let asked = stop.clone();
-        // Only the first replica shows progress, and wants to stop after the first epoch, which is during the second.
+        // Only the first replica shows progress, and requests the stop after the first epoch, that is, during the second.
         let progress = after_each_epoch(move || asked.request());
         let report = trainer.fit(&mut Outputs { progress, stop, ..outputs })?;
         Ok::<_, Error>((report, folder.last()))
@@ -411,7 +411,7 @@ fn a_loss_that_is_no_number_ends_all_of_them() {
         || cpu(1),
         || {
             let mut ready = setting.ready();
-            // Beyond what a standardised column can be.
+            // Beyond the range of a standardised column.
             ready
                 .params
                 .set_initial(ready.params.id_of("layers.0.bias").expect("a bias"), &[f32::INFINITY; 24])
@@ -422,7 +422,7 @@ fn a_loss_that_is_no_number_ends_all_of_them() {
     assert!(matches!(error, Err(Error::NonFiniteLoss { epoch: 1, step: 1, .. })), "{error:?}");
 }
 
-/// Rows that the tests above do not see: as many as two batches, so that a replica's part of the last is whole.
+/// Rows that the tests above do not use: two full batches, so that a replica's part of the last is whole.
 #[test]
 fn parts_cover_each_batch_once() -> Result<(), Error> {
     let setting = Setting { n_rows: 128, ..Setting::default() };

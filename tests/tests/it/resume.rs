@@ -1,4 +1,4 @@
-//! A run that is interrupted resumes from its last checkpoint, bit-identically, or is told why it cannot.
+//! A run that is interrupted resumes from its last checkpoint, bit-identically, or returns an error that says why it cannot.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -72,7 +72,7 @@ fn fit<S: RowSource<Feature = f32>>(
     Ok((report, device.read(params.values())?))
 }
 
-/// A run whose source fails `after` so many gathers is resumed from its checkpoint.
+/// A run whose source fails after `after` gathers is resumed from its checkpoint.
 fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_batch: usize) -> Result<(), Error> {
     let ready = setting(config.clone()).ready();
     let (whole_root, root) = (tempfile::tempdir().expect("a temporary folder"), tempfile::tempdir().expect("a temporary folder"));
@@ -82,7 +82,7 @@ fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_b
     let (mut outputs, folder) = into_folder(root.path());
     let failing = Failing { rows: &ready.train, left: AtomicUsize::new(usize::MAX) };
     let n_before = {
-        // The rows are read before the run starts, too; only what the run itself gathers counts.
+        // The rows are also read before the run starts; only the run's own gathers count.
         let Ready { model, params, adam, valid, .. } = &ready;
         let device = cpu(2);
         let trainer = Trainer::new(&device).config(ready.config()).feed(&feed()).prepare(
@@ -113,11 +113,11 @@ fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_b
     Ok(())
 }
 
-/// 500 rows in batches of 64 are eight batches an epoch.
+/// 500 rows in batches of 64 are eight batches per epoch.
 #[test]
 fn a_run_resumes_within_an_epoch() -> Result<(), Error> {
     let config = TrainerConfig { checkpoint_every: 3, ..Setting::default().config };
-    // The threads read some chunks ahead of the training, so the source fails late enough.
+    // The threads gather some chunks in advance, so the source fails late enough.
     check(&config, 8 + 5, 1, 3)?;
     check(&config, 8 + 8 + 7, 2, 6)
 }
@@ -126,7 +126,7 @@ fn a_run_resumes_within_an_epoch() -> Result<(), Error> {
 fn a_run_with_averaged_parameters_resumes_within_an_epoch() -> Result<(), Error> {
     let ema = Some(EmaConfig::new(0.9).every(2).from_initial());
     check(&TrainerConfig { checkpoint_every: 3, ema, ..Setting::default().config }, 8 + 8 + 7, 2, 6)?;
-    // The same where an average starts late, and steps are skipped.
+    // The same with an average that starts late, and with skipped steps.
     let ema = Some(EmaConfig::new(0.9).first_step(12));
     let config = TrainerConfig { checkpoint_every: 1, accumulate: 3, precision: Precision::F16, ..Setting::default().config };
     check(&TrainerConfig { ema, ..config }, 8 + 5, 1, 3)
@@ -222,10 +222,10 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
     Ok(())
 }
 
-/// A run may be killed after the checkpoint of its best epoch and before that of its last step, where both are of the last epoch.
+/// A run may be killed after the checkpoint of its best epoch and before that of its last step, if both belong to the last epoch.
 #[test]
 fn a_run_that_had_ended_ends_again() -> Result<(), Error> {
-    // Weights that do not move do not improve either.
+    // Weights that do not change do not improve either.
     let schedule = Schedule::Constant { lr: 1e-12 };
     let ended_early = TrainerConfig {
         max_epochs: 20,

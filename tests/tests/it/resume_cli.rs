@@ -1,4 +1,4 @@
-//! Examples that resume, and what they say when they cannot.
+//! Examples that resume, and their messages when they cannot.
 
 use std::fs;
 use std::path::Path;
@@ -15,7 +15,7 @@ fn said(output: &Output) -> String {
 }
 
 impl Place {
-    /// A run that succeeds; what it says.
+    /// A run that succeeds; returns its output.
     #[track_caller]
     fn resumed(&self, example: &'static str, args: &[&str]) -> String {
         let output = self.run(example, args);
@@ -23,7 +23,7 @@ impl Place {
         said(&output)
     }
 
-    /// A run that is refused with one line that has all of `words`.
+    /// Checks that a run is refused on one line that contains all of `words`.
     #[track_caller]
     fn refused(&self, args: &[&str], words: &[&str]) {
         let output = self.run("data_parallel", args);
@@ -47,7 +47,7 @@ fn a_run_resumes_bit_identically_on_other_replicas_too() {
     assert!(place.best("cut") == place.best("whole"), "as without the interruption");
     assert_eq!(resumed["test_auc"], whole["test_auc"]);
 
-    // On three; and from a file.
+    // With three replicas; and from a file.
     place.results("data_parallel", &["--epochs", "1", "--out", "other"]);
     let other = place.results("data_parallel", &["--replicas", "3", "--out", "other", "--resume", "auto"]);
     check_same_auc(&other, &whole);
@@ -76,7 +76,7 @@ fn without_a_name_the_newest_run_of_these_settings_is_resumed() {
     assert_eq!(fs::read_dir(place.path("runs")).expect("it is there").count(), 2, "two runs");
 }
 
-/// As a run leaves its folder that is killed in its first epoch, and after the first row of its log.
+/// The folder of a run that was killed in its first epoch, and after the first row of its log.
 #[test]
 fn a_run_killed_before_its_first_checkpoint_starts_from_the_start() {
     let place = Place::new();

@@ -1,4 +1,4 @@
-//! What a run does not resume from, and what it leaves unchanged then.
+//! Checkpoints from which a run refuses to resume, and what it then leaves unchanged.
 
 use std::fs;
 use std::path::Path;
@@ -105,7 +105,7 @@ fn other_settings_are_refused_by_name_unless_allowed() -> Result<(), Error> {
         assert!(resumed(&ready, [&ready.train, &ready.valid], &last, &allowed).is_err(), "{expected}: others are allowed");
         assert_eq!(resumed(&ready, [&ready.train, &ready.valid], &last, &[kind])?.n_epochs, 2, "{expected}: allowed");
     }
-    // What does not change results may differ.
+    // Settings that do not change results may differ.
     let more = TrainerConfig {
         max_epochs: 3,
         early_stopping: Some(EarlyStopping::default().patience(9)),
@@ -117,7 +117,7 @@ fn other_settings_are_refused_by_name_unless_allowed() -> Result<(), Error> {
     Ok(())
 }
 
-/// Each of these would otherwise be an overflow, an index out of range, or a run without end.
+/// Each of these would otherwise be an overflow, an index out of range, or an endless run.
 #[test]
 fn values_that_cannot_be_right_are_refused() -> Result<(), Error> {
     let root = tempfile::tempdir().expect("a temporary folder");
@@ -160,7 +160,7 @@ fn values_that_cannot_be_right_are_refused() -> Result<(), Error> {
     Ok(())
 }
 
-/// The bytes of a checkpoint as they were before there were format versions.
+/// The bytes of a checkpoint in the format before there were format versions.
 fn unversioned(checkpoint: &Checkpoint) -> Vec<u8> {
     let mut bytes = Vec::new();
     checkpoint.write_to(&mut bytes).expect("memory takes it");
@@ -214,7 +214,7 @@ fn a_refused_checkpoint_changes_nothing_in_the_folder() -> Result<(), Error> {
     other.trainer(&cpu(1))?.resume(&last, &mut outputs).expect_err("another seed");
     assert!(contents(&folder) == before, "another seed");
 
-    // A log of another run.
+    // A log of a different run.
     let mut longer = last.clone();
     longer.insert_metadata("epoch", 3);
     let error = setting.ready().trainer(&cpu(1))?.resume(&longer, &mut outputs).expect_err("the log has one row");

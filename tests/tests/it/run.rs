@@ -14,13 +14,13 @@ use brisk_train::{
 
 pub(crate) const N_COLS: usize = 5;
 
-/// What a run is; [`Setting::default`] is one that learns.
+/// The settings of a run; [`Setting::default`] is one that learns.
 #[derive(Clone, Debug)]
 pub(crate) struct Setting {
     pub(crate) n_rows: usize,
     pub(crate) n_valid: usize,
     pub(crate) hidden: Vec<usize>,
-    /// Of weights and of the order; the rows are the same for all.
+    /// The seed of weights and of the order; the rows are the same for all.
     pub(crate) seed: u64,
     pub(crate) config: TrainerConfig,
 }
@@ -33,7 +33,7 @@ impl Default for Setting {
     }
 }
 
-/// A run that has been set up: what a trainer borrows.
+/// A run that has been set up: the values that a trainer borrows.
 pub(crate) struct Ready {
     pub(crate) model: Mlp,
     pub(crate) params: Parameters,
@@ -61,7 +61,7 @@ impl Ready {
         self.config.clone()
     }
 
-    /// The same with what a replica keeps of it.
+    /// The same with the part that a replica keeps.
     pub(crate) fn divided(self, replica: &DataParallel) -> Result<Self, Error> {
         let params = replica.divide(self.params)?;
         let adam = Adam::new(&params);
@@ -80,14 +80,14 @@ impl Ready {
         trainer.prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
     }
 
-    /// Fits without leaving anything anywhere; the report and the parameters.
+    /// Fits without writing files; returns the report and the parameters.
     pub(crate) fn fit(&self, device: &Device) -> Result<(FitReport, Vec<f32>), Error> {
         let report = self.trainer(device)?.fit(&mut quiet())?;
         Ok((report, device.read(self.params.values())?))
     }
 }
 
-/// Two classes that a network can tell apart better than a line can, though not perfectly. Columns have means and scales of their own.
+/// Two classes that a network can separate better than a linear model can, though not perfectly. Columns have different means and scales.
 pub(crate) fn rows(first: usize, n: usize) -> Rows {
     let (mut features, mut labels) = (Vec::with_capacity(n * N_COLS), Vec::with_capacity(n));
     for row in first..first + n {
@@ -100,7 +100,7 @@ pub(crate) fn rows(first: usize, n: usize) -> Rows {
     Rows::new(features, labels, N_COLS).expect("as many labels as rows")
 }
 
-/// Uniform in -1..1, a pure function of its place.
+/// Uniform in -1..1, a pure function of the index.
 pub(crate) fn noise(row: usize, col: usize) -> f32 {
     let z = (row as u64 * 64 + col as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     let z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -17,7 +17,7 @@ const N_CLASSES: usize = 4;
 /// The scores of a classification.
 const NAMES: [&str; 3] = ["loss", "accuracy", "log_loss"];
 
-/// A network of rows, over images.
+/// A network for images, given as rows.
 #[derive(Debug, Clone)]
 struct Flattened(Mlp);
 
@@ -89,7 +89,7 @@ fn a_share_of_the_images_is_seen_in_several_views() -> Result<(), brisk_train::E
         for row in 0..N {
             let [found, plain, all] = [&some.result, &plain, &all.result].map(|outputs| &outputs[row * N_CLASSES..][..N_CLASSES]);
             if expected.contains(&(row as u32)) {
-                // Batches of other sizes may add up in another order.
+                // Batches of different sizes may add up in a different order.
                 assert!(found.iter().zip(all).all(|(a, b)| (a - b).abs() < 1e-5), "row {row}: {found:?}, expected {all:?}");
             } else {
                 assert_eq!(found, plain, "row {row}");
@@ -127,7 +127,7 @@ fn rows_of_equal_confidence_are_taken_in_their_order() -> Result<(), brisk_train
     let (nan, inf) = (f32::NAN, f32::INFINITY);
     check(&[1.0, 2.0, 2.0, 1.0, 1.0, 2.0, 2.0, 1.0], 2, 0.5, &[0, 1]);
     check(&[0.5, -0.5, -0.1, 3.0, 0.1], 1, 0.4, &[2, 4]);
-    // Nearly certain: probabilities that are 1 as numbers differ still.
+    // Nearly certain: probabilities that round to 1 are still distinguished.
     check(&[300.0, 0.0, 200.0, 0.0, 400.0, 0.0], 2, 1.0 / 3.0, &[1]);
     check(&[0.0, 0.0, nan, 5.0, 1.0, 0.0, inf, 0.0, 0.0, 0.0], 2, 0.2, &[1]);
     check(&[-inf, 0.0, inf, inf, 2.0, 0.0, -inf, -inf], 2, 0.5, &[1, 3]);

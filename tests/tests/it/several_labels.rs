@@ -14,7 +14,7 @@ use brisk_train::{
 use crate::gpu::{cpu, gpu};
 use crate::run::noise;
 
-/// Three columns and three labels: which column is positive, and whether the sum is.
+/// Three columns and three labels: whether the first column is positive, whether the other two have the same sign, and whether the sum is above 0.5.
 fn points(n: usize, first: usize) -> Rows {
     let row = |row| [0, 1, 2].map(|col| noise(first + row, col));
     let labels = |[x, y, z]: [f32; 3]| [x > 0.0, y * z > 0.0, x + y + z > 0.5].map(|is| f32::from(u8::from(is)));
@@ -137,7 +137,7 @@ fn replicas_train_as_one_device_does() -> Result<(), Error> {
     Ok(())
 }
 
-/// Two steps of gradient descent on one batch from parameters of 0, as PyTorch 2.15 takes them: `losses` are those before each of three steps, `weight` and `bias` the
+/// Two steps of gradient descent on one batch from parameters of 0, as in PyTorch 2.15: `losses` are those before each of three steps, `weight` and `bias` the
 /// parameters after the third.
 #[track_caller]
 fn check_descent(task: &dyn Task, labels: &[f32], lr: f64, losses: [f64; 3], weight: &[f32], bias: &[f32]) {
@@ -217,7 +217,7 @@ fn losses_and_gradients_are_those_of_pytorch() {
     );
 }
 
-/// Two class numbers per row, which reach the loss as u32.
+/// Two class numbers per row, which the loss receives as u32.
 #[derive(Debug)]
 struct TwoClasses;
 
@@ -285,7 +285,7 @@ fn labels_that_do_not_suit_the_task_are_refused() {
     let half = Rows::with_label_columns(three.features().to_vec(), labels, 3, 3).expect("three labels a row");
     let error = message(&MultiLabel::of(3), &half, &three);
     assert!(error.starts_with("train rows: label 2 of row 7 is 0.5, expected 0 or 1; "), "{error}");
-    // The row of the data, not that of the split.
+    // The row of the data, rather than that of the split.
     let [part] = split(&half, 7, [1.0]).expect("a fraction");
     let mut trainer = Trainer::new(&cpu(1)).max_epochs(1);
     let error = trainer.fit(&mut model(3), &MultiLabel::of(3), &part, &part).expect_err("a half").to_string();
@@ -300,7 +300,7 @@ fn labels_that_do_not_suit_the_task_are_refused() {
     assert_eq!(report.watched, "valid_log_loss");
 }
 
-/// Text of two columns and three labels, imported and learned.
+/// Text with two columns and three labels, imported and learned.
 #[test]
 fn labels_of_several_columns_are_imported_and_learned() -> Result<(), Error> {
     let folder = tempfile::tempdir().expect("a temporary folder");

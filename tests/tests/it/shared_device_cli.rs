@@ -1,4 +1,4 @@
-//! The `shared_device` example, as a person calls it.
+//! The `shared_device` example, called from the command line.
 
 use std::fs;
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,4 @@
-//! Examples that are sent signals, as shells, batch systems and closing terminals do.
+//! Examples that receive signals, as sent by shells, batch systems and closing terminals.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ fn names(folder: PathBuf) -> Vec<String> {
     names
 }
 
-/// The command that a stopped run has printed, carried out with `more` options.
+/// The command that a stopped run has printed, executed with `more` options.
 fn carry_out(place: &Place, said: &str, more: &str) -> Output {
     let line = said.lines().find_map(|line| line.strip_prefix("to resume: ")).unwrap_or_else(|| panic!("no command in: {said}"));
     let mut shell = Command::new("sh");
@@ -62,7 +62,7 @@ fn each_signal_ends_a_run_with_a_checkpoint_and_the_command_to_resume() {
             assert!(said.contains("a checkpoint was written to run/last.safetensors"), "{said}");
             let expected = ["best.safetensors", "config.json", "last.safetensors", "metrics.csv", "metrics.json"];
             assert_eq!(names(place.path("run")), expected, "{example}, {name}: no temporary file, no lock");
-            // Fewer epochs than it has done: there is nothing left to train.
+            // Fewer epochs than it has finished: there is nothing left to train.
             let resumed = carry_out(&place, &said, "--epochs 1");
             let said = String::from_utf8_lossy(&resumed.stderr).into_owned();
             assert!(resumed.status.success() && said.contains("resuming from run/last.safetensors"), "{said}");

@@ -10,7 +10,7 @@ use brisk_train::{Checkpoint, Ended, Error, Outputs, StepLog, TrainerConfig};
 use crate::gpu::cpu;
 use crate::run::{Setting, into_folder, quiet};
 
-/// An epoch of the setting.
+/// The number of batches of an epoch of the setting.
 const N_BATCHES: usize = 8;
 
 fn logging<'a>(outputs: Outputs<'a>, folder: &Path) -> Outputs<'a> {

@@ -24,7 +24,7 @@ fn an_epoch_starts_with_its_first_batch_each_time() -> Result<(), Error> {
     let (device, rows, (line, params)) = (cpu(1), points(), line("line"));
     let feed = Feed::new(&device, "points", &rows, Order::Sequential, 30, &FeedConfig::default())?;
     let sgd = Sgd::new(&params);
-    // A rate of 0 leaves the parameters as they are, so that the losses of all epochs are the same.
+    // A rate of 0 does not change the parameters, so that the losses of all epochs are the same.
     let step = Step::over(&device, &feed, &Standardisation::none(1)).train(&params, &sgd, &Schedule::constant(0.0)).record(
         |batch, params| line.forward(&params[0], &batch.x).squeeze(1).mse_loss(&batch.labels, &batch.weights, Default::default()),
     )?;
@@ -101,7 +101,7 @@ fn mistakes_are_named() -> Result<(), Error> {
     let (scale, sgd) = (Standardisation::none(1), Sgd::new(&params));
     let nothing = Step::over(&device, &feed, &scale).record(|batch, _| batch.x.sum(..)).expect_err("nothing is trained");
     assert!(nothing.to_string().contains("a step without parameters"), "{nothing}");
-    // In f16 the steps of losses that are not finite are skipped, but an epoch without a finite loss has no mean.
+    // In f16, steps whose losses are not finite are skipped, but an epoch without a finite loss has no mean.
     for precision in [Precision::F32, Precision::F16] {
         let lr = Schedule::constant(1e30);
         let builder = Step::over(&device, &feed, &scale).precision(precision).train(&params, &sgd, &lr);

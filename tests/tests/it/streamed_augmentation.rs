@@ -1,4 +1,4 @@
-//! Images that are augmented while they are streamed: a run is the one in which they are resident on the device.
+//! Images that are augmented while they are streamed: the run is the same as with images that are resident on the device.
 
 use brisk_loader::{Order, RowSource, Rows, Subset};
 use brisk_nn::tensor::Graph;
@@ -18,7 +18,7 @@ const IMAGE: [usize; 3] = [5, 4, 3];
 const LEN: usize = 60;
 const N: usize = 46;
 
-/// A network of rows, over images.
+/// A network for images, given as rows.
 #[derive(Debug)]
 struct Flattened(Mlp);
 
@@ -122,7 +122,7 @@ fn replicas_and_resumed_runs_augment_streamed_images_alike() -> Result<(), Error
     Ok(())
 }
 
-/// An augmentation that draws nothing by row works on streamed rows, too.
+/// An augmentation that draws no random numbers per row works on streamed rows, too.
 #[test]
 fn an_augmentation_of_ones_own_takes_streamed_rows() {
     #[derive(Debug)]

@@ -64,7 +64,7 @@ fn preprocessed_rows_are_a_source() -> Result<(), Error> {
 fn columns_are_found_by_name_and_values_by_their_text() -> Result<(), Error> {
     let train = rows(100, class);
     let preprocessing = Preprocessing::fit(&columns(), &train, Scaling::Standard)?;
-    // Another order, one column more, a dictionary in another order with a value that is unknown.
+    // Columns in a different order, one more column, a dictionary in a different order with an unknown value.
     let others = Columns {
         categories: vec![dictionary("shape", &["round"]), dictionary("colour", &["blue", "pink", "red"])],
         ..Columns::numbers(["weight", "price", "size"])

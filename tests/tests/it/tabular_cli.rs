@@ -1,4 +1,4 @@
-//! The examples `tabular` and `predict`, called as from a shell.
+//! The examples `tabular` and `predict`, called from the command line.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl Place {
         String::from_utf8(output.stdout).expect("results are UTF-8")
     }
 
-    /// Refused by one last line that says all of `words`.
+    /// Checks that it is refused, with a last line that contains all of `words`.
     #[track_caller]
     fn refuse(&self, example: &'static str, args: &[&str], words: &[&str]) {
         let (output, stderr) = self.run(example, args);
@@ -114,7 +114,7 @@ fn classes_are_learned_and_predicted() {
     left.sort();
     assert_eq!(left, ["model.json", "parameters.safetensors"], "and no temporary table");
 
-    // Columns in another order, others besides, no target; a colour that is unknown.
+    // Columns in a different order, additional ones, no target; an unknown colour.
     place.write("new.csv", "note,colour,size,weight\nripe,yellow,7,150\n?,red,8.5,?\nx,pink,6,120\n");
     place.succeed("predict", &["model", "new.csv", "--out", "new_names.csv"]);
     let text = fs::read_to_string(place.path("new_names.csv")).expect("it was written");

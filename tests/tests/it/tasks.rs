@@ -12,7 +12,7 @@ use brisk_train::{
 use crate::gpu::cpu;
 use crate::run::noise;
 
-/// Three columns; `label` is given their values, which are in -1..1.
+/// Three columns; `label` receives their values, which are in -1..1.
 fn rows(n: usize, label: impl Fn([f32; 3]) -> f32) -> Rows {
     let row = |row| [0, 1, 2].map(|col| noise(row, col));
     let labels = (0..n).map(|i| label(row(i))).collect();
@@ -60,7 +60,7 @@ fn numbers_are_learned_by_each_loss() -> Result<(), Error> {
         let scores = model.evaluate(&task, &test)?;
         assert!(scores.get("r2").is_some_and(|r2| r2 > 0.95), "{task:?}: {scores}");
     }
-    // The ninth decile of noise that is uniform in -1..1 is 0.8, wherever the columns are.
+    // The ninth decile of noise that is uniform in -1..1 is 0.8, whatever the columns are.
     let [train, valid] =
         split(rows(3000, |[x, y, z]| (x * 7919.0 + y * 104_729.0 + z * 1_299_709.0).sin()), 7, [0.9, 0.1]).expect("fractions");
     let mut model = model(7, 1);
@@ -72,7 +72,7 @@ fn numbers_are_learned_by_each_loss() -> Result<(), Error> {
     )?;
     let predictions = model.predict(&valid)?;
     let mean = predictions.iter().sum::<f32>() / predictions.len() as f32;
-    // Of a sine with a uniform phase it is sin(0.8 π / 2).
+    // For a sine with a uniform phase it is sin(0.8 π / 2).
     assert!((mean - 0.951).abs() < 0.1, "the ninth decile is about 0.95, found {mean}");
     Ok(())
 }

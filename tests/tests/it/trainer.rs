@@ -1,4 +1,4 @@
-//! A run that goes well, and what happens when the loss does not.
+//! A successful run, and what happens if the loss is not finite.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -27,7 +27,7 @@ fn a_network_learns() -> Result<(), Error> {
     Ok(())
 }
 
-/// All is well in the first epoch; in the second the rate is beyond all bounds.
+/// The first epoch succeeds; in the second the rate is far too high.
 fn diverging() -> Setting {
     let default = Setting::default();
     let n_batches = default.n_rows.div_ceil(default.config.batch_rows);
@@ -114,7 +114,7 @@ impl RowSource for Slow {
     }
 }
 
-/// Counts the batches that it is told of.
+/// Counts the batches that it is notified of.
 struct Counts(Rc<Cell<usize>>);
 
 impl Callback for Counts {
@@ -141,7 +141,7 @@ fn a_loss_that_is_no_number_ends_a_long_epoch_early() -> Result<(), Error> {
     Ok(())
 }
 
-/// The losses of training are finite, those of validation are not.
+/// The losses of training are finite, but those of validation are not.
 #[test]
 fn a_validation_loss_that_is_no_number_is_warned_of_once() -> Result<(), Error> {
     let train = rows(0, 64);
@@ -158,7 +158,7 @@ fn a_validation_loss_that_is_no_number_is_warned_of_once() -> Result<(), Error> 
     Ok(())
 }
 
-/// What a progress of lines has written.
+/// The output of a progress of lines.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 

@@ -29,7 +29,7 @@ enum Batch {
 
 use Batch::{SecondHalf, Weighted, Weightless};
 
-/// Batches of rows in their order; those at the `left_out` positions are not there.
+/// Batches of rows in order; those at the `left_out` positions are omitted.
 fn batches(batches: &[Batch], left_out: &[usize]) -> Rows {
     let all = rows(0, BATCH_ROWS * batches.len());
     let (mut features, mut labels, mut weights) = (Vec::new(), Vec::new(), Vec::new());
@@ -55,13 +55,13 @@ fn adamw(params: &Parameters) -> Box<dyn Optimizer> {
     Box::new(Adam::new(params).weight_decay(WeightDecay::Decoupled(0.1)))
 }
 
-/// Slow weights after every third step that is taken.
+/// Slow weights after every third step that is not skipped.
 fn lookahead(params: &Parameters) -> Box<dyn Optimizer> {
     let sgd = Sgd::new(params).momentum(0.9, Momentum::Nesterov).weight_decay(0.1);
     Box::new(Lookahead::new(sgd, params, 3, vec![0.5]))
 }
 
-/// The checkpoint after the last epoch of a run over `train` in its order: parameters, moments, averages, the loss scale.
+/// The checkpoint after the last epoch of a run over `train` in order: parameters, moments, averages, the loss scale.
 fn run(
     device: &Device,
     config: &TrainerConfig,
@@ -81,7 +81,7 @@ fn run(
     let optimizer = optimizer(&ready.params);
     let learner = Learner::new(&ready.model, &ready.params, &optimizer);
     let feed = FeedConfig { order: Some(Order::Sequential), ..FeedConfig::default() };
-    // Both runs standardise alike, whatever rows they have.
+    // Both runs are standardised in the same way, whatever rows they have.
     let scale = Standardisation::of("valid", &ready.valid)?;
     let trainer = Trainer::new(device).config(config.clone()).feed(&feed).standardisation(scale);
     let trainer = match replica {
@@ -92,7 +92,7 @@ fn run(
     Checkpoint::load(folder.last())
 }
 
-/// The same bits in everything but the counters of batches and the losses.
+/// Checks that everything is bit-identical except for the counters of batches and the losses.
 #[track_caller]
 fn check_same_bits(found: &Checkpoint, expected: &Checkpoint, what: &str) {
     let tensors = |checkpoint: &Checkpoint| -> Vec<(String, Vec<u32>)> {
@@ -144,7 +144,7 @@ fn a_batch_without_weight_is_no_step_on_a_gpu() -> Result<(), Error> {
     gpu().map_or(Ok(()), |device| check_that_batches_are_skipped(&device))
 }
 
-/// In groups of two, the third group and the short last one are skipped; the second is a step, by half of the gradient of its second batch.
+/// In groups of two, the third group and the short last one are skipped; the second takes a step with half of the gradient of its second batch.
 const GROUPS: [Batch; 7] = [Weighted, Weighted, Weightless, SecondHalf, Weightless, Weightless, Weightless];
 
 fn check_that_groups_are_skipped(device: &Device) -> Result<(), Error> {
@@ -206,7 +206,7 @@ fn replicas_on_a_gpu_skip_the_batches_without_weight_of_all() -> Result<(), Erro
     check_replicas(|| gpu().expect("there was one"), &[Precision::F16])
 }
 
-/// The half of a batch that has weight is the part of the second replica, and the step is that of one device.
+/// The half of a batch that has weight is the part of the second replica, and the step is the same as on one device.
 #[test]
 fn a_part_without_weight_is_no_reason_to_skip() -> Result<(), Error> {
     let config = TrainerConfig { ema: None, ..config(Precision::F32) };
@@ -228,7 +228,7 @@ fn a_run_without_any_weight_in_its_steps_is_an_error() {
     assert!(error.to_string().starts_with(expected), "{error}");
 }
 
-/// Rows without weights take no part in this.
+/// Rows without weights are not affected.
 #[test]
 fn rows_without_weights_record_nothing() -> Result<(), Error> {
     let mut ready = Setting::default().ready();

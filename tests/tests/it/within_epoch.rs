@@ -1,4 +1,4 @@
-//! Validations within an epoch: when they are, what follows from each, and that training is the same with them.
+//! Validations within an epoch: when they happen, what follows from each, and that training does not change.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ use crate::run::{N_COLS, Setting, into_folder, quiet, rows};
 
 use ValidationInterval::{Batches, Share};
 
-/// 500 rows in batches of 64: eight batches an epoch, three epochs.
+/// 500 rows in batches of 64: eight batches per epoch, three epochs.
 fn config(interval: ValidationInterval) -> TrainerConfig {
     TrainerConfig { validate_within_epoch: Some(interval), ..Setting::default().config }
 }
@@ -40,7 +40,7 @@ fn places(report: &FitReport) -> Vec<(usize, usize)> {
     report.history.iter().map(|metrics| (metrics.epoch, metrics.batch)).collect()
 }
 
-/// The batches of the first epoch after which it is validated; the other epochs are like it.
+/// The batches of the first epoch after which it is validated; the other epochs are the same.
 #[track_caller]
 fn check_places(config: TrainerConfig, expected: &[usize]) -> Result<(), Error> {
     let report = fit(config.clone())?;
@@ -92,7 +92,7 @@ fn model() -> Model<Sequential> {
     })
 }
 
-/// Trains the model on eight full batches an epoch; what `last.safetensors` has of it and of the optimizer in the end, without the best model.
+/// Trains the model with eight full batches per epoch; returns the model and optimizer in `last.safetensors` at the end, without the best model.
 fn last_state(config: &TrainerConfig, feed: &FeedConfig) -> Result<(BTreeMap<String, String>, FitReport), Error> {
     let root = tempfile::tempdir().expect("a temporary folder");
     let (_, folder) = into_folder(root.path());
@@ -173,7 +173,7 @@ fn early_stopping_counts_validations_and_ends_within_the_epoch() -> Result<(), E
         let report = ready.trainer(&device)?.fit(&mut outputs)?;
         assert_eq!((report.ended, report.n_epochs), (early, n_epochs), "{patience}, {min_epochs}");
         assert_eq!(places(&report).last(), Some(&expected), "{patience}, {min_epochs}");
-        // The best is that of the lowest training loss.
+        // The best model is that with the lowest training loss.
         let best = report.history.iter().min_by(|a, b| a.train_loss().total_cmp(&b.train_loss())).expect("it was validated");
         assert_eq!((report.best_epoch, report.best_batch, report.best_value), (best.epoch, best.batch, best.train_loss()));
         let weights: Vec<f32> = device.read(ready.params.values())?;
@@ -224,7 +224,7 @@ fn checkpoints_of_validations_in_one_epoch_have_names_of_their_own() -> Result<(
     Ok(())
 }
 
-/// Fails at the n-th thing that it is told, or sets a flag then.
+/// Fails at the n-th call, or sets a flag then.
 struct AtEvent {
     left: Rc<Cell<usize>>,
     stop: Option<StopFlag>,
@@ -257,7 +257,7 @@ impl Callback for AtEvent {
     }
 }
 
-/// What a run leaves in its folder.
+/// The files that a run leaves in its folder.
 struct Left {
     best_and_last: [Vec<u8>; 2],
     other_checkpoints: Vec<OsString>,
@@ -271,7 +271,7 @@ fn left(folder: &RunFolder) -> Result<Left, Error> {
     Ok(Left { best_and_last, other_checkpoints: names.collect(), logs })
 }
 
-/// A run is interrupted at one of its events, the first of them `first` and then every `every`-th, and resumed from the newest checkpoint that it has left.
+/// A run is interrupted at one of its events, the first of them `first` and then every `every`-th, and resumed from the newest checkpoint that it has written.
 fn check_interrupted(config: &TrainerConfig, is_stopped: bool, (first, every): (usize, usize)) -> Result<(), Error> {
     let ready = setting(config.clone()).ready();
     let whole_root = tempfile::tempdir().expect("a temporary folder");
@@ -309,7 +309,7 @@ fn check_interrupted(config: &TrainerConfig, is_stopped: bool, (first, every): (
     unreachable!("the run has finitely many events");
 }
 
-/// So fast that the metric does not only improve.
+/// A rate so high that the metric does not only improve.
 fn fast(config: TrainerConfig) -> TrainerConfig {
     TrainerConfig { max_epochs: 2, schedule: Schedule::constant(0.1), keep_best: 2, ..config }
 }
@@ -359,14 +359,14 @@ fn a_limit_where_the_model_has_been_validated_adds_no_validation() -> Result<(),
     Ok(())
 }
 
-/// Keeps what it is told.
+/// Records its calls.
 #[derive(Clone, Default)]
 struct Told(Rc<RefCell<Vec<String>>>);
 
 impl Callback for Told {
     fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
         let end = batches.first_batch + batches.losses.len();
-        // Those of a quarter of a second are told together; only the last before a validation is known.
+        // Batches of a quarter of a second are reported together; only the last before a validation is known.
         if end.is_multiple_of(4) {
             self.0.borrow_mut().push(format!("batch {end}"));
         }
@@ -401,7 +401,7 @@ fn callbacks_and_the_log_have_each_validation() -> Result<(), Error> {
         "batch 4",
         "validated within epoch 2 after 8 steps",
     ];
-    // Checkpoints are written beside the training, which hears of each some time after its validation.
+    // Checkpoints are written in parallel with the training, so callbacks are notified some time after the validation.
     let (written, others): (Vec<String>, Vec<String>) =
         told.0.borrow().iter().cloned().partition(|told| told.starts_with("wrote"));
     assert_eq!(others, expected, "what the callback was told of");

@@ -1,4 +1,4 @@
-//! Training state that is divided among replicas, against state that each of them has whole.
+//! Training state that is sharded across replicas, compared with state that each of them keeps whole.
 
 use brisk_nn::tensor::program::kernels::WeightDecay;
 use brisk_nn::{Adam, GradScalerConfig, Muon, ParameterGroup, Sgd};
@@ -15,7 +15,7 @@ use crate::run::{Ready, Setting, into_folder, quiet};
 
 const STAGES: [ZeroStage; 3] = [ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters];
 
-/// Layers enough that buckets are gathered again on the way back.
+/// Enough layers that buckets are gathered again in the backward pass.
 fn deep(config: TrainerConfig) -> Setting {
     Setting { hidden: vec![24, 16, 16, 8, 8], ..Setting { config, ..Setting::default() } }
 }
@@ -28,7 +28,7 @@ fn divided(zero: ZeroStage) -> DataParallelConfig {
     DataParallelConfig { zero, ..CONFIG }
 }
 
-/// The same weights, losses, scores and scale.
+/// Checks for the same weights, losses, scores and scale.
 #[track_caller]
 fn check_equal(runs: &[Run], expected: &[Run], what: &str) {
     check_same_bits(runs);
@@ -105,13 +105,13 @@ fn batches_are_accumulated_where_gradients_are_kept() -> Result<(), Error> {
     for zero in [ZeroStage::Gradients, ZeroStage::Parameters] {
         let runs = replicated(3, divided(zero), || cpu(1), || setting.ready())?;
         check_same_bits(&runs);
-        // Every batch is reduced, and the sums are added: another order.
+        // Every batch is reduced, and the sums are added: a different order.
         check_alike(&whole[0], &runs[0], 1e-5);
     }
     Ok(())
 }
 
-/// Decoupled decay, and biases at a rate of their own.
+/// Decoupled decay, and biases with a separate rate.
 #[test]
 fn groups_are_cut_as_parameters_are() -> Result<(), Error> {
     let setting = deep(two_epochs());
@@ -156,7 +156,7 @@ fn a_gpu_comes_to_the_same() -> Result<(), Error> {
     Ok(())
 }
 
-/// What the formulas say, for 1.1 million parameters.
+/// The bytes that the formulas give, for 1.1 million parameters.
 #[test]
 fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
     let setting = Setting { hidden: vec![256; 18], n_rows: 64, n_valid: 64, ..Setting::default() };
@@ -180,7 +180,7 @@ fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
                 let apart = memory.state().abs_diff(expected) as f64 / expected as f64;
                 assert!(n_trained >= 1_000_000 && apart <= 0.05, "{zero:?}, {n}: {} bytes, expected {expected}", memory.state());
                 if n == 4 {
-                    // Of the step: a bucket of gradients, and of values this one, the one before and a transposed copy; of the evaluation, the last two.
+                    // For the step: a bucket of gradients, and of values this one, the previous one and a transposed copy; for the evaluation, the last two.
                     let most = whole.get_or_insert(memory.transients).saturating_add(6 * bucket_bytes * 5 / 4);
                     assert!(memory.transients <= most, "{zero:?}: {} bytes of transients, {most} at most", memory.transients);
                 }
@@ -190,7 +190,7 @@ fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
     Ok(())
 }
 
-/// Trains on from what is in the folder, if there is something, up to an epoch.
+/// Continues training from the checkpoint in the folder, if there is one, up to an epoch.
 fn leg(n: usize, config: DataParallelConfig, max_epochs: usize, folder: &RunFolder) -> Result<Vec<Run>, Error> {
     let setting = deep(TrainerConfig { max_epochs, checkpoint_every: 3, ..Setting::default().config });
     let from = (max_epochs > 1).then(|| Checkpoint::load(folder.last())).transpose()?;
@@ -199,7 +199,7 @@ fn leg(n: usize, config: DataParallelConfig, max_epochs: usize, folder: &RunFold
         let Ready { params, .. } = &ready;
         let device = cpu(1);
         let trainer = ready.on_replica(&device, replica)?;
-        // The others need not name a folder.
+        // The other replicas need not name a folder.
         let mut outputs = Outputs { folder: (replica.rank() == 0).then(|| folder.clone()), ..quiet() };
         let report = match &from {
             None => trainer.fit(&mut outputs)?,
@@ -252,7 +252,7 @@ fn a_run_goes_on_with_another_number_of_replicas_and_stage() -> Result<(), Error
     Ok(())
 }
 
-/// The files of a checkpoint of several, whose index is that of what is whole.
+/// A checkpoint of several files, whose index only lists complete files.
 #[test]
 fn a_checkpoint_of_several_files_is_there_when_its_index_is() -> Result<(), Error> {
     let root = tempfile::tempdir().expect("a folder for a while");
@@ -262,7 +262,7 @@ fn a_checkpoint_of_several_files_is_there_when_its_index_is() -> Result<(), Erro
         let ready = setting.ready().divided(replica)?;
         let device = cpu(1);
         let trainer = ready.on_replica(&device, replica)?;
-        // The others know no folder.
+        // The other replicas have no folder.
         let (mut outputs, folder) = into_folder(&root.path().join(replica.rank().to_string()));
         if replica.rank() > 0 {
             outputs.folder = None;
@@ -285,7 +285,7 @@ fn a_checkpoint_of_several_files_is_there_when_its_index_is() -> Result<(), Erro
     assert!(last.tensors().eq(Checkpoint::load(&index)?.tensors()), "by either name");
     assert!(last.tensors().any(|(name, ..)| name == "adam.m.layers.0.weight"), "a tensor a parameter");
 
-    // What a run leaves that ends between its files and its index.
+    // What a run leaves if it ends between writing its files and its index.
     std::fs::write(folders[0].path().join("last-3-00001-of-00004.safetensors"), "half").expect("a file");
     assert!(last.tensors().eq(Checkpoint::load(&index)?.tensors()), "the one before is whole");
     std::fs::remove_file(folders[0].path().join("last-2-00003-of-00004.safetensors")).expect("it is there");

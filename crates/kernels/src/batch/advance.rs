@@ -2,7 +2,7 @@ use super::advance_cpu;
 use crate::core::module::module;
 use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
-/// Moves the run on by one batch: `state.batch += 1`, `state.step += 1`; if `state.skip` is not 0, `state.n_skipped += 1`, `state.skip = 0`.
+/// Advances the run by one batch: `state.batch += 1`, `state.step += 1`; if `state.skip` is not 0, `state.n_skipped += 1`, `state.skip = 0`.
 ///
 /// # Shapes
 /// `state`: [`STATE_LEN`] u32.

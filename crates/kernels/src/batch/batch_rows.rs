@@ -5,8 +5,8 @@ use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, 
 
 /// The rows of the current batch, or of a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
 ///
-/// Positions beyond the last row have weight 0, so that one recorded program also serves the short last batch. They repeat the rows of that batch, from its first on, so
-/// that layers which look at all rows of a batch, as batch normalisation does, see no others. A batch without any row, and all positions
+/// Positions beyond the last row have weight 0, so that the same recorded program also handles the short last batch. They repeat the rows of that batch, starting with its first, so
+/// that layers that use all rows of a batch, such as batch normalisation, see only these rows. A batch without any row, and all positions
 /// of an order whose `bits` or `n_rounds` are not those that [`shuffled_order`](crate::shuffled_order) describes, yield row 0 with weight 0.
 ///
 /// # Shapes
@@ -17,7 +17,7 @@ use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, 
 /// Luby & Rackoff 1988 (Feistel networks as permutations); cycle walking: Black & Rogaway 2002.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BatchRows {
-    /// Rows of the batch before these.
+    /// The number of rows of the batch before these.
     pub first: usize,
     /// Number of rows.
     pub n: usize,

@@ -1,4 +1,4 @@
-// rows[i] = order(state.batch * stride + offset + first + i), weights[i] = 1; beyond the last row the batch's rows again, with weight 0, or row 0 if it has none or
+// rows[i] = order(state.batch * stride + offset + first + i), weights[i] = 1; beyond the last row, the batch's rows again, with weight 0, or row 0 if the batch has none or
 // the order is damaged.
 // Twin: batch_rows_cpu.rs. Moves 8 bytes a row.
 
@@ -23,7 +23,7 @@ fn feistel(position: u32, bits: u32) -> u32 {
     return (hi << lo_bits) | lo;
 }
 
-// The row at `position`, which is below `n_rows`; n_rows, which is no row, if the order is damaged.
+// The row at `position`, which is below `n_rows`; the invalid row n_rows if the order is damaged.
 fn row_at(position: u32, n_rows: u32) -> u32 {
     let n_rounds = order[2];
     if n_rounds == 0u {
@@ -33,7 +33,7 @@ fn row_at(position: u32, n_rows: u32) -> u32 {
     if n_rounds != 8u || order[1] != bits {
         return n_rows;
     }
-    // The walk visits each value from n_rows up to 2^bits at most once. Their number is exact for 32 bits, too: it wraps.
+    // The walk visits each value from n_rows up to 2^bits at most once. Their number is exact even for 32 bits, since it wraps.
     let n_beyond = select(1u << (bits & 31u), 0u, bits == 32u) - n_rows;
     var row = feistel(position, bits);
     for (var i = 0u; i < n_beyond && row >= n_rows; i += 1u) {

@@ -3,7 +3,7 @@ use crate::core::sizes::in_u32;
 pub(crate) fn run(first: u32, order: &[u32], state: &[u32], rows: &mut [u32], weights: &mut [f32]) {
     let (n_rows, stride, offset) = (order[0], order[3], order[4]);
     let start = state[0].wrapping_mul(stride).wrapping_add(offset);
-    // The rows that a short last batch has, which its padding repeats.
+    // The rows of a short last batch, which its padding repeats.
     let n_left = n_rows.saturating_sub(start);
     for (i, (row, weight)) in rows.iter_mut().zip(weights).enumerate() {
         let place = first.wrapping_add(in_u32(i));

@@ -14,7 +14,7 @@ const CONCAT_COLUMNS: Template = Template::new(&[part!("concat_columns.wgsl")], 
 /// # Dtypes
 /// f32, or f16 and bf16 by [`stored`](crate::stored).
 /// # Cost
-/// A dispatch a matrix, so that their number is not bounded by the bindings of an adapter.
+/// One dispatch per matrix, so that their number is not limited by the bindings of an adapter.
 /// # Reference
 /// `torch.cat(xs, 1)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Kernel for ConcatColumns {
 }
 
 impl StoredForm for ConcatColumns {
-    /// Invocations take two columns.
+    /// Each invocation processes two columns.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let is_even = self.widths.iter().all(|width| width.is_multiple_of(2));
         let all: Vec<usize> = (0..=self.widths.len()).collect();

@@ -1,4 +1,4 @@
-// y[row, first + col] = x[row, col]: one of the matrices that stand side by side in y.
+// y[row, first + col] = x[row, col]: copies one of the matrices that are concatenated in y.
 // Twin: concat_columns_cpu.rs. Moves 8 bytes an element, 4 in 16 bits.
 
 fn element(i: u32) {

@@ -9,9 +9,9 @@ const GATHER_ROWS: Template = Template::new(&[part!("gather_rows.wgsl")], &[Grou
 
 /// Rows of a table, standardised: `y[i, c] = (table[rows[i] - first_row, c] - mean[c]) * inv_std[c]`.
 ///
-/// The buffer may hold a window of a larger table, the rows from `first_row` on. The window that starts at row 0 writes all of `y`, with
-/// zeros for the rows that are not in it; a later one writes its own rows and leaves the others as they are. So a table
-/// that is too large for one binding is gathered by a kernel a window, the first one first.
+/// The buffer may hold a window of a larger table, starting at `first_row`. The window that starts at row 0 writes all of `y`, with
+/// zeros for the rows that are not in it; a later one writes its own rows and leaves the others unchanged. So a table
+/// that is too large for one binding is gathered by one kernel per window, the first window first.
 ///
 /// # Shapes
 /// `table`: `[n_table_rows, n_cols]`; `rows`: `[n]`; `mean`, `inv_std`: `[n_cols]`; `y`: `[n, n_cols]`.
@@ -83,7 +83,7 @@ impl Kernel for GatherRows {
 }
 
 impl StoredForm for GatherRows {
-    /// Invocations take two columns.
+    /// Each invocation processes two columns.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[4], dtypes).filter(|_| self.dtype == DType::F32 && self.n_cols.is_multiple_of(2))
     }

@@ -5,7 +5,7 @@ use crate::core::half::Element;
 use crate::core::vectorised::vectorised;
 use crate::{GatherRows, OnTeam};
 
-/// Rows a task.
+/// Rows per task.
 const BLOCK_ROWS: usize = 256;
 
 pub(crate) fn run<T: Copy + Into<f32> + Sync, Y: Element>(

@@ -7,9 +7,9 @@ use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, TwinArg
 
 const SHIFT_COLUMNS: Template = Template::new(&[part!("shift_columns.wgsl")], &[Group::lane("X").loads().stores()]);
 
-/// Columns taken from a place on: `y[row, col] = x[row, col + shift]`, 0 where `x` has no such column.
+/// Shifts columns: `y[row, col] = x[row, col + shift]`, 0 where `x` has no such column.
 ///
-/// With a shift to the right it cuts columns out; with the opposite shift it puts them back where they were, which is its gradient.
+/// A positive shift cuts columns out; the negative shift puts them back in place, which is its gradient.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_x_cols]`; `y`: `[n_rows, n_y_cols]`.
@@ -25,18 +25,18 @@ pub struct ShiftColumns {
     pub n_x_cols: usize,
     /// Columns of `y`.
     pub n_y_cols: usize,
-    /// The column of `x` that comes first in `y`; below 0 if others come before the first of `x`.
+    /// The column of `x` that is the first of `y`; negative if padding comes before the first column of `x`.
     pub shift: isize,
 }
 
 impl ShiftColumns {
-    /// in units that an invocation takes: one column, or two of a type of 16 bits, which share a word.
+    /// The same in units of what an invocation processes: one column, or two columns of a 16-bit type, which share a word.
     const fn in_lanes(self, dtype: DType) -> Self {
         let n = if dtype.is_half() { 2 } else { 1 };
         Self { n_x_cols: self.n_x_cols / n, n_y_cols: self.n_y_cols / n, shift: self.shift / n as isize, ..self }
     }
 
-    /// The kernel that brings a gradient of `y` to `x`.
+    /// The kernel that maps a gradient of `y` to one of `x`.
     pub fn grad(self) -> Self {
         Self { n_x_cols: self.n_y_cols, n_y_cols: self.n_x_cols, shift: -self.shift, ..self }
     }
@@ -77,7 +77,7 @@ impl Kernel for ShiftColumns {
 }
 
 impl StoredForm for ShiftColumns {
-    /// Invocations take two columns.
+    /// Each invocation processes two columns.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let is_even = self.n_x_cols.is_multiple_of(2) && self.n_y_cols.is_multiple_of(2) && self.shift % 2 == 0;
         sharing(self, &[0, 1], dtypes).filter(|_| is_even)

@@ -3,7 +3,7 @@ use crate::core::half::Element;
 
 pub(crate) fn run<T: Element>(kernel: &ShiftColumns, x: &[T], y: &mut [T]) {
     let ShiftColumns { n_x_cols, n_y_cols, shift, .. } = *kernel;
-    // Where the first column of each stands in the other.
+    // The position of each matrix's first column in the other.
     let (from, to) = (shift.max(0).unsigned_abs(), shift.min(0).unsigned_abs());
     let n = n_x_cols.saturating_sub(from).min(n_y_cols.saturating_sub(to));
     for (y, x) in y.chunks_exact_mut(n_y_cols).zip(x.chunks_exact(n_x_cols)) {

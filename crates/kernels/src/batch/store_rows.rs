@@ -5,10 +5,10 @@ use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
 /// Appends a batch's rows to a result: `y[state.batch * n + i, c] = x[i, c]`; rows beyond the end of `y` are left out.
 ///
-/// The last element of `y` becomes NaN for a batch of which no row fits: `y` is too short, or the batch index was not reset for a new epoch. So results that
-/// are missing are not mistaken for earlier ones.
+/// The last element of `y` becomes NaN for a batch without a row that fits: `y` is too short, or the batch index was not reset for a new epoch. This way, missing results
+/// are not mistaken for earlier ones.
 ///
-/// With it an evaluation's scores, or a run's losses, are collected on the device and read once.
+/// It collects an evaluation's scores, or a run's losses, on the device, where they are read once.
 ///
 /// # Shapes
 /// `x`: `[n, n_cols]`; `state`: [`STATE_LEN`]; `y`: `[n_total, n_cols]`.

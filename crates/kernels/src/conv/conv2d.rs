@@ -4,10 +4,10 @@ use crate::{
     Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Images, Kernel, Map, Matmul, MatmulFamily, Transpose, TwinArgs, Window,
 };
 
-/// A 2-D convolution with what follows it, as an implicit matrix product:
-/// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c] weight[o,u,v,c])`, 0 being read in the padding.
+/// A 2-D convolution with a fused epilogue, as an implicit matrix product:
+/// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c] weight[o,u,v,c])`, where the padding is 0.
 ///
-/// As everywhere in deep learning this is the correlation: the kernel is not flipped.
+/// As is usual in deep learning, this is the cross-correlation: the kernel is not flipped.
 ///
 /// # Shapes
 /// `x`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels]` (OHWI); `bias`: `[n_out]`;
@@ -15,39 +15,39 @@ use crate::{
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
-/// [`Error::Size`] where no window fits.
+/// [`Error::Size`] if no window fits.
 /// # Cost
-/// `2 n_out` operations a value that a window covers. The CPU first transposes the weights into scratch. Patches are made for a few rows of
-/// pixels at a time, never for the whole batch. Windows of one pixel, a pixel apart, are a [`Matmul`].
+/// `2 n_out` operations per value that a window covers. The CPU first transposes the weights into scratch. Patches are made for a few rows of
+/// pixels at a time, never for the whole batch. With a 1 × 1 kernel and stride 1, it is a [`Matmul`].
 /// # Reference
 /// `torch.nn.functional.conv2d`; Chetlur et al. 2014, *cuDNN*, arXiv:1410.0759, for the implicit product.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conv2d {
     /// The sizes.
     pub shape: ConvShape,
-    /// What is done with each sum before it is stored.
+    /// The operation on each sum before it is stored.
     pub epilogue: Epilogue,
 }
 
-/// The sizes of a 2-D convolution, which it shares with its gradients.
+/// The sizes of a 2-D convolution, shared with its gradients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ConvShape {
-    /// The images that go in.
+    /// The input images.
     pub x: Images,
-    /// Channels that come out.
+    /// Output channels.
     pub n_out: usize,
     /// The windows.
     pub window: Window,
 }
 
 impl ConvShape {
-    /// The images that come out.
+    /// The output images.
     pub const fn y(&self) -> Images {
         let [height, width] = self.window.n_out([self.x.height, self.x.width]);
         Images { n_images: self.x.n_images, height, width, n_channels: self.n_out }
     }
 
-    /// Values that a window covers: what a sum of the forward product is over.
+    /// The number of values that a window covers: the length of the forward product's sums.
     pub const fn n_patch(&self) -> usize {
         self.window.n_taps().saturating_mul(self.x.n_channels)
     }
@@ -57,12 +57,12 @@ impl ConvShape {
         self.n_patch().saturating_mul(self.n_out)
     }
 
-    /// Whether the channels on both sides can be read by vectors of four.
+    /// Whether the channels on both sides can be read as vectors of four.
     pub(crate) const fn reads_vectors(&self) -> bool {
         self.x.n_channels.is_multiple_of(4) && self.n_out.is_multiple_of(4)
     }
 
-    /// Whether a window is a pixel, so that a convolution is a plain product of `[n_pixels, n_channels]`.
+    /// Whether a window is a single pixel, so that the convolution is a plain product of `[n_pixels, n_channels]`.
     pub(crate) fn is_pointwise(&self) -> bool {
         self.window == Window::square(1, 0)
     }
@@ -78,7 +78,7 @@ impl ConvShape {
     }
 }
 
-/// The types of a convolution nearest to `dtypes`, whose result, the last, has `n_channels`: in f32, where a word would be of two pixels.
+/// The supported types that are closest to `dtypes`; the result, the last, has `n_channels` and is in f32 if a word would contain two pixels.
 pub(crate) fn with_whole_words(dtypes: &[DType], n_channels: usize) -> Option<Vec<DType>> {
     let mut nearest = dtypes.to_vec();
     if let (false, Some(result)) = (n_channels.is_multiple_of(2), nearest.last_mut()) {
@@ -94,10 +94,10 @@ impl Conv2d {
         self.shape.is_pointwise().then_some(matmul)
     }
 
-    /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
     ///
     /// # Errors
-    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(&[], family, adapter)
     }
@@ -156,7 +156,7 @@ impl Kernel for Conv2d {
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for Conv2d {
-    /// A result whose pixels end within a word is in f32.
+    /// A result whose pixels end in the middle of a word is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         match self.product() {
             Some(matmul) => matmul.nearest(dtypes),

@@ -1,8 +1,8 @@
 // Part: blocks of the patches and the weights of a convolution. Expects the parts block.wgsl, conv2d_job.wgsl and source_blocks.wgsl, and `lines_of_weight` of
 // the stored types. The weights are [n_cols, kernel height, kernel width, n_channels], with GRAD [n_channels, kernel height, kernel width, n_cols].
 //
-// An invocation fetches the same four pixels all along, and computes where they lie once. Neighbouring pixels read the same source pixels, so most of what is
-// read for the taps of a window is in a cache already.
+// An invocation always fetches the same four pixels, and computes their addresses once. Neighbouring pixels read the same source pixels, so most of the values
+// for the taps of a window are already in a cache.
 
 fn a_along_k() -> bool { return true; }
 fn b_along_k() -> bool { return GRAD == 0u; }

@@ -6,7 +6,7 @@ use crate::core::half::{Element, in_f32};
 use crate::product::matmul_stored_cpu::Ending;
 use crate::{Conv2d, Images, OnTeam};
 
-/// Result pixels that a task has, if a row is not longer.
+/// Result pixels per task, unless a row is longer.
 pub(crate) const TASK_PIXELS: usize = 256;
 
 impl OverImages for Conv2d {

@@ -14,7 +14,7 @@ use crate::{
     MAX_WORKGROUPS, MatmulFamily, Module,
 };
 
-/// The family for the product of a convolution: that of a [`Matmul`](crate::Matmul) of many columns.
+/// The family for the product of a convolution: the one for a [`Matmul`](crate::Matmul) with many columns.
 pub(crate) fn family(adapter: &Adapter) -> MatmulFamily {
     MatmulFamily::choose(adapter, usize::MAX)
 }
@@ -54,7 +54,7 @@ pub(crate) fn grad_weight(
     family.check("conv2d_grad_weight", adapter)?;
     let shape = &kernel.shape;
     let (y, n_parts) = (shape.y(), kernel.parts().n);
-    // Channels are in fours, so that four neighbouring columns are of one tap.
+    // Channels are in groups of four, so that four neighbouring columns belong to one tap.
     let n_cols = shape.window.n_taps().saturating_mul(shape.x.n_channels.next_multiple_of(4));
     let operands = [args[0].dtype, args[1].dtype];
     let problem = Problem {
@@ -79,7 +79,7 @@ pub(crate) fn grad_weight(
             return Err(Error::Size { kernel: "conv2d_grad_weight", size, found, expected: "at most 65535 blocks" });
         }
     }
-    // Cooperative matrices have whole matrices of pixels, others rows of pixels.
+    // Cooperative matrices need whole matrices of pixels, other forms rows of pixels.
     let part_pixels = match form {
         Form::Coop(tiles) => y.n_pixels().div_ceil(n_parts).next_multiple_of(tiles.shape().size()),
         _ => kernel.parts().n_rows * y.width,
@@ -96,7 +96,7 @@ pub(crate) fn grad_weight(
         ("n_images", shape.x.n_images),
         ("n_channels", shape.x.n_channels),
         ("n_out", shape.n_out),
-        // Result pixels of a part.
+        // The number of result pixels of a part.
         ("part_pixels", part_pixels),
     ];
     let products = products
@@ -108,7 +108,7 @@ pub(crate) fn grad_weight(
     Ok(vec![products, sum])
 }
 
-/// Arguments as operands of these names: cooperative matrices are loaded from f16, and sources are gathered by fours.
+/// Arguments as operands with these names: cooperative matrices are loaded from f16, and sources are gathered four channels at a time.
 fn operand_bindings(form: &Form, names: [&'static str; 2], args: [usize; 2]) -> [Binding; 2] {
     [0, 1].map(|i| {
         let binding = Binding::at(args[i]).named(names[i]);
@@ -157,7 +157,7 @@ impl Product<'_> {
         };
         let form = problem.form(family, adapter);
         let [tile_rows, tile_cols] = form.tile();
-        // Backward, the pixels of one phase are read and written a stride apart.
+        // In the backward pass, the pixels of one phase are read and written a stride apart.
         let [stride_y, stride_x] = if *direction == Direction::Backward { shape.window.stride } else { [1, 1] };
         let n_pixels = result.n_images * result.height.div_ceil(stride_y) * result.width.div_ceil(stride_x);
         // Phases beyond the image's height or width have no pixels.
@@ -166,16 +166,16 @@ impl Product<'_> {
         let n_col_groups = result.n_channels.div_ceil(tile_cols);
         let workgroups = product_workgroups(kernel, result.n_channels, n_col_groups, n_row_groups.saturating_mul(n_phases))?;
 
-        // The argument of the epilogue comes after the operands.
+        // The argument of the epilogue follows the operands.
         let fused = self.epilogue.operand().map(|_| Binding::at(2).named("fused"));
         let tiles = TileForm::of(&form, problem.reads, adapter, operands);
         let module = self.module(&form, &problem, &tiles, adapter);
         let sizes = [
             ("n_images", source.n_images),
-            // Of the source: with the taps, what is summed over.
+            // The channels of the source: together with the taps, the K dimension.
             ("n_channels", source.n_channels),
             ("n_cols", result.n_channels),
-            // Groups of rows of the product that a phase has.
+            // The number of row groups of the product that a phase has.
             ("n_row_groups", n_row_groups),
             ("n_phases", n_phases),
         ];

@@ -5,18 +5,18 @@ use crate::{
     Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, Matmul, MatmulFamily, Transpose, TwinArgs,
 };
 
-/// The gradient of a [`Conv2d`](crate::Conv2d) in its input: `grad_x[b,h,w,c] = epilogue(Σ_{u,v,o} grad_y[b,i,j,o] weight[o,u,v,c])` over the
+/// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its input: `grad_x[b,h,w,c] = epilogue(Σ_{u,v,o} grad_y[b,i,j,o] weight[o,u,v,c])` over the
 /// windows `(i, j)` whose tap `(u, v)` is the pixel `(h, w)`.
 ///
-/// Each pixel gathers its own terms, so there are no atomics, and the order of a sum is fixed. With a stride the pixels
-/// fall into `sᵧ sₓ` phases, of which each has taps of its own: no product is spent on zeros between the windows.
+/// Each pixel gathers its own terms, so there are no atomics, and the order of a sum is fixed. With a stride, the pixels
+/// are divided into `sᵧ sₓ` phases, each with its own taps: no products are wasted on zeros between the windows.
 ///
 /// # Shapes
 /// `grad_y`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `operand` of the epilogue, `grad_x`: [`ConvShape::x`].
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
-/// [`Error::Size`] where no window fits.
+/// [`Error::Size`] if no window fits.
 /// # Cost
 /// That of the forward product.
 /// # Reference
@@ -25,7 +25,7 @@ use crate::{
 pub struct Conv2dGradInput {
     /// The sizes of the forward convolution.
     pub shape: ConvShape,
-    /// What is done with each sum before it is stored.
+    /// The operation on each sum before it is stored.
     pub epilogue: Epilogue,
 }
 
@@ -37,10 +37,10 @@ impl Conv2dGradInput {
         self.shape.is_pointwise().then_some(matmul)
     }
 
-    /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
     ///
     /// # Errors
-    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(&[], family, adapter)
     }
@@ -99,7 +99,7 @@ impl Kernel for Conv2dGradInput {
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for Conv2dGradInput {
-    /// A result whose pixels end within a word is in f32.
+    /// A result whose pixels end in the middle of a word is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         match self.product() {
             Some(matmul) => matmul.nearest(dtypes),

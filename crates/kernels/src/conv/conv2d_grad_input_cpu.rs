@@ -15,7 +15,7 @@ impl OverImages for Conv2dGradInput {
         let [stride_y, stride_x] = shape.window.stride;
         let phases = weights_by_phase(shape, weight, weight_transposed);
         let weights = &*weight_transposed;
-        // A task has enough rows for each phase to have the pixels of a task.
+        // A task has enough rows that each phase has a task's number of pixels.
         let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
         let ending = Ending::new(&self.epilogue, n_channels, operand);
         let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
@@ -52,18 +52,18 @@ impl OverImages for Conv2dGradInput {
     }
 }
 
-/// The input pixels `at + stride * i`, which are under the same taps of their windows.
+/// One phase: the input pixels `at + stride * i`, which correspond to the same taps of their windows.
 struct Phase {
     at: [usize; 2],
     walks: [Walk; 2],
-    /// Where its weights start among the sorted ones, `[taps, n_out, n_channels]`, and how many they are.
+    /// The start of its weights among the sorted ones, `[taps, n_out, n_channels]`, and their number.
     first_weight: usize,
     n_weights: usize,
 }
 
-/// Sorts the weights by phase, in each the taps from the last to the first, in each tap `[n_out, n_channels]`.
+/// Sorts the weights by phase; within each phase, the taps from the last to the first; within each tap `[n_out, n_channels]`.
 ///
-/// From the last: the pixel under tap `u` of window `i` is under tap `u - stride` of window `i + 1`, so in this order windows come by rising index.
+/// The last tap comes first because the pixel under tap `u` of window `i` is under tap `u - stride` of window `i + 1`, so this order visits windows by increasing index.
 fn weights_by_phase(shape: &ConvShape, weight: Floats<'_>, transposed: &mut [f32]) -> Vec<Phase> {
     let ConvShape { x, n_out, window } = *shape;
     let sizes = [x.height, x.width];

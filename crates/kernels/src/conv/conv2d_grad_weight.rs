@@ -5,18 +5,18 @@ use crate::core::half::Floats;
 use crate::core::stored_form::{StoredForm, with_element};
 use crate::{Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs};
 
-/// The gradient of a [`Conv2d`](crate::Conv2d) in its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c]`.
+/// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c]`.
 ///
 /// The gradient of the bias is a [`MapReduce`](crate::MapReduce), the sum of `grad_y` over all pixels.
 ///
 /// # Shapes
 /// `grad_y`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `grad_weight`: `[n_out, kernel height, kernel width, n_channels]`.
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation). The pixels are cut into parts, which depend only on the shape; the sums of the parts are added in order.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation). The pixels are divided into parts, which depend only on the shape; the sums of the parts are added in order.
 /// # Errors
-/// [`Error::Size`] where no window fits.
+/// [`Error::Size`] if no window fits.
 /// # Cost
-/// The operations of the forward product, and scratch for up to 32 times the weights, at most 16 MiB where the weights are smaller.
+/// The operations of the forward product, and scratch for up to 32 times the weights, at most 16 MiB if the weights are smaller.
 /// # Reference
 /// `torch.nn.grad.conv2d_weight`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Conv2dGradWeight {
     pub shape: ConvShape,
 }
 
-/// The most parts.
+/// The maximum number of parts.
 const MAX_PARTS: usize = 32;
 
 impl Conv2dGradWeight {
@@ -35,15 +35,15 @@ impl Conv2dGradWeight {
         self.shape.is_pointwise().then_some(matmul)
     }
 
-    /// The parts that the pixels are cut into.
+    /// The parts that the pixels are divided into.
     pub(crate) fn parts(&self) -> Parts {
         Parts::of(&self.shape.y(), self.shape.n_weights(), MAX_PARTS)
     }
 
-    /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
     ///
     /// # Errors
-    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(&[], family, adapter)
     }

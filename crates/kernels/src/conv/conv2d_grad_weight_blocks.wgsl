@@ -1,5 +1,5 @@
 // Part: blocks of the operands of a gradient of weights. Expects the parts block.wgsl, conv2d_grad_weight_job.wgsl and source_blocks.wgsl, and `lines_of_grad_y` of
-// the stored types. Both operands are stored with their channels fastest, and so go into tiles as they are read.
+// the stored types. Both operands are stored with their channels contiguous, so they are copied into tiles in that order.
 
 fn a_along_k() -> bool { return false; }
 fn b_along_k() -> bool { return false; }
@@ -13,7 +13,7 @@ fn block_of_a(job: Job, row: RowsOfA, i: u32) -> Block {
     return lines_of_grad_y(i * params.n_out + row, params.n_out, max(job.end, i) - i, max(params.n_out, row) - row);
 }
 
-// What four columns read for result pixel `i`, 0 from the end of the part on.
+// The values that four columns read for result pixel `i`; 0 beyond the end of the part.
 fn values_at(job: Job, column: Column, i: u32) -> TILE {
     if i >= job.end || !column.exists {
         return TILE(vec4f());

@@ -8,12 +8,12 @@ use crate::core::vectorised::vectorised;
 use crate::product::gemm::{Onto, Operand, serial_product};
 use crate::{Conv2dGradWeight, Images, OnTeam};
 
-/// Elements of a block of sums that one task adds to: what a core's cache holds beside the patches.
+/// Elements of a block of sums that one task adds to: as many as fit in a core's cache next to the patches.
 const BLOCK_LEN: usize = 128 * 1024;
 /// Elements of the patches that are added at a time.
 const PATCHES_LEN: usize = 128 * 1024;
 
-/// The sums of each part of the pixels are made by several tasks, each for some rows of taps; `parts` is `[part][block of taps][n_out, taps, n_channels]`, or for few
+/// Several tasks compute the sums of each part of the pixels, each for some rows of taps; `parts` is `[part][block of taps][n_out, taps, n_channels]`, or for few
 /// channels `[part][taps, n_channels, n_out]`.
 pub(crate) fn run<T: Element, Y: Element>(
     kernel: &Conv2dGradWeight,
@@ -68,7 +68,7 @@ pub(crate) fn run<T: Element, Y: Element>(
         }
     });
 
-    // Weight `[o, u, ..]` stands in the block of its tap row `u`.
+    // Weight `[o, u, ..]` is in the block of its tap row `u`.
     let (tap_len, n_parts) = (patches.n_cols(1), kernel.parts().n);
     grad_weight.par_chunks_mut(shape.n_patch()).enumerate().for_each_on_team(|(o, grad_weight)| {
         in_f32(grad_weight, |grad_weight| {

@@ -1,14 +1,14 @@
-// Part: parts[part, o, u, v, c] = sum of grad_y[b, i, j, o] source[b, i sy - py + u, j sx - px + v, c] over a part of the result pixels: what a workgroup computes
-// of it. Rows are outputs o, columns are (u, v, c), with c in fours, so that four neighbours are of one tap; those beyond the last channel do not exist. K runs over
-// the pixels: there are few results and many pixels, so the parts fill the card. Their sums are then added in order. Pairs are (along the height, along the
+// Part: parts[part, o, u, v, c] = sum of grad_y[b, i, j, o] source[b, i sy - py + u, j sx - px + v, c] over a part of the result pixels: the indices of a workgroup's
+// block. Rows are outputs o, columns are (u, v, c), with c in groups of four, so that four neighbours belong to one tap; those beyond the last channel do not exist. K is
+// the pixels: there are few results and many pixels, so the parts fill the GPU. Their sums are then added in order. Pairs are (along the height, along the
 // width). Twin: conv2d_grad_weight_cpu.rs.
 
-// Columns that a tap has.
+// The number of columns of a tap.
 fn tap_len() -> u32 {
     return (params.n_channels + 3u) / 4u * 4u;
 }
 
-// Blocks of 4 by 4 from `row` and `col` on, over the result pixels from `first` to `end`. A part may lie beyond the last pixel: its sums are 0.
+// Blocks of 4 by 4, starting at `row` and `col`, over the result pixels from `first` to `end`. A part may be beyond the last pixel: its sums are 0.
 struct Job {
     exists: bool,
     row: u32,
@@ -36,7 +36,7 @@ fn store_row(job: Job, row: u32, col: u32, sums: vec4f) {
     }
 }
 
-// Neighbouring columns of one tap: the first one's channel, and the source pixel that they read for result pixel (0, 0).
+// Neighbouring columns of one tap: the channel of the first, and the source pixel that they read for result pixel (0, 0).
 struct Column {
     exists: bool,
     channel: u32,

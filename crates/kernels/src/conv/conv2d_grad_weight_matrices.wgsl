@@ -1,16 +1,16 @@
-// Part: cooperative matrices of the operands of a gradient of weights: what the windows cover is gathered, grad_y is a matrix and loaded from where it is stored. Channels
-// on both sides are multiples of SIZE, and there are SIZE result pixels at least. Expects the parts conv2d_grad_weight_job.wgsl and source_matrices.wgsl. Bounded as
-// conv2d_matrices.wgsl.
+// Part: cooperative matrices of the operands of a gradient of weights: the patches are gathered, grad_y is a matrix and loaded in place. Channels
+// on both sides are multiples of SIZE, and there are at least SIZE result pixels. Expects the parts conv2d_grad_weight_job.wgsl and source_matrices.wgsl. The bounds are
+// those of conv2d_matrices.wgsl.
 //
-// Parts are of whole matrices of pixels. Where the batch ends within one, its last SIZE pixels are taken, and those that have been summed are 0 among the patches.
+// Parts consist of whole matrices of pixels. If the batch ends within one, its last SIZE pixels are used, and those that have already been summed are 0 in the patches.
 
-// Pixels in workgroup memory: four times eight columns for each invocation.
+// Pixels in workgroup memory: four groups of eight columns for each invocation.
 override DEPTH: u32 = 8u * LANES / TILE_COLS;
-// From a pixel to the next, 16 bytes further so that rows of a matrix begin in different banks.
+// The stride from one pixel to the next, with 16 bytes of padding so that rows of a matrix start in different banks.
 override STRIDE: u32 = 4u * TILE_COLS + 8u;
 override HALF: u32 = DEPTH * STRIDE;
 
-// Eight columns, the first of four pixels, and where in a half they go.
+// Eight columns, the first of four pixels, and their position in a half.
 struct Gatherer {
     column: Column,
     k: u32,
@@ -24,7 +24,7 @@ fn gatherer_of(job: Job, lane: u32) -> Gatherer {
     return Gatherer(column_of(4u * job.col + col), k, k * STRIDE + col);
 }
 
-// What eight columns read for place `i` of the pixels, 0 for those that are not summed.
+// The values that eight columns read for index `i` of the pixels; 0 for those that are not summed.
 fn values_at(column: Column, i: u32) -> EightChannels {
     let first = i / SIZE * SIZE;
     let at = i - (max(first + SIZE, n_pixels()) - n_pixels());
@@ -44,7 +44,7 @@ fn gather(job: Job, gatherer: Gatherer, start: u32) -> Gathered {
     );
 }
 
-// One beyond the last output is the last one, one beyond the last pixel too.
+// Indices beyond the last output or the last pixel are clamped.
 fn matrix_of_a(job: Job, stage: u32, row: u32, k: u32) -> OfA {
     let pixel = min(k, n_pixels() - SIZE);
     return coopLoad<OfA>(&grad_y[pixel * params.n_out + min(4u * job.row + row, params.n_out - SIZE)], params.n_out);

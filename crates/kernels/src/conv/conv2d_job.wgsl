@@ -1,12 +1,12 @@
 // Part: a convolution as an implicit product, y = epilogue(patches(x) weight), and with GRAD the gradient in its input, grad_x = epilogue(patches(grad_y)
-// weight): what a workgroup computes of it. Pairs are (along the height, along the width). Twins: conv2d_cpu.rs, conv2d_grad_input_cpu.rs.
+// weight): the indices of a workgroup's block. Pairs are (along the height, along the width). Twins: conv2d_cpu.rs, conv2d_grad_input_cpu.rs.
 //
-// K runs over the taps and, in each, over the channels in fours, so that four neighbours are of one tap; those beyond the last channel are 0.
+// K is the taps and, for each tap, the channels in groups of four, so that four neighbours belong to one tap; those beyond the last channel are 0.
 
 override GRAD: u32 = 0u;
 
-// Where the result pixels of a phase lie, and what they read: pixel `place` is result pixel `at + spacing * place`, and its tap `tap`,
-// tap `first_tap + tap_spacing * tap` of the weights, reads source pixel `start + step * place + tap_step * tap`.
+// The result pixels of a phase and what they read: pixel `place` is result pixel `at + spacing * place`, and its tap `tap`,
+// tap `first_tap + tap_spacing * tap` of the weights, reads source pixel `start + pixel_step * place + tap_step * tap`.
 struct Walk {
     n: vec2u,
     at: vec2u,
@@ -45,17 +45,17 @@ fn walk_of(phase: u32) -> Walk {
     return walk;
 }
 
-// The image of result pixel `i` of a phase, and its place in the walk.
+// The image of result pixel `i` of a phase, and its position in the walk.
 fn place_of(walk: Walk, i: u32) -> vec3u {
     return vec3u(i / (walk.n.x * walk.n.y), i / walk.n.y % walk.n.x, i % walk.n.y);
 }
 
-// Indices of K that a tap has.
+// The number of K indices of a tap.
 fn tap_len() -> u32 {
     return (params.n_channels + 3u) / 4u * 4u;
 }
 
-// Blocks of 4 by 4 from `row` and `col` on, over the indices of K from `first` to `end`.
+// Blocks of 4 by 4, starting at `row` and `col`, over the K indices from `first` to `end`.
 struct Job {
     exists: bool,
     row: u32,
@@ -88,14 +88,14 @@ fn store_row(job: Job, row: u32, col: u32, sums: vec4f) {
     store_four(at * params.n_cols, col, params.n_cols, sums);
 }
 
-// What four result pixels read: their images, and the source pixels of their first taps. Pixels beyond the last read none.
+// What four result pixels read: their images, and the source pixels of their first taps. Pixels beyond the last one read nothing.
 struct Sources {
     image: vec4u,
     y: vec4i,
     x: vec4i,
 }
 
-// Those of the result pixels from `row` on, each `spacing` after the one before.
+// The result pixels starting at `row`, each `spacing` after the previous one.
 fn sources_of(job: Job, row: u32, spacing: u32) -> Sources {
     var sources: Sources;
     for (var i = 0u; i < 4u; i += 1u) {
@@ -108,7 +108,7 @@ fn sources_of(job: Job, row: u32, spacing: u32) -> Sources {
     return sources;
 }
 
-// How far tap `tap` of a walk is from the first, in source pixels, and which tap of the weights it is.
+// The distance of tap `tap` of a walk from the first, in source pixels, and its index among the taps of the weights.
 fn offset_of(walk: Walk, tap: u32) -> vec2i {
     return walk.tap_step * vec2i(vec2u(tap / walk.n_taps.y, tap % walk.n_taps.y));
 }

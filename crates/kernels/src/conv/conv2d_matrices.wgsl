@@ -1,17 +1,17 @@
-// Part: cooperative matrices of the patches of a convolution, which are gathered, and of its weights, which are loaded from where they are stored. Channels on both
+// Part: cooperative matrices of the patches of a convolution, which are gathered, and of its weights, which are loaded in place. Channels on both
 // sides are multiples of SIZE. Expects the parts conv2d_job.wgsl and source_matrices.wgsl.
 //
-// What bounds it, for 2 by 2 subgroups of 2 by 2 matrices of 16 by 16: at an index of K a subgroup reads 32 values from workgroup memory and 32 from
-// the nearest cache for 2 * 32 * 32 operations, 16 a byte; a value that is gathered serves 2 * 64 operations, and is read from the source once for each
-// tap of its window, by which it is in a cache. With 4 by 4 matrices it would be twice as many, but not all of their sums fit in registers.
+// What bounds it, for 2 by 2 subgroups of 2 by 2 matrices of 16 by 16: for each K index a subgroup reads 32 values from workgroup memory and 32 from
+// the nearest cache for 2 * 32 * 32 operations, 16 per byte; a gathered value is used in 2 * 64 operations, and is read from the source once for each
+// tap of its window, after the first time from a cache. 4 by 4 matrices would double these numbers, but not all of their sums fit in registers.
 
-// Indices of K in workgroup memory: four times eight for each invocation.
+// K indices in workgroup memory: four groups of eight for each invocation.
 override DEPTH: u32 = 8u * LANES / TILE_ROWS;
-// From a pixel to the next, 16 bytes further so that rows of a matrix begin in different banks.
+// The stride from one pixel to the next, with 16 bytes of padding so that rows of a matrix start in different banks.
 override STRIDE: u32 = DEPTH + 8u;
 override HALF: u32 = 4u * TILE_ROWS * STRIDE;
 
-// Four pixels, eight indices of K from `k` on, and where in a half they go.
+// Four pixels, eight K indices starting at `k`, and their position in a half.
 struct Gatherer {
     sources: Sources,
     k: u32,
@@ -45,7 +45,7 @@ fn matrix_of_a(job: Job, stage: u32, row: u32, k: u32) -> OfA {
     return coopLoadT<OfA>(&patches[(stage + row * STRIDE + k % DEPTH) / WIDTH], STRIDE / WIDTH);
 }
 
-// One beyond the last column is the last one.
+// Columns beyond the last one are clamped.
 fn matrix_of_b(job: Job, stage: u32, col: u32, k: u32) -> OfB {
     let first = min(4u * job.col + col, params.n_cols - SIZE);
     let n_taps = params.kernel_size.x * params.kernel_size.y;

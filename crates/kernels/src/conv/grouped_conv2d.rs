@@ -15,7 +15,7 @@ const MODULE: Template = Template::new(
 
 /// A 2-D convolution with groups and dilation:
 /// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c] weight[o,u,v,c])`, where `c₀(o)` is the first input channel of `o`'s group,
-/// and 0 is read in the padding.
+/// and the padding is 0.
 ///
 /// # Shapes
 /// `x`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`; `bias`: `[n_out]`;
@@ -23,17 +23,17 @@ const MODULE: Template = Template::new(
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32.
 /// # Errors
-/// [`Error::Size`] where no window fits, `n_groups` does not divide the channels, or a dilation is 0.
+/// [`Error::Size`] if no window fits, `n_groups` does not divide the channels, or a dilation is 0.
 /// # Cost
-/// Each output value is computed directly, without the reuse of a matrix product. For few input channels per group, as in depthwise convolutions, that is bound by
-/// memory; [`Conv2d`](crate::Conv2d) is much faster for many.
+/// Each output value is computed directly, without the reuse of a matrix product. For few input channels per group, as in depthwise convolutions, this is
+/// memory-bound; [`Conv2d`](crate::Conv2d) is much faster for many.
 /// # Reference
 /// `torch.nn.functional.conv2d`; Chollet 2017, *Xception*, arXiv:1610.02357, for depthwise convolutions; Yu & Koltun 2016, arXiv:1511.07122, for dilated ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GroupedConv2d {
     /// The sizes.
     pub shape: GroupedConvShape,
-    /// What is done with each sum before it is stored.
+    /// The operation on each sum before it is stored.
     pub epilogue: Epilogue,
 }
 
@@ -77,7 +77,7 @@ impl Kernel for GroupedConv2d {
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for GroupedConv2d {
-    /// A result whose pixels end within a word is in f32.
+    /// A result whose pixels end in the middle of a word is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         with_whole_words(dtypes, self.shape.n_out)
     }
@@ -95,14 +95,14 @@ pub(super) fn n_pairs(result: &Images) -> usize {
     result.n_pixels() * result.n_channels.div_ceil(2)
 }
 
-/// Binds the first two arguments and the epilogue's for reading, and the result, which the modules name `y`.
+/// Binds the first two arguments and the epilogue's for reading, and the result, which is named `y` in the modules.
 pub(super) fn bind(dispatch: Dispatch, epilogue: &Epilogue, args: &[Arg]) -> Result<Dispatch, Error> {
     let fused = epilogue.operand().map(|_| Binding::at(2).named("fused"));
     let reads = [Binding::at(0), Binding::at(1)].into_iter().chain(fused);
     dispatch.bind(args, reads, [Binding::at(2 + epilogue.n_args()).named("y")])
 }
 
-/// The module of a template with groups of these names for the first two arguments and the result, and `FUSED` for the epilogue's, as `args` are stored.
+/// The module of a template whose groups have these names for the first two arguments and the result, and `FUSED` for the epilogue's, stored as `args` are.
 pub(super) fn module(
     template: &Template,
     epilogue: &Epilogue,

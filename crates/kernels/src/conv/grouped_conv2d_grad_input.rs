@@ -16,13 +16,13 @@ const MODULE: Template = Template::new(
     ],
 );
 
-/// The gradient of a [`GroupedConv2d`](crate::GroupedConv2d) in its input: each pixel sums, over the windows that have a tap on it and the output channels of the
-/// group, the products of their gradients with the weights of that tap.
+/// The gradient of a [`GroupedConv2d`](crate::GroupedConv2d) with respect to its input: for each pixel, the sum, over the windows that have a tap on it and the output
+/// channels of the group, of the products of their gradients with the weights of that tap.
 ///
 /// There are no atomics, and the order of a sum is fixed.
 ///
 /// # Shapes
-/// `grad_y`: [`GroupedConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`; `operand` of the epilogue, `grad_x`: as the forward kernel's
+/// `grad_y`: [`GroupedConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`; `operand` of the epilogue, `grad_x`: like the forward kernel's
 /// `x`.
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32.
@@ -36,7 +36,7 @@ const MODULE: Template = Template::new(
 pub struct GroupedConv2dGradInput {
     /// The sizes of the forward convolution.
     pub shape: GroupedConvShape,
-    /// What is done with each sum before it is stored.
+    /// The operation on each sum before it is stored.
     pub epilogue: Epilogue,
 }
 
@@ -80,7 +80,7 @@ impl Kernel for GroupedConv2dGradInput {
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for GroupedConv2dGradInput {
-    /// A result whose pixels end within a word is in f32.
+    /// A result whose pixels end in the middle of a word is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         with_whole_words(dtypes, self.shape.x.n_channels)
     }

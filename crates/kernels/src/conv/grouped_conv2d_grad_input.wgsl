@@ -1,6 +1,6 @@
 // grad_x[b, h, w, c] = epilogue(sum over u, v, o of grad_y[b, i, j, o] weight[o, u, v, c - c0]) over the windows (i, j) whose tap (u, v) is on the pixel (h, w) and the output
 // channels o of c's group, whose first input channel is c0.
-// Twin: grouped_conv2d_grad_input_cpu.rs. An invocation computes two channels of a pixel, since two of 16 bits share a word. Bound by the cache: two values are read for each
+// Twin: grouped_conv2d_grad_input_cpu.rs. An invocation computes two channels of a pixel, since two 16-bit values share a word. Bound by the cache: two values are read for each
 // product.
 
 fn sum_of(image: u32, padded: vec2u, channel: u32) -> f32 {

@@ -10,18 +10,18 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, GroupedConvShape, Kernel
 const MODULE: Template =
     Template::new(&[part!("grouped_conv2d_grad_weight.wgsl")], &[Group::one("GRAD_Y").loads(), Group::one("X").loads()]);
 
-/// The gradient of a [`GroupedConv2d`](crate::GroupedConv2d) in its weights:
+/// The gradient of a [`GroupedConv2d`](crate::GroupedConv2d) with respect to its weights:
 /// `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c]`, where `c₀(o)` is the first input channel of `o`'s group.
 ///
 /// # Shapes
-/// `grad_y`: [`GroupedConvShape::y`]; `x`: as the forward kernel's; `grad_weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`.
+/// `grad_y`: [`GroupedConvShape::y`]; `x`: like the forward kernel's; `grad_weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`.
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32. The pixels are cut into parts, which depend only on the shape; the sums of the parts
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32. The pixels are divided into parts, which depend only on the shape; the sums of the parts
 /// are added in order.
 /// # Errors
 /// As the forward kernel.
 /// # Cost
-/// The operations of the forward kernel, and scratch for up to 256 times the weights, at most 16 MiB where the weights are smaller.
+/// The operations of the forward kernel, and scratch for up to 256 times the weights, at most 16 MiB if the weights are smaller.
 /// # Reference
 /// `torch.nn.grad.conv2d_weight`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +30,11 @@ pub struct GroupedConv2dGradWeight {
     pub shape: GroupedConvShape,
 }
 
-/// The most parts. There are more than for dense convolutions, since the weights of a depthwise convolution are too few to keep a GPU busy.
+/// The maximum number of parts. It is higher than for dense convolutions, since the weights of a depthwise convolution are too few to keep a GPU busy.
 const MAX_PARTS: usize = 256;
 
 impl GroupedConv2dGradWeight {
-    /// The parts that the pixels are cut into.
+    /// The parts that the pixels are divided into.
     pub(crate) fn parts(&self) -> Parts {
         Parts::of(&self.shape.y(), self.shape.n_weights(), MAX_PARTS)
     }

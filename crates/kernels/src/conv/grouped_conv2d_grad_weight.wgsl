@@ -15,7 +15,7 @@ fn element(i: u32) {
     let offset = vec2i(params.dilation * vec2u(tap / params.kernel_size.y, tap % params.kernel_size.y)) - vec2i(params.padding);
     var sum = 0.0;
     for (var row = first_row; row < end_row; row += 1u) {
-        // Pixels before the image wrap to ones beyond it.
+        // Indices of pixels before the image wrap to ones beyond it.
         let h = params.stride.x * (row % params.y_size.x) + u32(offset.x);
         if h < params.x_size.x {
             let of_x = (row / params.y_size.x * params.x_size.x + h) * params.x_size.y;

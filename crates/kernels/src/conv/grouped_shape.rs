@@ -2,7 +2,7 @@ use super::over_images;
 use super::window::window_params;
 use crate::{ConvShape, Cost, Error, Images, Kernel, Param, Window};
 
-/// The sizes of a 2-D convolution with groups or dilation, which it shares with its gradients.
+/// The sizes of a 2-D convolution with groups or dilation, shared with its gradients.
 ///
 /// The channels on both sides are split into `n_groups` groups of consecutive channels, and each output channel is computed from the input channels of its group.
 /// The taps of a window are `dilation` pixels apart.
@@ -48,12 +48,12 @@ impl GroupedConvShape {
         (dilation == [1, 1] && n_groups == 1).then_some(ConvShape { x, n_out, window })
     }
 
-    /// The values that an output value is computed from.
+    /// The number of values that an output value is computed from.
     pub(crate) const fn n_patch(&self) -> usize {
         self.window.n_taps().saturating_mul(self.group_channels())
     }
 
-    /// A group's share of `n` channels; 0 where there are no groups, which [`check`](Self::check) refuses.
+    /// A group's share of `n` channels; 0 if there are no groups, which [`check`](Self::check) refuses.
     const fn of_group(&self, n: usize) -> usize {
         match n.checked_div(self.n_groups) {
             Some(share) => share,
@@ -71,7 +71,7 @@ impl GroupedConvShape {
         self.of_group(self.n_out)
     }
 
-    /// Whether each output channel is computed from one input channel, and no other is computed from that.
+    /// Whether each output channel is computed from one input channel, which no other output channel uses.
     pub(crate) const fn is_depthwise(&self) -> bool {
         self.group_channels() == 1 && self.group_out() == 1
     }

@@ -1,9 +1,9 @@
-//! Which parts the modules of convolutions and their gradients are made of. The main loop of the form and the epilogue come on top.
+//! Which parts the modules of convolutions and their gradients are made of. The main loop of the form and the epilogue are added to these.
 
 use crate::core::module::part;
 use crate::core::stored_types::{Group, Template};
 
-/// What tiled and direct forms load by vectors.
+/// The operands of tiled and direct forms, loaded as vectors.
 pub(crate) const CONV2D: Template = Template::new(
     &[part!("conv2d_job.wgsl"), part!("conv2d_blocks.wgsl"), part!("source_blocks.wgsl"), part!("../product/store_four.wgsl")],
     &[
@@ -15,7 +15,7 @@ pub(crate) const CONV2D: Template = Template::new(
         Group::register("SUM"),
     ],
 );
-/// The same by single elements.
+/// The same as single elements.
 pub(crate) const CONV2D_ANY: Template = Template::new(
     &[
         part!("conv2d_job.wgsl"),
@@ -32,7 +32,7 @@ pub(crate) const CONV2D_ANY: Template = Template::new(
         Group::register("SUM"),
     ],
 );
-/// What cooperative matrices are loaded from.
+/// The operands of cooperative matrices.
 pub(crate) const CONV2D_COOP: Template = Template::new(
     &[
         part!("conv2d_job.wgsl"),
@@ -43,7 +43,7 @@ pub(crate) const CONV2D_COOP: Template = Template::new(
     &[Group::four("FUSED").loads().by_device().optional(), Group::four("Y").stores()],
 )
 .enabling(&["f16", "wgpu_cooperative_matrix"]);
-/// The gradient of the weights, by vectors.
+/// The gradient of the weights, with vectors.
 pub(crate) const GRAD_WEIGHT: Template = Template::new(
     &[
         part!("conv2d_grad_weight_job.wgsl"),
@@ -59,7 +59,7 @@ pub(crate) const GRAD_WEIGHT: Template = Template::new(
         Group::register("SUM"),
     ],
 );
-/// The same by single elements.
+/// The same with single elements.
 pub(crate) const GRAD_WEIGHT_ANY: Template = Template::new(
     &[
         part!("conv2d_grad_weight_job.wgsl"),
@@ -75,7 +75,7 @@ pub(crate) const GRAD_WEIGHT_ANY: Template = Template::new(
         Group::register("SUM"),
     ],
 );
-/// The same on cooperative matrices.
+/// The same with cooperative matrices.
 pub(crate) const GRAD_WEIGHT_COOP: Template = Template::new(
     &[
         part!("conv2d_grad_weight_job.wgsl"),

@@ -1,5 +1,5 @@
-//! What a convolution and its gradient in the input have in common, dense or in groups: images and weights go in, and what the epilogue reads; images come out, and
-//! the CPU sorts the weights into scratch first.
+//! What a convolution and its gradient in the input have in common, dense or in groups: the inputs are images, weights and the argument of the epilogue; the output is
+//! images; and the CPU sorts the weights into scratch first.
 
 use crate::core::half::{Element, Floats};
 use crate::core::sizes::check_sizes;
@@ -12,18 +12,18 @@ pub(crate) trait OverImages {
     fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>);
 }
 
-/// What a twin works on.
+/// The operands of a twin.
 pub(crate) struct Operands<'a, T, Y> {
     pub(crate) images: &'a [T],
     pub(crate) weight: Floats<'a>,
     /// The operand of the epilogue; empty if it has none.
     pub(crate) operand: Floats<'a>,
     pub(crate) result: &'a mut [Y],
-    /// Room for the weights in the order in which the twin reads them.
+    /// Memory for the weights in the order in which the twin reads them.
     pub(crate) sorted: &'a mut [f32],
 }
 
-/// The arguments but scratch. The epilogue works on pixels of `result`.
+/// The arguments except for scratch. The epilogue is applied to pixels of `result`.
 pub(super) fn args(
     images: (&'static str, Images),
     n_weights: usize,
@@ -50,7 +50,7 @@ pub(super) fn run(
     }));
 }
 
-/// Refuses images of sizes that the modules cannot count: in u32 they count pixels, and values of a patch.
+/// Returns an error for images of sizes that the modules cannot count: they count pixels, and the values of a patch, in u32.
 pub(super) fn check(kernel: &impl Kernel, x: Images, y: Images, n_patch: usize) -> Result<(), Error> {
     let sizes = [
         ("n_images", x.n_images),

@@ -1,17 +1,17 @@
 use crate::Images;
 
-/// How the sums of a gradient in the weights are cut into parts of the result's pixels. It depends only on the shape, so that sums do not depend on the executor.
+/// How the sums of a gradient in the weights are divided into parts of the result's pixels. It depends only on the shape, so that sums do not depend on the executor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts {
-    /// How many there are.
+    /// The number of parts.
     pub(crate) n: usize,
-    /// Rows of result pixels, of all images, that each has; the last may have fewer.
+    /// Rows of result pixels of each part, counted over all images; the last may have fewer.
     pub(crate) n_rows: usize,
 }
 
-/// The most elements of the sums of all parts.
+/// The maximum number of elements of the sums of all parts.
 const PARTS_LEN: usize = 4 * 1024 * 1024;
-/// The fewest result pixels of a part.
+/// The minimum number of result pixels of a part.
 const PART_PIXELS: usize = 256;
 
 impl Parts {

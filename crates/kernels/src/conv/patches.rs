@@ -1,4 +1,4 @@
-//! What a window covers, copied side by side: the rows of a matrix whose product with the weights is a convolution.
+//! The patches that windows cover, copied side by side: the rows of a matrix whose product with the weights is a convolution.
 
 use std::ops::Range;
 
@@ -8,20 +8,20 @@ use crate::core::half::{Element, widen};
 use crate::core::vectorised::vectorised;
 use crate::product::gemm::{Onto, Operand, serial_product};
 
-/// Where the pixels lie that result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
+/// Which pixels result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk {
     /// Result pixels.
     pub(crate) n: usize,
-    /// How many pixels each reads.
+    /// The number of pixels that each reads.
     pub(crate) n_taps: usize,
-    /// The first that result 0 reads; negative in the padding.
+    /// The first pixel that result 0 reads; negative in the padding.
     pub(crate) start: isize,
-    /// From one result pixel to the next.
+    /// The distance from one result pixel to the next.
     pub(crate) step: usize,
 }
 
-/// The patches of `source` along two walks, `[rows and columns]`, made in f32.
+/// The patches of `source` along two walks, `[rows and columns]`, converted to f32.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patches<'a, T> {
     pub(crate) source: &'a [T],
@@ -29,16 +29,16 @@ pub(crate) struct Patches<'a, T> {
     pub(crate) walks: [Walk; 2],
 }
 
-/// A row of result pixels: the image it is of, and its place in the walk along the height.
+/// A row of result pixels: its image, and its position in the walk along the height.
 pub(crate) type ResultRow = (usize, usize);
 
 /// Elements of patches that are made at a time, so that they are still in cache when they are multiplied.
 const BUFFER_LEN: usize = 96 * 1024;
 
-/// The most weights of a convolution whose sums are made in registers: they are read again for every few pixels.
+/// The maximum number of weights for which sums are computed in registers: the weights are read again for every few pixels.
 const NARROW_WEIGHTS: usize = 64 * 1024;
 
-/// The fewest result pixels of a line, the fewest values of a row of taps, and the most weights of one, for which a line is multiplied as it stands.
+/// Conditions for multiplying a line in place: the minimum number of result pixels of a line, the minimum number of values of a row of taps, and its maximum number of weights.
 const LINE_PIXELS: usize = 16;
 const LINE_DEPTH: usize = 64;
 const LINE_WEIGHTS: usize = 64 * 1024;
@@ -49,12 +49,12 @@ impl<T: Element> Patches<'_, T> {
         n_tap_rows * self.walks[1].n_taps * self.images.n_channels
     }
 
-    /// `y = patches weights` for the result pixels of `rows`, `weights: [n_cols, n]`, `y: [n_pixels, n]`. What `buffer` holds does not matter.
+    /// `y = patches weights` for the result pixels of `rows`, `weights: [n_cols, n]`, `y: [n_pixels, n]`. The content of `buffer` does not matter.
     pub(crate) fn times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
         let k = self.n_cols(1);
         if self.is_narrow(n) {
             self.with_lines(rows, buffer, |lines| lines.times(weights, n, y));
-        // A product of one line has to be worth its call, and its weights are read again for each.
+        // The product of one line must be large enough to be worth a call, and its weights are read again for each line.
         } else if self.walks[1].n >= LINE_PIXELS && k >= LINE_DEPTH && k * n <= LINE_WEIGHTS {
             self.lines_times(rows, weights, n, y, buffer);
         } else {
@@ -62,7 +62,7 @@ impl<T: Element> Patches<'_, T> {
         }
     }
 
-    /// Whether sums of `n` channels are best made [in registers](Lines): there are few, and windows leave no gaps that would be copied with the lines.
+    /// Whether sums of `n` channels are best computed [in registers](Lines): if there are few, and windows leave no gaps that would be copied with the lines.
     pub(crate) fn is_narrow(&self, n: usize) -> bool {
         let Walk { step, n_taps, .. } = self.walks[1];
         n <= max_channels() && step <= n_taps && self.n_cols(self.walks[0].n_taps) * n <= NARROW_WEIGHTS
@@ -101,8 +101,8 @@ impl<T: Element> Patches<'_, T> {
         f(Lines { values, len, starts: &starts, n_pixels: along_x.n, step: along_x.step * c, n_tap_rows, tap_row_len });
     }
 
-    /// Without patches: those of one row of taps lie in the source line already, each a pixel after the one before it, and overlap. Only lines that
-    /// reach into the padding, or are not f32, are copied, and held for the result rows that share them.
+    /// Without patches: the values of one row of taps are contiguous in the source line, each window starts one pixel after the previous one, and they overlap. Only lines that
+    /// reach into the padding, or are not f32, are copied, and kept for the result rows that share them.
     fn lines_times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
         let ([along_y, along_x], c, k) = (self.walks, self.images.n_channels, self.n_cols(1));
         let n_pixels = (along_x.n - 1) * along_x.step + along_x.n_taps;
@@ -145,7 +145,7 @@ impl<T: Element> Patches<'_, T> {
         }
     }
 
-    /// By patches, for a few rows of taps at a time: as many as the buffer may hold, which depends on the shape alone.
+    /// With patches, for a few rows of taps at a time: as many as the buffer may hold, which depends only on the shape.
     fn packed_times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
         let n_pixels = rows.len() * self.walks[1].n;
         let n_taps = self.walks[0].n_taps;
@@ -184,7 +184,7 @@ impl<T: Element> Patches<'_, T> {
         &buffer[..len]
     }
 
-    /// One row of taps of the pixels of one result row, from one line of the source; a line outside of the image is 0.
+    /// One row of taps of the pixels of one result row, from one line of the source; a line outside the image is 0.
     #[inline(always)]
     fn pack_tap_row(&self, line: Option<&[T]>, patches: &mut [f32], n_cols: usize, at: usize) {
         for (i, patch) in patches.chunks_exact_mut(n_cols).enumerate() {
@@ -199,7 +199,7 @@ impl<T: Element> Patches<'_, T> {
     }
 }
 
-/// What result pixel `i` reads of one line, 0 beyond its ends.
+/// The values of one line that result pixel `i` reads, 0 beyond its ends.
 #[inline(always)]
 fn pack_pixel<T: Element>(walk: &Walk, n_channels: usize, line: Option<&[T]>, i: usize, patch: &mut [f32]) {
     let Some(line) = line else { return patch.fill(0.0) };
@@ -220,7 +220,7 @@ fn pack_pixel<T: Element>(walk: &Walk, n_channels: usize, line: Option<&[T]>, i:
 mod tests {
     use super::*;
 
-    /// Windows that overlap and that touch, with and without padding; channels that fill vectors and that do not; fewer pixels than a tile and more.
+    /// Windows that overlap or touch, with and without padding; channels that fill vectors or do not; fewer pixels than a tile and more.
     #[test]
     fn sums_in_registers_equal_those_of_patches() {
         let number = |i: usize| (i * 7919 % 1013) as f32 / 512.0 - 1.0;
@@ -239,7 +239,7 @@ mod tests {
                 let images = Images { n_images: 2, height, width, n_channels: c };
                 let source: Vec<f32> = (0..images.len()).map(number).collect();
                 let patches = Patches { source: &source, images, walks: [walk(height), walk(width)] };
-                // From the middle of an image into the next.
+                // Starts in the middle of an image and ends in the next.
                 let n_rows = patches.walks[0].n;
                 let rows: Vec<ResultRow> = (n_rows / 2..2 * n_rows).map(|row| (row / n_rows, row % n_rows)).collect();
                 let (n_pixels, k) = (rows.len() * patches.walks[1].n, patches.n_cols(n_taps));
@@ -253,7 +253,7 @@ mod tests {
                     let mut expected = vec![0.0; n_pixels * n];
                     patches.packed_times(&rows, &weights, n, &mut expected, &mut Vec::new());
                     let mut found = vec![f32::NAN; n_pixels * n];
-                    // What the buffer holds must not matter.
+                    // The content of the buffer must not matter.
                     let mut buffer = vec![f32::NAN; 100_000];
                     patches.with_lines(&rows, &mut buffer, |lines| lines.times(&weights, n, &mut found));
                     assert_close(&place, &found, &expected);

@@ -1,6 +1,6 @@
 // Part: source pixels, four channels at a time. Expects `fetch_source` of the stored types.
 
-// The channels from `channel` on of a pixel of an image, 0 in the padding and beyond the last channel.
+// Four channels of a pixel of an image, starting at `channel`; 0 in the padding and beyond the last channel.
 fn channels_at(image: u32, pixel: vec2i, channel: u32) -> TILE {
     let size = vec2i(params.source_size);
     let exists = all(pixel >= vec2i(0)) && all(pixel < size);

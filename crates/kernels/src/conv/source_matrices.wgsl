@@ -1,8 +1,8 @@
-// Part: source pixels in f16 that are gathered into workgroup memory, from where cooperative matrices load them: they are not evenly spaced in the source, row
-// ends and padding lie between them. Expects `PATCH`, `WIDTH` and `put_four` of the part for the size of the matrices, and of the loader `STRIDE`, of its lines in
+// Part: f16 source pixels that are gathered into workgroup memory, from which cooperative matrices load them: they are not evenly spaced in the source, because of row
+// ends and padding. Expects `PATCH`, `WIDTH` and `put_four` of the part for the size of the matrices, and from the loader `STRIDE`, the stride of its lines in
 // workgroup memory, and `HALF`, the length of one half.
 //
-// An invocation gathers eight channels, 16 bytes, at four places all along, which are a quarter of a half apart.
+// An invocation always gathers eight channels, 16 bytes, at four positions, which are a quarter of a half apart.
 
 const STAGED = true;
 override PATCHES_LEN: u32 = 2u * HALF / WIDTH;
@@ -22,7 +22,7 @@ struct Gathered {
     of_3: EightChannels,
 }
 
-// Those from `channel` on of a pixel of an image, 0 in the padding.
+// The channels of a pixel of an image, starting at `channel`; 0 in the padding.
 fn channels_at(image: u32, pixel: vec2i, channel: u32) -> EightChannels {
     let size = vec2i(params.source_size);
     if any(pixel < vec2i(0)) || any(pixel >= size) {

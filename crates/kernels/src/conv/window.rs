@@ -3,7 +3,7 @@ use crate::{Error, Param};
 /// A batch of images, NHWC: `[n_images, height, width, n_channels]`, row-major, contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Images {
-    /// How many.
+    /// The number of images.
     pub n_images: usize,
     /// Rows of pixels.
     pub height: usize,
@@ -14,7 +14,7 @@ pub struct Images {
 }
 
 impl Images {
-    /// Elements. Sizes that no memory holds give `usize::MAX`, which every kernel refuses.
+    /// The number of elements; `usize::MAX` on overflow, which every kernel refuses.
     pub const fn len(&self) -> usize {
         self.n_pixels().saturating_mul(self.n_channels)
     }
@@ -30,7 +30,7 @@ impl Images {
     }
 }
 
-/// The windows that a convolution or a pooling lays over an image, each size along `[height, width]`.
+/// The windows of a convolution or a pooling over an image, each size along `[height, width]`.
 ///
 /// Window `o` covers the pixels `o * stride - padding + tap` for `tap < kernel`, along both axes.
 ///
@@ -53,17 +53,17 @@ pub struct Window {
 }
 
 impl Window {
-    /// Square windows a pixel apart.
+    /// Square windows with stride 1.
     pub const fn square(kernel: usize, padding: usize) -> Self {
         Self { kernel: [kernel; 2], stride: [1; 2], padding: [padding; 2] }
     }
 
-    /// How many windows there are over an image of `[height, width]` pixels; 0 along an axis where not even one fits.
+    /// How many windows fit an image of `[height, width]` pixels; 0 along an axis where not even one fits.
     pub const fn n_out(&self, size: [usize; 2]) -> [usize; 2] {
         [self.n_along(0, size[0]), self.n_along(1, size[1])]
     }
 
-    /// How many taps a window has.
+    /// The number of taps of a window.
     pub const fn n_taps(&self) -> usize {
         self.kernel[0].saturating_mul(self.kernel[1])
     }
@@ -76,7 +76,7 @@ impl Window {
         (padded - self.kernel[axis]) / self.stride[axis] + 1
     }
 
-    /// Whether the windows can be laid over `x`, and every index fits the i32 arithmetic of the WGSL.
+    /// Whether the windows fit `x`, and every index fits the i32 arithmetic of the WGSL.
     pub(crate) fn check(&self, kernel: &'static str, x: &Images) -> Result<(), Error> {
         let max = i32::MAX as usize;
         for axis in 0..2 {

@@ -1,4 +1,4 @@
-//! Products over windows of few channels, without patches: values are read from padded lines of the source where they lie, and sums stay in registers until they
+//! Products over windows of few channels, without patches: values are read in place from padded lines of the source, and sums stay in registers until they
 //! are complete.
 
 #[cfg(target_arch = "x86_64")]
@@ -6,15 +6,15 @@ mod full_and_half;
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Lines of the source with their padding, and where the windows of some rows of result pixels lie in them.
+/// Lines of the source with their padding, and the positions of the windows of some rows of result pixels in them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines<'a> {
     pub(super) values: &'a [f32],
-    /// Values of a line, and so from one row of taps to the next.
+    /// Values of a line, which is also the distance from one row of taps to the next.
     pub(super) len: usize,
-    /// Of each row of result pixels, where its first window begins.
+    /// For each row of result pixels, the start of its first window.
     pub(super) starts: &'a [usize],
-    /// Result pixels of a row, and values from the window of one to that of the next.
+    /// Result pixels of a row, and the distance in values from one window to the next.
     pub(super) n_pixels: usize,
     pub(super) step: usize,
     pub(super) n_tap_rows: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Lines<'a> {
     pub(super) tap_row_len: usize,
 }
 
-/// The most result channels that sums are kept in registers for.
+/// The maximum number of result channels whose sums are kept in registers.
 pub(super) fn max_channels() -> usize {
     struct Lanes;
 
@@ -31,7 +31,7 @@ pub(super) fn max_channels() -> usize {
 
         #[inline(always)]
         fn with_simd<S: Simd>(self, _: S) -> usize {
-            // With four vectors of sums a pixel, 16 registers are too few for the operands of enough pixels.
+            // With four vectors of sums per pixel, 16 registers are too few for the operands of enough pixels.
             S::F32_LANES * if S::REGISTER_COUNT >= 32 { 4 } else { 3 }
         }
     }
@@ -40,7 +40,7 @@ pub(super) fn max_channels() -> usize {
 }
 
 impl Lines<'_> {
-    /// `y[pixel, o] = Σ_k window[pixel, k] weights[k, o]` for `n` channels `o`, of which there are at most [`max_channels`].
+    /// `y[pixel, o] = Σ_k window[pixel, k] weights[k, o]` for `n` channels `o`, at most [`max_channels`] of them.
     pub(super) fn times(&self, weights: &[f32], n: usize, y: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
         if n == full_and_half::N
@@ -52,14 +52,14 @@ impl Lines<'_> {
         dispatch(n, Forward { lines: *self, weights, n, y });
     }
 
-    /// `sums[k, o] += Σ_pixel window[pixel, k] grad_y[pixel, o]` for `n` channels `o`, of which there are at most [`max_channels`].
+    /// `sums[k, o] += Σ_pixel window[pixel, k] grad_y[pixel, o]` for `n` channels `o`, at most [`max_channels`] of them.
     pub(super) fn add_products(&self, grad_y: &[f32], n: usize, sums: &mut [f32]) {
         dispatch(n, Backward { lines: *self, grad_y, n, sums });
     }
 }
 
 /// Runs `work` on `n` channels with the widest vectors, or with vectors of 32 bytes where those of 64 would be at least half empty: these are as fast on processors that
-/// split a vector of 64 bytes or have only one unit for it, and lines need not be filled up.
+/// split a vector of 64 bytes or have only one unit for it, and lines need no padding.
 fn dispatch(n: usize, work: impl WithSimd<Output = ()>) {
     #[cfg(target_arch = "x86_64")]
     if n <= pulp::x86::V3::F32_LANES
@@ -70,8 +70,8 @@ fn dispatch(n: usize, work: impl WithSimd<Output = ()>) {
     Arch::new().dispatch(work);
 }
 
-/// Evaluates `$call` for the vectors that `n` channels have, and for as many rows of sums of these as registers hold beside their operands; of one vector they hold
-/// `$most`, if there are 32.
+/// Evaluates `$call` for the number of vectors that `n` channels need, and for as many rows of these sums as fit in registers with their operands; with one vector, that is
+/// `$most` rows, if there are 32 registers.
 macro_rules! with_tile {
     ($simd:ty, $n:expr, $most:literal, |$rows:ident, $n_vectors:ident| $call:expr) => {{
         macro_rules! of {
@@ -96,7 +96,7 @@ macro_rules! with_tile {
     }};
 }
 
-/// Rows of `n` values, filled up with zeros to whole vectors: where they lie, or in `room`.
+/// Rows of `n` values, padded with zeros to whole vectors: in place, or in `room`.
 #[inline(always)]
 fn in_vectors<'a, S: Simd>(_: S, rows: &'a [f32], n: usize, room: &'a mut Vec<f32>) -> &'a [f32] {
     if n.is_multiple_of(S::F32_LANES) {
@@ -110,7 +110,7 @@ fn in_vectors<'a, S: Simd>(_: S, rows: &'a [f32], n: usize, room: &'a mut Vec<f3
     room
 }
 
-/// Has `f` write rows of `n` sums, filled up to whole vectors: where they lie, or in memory from which `keep` takes each row.
+/// Calls `f` to write rows of `n` sums, padded to whole vectors: in place, or into memory from which `keep` takes each row.
 #[inline(always)]
 fn by_vectors<S: Simd>(_: S, sums: &mut [f32], n: usize, f: impl FnOnce(&mut [f32]), keep: impl Fn(&mut [f32], &[f32])) {
     if n.is_multiple_of(S::F32_LANES) {
@@ -149,7 +149,7 @@ impl WithSimd for Forward<'_, '_> {
                 for (i, y) in y[..in_tiles * n].chunks_exact_mut(ROWS * n).enumerate() {
                     simd.vectorize(Pixels::<ROWS, N_VECTORS> { lines, weights, first: i * ROWS, y });
                 }
-                // The last pixels once more with some before them: a tile takes little longer than a pixel.
+                // The last pixels are computed together with some earlier ones: a tile takes little longer than a pixel.
                 if in_tiles < n_pixels && in_tiles > 0 {
                     let first = n_pixels - ROWS;
                     simd.vectorize(Pixels::<ROWS, N_VECTORS> { lines, weights, first, y: &mut y[first * n..] });
@@ -164,7 +164,7 @@ impl WithSimd for Forward<'_, '_> {
     }
 }
 
-/// The sums of `P` result pixels from `first` on.
+/// The sums of `P` result pixels, starting at `first`.
 struct Pixels<'a, 'b, const P: usize, const N_VECTORS: usize> {
     lines: Lines<'a>,
     weights: &'a [f32],
@@ -204,7 +204,7 @@ impl<const P: usize, const N_VECTORS: usize> WithSimd for Pixels<'_, '_, P, N_VE
 }
 
 impl Lines<'_> {
-    /// Where the windows of `P` result pixels begin, in the first of their lines.
+    /// The starts of the windows of `P` result pixels, in the first of their lines.
     #[inline(always)]
     fn windows<const P: usize>(&self, first: usize) -> [usize; P] {
         let (mut row, mut pixel) = (first / self.n_pixels, first % self.n_pixels);
@@ -263,7 +263,7 @@ impl WithSimd for Backward<'_, '_> {
     }
 }
 
-/// The sums for `K` values of windows: the row of taps they are of, and where they are in it.
+/// The sums for `K` values of windows: their row of taps, and their position in it.
 struct Values<'a, 'b, const K: usize, const N_VECTORS: usize> {
     lines: Lines<'a>,
     grad_y: &'a [f32],

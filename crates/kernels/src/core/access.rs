@@ -5,13 +5,13 @@ use crate::{DType, Error};
 /// What a kernel does with an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Only read.
+    /// It is only read.
     Read,
-    /// Every element is written; what was there before does not matter.
+    /// Every element is written; the previous content does not matter.
     Write,
-    /// Read and written in place.
+    /// It is read and written in place.
     ReadWrite,
-    /// Working memory of this kernel alone: its content means nothing before and after.
+    /// Working memory of this kernel only: its content is unspecified before and after.
     Scratch,
 }
 
@@ -22,16 +22,16 @@ impl Access {
     }
 }
 
-/// One entry of a kernel's argument list: a run of `len` elements of `dtype`.
+/// One entry of a kernel's argument list: `len` contiguous elements of `dtype`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arg {
     /// The name in the formula, in the WGSL and in error messages.
     pub name: &'static str,
     /// Element type.
     pub dtype: DType,
-    /// Elements, not bytes.
+    /// The number of elements, not bytes.
     pub len: usize,
-    /// What is done with it.
+    /// How the kernel accesses it.
     pub access: Access,
 }
 
@@ -61,10 +61,10 @@ impl Arg {
         self.len.saturating_mul(self.dtype.size_bytes())
     }
 
-    /// Whether an argument of `kernel` has a length that memory can hold. Recorders and programs ask before they use one.
+    /// Checks that an argument of `kernel` has a length that memory can hold. Recorders and programs call this before they use one.
     ///
     /// # Errors
-    /// [`Error::Size`] for a product of sizes that overflowed, and for more than `isize::MAX` bytes.
+    /// [`Error::Size`] for a product of sizes that overflows, and for more than `isize::MAX` bytes.
     pub fn check(&self, kernel: &'static str) -> Result<(), Error> {
         if self.len_bytes() <= isize::MAX.unsigned_abs() {
             return Ok(());
@@ -74,9 +74,9 @@ impl Arg {
     }
 }
 
-/// One argument of a kernel: by name, or by index where several arguments share a name.
+/// One argument of a kernel: by name, or by index if several arguments share a name.
 ///
-/// A name stands for the first argument that has it.
+/// A name refers to the first argument that has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ArgKey {
     /// The name in the argument list.
@@ -88,7 +88,7 @@ pub enum ArgKey {
 impl ArgKey {
     pub(crate) fn find(self, args: &[Arg]) -> Option<usize> {
         match self {
-            // Names have a few bytes, so comparing them here takes less time than a call of `memcmp`. Twins look up each argument in every replay.
+            // Names have only a few bytes, so comparing them here is faster than calling `memcmp`. Twins look up each argument in every replay.
             Self::Name(name) => args.iter().position(|arg| arg.name.len() == name.len() && arg.name.bytes().eq(name.bytes())),
             Self::Index(index) => (index < args.len()).then_some(index),
         }
@@ -116,12 +116,12 @@ impl fmt::Display for ArgKey {
     }
 }
 
-/// The names of arguments, for messages that list them.
+/// The names of arguments, for error messages that list them.
 pub(crate) fn names(args: &[Arg]) -> String {
     args.iter().map(|arg| arg.name).collect::<Vec<_>>().join(", ")
 }
 
-/// A number of elements, from one size or from the sizes of a shape, whose product is `usize::MAX` where it overflows.
+/// A number of elements, from one size or from the sizes of a shape, whose product saturates at `usize::MAX` on overflow.
 ///
 /// # Examples
 /// ```
@@ -140,7 +140,7 @@ impl From<usize> for Len {
     }
 }
 
-/// An empty dimension makes the whole empty, however long the others are.
+/// If one dimension is 0, so is the product, however long the others are.
 impl<const N: usize> From<[usize; N]> for Len {
     fn from(shape: [usize; N]) -> Self {
         if shape.contains(&0) {

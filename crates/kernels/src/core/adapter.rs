@@ -1,6 +1,6 @@
 use crate::{CoopShape, MatmulFamily};
 
-/// What a kernel may know of the adapter it is recorded for, to pick the family of its dispatches.
+/// The properties of an adapter that kernels use to choose the family of their dispatches.
 ///
 /// # Examples
 /// ```
@@ -12,34 +12,34 @@ use crate::{CoopShape, MatmulFamily};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Adapter {
-    /// As the driver names itself.
+    /// The name that the driver reports.
     pub name: String,
     /// Whether it is hardware.
     pub kind: AdapterKind,
-    /// What the device was created with.
+    /// The features that the device was created with.
     pub features: wgpu::Features,
     /// The device's limits.
     pub limits: wgpu::Limits,
-    /// The fewest invocations a subgroup has; 0 where there are none.
+    /// The minimum number of invocations of a subgroup; 0 if there are no subgroups.
     pub subgroup_min_size: u32,
-    /// The most it has, likewise.
+    /// The maximum number, likewise.
     pub subgroup_max_size: u32,
-    /// The cooperative matrices that it multiplies, if it has any and the device was opened to use them.
+    /// The cooperative matrices that it supports, if it has any and the device was opened to use them.
     pub coop: Option<CoopShape>,
-    /// How matrix products are computed, whatever their shape; `None` chooses by adapter and shape.
+    /// How matrix products of any shape are computed; `None` chooses by adapter and shape.
     pub matmul_family: Option<MatmulFamily>,
-    /// Whether products of two operands in f16 may be added in f16, a few at a time, which hardware without tensor cores does at up to twice the rate:
-    /// [`f16_places`](Self::f16_places) says where they are. Off unless asked for, by [`Recorder::with_f16_accumulation`](crate::gpu::Recorder::with_f16_accumulation).
+    /// Whether products of two f16 operands may be accumulated in f16, a few at a time, which hardware without tensor cores does at up to twice the rate:
+    /// [`f16_places`](Self::f16_places) says for which products. Off by default; [`Recorder::with_f16_accumulation`](crate::gpu::Recorder::with_f16_accumulation) turns it on.
     ///
-    /// What comes out is then off by up to `16 * 2^-11` of the sum of the products' sizes, however many there are; it is infinite where 16 that follow
-    /// one another come to more than 65504, and products below `2^-14` lose bits or vanish.
+    /// Results are then off by up to `16 * 2^-11` of the sum of the products' magnitudes, for any number of products; they are infinite if 16 consecutive
+    /// products add up to more than 65504, and products below `2^-14` lose bits or vanish.
     ///
     /// # Reference
     /// `torch.backends.cuda.matmul.allow_fp16_accumulation`.
     pub f16_accumulation: bool,
 }
 
-/// Whether an adapter is hardware. On a software one, workgroup barriers are ruinous, so kernels choose forms without them.
+/// Whether an adapter is hardware. On a software adapter workgroup barriers are extremely slow, so kernels choose forms without them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AdapterKind {
@@ -50,7 +50,7 @@ pub enum AdapterKind {
 }
 
 impl Adapter {
-    /// An adapter that need not exist, without features, subgroups and cooperative matrices, and with the default limits.
+    /// An adapter for tests or planning, which need not exist, without features, subgroups and cooperative matrices, and with the default limits.
     pub fn new(name: impl Into<String>, kind: AdapterKind) -> Self {
         Self {
             name: name.into(),
@@ -65,7 +65,7 @@ impl Adapter {
         }
     }
 
-    /// The same of another kind.
+    /// The same adapter with a different kind.
     pub fn with_kind(self, kind: AdapterKind) -> Self {
         Self { kind, ..self }
     }
@@ -80,7 +80,7 @@ impl Adapter {
         Self { limits, ..self }
     }
 
-    /// The same with subgroups of at least and at most so many invocations.
+    /// The same with the minimum and maximum number of invocations of a subgroup.
     pub fn with_subgroups(self, [least, most]: [u32; 2]) -> Self {
         Self { subgroup_min_size: least, subgroup_max_size: most, ..self }
     }
@@ -95,12 +95,12 @@ impl Adapter {
         Self { f16_accumulation, ..self }
     }
 
-    /// Whether shaders may name f16, so that it is converted by instructions.
+    /// Whether shaders may use f16, so that instructions convert it.
     pub fn has_f16(&self) -> bool {
         self.features.contains(wgpu::Features::SHADER_F16)
     }
 
-    /// What a device says of itself. [`coop`](Self::coop), [`matmul_family`](Self::matmul_family) and [`f16_accumulation`](Self::f16_accumulation), which it does
+    /// The properties that a device reports. [`coop`](Self::coop), [`matmul_family`](Self::matmul_family) and [`f16_accumulation`](Self::f16_accumulation), which it does
     /// not know, are off.
     pub fn of(device: &wgpu::Device) -> Self {
         let info = device.adapter_info();

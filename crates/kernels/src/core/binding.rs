@@ -4,9 +4,9 @@ use super::access::names;
 use super::param::Fields;
 use crate::{Arg, ArgKey, DType, Error};
 
-/// An argument as a dispatch binds it: which one, under which name, and as an array of what.
+/// How a dispatch binds an argument: which one, under which name, and as an array of which type.
 ///
-/// A name alone stands for the argument of that name, bound under it: `"x"` is `Binding::of("x")`.
+/// A plain name binds the argument of that name under the same name: `"x"` is `Binding::of("x")`.
 ///
 /// # Examples
 /// ```
@@ -27,7 +27,7 @@ pub struct Binding {
 }
 
 impl Binding {
-    /// Nothing, for dispatches that only write.
+    /// Binds nothing, for dispatches that only write.
     pub const NONE: [Self; 0] = [];
 
     /// The argument called `arg`; the first one, if several have the name.
@@ -35,7 +35,7 @@ impl Binding {
         Self { arg: ArgKey::Name(arg), name: None, elements: None }
     }
 
-    /// The argument at `index` of the kernel's list, where several have one name.
+    /// The argument at `index` of the kernel's list, if several have the same name.
     pub const fn at(index: usize) -> Self {
         Self { arg: ArgKey::Index(index), name: None, elements: None }
     }
@@ -45,7 +45,7 @@ impl Binding {
         Self { name: Some(name), ..self }
     }
 
-    /// The same as `array<elements>`. Otherwise the elements are those in which the argument is stored: `f32`, and `u32` for integers and for types of
+    /// The same as `array<elements>`. By default, the element type is the one in which the argument is stored: `f32`, and `u32` for integers and for types of
     /// fewer than 32 bits, of which several share a word.
     pub const fn elements(self, elements: &'static str) -> Self {
         Self { elements: Some(elements), ..self }
@@ -63,7 +63,7 @@ impl From<&'static str> for Binding {
     }
 }
 
-/// What a module declares of the dispatch that it is for: the uniform and the arguments that are bound.
+/// The declarations of a module for one dispatch: the uniform and the bound arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Declarations {
     pub(crate) fields: Fields,
@@ -78,7 +78,7 @@ struct Declared {
 }
 
 impl Declarations {
-    /// Finds the arguments, and gives the indices of those that are read and of those that are written.
+    /// Finds the arguments, and returns the indices of those that are read and of those that are written.
     pub(crate) fn bind(
         &mut self,
         label: &'static str,
@@ -106,7 +106,7 @@ impl Declarations {
         !self.reads.is_empty() || !self.writes.is_empty()
     }
 
-    /// The WGSL: the uniform, what is read, what is written.
+    /// The WGSL: the uniform, then the arguments that are read, then those that are written.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         if !self.fields.is_empty() {

@@ -1,4 +1,4 @@
-//! How twins cut their work: into runs whose size depends on the shape alone.
+//! How twins divide their work: into blocks whose size depends only on the shape.
 
 use rayon::prelude::*;
 
@@ -6,9 +6,9 @@ use super::half::{Element, in_f32};
 use super::vectorised::vectorised;
 use crate::OnTeam;
 
-/// Elements below which a loop is not worth handing to other threads.
+/// Elements below which using other threads for a loop does not pay.
 const SERIAL_LEN: usize = 16 * 1024;
-/// Elements a task of an elementwise loop.
+/// Elements per task of an elementwise loop.
 const BLOCK_LEN: usize = 8 * 1024;
 
 /// Calls `f(offset, block of y)` for blocks that cover `y`, compiled for the vector instructions this machine has.
@@ -58,7 +58,7 @@ pub(crate) fn each_row_in_f32<T: Element>(n_cols: usize, y: &mut [T], f: impl Fn
     }
 }
 
-/// The bounds of `n` cut into at most `n_parts` runs of near-equal length, each a multiple of `multiple` but the last.
+/// The bounds of `n` divided into at most `n_parts` parts of nearly equal length, each a multiple of `multiple` except the last.
 pub(crate) fn cut(n: usize, n_parts: usize, multiple: usize) -> Vec<std::ops::Range<usize>> {
     let len = n.div_ceil(n_parts.max(1)).next_multiple_of(multiple.max(1)).max(1);
     (0..n).step_by(len).map(|start| start..(start + len).min(n)).collect()

@@ -10,22 +10,22 @@ use crate::{Access, DType, Epilogue, Error, Kernel as _, Matmul, Transpose, stor
 
 /// Rows of the products. All sizes are multiples of those of cooperative matrices.
 const M: usize = 32;
-/// Their columns.
+/// Columns of the products.
 const N: usize = 64;
-/// The length that is summed over.
+/// The K dimension of the products.
 const K: usize = 48;
-/// A driver that takes longer is of no use.
+/// The time limit; a slower driver is considered unusable.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Recorder {
     /// Checks that the device computes products of f16 correctly, in the form that this recorder chooses for them, with three small products of integers whose
-    /// results are known exactly. Unlike everything else here, it submits to `queue` and waits.
+    /// results are known exactly. Unlike the rest of this crate, it submits to `queue` and waits.
     ///
     /// # Errors
-    /// [`Error::WrongProducts`], with what was found, if the driver refuses the pipelines, does not finish, or computes something else. The device may be lost
-    /// then.
+    /// [`Error::WrongProducts`], with the details, if the driver rejects the pipelines, does not finish, or computes wrong results. The device may then be
+    /// lost.
     pub fn check_products(&mut self, queue: &wgpu::Queue) -> Result<(), Error> {
-        // Forward, gradient of the weights, gradient of the input: what is loaded by rows in one is loaded by columns in another.
+        // Forward, gradient of the weights, gradient of the input: an operand that is loaded by rows in one is loaded by columns in another.
         for transpose in [Transpose::B, Transpose::A, Transpose::None] {
             let checked = product(self, queue, transpose).and_then(|found| compare(&found, &expected(transpose)));
             checked.map_err(|reason| Error::WrongProducts { adapter: self.adapter().name.clone(), reason })?;
@@ -41,7 +41,7 @@ fn compare(found: &[f32], expected: &[f32]) -> Result<(), String> {
     }
 }
 
-/// Whole numbers from -4 to 4, so that all sums are exact in f32, whatever their order.
+/// Whole numbers from -4 to 4, so that all sums are exact in f32, in any order.
 fn value(i: usize) -> i32 {
     i32::try_from((i * 7 + i / 5) % 9).expect("it is below 9") - 4
 }
@@ -58,7 +58,7 @@ fn expected(transpose: Transpose) -> Vec<f32> {
     (0..M * N).map(|i| sum(i / N, i % N) as f32).collect()
 }
 
-/// The product as the device computes it.
+/// The product computed by the device.
 fn product(recorder: &mut Recorder, queue: &wgpu::Queue, transpose: Transpose) -> Result<Vec<f32>, String> {
     let device = recorder.device().clone();
     let product = Matmul { m: M, n: N, k: K, transpose, epilogue: Epilogue::none() };

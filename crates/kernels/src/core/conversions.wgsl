@@ -1,8 +1,8 @@
 // Part: f16 and bf16, two in a u32, from and to f32. Gives unpack_f16, unpack_bf16, pack_f16, pack_bf16.
 //
-// All of it is integer arithmetic: pack2x16float says nothing of what does not fit, and a driver may flush subnormals in floating-point arithmetic.
+// Uses only integer arithmetic: pack2x16float is unspecified for values that do not fit, and a driver may flush subnormals in floating-point arithmetic.
 
-// The f32 of both halves of a word, as bits; the first lies in the low half.
+// The f32 values of both halves of a word, as bits; the first is the low half.
 fn f32_bits_of_f16(word: u32) -> vec2u {
     let h = vec2u(word & 0xffffu, word >> 16u);
     let fraction = h & vec2u(0x3ffu);
@@ -20,12 +20,12 @@ fn f32_bits_of_bf16(word: u32) -> vec2u {
     return b | select(vec2u(0u), vec2u(0x400000u), (b & vec2u(0x7fffffffu)) > vec2u(0x7f800000u));
 }
 
-// Two f32, as bits, rounded into the halves of a word.
+// Two f32 values, as bits, rounded into the halves of a word.
 fn f16_of_f32_bits(b: vec2u) -> u32 {
     let a = b & vec2u(0x7fffffffu);
-    // The carry of the rounding goes on into the exponent, and makes infinity of what is past the largest number.
+    // The carry of the rounding propagates into the exponent, and turns values beyond the largest number into infinity.
     let normal = (a - vec2u(0x38000000u) + vec2u(0xfffu) + ((a >> vec2u(13u)) & vec2u(1u))) >> vec2u(13u);
-    // Multiples of 2^-24; from a shift of 25 on there is nothing left.
+    // Multiples of 2^-24; for shifts of 25 or more, the result is 0.
     let m = (a & vec2u(0x7fffffu)) | vec2u(0x800000u);
     let shift = min(vec2u(126u) - (a >> vec2u(23u)), vec2u(25u));
     let subnormal = (m + (vec2u(1u) << (shift - vec2u(1u))) - vec2u(1u) + ((m >> shift) & vec2u(1u))) >> shift;

@@ -1,10 +1,11 @@
 use crate::{Access, Adapter, Arg, Cast, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
-/// `kernel` with its arguments stored as `dtypes` says, one for each but scratch: itself, where those are its own types; else the form that it has
-/// [for them](Kernel::stored_as), as all elementwise kernels do; else itself between [`Cast`]s, over copies in f32 that are its scratch. So every kernel takes f16 and bf16.
+/// `kernel` with its arguments stored as `dtypes` says, one type for each argument except scratch: the kernel itself if these are its own types; else a
+/// [specialised form](Kernel::stored_as) for these types, which all elementwise kernels have; else the kernel between [`Cast`]s, with f32 copies in its scratch.
+/// So every kernel takes f16 and bf16.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for another number of types, or another type for an argument that is not f32.
+/// [`Error::Unsupported`] for a wrong number of types, or another type for an argument that is not f32.
 /// # Examples
 /// ```
 /// use brisk_kernels::expr::Expr;
@@ -38,11 +39,11 @@ fn stored_impl(kernel: Box<dyn Kernel>, dtypes: &[DType]) -> Result<Box<dyn Kern
     Ok(own.unwrap_or_else(|| Box::new(Converted { kernel, dtypes: dtypes.to_vec() })))
 }
 
-/// An f32 kernel between casts. Its scratch is the kernel's, then a copy for each argument that is stored in 16 bits.
+/// An f32 kernel between casts. Its scratch is that of the kernel, then a copy of each argument that is stored in 16 bits.
 #[derive(Debug)]
 pub(crate) struct Converted {
     pub(crate) kernel: Box<dyn Kernel>,
-    /// Of the arguments that are not scratch.
+    /// The types of the arguments that are not scratch.
     pub(crate) dtypes: Vec<DType>,
 }
 
@@ -56,7 +57,7 @@ struct Copied {
 }
 
 impl Converted {
-    /// What is copied of the kernel's own arguments.
+    /// The kernel's arguments that are copied.
     fn copied(&self, args: &[Arg]) -> Vec<Copied> {
         let stored = args.iter().zip(&self.dtypes).enumerate().filter(|(_, (arg, dtype))| arg.dtype != **dtype);
         let copied = stored.zip(args.len()..);
@@ -65,19 +66,19 @@ impl Converted {
 }
 
 impl Copied {
-    /// The cast before the kernel, unless nothing of what was there before matters.
+    /// The cast before the kernel, unless the previous content does not matter.
     fn cast_in(&self) -> Option<Cast> {
         let cast = Cast { n: self.n, from: self.dtype, to: DType::F32 };
         matches!(self.access, Access::Read | Access::ReadWrite).then_some(cast)
     }
 
-    /// The cast after it, unless it is only read.
+    /// The cast after the kernel, unless the argument is only read.
     fn cast_out(&self) -> Option<Cast> {
         self.access.writes().then_some(Cast { n: self.n, from: DType::F32, to: self.dtype })
     }
 }
 
-/// The dispatches of a cast over two of the arguments.
+/// The dispatches of a cast between two of the arguments.
 fn cast_dispatches(cast: Cast, from: usize, to: usize, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
     let dispatches = cast.dispatches(adapter)?;
     Ok(dispatches.into_iter().map(|dispatch| Dispatch { reads: vec![from], writes: vec![to], ..dispatch }).collect())

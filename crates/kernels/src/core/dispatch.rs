@@ -6,7 +6,7 @@ use crate::{Arg, Error, Module, Part};
 
 /// One WGSL dispatch of a kernel: module, entry point, constants, parameters, and which arguments it binds.
 ///
-/// In group 0, binding 0 is a uniform struct of `params` (left out when `params` is empty), then come the arguments of `reads` as `read`, then those
+/// In bind group 0, binding 0 is a uniform struct of `params` (left out if `params` is empty), followed by the arguments of `reads` as `read`, then those
 /// of `writes` as `read_write`. A scratch argument is written by one dispatch and read by the next; no argument may be on both lists of one
 /// dispatch.
 ///
@@ -29,7 +29,7 @@ use crate::{Arg, Error, Module, Part};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Dispatch {
-    /// `crate.kernel`, as profilers show it.
+    /// `crate.kernel`, shown by profilers.
     pub label: &'static str,
     /// The module.
     pub wgsl: Module,
@@ -39,17 +39,17 @@ pub struct Dispatch {
     pub constants: Vec<(&'static str, f64)>,
     /// The uniform struct's bytes (std140-compatible: scalars, vec2s and vec4s), a multiple of 16.
     pub params: Vec<u8>,
-    /// What it reads, as indices into the kernel's argument list.
+    /// The arguments that it reads, as indices into the kernel's argument list.
     pub reads: Vec<usize>,
-    /// What it writes, likewise.
+    /// The arguments that it writes, likewise.
     pub writes: Vec<usize>,
-    /// How many workgroups, in x, y, z.
+    /// The number of workgroups, in x, y, z.
     pub workgroups: [u32; 3],
 }
 
 /// Calls `element(i)` for each element.
 const ELEMENTWISE: Part = part!("elementwise.wgsl");
-/// Invocations of its workgroups.
+/// Invocations per workgroup.
 const ELEMENTWISE_WORKGROUP: usize = 64;
 
 impl Dispatch {
@@ -67,8 +67,8 @@ impl Dispatch {
         }
     }
 
-    /// A dispatch that calls the function `element(i: u32)` of `wgsl` for each `i` below `n`, and for those beyond that the last of its workgroups of
-    /// 64 has.
+    /// A dispatch that calls the function `element(i: u32)` of `wgsl` for each `i` below `n`, and for the remaining invocations of the last workgroup of
+    /// 64.
     ///
     /// # Errors
     /// [`Error::Size`] of `kernel` if `n` is zero or beyond 64 * 65535².
@@ -99,7 +99,7 @@ impl Dispatch {
         self
     }
 
-    /// Binds arguments of a kernel's list by name: those that are read, then those that are written. The module gets a part that declares them and
+    /// Binds arguments of a kernel's list by name: those that are read, then those that are written. Adds a part to the module that declares them and
     /// the uniform.
     ///
     /// # Errors
@@ -117,14 +117,14 @@ impl Dispatch {
         Ok(self)
     }
 
-    /// Binds arguments by their indices, for a module that declares its bindings itself: first the uniform, whose bytes are `params`, if there
-    /// are any, then what is read, then what is written.
+    /// Binds arguments by their indices, for a module that declares its bindings itself: first the uniform, with the bytes `params`, if there
+    /// are any, then the arguments that are read, then those that are written.
     pub fn bind_declared(self, params: Vec<u8>, reads: Vec<usize>, writes: Vec<usize>) -> Self {
         Self { params, reads, writes, ..self }
     }
 }
 
-/// The most workgroups a dispatch may have in one dimension on any adapter.
+/// The maximum number of workgroups of a dispatch in one dimension on any adapter.
 pub const MAX_WORKGROUPS: u32 = 65_535;
 
 /// Folds `n` workgroups into x and y, for kernels whose index is `(workgroup.y * num_workgroups.x + workgroup.x) * WG + lane`.

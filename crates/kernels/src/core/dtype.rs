@@ -2,7 +2,7 @@ use std::fmt;
 
 /// The element type of a buffer.
 ///
-/// `F32` is computed in; `F16` and `Bf16` are stored (arithmetic is kept in `f32`), `U8` and `U32` hold
+/// Kernels compute in `F32`; `F16` and `Bf16` are storage types (arithmetic is in `f32`); `U8` and `U32` hold
 /// pixels, labels, indices and counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -34,12 +34,12 @@ impl DType {
         matches!(self, Self::F32 | Self::F16 | Self::Bf16)
     }
 
-    /// Whether it is a float of 16 bits, which is stored and not computed in.
+    /// Whether it is a 16-bit float, which is only a storage type.
     pub const fn is_half(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16)
     }
 
-    /// The number by which the WGSL knows it.
+    /// The number that stands for it in the WGSL.
     pub(crate) const fn code(self) -> u32 {
         match self {
             Self::F32 => 0,

@@ -1,4 +1,4 @@
-// Part: an invocation an element. Expects `element(i: u32)`, which is also called for some `i` beyond the last element.
+// Part: one invocation per element. Expects `element(i: u32)`, which is also called for some `i` beyond the last element.
 
 const ELEMENTWISE_WG = 64u;
 

@@ -1,6 +1,6 @@
 use crate::DType;
 
-/// Why a kernel could not be made or recorded. On `Err` nothing has been recorded.
+/// Why a kernel could not be created or recorded. On `Err` nothing has been recorded.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -13,7 +13,7 @@ pub enum Error {
         size: &'static str,
         /// Its value.
         found: usize,
-        /// What would do.
+        /// What was expected.
         expected: &'static str,
     },
     /// A combination of options that the kernel does not compute.
@@ -21,19 +21,19 @@ pub enum Error {
     Unsupported {
         /// The kernel.
         kernel: &'static str,
-        /// What was asked for.
+        /// What was requested.
         found: String,
-        /// What would do.
+        /// What is supported.
         expected: &'static str,
     },
-    /// Another number of buffers than the kernel has arguments.
+    /// The number of buffers differs from the kernel's number of arguments.
     #[error("{kernel}: got {found} buffers, expected {expected}, in the order of its argument list")]
     ArgCount {
         /// The kernel.
         kernel: &'static str,
-        /// How many arguments it has.
+        /// How many arguments the kernel has.
         expected: usize,
-        /// How many buffers came.
+        /// How many buffers were given.
         found: usize,
     },
     /// A buffer is shorter than the argument it is given for.
@@ -45,9 +45,9 @@ pub enum Error {
         arg: &'static str,
         /// Its element type.
         dtype: DType,
-        /// Bytes it needs.
+        /// The number of bytes it needs.
         expected: u64,
-        /// Bytes it got.
+        /// The number of bytes of the buffer.
         found: u64,
     },
     /// One argument is larger than the adapter can bind at once.
@@ -66,17 +66,17 @@ pub enum Error {
         /// Its `max_storage_buffer_binding_size`.
         limit_bytes: u64,
     },
-    /// The WGSL of a dispatch was refused when its pipeline was made.
+    /// wgpu rejected the WGSL of a dispatch when its pipeline was created.
     #[error("{label}: the pipeline does not compile on `{adapter}`: {reason}")]
     Pipeline {
         /// `crate.kernel` of the dispatch.
         label: String,
         /// The adapter.
         adapter: String,
-        /// What wgpu said.
+        /// The message of wgpu.
         reason: String,
     },
-    /// A dispatch is to bind an argument that its kernel does not have.
+    /// A dispatch binds an argument that its kernel does not have.
     #[error("{label}: there is no argument `{found}`; the kernel has {expected}")]
     UnknownArg {
         /// `crate.kernel` of the dispatch.
@@ -98,7 +98,7 @@ pub enum Error {
         /// How many arguments there are.
         n_args: usize,
     },
-    /// A buffer would be bound as read and as written in one dispatch, which wgpu refuses even for ranges apart.
+    /// A buffer would be bound for reading and for writing in one dispatch, which wgpu rejects even for disjoint ranges.
     #[error(
         "{label}: `{read}` and `{written}` lie in one buffer, expected another for what is written; wgpu binds no buffer both ways in one dispatch"
     )]
@@ -110,14 +110,14 @@ pub enum Error {
         /// The argument that is written.
         written: &'static str,
     },
-    /// wgpu refused to bind the buffers: one is no storage buffer, say, or a range is not aligned.
+    /// wgpu rejected the bindings, for example because a buffer is not a storage buffer or a range is not aligned.
     #[error("{label}: the buffers cannot be bound on `{adapter}`: {reason}")]
     Binding {
         /// `crate.kernel` of the dispatch.
         label: String,
         /// The adapter.
         adapter: String,
-        /// What wgpu said.
+        /// The message of wgpu.
         reason: String,
     },
     /// A self-check found that the device does not compute matrix products correctly.

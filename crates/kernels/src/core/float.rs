@@ -1,6 +1,6 @@
 //! Elementary functions of f32 without calls or branches, so that loops over them vectorise.
 
-/// 1.5 · 2²³: added to a small number, it leaves the nearest integer in the low bits of the sum.
+/// 1.5 · 2²³: adding it to a small number leaves the nearest integer in the low bits of the sum.
 const SHIFT: f32 = 12_582_912.0;
 
 /// `exp(x)` within 2 ulp; 0 below -87.3, +inf above 88.7.
@@ -9,7 +9,7 @@ const SHIFT: f32 = 12_582_912.0;
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
     let clamped = x.clamp(-87.33654, 88.72283);
-    // The sum's low bits are the integer next to it.
+    // The low bits of the sum are the nearest integer.
     let shifted = clamped * std::f32::consts::LOG2_E + SHIFT;
     let n = shifted - SHIFT;
     let r = clamped - n * 0.693_359_4;
@@ -26,7 +26,7 @@ pub(crate) fn exp(x: f32) -> f32 {
     let half = exponent >> 1;
     let rest = exponent.wrapping_sub(half);
     let y = p * power_of_two(half) * power_of_two(rest);
-    // NaN goes through; `clamp` keeps it.
+    // NaN is passed through; `clamp` keeps it.
     if x < -87.33654 {
         0.0
     } else if x > 88.72283 {
@@ -41,7 +41,7 @@ fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
-/// `1 - exp(-x)` for `x ≥ 0`, also where `x` is small: the bias corrections of Adam. Not by the system's mathematical library, whose results differ between
+/// `1 - exp(-x)` for `x ≥ 0`, accurate even if `x` is small: used for the bias corrections of Adam. Does not use the system's mathematical library, whose results differ between
 /// systems.
 pub(crate) fn one_minus_exp_neg(x: f32) -> f32 {
     -libm::expm1f(-x)
@@ -52,8 +52,8 @@ pub(crate) fn ln(x: f32) -> f32 {
     rounded(libm::log(f64::from(x)))
 }
 
-/// The nearest f32.
-#[expect(clippy::cast_possible_truncation, reason = "rounding is what is asked for")]
+/// The nearest `f32`.
+#[expect(clippy::cast_possible_truncation, reason = "rounding is intended")]
 #[inline(always)]
 pub(crate) const fn rounded(x: f64) -> f32 {
     x as f32

@@ -1,7 +1,7 @@
 //! Recording kernels into a caller's own `wgpu` encoder.
 //!
-//! Device and queue stay the caller's: nothing here submits, waits or reads back, except [`Recorder::check_products`].
-//! The pipelines are made once for each (module, entry point, constants); the bind groups once for each [`Recorded`].
+//! The caller owns the device and the queue: nothing in this module submits, waits or reads back, except [`Recorder::check_products`].
+//! Pipelines are created once for each (module, entry point, constants); bind groups once for each [`Recorded`].
 
 use crate::core::sizes::in_u32;
 use crate::core::unchecked::create_shader_module;
@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use crate::{Adapter, Arg, CoopShape, Dispatch, Error, Kernel, MatmulFamily, Module};
 
-/// Makes and keeps the pipelines of one device.
+/// Creates and caches the pipelines of one device.
 #[derive(Debug)]
 pub struct Recorder {
     device: wgpu::Device,
@@ -19,7 +19,7 @@ pub struct Recorder {
     cache: Option<wgpu::PipelineCache>,
 }
 
-/// A kernel with its pipelines, bind groups and parameters made: encoding it again costs three calls a dispatch. The default does nothing.
+/// A kernel whose pipelines, bind groups and parameters have been created: encoding it again takes three calls per dispatch. The default does nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
     steps: Vec<Step>,
@@ -50,12 +50,12 @@ struct Pipeline {
 }
 
 impl Recorder {
-    /// A recorder for `device`, with no pipelines yet.
+    /// A recorder for `device`, without pipelines.
     pub fn new(device: &wgpu::Device) -> Self {
         Self { device: device.clone(), adapter: Adapter::of(device), pipelines: HashMap::new(), cache: None }
     }
 
-    /// The same, with what the driver knows of pipelines made before; those made here are added to it.
+    /// The same, with a driver's pipeline cache; pipelines that are created here are added to it.
     pub fn with_cache(self, cache: wgpu::PipelineCache) -> Self {
         Self { cache: Some(cache), ..self }
     }
@@ -66,7 +66,7 @@ impl Recorder {
         self
     }
 
-    /// The same, with matrix products computed by `family`, whatever their shape.
+    /// The same, with matrix products of any shape computed by `family`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] if the device cannot run it.
@@ -76,7 +76,7 @@ impl Recorder {
         Ok(self)
     }
 
-    /// The same, that may add products of f16 in f16: see [`Adapter::f16_accumulation`].
+    /// The same, with accumulation of f16 products in f16 allowed: see [`Adapter::f16_accumulation`].
     pub fn with_f16_accumulation(mut self) -> Self {
         self.adapter.f16_accumulation = true;
         self
@@ -86,23 +86,23 @@ impl Recorder {
         &self.device
     }
 
-    /// What kernels are told of the adapter.
+    /// The properties of the adapter that kernels receive.
     pub fn adapter(&self) -> &Adapter {
         &self.adapter
     }
 
-    /// How many pipelines have been made.
+    /// How many pipelines have been created.
     pub fn n_pipelines(&self) -> usize {
         self.pipelines.len()
     }
 
     /// Records `kernel` over `buffers` into `encoder`, as one compute pass.
     ///
-    /// `buffers` are in the order of the kernel's [`args`](Kernel::args), scratch included, created with `BufferUsages::STORAGE`.
+    /// `buffers` are in the order of the kernel's [`args`](Kernel::args), including scratch, created with `BufferUsages::STORAGE`.
     ///
     /// # Errors
     /// Those of [`Kernel::check`] and [`Kernel::dispatches`]; [`Error::ArgCount`], [`Error::BufferLen`], [`Error::BindingLimit`],
-    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::Pipeline`]. Nothing has been recorded then.
+    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::Pipeline`]. In that case nothing has been recorded.
     pub fn record(
         &mut self,
         kernel: &dyn Kernel,
@@ -116,7 +116,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Makes what a replay of `kernel` over `buffers` needs, once.
+    /// Creates once what replays of `kernel` over `buffers` need.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -202,18 +202,18 @@ impl Recorded {
         encode_all([self], pass);
     }
 
-    /// The labels of its dispatches, which name the form that runs: `kernels.matmul.tiled`.
+    /// The labels of its dispatches, which name the form that is executed: `kernels.matmul.tiled`.
     pub fn labels(&self) -> impl Iterator<Item = &'static str> {
         self.steps.iter().map(|step| step.label)
     }
 
-    /// How many dispatches that is.
+    /// The number of dispatches.
     pub fn n_dispatches(&self) -> usize {
         self.steps.len()
     }
 }
 
-/// Encodes kernels one after the other into a pass that is already open; a pipeline that one has set is not set again for the next.
+/// Encodes kernels in order into a pass that is already open. A pipeline is not set again if the next dispatch uses the same one.
 pub fn encode_all<'a>(kernels: impl IntoIterator<Item = &'a Recorded>, pass: &mut wgpu::ComputePass<'_>) {
     let mut set = None;
     for step in kernels.into_iter().flat_map(|kernel| &kernel.steps) {
@@ -226,7 +226,7 @@ pub fn encode_all<'a>(kernels: impl IntoIterator<Item = &'a Recorded>, pass: &mu
     }
 }
 
-/// Whether the arguments that `dispatch` binds are there, and none of its buffers is bound both ways.
+/// Checks that the arguments that `dispatch` binds exist, and that none of its buffers is bound for both reading and writing.
 fn check_dispatch(
     kernel: &'static str,
     dispatch: &Dispatch,
@@ -247,7 +247,7 @@ fn check_dispatch(
     Ok(())
 }
 
-/// The binding cut to the argument's length, which kernels read back as `arrayLength`.
+/// The binding limited to the argument's length, which kernels get from `arrayLength`.
 fn exact_binding<'a>(arg: &Arg, binding: &wgpu::BufferBinding<'a>) -> wgpu::BufferBinding<'a> {
     let len_bytes = (arg.len_bytes() as u64).next_multiple_of(wgpu::COPY_BUFFER_ALIGNMENT);
     wgpu::BufferBinding { buffer: binding.buffer, offset: binding.offset, size: std::num::NonZero::new(len_bytes) }
@@ -269,7 +269,7 @@ fn uniform(device: &wgpu::Device, dispatch: &Dispatch) -> wgpu::Buffer {
 
 fn make_pipeline(recorder: &Recorder, dispatch: &Dispatch, key: &PipelineKey) -> Result<Pipeline, Error> {
     let Recorder { device, adapter, cache, .. } = recorder;
-    // What naga refuses, and what the driver does.
+    // Errors of naga and of the driver.
     let driver = device.push_error_scope(wgpu::ErrorFilter::Internal);
     let scope = device.push_error_scope(wgpu::ErrorFilter::Validation);
     let module = create_shader_module(device, dispatch.label, &dispatch.wgsl);
@@ -319,7 +319,7 @@ fn layout_entries(key: &PipelineKey) -> Vec<wgpu::BindGroupLayoutEntry> {
         .collect()
 }
 
-/// The value of a future that is ready at once, which those of error scopes are on every native backend.
+/// The value of a future that is ready immediately, as those of error scopes are on every native backend.
 pub(super) fn ready<T>(future: impl Future<Output = Option<T>>) -> Option<T> {
     let mut context = Context::from_waker(Waker::noop());
     match std::pin::pin!(future).poll(&mut context) {

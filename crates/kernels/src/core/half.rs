@@ -1,4 +1,4 @@
-//! Numbers of 16 bits to and from f32, without branches, so that loops over them vectorise. To 16 bits they are rounded to nearest, ties to even.
+//! Conversion between 16-bit floats and f32, without branches, so that loops over it vectorise. Conversion to 16 bits rounds to nearest, ties to even.
 #![expect(clippy::cast_possible_truncation, reason = "a half is the lower 16 bits of what is computed in 32")]
 
 use std::ops::Range;
@@ -12,11 +12,11 @@ use super::vectorised::vectorised;
 use crate::product::matmul_cpu::transpose_into;
 use crate::{DType, OnTeam, TwinArgs};
 
-/// Elements below which widening is not worth handing to other threads, and those of a task.
+/// The number of elements below which using other threads for widening does not pay, and the number per task.
 const PARALLEL_LEN: usize = 32 * 1024;
 const BLOCK_LEN: usize = 16 * 1024;
 
-/// Exact; a NaN comes out quiet.
+/// Exact; NaN becomes quiet.
 #[inline(always)]
 fn f32_of_f16(h: u16) -> f32 {
     let (h, fraction, exponent) = (u32::from(h), u32::from(h & 0x3FF), h & 0x7C00);
@@ -28,14 +28,14 @@ fn f32_of_f16(h: u16) -> f32 {
     f32::from_bits(magnitude | (h & 0x8000) << 16)
 }
 
-/// Infinite from 65520 on.
+/// Infinite for 65520 and above.
 #[inline(always)]
 fn f16_of_f32(x: f32) -> u16 {
     let b = x.to_bits();
     let a = b & 0x7FFF_FFFF;
-    // The carry goes on into the exponent, and makes infinity of what is past the largest number.
+    // The carry propagates into the exponent, and turns values beyond the largest number into infinity.
     let normal = a.wrapping_sub(0x3800_0000).wrapping_add(0xFFF + (a >> 13 & 1)) >> 13;
-    // The sum is rounded to a multiple of 2⁻²⁴, which its low bits count.
+    // The sum is rounded to a multiple of 2⁻²⁴; its low bits are that multiple.
     let subnormal = (f32::from_bits(a) + 0.5).to_bits().wrapping_sub(0x3F00_0000);
     let finite = if a < 0x3880_0000 { subnormal } else { normal };
     let bounded = if a >= 0x4780_0000 { 0x7C00 } else { finite };
@@ -43,7 +43,7 @@ fn f16_of_f32(x: f32) -> u16 {
     (magnitude | (b >> 16 & 0x8000)) as u16
 }
 
-/// Exact; a NaN comes out quiet.
+/// Exact; NaN becomes quiet.
 #[inline(always)]
 fn f32_of_bf16(h: u16) -> f32 {
     let b = u32::from(h) << 16;
@@ -59,15 +59,15 @@ fn bf16_of_f32(x: f32) -> u16 {
     (if is_nan { b >> 16 | 0x40 } else { rounded }) as u16
 }
 
-/// A float as it is stored.
+/// The storage type of a float.
 pub(crate) trait Element: Pod + Send + Sync {
-    /// In f32.
+    /// The value in f32.
     fn widen(self) -> f32;
 
-    /// Rounded to it.
+    /// The value rounded to this type.
     fn narrow(v: f32) -> Self;
 
-    /// `x` itself, if it is f32.
+    /// `x` itself, if the type is f32.
     #[inline(always)]
     fn as_f32(_x: &[Self]) -> Option<&[f32]> {
         None
@@ -147,7 +147,7 @@ pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
     }
 }
 
-/// Calls `f` with room for the values of `y` in f32: itself, where it is that, else memory that is rounded into it afterwards.
+/// Calls `f` with memory for the values of `y` in f32: `y` itself if it is f32, else memory that is afterwards rounded into it.
 #[inline(always)]
 pub(crate) fn in_f32<Y: Element>(y: &mut [Y], f: impl FnOnce(&mut [f32])) {
     match Y::as_f32_mut(y) {
@@ -166,7 +166,7 @@ pub(crate) fn in_f32<Y: Element>(y: &mut [Y], f: impl FnOnce(&mut [f32])) {
     }
 }
 
-/// An argument that is read, stored one way or another.
+/// An argument that is read, in any storage type.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Floats<'a> {
     F32(&'a [f32]),
@@ -175,7 +175,7 @@ pub(crate) enum Floats<'a> {
 }
 
 impl<'a> Floats<'a> {
-    /// An argument in the type in which it is stored.
+    /// An argument with its storage type.
     #[track_caller]
     pub(crate) fn of(args: &TwinArgs<'a>, arg: &'static str) -> Self {
         let index = args.find(arg);
@@ -186,7 +186,7 @@ impl<'a> Floats<'a> {
         }
     }
 
-    /// The elements of `range` in f32: where they lie, or in `buffer`, which is as long.
+    /// The elements of `range` in f32: in place, or in `buffer`, which has the same length.
     pub(crate) fn get<'b>(&self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b [f32]
     where
         'a: 'b,
@@ -222,12 +222,12 @@ impl<'a> Floats<'a> {
         }
     }
 
-    /// How many there have to be in a buffer for `n` of them: none, where they lie in f32.
+    /// The required length of the buffer for `n` elements: 0 if they are stored in f32.
     pub(crate) fn n_room(&self, n: usize) -> usize {
         if matches!(self, Self::F32(_)) { 0 } else { n }
     }
 
-    /// The same, by several threads where it is long.
+    /// The same, on several threads if it is long.
     pub(crate) fn get_in_parallel<'b>(&self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b [f32]
     where
         'a: 'b,
@@ -242,7 +242,7 @@ impl<'a> Floats<'a> {
         buffer
     }
 
-    /// Part of it.
+    /// A part of it.
     pub(crate) fn slice(&self, range: Range<usize>) -> Self {
         match self {
             Self::F32(x) => Self::F32(&x[range]),

@@ -2,24 +2,24 @@ use std::fmt::Debug;
 
 use crate::{Adapter, Arg, DType, Dispatch, Error, Map, TwinArgs};
 
-/// One operation over buffers: a plain struct of sizes and constants, with two bodies that compute the same.
+/// One operation over buffers: a plain struct of sizes and constants, with two implementations that compute the same.
 ///
-/// The trait is open: a kernel of your own, in a crate of your own, is recorded, planned and replayed like those here.
+/// The trait is open: your own kernels, in your own crate, are recorded, planned and replayed like those of this crate.
 /// It is dyn-compatible.
 ///
 /// # Contract
 /// - [`args`](Kernel::args) is a pure function of the struct; scratch arguments come last.
 /// - [`dispatches`](Kernel::dispatches) and [`twin`](Kernel::twin) take arguments by their names in that list, with [`Dispatch::bind`] and [`TwinArgs`].
-/// - [`twin`](Kernel::twin) is the specification: plain Rust, the same values up to rounding, and the same bits however many
-///   threads there are.
+/// - [`twin`](Kernel::twin) is the specification: plain Rust that computes the same values up to rounding, bit-identical for any number of
+///   threads.
 pub trait Kernel: Debug + Send + Sync + 'static {
-    /// What it computes, in the field's words: `matmul`, `adam`. Names the kernel in errors, labels and profiles.
+    /// What it computes, such as `matmul` or `adam`. Errors, labels and profiles use it as the name of the kernel.
     fn name(&self) -> &'static str;
 
     /// The argument list, in the order in which buffers are given.
     fn args(&self) -> Vec<Arg>;
 
-    /// Whether the sizes and constants make sense; asked before anything is recorded or run.
+    /// Checks whether the sizes and constants are valid; called before anything is recorded or executed.
     ///
     /// # Errors
     /// [`Error::Size`] or [`Error::Unsupported`]. The default accepts all.
@@ -30,38 +30,38 @@ pub trait Kernel: Debug + Send + Sync + 'static {
     /// The WGSL dispatches that compute it on `adapter`, in order.
     ///
     /// # Errors
-    /// [`Error::Size`] where the sizes are beyond what the adapter can dispatch.
+    /// [`Error::Size`] if the sizes exceed what the adapter can dispatch.
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error>;
 
     /// The plain-Rust twin. It may use the calling thread and, with [`OnTeam`](crate::OnTeam), the other threads of its
     /// [`Team`](crate::Team).
     fn twin(&self, args: &mut TwinArgs<'_>);
 
-    /// The kernel as a [`Map`], if it is one: then it can be fused with its neighbours. The default returns `None`.
+    /// The kernel as a [`Map`], if it is one, so that it can be fused with its neighbours. The default returns `None`.
     fn as_map(&self) -> Option<&Map> {
         None
     }
 
-    /// A kernel that also computes `map`, whose input `input` is what this one writes, before the results are stored, if there is one. Its arguments are those
-    /// of this one, with the other inputs of `map` right before what is written. The default returns `None`.
+    /// A kernel that also computes `map`, whose input `input` is the output of this kernel, before the results are stored, if that is supported. Its arguments are those
+    /// of this kernel, with the other inputs of `map` directly before the output. The default returns `None`.
     fn followed_by(&self, _map: &Map, _input: usize) -> Option<Box<dyn Kernel>> {
         None
     }
 
-    /// The same kernel with its arguments, scratch left out, stored as `dtypes` says, where it has a form of its own for that: decided by sizes and types alone.
-    /// Call [`stored`](crate::stored), which finds a way where this says `None`, as the default does. It asks only for types that differ from those of
-    /// [`args`](Self::args), and only for f16 and bf16 in the place of f32.
+    /// The same kernel with its arguments, except scratch, stored as `dtypes` says, if it has a specialised form for these types, which depends only on sizes and types.
+    /// Call [`stored`](crate::stored) instead, which also works if this returns `None`, as the default does. It only requests types that differ from those of
+    /// [`args`](Self::args), and only f16 and bf16 in place of f32.
     fn stored_as(&self, _dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
         None
     }
 
-    /// The same kernel over `n` elements, if what it does at a place depends on nothing but the values there: a program then runs it in parts, where an
-    /// argument is longer than an adapter binds at once. Arguments whose length changes are cut, the others given whole to each part. The default says no.
+    /// The same kernel over `n` elements, if each result depends only on the values at the same index: a program then executes it in parts if an
+    /// argument is longer than an adapter can bind. Arguments whose length changes are split; each part gets the others whole. The default returns `None`.
     fn with_len(&self, _n: usize) -> Option<Box<dyn Kernel>> {
         None
     }
 
-    /// Work done, for rooflines. The default counts each argument once and no arithmetic.
+    /// The amount of work, for rooflines. The default counts each argument once and no arithmetic.
     fn cost(&self) -> Cost {
         Cost { flops: 0, bytes: self.args().iter().map(|arg| arg.len_bytes() as u64).sum() }
     }
@@ -109,7 +109,7 @@ impl Kernel for Box<dyn Kernel> {
     }
 }
 
-/// The work of one run of a kernel.
+/// The amount of work of one execution of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Cost {
     /// Floating-point operations; a multiply-add counts two.

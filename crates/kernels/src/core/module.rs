@@ -7,27 +7,27 @@ use super::binding::{Binding, Declarations};
 use super::param::Param;
 use crate::{Arg, Error};
 
-/// A piece of a WGSL module: a file, or text made for one kernel. Declarations at module scope may stand in any order.
+/// A piece of a WGSL module: a file, or text generated for one kernel. Declarations at module scope may be in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
     pub(crate) name: Cow<'static, str>,
     pub(crate) text: Cow<'static, str>,
-    /// Whether every loop ends, so that no guards are needed.
+    /// Whether every loop terminates, so that no guards are needed.
     pub(crate) loops_end: bool,
 }
 
 impl Part {
-    /// A part with these declarations. `name` is the file's name or says what the part is.
+    /// A part with these declarations. `name` is the file's name or describes the part.
     pub fn new(name: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
         Self { name: name.into(), text: text.into(), loops_end: false }
     }
 
-    /// A part of this crate, whose loops all end.
+    /// A part of this crate, whose loops all terminate.
     pub(crate) fn own(name: impl Into<Cow<'static, str>>, text: impl Into<Cow<'static, str>>) -> Self {
         Self { loops_end: true, ..Self::new(name, text) }
     }
 
-    /// The file's name, or what the part is.
+    /// The file's name, or a description of the part.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -40,8 +40,8 @@ impl Part {
 
 /// A WGSL module as a list of parts, which are joined when it is compiled.
 ///
-/// What several kernels share is one part of each of their modules; what depends on a type or an expression is a part of its own. A kernel
-/// whose module is one piece of text makes it with `From`.
+/// What several kernels share is one part of each of their modules; whatever depends on a type or an expression is a separate part. A kernel
+/// whose module is a single text creates it with `From`.
 ///
 /// # Examples
 /// ```
@@ -55,12 +55,12 @@ impl Part {
 pub struct Module {
     extensions: Vec<&'static str>,
     parts: Vec<Part>,
-    /// Types that parts declare for buffers of the same name in lower case.
+    /// Types that parts declare, each for the buffer of the same name in lower case.
     stored_types: Vec<&'static str>,
     declarations: Declarations,
 }
 
-/// The name of the part that declares what is bound.
+/// The name of the part that declares the bindings.
 const ARGUMENTS: &str = "arguments";
 
 impl Module {
@@ -69,7 +69,7 @@ impl Module {
         Self { parts: parts.into_iter().collect(), ..Self::default() }
     }
 
-    /// The same with another part.
+    /// The same with one more part.
     pub fn with(mut self, part: Part) -> Self {
         self.parts.push(part);
         self
@@ -81,7 +81,7 @@ impl Module {
         self
     }
 
-    /// The same with `enable extension;` before its parts, where directives have to be.
+    /// The same with `enable extension;` before its parts, where WGSL requires directives.
     pub fn enabling(mut self, extension: &'static str) -> Self {
         if !self.extensions.contains(&extension) {
             self.extensions.push(extension);
@@ -89,7 +89,7 @@ impl Module {
         self
     }
 
-    /// The same, of which a part declares the types `names` for buffers.
+    /// The same with the types `names` for buffers, which one of its parts declares.
     pub(crate) fn storing(mut self, names: impl IntoIterator<Item = &'static str>) -> Self {
         self.stored_types.extend(names);
         self
@@ -101,7 +101,7 @@ impl Module {
         self.declare();
     }
 
-    /// Declares arguments, read and written, as arrays of the types that a part declares for them (`X` for `x`), if one does. Returns their indices.
+    /// Declares arguments for reading and writing, as arrays of the type that a part declares for them (`X` for `x`), if there is one. Returns their indices.
     pub(crate) fn declare_args(
         &mut self,
         label: &'static str,
@@ -114,7 +114,7 @@ impl Module {
         Ok(indices)
     }
 
-    /// Makes the part with the declarations, once arguments are bound.
+    /// Creates the part with the declarations, once arguments are bound.
     fn declare(&mut self) {
         if self.declarations.is_bound() {
             self.parts.retain(|part| part.name != ARGUMENTS);
@@ -140,7 +140,7 @@ impl Module {
     }
 }
 
-/// Equal modules have as many parts of the same names and lengths; hashing the text as well would cost more than it tells apart.
+/// Equal modules have the same number of parts with the same names and lengths; hashing the text as well would cost more than it distinguishes.
 impl Hash for Module {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.extensions.hash(state);
@@ -162,7 +162,7 @@ impl From<String> for Module {
     }
 }
 
-/// The [`Part`] that is a file of this crate, named from the caller's folder. Its loops end, whatever buffers and parameters contain.
+/// The [`Part`] for a file of this crate, named from the caller's folder. Its loops terminate, whatever buffers and parameters contain.
 macro_rules! part {
     ($file:literal) => {
         $crate::Part {
@@ -174,7 +174,7 @@ macro_rules! part {
 }
 pub(crate) use part;
 
-/// The [`Module`] of the parts that are these files, named from the caller's folder.
+/// The [`Module`] of the parts for these files, named from the caller's folder.
 macro_rules! module {
     ($($file:literal),+ $(,)?) => {
         $crate::Module::new([$($crate::core::module::part!($file)),+])

@@ -1,4 +1,4 @@
-// Part: NaN by its bits, since a driver may assume that there is none.
+// Part: detects NaN by its bits, since a driver may assume that there is no NaN.
 
 fn is_nan(v: f32) -> bool {
     return (bitcast<u32>(v) & 0x7FFFFFFFu) > 0x7F800000u;

@@ -1,4 +1,4 @@
-//! Parameters of a dispatch: the fields of the uniform struct `Params`, declared once for the bytes and for the WGSL.
+//! Parameters of a dispatch: the fields of the uniform struct `Params`, declared once for both the bytes and the WGSL.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ impl FieldType {
         }
     }
 
-    /// Its words, which are also those of its alignment.
+    /// The number of words of its size, which is also that of its alignment.
     const fn n_words(self) -> usize {
         match self {
             Self::U32 | Self::I32 | Self::F32 => 1,
@@ -70,7 +70,7 @@ impl From<[usize; 2]> for Param {
     }
 }
 
-/// The fields of the uniform struct, without their values: all values share a pipeline.
+/// The fields of the uniform struct, without their values: dispatches with different values share a pipeline.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Fields(Vec<(&'static str, FieldType)>);
 
@@ -92,7 +92,7 @@ impl Fields {
         self.0.push((name, field_type));
     }
 
-    /// Writes the struct, with the padding at its end as fields.
+    /// Writes the struct, with its trailing padding as fields.
     pub(crate) fn declare(&self, text: &mut String) {
         text.push_str("struct Params {\n");
         for (name, field_type) in &self.0 {

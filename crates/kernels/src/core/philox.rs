@@ -1,6 +1,6 @@
 #![expect(clippy::cast_possible_truncation, reason = "products are split into their halves")]
 
-/// Philox4x32-10: a counter-based generator, so that the n-th number of a stream costs the same wherever it is asked for.
+/// Philox4x32-10: a counter-based generator, so that computing the n-th number of a stream costs the same for every n.
 ///
 /// # Reference
 /// Salmon et al. 2011, *Parallel random numbers: as easy as 1, 2, 3*.
@@ -12,7 +12,7 @@ pub struct Philox {
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
-/// Blocks that are computed side by side.
+/// The number of blocks that are computed in parallel.
 pub(crate) const LANES: usize = 16;
 
 impl Philox {

@@ -1,16 +1,16 @@
-//! Working memory of a task, kept by its thread: a new allocation of this size is new pages each time.
+//! Working memory of a task, kept per thread: a new allocation of this size would map new pages each time.
 
 use std::cell::RefCell;
 
-/// The most floats of a room that is kept.
+/// The maximum number of floats of a buffer that is kept.
 const KEPT_LEN: usize = 1024 * 1024;
 
 thread_local! {
-    /// Those that are not in use: as many as calls have been nested.
+    /// The buffers that are not in use: as many as calls have been nested.
     static ROOMS: RefCell<Vec<Vec<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `f` with room for `len` floats, whose values mean nothing. Calls may be nested.
+/// Calls `f` with memory for `len` floats, whose values are unspecified. Calls may be nested.
 #[inline(always)]
 pub(crate) fn with_room<R>(len: usize, f: impl FnOnce(&mut [f32]) -> R) -> R {
     let mut room = take(len);

@@ -1,6 +1,6 @@
-// Part: the entry points of a module over rows. Expects `params.n_rows`; the type Sums, `scan` and `store` of every `stride`th element of a row from
-// `first` on, and `join` of two Sums.
-// row_a_lane: an invocation a row, without barriers, for narrow rows and software adapters. row_a_group: a workgroup a row, so that loads are coalesced.
+// Part: the entry points of a module over rows. Expects `params.n_rows`; the type Sums; `scan` and `store` for every `stride`-th element of a row, starting
+// at `first`; and `join` of two Sums.
+// row_a_lane: one invocation per row, without barriers, for narrow rows and software adapters. row_a_group: one workgroup per row, so that loads are coalesced.
 
 override WG: u32 = 64u;
 

@@ -2,15 +2,15 @@
 
 use crate::{Adapter, AdapterKind, Error, fold_workgroups};
 
-/// Columns up to which an invocation takes a row by itself on hardware too: sharing it would leave invocations idle.
+/// The maximum number of columns for which one invocation processes a whole row even on hardware: sharing the row would leave invocations idle.
 const FEW_COLS: usize = 32;
-/// Columns from which on a row keeps a large workgroup busy.
+/// The minimum number of columns for which a row keeps a large workgroup busy.
 const MANY_COLS: usize = 1024;
 
-/// Entry point, invocations of a workgroup and number of workgroups for `n_rows` rows of `n_cols`.
+/// Entry point, workgroup size and number of workgroups for `n_rows` rows of `n_cols`.
 ///
-/// A module over rows has two entry points. In `row_a_lane` each invocation goes along a row alone, without barriers: for narrow rows, and for
-/// software adapters, where barriers are ruinous. In `row_a_group` a workgroup goes along a row together, so that loads are coalesced.
+/// A module over rows has two entry points. In `row_a_lane` each invocation processes a whole row, without barriers: for narrow rows, and for
+/// software adapters, where barriers are extremely slow. In `row_a_group` a workgroup processes a row together, so that loads are coalesced.
 pub(crate) struct RowDispatch {
     pub(crate) entry: &'static str,
     pub(crate) constant: (&'static str, f64),

@@ -1,18 +1,18 @@
-//! Twins that go row by row: how rows are cut into tasks, and sums and maxima along a row.
+//! Twins that process rows: how rows are divided into tasks, and sums and maxima along a row.
 
 use rayon::prelude::*;
 
 use super::vectorised::vectorised;
 use crate::OnTeam;
 
-/// Elements a task, near enough: what it writes first is then still in the nearest cache when it reads it again.
+/// Elements per task, approximately: values written first are then still in the nearest cache when they are read again.
 const BLOCK_LEN: usize = 4 * 1024;
-/// Elements below which a loop is not worth handing to other threads.
+/// Elements below which using other threads for a loop does not pay.
 const SERIAL_LEN: usize = 16 * 1024;
-/// Sums or maxima taken side by side, so that they fill vector registers.
+/// The number of sums or maxima that are computed in parallel, so that they fill vector registers.
 const LANES: usize = 16;
 
-/// Rows of `n_cols` elements that make a block.
+/// The number of rows of `n_cols` elements per block.
 fn block_rows(n_cols: usize) -> usize {
     (BLOCK_LEN / n_cols).max(1)
 }
@@ -33,7 +33,7 @@ pub(crate) fn each_row_block<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usi
     }
 }
 
-/// Calls `f(first row, block of y)` for blocks of rows of `n_cols` elements that have one result each, in `y`.
+/// Calls `f(first row, block of y)` for blocks of rows of `n_cols` elements; each row has one result, in `y`.
 pub(crate) fn each_row_block_of_one_result<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
     let n_rows = block_rows(n_cols);
     let run = |(i, y): (usize, &mut [T])| {
@@ -49,8 +49,8 @@ pub(crate) fn each_row_block_of_one_result<T: Send>(n_cols: usize, y: &mut [T], 
     }
 }
 
-/// Calls `f(first row, block of y, block of z)` for blocks of the same rows of two arrays of `y_cols` and `z_cols` columns, cut as rows of
-/// `n_cols` elements are.
+/// Calls `f(first row, block of y, block of z)` for blocks of the same rows of two arrays of `y_cols` and `z_cols` columns, with as many rows per block as for rows of
+/// `n_cols` elements.
 pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
     n_cols: usize,
     [y_cols, z_cols]: [usize; 2],
@@ -72,7 +72,7 @@ pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
     }
 }
 
-/// `Σ f(x)` over a row: sixteen sums side by side, then those in order.
+/// `Σ f(x)` over a row: sixteen partial sums in parallel, then their sum in order.
 #[inline(always)]
 pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f32 {
     sum_of_two(
@@ -106,7 +106,7 @@ pub(crate) fn sum_of_two(a: &[f32], b: &[f32], f: impl Fn(f32, f32) -> f32) -> f
     total
 }
 
-/// The greatest of `x`, NaN passed over.
+/// The maximum of `x`, ignoring NaN.
 #[inline(always)]
 pub(crate) fn max(x: &[f32]) -> f32 {
     let greater = |a: f32, b: f32| if b > a { b } else { a };

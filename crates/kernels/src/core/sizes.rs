@@ -1,6 +1,6 @@
 use crate::{Error, Kernel};
 
-/// A size as the `u32` that WGSL and `wgpu` count with; `u32::MAX` for larger ones, which checks refuse before.
+/// A size as the `u32` that WGSL and `wgpu` use for counts; `u32::MAX` for larger ones, which checks have refused before.
 pub(crate) const fn in_u32(size: usize) -> u32 {
     if size > u32::MAX as usize {
         return u32::MAX;
@@ -10,7 +10,7 @@ pub(crate) const fn in_u32(size: usize) -> u32 {
     in_u32
 }
 
-/// Whether each of `sizes`, and each argument's number of elements, fits the u32 indices of the WGSL.
+/// Checks that each of `sizes`, and each argument's number of elements, fits the u32 indices of the WGSL.
 pub(crate) fn check_sizes(kernel: &dyn Kernel, sizes: &[(&'static str, usize)]) -> Result<(), Error> {
     let max = u32::MAX as usize;
     for &(size, found) in sizes {

@@ -1,10 +1,10 @@
 use super::converted::Converted;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, stored};
 
-/// A kernel that has a form of its own for floats stored in 16 bits: what [`Kernel::stored_as`] gives then, as [`Stored`]. Its twin asks for the
+/// A kernel that has a specialised form for floats stored in 16 bits, which [`Kernel::stored_as`] returns as [`Stored`]. Its twin checks the
 /// [types](TwinArgs::dtype) of its arguments.
 pub(crate) trait StoredForm: Kernel + Clone {
-    /// The types nearest to these that it has a form for, with f32 where it has to be; the rest is converted.
+    /// The supported types that are closest to these, with f32 where it is required; the other arguments are converted.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>>;
 
     /// As [`Kernel::args`].
@@ -17,7 +17,7 @@ pub(crate) trait StoredForm: Kernel + Clone {
     /// As [`Kernel::dispatches`].
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error>;
 
-    /// For [`Kernel::stored_as`].
+    /// The implementation of [`Kernel::stored_as`].
     fn stored_form(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
         let nearest = self.nearest(dtypes)?;
         let is_all = nearest == dtypes;
@@ -26,7 +26,7 @@ pub(crate) trait StoredForm: Kernel + Clone {
     }
 }
 
-/// A kernel in its form for floats stored as `dtypes` says, one for each argument but scratch.
+/// A kernel in its form for floats stored as `dtypes` says, one type for each argument except scratch.
 #[derive(Debug)]
 pub(crate) struct Stored<K> {
     kernel: K,
@@ -66,7 +66,7 @@ impl<K: StoredForm> Kernel for Stored<K> {
     }
 }
 
-/// For a form in which the arguments `which` share a type of 16 bits, and all others have their own: those types, if `which` do share one.
+/// For a form in which the arguments `which` share a 16-bit type, and all others have their own types: returns those types, if `which` do share one.
 pub(crate) fn sharing(kernel: &impl Kernel, which: &[usize], dtypes: &[DType]) -> Option<Vec<DType>> {
     let shared = dtypes[*which.first()?];
     if !shared.is_half() || which.iter().any(|&i| dtypes[i] != shared) {
@@ -76,7 +76,7 @@ pub(crate) fn sharing(kernel: &impl Kernel, which: &[usize], dtypes: &[DType]) -
     Some((0..dtypes.len()).map(|i| if which.contains(&i) { shared } else { args[i].dtype }).collect())
 }
 
-/// `$body` with `$T` the [`Element`](crate::core::half::Element) that `$dtype` is stored as.
+/// Evaluates `$body` with `$T` as the [`Element`](crate::core::half::Element) type of `$dtype`.
 macro_rules! with_element {
     ($dtype:expr, $T:ident => $body:expr) => {
         match $dtype {

@@ -1,8 +1,8 @@
-//! Parts that say how a module's buffers of floats are stored.
+//! Parts that define how a module's buffers of floats are stored.
 //!
-//! A module computes in `f32`, over buffers of f32, f16 or bf16. For each group of buffers that are stored alike, `X`, its [`Template`] says
-//! how the module sees them, and a part gives the type `X`, of which the bindings are arrays, and functions `load_x` and `store_x`. Two
-//! floats of 16 bits are one `u32`, converted by integer arithmetic, so that no device needs `SHADER_F16`.
+//! A module computes in `f32`, over buffers of f32, f16 or bf16. For each group `X` of buffers with the same storage type, its [`Template`] says
+//! how the module accesses them, and a part defines the type `X`, of which the bindings are arrays, and functions `load_x` and `store_x`. Two
+//! 16-bit floats are one `u32`, converted by integer arithmetic, so that no device needs `SHADER_F16`.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use super::module::part;
 use crate::expr::wgsl::Lanes;
 use crate::{Adapter, DType, Module, Part};
 
-/// A module but for the types of its buffers.
+/// A module without the types of its buffers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Template {
     parts: &'static [Part],
@@ -18,7 +18,7 @@ pub(crate) struct Template {
     extensions: &'static [&'static str],
 }
 
-/// Buffers of floats that are stored alike, and how a module sees them.
+/// Buffers of floats with the same storage type, and how a module accesses them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Group {
     name: &'static str,
@@ -48,7 +48,7 @@ impl Group {
         Self::new(name, Elements::Four)
     }
 
-    /// As many as the module computes at a time, one or two: `load_x(v: X) -> V` and `store_x(v: V) -> X`, with the types of [`Lanes::part`]. Where all
+    /// As many as the module computes at a time, one or two: `load_x(v: X) -> V` and `store_x(v: V) -> X`, with the types of [`Lanes::part`]. If all
     /// such groups are f32, `V` is `f32`. Otherwise it is `vec2f`, and the buffers have an even number of elements, or padding after
     /// the last.
     pub(crate) const fn lane(name: &'static str) -> Self {
@@ -56,7 +56,7 @@ impl Group {
     }
 
     /// Single elements, by their index in the binding `x`: `load_x(i: u32) -> f32`, and `store_x(i: u32, v: vec2f, n: u32)`, which stores
-    /// `n` elements, 1 or 2, from `i` on, an even index. Of 16 bits it stores only one at the end of the buffer, where padding follows.
+    /// `n` elements, 1 or 2, starting at the even index `i`. In 16 bits, it stores a single one only at the end of the buffer, where padding follows.
     pub(crate) const fn one(name: &'static str) -> Self {
         Self::new(name, Elements::One)
     }
@@ -66,30 +66,30 @@ impl Group {
         Self::new(name, Elements::Register)
     }
 
-    /// The same with the function that loads.
+    /// The same with the load function.
     pub(crate) const fn loads(self) -> Self {
         Self { loads: true, ..self }
     }
 
-    /// The same with the function that stores.
+    /// The same with the store function.
     pub(crate) const fn stores(self) -> Self {
         Self { stores: true, ..self }
     }
 
-    /// The same, with f16 converted by the device where it has [`wgpu::Features::SHADER_F16`]. It may flush subnormals, so this is for operands
+    /// The same, with f16 converted by the device if it has [`wgpu::Features::SHADER_F16`]. The device may flush subnormals, so this is for operands
     /// of sums, not for results.
     pub(crate) const fn by_device(self) -> Self {
         Self { by_device: true, ..self }
     }
 
-    /// The same, of fours or single elements, with a function that loads four elements of a line, `fetch_x(i: u32, n: u32) -> vec4f`: those from `i` on,
-    /// 0 from the `n`-th on, which are not read; of fours, `i` is a multiple of 4 and `n` is 0 or at least 4. And `lines_of_x(i: u32, stride: u32,
-    /// n_lines: u32, n: u32) -> Block`, the same of four lines `stride` apart, of which the first `n_lines` exist.
+    /// The same, of fours or single elements, with a function that loads four elements of a line, `fetch_x(i: u32, n: u32) -> vec4f`: those starting at `i`,
+    /// with 0 for the `n`-th and later ones, which are not read; of fours, `i` is a multiple of 4 and `n` is 0 or at least 4. Also adds `lines_of_x(i: u32, stride: u32,
+    /// n_lines: u32, n: u32) -> Block`, the same for four lines `stride` apart, of which the first `n_lines` exist.
     pub(crate) const fn fetches(self) -> Self {
         Self { loads: true, fetches: true, ..self }
     }
 
-    /// The same, left out of modules for which no type of it is given: those that do not bind the buffer.
+    /// The same, left out of modules for which no type of it is given, since they do not bind the buffer.
     pub(crate) const fn optional(self) -> Self {
         Self { optional: true, ..self }
     }
@@ -106,12 +106,12 @@ impl Template {
         Self { extensions, ..self }
     }
 
-    /// The module with its groups stored as `types` says, and as f32 where it does not say.
+    /// The module with its groups stored as `types` says, and as f32 for groups without a type.
     pub(crate) fn module(&self, types: &[(&'static str, DType)]) -> Module {
         self.with_types(types, false)
     }
 
-    /// The same for `adapter`, which converts f16 itself where it can and the group allows it.
+    /// The same for `adapter`, which converts f16 itself if it can and the group allows it.
     pub(crate) fn module_on(&self, adapter: &Adapter, types: &[(&'static str, DType)]) -> Module {
         self.with_types(types, adapter.has_f16())
     }
@@ -149,7 +149,7 @@ impl Template {
 pub(crate) const CONVERSIONS: Part = part!("conversions.wgsl");
 
 impl Group {
-    /// Writes the type and the functions of a group that is stored as `dtype`; `is_native` where that is the device's own f16.
+    /// Writes the type and the functions of a group that is stored as `dtype`; `is_native` if that is the device's own f16.
     fn declare(&self, text: &mut String, dtype: DType, is_native: bool) {
         let Self { name, elements, .. } = *self;
         let x = name.to_ascii_lowercase();

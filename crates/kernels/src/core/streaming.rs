@@ -1,14 +1,14 @@
 //! Copies of more memory than the caches hold.
 //!
 //! An ordinary store loads the cache line that it writes to, and evicts another one. A streaming store does neither, so a copy moves two bytes per byte instead of three.
-//! `memcpy` of the C library uses such stores too, but only for sizes that it relates to the cache which the processor reports. Virtual machines report
+//! The C library's `memcpy` uses such stores too, but only for sizes that are large compared with the cache size that the processor reports. Virtual machines report
 //! that of the whole host: hundreds of MiB.
 
 #![cfg_attr(all(target_arch = "x86_64", not(miri)), expect(unsafe_code, reason = "streaming stores take raw pointers"))]
 
-/// Copies `from` to `to`, past the caches on x86-64. Elsewhere, this is `copy_from_slice`.
+/// Copies `from` to `to`, bypassing the caches on x86-64. On other architectures, this is `copy_from_slice`.
 ///
-/// That pays where `to` is larger than the caches, or is not read soon: see [`STREAMED_BYTES`].
+/// This pays if `to` is larger than the caches, or is not read soon: see [`STREAMED_BYTES`].
 ///
 /// # Panics
 /// If the lengths differ.
@@ -24,14 +24,14 @@ pub fn copy_streaming(to: &mut [u8], from: &[u8]) {
     stream(to, from);
 }
 
-/// The size from which memory is written past the caches.
+/// The minimum size of memory that is written bypassing the caches.
 pub const STREAMED_BYTES: usize = 32 << 20;
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 fn stream(to: &mut [u8], from: &[u8]) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
 
-    /// Bytes of a cache line. Its stores follow each other, so that it is written as a whole.
+    /// Bytes of a cache line. The stores to a line are consecutive, so that it is written as a whole.
     const LINE: usize = 64;
     const VECTOR: usize = size_of::<__m128i>();
 
@@ -52,7 +52,7 @@ fn stream(to: &mut [u8], from: &[u8]) {
         }
     }
     to_lines.into_remainder().copy_from_slice(from_lines.remainder());
-    // Streaming stores are not ordered with other stores of this thread, such as the one by which another thread learns that the copy is done.
+    // Streaming stores are not ordered with other stores of this thread, such as the one that tells another thread that the copy is done.
     // SAFETY: every x86-64 processor has SSE.
     unsafe { _mm_sfence() };
 }

@@ -1,8 +1,8 @@
-//! Threads that share the iterations of one loop, and wait for the next loop without leaving their core.
+//! Threads that share the iterations of one loop, and wait for the next loop without yielding their core.
 //!
-//! A replayed program is hundreds of short loops, one after another. Between two of them an idle thread of a rayon pool calls
-//! `sched_yield`, which gives away a whole time slice when other processes want the core, and then sleeps. The threads of a team spin
-//! for a moment instead. A helper that arrives late is not waited for: the other threads have done its share by then.
+//! A replayed program consists of hundreds of short loops, one after another. Between two of them an idle thread of a rayon pool calls
+//! `sched_yield`, which gives up a whole time slice if other processes want the core, and then sleeps. The threads of a team spin
+//! for a moment instead. The loop does not wait for a helper that arrives late: the other threads have done its share by then.
 
 #![expect(unsafe_code, reason = "helper threads call a closure that borrows from the stack of the thread that waits for them")]
 
@@ -20,7 +20,7 @@ use rayon::prelude::*;
 /// The threads that run the loops of twins: the calling thread, and helpers that live as long as the team.
 ///
 /// Inside [`lead`](Self::lead), the twins of this crate share their loops among the threads of the team. Outside, they use the current
-/// rayon pool. Results are the same bits either way.
+/// rayon pool. Results are bit-identical either way.
 ///
 /// ```
 /// use brisk_kernels::{OnTeam, Team};
@@ -50,7 +50,7 @@ struct Shared {
     is_over: AtomicBool,
 }
 
-/// In a cache line of its own, so that counting in one share does not slow down the others.
+/// Aligned to a separate cache line, so that counting in one share does not slow down the others.
 #[repr(align(128))]
 #[derive(Default)]
 struct Counter(AtomicUsize);
@@ -69,12 +69,12 @@ const OPEN: u32 = 1 << 11;
 const ONE_JOB: u32 = OPEN << 1;
 const JOB: u32 = !(OPEN | AT_WORK);
 
-/// Threads of a team at most.
+/// The maximum number of threads of a team.
 const MOST_THREADS: usize = AT_WORK as usize;
-/// How often a helper looks for the next job before it parks: for some 10 us, longer than most gaps between the loops of a program. More
-/// gained nothing on a quiet machine, and beside other busy processes it took time from the thread that the helper waits for.
+/// How often a helper checks for the next job before it parks: for about 10 µs, longer than most gaps between the loops of a program. Spinning
+/// longer gained nothing on a quiet machine, and with other busy processes it took time from the thread that the helper waits for.
 const SPINS: u32 = 400;
-/// Tasks for each thread that a loop is cut into, if it has as many iterations: so the last ones end at about the same time.
+/// The number of tasks per thread that a loop is divided into, if it has enough iterations, so that the last tasks end at about the same time.
 const TASKS_PER_THREAD: usize = 8;
 
 thread_local! {
@@ -83,7 +83,7 @@ thread_local! {
 }
 
 impl Team {
-    /// A team of `n_threads` (at least 1, at most 2047), the calling thread included. The helpers are named `{name}-1` and so on.
+    /// A team of `n_threads` (at least 1, at most 2047), including the calling thread. The helpers are named `{name}-1` and so on.
     ///
     /// # Errors
     /// If the operating system cannot start a thread.
@@ -107,13 +107,13 @@ impl Team {
         Ok(team)
     }
 
-    /// How many threads the team has, the calling thread included.
+    /// How many threads the team has, including the calling thread.
     #[must_use]
     pub fn n_threads(&self) -> usize {
         self.shared.next.len()
     }
 
-    /// Calls `work`, whose loops are shared with the helpers. If the calling thread or another one leads the team already, the loops of `work` run on
+    /// Calls `work`, whose loops are shared with the helpers. If any thread already leads the team, the loops of `work` run on
     /// the current rayon pool.
     pub fn lead<T>(&self, work: impl FnOnce() -> T) -> T {
         if self.shared.is_led.swap(true, Ordering::Acquire) {
@@ -129,7 +129,7 @@ impl Drop for Team {
         self.shared.is_over.store(true, Ordering::SeqCst);
         for helper in self.helpers.drain(..) {
             helper.thread().unpark();
-            // A helper catches the panics of its tasks, so it has none of its own.
+            // Helpers catch the panics of their tasks, and have none of their own.
             let _ = helper.join();
         }
     }
@@ -141,7 +141,7 @@ impl fmt::Debug for Team {
     }
 }
 
-/// Ends the lead, also when it panics.
+/// Ends the lead, even after a panic.
 struct Led<'a> {
     shared: &'a Shared,
     before: Option<Arc<Shared>>,
@@ -155,7 +155,7 @@ impl Drop for Led<'_> {
 }
 
 impl Shared {
-    /// Runs the tasks `0..n_tasks` on all threads, and returns when all are done.
+    /// Executes the tasks `0..n_tasks` on all threads, and returns when all are done.
     fn run(&self, n_tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         let job = Job { n_tasks, task, panic: Mutex::new(None) };
         for (worker, next) in self.next.iter().enumerate() {
@@ -166,7 +166,7 @@ impl Shared {
         self.state.store(number | OPEN, Ordering::SeqCst);
         self.wake(n_tasks - 1);
         self.work(&job, 0);
-        // All tasks are taken. Helpers that are late stay out; those at work are waited for, because `job` ends with this function.
+        // All tasks are taken. Late helpers do not join; the ones at work are awaited, because `job` ends with this function.
         self.state.fetch_and(!OPEN, Ordering::Relaxed);
         while self.state.load(Ordering::Acquire) & AT_WORK != 0 {
             std::hint::spin_loop();
@@ -191,7 +191,7 @@ impl Shared {
         n_tasks * worker / self.next.len()
     }
 
-    /// Runs tasks until all are taken: first those of the thread's own share, then those left in the others'.
+    /// Executes tasks until all are taken: first those of the thread's own share, then those left in other shares.
     fn work(&self, job: &Job<'_>, worker: usize) {
         let n_threads = self.next.len();
         let run = || {
@@ -226,7 +226,7 @@ impl Shared {
         }
     }
 
-    /// Waits for a job that is open and not the last one this helper joined; `None` at the end of the team.
+    /// Waits for a job that is open and that this helper has not joined yet; `None` at the end of the team.
     fn next_job(&self, worker: usize, last: u32) -> Option<u32> {
         let open = || {
             let state = self.state.load(Ordering::SeqCst);
@@ -239,7 +239,7 @@ impl Shared {
                 }
                 std::hint::spin_loop();
             }
-            // `run` opens a job and then looks for parked helpers; a helper says that it parks and then looks for a job. So one sees the other.
+            // `run` opens a job and then checks for parked helpers; a helper announces that it parks and then checks for a job. So at least one sees the other.
             self.is_parked[worker].store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             if self.is_over.load(Ordering::SeqCst) {
@@ -271,7 +271,7 @@ pub trait OnTeam: IndexedParallelIterator {
 
 impl<I: IndexedParallelIterator> OnTeam for I {}
 
-/// The threads of one loop. The team's leader leads no team meanwhile, so loops inside a task run on the current rayon pool.
+/// The threads of one loop. The team has no leader meanwhile, so loops inside a task run on the current rayon pool.
 struct Threads {
     team: Option<Arc<Shared>>,
 }
@@ -281,7 +281,7 @@ impl Threads {
         Self { team: LED.take() }
     }
 
-    /// Runs the tasks `0..n_tasks`. Every loop has a body of its own, but this is compiled once for all.
+    /// Executes the tasks `0..n_tasks`. The body of each loop is compiled separately, this function once for all.
     fn run(&self, n_tasks: usize, task: &(dyn Fn(usize) + Sync)) {
         match &self.team {
             _ if n_tasks == 1 => task(0),
@@ -290,7 +290,7 @@ impl Threads {
         }
     }
 
-    /// How many items a task has, of `n_items` in all.
+    /// The number of items per task, given `n_items` in total.
     fn task_len(&self, n_items: usize, at_least: usize, at_most: usize) -> usize {
         let n_threads = self.team.as_ref().map_or_else(rayon::current_num_threads, |team| team.next.len());
         if n_threads == 1 {
@@ -301,7 +301,7 @@ impl Threads {
 }
 
 impl Drop for Threads {
-    /// Makes the thread the leader again, also after a panic.
+    /// Restores the thread as the leader, even after a panic.
     fn drop(&mut self) {
         if let Some(team) = self.team.take() {
             LED.set(Some(team));
@@ -309,7 +309,7 @@ impl Drop for Threads {
     }
 }
 
-/// Cuts the items into tasks and runs those.
+/// Divides the items into tasks and executes them.
 struct Cut<'a, I, F> {
     threads: &'a Threads,
     n_items: usize,
@@ -328,7 +328,7 @@ where
         let Self { threads, n_items, init, f } = self;
         let task_len = threads.task_len(n_items, producer.min_len(), producer.max_len());
         let tasks = tasks(producer, n_items, task_len);
-        // Values that no task has at the moment.
+        // Values that no task uses at the moment.
         let values = Mutex::new(Vec::new());
         threads.run(tasks.len(), &|task| {
             let Some(items) = lock(&tasks[task]).take() else { return };
@@ -341,7 +341,7 @@ where
 
 // These are compiled once for all loops over the same items, or with the same values.
 
-/// The items, cut into tasks of `task_len` items; the last one may have fewer. A thread takes a task out when it runs it.
+/// The items, divided into tasks of `task_len` items; the last one may have fewer. A thread takes the items of a task when it executes it.
 fn tasks<P: Producer>(producer: P, n_items: usize, task_len: usize) -> Vec<Mutex<Option<P>>> {
     let n_tasks = n_items.div_ceil(task_len);
     let mut tasks = Vec::with_capacity(n_tasks.max(1));
@@ -363,7 +363,7 @@ fn push<T>(values: &Mutex<Vec<T>>, value: T) {
     lock(values).push(value);
 }
 
-/// What these locks guard is whole after a panic, too.
+/// The data behind these locks is consistent even after a panic.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

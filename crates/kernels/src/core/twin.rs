@@ -6,9 +6,9 @@ use half::{bf16, f16};
 use super::access::names;
 use crate::{Arg, ArgKey, DType};
 
-/// The buffers of one twin run, found by the names under which the kernel [declares](crate::Kernel::args) them.
+/// The buffers of one call of a twin, found by the names under which the kernel [declares](crate::Kernel::args) them.
 ///
-/// Slices live as long as the borrow they were made from, so a twin takes all it needs and then computes.
+/// Slices live as long as the borrow that they were created from, so a twin first takes all of them and then computes.
 ///
 /// # Examples
 /// ```
@@ -46,7 +46,7 @@ impl<'a> TwinArgs<'a> {
     /// Adds the buffer of the next argument, which is only read. The bytes are aligned for its element type.
     ///
     /// # Panics
-    /// If the next argument is written, or has another length.
+    /// If the next argument is written, or has a different length.
     #[track_caller]
     pub fn push_read(&mut self, bytes: &'a [u8]) {
         self.push(bytes.len(), Slot::Read(bytes));
@@ -55,7 +55,7 @@ impl<'a> TwinArgs<'a> {
     /// Adds the buffer of the next argument, which is written.
     ///
     /// # Panics
-    /// If the next argument is only read, or has another length.
+    /// If the next argument is only read, or has a different length.
     #[track_caller]
     pub fn push_write(&mut self, bytes: &'a mut [u8]) {
         self.push(bytes.len(), Slot::Write(bytes));
@@ -66,7 +66,7 @@ impl<'a> TwinArgs<'a> {
     /// `T` is the type that the kernel declares: `f32`, `u32` or `u8`; for f16 and bf16 it is `half::f16` and `half::bf16`, or `u16` for the raw bits.
     ///
     /// # Panics
-    /// If the kernel does not declare the argument, writes it, or declares other elements: a mistake in the kernel.
+    /// If the kernel does not declare the argument, writes it, or declares a different element type: a mistake in the kernel.
     #[track_caller]
     pub fn read<T: Pod>(&self, arg: impl Into<ArgKey>) -> &'a [T] {
         let index = self.find(arg);
@@ -77,7 +77,7 @@ impl<'a> TwinArgs<'a> {
     /// The elements of an argument that is written, updated or scratch. It can be taken once; `T` is as for [`read`](Self::read).
     ///
     /// # Panics
-    /// If the kernel does not declare the argument, only reads it, has taken it before, or declares other elements: a mistake in the kernel.
+    /// If the kernel does not declare the argument, only reads it, has taken it before, or declares a different element type: a mistake in the kernel.
     #[track_caller]
     pub fn write<T: Pod>(&mut self, arg: impl Into<ArgKey>) -> &'a mut [T] {
         let index = self.find(arg);
@@ -94,7 +94,7 @@ impl<'a> TwinArgs<'a> {
         self.declared[self.find(arg)].dtype
     }
 
-    /// The bytes of argument `index`, whatever its elements, for kernels that pass them to another kernel.
+    /// The bytes of argument `index`, whatever its element type, for kernels that pass them to another kernel.
     #[track_caller]
     pub(crate) fn read_bytes(&self, index: usize) -> &'a [u8] {
         match self.slots.get(index) {
@@ -133,7 +133,7 @@ impl<'a> TwinArgs<'a> {
         self.slots.push(slot);
     }
 
-    /// The index of an argument, for twins that ask for its type and then take it.
+    /// The index of an argument, for twins that check its type and then take it.
     #[track_caller]
     pub(crate) fn find(&self, arg: impl Into<ArgKey>) -> usize {
         let arg = arg.into();

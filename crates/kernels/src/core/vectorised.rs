@@ -1,9 +1,9 @@
 use pulp::{Arch, Simd, WithSimd};
 
-/// Runs `f` as compiled for the widest vector instructions that this machine has. `f` is to be `#[inline(always)]`.
+/// Calls `f`, compiled for the widest vector instructions that this machine has. `f` must be `#[inline(always)]`.
 ///
-/// A closure given to `Arch::dispatch` as it is goes through a shim, `FnOnce::call_once`, which is compiled once for the oldest
-/// machine and not inlined; through `FnMut` there is none.
+/// A closure passed directly to `Arch::dispatch` goes through a shim, `FnOnce::call_once`, which is compiled once for the baseline
+/// instruction set and not inlined; `FnMut` needs no shim.
 #[inline]
 pub(crate) fn vectorised(f: impl FnMut()) {
     Arch::new().dispatch(Body(f));

@@ -5,8 +5,8 @@ use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Kernel, TwinArgs};
 
 /// `y = x` in another element type: f32, f16 and bf16 from one to another, u8 and u32 to f32.
 ///
-/// What does not fit is rounded to nearest, ties to even; beyond the largest number it is infinite. NaN stays NaN, a quiet one; subnormals and the sign of
-/// zero are kept. Both executors give the same bits, on devices with and without arithmetic in 16 bits.
+/// Values are rounded to nearest, ties to even; values beyond the largest number become infinite. NaN stays NaN, a quiet one; subnormals and the sign of
+/// zero are kept. Results are bit-identical on both executors, and on devices with and without 16-bit arithmetic.
 ///
 /// # Shapes
 /// `x`, `y`: `[n]`.
@@ -67,7 +67,7 @@ impl Kernel for Cast {
         let module = module!("cast.wgsl", "../core/conversions.wgsl");
         let cast = Dispatch::elementwise(self.name(), "kernels.cast", module, self.n.div_ceil(2))?
             .constants([("FROM", f64::from(self.from.code())), ("TO", f64::from(self.to.code()))]);
-        // Whatever their type, elements are computed with as bits.
+        // Elements are processed as bits, whatever their type.
         let [x, y] = ["x", "y"].map(|name| Binding::of(name).elements("u32"));
         Ok(vec![cast.bind(&self.args(), [x], [y])?])
     }

@@ -1,13 +1,13 @@
 // y = x in another element type: f32, f16 and bf16 from one to another, u8 and u32 to f32. To 16 bits it is rounded to nearest even, and infinite
-// beyond the largest number; NaN stays NaN and is quiet; subnormals and the sign of zero are kept. All of it on integers: pack2x16float says nothing
-// of what does not fit, and a driver may flush subnormals in arithmetic.
-// Twin: cast_cpu.rs. Moves an element of either type; an invocation does two, which share a word in 16 bits.
+// beyond the largest number; NaN stays NaN and is quiet; subnormals and the sign of zero are kept. Uses only integer arithmetic: pack2x16float is unspecified for
+// values that do not fit, and a driver may flush subnormals in floating-point arithmetic.
+// Twin: cast_cpu.rs. Moves an element of either type; an invocation converts two, which share a word in 16 bits.
 
 // The codes of `DType::code`.
 override FROM: u32 = 0u;
 override TO: u32 = 1u;
 
-// Zero beyond the end, for the second of an odd number.
+// Zero beyond the end, for the second element if their number is odd.
 fn word(i: u32) -> u32 {
     return select(0u, x[min(i, arrayLength(&x) - 1u)], i < arrayLength(&x));
 }

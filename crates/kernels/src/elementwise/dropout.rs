@@ -10,10 +10,10 @@ const DROPOUT: Template = Template::new(
     &[Group::one("X").loads(), Group::one("Y").stores()],
 );
 
-/// Dropout: each element is 0 with probability `p`, else divided by `1 - p`, so that the mean stays.
+/// Dropout: each element is 0 with probability `p`, else divided by `1 - p`, which preserves the mean.
 ///
-/// Element `i` in step `t` is kept if word `i % 4` of Philox block `[i / 4, 0, stream, t]` says so ([`Philox`](crate::Philox)), so the draw depends
-/// on nothing but the seed, the stream, `state.step` and the element. The gradient is this kernel once more, over `grad_y`, in the same step.
+/// Word `i % 4` of Philox block `[i / 4, 0, stream, t]` decides whether element `i` is kept in step `t` ([`Philox`](crate::Philox)), so the result depends
+/// only on the seed, the stream, `state.step` and the element. The gradient is the same kernel, applied to `grad_y` in the same step.
 ///
 /// # Shapes
 /// `x`, `y`: `[n]`; `state`: [`STATE_LEN`].
@@ -25,16 +25,16 @@ const DROPOUT: Template = Template::new(
 pub struct Dropout {
     /// Elements.
     pub n: usize,
-    /// The probability of 0, 0 to 1.
+    /// The probability of setting an element to 0, 0 to 1.
     pub p: f32,
     /// The seed of the run.
     pub seed: u64,
-    /// Tells the dropouts of one step from one another.
+    /// Distinguishes the dropouts of one step.
     pub stream: u32,
 }
 
 impl Dropout {
-    /// The least 24-bit draw that keeps an element, and what an element that is kept is multiplied by.
+    /// The minimum 24-bit draw that keeps an element, and the factor of elements that are kept.
     pub(crate) fn threshold_and_scale(&self) -> (u32, f32) {
         #[expect(clippy::cast_possible_truncation, reason = "it is at most 2^24")]
         let threshold = (f64::from(self.p) * f64::from(1 << 24)).ceil() as u32;

@@ -1,9 +1,9 @@
 // y[i] = x[i] scale where word i % 4 of the Philox4x32-10 block [i / 4, 0, stream, state.step], without its low 8 bits, is at least `threshold`;
 // else 0.
 // Twin: dropout_cpu.rs. Moves 8 bytes an element, 4 in 16 bits.
-// One invocation a block, so that each is computed once.
+// One invocation per block, so that each is computed once.
 
-// Two elements, by their draws. There may be no second.
+// Two elements, by their draws. The second may not exist.
 fn drop_two(first: u32, draws: vec2u) {
     if first < params.n {
         let v = vec2f(load_x(first), load_x(min(first + 1u, params.n - 1u)));

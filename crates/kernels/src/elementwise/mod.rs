@@ -1,4 +1,4 @@
-//! Elementwise kernels that are no [`Map`](crate::Map): conversions, which convert integers too and keep subnormal numbers on any device, and dropout, which draws
+//! Elementwise kernels that cannot be a [`Map`](crate::Map): conversions, which also convert integers and keep subnormal numbers on any device, and dropout, which draws
 //! random numbers.
 
 pub(crate) mod cast;

@@ -3,9 +3,9 @@ use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, TwinArgs};
 
-/// A row of a table for each code: `y[i, c] = weight[index[i, index_col], c]`.
+/// Looks up the row of a table for each code: `y[i, c] = weight[index[i, index_col], c]`.
 ///
-/// A code beyond the table is read as code 0, the entry for what is missing or unknown.
+/// A code beyond the table is read as code 0, the entry for missing or unknown values.
 ///
 /// # Shapes
 /// `weight`: `[n_entries, dim]`; `index`: `[n, n_index_cols]`, of which one column is used; `y`: `[n, dim]`.
@@ -23,7 +23,7 @@ pub struct Embedding {
     pub dim: usize,
     /// Columns of `index`.
     pub n_index_cols: usize,
-    /// Which of them holds the codes.
+    /// The column of `index` that holds the codes.
     pub index_col: usize,
 }
 
@@ -83,16 +83,16 @@ impl Kernel for Embedding {
     }
 }
 
-/// The gradient of [`Embedding`]'s table: `grad_weight[e, c] = Σ_i grad_y[i, c]` over the rows `i` whose entry is `e`, 0 where there is none.
+/// The gradient of [`Embedding`]'s table: `grad_weight[e, c] = Σ_i grad_y[i, c]` over the rows `i` whose entry is `e`, 0 if there is none.
 ///
 /// # Shapes
 /// `grad_y`: `[n, dim]`; `index`: `[n, n_index_cols]`; `grad_weight`: `[n_entries, dim]`.
 /// # Dtypes
-/// `index` u32; the rest f32. An entry's rows are added in order (on a GPU, for a table of few entries, in runs of 64 rows that are
-/// added in order): no float atomics, so that a run repeats bit for bit.
+/// `index` u32; the rest f32. An entry's rows are added in order (on a GPU, for a table of few entries, in blocks of 64 rows whose sums are
+/// added in order), without float atomics, so that results are bit-identical in every run.
 /// # Cost
-/// On a GPU `n * n_entries * dim` comparisons for a table of at most 64 entries. For a larger one a chain is made of the rows of each entry:
-/// fewer than `n² / 2` comparisons, and as many steps one after another as the most frequent entry has rows.
+/// On a GPU `n * n_entries * dim` comparisons for a table of at most 64 entries. For a larger one, the rows of each entry are linked in a chain:
+/// fewer than `n² / 2` comparisons, and as many sequential steps as the most frequent entry has rows.
 /// # Reference
 /// The backward pass of `torch.nn.functional.embedding`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,11 +103,11 @@ pub struct EmbeddingGrad {
     pub padding: Option<usize>,
 }
 
-/// What stands for no padding entry, and for no row.
+/// Stands for "no padding entry" and for "no row".
 pub(crate) const NONE: u32 = u32::MAX;
-/// Entries up to which sums are taken in runs of rows rather than along chains.
+/// The maximum number of entries for which sums are computed in blocks of rows rather than along chains.
 const MOST_IN_PARTS: usize = 64;
-/// Rows of a run. The shader has the same number.
+/// Rows per block. The shader uses the same number.
 const PART_ROWS: usize = 64;
 
 impl EmbeddingGrad {

@@ -2,7 +2,7 @@ use rayon::prelude::*;
 
 use crate::{Embedding, EmbeddingGrad, OnTeam};
 
-/// Tasks of a gradient at most; each looks at all codes and adds the rows of its own entries.
+/// The maximum number of tasks of a gradient; each reads all codes and adds the rows of its own entries.
 const MOST_TASKS: usize = 8;
 /// Elements of a gradient below which there is one task.
 const SERIAL_LEN: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-// grad_weight[e, c] = sum of parts[p, e, c] over the runs p, in order: the second half of embedding_grad_parts.wgsl.
+// grad_weight[e, c] = sum of parts[p, e, c] over the blocks p of rows, in order: the second half of embedding_grad_parts.wgsl.
 // Twin: embedding_cpu.rs.
 
 fn element(i: u32) {

@@ -1,6 +1,6 @@
 // grad_weight[e, c] = sum of grad_y[i, c] along the chain of rows that starts at heads[e], in order; 0 for the padding entry.
 // Twin: embedding_cpu.rs. Moves 4 bytes an element of grad_y and of grad_weight.
-// Rows of a chain increase, and it ends with a number beyond the last row. The loop ends in any case, whatever the chain contains.
+// The rows of a chain increase, and it ends with a number beyond the last row. The loop terminates in any case, whatever the chain contains.
 
 fn element(i: u32) {
     if i >= arrayLength(&grad_weight) {

@@ -1,5 +1,5 @@
 // heads[e] = the first row whose entry is e, or none. Then embedding_grad_next.wgsl and embedding_grad_chain.wgsl.
-// Twin: embedding_cpu.rs. One workgroup: all heads are cleared before any is set. The least row wins, in whichever order they come.
+// Twin: embedding_cpu.rs. One workgroup: all heads are cleared before any is set. The lowest row wins, in whatever order they are set.
 
 const WG = 256u;
 const NONE = 0xFFFFFFFFu;

@@ -1,5 +1,5 @@
 // next[i] = the first row after i with the same entry, or none: the chains that embedding_grad_chain.wgsl follows.
-// Twin: embedding_cpu.rs. Reads codes until one is the same.
+// Twin: embedding_cpu.rs. Reads codes until one is equal.
 
 const NONE = 0xFFFFFFFFu;
 

@@ -1,4 +1,4 @@
-// parts[p, e, c] = sum of grad_y[i, c] over the rows i of run p whose entry is e, 64 rows a run. Then embedding_grad_add.wgsl.
+// parts[p, e, c] = sum of grad_y[i, c] over the rows i of block p whose entry is e, 64 rows per block. Then embedding_grad_add.wgsl.
 // Twin: embedding_cpu.rs. For few entries: each of them reads all codes.
 
 const PART_ROWS = 64u;

@@ -3,21 +3,21 @@ use crate::core::module::{module, part};
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Param, Part, TwinArgs};
 
-/// Elements picked along the middle of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`, or `x[o, index[k], i]` with a [shared](GatherIndex::Shared) index.
+/// Picks elements along the middle one of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`, or `x[o, index[k], i]` with a [shared](GatherIndex::Shared) index.
 ///
 /// An index beyond the last element is read as 0.
 ///
 /// # Shapes
-/// `x`: `[n_outer, n_x, n_inner]`; `y`: `[n_outer, n, n_inner]`; `index`: as `y`, or `[n]` if it is shared; row-major.
+/// `x`: `[n_outer, n_x, n_inner]`; `y`: `[n_outer, n, n_inner]`; `index`: like `y`, or `[n]` if it is shared; row-major.
 /// # Dtypes
 /// `index` u32; the rest f32, or f16 and bf16 by [`stored`](crate::stored).
 /// # Reference
 /// `torch.gather`; with a shared index `torch.index_select`. Both refuse indices beyond the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gather {
-    /// The product of the dimensions before the one that is indexed.
+    /// The product of the dimensions before the indexed one.
     pub n_outer: usize,
-    /// The length of that dimension in `x`.
+    /// The length of the indexed dimension in `x`.
     pub n_x: usize,
     /// Its length in `index` and `y`.
     pub n: usize,
@@ -30,10 +30,10 @@ pub struct Gather {
 /// Which elements of a [`Gather`]'s result have the same index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum GatherIndex {
-    /// None: `index` has the shape of the result.
+    /// No two elements: `index` has the shape of the result.
     #[default]
     Each,
-    /// All that differ only in the outer and inner dimensions: `index` has one element for each `k`.
+    /// All elements that differ only in the outer and inner dimensions: `index` has one element for each `k`.
     Shared,
 }
 
@@ -104,12 +104,12 @@ impl Kernel for Gather {
 /// The gradient of [`Gather`]'s `x`: `grad_x[o, j, i] = Σ_k grad_y[o, k, i]` over the `k` with `index[o, k, i] = j`, in order.
 ///
 /// # Shapes
-/// `grad_y`: as `y`; `index`: as in the forward kernel; `grad_x`: as `x`.
+/// `grad_y`: like `y`; `index`: as in the forward kernel; `grad_x`: like `x`.
 /// # Cost
-/// On a GPU each of the `n_x` elements reads `n` indices, since no two invocations may add to one element; the CPU reads each index once.
+/// On a GPU each of the `n_x` elements reads `n` indices, since no two invocations may add to the same element; the CPU reads each index once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatherGrad {
-    /// The kernel it is the gradient of.
+    /// The kernel whose gradient this is.
     pub forward: Gather,
 }
 

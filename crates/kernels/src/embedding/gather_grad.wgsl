@@ -1,5 +1,5 @@
 // grad_x[o, j, i] = sum of grad_y[o, k, i] over the k with index[o, k, i] = j, or index[k] = j, in order.
-// Twin: gather_cpu.rs. An invocation reads all n indices of its line: fast for few indices, such as labels or the columns of an image.
+// Twin: gather_cpu.rs. An invocation reads all n indices of its line, which is fast for few indices, such as labels or the columns of an image.
 
 fn element(i: u32) {
     if i >= arrayLength(&grad_x) {

@@ -1,4 +1,4 @@
-// Part: the element along the indexed dimension for element `i` of the result, which has an index of its own. Expects the binding `index`.
+// Part: the element along the indexed dimension for element `i` of the result, if each has its own index. Expects the binding `index`.
 
 fn named(i: u32) -> u32 {
     let at = index[i];

@@ -1,4 +1,4 @@
-// Part: the element along the indexed dimension for element `i` of the result, by an index for each `k`. Expects the binding `index`.
+// Part: the element along the indexed dimension for element `i` of the result, if there is one index for each `k`. Expects the binding `index`.
 
 fn named(i: u32) -> u32 {
     let at = index[i / params.n_inner % params.n];

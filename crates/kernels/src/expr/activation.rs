@@ -1,11 +1,11 @@
-//! Activation functions as expressions, by PyTorch's definitions.
+//! Activation functions as expressions, as defined by PyTorch.
 
 use super::Expr;
 
 /// An activation function: an expression of input 0. The default is the identity.
 ///
-/// Layers, and the [epilogues](crate::Epilogue) of products, convolutions and normalisations, compute any expression in their own kernel. A backward pass reads
-/// the function's output if [`from_output`](Self::from_output) gives the derivative by it, and else its input.
+/// Layers, and the [epilogues](crate::Epilogue) of products, convolutions and normalisations, fuse any expression into their kernel. A backward pass reads
+/// the function's output if [`from_output`](Self::from_output) gives the derivative from it, and else its input.
 ///
 /// # Examples
 /// ```
@@ -22,7 +22,7 @@ use super::Expr;
 pub struct Activation {
     /// The function, of input 0.
     pub forward: Expr,
-    /// The derivative as an expression of the *output* as input 0, where there is one: then a layer need not keep its input for the backward pass.
+    /// The derivative as an expression of the *output* as input 0, if there is one: a layer then need not keep its input for the backward pass.
     pub from_output: Option<Expr>,
 }
 
@@ -37,7 +37,7 @@ impl Activation {
         self.slope().substitute(&[Expr::input(1)]).times_gradient(&Expr::input(0))
     }
 
-    /// The same by the activation's output, input 1; `None` for those whose derivative needs the input.
+    /// The same from the activation's output, input 1; `None` for functions whose derivative needs the input.
     pub fn grad_from_output(&self) -> Option<Expr> {
         let slope = self.from_output.as_ref()?;
         Some(slope.substitute(&[Expr::input(1)]).times_gradient(&Expr::input(0)))
@@ -63,7 +63,7 @@ impl Activation {
         Self::with_slope_from_output(y.relu(), y.le(0.0).select(0.0, 1.0))
     }
 
-    /// [`Expr::leaky_relu`]. With a positive slope the sign of the output tells which side it is from; with another there is no slope from the output.
+    /// [`Expr::leaky_relu`]. With a positive slope, the sign of the output is that of the input; otherwise there is no derivative from the output.
     pub fn leaky_relu(negative_slope: f32) -> Self {
         let y = Expr::input(0);
         let forward = y.leaky_relu(negative_slope);
@@ -71,7 +71,7 @@ impl Activation {
         Self { forward, from_output }
     }
 
-    /// [`Expr::elu`]. From the output for a positive `alpha`.
+    /// [`Expr::elu`]. Has a derivative from the output for a positive `alpha`.
     pub fn elu(alpha: f32) -> Self {
         let y = Expr::input(0);
         let forward = y.elu(alpha);
@@ -79,7 +79,7 @@ impl Activation {
         Self { forward, from_output }
     }
 
-    /// [`Expr::celu`]. From the output for a positive `alpha`.
+    /// [`Expr::celu`]. Has a derivative from the output for a positive `alpha`.
     pub fn celu(alpha: f32) -> Self {
         let y = Expr::input(0);
         let forward = y.celu(alpha);
@@ -153,12 +153,12 @@ impl Expr {
         self.le(0.0).select((self / alpha).expm1() * alpha, self)
     }
 
-    /// `x Φ(x)` by the error function; Hendrycks & Gimpel 2016, arXiv:1606.08415.
+    /// `x Φ(x)`, with the error function; Hendrycks & Gimpel 2016, arXiv:1606.08415.
     pub fn gelu(&self) -> Self {
         self * self.normal_cdf()
     }
 
-    /// GELU by its tanh approximation: `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
+    /// GELU with the tanh approximation: `x/2 (1 + tanh(√(2/π) (x + 0.044715 x³)))`.
     pub fn gelu_tanh(&self) -> Self {
         let cubic = self * self * self * 0.044_715;
         let inner = (self + cubic) * 0.797_884_6;
@@ -175,7 +175,7 @@ impl Expr {
         self * self.softplus().tanh()
     }
 
-    /// `log(1 + e^x)`; `x` itself beyond 20, as in PyTorch, where that is the same number.
+    /// `log(1 + e^x)`; `x` itself beyond 20, as in PyTorch, where both are the same number in f32.
     pub fn softplus(&self) -> Self {
         self.gt(20.0).select(self, self.exp().log1p())
     }

@@ -1,4 +1,4 @@
-//! Puts operations into a list: equal ones once, simplified where that changes no bit.
+//! Builds a list of operations, without duplicates, and simplified where that does not change any bit.
 
 use crate::core::sizes::in_u32;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use pulp::Scalar;
 use super::op::{Binary, Id, Op, Unary};
 use super::{Expr, vector};
 
-/// A list of operations that grows. Whatever is added comes after its arguments, and is there once.
+/// A growing list of operations. Each operation comes after its arguments, and occurs once.
 #[derive(Debug, Default)]
 pub(crate) struct Builder {
     ops: Vec<Op>,
@@ -20,7 +20,7 @@ impl Builder {
         self.ops
     }
 
-    /// `op` as it is, if it is new.
+    /// Adds `op` unchanged, unless it exists.
     fn insert(&mut self, op: Op) -> Id {
         if let Some(&id) = self.known.get(&op) {
             return id;
@@ -37,7 +37,7 @@ impl Builder {
         id
     }
 
-    /// `op`, simplified.
+    /// Adds `op`, simplified.
     pub(crate) fn push(&mut self, op: Op) -> Id {
         match op {
             Op::Input(_) | Op::Constant(_) => self.insert(op),
@@ -60,12 +60,12 @@ impl Builder {
         self.ops[id as usize].as_constant()
     }
 
-    /// The operations of `expr`, and which of them is its result.
+    /// Adds the operations of `expr`, and returns the index of its result.
     pub(crate) fn import(&mut self, expr: &Expr) -> Id {
         self.import_all(&expr.ops, |builder, op| builder.insert(op))
     }
 
-    /// The same with `inputs[i]` in place of input `i`, simplified anew.
+    /// The same with `inputs[i]` in place of input `i`, simplified again.
     pub(crate) fn import_with(&mut self, expr: &Expr, inputs: &[Id]) -> Id {
         self.import_all(&expr.ops, |builder, op| match op {
             Op::Input(i) => inputs[i as usize],
@@ -82,7 +82,7 @@ impl Builder {
         *ids.last().expect("an expression has at least one operation")
     }
 
-    /// What `result` needs, in an order that depends only on the operations.
+    /// The operations that `result` needs, in an order that depends only on the operations.
     pub(crate) fn finish(&self, result: Id) -> Expr {
         Expr { ops: needed(&self.ops, &[result]).0.into() }
     }
@@ -156,7 +156,7 @@ impl Builder {
     }
 }
 
-/// The operations that `results` need, each after its arguments, in the order of a depth-first walk; and where the results are among them.
+/// The operations that `results` need, each after its arguments, in the order of a depth-first walk, and the indices of the results among them.
 pub(crate) fn needed(ops: &[Op], results: &[Id]) -> (Vec<Op>, Vec<Id>) {
     let mut place: Vec<Option<Id>> = vec![None; ops.len()];
     let mut kept = Vec::new();
@@ -181,7 +181,7 @@ pub(crate) fn needed(ops: &[Op], results: &[Id]) -> (Vec<Op>, Vec<Id>) {
     (kept, results)
 }
 
-/// `1 / value`, if multiplying by it gives the bits of dividing by `value`: powers of two whose reciprocal is a normal number.
+/// `1 / value`, if multiplying by it is bit-identical to dividing by `value`: for powers of two whose reciprocal is a normal number.
 fn exact_reciprocal(value: f32) -> Option<f32> {
     let is_power_of_two = value.to_bits() & 0x007F_FFFF == 0;
     let reciprocal = 1.0 / value;

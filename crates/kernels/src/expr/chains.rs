@@ -1,4 +1,4 @@
-//! Chains of instructions, each of which reads the result of the one before. They are computed a tile at a time, and these results stay in registers.
+//! Chains of instructions, each of which reads the result of the previous one. They are evaluated a tile at a time, and these results stay in registers.
 
 use pulp::{Simd, WithSimd};
 
@@ -9,7 +9,7 @@ use super::tape::{Action, Instruction, Source, Target};
 
 /// Vectors of a tile: enough independent results of one operation to hide its latency, and few enough for the registers.
 const TILE: usize = 8;
-/// Most instructions of a chain.
+/// The maximum number of instructions of a chain.
 const MAX_LEN: usize = 12;
 
 /// Instructions `first..end` of a tape.
@@ -20,7 +20,7 @@ pub(super) struct Chain {
 }
 
 impl Chain {
-    /// Cuts a tape into chains, as long as possible.
+    /// Divides a tape into chains that are as long as possible.
     pub(super) fn all_of(instructions: &[Instruction]) -> Vec<Self> {
         let mut chains: Vec<Self> = Vec::new();
         for i in 0..instructions.len() {
@@ -32,7 +32,7 @@ impl Chain {
         chains
     }
 
-    /// Whether it reads what another chain has written.
+    /// Whether it reads a result that another chain has written.
     pub(super) fn reads_slots(&self, instructions: &[Instruction]) -> bool {
         let own = &instructions[self.first..self.end];
         own.iter().enumerate().any(|(i, instruction)| {
@@ -49,7 +49,7 @@ fn slot_of(instruction: Instruction) -> Option<usize> {
     }
 }
 
-/// Whether only the next instruction reads what instruction `i` writes, and both are computed in registers.
+/// Whether only the next instruction reads the result of instruction `i`, and both are computed in registers.
 fn hands_on(instructions: &[Instruction], i: usize) -> bool {
     let Some(slot) = slot_of(instructions[i]) else { return false };
     let reads = |instruction: &Instruction| instruction.action.sources().any(|source| source == Source::Slot(slot));
@@ -81,7 +81,7 @@ impl Action {
 /// An argument of a step of a chain.
 #[derive(Clone, Copy)]
 enum Argument<'a, V> {
-    /// The result of the step before.
+    /// The result of the previous step.
     Result,
     One(f32),
     Vectors(&'a [V]),
@@ -94,7 +94,7 @@ struct Step<'a, V> {
     arguments: [Argument<'a, V>; 4],
 }
 
-/// The computation of a chain, for elements that are whole [tiles](in_tiles).
+/// The evaluation of a chain, for elements in whole [tiles](in_tiles).
 pub(super) struct Tiles<'a, 'b> {
     pub(super) chain: &'a [Instruction],
     pub(super) inputs: &'a [Operand<'a>],
@@ -201,7 +201,7 @@ impl<V: Copy> Step<'_, V> {
     }
 }
 
-/// How many of `len` elements are in whole tiles of these vectors.
+/// The number of elements, out of `len`, that are in whole tiles of these vectors.
 #[inline(always)]
 pub(super) fn in_tiles<S: Simd>(_: S, len: usize) -> usize {
     len - len % (TILE * S::F32_LANES)

@@ -7,7 +7,7 @@ use super::op::{Binary, Id, Op, Unary};
 impl Expr {
     /// The derivative with respect to input `input`, as an expression of the same inputs.
     ///
-    /// It is the value that PyTorch's `backward` gives, at points without a derivative too: at 0, `abs` has slope 0, and so has [`relu`](Expr::relu); where the arguments
+    /// It is the value that PyTorch's `backward` gives, also at points without a derivative: at 0, `abs` and [`relu`](Expr::relu) have slope 0; where the arguments
     /// of `max` or `min` are equal each gets half; [`clamp`](Expr::clamp) has slope 0 at its limits; `floor`, `sign`, `is_finite` and comparisons have slope 0. A
     /// condition of [`select`](Expr::select) has no derivative. Terms that do not depend on the input are left out rather than multiplied by zero,
     /// so that they add no NaN.
@@ -22,7 +22,7 @@ impl Expr {
     /// ```
     pub fn derivative(&self, input: usize) -> Self {
         let mut builder = Builder::default();
-        // Each operation with its derivative; `None` where it does not depend on the input.
+        // The derivative of each operation; `None` if it does not depend on the input.
         let mut ids: Vec<Id> = Vec::with_capacity(self.ops.len());
         let mut slopes: Vec<Option<Id>> = Vec::with_capacity(self.ops.len());
         for &op in self.ops.iter() {
@@ -55,7 +55,7 @@ impl Expr {
 }
 
 impl Expr {
-    /// This derivative times a gradient, as a backward pass needs it: where the derivative is 0 by its form, as that of a ReLU below 0, the result is 0, even if the
+    /// This derivative times a gradient, as a backward pass needs it: where the derivative is the constant 0, like that of a ReLU below 0, the result is 0, even if the
     /// gradient is infinite or NaN.
     ///
     /// # Examples
@@ -93,7 +93,7 @@ fn times(builder: &mut Builder, a: Id, b: Id) -> Id {
     builder.binary(Binary::Mul, a, b)
 }
 
-/// The derivative of a function at `x`, where it is `y`; `None` where it is zero everywhere.
+/// The derivative of a function at `x`, given its value `y`; `None` if it is zero everywhere.
 fn unary_slope(builder: &mut Builder, kind: Unary, x: Id, y: Id) -> Option<Id> {
     let one = builder.constant(1.0);
     Some(match kind {
@@ -148,7 +148,7 @@ fn unary_slope(builder: &mut Builder, kind: Unary, x: Id, y: Id) -> Option<Id> {
     })
 }
 
-/// The derivative of `y = a ∘ b`, from those of `a` and `b`; `None` where it is zero everywhere.
+/// The derivative of `y = a ∘ b`, from those of `a` and `b`; `None` if it is zero everywhere.
 fn binary_slope(builder: &mut Builder, kind: Binary, [a, b]: [Id; 2], y: Id, slopes: [Option<Id>; 2]) -> Option<Id> {
     let [da, db] = slopes;
     match kind {
@@ -172,7 +172,7 @@ fn binary_slope(builder: &mut Builder, kind: Binary, [a, b]: [Id; 2], y: Id, slo
             });
             sum(builder, da, db)
         }
-        // The argument that is not chosen gets nothing, equal ones get half each, and both get all where one is NaN.
+        // The argument that is not chosen gets 0, equal arguments get half each, and both get the whole gradient where one is NaN.
         Binary::Max | Binary::Min => {
             let [low, high] = if kind == Binary::Max { [a, b] } else { [b, a] };
             let a_loses = builder.binary(Binary::Lt, low, high);

@@ -1,5 +1,5 @@
-//! Evaluation on the CPU, with the widest vectors the processor has: a block of elements at a time, which stays in the first-level cache, and in it a chain of
-//! operations at a time, which stays in registers.
+//! Evaluation on the CPU, with the widest vectors that the processor has. It processes a block of elements at a time, which stays in the L1 cache, and within it a chain of
+//! operations at a time, whose values stay in registers.
 
 use std::ops::Range;
 
@@ -12,13 +12,13 @@ use super::op::Unary;
 use super::tape::{Action, Source, Tape, Target};
 use super::vector;
 
-/// Elements of a block. A chain goes over it after the other, so it must stay in the first-level cache with all slots; but each chain of a block waits for
+/// Elements of a block. One chain after another processes it, so it must stay in the L1 cache with all slots; but each chain of a block waits for
 /// memory at its start, so it should not be short either.
 pub(crate) const BLOCK_LEN: usize = 512;
 
-/// Expressions made ready for evaluation on the CPU; what they share is computed once.
+/// Expressions that are prepared for evaluation on the CPU; common subexpressions are computed once.
 ///
-/// Results depend on an element's inputs only, not on the block that it is in or on the vector width.
+/// The result for an element depends only on its inputs, not on the block that it is in or on the vector width.
 ///
 /// # Examples
 /// ```
@@ -41,7 +41,7 @@ pub struct Evaluator {
 pub enum Operand<'a> {
     /// A value for each element.
     Slice(&'a [f32]),
-    /// The same for all.
+    /// The same value for all elements.
     Splat(f32),
 }
 
@@ -66,7 +66,7 @@ impl Operand<'_> {
 /// Memory for intermediate values.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    /// One more than the tape has: an instruction writes the last, which then takes the place of the one it is to write.
+    /// One more slot than the tape has: an instruction writes to the last, which is then swapped with its destination.
     slots: Vec<Slot>,
 }
 
@@ -89,7 +89,7 @@ impl Slot {
 }
 
 impl Evaluator {
-    /// Output `i` will be `exprs[i]`.
+    /// An evaluator whose output `i` is `exprs[i]`.
     pub fn new(exprs: &[Expr]) -> Self {
         let n_inputs = exprs.iter().map(Expr::n_inputs).max().unwrap_or(0);
         Self { tape: Tape::new(exprs), n_inputs, n_outputs: exprs.len() }
@@ -98,7 +98,7 @@ impl Evaluator {
     /// Computes all elements, on the current thread.
     ///
     /// # Panics
-    /// If there are fewer inputs than the expressions read, another number of outputs than expressions, or slices that differ in length.
+    /// If there are fewer inputs than the expressions read, if the numbers of outputs and expressions differ, or slices that differ in length.
     pub fn run(&self, inputs: &[Operand<'_>], outputs: &mut [&mut [f32]]) {
         let n = outputs.first().map_or(0, |output| output.len());
         assert!(inputs.len() >= self.n_inputs, "got {} inputs, expected {}", inputs.len(), self.n_inputs);
@@ -163,7 +163,7 @@ impl Evaluator {
     pub(crate) fn run_block(&self, inputs: &[Operand<'_>], outputs: &mut [&mut [f32]], scratch: &mut Scratch) {
         let len = outputs.first().map_or(0, |output| output.len());
         let block = Block { tape: &self.tape, inputs, outputs, slots: &mut scratch.slots, len };
-        // From memory, vectors of 32 bytes are 7 to 10 % faster than those of 64 (AMD EPYC, 16 Mi elements); in the caches they are as fast.
+        // For data in memory, vectors of 32 bytes are 7 to 10 % faster than those of 64 (AMD EPYC, 16 Mi elements); for data in the caches they are equally fast.
         #[cfg(target_arch = "x86_64")]
         if len > BLOCK_LEN
             && self.tape.is_limited_by_memory()
@@ -175,7 +175,7 @@ impl Evaluator {
     }
 }
 
-/// `y = function(y)`, with the bits that an [`Evaluator`] gives.
+/// `y = function(y)`, bit-identical to an [`Evaluator`].
 pub(crate) fn apply(function: Unary, y: &mut [f32]) {
     Arch::new().dispatch(Apply { function, y });
 }
@@ -199,7 +199,7 @@ impl WithSimd for Apply<'_> {
     }
 }
 
-/// `y = exp(x - m)` for numbers `x` not above `m`, and the sum of these.
+/// `y = exp(x - m)` for numbers `x` not above `m`, and the sum of the results.
 pub(crate) fn exp_of_differences(x: &[f32], m: f32, y: &mut [f32]) -> f32 {
     Arch::new().dispatch(ExpOfDifferences { x, m, y })
 }
@@ -257,7 +257,7 @@ impl WithSimd for Block<'_, '_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Block { tape, inputs, outputs, slots, len } = self;
-        // Chains in whole tiles, then what is left, an instruction at a time.
+        // Chains for the elements in whole tiles, then single instructions for the rest.
         let n_in_tiles = if tape.chains.len() < tape.instructions.len() { in_tiles(simd, len) } else { 0 };
         if n_in_tiles > 0 {
             for Chain { first, end } in &tape.chains {
@@ -279,7 +279,7 @@ impl WithSimd for Block<'_, '_> {
     }
 }
 
-/// Has `write` write the elements of `range` of an output, or the first elements of a slot. It may read the slots, except the last.
+/// Calls `write` to write the elements of `range` of an output, or the first elements of a slot. It may read all slots except the last.
 #[inline(always)]
 fn into_target(
     target: Target,
@@ -299,7 +299,7 @@ fn into_target(
     }
 }
 
-/// One instruction, for as many elements as `y` has, of the inputs those from `start` on.
+/// Executes one instruction, for as many elements as `y` has, reading inputs from `start` on.
 #[inline(always)]
 fn run<S: Simd>(simd: S, action: Action, inputs: &[Operand<'_>], start: usize, slots: &[Slot], y: &mut [f32]) {
     let n = y.len();

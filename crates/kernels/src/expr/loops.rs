@@ -1,4 +1,4 @@
-//! The loops of the CPU evaluation: one for each function and combination of operands that is worth it, compiled for each vector width.
+//! The loops of the CPU evaluation: one for each function and each combination of operands for which that pays, compiled for each vector width.
 
 use std::marker::PhantomData;
 
@@ -63,7 +63,7 @@ pub(super) fn run_binary<S: Simd>(simd: S, kind: Binary, a: Operand<'_>, b: Oper
     }
 }
 
-/// Where the comparison of the first two holds, the third, else the fourth.
+/// Where the comparison of the first two is true, the third, else the fourth.
 #[inline(always)]
 pub(super) fn run_choose<S: Simd>(simd: S, kind: Binary, [a, b, c, d]: [Operand<'_>; 4], y: &mut [f32]) {
     match kind {
@@ -154,7 +154,7 @@ fn choose<S: Simd, F: Function>(simd: S, x: [Operand<'_>; 4], y: &mut [f32]) {
     match x {
         // ReLU.
         [Operand::Slice(_), Operand::Splat(_), Operand::Splat(_), Operand::Slice(_)] => Loop::<F, 4, 0b0110>::run(simd, x, y),
-        // A loop for each of the sixteen combinations would not be much faster, but takes seconds to compile.
+        // A loop for each of the sixteen combinations would not be much faster, but would take seconds to compile.
         _ => Loop::<F, 4, ANY>::run(simd, x, y),
     }
 }
@@ -168,13 +168,13 @@ fn fill_with(y: &mut [f32], run: impl FnOnce(&mut [f32])) {
     }
 }
 
-/// In the place of the bits that say which operands of a [`Loop`] are one value: that is found when it runs.
+/// Replaces the bits that say which operands of a [`Loop`] are a single value: this is then determined at run time.
 const ANY: u32 = u32::MAX;
 
-/// `y[i] = F(x[0][i], …)`. The bits of `SPLAT` say which operands are one value, which then stays in a register. If it is [`ANY`], such a value is read again
-/// and again as a slice of one vector.
+/// `y[i] = F(x[0][i], …)`. The bits of `SPLAT` say which operands are a single value, which then stays in a register. If it is [`ANY`], such a value is read repeatedly,
+/// as a slice of one vector.
 struct Loop<'a, F, const N: usize, const SPLAT: u32> {
-    /// Empty for operands that are one value.
+    /// Empty for operands that are a single value.
     x: [&'a [f32]; N],
     values: [f32; N],
     y: &'a mut [f32],
@@ -185,7 +185,7 @@ impl<'a, F: Function, const N: usize, const SPLAT: u32> Loop<'a, F, N, SPLAT> {
     #[inline(always)]
     fn run<S: Simd>(simd: S, operands: [Operand<'a>; N], y: &'a mut [f32]) {
         let (x, values) = slices_and_values(operands, y.len());
-        // A function of its own, rather than one for all loops together.
+        // A separate function, rather than one for all loops together.
         simd.vectorize(Self { x, values, y, function: PhantomData });
     }
 }
@@ -212,7 +212,7 @@ impl<F: Function, const N: usize, const SPLAT: u32> WithSimd for Loop<'_, F, N, 
         let n_vectors = y_vectors.len();
         let splats = values.map(|value| simd.splat_f32s(value));
         let mut vectors: [&[S::f32s]; N] = [&[]; N];
-        // What the number of a vector is ANDed with.
+        // The mask for the index of a vector.
         let mut masks = [usize::MAX; N];
         let mut rest = splats;
         for k in 0..N {

@@ -1,12 +1,12 @@
 //! Elementwise arithmetic as a value.
 //!
-//! An [`Expr`] is an expression over numbered inputs and `f32` constants. It has three readings: WGSL text for `f32` or `vec4f`
-//! ([`wgsl`]), a vectorised evaluation on the CPU ([`Evaluator`]), and a symbolic derivative ([`Expr::derivative`]). [`Map`](crate::Map) is the kernel
-//! that computes one for every element of its arguments; putting one expression into another ([`Expr::substitute`]) fuses two of them.
+//! An [`Expr`] is an expression over numbered inputs and `f32` constants. It can be used in three ways: as WGSL text for `f32` or `vec4f`
+//! ([`wgsl`]), in a vectorised evaluation on the CPU ([`Evaluator`]), and for a symbolic derivative ([`Expr::derivative`]). [`Map`](crate::Map) is the kernel
+//! that computes one for every element of its arguments; substituting one expression into another ([`Expr::substitute`]) fuses two of them.
 //!
 //! # Values
-//! Operations are those of IEEE 754 `f32`, each rounded on its own: nothing is contracted or reordered, so that fusing changes no bit on the CPU. NaN and infinities
-//! go through as in PyTorch: `max`, `min`, `clamp` and `relu` of NaN are NaN, comparisons with it are false, and `sign` of it is 0.
+//! Operations are those of IEEE 754 `f32`, each rounded separately: nothing is contracted or reordered, so that fused results are bit-identical on the CPU. NaN and infinities
+//! propagate as in PyTorch: `max`, `min`, `clamp` and `relu` of NaN are NaN, comparisons with it are false, and `sign` of it is 0.
 //!
 //! | function | error on the CPU | error in WGSL |
 //! | --- | --- | --- |
@@ -18,10 +18,10 @@
 //! | `sin`, `cos` | 2 ulp | 2⁻²² absolute up to 12 000, not stated beyond |
 //! | `powf` | 1 ulp | `4 + abs(y log x)` ulp |
 //!
-//! Subnormal numbers are kept on the CPU. A GPU may take them as zero, as WGSL allows.
+//! Subnormal numbers are kept on the CPU. A GPU may flush them to zero, as WGSL allows.
 //!
 //! # Simplification
-//! Operators simplify as they build, only where the bits of a finite result stay the same (a NaN may change its sign and payload): constants are folded; equal subexpressions become
+//! Operators simplify while they build, but only if the bits of a finite result stay the same (a NaN may change its sign and payload): constants are folded; equal subexpressions become
 //! one; `x·1`, `x/1`, `x-0` and `x+(-0)` become `x` (not `x+0`, which turns -0 into 0, nor `x·0`, which is NaN for an infinite `x`); division by a power of two becomes
 //! multiplication; double negation is dropped.
 
@@ -64,7 +64,7 @@ use op::{Binary, Op};
 /// ```
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Expr {
-    /// Each after its arguments; the last is the result. All are needed, and no two are equal.
+    /// Each operation comes after its arguments; the last one is the result. All are needed, and no two are equal.
     ops: Arc<[Op]>,
 }
 
@@ -78,12 +78,12 @@ impl Expr {
         Self { ops: [Op::Input(index)].into() }
     }
 
-    /// The same number for every element.
+    /// A constant: the same number for every element.
     pub fn constant(value: f32) -> Self {
         Self { ops: [Op::constant(value)].into() }
     }
 
-    /// One more than the highest input it reads; 0 if it reads none.
+    /// One more than the highest input that it reads; 0 if it reads none.
     pub fn n_inputs(&self) -> usize {
         self.read_inputs().max().map_or(0, |i| i + 1)
     }
@@ -100,12 +100,12 @@ impl Expr {
         })
     }
 
-    /// How many operations it takes for an element, inputs and constants not counted.
+    /// The number of operations per element, not counting inputs and constants.
     pub fn n_ops(&self) -> usize {
         self.ops.iter().filter(|op| !matches!(op, Op::Input(_) | Op::Constant(_))).count()
     }
 
-    /// The constants that it is computed with.
+    /// The constants that it uses.
     pub(crate) fn constants(&self) -> impl Iterator<Item = f32> {
         self.ops.iter().filter_map(|op| op.as_constant())
     }
@@ -115,7 +115,7 @@ impl Expr {
         self.ops.last().and_then(|op| op.as_constant())
     }
 
-    /// The same expression with `inputs[i]` in place of input `i`, simplified: what the kernels one after the other would compute, as one.
+    /// The same expression with `inputs[i]` in place of input `i`, simplified: the fusion of the kernels that would compute them one after the other.
     ///
     /// # Panics
     /// If `inputs` has fewer than [`n_inputs`](Self::n_inputs) elements.
@@ -137,7 +137,7 @@ impl Expr {
         builder.finish(result)
     }
 
-    /// Its value for one element, with the bits that [`Evaluator`] gives.
+    /// Its value for one element, bit-identical to that of [`Evaluator`].
     ///
     /// # Panics
     /// If `inputs` has fewer than [`n_inputs`](Self::n_inputs) elements.

@@ -1,8 +1,8 @@
-//! The operations an expression is made of.
+//! The operations of an expression.
 
 use std::fmt;
 
-/// Where the result of an operation is in the list of an expression.
+/// The index of an operation in the list of an expression.
 pub(crate) type Id = u32;
 
 /// One operation of an expression, over earlier ones.
@@ -10,7 +10,7 @@ pub(crate) type Id = u32;
 pub(crate) enum Op {
     /// Input number `.0`.
     Input(u32),
-    /// An `f32` by its bits, so that `-0.0` and NaN have an identity.
+    /// An `f32` by its bits, so that `-0.0` and NaN can be compared.
     Constant(u32),
     Unary(Unary, Id),
     Binary(Binary, Id, Id),
@@ -60,7 +60,7 @@ pub(crate) enum Binary {
 }
 
 impl Op {
-    /// The operations it takes its arguments from, in order.
+    /// The operations whose results are its arguments, in order.
     pub(crate) fn arguments(self) -> impl Iterator<Item = Id> {
         let (count, ids) = match self {
             Self::Input(_) | Self::Constant(_) => (0, [0; 3]),
@@ -71,7 +71,7 @@ impl Op {
         ids.into_iter().take(count)
     }
 
-    /// The same operation over other arguments.
+    /// The same operation with other arguments.
     pub(crate) fn map_arguments(self, mut f: impl FnMut(Id) -> Id) -> Self {
         match self {
             Self::Input(_) | Self::Constant(_) => self,
@@ -99,7 +99,7 @@ impl Op {
 }
 
 impl Binary {
-    /// Whether the arguments may be exchanged without changing the value.
+    /// Whether the arguments may be swapped without changing the value.
     pub(crate) const fn is_commutative(self) -> bool {
         matches!(self, Self::Add | Self::Mul | Self::Eq | Self::Ne)
     }
@@ -108,7 +108,7 @@ impl Binary {
         matches!(self, Self::Lt | Self::Le | Self::Eq | Self::Ne)
     }
 
-    /// The operator between its operands, and how tightly it binds; `None` for those written as a call.
+    /// The operator between its operands, and its precedence; `None` for operations that are written as a call.
     pub(crate) const fn infix(self) -> Option<(&'static str, u8)> {
         match self {
             Self::Lt => Some(("<", 1)),

@@ -82,7 +82,7 @@ impl Expr {
         self.unary(Unary::Abs)
     }
 
-    /// 1 above zero, -1 below, 0 of zero and of NaN.
+    /// 1 above zero, -1 below, 0 for zero and NaN.
     pub fn sign(&self) -> Self {
         self.unary(Unary::Sign)
     }
@@ -92,17 +92,17 @@ impl Expr {
         self.unary(Unary::Exp)
     }
 
-    /// `e^x - 1`, exact for small `x` too.
+    /// `e^x - 1`, accurate for small `x` too.
     pub fn expm1(&self) -> Self {
         self.unary(Unary::Expm1)
     }
 
-    /// The natural logarithm: -∞ of zero, NaN below.
+    /// The natural logarithm: -∞ for zero, NaN below.
     pub fn log(&self) -> Self {
         self.unary(Unary::Log)
     }
 
-    /// `log(1 + x)`, exact for small `x` too.
+    /// `log(1 + x)`, accurate for small `x` too.
     pub fn log1p(&self) -> Self {
         self.unary(Unary::Log1p)
     }
@@ -162,7 +162,7 @@ impl Expr {
         self.unary(Unary::IsFinite)
     }
 
-    /// `x^n` by repeated squaring; of the reciprocal of the product where `n` is negative. 1 for `n = 0`, of NaN too.
+    /// `x^n` by repeated squaring; for a negative `n`, the reciprocal of the product. 1 for `n = 0`, even if `x` is NaN.
     pub fn powi(&self, n: i32) -> Self {
         let mut product: Option<Self> = None;
         let (mut power, mut rest) = (self.clone(), n.unsigned_abs());
@@ -203,7 +203,7 @@ impl Expr {
         self.binary(Binary::Min, &other.into())
     }
 
-    /// `x` limited to `low..=high`; NaN stays NaN. The slope is 0 at the limits too, as `torch.clamp`'s. `high` everywhere if it is less than `low`.
+    /// `x` limited to `low..=high`; NaN stays NaN. The slope is 0 at the limits, too, as for `torch.clamp`. If `high` is less than `low`, the result is `high` everywhere.
     pub fn clamp(&self, low: f32, high: f32) -> Self {
         let limited = self.le(low).select(low, self);
         limited.ge(high).select(high, limited)
@@ -229,7 +229,7 @@ impl Expr {
         other.into().binary(Binary::Le, self)
     }
 
-    /// 1 where it equals `other`, else 0. (Whether two expressions are the same is `==`.)
+    /// 1 where it equals `other`, else 0. (Use `==` to compare two expressions.)
     pub fn eq(&self, other: impl Into<Self>) -> Self {
         self.binary(Binary::Eq, &other.into())
     }

@@ -1,11 +1,11 @@
-//! Expressions as a list of instructions over numbered blocks of memory.
+//! Expressions as lists of instructions over numbered blocks of memory.
 
 use super::Expr;
 use super::builder::{Builder, needed};
 use super::chains::Chain;
 use super::op::{Binary, Id, Op, Unary};
 
-/// What an instruction reads.
+/// An operand of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Source {
     Input(usize),
@@ -13,7 +13,7 @@ pub(super) enum Source {
     Constant(f32),
 }
 
-/// What an instruction writes.
+/// The destination of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Target {
     Slot(usize),
@@ -24,9 +24,9 @@ pub(super) enum Target {
 pub(super) enum Action {
     Copy(Source),
     Unary(Unary, Source),
-    /// Not a comparison.
+    /// A function that is not a comparison.
     Binary(Binary, Source, Source),
-    /// Where the comparison of the first two holds, the third, else the fourth. Made by [`choose`].
+    /// Where the comparison of the first two is true, the third, else the fourth. Created by [`choose`].
     Choose(Binary, [Source; 4]),
 }
 
@@ -42,12 +42,12 @@ pub(super) struct Tape {
     pub(super) instructions: Vec<Instruction>,
     pub(super) chains: Vec<Chain>,
     pub(super) n_slots: usize,
-    /// Whether no chain reads what another has written.
+    /// Whether no chain reads a result that another has written.
     pub(super) is_stream: bool,
 }
 
 impl Tape {
-    /// Output `i` is `exprs[i]`; what they share is computed once.
+    /// Output `i` is `exprs[i]`; common subexpressions are computed once.
     pub(super) fn new(exprs: &[Expr]) -> Self {
         let mut builder = Builder::default();
         let results: Vec<Id> = exprs.iter().map(|expr| builder.import(expr)).collect();
@@ -55,7 +55,7 @@ impl Tape {
         Allocation::new(&ops, &results).into_tape(&ops, &results)
     }
 
-    /// Whether it does no more than add two inputs, or the like, so that memory limits it.
+    /// Whether it does no more than add two inputs, or similar, so that it is memory-bound.
     pub(super) const fn is_limited_by_memory(&self) -> bool {
         match self.instructions.as_slice() {
             [Instruction { action: Action::Binary(kind, Source::Input(_), Source::Input(_)), .. }] => {
@@ -66,9 +66,9 @@ impl Tape {
     }
 }
 
-/// Where each operation's value is kept, and until when.
+/// Where the value of each operation is kept, and how long.
 struct Allocation {
-    /// The last operation that reads it, 0 if none does. Results that are read as well are kept to the end.
+    /// The last operation that reads it, 0 if none does. Results that are also read are kept to the end.
     last_use: Vec<usize>,
     sources: Vec<Option<Source>>,
     free: Vec<usize>,
@@ -82,7 +82,7 @@ impl Allocation {
         for (i, op) in ops.iter().enumerate() {
             for id in op.arguments() {
                 last_use[id as usize] = i;
-                // A selection does the comparison that it is by itself, from its arguments.
+                // A selection evaluates its condition, if that is a comparison, from the comparison's arguments.
                 if matches!(op, Op::Select(condition, ..) if *condition == id) {
                     for argument in ops[id as usize].arguments() {
                         last_use[argument as usize] = last_use[argument as usize].max(i);
@@ -130,7 +130,7 @@ impl Allocation {
                     is_written[output] = true;
                     Target::Output(output)
                 }
-                // Before its arguments are let go: an instruction does not write what it reads.
+                // Before its arguments are released: an instruction does not write to its operands.
                 None => {
                     let slot = self.free.pop().unwrap_or_else(|| {
                         self.n_slots += 1;
@@ -146,7 +146,7 @@ impl Allocation {
         self.copy_results(results, &is_written)
     }
 
-    /// Slots whose last reader is operation `i`, or that nothing reads any more.
+    /// Slots whose last reader is operation `i`, or that are no longer read.
     fn release(&mut self, i: usize) {
         for (id, source) in self.sources.iter().enumerate().take(i) {
             if let Some(Source::Slot(slot)) = source
@@ -157,7 +157,7 @@ impl Allocation {
         }
     }
 
-    /// Outputs that are inputs, constants, or read by other operations too; and outputs that are the same expression.
+    /// Outputs that are inputs, constants, or also read by other operations; and outputs that are the same expression.
     fn copy_results(mut self, results: &[Id], is_written: &[bool]) -> Tape {
         for (output, &result) in results.iter().enumerate().filter(|(output, _)| !is_written[*output]) {
             let source = self.sources[result as usize].expect("a result that is not written is kept");
@@ -169,7 +169,7 @@ impl Allocation {
     }
 }
 
-/// The third where the comparison of the first two holds, else the fourth; by one of three comparisons.
+/// The third where the comparison of the first two is true, else the fourth; `comparison` is one of three.
 const fn choose(comparison: Binary, [a, b, c, d]: [Source; 4]) -> Action {
     match comparison {
         Binary::Ne => Action::Choose(Binary::Eq, [a, b, d, c]),
@@ -177,7 +177,7 @@ const fn choose(comparison: Binary, [a, b, c, d]: [Source; 4]) -> Action {
     }
 }
 
-/// Whether an operation's value is needed: not that of a comparison which only selections read.
+/// Whether the value of an operation is needed; that of a comparison which only selections read is not.
 fn is_computed(ops: &[Op], results: &[Id]) -> Vec<bool> {
     let mut is_computed = vec![false; ops.len()];
     for &result in results {

@@ -1,13 +1,13 @@
 //! The elementary functions over vectors of `f32`, without branches.
 //!
-//! Every step is an IEEE 754 operation or a fused multiply-add, so a result is bit-identical whatever the vector width, and constant folding
-//! (which evaluates them on [`pulp::Scalar`]) gives what a vector gives. The bounds stated here are held by `tests/it/expr.rs`.
+//! Every step is an IEEE 754 operation or a fused multiply-add, so results are bit-identical for every vector width, and for constant folding
+//! (which evaluates on [`pulp::Scalar`]). The error bounds stated here are checked by `tests/it/expr.rs`.
 
 use pulp::Simd;
 
 use crate::core::float::rounded;
 
-/// 1.5 · 2²³. Adding it to a small number rounds that number to an integer, which then is in the low bits of the sum.
+/// 1.5 · 2²³. Adding it to a small number rounds that number to an integer, which is then in the low bits of the sum.
 const SHIFT: f32 = 12_582_912.0;
 
 /// `sign` with the magnitude of `magnitude`, which is not negative.
@@ -46,7 +46,7 @@ fn at_least<S: Simd>(simd: S, bound: f32, x: S::f32s) -> S::f32s {
     if extrema_keep_nan::<S>() { simd.max_f32s(bound, x) } else { simd.select_f32s(simd.less_than_f32s(x, bound), bound, x) }
 }
 
-/// Whether the minimum and the maximum of a number and NaN, in this order, are NaN: on AVX they are the second operand. That of single numbers is the number.
+/// Whether the minimum and the maximum of a number and NaN, in this order, are NaN: on AVX they are the second operand. For scalars they are the number.
 const fn extrema_keep_nan<S: Simd>() -> bool {
     cfg!(target_arch = "x86_64") && S::F32_LANES >= 8
 }
@@ -81,10 +81,10 @@ fn reduce_by_ln_2<S: Simd>(simd: S, x: S::f32s) -> (S::f32s, S::f32s) {
 /// `(exp(r) - 1 - r) / r²` for `|r| ≤ ln 2 / 2`.
 const EXP: [f32; 6] = [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_5e-1, 0.5];
 
-/// `exp(x)` within 1 ulp, subnormal results included.
+/// `exp(x)` within 1 ulp, including subnormal results.
 #[inline(always)]
 pub(super) fn exp<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    // exp(89) overflows and exp(-104) is below half of the least subnormal number.
+    // exp(89) overflows and exp(-104) is below half of the smallest subnormal number.
     let (shifted, r) = reduce_by_ln_2(simd, limit(simd, x, -104.0, 89.0));
     let [a, b] = power_of_two_factors(simd, shifted);
     simd.mul_f32s(simd.mul_f32s(exp_of_reduced(simd, r), a), b)
@@ -115,7 +115,7 @@ fn log_of_reduced<S: Simd>(simd: S, f: S::f32s, exponent: S::f32s) -> S::f32s {
     simd.mul_add_f32s(exponent, simd.splat_f32s(std::f32::consts::LN_2), p)
 }
 
-/// The exponent `e` for which `u / 2^e` is in `2/3..4/3`, in place in the bits of an `f32` (`e · 2²³`), and as a number.
+/// The exponent `e` for which `u / 2^e` is in `2/3..4/3`, shifted to its position in the bits of an `f32` (`e · 2²³`), and as a number.
 #[inline(always)]
 fn exponent_of<S: Simd>(simd: S, u: S::f32s) -> (S::u32s, S::f32s) {
     let e = simd.sub_u32s(simd.transmute_u32s_f32s(u), simd.splat_u32s(0x3F2A_AAAB));
@@ -126,7 +126,7 @@ fn exponent_of<S: Simd>(simd: S, u: S::f32s) -> (S::u32s, S::f32s) {
     (e, simd.sub_f32s(number, simd.splat_f32s(8_388_608.0 + 128.0)))
 }
 
-/// `y`, but for what `log` is of numbers that are not both positive and finite: `u` itself if that is +∞ or NaN, -∞ of zero, NaN below it.
+/// `y`, except where `u` is not both positive and finite: `log` is then `u` itself for +∞ and NaN, -∞ for zero, and NaN below zero.
 #[inline(always)]
 fn log_of_specials<S: Simd>(simd: S, u: S::f32s, y: S::f32s) -> S::f32s {
     let (zero, infinity) = (simd.splat_f32s(0.0), simd.splat_f32s(f32::INFINITY));
@@ -154,7 +154,7 @@ pub(super) fn log1p<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let one = simd.splat_f32s(1.0);
     let u = simd.add_f32s(x, one);
     let (e, exponent) = exponent_of(simd, u);
-    // x / 2^e + (1 / 2^e - 1), the bracket by way of 4 / 2^e, which is a normal number.
+    // x / 2^e + (1 / 2^e - 1), the parenthesis computed from 4 / 2^e, which is a normal number.
     let scaled = simd.transmute_f32s_u32s(simd.sub_u32s(simd.transmute_u32s_f32s(x), e));
     let four = simd.transmute_f32s_u32s(simd.sub_u32s(simd.splat_u32s(4.0_f32.to_bits()), e));
     let bracket = simd.mul_add_f32s(four, simd.splat_f32s(0.25), simd.splat_f32s(-1.0));
@@ -179,7 +179,7 @@ fn exp_of_reduced<S: Simd>(simd: S, r: S::f32s) -> S::f32s {
     simd.add_f32s(p, simd.splat_f32s(1.0))
 }
 
-/// `2^(n + bias - 127)` for a sum `shifted = n + SHIFT` and `0 ≤ n + bias ≤ 255`; 0 for the least of them, infinity for the greatest.
+/// `2^(n + bias - 127)` for a sum `shifted = n + SHIFT` and `0 ≤ n + bias ≤ 255`; 0 for the smallest of them, infinity for the largest.
 #[inline(always)]
 fn power_of_two<S: Simd>(simd: S, shifted: S::f32s, bias: u32) -> S::f32s {
     let exponent = simd.sub_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(SHIFT.to_bits().wrapping_sub(bias)));
@@ -240,7 +240,7 @@ const ERF_FAR: [f32; 13] = [
     9.994_967e-1,
 ];
 
-/// Up to this size of the argument, [`sin`] and [`cos`] reduce it in `f32`.
+/// The maximum absolute value of an argument that [`sin`] and [`cos`] reduce in `f32`.
 pub(super) const SIN_LIMIT: f32 = 71_476.06;
 
 /// `sin(x)` within 2 ulp for `|x|` up to [`SIN_LIMIT`].
@@ -296,7 +296,7 @@ pub(super) fn floor<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.select_f32s(simd.less_than_f32s(a, big), y, x)
 }
 
-/// 1, 0 or -1; 0 of NaN, as in PyTorch.
+/// 1, 0 or -1; 0 for NaN, as in PyTorch.
 #[inline(always)]
 pub(super) fn sign<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let zero = simd.splat_f32s(0.0);
@@ -305,7 +305,7 @@ pub(super) fn sign<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.select_f32s(is_not_zero, one, zero)
 }
 
-/// 1, or 0 of infinities and NaN.
+/// 1, or 0 for infinities and NaN.
 #[inline(always)]
 pub(super) fn is_finite<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let is_finite = simd.less_than_or_equal_f32s(simd.abs_f32s(x), simd.splat_f32s(f32::MAX));

@@ -1,7 +1,7 @@
-//! Expressions as WGSL: parts from which a module is joined.
+//! Expressions as WGSL: the parts of which a module is composed.
 //!
-//! A module computes in one type, which its parts call `V`: `f32`, or vectors of it. [`Lanes::part`] declares it, [`functions`] has what expressions
-//! call, and [`function`] is an expression as a function of `V`. Each part must be in a module once.
+//! A module computes in one type, which its parts call `V`: `f32`, or vectors of it. [`Lanes::part`] declares it, [`functions`] returns the functions that expressions
+//! call, and [`function`] is an expression as a function of `V`. Each part must occur once in a module.
 //!
 //! # Examples
 //! ```
@@ -36,7 +36,7 @@ pub enum Lanes {
 }
 
 impl Lanes {
-    /// How many.
+    /// The number.
     pub const fn count(self) -> usize {
         match self {
             Self::One => 1,
@@ -56,7 +56,7 @@ impl Lanes {
     }
 }
 
-/// A part with one function or a few, and the functions of other parts that it calls.
+/// A part with one or a few functions, and the functions of other parts that it calls.
 struct Function {
     name: &'static str,
     part: Part,
@@ -107,14 +107,14 @@ pub fn functions(exprs: &[Expr]) -> Vec<Part> {
     FUNCTIONS.iter().filter(|function| needed.contains(function.name)).map(|function| function.part.clone()).collect()
 }
 
-/// Adds the function of that name, and those that it calls.
+/// Adds the function of that name, and the functions that it calls.
 fn need(name: Option<&'static str>, needed: &mut BTreeSet<&'static str>) {
     let Some(function) = FUNCTIONS.iter().find(|function| Some(function.name) == name) else { return };
     needed.insert(function.name);
     function.needs.iter().for_each(|name| need(Some(name), needed));
 }
 
-/// The function that an operation calls, if it is not one of WGSL's own.
+/// The function that an operation calls, unless it is built into WGSL.
 const fn called(op: Op) -> Option<&'static str> {
     match op {
         Op::Input(_) | Op::Constant(_) | Op::Select(..) => None,
@@ -204,7 +204,7 @@ impl Body<'_> {
     }
 }
 
-/// The number, exactly.
+/// The exact number as a literal.
 fn constant(value: f32) -> String {
     if !value.is_finite() {
         format!("from_bits({:#010x}u)", value.to_bits())

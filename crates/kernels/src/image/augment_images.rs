@@ -12,9 +12,9 @@ const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part
 
 /// Images of a table, augmented and standardised: padding, crop, flip, cutout, brightness and contrast in one pass over the batch.
 ///
-/// `y[i, r, c, ch] = ((table[rows[i]][s] - mean[s]) inv_std[s] + b) f`, where `s` is the pixel of the image that the crop shows at `(r, c)`, channel `ch`;
-/// crop, flip, `b` and `f` are drawn for each image, by its id and the epoch, as [`ImageAugmentation`] says. The ids are the rows themselves, unless the table is a part of a
-/// larger one: an image then looks the same if `ids` are its rows there. As with [`GatherRows`](crate::GatherRows) the buffer may hold a
+/// `y[i, r, c, ch] = ((table[rows[i]][s] - mean[s]) inv_std[s] + b) f`, where `s` is the pixel of the image that the crop has at `(r, c)`, channel `ch`;
+/// crop, flip, `b` and `f` are drawn for each image, by its id and the epoch, as [`ImageAugmentation`] defines. The ids are the rows themselves, unless the table is a part of a
+/// larger one: augmentation is then the same if `ids` are the images' rows there. As with [`GatherRows`](crate::GatherRows) the buffer may hold a
 /// window of a larger table: the one that starts at row 0 writes all of `y`, later ones their own images.
 ///
 /// # Shapes
@@ -23,8 +23,8 @@ const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part
 /// # Dtypes
 /// `table` f32 or u8, whose values are 0 to 255; `rows`, `ids`, `order` u32; the rest f32, `y` also in f16 and bf16 by [`stored`](crate::stored).
 /// # Cost
-/// Two dispatches: a few random numbers for each image; then one byte read and four written for each value. Nothing is stored in between but the draws,
-/// 32 bytes an image.
+/// Two dispatches: a few random numbers for each image; then one byte read and four written for each value. Only the draws are stored in between,
+/// 32 bytes per image.
 /// # Reference
 /// `torchvision.transforms.v2`: `RandomCrop(padding, padding_mode="reflect")`, `RandomHorizontalFlip`, `Normalize`, `ColorJitter` on standardised values.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,7 +41,7 @@ pub struct AugmentImages {
     pub crop: [usize; 2],
     /// Images of the batch.
     pub n: usize,
-    /// What is done to them.
+    /// The augmentation.
     pub augmentation: ImageAugmentation,
 }
 
@@ -148,7 +148,7 @@ impl Kernel for AugmentImages {
 }
 
 impl StoredForm for AugmentImages {
-    /// Invocations write two values.
+    /// Each invocation writes two values.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[6], dtypes).filter(|_| self.crop_len().is_multiple_of(2))
     }

@@ -1,9 +1,9 @@
 // y[i, r, c, ch] = ((table[rows[i], s] - mean[s]) inv_std[s]) factor + summand, with s the pixel that the crop shows at (r, c); 0 in the cutout and
-// beyond a border of zeros. Images that are not in this window of the table give 0 if it is the first one, and are left as they are otherwise.
+// beyond a border of zeros. Images that are not in this window of the table become 0 if it is the first one, and are left unchanged otherwise.
 // Twin: augment_images_cpu.rs. Moves 5 bytes a value from a table of bytes.
-// Two values an invocation, which share a word where y is stored in 16 bits.
+// Two values per invocation, which share a word if y is stored in 16 bits.
 
-// The position in the image that `at`, perhaps outside of it, shows by reflection.
+// The position in the image that `at`, which may be outside, maps to by reflection.
 fn reflected(at: i32, n: i32) -> i32 {
     let from_start = abs(at);
     return min(from_start, 2 * (n - 1) - from_start);
@@ -36,7 +36,7 @@ fn value(i: u32) -> f32 {
     return v * bitcast<f32>(draws[at + 5u]) + bitcast<f32>(draws[at + 6u]);
 }
 
-// Whether the image of value i is in this window. One before it wraps to one beyond it.
+// Whether the image of value i is in this window. An index before it wraps to one beyond it.
 fn is_here(i: u32) -> bool {
     return rows[i / (params.n_channels * params.crop_width * params.crop_height)] - params.first_row < params.n_table_rows;
 }
@@ -59,7 +59,7 @@ fn element(at: u32) {
         store_y(i, v, params.n - i);
         return;
     }
-    // Only f32 has pairs that span two images.
+    // Only in f32 may a pair span two images.
     if here.x {
         store_y(i, v, 1u);
     }

@@ -7,10 +7,10 @@ use crate::core::sizes::in_u32;
 use crate::core::vectorised::vectorised;
 use crate::{AugmentImages, OnTeam};
 
-/// Images a task.
+/// Images per task.
 const BLOCK_IMAGES: usize = 16;
 
-/// Which images of the table a batch has, and by what random numbers are drawn for each.
+/// Which images of the table a batch has, and the ids by which random numbers are drawn for them.
 pub(crate) struct Batch<'a> {
     pub(crate) rows: &'a [u32],
     pub(crate) ids: &'a [u32],
@@ -53,7 +53,7 @@ struct Source<'a, T> {
     inv_std: &'a [f32],
 }
 
-/// Room for a line of pixels in f32.
+/// Memory for a line of pixels in f32.
 struct Lines {
     /// Of the image.
     source: Vec<f32>,
@@ -105,7 +105,7 @@ fn augment<T: Copy + Into<f32>, Y: Element>(
 fn place(line: &[f32], draws: &Draws, n_channels: usize, is_reflected: bool, crop: &mut [f32]) {
     let (width, crop_width) = (line.len() / n_channels, crop.len() / n_channels);
     let column = |at: usize| if draws.is_flipped { crop_width - 1 - at } else { at };
-    // Without the flip, the columns of the crop that show the line itself, and not what pads it.
+    // Without the flip: the columns of the crop that show the line itself rather than its padding.
     let before = usize::try_from(-i64::from(draws.left)).unwrap_or(0).min(crop_width);
     let skipped = usize::try_from(draws.left).unwrap_or(0).min(width);
     let n_inside = (crop_width - before).min(width - skipped);
@@ -138,7 +138,7 @@ fn mirror<const N_CHANNELS: usize>(line: &[f32], y: &mut [f32]) {
     y.as_chunks_mut::<N_CHANNELS>().0.iter_mut().zip(pixels).for_each(|(y, pixel)| *y = *pixel);
 }
 
-/// The line or column, of `n`, of an image that position `at` of a crop from `first` on shows.
+/// The line or column of an image, out of `n`, that position `at` of a crop starting at `first` shows.
 #[inline(always)]
 fn shown_at(at: usize, first: i32, n: usize, is_reflected: bool) -> Option<usize> {
     let at = i64::from(in_u32(at)) + i64::from(first);

@@ -1,11 +1,11 @@
-//! What is done to an image of a batch, and the random numbers that decide it.
+//! The augmentation of an image of a batch, and the random numbers for it.
 
 use crate::core::sizes::in_u32;
 use crate::{Error, Philox};
 
 /// Random changes to an image: crop, flip, cutout, brightness and contrast. The default changes nothing.
 ///
-/// All of them follow from the seed, the epoch and the row of the image, so they are the same in any batch, on any number of replicas and on
+/// All of them follow from the seed, the epoch and the row of the image, so they are the same in every batch, for any number of replicas and on
 /// every device.
 ///
 /// # Examples
@@ -16,18 +16,18 @@ use crate::{Error, Philox};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ImageAugmentation {
-    /// Pixels added on each side, of which the crop is a random window: `2 pad + 1` offsets along each dimension if the crop is as large as the image.
+    /// Pixels added on each side before a random window is cropped: `2 pad + 1` offsets along each dimension if the crop is as large as the image.
     pub pad: usize,
     /// The values of the pixels that are added.
     pub border: Border,
     /// Which images are mirrored, left to right.
     pub flip: Flip,
-    /// A square of this many pixels a side, at a random place inside the crop, is set to 0, the mean once images are standardised (DeVries & Taylor
+    /// A square with sides of this many pixels, at a random position inside the crop, is set to 0, the mean once images are standardised (DeVries & Taylor
     /// 2017). 0 for none.
     pub cutout: usize,
     /// A number from `-brightness` to `brightness` is added to all values of an image.
     pub brightness: f32,
-    /// All values of an image, after that, are multiplied by a number from `1 - contrast` to `1 + contrast`.
+    /// After that, all values of an image are multiplied by a number from `1 - contrast` to `1 + contrast`.
     pub contrast: f32,
     /// The seed of the run.
     pub seed: u64,
@@ -37,7 +37,7 @@ pub struct ImageAugmentation {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Border {
-    /// Those of the image mirrored at its edge, without repeating the edge: `torch.nn.functional.pad(mode="reflect")`.
+    /// The image is mirrored at its edge, without repeating the edge: `torch.nn.functional.pad(mode="reflect")`.
     #[default]
     Reflect,
     /// 0, the mean once images are standardised.

@@ -6,14 +6,14 @@ use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, N_QUANTILES, ORDER_LEN
 
 const MIX_ROWS: Template = Template::new(&[part!("mix_rows.wgsl"), part!("../core/random_words.wgsl")], &[]);
 
-/// Which row each row of a batch is mixed with, and in which share, for [`Mixing`](crate::Mixing).
+/// Which row each row of a batch is mixed with, and the share of that row, for [`Mixing`](crate::Mixing).
 ///
 /// `partners[i]` is drawn from the rows of the epoch, all equally likely, and the share from `quantiles`. The share of the partner at line `l` and column `c` of row
 /// `i` is `lines[i, l] columns[i, c]`: 1 inside the rectangle of CutMix and 0 outside; for Mixup the share that was drawn, in one line and one column. `shares[i]` is
 /// its mean over the row.
 ///
-/// All of them follow from the seed, the epoch and the row: word `w` of Philox block `[row, epoch, 3, 0]` chooses the partner (`w = 0`), the quantile (1), and the
-/// centre of the rectangle (2, 3). Integers decide, so that every device draws the same.
+/// All of them follow from the seed, the epoch and the row: word `w` of Philox block `[row, epoch, 3, 0]` determines the partner (`w = 0`), the quantile (1), and the
+/// centre of the rectangle (2, 3). All decisions use integers, so that every device draws the same.
 ///
 /// # Shapes
 /// `rows`, `partners`, `shares`: `[n]`; `order`: [`ORDER_LEN`], of which the number of rows and the epoch are read; `quantiles`: [`N_QUANTILES`], of
@@ -22,12 +22,12 @@ const MIX_ROWS: Template = Template::new(&[part!("mix_rows.wgsl"), part!("../cor
 /// # Dtypes
 /// `rows`, `order`, `quantiles`, `partners` u32; `shares`, `lines`, `columns` f32.
 /// # Reference
-/// `torchvision.transforms.v2`: `MixUp`, `CutMix`. They mix each image of a batch with its neighbour, all with one share.
+/// `torchvision.transforms.v2`: `MixUp`, `CutMix`. They mix each image of a batch with its neighbour, all with the same share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MixRows {
     /// Number of rows.
     pub n: usize,
-    /// Height, width and channels of the images from which rectangles are cut; `None` for Mixup.
+    /// Height, width and channels of the images in which rectangles are replaced; `None` for Mixup.
     pub cut: Option<[usize; 3]>,
     /// The seed of the run.
     pub seed: u64,

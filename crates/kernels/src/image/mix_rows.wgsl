@@ -1,6 +1,6 @@
 // For row i: partners[i], drawn from the rows of the epoch; and the share of the partner at each line and column, whose mean is shares[i].
 // Twin: mix_rows_cpu.rs. Writes 4 (height + width n_channels + 2) bytes a row.
-// Shares are drawn as integers, in units of 2^-32, and areas are multiplied by the share of a pixel: nothing is rounded differently from device to device.
+// Shares are drawn as integers, in units of 2^-32, and areas are multiplied by the share of a pixel, so that rounding is the same on all devices.
 
 fn element(i: u32) {
     if i >= params.n {

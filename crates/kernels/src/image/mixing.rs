@@ -5,7 +5,7 @@ use crate::Error;
 /// How a row of a batch is mixed with another, which is drawn from all rows.
 ///
 /// The share of the other row is drawn from a symmetric beta distribution, which has the density `p^(alpha - 1) (1 - p)^(alpha - 1)` up to a factor. For
-/// `alpha = 1` all shares are equally likely; a smaller `alpha` mostly leaves one of the two rows nearly as it is, a larger one mixes them in nearly equal parts.
+/// `alpha = 1` all shares are equally likely; a smaller `alpha` mostly leaves one of the two rows nearly unchanged, a larger one mixes them in nearly equal parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Mixing {
@@ -14,8 +14,8 @@ pub enum Mixing {
         /// The parameter of the distribution: above 0, at most 1000.
         alpha: f32,
     },
-    /// A rectangle at a random position shows the other image (Yun et al. 2019, arXiv:1905.04899). It has the shape of the image and covers the share that was
-    /// drawn, less where it extends beyond an edge. The other image's share of the label is the area that is left.
+    /// A rectangle at a random position shows the other image (Yun et al. 2019, arXiv:1905.04899). It has the proportions of the image and covers the share that was
+    /// drawn, less if it extends beyond an edge. The other image's share of the label is the area that remains visible.
     CutMix {
         /// The parameter of the distribution: above 0, at most 1000.
         alpha: f32,
@@ -32,7 +32,7 @@ impl Mixing {
     /// What [`MixRows`](crate::MixRows) draws from: the quantiles at multiples of 1/1024 of the other row's share, or for CutMix of half its square root, in
     /// units of 2⁻³².
     ///
-    /// Numbers between two quantiles are interpolated linearly. The distribution function of the numbers that are drawn thus equals the beta distribution's at each
+    /// Numbers between two quantiles are interpolated linearly. The distribution function of the drawn numbers thus equals the beta distribution's at each
     /// quantile, and differs from it by less than 1/1024 in between.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ impl Mixing {
 
 /// The number in `[0, 1/2]` below which a symmetric beta distribution has the probability `p`, at most 1/2.
 fn beta_quantile(alpha: f64, p: f64) -> f64 {
-    // The distribution function is 1/2 at 1/2, so neither it nor its integral has to be normalised.
+    // The distribution function is 1/2 at 1/2, so neither it nor its integral needs to be normalised.
     let at_half = beta_series(alpha, 0.5);
     let probability = |x: f64| 0.5 * (4.0 * x * (1.0 - x)).powf(alpha) * beta_series(alpha, x) / at_half;
     let (mut low, mut high) = (0.0, 0.5);

@@ -5,7 +5,7 @@ use crate::{Map, MapReduce, Reduction};
 /// Binary cross-entropy of logits: `l = (1 - t) x + (1 + (p - 1) t) log(1 + exp(-x))`, weighted by row and reduced.
 ///
 /// # Reference
-/// `torch.nn.functional.binary_cross_entropy_with_logits`; with weights its mean divides by `n`, this one by their sum.
+/// `torch.nn.functional.binary_cross_entropy_with_logits`; with weights, its mean divides by `n`, this one by the sum of the weights.
 /// # Examples
 /// ```
 /// use brisk_kernels::{BceWithLogits, Kernel, Reduction};
@@ -21,7 +21,7 @@ pub struct BceWithLogits {
     pub n: usize,
     /// Mean or sum.
     pub reduction: Reduction,
-    /// `p`, the weight of positive rows; 1 leaves them as they are.
+    /// `p`, the weight of positive rows; 1 for no weighting.
     pub pos_weight: f32,
 }
 
@@ -42,7 +42,7 @@ impl BceWithLogits {
     /// The kernel of the loss.
     ///
     /// # Shapes
-    /// Its arguments are `logits`, `target` and `weight`, `[n]`, and `loss`, `[2]`: the reduced loss and what it was divided by (1 for a sum).
+    /// Its arguments are `logits`, `target` and `weight`, `[n]`, and `loss`, `[2]`: the reduced loss and its divisor (1 for a sum).
     /// # Dtypes
     /// f32; targets lie in 0..=1.
     pub fn loss(&self) -> MapReduce {

@@ -7,15 +7,15 @@ use crate::{
     Access, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, MapInput, MapReduce, Param, Reduction, TwinArgs,
 };
 
-/// Cross-entropy of logits against class numbers, weighted by row and reduced; softmax and loss in one.
+/// Cross-entropy of logits and class numbers, weighted by row and reduced; softmax and loss in one kernel.
 ///
 /// With `p` the softmax of a row, `t` its class, `v` the class weights and `ε` the smoothing, a row's loss is
 /// `l = -(1 - ε) v[t] log p[t] - ε / n_classes Σ_c v[c] log p[c]`. A sum is `Σ w l`, a mean `Σ w l / Σ w v[t]`.
 ///
 /// # Shapes
 /// `logits`: `[n_rows, n_classes]`; `target`, `weight`: `[n_rows]`; `class_weight`, if [`ClassWeights::Given`]: `[n_classes]`;
-/// `loss`: `[2]`, the reduced loss and what it was divided by (1 for a sum); `rows`: `[n_rows, 4]`, what the gradient needs of each row:
-/// the greatest logit `m`, `log Σ exp(x - m)`, `(1 - ε) v[t] + ε / n_classes Σ v`, and `w v[t]`.
+/// `loss`: `[2]`, the reduced loss and its divisor (1 for a sum); `rows`: `[n_rows, 4]`, the values of each row that the gradient needs:
+/// the maximum logit `m`, `log Σ exp(x - m)`, `(1 - ε) v[t] + ε / n_classes Σ v`, and `w v[t]`.
 /// # Dtypes
 /// f32; `target` u32. A target that is not a class makes the loss NaN.
 /// # Reference
@@ -28,21 +28,21 @@ pub struct CrossEntropy {
     pub n_classes: usize,
     /// Mean or sum.
     pub reduction: Reduction,
-    /// `ε`, how much of the target is spread over all classes: 0 for none, at most 1.
+    /// `ε`, the fraction of the target that is spread over all classes: 0 for none, at most 1.
     pub label_smoothing: f32,
     /// Whether classes have weights.
     pub class_weights: ClassWeights,
-    /// Rows of this target do not count, PyTorch's `ignore_index`.
+    /// Rows with this target do not count, PyTorch's `ignore_index`.
     pub ignored: Option<u32>,
 }
 
 /// Whether the classes of a [`CrossEntropy`] have weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ClassWeights {
-    /// All count the same.
+    /// All classes count the same.
     #[default]
     Equal,
-    /// A further argument has a weight for each.
+    /// A further argument has a weight for each class.
     Given,
 }
 
@@ -114,7 +114,7 @@ impl CrossEntropy {
         }
     }
 
-    /// The inputs to bind. Without class weights, the weights take their place, since a binding that is not used must be filled, too.
+    /// The inputs to bind. Without class weights, the row weights are bound in their place, since a binding that is not used must also be filled.
     fn bound(&self) -> [Binding; 4] {
         let class_weight = if self.class_weights == ClassWeights::Given { "class_weight" } else { "weight" };
         [
@@ -178,11 +178,11 @@ impl Kernel for CrossEntropy {
     }
 }
 
-/// The gradient of [`CrossEntropy`] in the logits: `grad_x[c] = grad_loss w (q p[c] - (1 - ε) v[t] [c = t] - ε / n_classes v[c]) / divisor`, where
+/// The gradient of [`CrossEntropy`] with respect to the logits: `grad_x[c] = grad_loss w (q p[c] - (1 - ε) v[t] [c = t] - ε / n_classes v[c]) / divisor`, where
 /// `q = (1 - ε) v[t] + ε / n_classes Σ v`.
 ///
 /// # Shapes
-/// `grad_loss`: `[1]`; then the inputs of the forward kernel, and `loss` and `rows` as it left them; `grad_logits`: `[n_rows, n_classes]`.
+/// `grad_loss`: `[1]`; then the inputs of the forward kernel, and `loss` and `rows` as it wrote them; `grad_logits`: `[n_rows, n_classes]`.
 /// # Dtypes
 /// f32; `target` u32.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -5,7 +5,7 @@
 
 override WG: u32 = 64u;
 override CLASS_WEIGHTS: u32 = 0u;
-// A maximum before the first value; not minus infinity, whose difference from itself would be NaN.
+// The maximum before the first value; not minus infinity, whose difference from itself would be NaN.
 const LOWEST = -3.4028234e38;
 
 var<workgroup> partials: array<vec2f, WG>;
@@ -18,7 +18,7 @@ fn scan(row: u32, first: u32, stride: u32) -> vec2f {
     return sums;
 }
 
-// (sum of v[c] (m - x[c]), sum of v[c]), which only smoothing asks for.
+// (sum of v[c] (m - x[c]), sum of v[c]), which are only needed for smoothing.
 fn scan_all_classes(row: u32, m: f32, first: u32, stride: u32) -> vec2f {
     var sums = vec2f();
     for (var col = first; col < params.n_classes; col += stride) {
@@ -36,7 +36,7 @@ fn store(row: u32, m: f32, sum: f32, all_classes: vec2f) {
         return;
     }
     if col >= params.n_classes {
-        // Not a constant, which WGSL refuses.
+        // Not a constant expression, which WGSL rejects.
         let nan = bitcast<f32>(params.nan_bits);
         rows[row] = vec4f(m, log_sum, nan, weights[row]);
         losses[row] = nan;

@@ -58,7 +58,7 @@ pub(crate) fn loss(kernel: &CrossEntropy, inputs: &Inputs<'_>, loss: &mut [f32],
     loss[1] = rounded(divisor);
 }
 
-/// What the target adds up to, the row's part of the divisor, and its weighted loss.
+/// The target's contribution, the row's part of the divisor, and its weighted loss.
 #[inline(always)]
 fn one_row(kernel: &CrossEntropy, inputs: &Inputs<'_>, row: usize, [m, log_sum]: [f32; 2], total_class_weight: f32) -> [f32; 3] {
     let target = inputs.target[row];

@@ -35,7 +35,7 @@ impl MseLoss {
     /// The kernel of the loss.
     ///
     /// # Shapes
-    /// Its arguments are `x` and `target`, `[n_rows, n_cols]`; `weight`, `[n_rows]`; and `loss`, `[2]`: the reduced loss and what it was divided by (1 for a sum).
+    /// Its arguments are `x` and `target`, `[n_rows, n_cols]`; `weight`, `[n_rows]`; and `loss`, `[2]`: the reduced loss and its divisor (1 for a sum).
     /// # Dtypes
     /// f32.
     pub fn loss(&self) -> MapReduce {

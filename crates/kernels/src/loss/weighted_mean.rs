@@ -1,9 +1,9 @@
-//! Losses of rows that become one number, weighted: the reduction, and the kernels of a loss that is an expression.
+//! Weighted losses of rows, reduced to one number: the reduction, and the kernels of a loss that is an expression.
 
 use crate::expr::Expr;
 use crate::{DType, Map, MapInput, MapOutput, MapReduce, ReduceOp};
 
-/// How the losses of a batch become one number.
+/// How the losses of a batch are reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reduction {
     /// `Σ w l / Σ w`: padding rows of weight 0 do not count.
@@ -14,7 +14,7 @@ pub enum Reduction {
 }
 
 impl Reduction {
-    /// The kernel that reduces losses, which are weighted already, to `[loss, divisor]`: over all elements of `shape`.
+    /// The kernel that reduces losses that are already weighted to `[loss, divisor]`, over all elements of `shape`.
     pub(super) fn kernel(self, shape: &[usize], inputs: Vec<MapInput>, weighted_loss: Expr, weight: Expr) -> MapReduce {
         let [sum, weights] = [0, 1].map(Expr::input);
         let (exprs, results) = match self {
@@ -25,7 +25,7 @@ impl Reduction {
     }
 }
 
-/// An elementwise loss of predictions `[n_rows, n_cols]` and targets like them, weighted by row.
+/// An elementwise loss of predictions `[n_rows, n_cols]` and targets of the same shape, weighted by row.
 pub(super) struct RowLoss {
     pub(super) n_rows: usize,
     pub(super) n_cols: usize,

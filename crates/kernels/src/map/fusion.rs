@@ -1,4 +1,4 @@
-//! Two [`Map`]s, one over the output of the other, as one.
+//! Two [`Map`]s, one of which reads the output of the other, as one.
 
 use super::layout::Pattern;
 use super::map::Map;
@@ -6,12 +6,12 @@ use super::map_input::MapInput;
 use crate::expr::Expr;
 use crate::{DType, Kernel as _};
 
-/// The most operations of a fused expression.
+/// The maximum number of operations of a fused expression.
 const MAX_OPS: usize = 128;
 
 impl Map {
-    /// The kernel that computes this one, whose input `input` is what `producer` writes, without that being in memory: its inputs are those of `producer`, then the others
-    /// of this one. `None` where the two cannot be one: if the value between them is rounded to 16 bits or not read whole and in order, or if there would be too
+    /// The kernel that computes this one, whose input `input` is the output of `producer`, without storing that output in memory: its inputs are those of `producer`, then the others
+    /// of this one. `None` if the two cannot be fused: if the value between them is rounded to 16 bits or not read whole and in order, or if there would be too
     /// many arguments.
     ///
     /// On the CPU the results are bit-identical to those of the two kernels.
@@ -63,10 +63,10 @@ impl Map {
         (is_small && fused.check().is_ok()).then_some(fused)
     }
 
-    /// The same kernel with one input in the place of two that are the same: `kept` also for `dropped`.
+    /// The same kernel with one input in place of two equal ones: `kept` also for `dropped`.
     ///
     /// # Panics
-    /// If there are not that many inputs, or they differ.
+    /// If there are fewer inputs, or these two differ.
     pub fn with_one_input(&self, kept: usize, dropped: usize) -> Self {
         assert_eq!(self.inputs[kept], self.inputs[dropped], "two inputs that are to be one");
         let place = |i: usize| if i < dropped { i } else { i - 1 };
@@ -77,7 +77,7 @@ impl Map {
         map
     }
 
-    /// The same kernel over another shape of as many elements, unless an input repeats or has strides.
+    /// The same kernel with a different shape of the same number of elements, unless an input repeats or has strides.
     fn reshaped(&self, shape: &[usize]) -> Option<Self> {
         let mut reshaped = self.cut_to(self.len())?;
         reshaped.shape = shape.to_vec();
@@ -85,7 +85,7 @@ impl Map {
         Some(reshaped)
     }
 
-    /// The expression, if this is one of whole inputs in f32, element by element: what an epilogue can do.
+    /// The expression, if this kernel maps whole f32 inputs element by element, as an epilogue does.
     pub(crate) fn as_plain(&self) -> Option<&Expr> {
         let [output] = &self.outputs[..] else { return None };
         let layout = self.layout().ok()?;

@@ -1,4 +1,4 @@
-//! The inputs of a twin, block by block, whatever their strides and storage.
+//! The inputs of a twin, block by block, for any strides and storage types.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use super::map::Map;
 use crate::core::half::Floats;
 use crate::expr::{BLOCK_LEN, Operand};
 
-/// The longest period of a repeating input that is written out, so that blocks are slices of it.
+/// The maximum period of a repeating input that is written out, so that blocks are slices of it.
 const MAX_PERIOD: usize = 16 * 1024;
-/// The most values that are written out of the periods of all groups.
+/// The maximum number of values that are written out for the periods of all groups.
 const MAX_TILES_LEN: usize = 64 * 1024;
 
-/// An input, by how its elements are found.
+/// An input, by how its elements are accessed.
 pub(super) enum Input<'a> {
     One(f32),
     All(Floats<'a>),
@@ -22,7 +22,7 @@ pub(super) enum Input<'a> {
         offset: usize,
         strides: &'a [usize],
     },
-    /// What the output holds before it is written.
+    /// The content of the output before it is written.
     Output,
 }
 
@@ -48,7 +48,7 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Its values for the elements of `range`, in `buffer` unless they lie somewhere as they are.
+    /// Its values for the elements of `range`, in `buffer` unless they are already contiguous somewhere.
     pub(super) fn operand<'b>(&'b self, range: Range<usize>, sizes: &[usize], buffer: &'b mut [f32]) -> Operand<'b> {
         match self {
             Self::One(value) => Operand::Splat(*value),
@@ -65,10 +65,10 @@ fn element(x: &Floats<'_>, i: usize) -> f32 {
     x.get(i..i + 1, &mut value)[0]
 }
 
-/// An input that repeats its innermost dimension, such as a bias, or does so within each of some groups of elements, such as the statistics of ghost batch
+/// An input that repeats its innermost dimension, such as a bias, or repeats it within each of several groups of elements, such as the statistics of ghost batch
 /// normalisation.
 pub(super) struct Periodic {
-    /// For each group as many periods as any block within them needs.
+    /// For each group, as many periods as any block within the group needs.
     tiles: Vec<f32>,
     period: usize,
     /// Elements of a group.
@@ -76,7 +76,7 @@ pub(super) struct Periodic {
 }
 
 impl Periodic {
-    /// `None` if the input does not repeat like this, or if its tiles would be too long.
+    /// `None` if the input does not repeat like this, or if the written-out periods would be too long.
     fn new(x: &Floats<'_>, offset: usize, strides: &[usize], sizes: &[usize]) -> Option<Self> {
         let (&stride, outer) = strides.split_last()?;
         let &period = sizes.last()?;
@@ -87,7 +87,7 @@ impl Periodic {
         let n_group_dims = outer.len() - n_repeated;
         let (n_groups, group_len) = (n_elements(&sizes[..n_group_dims]), n_elements(&sizes[n_group_dims..]));
         let tile_len = period + BLOCK_LEN;
-        // Tiles of short groups would take longer to write than what they save.
+        // For short groups, writing the periods out would take longer than it saves.
         if n_groups > 1 && (group_len < 2 * tile_len || n_groups.saturating_mul(tile_len) > MAX_TILES_LEN) {
             return None;
         }
@@ -105,7 +105,7 @@ impl Periodic {
         self.tiles.len() / (self.period + BLOCK_LEN)
     }
 
-    /// The values for the elements of `range`, in `buffer` if they are of several groups.
+    /// The values for the elements of `range`, in `buffer` if they belong to several groups.
     fn block<'b>(&'b self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b [f32] {
         let left_in_group = self.group_len - range.start % self.group_len;
         if range.len() <= left_in_group {
@@ -130,12 +130,12 @@ impl Periodic {
 
 /// The rows of a strided input along its innermost dimension.
 struct Rows<'a> {
-    /// Of the dimensions around the innermost one.
+    /// The sizes of the dimensions around the innermost one.
     sizes: &'a [usize],
     strides: &'a [usize],
     row_len: usize,
     inner_stride: usize,
-    /// The indices of a row in the outer dimensions, and where it starts.
+    /// The indices of a row in the outer dimensions, and its first element.
     indices: [usize; Map::MAX_DIMS],
     start: usize,
 }
@@ -174,7 +174,7 @@ impl<'a> Rows<'a> {
         Operand::Slice(&buffer[..range.len()])
     }
 
-    /// Goes from the first row to row `row`.
+    /// Advances from the first row to row `row`.
     fn seek(&mut self, row: usize) {
         let mut rest = row;
         for (dim, size) in self.sizes.iter().enumerate().rev() {
@@ -184,7 +184,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Goes to the next row.
+    /// Advances to the next row.
     fn advance(&mut self) {
         for (dim, size) in self.sizes.iter().enumerate().rev() {
             self.indices[dim] += 1;

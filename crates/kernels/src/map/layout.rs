@@ -33,19 +33,19 @@ pub fn broadcast_shapes(shapes: &[&[usize]]) -> Result<Vec<usize>, Error> {
     Ok(broadcast)
 }
 
-/// The number of elements of a shape; `usize::MAX` if that is greater.
+/// The number of elements of a shape; saturates at `usize::MAX`.
 pub(crate) fn n_elements(shape: &[usize]) -> usize {
     if shape.contains(&0) { 0 } else { shape.iter().fold(1, |len: usize, size| len.saturating_mul(*size)) }
 }
 
-/// How the elements of an input lie, seen from the outputs.
+/// How the elements of an input are indexed by those of the outputs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Pattern {
-    /// One element for all.
+    /// One element for all outputs.
     One,
-    /// Element for element.
+    /// The element with the same index.
     All,
-    /// The element at `offset`, and from there by a stride in each dimension of the layout, 0 where it repeats.
+    /// The element at `offset` plus the index times a stride in each dimension of the layout; the stride is 0 where the input repeats.
     Strided { offset: usize, strides: Vec<usize> },
 }
 
@@ -67,7 +67,7 @@ impl Pattern {
     }
 }
 
-/// The dimensions of the outputs, adjacent ones merged where they are one range in every input, and how each input lies in them.
+/// The dimensions of the outputs, with adjacent ones merged if they are contiguous in every input, and how each input is indexed in them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
     /// Outermost first; none of size 1.
@@ -117,7 +117,7 @@ impl Layout {
     }
 }
 
-/// The stride of an input in the dimension that is number `from_end` from the end, counted from 1; 0 where it repeats.
+/// The stride of an input in the dimension that is number `from_end` from the end, counted from 1; 0 if it repeats.
 fn stride(input: &MapInput, from_end: usize) -> usize {
     match input.shape.len().checked_sub(from_end) {
         Some(dim) if input.shape[dim] != 1 => input.strides[dim],

@@ -8,7 +8,7 @@ use super::map_input::MapInput;
 use crate::DType;
 use crate::expr::wgsl::Lanes;
 
-/// The names of the constants: the sizes of the layout's dimensions; the strides of an input, its offset, and how far apart its elements within a group of four are.
+/// The names of the constants: the sizes of the layout's dimensions; the strides of an input, its offset, and the distance between its elements within a group of four.
 const SIZES: [&str; Map::MAX_DIMS] = ["SIZE0", "SIZE1", "SIZE2", "SIZE3", "SIZE4", "SIZE5"];
 const STRIDES: [[&str; Map::MAX_DIMS]; Map::MAX_ARGS] = [
     ["X0_STRIDE0", "X0_STRIDE1", "X0_STRIDE2", "X0_STRIDE3", "X0_STRIDE4", "X0_STRIDE5"],
@@ -25,7 +25,7 @@ const OFFSETS: [&str; Map::MAX_ARGS] =
     ["X0_OFFSET", "X1_OFFSET", "X2_OFFSET", "X3_OFFSET", "X4_OFFSET", "X5_OFFSET", "X6_OFFSET", "X7_OFFSET"];
 const STEPS: [&str; Map::MAX_ARGS] = ["X0_STEP", "X1_STEP", "X2_STEP", "X3_STEP", "X4_STEP", "X5_STEP", "X6_STEP", "X7_STEP"];
 
-/// The inputs of a kernel, and how many elements an invocation reads of each at a time.
+/// The inputs of a kernel, and how many elements of each an invocation reads at a time.
 pub(super) struct Loads<'a> {
     pub(super) inputs: &'a [MapInput],
     /// Its first patterns are those of the inputs.
@@ -36,12 +36,12 @@ pub(super) struct Loads<'a> {
 }
 
 impl Loads<'_> {
-    /// Whether all arguments that are as long as the outputs in the innermost dimension are bound as groups of four.
+    /// Whether all arguments that are as long as the outputs in the innermost dimension are bound in groups of four.
     pub(super) fn in_fours(&self) -> bool {
         self.lanes == Lanes::Four
     }
 
-    /// The inputs that are not found by the index of an output's element, with their offsets and strides.
+    /// The inputs whose index differs from that of the output's element, with their offsets and strides.
     fn strided(&self) -> impl Iterator<Item = (usize, usize, &[usize])> {
         self.layout.patterns.iter().take(self.inputs.len()).enumerate().filter_map(|(input, pattern)| match pattern {
             Pattern::Strided { offset, strides } => Some((input, *offset, &strides[..])),
@@ -94,12 +94,12 @@ impl Loads<'_> {
         constants
     }
 
-    /// What input `input` is bound as.
+    /// The element type as which input `input` is bound.
     pub(super) fn declaration(&self, binding: usize, input: usize) -> String {
         declaration(binding, "read", INPUTS[input], self.inputs[input].dtype, self.is_grouped(input))
     }
 
-    /// `fn load0(e: u32) -> V`, which takes the index of an invocation's first element, in groups where there are four.
+    /// `fn load0(e: u32) -> V`, which takes the index of an invocation's first element, or of its group if elements are read in groups of four.
     pub(super) fn load(&self, text: &mut String, input: usize) {
         let name = if self.in_place == Some(input) { OUTPUTS[0] } else { INPUTS[input] };
         let dtype = self.inputs[input].dtype;
@@ -125,7 +125,7 @@ impl Loads<'_> {
         let _ = writeln!(text, "fn element{input}(i: u32) -> f32 {{\n    {element}\n}}");
         let element = |i: &str| format!("element{input}({i})");
         let loaded = match self.lanes {
-            // The second of an odd number of elements is not there; what is stored of it is padding.
+            // With an odd number of elements the second does not exist; the value stored for it is padding.
             Lanes::Two => format!("V({}, {})", element(&index("e")), element(&index("min(e + 1u, N_ELEMENTS - 1u)"))),
             Lanes::Four if self.is_scattered(input) => {
                 let step = STEPS[input];
@@ -139,7 +139,7 @@ impl Loads<'_> {
         let _ = writeln!(text, "fn load{input}(e: u32) -> V {{\n    return {loaded};\n}}");
     }
 
-    /// `fn index0(e: u32) -> u32`: where a strided input has element `e` of the outputs.
+    /// `fn index0(e: u32) -> u32`: the index in a strided input of element `e` of the outputs.
     fn index_function(&self, text: &mut String, input: usize) {
         let Pattern::Strided { offset, strides } = &self.layout.patterns[input] else { return };
         let offset = if *offset > 0 { OFFSETS[input] } else { "0u" };
@@ -166,7 +166,7 @@ impl Loads<'_> {
     }
 }
 
-/// A binding, of single elements or groups of four; two elements of 16 bits share a word.
+/// A binding, of single elements or groups of four; two 16-bit elements share a word.
 pub(super) fn declaration(binding: usize, access: &str, name: &str, dtype: DType, is_grouped: bool) -> String {
     let of = match (dtype.is_half(), is_grouped) {
         (false, false) => "f32",

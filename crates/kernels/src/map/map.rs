@@ -5,12 +5,12 @@ use crate::core::sizes::check_sizes;
 use crate::expr::Expr;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
-/// `y[i…] = expr(x0[i…], x1[i…], …)`, for each output its own expression of the same inputs.
+/// `y[i…] = expr(x0[i…], x1[i…], …)`, with a separate expression of the same inputs for each output.
 ///
 /// # Shapes
 /// Outputs have [`shape`](Self::shape). Inputs broadcast to it by NumPy's rules: shapes are aligned at their last dimension, and missing dimensions and those
-/// of size 1 repeat. An input may have any strides, so that a permuted or narrowed tensor is read where it lies. Up to [`MAX_DIMS`](Self::MAX_DIMS) dimensions remain once
-/// adjacent ones are merged where they are one range in every input.
+/// of size 1 repeat. An input may have any strides, so that a permuted or narrowed tensor is read in place. Up to [`MAX_DIMS`](Self::MAX_DIMS) dimensions remain once
+/// adjacent ones are merged where they are contiguous in every input.
 /// # Dtypes
 /// f32, f16 or bf16 for each input and output. Arithmetic is in f32.
 /// # Errors
@@ -54,12 +54,12 @@ pub(super) const INPUTS: [&str; Map::MAX_ARGS] = ["x0", "x1", "x2", "x3", "x4", 
 pub(super) const OUTPUTS: [&str; Map::MAX_ARGS] = ["y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7"];
 
 impl Map {
-    /// The most inputs and outputs together: every adapter binds as many buffers.
+    /// The maximum number of inputs and outputs together: every adapter can bind this many buffers.
     pub const MAX_ARGS: usize = 8;
-    /// The most dimensions that remain once adjacent ones are merged.
+    /// The maximum number of dimensions that remain once adjacent ones are merged.
     pub const MAX_DIMS: usize = 6;
 
-    /// One expression of inputs in f32, to the shape that theirs broadcast to.
+    /// One expression of f32 inputs, with the shape that theirs broadcast to.
     ///
     /// # Errors
     /// Those of [`Map`].

@@ -1,4 +1,4 @@
-//! The twin of [`Map`]: blocks of elements in the first-level cache, tasks of many blocks on the threads of the team.
+//! The twin of [`Map`]: blocks of elements in the L1 cache, tasks of many blocks on the threads of the team.
 
 use std::ops::Range;
 
@@ -14,9 +14,9 @@ use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
 use crate::{DType, OnTeam, TwinArgs};
 
-/// Elements of a task.
+/// Elements per task.
 const TASK_LEN: usize = 64 * 1024;
-/// Elements up to which the work is not worth handing to other threads.
+/// Elements up to which using other threads does not pay.
 const SERIAL_LEN: usize = 16 * 1024;
 
 /// With `in_place`, the output replaces that input.
@@ -75,7 +75,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// Where the values of `range` are written in f32: in place, or in `buffer`, from where [`keep`](Self::keep) rounds them.
+    /// The memory into which the values of `range` are written in f32: in place, or `buffer`, from which [`keep`](Self::keep) rounds them.
     fn in_f32<'b>(&'b mut self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b mut [f32] {
         match self {
             Self::F32(y) => &mut y[range],
@@ -110,16 +110,16 @@ struct Job<'a> {
     sizes: &'a [usize],
 }
 
-/// What a task works in.
+/// The working memory of a task.
 struct Memory {
     scratch: Scratch,
-    /// For inputs and outputs that do not lie in f32 as they are needed.
+    /// For inputs and outputs that are not in f32 and in order.
     inputs: Vec<Vec<f32>>,
     outputs: Vec<Vec<f32>>,
 }
 
 impl Job<'_> {
-    /// Cuts the outputs into tasks.
+    /// Divides the outputs into tasks.
     fn split(&self, outputs: Vec<Output<'_>>) {
         let n_tasks = outputs.first().map_or(0, Output::len).div_ceil(TASK_LEN);
         let mut tasks: Vec<Vec<Output<'_>>> = (0..n_tasks).map(|_| Vec::with_capacity(outputs.len())).collect();
@@ -135,7 +135,7 @@ impl Job<'_> {
         tasks.into_par_iter().enumerate().for_each_on_team(|(i, outputs)| self.run(i * TASK_LEN, outputs));
     }
 
-    /// Whether nothing is kept between operations, and inputs are read where they lie: then a task is one loop.
+    /// Whether nothing is kept between operations, and inputs are read in place: then a task is one loop.
     fn is_stream(&self) -> bool {
         self.evaluator.keeps_nothing()
             && self.inputs.iter().all(|input| matches!(input, Input::One(_) | Input::All(Floats::F32(_))))

@@ -6,12 +6,12 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 /// A [`Map`] that writes its output over one of its inputs: `x ← expr(…, x, …)`.
 ///
 /// # Shapes
-/// As [`Map`]; the input that is replaced has the shape of the output, without strides of its own. The arguments are the other inputs, then `y0`, which is read and
+/// As [`Map`]; the input that is replaced has the shape of the output, without strides. The arguments are the other inputs, then `y0`, which is read and
 /// written.
 /// # Dtypes
-/// As [`Map`]; the replaced input and the output are stored alike.
+/// As [`Map`]; the replaced input and the output have the same dtype.
 /// # Errors
-/// Those of [`Map`]; [`Error::Unsupported`] for several outputs, and for an input that is not stored as the output is.
+/// Those of [`Map`]; [`Error::Unsupported`] for several outputs, and for an input whose dtype differs from the output's.
 /// # Examples
 /// ```
 /// use brisk_kernels::expr::Expr;
@@ -25,7 +25,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MapInPlace {
-    /// What is computed.
+    /// The computation.
     pub map: Map,
     /// Which of its inputs is replaced.
     pub input: usize,

@@ -3,7 +3,7 @@ use std::ops::Range;
 use super::layout::n_elements;
 use crate::{DType, Error};
 
-/// An input of a [`Map`](crate::Map): its shape, and where its elements lie in the argument.
+/// An input of a [`Map`](crate::Map): its shape, and the positions of its elements in the argument.
 ///
 /// # Examples
 /// ```
@@ -21,7 +21,7 @@ use crate::{DType, Error};
 pub struct MapInput {
     /// Its own shape, which broadcasts to that of the outputs.
     pub shape: Vec<usize>,
-    /// For each dimension, how many elements apart its neighbours are.
+    /// For each dimension, the distance between neighbours in elements.
     pub strides: Vec<usize>,
     /// The first element.
     pub offset: usize,
@@ -37,7 +37,7 @@ impl MapInput {
         Self { shape: shape.to_vec(), strides: contiguous_strides(shape), offset: 0, len: n_elements(shape), dtype }
     }
 
-    /// The same elements with their dimensions in another order: dimension `i` is what was `dims[i]`.
+    /// The same elements with their dimensions permuted: the new dimension `i` is the old dimension `dims[i]`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] unless `dims` names each dimension once.
@@ -55,7 +55,7 @@ impl MapInput {
     /// The elements of `range` along dimension `dim`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] unless there is such a dimension and it contains the range, which is not empty.
+    /// [`Error::Unsupported`] if there is no such dimension, or the range is empty or beyond it.
     pub fn narrowed(&self, dim: usize, range: Range<usize>) -> Result<Self, Error> {
         let is_inside = self.shape.get(dim).is_some_and(|&size| range.end <= size) && !range.is_empty();
         if !is_inside {
@@ -68,7 +68,7 @@ impl MapInput {
         Ok(narrowed)
     }
 
-    /// Whether there is a stride for each dimension, and every element is one of the argument.
+    /// Checks that there is a stride for each dimension, and that every element is within the argument.
     pub(super) fn is_within_argument(&self) -> bool {
         let last = self.shape.iter().zip(&self.strides).try_fold(self.offset, |last, (size, stride)| {
             size.saturating_sub(1).checked_mul(*stride).and_then(|more| last.checked_add(more))

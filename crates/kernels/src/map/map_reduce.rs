@@ -8,21 +8,21 @@ use crate::core::sizes::check_sizes;
 use crate::expr::Expr;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
-/// Reductions of elementwise expressions, which are never in memory: `r = op over dims of expr(x0[i…], x1[i…], …)` for each of [`exprs`](Self::exprs), and of these the
+/// Reductions of elementwise expressions, whose values are not stored in memory: `r = op over dims of expr(x0[i…], x1[i…], …)` for each of [`exprs`](Self::exprs), and from these the
 /// [`results`](Self::results), such as `Σ w l / Σ w`.
 ///
 /// # Shapes
-/// Inputs broadcast to [`shape`](Self::shape) as those of [`Map`]. A result has the sizes of the dimensions that are not in [`dims`](Self::dims), in order; `y` has the results one
-/// after the other.
+/// Inputs broadcast to [`shape`](Self::shape) like those of [`Map`]. A result has the sizes of the dimensions that are not in [`dims`](Self::dims), in order; `y` has the results
+/// concatenated.
 /// # Dtypes
 /// f32, f16 or bf16 for each input, f32 for `y`; f16 and bf16 for `y` by [`stored`](crate::stored). Arithmetic is in f32.
 /// # Values
-/// Sums are computed as a tree of chains of at most 128 elements, in an order that depends on the sizes only. Maxima and minima are NaN if an element is.
+/// Sums are computed as a tree of chains of at most 128 elements, in an order that depends only on the sizes. Maxima and minima are NaN if an element is.
 /// # Errors
-/// [`Error::Unsupported`] for shapes that do not broadcast, dimensions out of range or twice, more than 5 inputs, an expression that reads a missing input, an input that no
+/// [`Error::Unsupported`] for shapes that do not broadcast, dimensions that are out of range or given twice, more than 5 inputs, an expression that reads a missing input, an input that no
 /// expression reads, and no results; [`Error::Size`] for empty shapes.
 /// # Cost
-/// A dispatch for every factor of 128 in the number of elements of a result; reads each input once.
+/// One dispatch for every factor of 128 in the number of elements of a result; reads each input once.
 /// # Examples
 /// ```
 /// use brisk_kernels::expr::Expr;
@@ -45,20 +45,20 @@ pub struct MapReduce {
     pub op: ReduceOp,
     /// The dimensions of `shape` that are reduced, in any order.
     pub dims: Vec<usize>,
-    /// What is written, as expressions whose input `i` is the reduction of `exprs[i]`.
+    /// The outputs, as expressions whose input `i` is the reduction of `exprs[i]`.
     pub results: Vec<Expr>,
 }
 
-/// The most elements that an invocation folds in the first pass of a short reduction, for many invocations; and in other passes, for few partial results.
+/// The maximum number of elements that an invocation folds in the first pass of a short reduction, so that there are many invocations; and in other passes, so that few partial results remain.
 const CHAIN: usize = 64;
 const LONG_CHAIN: usize = 128;
-/// The longest reduction that is short.
+/// The maximum length of a short reduction.
 const SHORT: usize = 4096;
-/// The least number of partial results of the first pass if the innermost dimension is reduced, so that neighbouring invocations read neighbouring elements.
+/// The minimum number of partial results of the first pass if the innermost dimension is reduced, so that neighbouring invocations read neighbouring elements.
 const MIN_PARTS: usize = 16;
 
 impl MapReduce {
-    /// The most inputs: together with the result and two buffers of partial results, they are the 8 buffers that every adapter can bind.
+    /// The maximum number of inputs: together with the result and two buffers of partial results, these are the 8 buffers that every adapter can bind.
     pub const MAX_INPUTS: usize = 5;
 
     /// The reduction of one expression of inputs in f32.
@@ -73,7 +73,7 @@ impl MapReduce {
         Ok(reduction)
     }
 
-    /// The reduction of one input in f32. Refused by [`check`](Kernel::check) if it is not valid.
+    /// The reduction of one input in f32. [`check`](Kernel::check) returns an error if it is not valid.
     ///
     /// # Examples
     /// ```
@@ -94,7 +94,7 @@ impl MapReduce {
         }
     }
 
-    /// The shape of a result, with size 1 for dimensions that are reduced.
+    /// The shape of a result, with size 1 for reduced dimensions.
     pub fn kept_shape(&self) -> Vec<usize> {
         let size = |(dim, &size)| if self.dims.contains(&dim) { 1 } else { size };
         self.shape.iter().enumerate().map(size).collect()
@@ -122,14 +122,14 @@ impl MapReduce {
         self.exprs.iter().map(|expr| self.op.element(expr)).collect()
     }
 
-    /// The results, as expressions of what [`elements`](Self::elements) are folded to.
+    /// The results, as expressions of the folded [`elements`](Self::elements).
     pub(super) fn results_of_folds(&self) -> Vec<Expr> {
         let n = self.n_reduced();
         let reduced: Vec<Expr> = (0..self.exprs.len()).map(|i| self.op.result(Expr::input(i), n)).collect();
         self.results.iter().map(|result| result.substitute(&reduced)).collect()
     }
 
-    /// How many partial results each pass leaves of each fold; 1 for the last.
+    /// The number of partial results per fold after each pass; 1 for the last.
     pub(super) fn passes(&self) -> Vec<usize> {
         let n = self.n_reduced();
         let chain = if n <= SHORT { CHAIN } else { LONG_CHAIN };

@@ -1,4 +1,4 @@
-//! The twin of [`MapReduce`]: the elements are halved, dimension by dimension, down to leaves that are evaluated in the first-level cache, and
+//! The twin of [`MapReduce`]: the elements are halved, dimension by dimension, down to leaves that are evaluated in the L1 cache, and
 //! the results of the halves are merged.
 
 use rayon::prelude::*;
@@ -13,15 +13,15 @@ use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, Scratch};
 use crate::{OnTeam, TwinArgs};
 
-/// Elements from which halves are tasks of their own.
+/// The minimum number of elements for which halves are separate tasks.
 const PARALLEL_LEN: usize = 64 * 1024;
-/// Elements down to which the halves are cut.
+/// The number of elements at which halving stops.
 const LEAF_LEN: usize = 1024;
-/// The same where the rows of a matrix are added, which are then added a block at a time.
+/// The same if the rows of a matrix are added; these are added a block at a time.
 const ROWS_LEAF_LEN: usize = 16 * 1024;
-/// The most rows that are added one after the other.
+/// The maximum number of rows that are added sequentially.
 const MAX_ROWS: usize = 64;
-/// Sums that are computed side by side within a block.
+/// The number of sums that are computed in parallel within a block.
 const LANES: usize = 64;
 
 pub(super) fn run(reduction: &MapReduce, layout: &Layout, args: &mut TwinArgs<'_>) {
@@ -41,7 +41,7 @@ pub(super) fn run(reduction: &MapReduce, layout: &Layout, args: &mut TwinArgs<'_
     Evaluator::new(&results).run(&folds, &mut y);
 }
 
-/// Elements that one thread reduces: `n` indices of dimension `dim` from element `start` on.
+/// Elements that one thread reduces: `n` indices of dimension `dim`, starting at element `start`.
 struct Task {
     dim: usize,
     n: usize,
@@ -50,10 +50,10 @@ struct Task {
     y: Vec<Vec<f32>>,
 }
 
-/// How the results of the tasks come together.
+/// How the results of the tasks are combined.
 enum Tree {
     Task(usize),
-    /// One after the other, the first `n_left` long.
+    /// Concatenated, the first `n_left` long.
     Kept {
         n_left: usize,
         halves: Box<[Tree; 2]>,
@@ -68,11 +68,11 @@ type Folds<'a> = [&'a mut [f32]];
 struct Job<'a> {
     evaluator: Evaluator,
     n_exprs: usize,
-    /// Whether the only expression is its input, in f32 and as long as the elements, so that nothing is evaluated.
+    /// Whether the only expression is its input, in f32 and as long as the elements, so that no evaluation is needed.
     is_plain: bool,
     inputs: Vec<Input<'a>>,
     fold: Fold,
-    /// Of the layout, at least one dimension.
+    /// The sizes of the layout, at least one dimension.
     sizes: Vec<usize>,
     /// Whether each dimension is kept.
     is_kept: Vec<bool>,
@@ -136,7 +136,7 @@ impl<'a> Job<'a> {
         if self.is_kept[dim] { Tree::Kept { n_left: n_left * self.n_kept_inner[dim], halves } } else { Tree::Merged(halves) }
     }
 
-    /// `y` = the results of the tasks, merged as the tree says.
+    /// `y` = the results of the tasks, merged along the tree.
     fn merge(&self, tree: &Tree, tasks: &[Task], y: &mut Folds<'_>) {
         match tree {
             Tree::Task(i) => y.iter_mut().zip(&tasks[*i].y).for_each(|(y, results)| y.copy_from_slice(results)),
@@ -159,7 +159,7 @@ impl<'a> Job<'a> {
         !self.is_kept[dim] && n <= MAX_ROWS && self.n_kept_inner[dim] == self.n_inner[dim]
     }
 
-    /// Reduces `n` indices of dimension `dim`, from element `start` on, into `y`.
+    /// Reduces `n` indices of dimension `dim`, starting at element `start`, into `y`.
     fn reduce(&self, dim: usize, n: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
         let n_elements = n * self.n_inner[dim];
         if self.has_short_rows(dim) && n_elements <= ROWS_LEAF_LEN {
@@ -199,7 +199,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The values of the only input, which are all that is reduced.
+    /// The values of the only input, if only that is reduced.
     fn plain(&self) -> Option<&[f32]> {
         match self.inputs[..] {
             [Input::All(Floats::F32(x))] if self.is_plain => Some(x),
@@ -207,7 +207,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// At most [`LEAF_LEN`] elements, whatever their dimensions.
+    /// Reduces at most [`LEAF_LEN`] elements, in any number of dimensions.
     fn reduce_block(&self, dim: usize, n: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
         let n_elements = n * self.n_inner[dim];
         if let Some(x) = self.plain() {
@@ -223,12 +223,12 @@ impl<'a> Job<'a> {
         memory.values = values;
     }
 
-    /// Whether the indices of dimension `dim` are rows to be added, of which a block has several.
+    /// Whether the indices of dimension `dim` are rows to be added, several of which fit a block.
     fn has_short_rows(&self, dim: usize) -> bool {
         dim + 2 == self.sizes.len() && !self.is_kept[dim] && self.is_kept[dim + 1] && 2 * self.sizes[dim + 1] <= BLOCK_LEN
     }
 
-    /// At most [`ROWS_LEAF_LEN`] elements that are such rows.
+    /// Reduces at most [`ROWS_LEAF_LEN`] elements that are such rows.
     fn reduce_short_rows(&self, n_elements: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
         let row_len = y[0].len();
         if let Some(x) = self.plain() {
@@ -283,7 +283,7 @@ impl<'a> Job<'a> {
         at
     }
 
-    /// At most [`MAX_ROWS`] rows of elements that are all kept, a range of columns at a time.
+    /// Reduces at most [`MAX_ROWS`] rows of elements that are all kept, a range of columns at a time.
     fn reduce_rows(&self, dim: usize, n: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
         let n_cols = self.n_inner[dim];
         let cols_per_task = (PARALLEL_LEN / n).next_multiple_of(BLOCK_LEN);
@@ -333,7 +333,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// The memory that a thread works in.
+/// The working memory of a thread.
 struct Memory {
     scratch: Scratch,
     /// For inputs that are not stored in f32 in the order of the elements.
@@ -376,7 +376,7 @@ impl Fold {
         );
     }
 
-    /// `y` = the rows of `values`, each `row_len` apart and at least as long as `y`, one after the other.
+    /// `y` = the sum of the rows of `values`, each `row_len` apart and at least as long as `y`, in order.
     fn rows(self, values: &[f32], row_len: usize, y: &mut [f32]) {
         vectorised(
             #[inline(always)]
@@ -388,7 +388,7 @@ impl Fold {
         );
     }
 
-    /// All of a block: [`LANES`] chains, then a tree.
+    /// The fold of a block: [`LANES`] chains, then a tree.
     fn all(self, values: &[f32]) -> f32 {
         if values.len() < LANES {
             return values.iter().fold(self.identity(), |a, b| self.of(a, *b));
@@ -397,7 +397,7 @@ impl Fold {
         vectorised(
             #[inline(always)]
             || {
-                // A copy of its own, which stays in registers.
+                // A local copy, which stays in registers.
                 let mut sums = lanes;
                 let (chunks, rest) = values.as_chunks::<LANES>();
                 match self {
@@ -422,7 +422,7 @@ impl Fold {
 
 #[inline(always)]
 fn fold_rows(values: &[f32], row_len: usize, y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-    // Several rows at a time, so that no sum waits for the one before.
+    // Several rows at a time, so that no sum waits for the previous one.
     if y.len() == row_len && LANES.is_multiple_of(row_len) && values.len() >= LANES {
         let (chunks, rest) = values.as_chunks::<LANES>();
         let mut lanes = chunks[0];
@@ -433,7 +433,7 @@ fn fold_rows(values: &[f32], row_len: usize, y: &mut [f32], f: impl Fn(f32, f32)
         }
         return;
     }
-    // Some columns at a time, whose sums stay in registers.
+    // Several columns at a time, whose sums stay in registers.
     let (wide, narrow) = y.as_chunks_mut::<LANES>();
     let n_wide = wide.len() * LANES;
     for (i, y) in wide.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! The WGSL of a [`MapReduce`], joined from parts: one module for the first pass, which evaluates the expression, and one for those over partial results.
+//! The WGSL of a [`MapReduce`], composed of parts: one module for the first pass, which evaluates the expression, and one for passes over partial results.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::expr::Expr;
 use crate::expr::wgsl::{self, Lanes};
 use crate::{DType, Dispatch, Error, Module, Part, fold_workgroups};
 
-/// The names of the constants that say where elements lie: sizes and strides of the dimensions that are kept, and of those that are reduced.
+/// The names of the constants for the positions of elements: sizes and strides of the dimensions that are kept, and of those that are reduced.
 const KEPT: [[&str; 2]; Map::MAX_DIMS] = [
     ["KEPT0_SIZE", "KEPT0_STRIDE"],
     ["KEPT1_SIZE", "KEPT1_STRIDE"],
@@ -52,7 +52,7 @@ pub(super) fn dispatches(reduction: &MapReduce, layout: &Layout) -> Result<Vec<D
     Ok(dispatches)
 }
 
-/// The sum of `n_parts` arrays of `n` elements that follow one another in argument `read`, into argument `write`, in one dispatch: the last step of kernels that leave a few partial
+/// The sum of `n_parts` arrays of `n` elements that are contiguous in argument `read`, into argument `write`, in one dispatch: the last step of kernels that leave a few partial
 /// sums.
 pub(crate) fn sum_of_parts(label: &'static str, [n_parts, n]: [usize; 2], read: usize, write: usize) -> Result<Dispatch, Error> {
     let reduction = MapReduce::of(ReduceOp::Sum, &[n_parts, n], &[0]);
@@ -62,15 +62,15 @@ pub(crate) fn sum_of_parts(label: &'static str, [n_parts, n]: [usize; 2], read: 
     module.dispatch(label, vec![read], write)
 }
 
-/// Of the part with the main function.
-const HEAD: &str = "// y = results of the folds of expressions of x0[i], x1[i], ...: a chain of elements an invocation, then chains of chains in further passes.\n// Twin: map/map_reduce_cpu.rs. Bound by bytes.\n";
+/// The head comment of the part with the main function.
+const HEAD: &str = "// y = results of the folds of expressions of x0[i], x1[i], ...: one chain of elements per invocation, then chains of chains in further passes.\n// Twin: map/map_reduce_cpu.rs. Bound by bytes.\n";
 
 struct PassModule<'a> {
     reduction: &'a MapReduce,
     layout: &'a Layout,
     is_first: bool,
     is_last: bool,
-    /// The elements, or partial results, of each element of a result before this pass and after it.
+    /// The number of elements, or partial results, per element of a result before this pass and after it.
     n_before: usize,
     n_parts: usize,
 }
@@ -93,7 +93,7 @@ impl PassModule<'_> {
         Loads { inputs: &self.reduction.inputs, layout: self.layout, lanes: Lanes::One, in_place: None }
     }
 
-    /// Whether neighbouring elements belong to neighbouring elements of a result, so that neighbouring invocations should, too.
+    /// Whether neighbouring elements belong to neighbouring elements of a result, so that neighbouring invocations should read them.
     fn is_inner_kept(&self) -> bool {
         match self.layout.patterns.last() {
             Some(Pattern::Strided { strides, .. }) => strides.last() != Some(&0),
@@ -126,7 +126,7 @@ impl PassModule<'_> {
             let [kept, reduced] = self.strides();
             for (names, strides) in [(&KEPT, kept), (&REDUCED, reduced)] {
                 for (i, (names, values)) in names.iter().zip(&strides).enumerate() {
-                    // The outermost is what is left of the index.
+                    // The outermost index is the remainder.
                     constants.extend((i > 0).then_some((names[0], values[0] as f64)));
                     constants.extend((values[1] != 1).then_some((names[1], values[1] as f64)));
                 }
@@ -136,12 +136,12 @@ impl PassModule<'_> {
         constants
     }
 
-    /// What is folded, as expressions of the inputs of this pass.
+    /// The values to fold, as expressions of the inputs of this pass.
     fn elements(&self) -> Vec<Expr> {
         if self.is_first { self.reduction.elements() } else { (0..self.reduction.exprs.len()).map(Expr::input).collect() }
     }
 
-    /// What is written, as expressions of the folds.
+    /// The values to write, as expressions of the folds.
     fn results(&self) -> Vec<Expr> {
         if self.is_last { self.reduction.results_of_folds() } else { (0..self.reduction.exprs.len()).map(Expr::input).collect() }
     }
@@ -153,7 +153,7 @@ impl PassModule<'_> {
 
     fn module(&self) -> Module {
         let (elements, results) = (self.elements(), self.results());
-        // Named for the parts that it brings along: `maximum` or `minimum`, and `from_bits`.
+        // Operations named after the parts that they add: `maximum` or `minimum`, and `from_bits`.
         let [a, b] = [Expr::input(0), Expr::input(1)];
         let fold = self.reduction.op.fold();
         let combined = match fold {
@@ -248,7 +248,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     }
 }
 
-/// The function that finds index `index` among dimensions of these sizes and strides.
+/// The function that maps index `index` to an offset, given these sizes and strides of dimensions.
 fn offset(text: &mut String, name: &str, index: &str, strides: &Strides, constants: &[[&str; 2]; Map::MAX_DIMS]) {
     let _ = writeln!(text, "fn {name}({index}: u32) -> u32 {{\n    var rest = {index};\n    var offset = 0u;");
     for (i, [_, stride]) in strides.iter().enumerate().rev() {

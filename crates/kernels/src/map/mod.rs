@@ -1,4 +1,4 @@
-//! The elementwise kernel, an expression of each element of its arguments, which are broadcast; and reductions of such an expression.
+//! The elementwise kernel, which evaluates an expression for each element of its broadcast arguments; and reductions of such an expression.
 
 mod fusion;
 mod inputs_cpu;

@@ -1,4 +1,4 @@
-//! The WGSL of a [`Map`], joined from parts: types, functions, conversions, loads, the expressions, and one main function.
+//! The WGSL of a [`Map`], composed of parts: types, functions, conversions, loads, the expressions, and one main function.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ use crate::{DType, Dispatch, Error, Module, Part, fold_workgroups};
 /// Invocations of a workgroup.
 pub(super) const WORKGROUP: usize = 64;
 
-/// The dispatch of a map; with `in_place`, of one whose output replaces that input.
+/// The dispatch of a map; with `in_place`, the dispatch of one whose output replaces that input.
 pub(super) fn dispatch(map: &Map, layout: &Layout, in_place: Option<usize>) -> Result<Dispatch, Error> {
     let module = MapModule { map, loads: Loads { inputs: &map.inputs, layout, lanes: lanes(map, layout), in_place } };
     let n_invocations = map.len().div_ceil(module.loads.lanes.count());
@@ -29,8 +29,8 @@ pub(super) fn dispatch(map: &Map, layout: &Layout, in_place: Option<usize>) -> R
     })
 }
 
-/// Four elements an invocation where that leaves none over in any argument; else two where outputs are stored in 16 bits, since two share a word
-/// and no two invocations may write one word; else one.
+/// Four elements per invocation if that leaves no remainder in any argument; else two if outputs are stored in 16 bits, since two share a word
+/// and no two invocations may write the same word; else one.
 fn lanes(map: &Map, layout: &Layout) -> Lanes {
     let is_strided = layout.patterns.iter().any(|pattern| pattern.strides().is_some());
     let innermost = if is_strided { layout.sizes.last().copied().unwrap_or(1) } else { map.len() };
@@ -43,8 +43,8 @@ fn lanes(map: &Map, layout: &Layout) -> Lanes {
     }
 }
 
-/// Of the part with the main function.
-const HEAD: &str = "// y[i] = expr(x0[i], x1[i], ...), some elements an invocation; inputs are broadcast. Twin: map/map_cpu.rs. Bound by bytes.\n";
+/// The head comment of the part with the main function.
+const HEAD: &str = "// y[i] = expr(x0[i], x1[i], ...), a few elements per invocation; inputs are broadcast. Twin: map/map_cpu.rs. Bound by bytes.\n";
 
 struct MapModule<'a> {
     map: &'a Map,
@@ -104,7 +104,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     let i = (group.y * groups.x + group.x) * WG + lane;
 ",
         );
-        // Without a constant where there need be none: then maps of any length share a pipeline.
+        // Without a constant if none is needed: maps of any length then share a pipeline.
         let n = if self.loads.lanes == Lanes::Two { "(N_ELEMENTS + 1u) / 2u" } else { "arrayLength(&y0)" };
         let _ = writeln!(text, "    if i >= {n} {{\n        return;\n    }}");
         let e = if self.loads.lanes == Lanes::Two { "2u * i" } else { "i" };

@@ -1,8 +1,8 @@
-//! What a reduction computes of its elements.
+//! The operation of a reduction.
 
 use crate::expr::Expr;
 
-/// What a [`MapReduce`](crate::MapReduce) computes of its elements.
+/// How a [`MapReduce`](crate::MapReduce) reduces its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ReduceOp {
@@ -10,9 +10,9 @@ pub enum ReduceOp {
     Sum,
     /// `Σ x / n`.
     Mean,
-    /// The greatest element.
+    /// The maximum.
     Max,
-    /// The least element.
+    /// The minimum.
     Min,
     /// `√Σ x²`, the Euclidean norm.
     Norm,
@@ -49,7 +49,7 @@ impl ReduceOp {
         }
     }
 
-    /// What is folded for an element.
+    /// The value to fold for an element.
     pub(super) fn element(self, x: &Expr) -> Expr {
         match self {
             Self::Norm => x * x,

@@ -4,9 +4,9 @@ use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
-/// Whether each row's greatest value stands in the column of its target: `y[r] = 1` if so, else 0. Its mean is the accuracy.
+/// Whether the maximum of each row is in the column of its target: `y[r] = 1` if so, else 0. Its mean is the accuracy.
 ///
-/// Of several greatest the first counts, and NaN is passed over; a row of nothing else is wrong.
+/// If several values are equal to the maximum, the first counts. NaN is ignored; a row that has only NaN is wrong.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_classes]`, row-major; `target`, `y`: `[n_rows]`.
@@ -18,7 +18,7 @@ use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, TwinArg
 pub struct Correct {
     /// Rows.
     pub n_rows: usize,
-    /// Columns, one a class.
+    /// Columns, one per class.
     pub n_classes: usize,
 }
 

@@ -1,13 +1,13 @@
-// y[r] = 1 where the first of the greatest x[r, c] has c = target[r], else 0.
+// y[r] = 1 if the first maximum of x[r, c] has c = target[r], else 0.
 // Twin: correct_cpu.rs. Moves 4 bytes an element and 8 a row.
 
-// The greatest value so far and where it stands.
+// The maximum so far and its column.
 struct Best {
     value: f32,
     col: u32,
 }
 
-// Where nothing has been found yet: beyond every column.
+// The column before any value has been found: beyond every column.
 const NOWHERE = 0xFFFFFFFFu;
 
 alias Sums = Best;

@@ -11,23 +11,23 @@ const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"
 
 /// The sizes of a batch normalisation: rows of channels, in one or several groups.
 ///
-/// Images are rows of pixels: `n_rows = n_images * height * width`. With `n_groups > 1` it is *ghost* batch normalisation: each of the groups, equal runs
-/// of rows, is normalised by its own statistics, as replicas of smaller batches would be.
+/// Images are rows of pixels: `n_rows = n_images * height * width`. With `n_groups > 1` it is *ghost* batch normalisation: each of the groups, equal numbers
+/// of consecutive rows, is normalised by its own statistics, as replicas with smaller batches would do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchNormShape {
     /// Rows, over which the statistics of a channel are taken.
     pub n_rows: usize,
     /// Channels.
     pub n_channels: usize,
-    /// Runs of rows with statistics of their own.
+    /// The number of groups of consecutive rows with separate statistics.
     pub n_groups: usize,
 }
 
-/// The most parts that all groups are cut into.
+/// The maximum number of parts that all groups are divided into.
 const MAX_PARTS: usize = 512;
-/// The fewest rows of a part.
+/// The minimum number of rows of a part.
 const PART_ROWS: usize = 64;
-/// Parts of a group that one invocation merges without blocks in between.
+/// The maximum number of parts of a group that one invocation merges without intermediate blocks.
 const FEW_PARTS: usize = 32;
 
 impl BatchNormShape {
@@ -36,7 +36,7 @@ impl BatchNormShape {
         self.n_rows.saturating_mul(self.n_channels)
     }
 
-    /// Whether there are none.
+    /// Whether there are no elements.
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -51,7 +51,7 @@ impl BatchNormShape {
         self.n_rows / if self.n_groups == 0 { 1 } else { self.n_groups }
     }
 
-    /// Rows that are summed in one go. Of a group's last part there may be fewer.
+    /// Rows that are summed sequentially. The last part of a group may have fewer.
     pub(crate) fn part_rows(&self) -> usize {
         let max_parts = (MAX_PARTS / self.n_groups.max(1)).max(1);
         self.group_rows().div_ceil(max_parts).max(PART_ROWS)
@@ -62,19 +62,19 @@ impl BatchNormShape {
         self.group_rows().div_ceil(self.part_rows()).max(1)
     }
 
-    /// Parts that are merged into one before the rest: about the square root of a group's, so that a chain has no more than 23 of up to 512.
+    /// The number of parts that are merged into one block: about the square root of the number of a group's parts, so that for up to 512 parts a chain has at most 23.
     fn block_parts(&self) -> usize {
         let parts = self.group_parts();
         let root = parts.isqrt();
         root + usize::from(root * root < parts)
     }
 
-    /// Blocks of so many parts in a group.
+    /// The number of such blocks in a group.
     fn group_blocks(&self) -> usize {
         self.group_parts().div_ceil(self.block_parts())
     }
 
-    /// Whether parts are merged in blocks first. A few are merged at once.
+    /// Whether parts are first merged in blocks. Few parts are merged directly.
     fn has_blocks(&self) -> bool {
         self.group_parts() > FEW_PARTS
     }
@@ -109,17 +109,17 @@ impl BatchNormShape {
     }
 }
 
-/// The statistics of a batch, by group and channel, and a step of the running ones:
+/// The statistics of a batch, by group and channel, and an update of the running statistics:
 /// `stats = (mean, 1 / √(var + ε))` with the variance of all values of a channel, and
 /// `running = (1 - momentum) running + momentum · new`, `new` being the mean over the groups of the mean and of the unbiased variance.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_channels]`; `running_mean`, `running_var`: `[n_channels]`, updated in place; `stats`: `[n_groups, 2, n_channels]`.
 /// # Dtypes
-/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Each part's mean is taken off before its squares are summed; parts are merged in order (Chan, Golub & LeVeque 1983), on GPUs in two levels where there are many, so that a mean far from 0
-/// costs no digits of the variance.
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Each part's mean is subtracted before its squares are summed; parts are merged in order (Chan, Golub & LeVeque
+/// 1983), on GPUs in two levels if there are many, so that a mean far from 0 does not reduce the precision of the variance.
 /// # Errors
-/// [`Error::Size`] if the groups do not divide the rows, or a group has fewer than two, whose unbiased variance does not exist.
+/// [`Error::Size`] if the groups do not divide the rows, or a group has fewer than two rows, for which the unbiased variance does not exist.
 /// # Reference
 /// Ioffe & Szegedy 2015, arXiv:1502.03167; `torch.nn.functional.batch_norm`; ghost batches: Hoffer et al. 2017, arXiv:1705.08741.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -128,7 +128,7 @@ pub struct BatchNormStats {
     pub shape: BatchNormShape,
     /// ε, added to the variance.
     pub eps: f32,
-    /// How much of the running statistics is replaced.
+    /// The fraction of the running statistics that is replaced.
     pub momentum: f32,
 }
 
@@ -219,7 +219,7 @@ impl StoredForm for BatchNormStats {
     }
 }
 
-/// The statistics of [`BatchNormStats`] from the running ones, which stay as they are: what normalisation uses outside of training.
+/// The statistics of [`BatchNormStats`] computed from the running ones, which are not changed; used for normalisation outside of training.
 ///
 /// # Shapes
 /// `running_mean`, `running_var`: `[n_channels]`; `stats`: `[1, 2, n_channels]`.
@@ -274,7 +274,7 @@ impl BatchNormShape {
         self.map(inputs, activation.forward.substitute(&[Self::normalised()]))
     }
 
-    /// `(x - mean) inv_std weight + bias`, in that order of inputs. Each operation takes the result of the one before, so that the CPU keeps it in a register.
+    /// `(x - mean) inv_std weight + bias`, in that order of inputs. Each operation takes the result of the previous one, so that the CPU keeps it in a register.
     pub(super) fn normalised() -> Expr {
         let [x, mean, inv_std, weight, bias] = [0, 1, 2, 3, 4].map(Expr::input);
         (x - mean) * inv_std * weight + bias

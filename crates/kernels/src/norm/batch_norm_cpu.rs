@@ -48,7 +48,7 @@ pub(crate) fn stats<T: Element>(
         },
     );
 
-    // Here the second half of each group's statistics is still the variance.
+    // At this point, the second half of each group's statistics is still the variance.
     let (m, n_groups) = (shape.group_rows() as f32, shape.n_groups as f32);
     let [running_mean, running_var] = running;
     for channel in 0..c {
@@ -62,7 +62,7 @@ pub(crate) fn stats<T: Element>(
     }
 }
 
-/// The mean and the variance of a group from those of its parts, in order.
+/// The mean and the variance of a group from those of its parts, merged in order.
 #[inline(always)]
 fn merge(shape: &BatchNormShape, parts: &[f32], stats: &mut [f32]) {
     let c = shape.n_channels;

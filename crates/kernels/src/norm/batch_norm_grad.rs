@@ -1,9 +1,9 @@
-//! The gradients of a batch normalisation: all are expressions.
+//! The gradients of a batch normalisation, all of which are expressions.
 
 use crate::expr::Expr;
 use crate::{Activation, BatchNormShape, DType, Map, MapInput, MapOutput, MapReduce, ReduceOp};
 
-/// Which of the two halves of `stats` and `sums`.
+/// One of the two halves of `stats` and `sums`.
 #[derive(Clone, Copy)]
 pub(super) enum Half {
     /// The means; the sums of gradients.
@@ -18,7 +18,7 @@ impl BatchNormShape {
         [self.n_groups, self.group_rows(), self.n_channels]
     }
 
-    /// `x` or what is stored like it.
+    /// `x` or an argument of the same shape.
     pub(super) fn elements(&self) -> MapInput {
         MapInput::new(&self.grouped(), DType::F32)
     }
@@ -52,7 +52,7 @@ impl BatchNormShape {
         }
     }
 
-    /// The kernel of the gradient before the activation of [`normalise`](Self::normalise), from the one after it: `grad_z = grad_y · act'(z)`, with `z` computed again from `x`.
+    /// The kernel of the gradient before the activation of [`normalise`](Self::normalise), from the one after it: `grad_z = grad_y · act'(z)`, with `z` recomputed from `x`.
     ///
     /// # Shapes
     /// Its arguments are `grad_y`, then those of [`normalise`](Self::normalise) except `y`, then `grad_z`, `[n_rows, n_channels]`.
@@ -66,7 +66,7 @@ impl BatchNormShape {
         self.map(inputs, expr)
     }
 
-    /// The kernel of the sums that the gradients of a batch normalisation are made of, by group and channel: `Σ grad_y` and `Σ grad_y x̂`, where `x̂` are the normalised values.
+    /// The kernel of the sums that the gradients of a batch normalisation need, by group and channel: `Σ grad_y` and `Σ grad_y x̂`, where `x̂` are the normalised values.
     ///
     /// # Shapes
     /// Its arguments are `grad_y` and `x`, `[n_rows, n_channels]`; `stats` twice, `[n_groups, 2, n_channels]`; and `sums`, `[2, n_groups, n_channels]`. The groups divide the rows.
@@ -103,7 +103,7 @@ impl BatchNormShape {
         MapReduce { inputs: vec![self.sum(half)], ..MapReduce::of(ReduceOp::Sum, &shape, &[0, 1]) }
     }
 
-    /// The kernel of the gradient of `x`, where the statistics are those of the batch and depend on it:
+    /// The kernel of the gradient of `x`, if the statistics are those of the batch and depend on it:
     /// `grad_x = weight / √(var + ε) · (grad_y - (Σ grad_y + x̂ Σ grad_y x̂) / m)`, where `m` is the number of rows of a group.
     ///
     /// # Shapes
@@ -129,7 +129,7 @@ impl BatchNormShape {
         )
     }
 
-    /// The kernel of the gradient of `x`, where the statistics are the running ones and do not depend on it: `grad_x = grad_y weight / √(var + ε)`.
+    /// The kernel of the gradient of `x`, if the statistics are the running ones and do not depend on it: `grad_x = grad_y weight / √(var + ε)`.
     ///
     /// # Shapes
     /// Its arguments are `grad_y`, `[n_rows, n_channels]`; `stats`, `[n_groups, 2, n_channels]`; `weight`, `[n_channels]`; and `grad_x`, `[n_rows, n_channels]`.

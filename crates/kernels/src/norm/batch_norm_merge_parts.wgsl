@@ -1,5 +1,5 @@
-// Part: the mean of channel i and the sum of squares off it, from those of a run of parts, in order (Chan, Golub & LeVeque 1983). Expects the binding `parts`.
-// Each part has params.part_rows rows, the last of the run what is left of its rows.
+// Part: the mean of channel i and the sum of squared deviations from it, merged in order from consecutive parts (Chan, Golub & LeVeque 1983). Expects the binding `parts`.
+// Each part has params.part_rows rows, except that the last one has the remaining rows.
 
 struct Merged { mean: f32, squares: f32 }
 

@@ -1,6 +1,6 @@
-// parts[part] = the mean of each channel over the rows of a part, and the sum of squares off that mean: the first of two dispatches.
+// parts[part] = the mean of each channel over the rows of a part, and the sum of squared deviations from it: the first of two dispatches.
 // Twin: `stats` in batch_norm_cpu.rs. Moves 4 bytes an element, 2 in 16 bits, twice; the second time they are in cache.
-// One invocation a channel and part, neighbours along the channels; no barrier.
+// One invocation per channel and part, with neighbours along the channels; no barrier.
 
 fn element(i: u32) {
     if i >= params.n_groups * params.group_parts * params.n_channels {

@@ -1,6 +1,6 @@
-// joined[block] = the mean of each channel over a block of `block_parts` parts of a group, and the sum of squares off it: between the dispatches of
+// joined[block] = the mean of each channel over a block of `block_parts` parts of a group, and the sum of squared deviations from it: between the dispatches of
 // batch_norm_stats.wgsl and batch_norm_stats_merge.wgsl, so that no chain is longer than the square root of the number of parts.
-// Twin: `merge` in batch_norm_cpu.rs, which takes the parts in one chain. One invocation a channel and block.
+// Twin: `merge` in batch_norm_cpu.rs, which merges the parts in one chain. One invocation per channel and block.
 
 fn element(i: u32) {
     if i >= params.n_groups * params.group_blocks * params.n_channels {

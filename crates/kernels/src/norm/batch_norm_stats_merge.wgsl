@@ -1,5 +1,5 @@
-// stats = the mean and 1 / sqrt(var + eps) of each group and channel, from its parts; and a step of the running statistics, by the mean over the groups.
-// Twin: `merge` in batch_norm_cpu.rs. One invocation a channel.
+// stats = the mean and 1 / sqrt(var + eps) of each group and channel, from its parts; also updates the running statistics with the mean over the groups.
+// Twin: `merge` in batch_norm_cpu.rs. One invocation per channel.
 
 fn element(i: u32) {
     if i >= params.n_channels {

@@ -5,35 +5,35 @@ use crate::core::sizes::check_sizes;
 use crate::expr::Expr;
 use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, MapInput, MapReduce, Param, ReduceOp, TwinArgs};
 
-/// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, the variance that of all `n_cols` values.
+/// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, where the variance is the biased one, over all `n_cols` values.
 ///
 /// # Shapes
-/// `x`, `y`: `[n_rows, n_cols]`, row-major; `weight`, `bias`, as [`affine`](Self::affine) says: `[n_cols]`;
+/// `x`, `y`: `[n_rows, n_cols]`, row-major; `weight`, `bias`, if [`affine`](Self::affine) has them: `[n_cols]`;
 /// `stats`: `[n_rows, 2]`, the mean and `1 / √(var + ε)` of each row, which the gradients need.
 /// # Dtypes
-/// f32. The mean is taken off before squares are summed.
+/// f32. The mean is subtracted before squares are summed.
 /// # Reference
 /// Ba, Kiros & Hinton 2016, arXiv:1607.06450; `torch.nn.functional.layer_norm` over the last dimension.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LayerNorm {
     /// Rows.
     pub n_rows: usize,
-    /// Columns, which a row's statistics are taken over.
+    /// Columns, over which the statistics of a row are computed.
     pub n_cols: usize,
     /// ε, added to the variance.
     pub eps: f32,
-    /// What is done with the normalised values.
+    /// The operation on the normalised values.
     pub affine: Affine,
 }
 
-/// What a normalisation does with its normalised values; each is a further argument.
+/// The operation of a normalisation on its normalised values; each weight or bias is a further argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Affine {
     /// Nothing.
     None,
-    /// Times a weight for each column.
+    /// Multiplies by a weight for each column.
     Weight,
-    /// Times a weight for each column, plus a bias for each.
+    /// Multiplies by a weight for each column and adds a bias for each.
     #[default]
     WeightAndBias,
 }
@@ -109,7 +109,7 @@ impl Kernel for LayerNorm {
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
-        // A binding that is not used must be filled, too.
+        // A binding that is not used must be filled as well.
         let (weight, bias) = match self.affine {
             Affine::None => ("x", "x"),
             Affine::Weight => ("weight", "x"),
@@ -137,11 +137,11 @@ impl Kernel for LayerNorm {
     }
 }
 
-/// The gradient of [`LayerNorm`] in `x`: with `x̂ = (x - mean) s`, `s = 1 / √(var + ε)` and `g = grad_y · weight`,
+/// The gradient of [`LayerNorm`] with respect to `x`: with `x̂ = (x - mean) s`, `s = 1 / √(var + ε)` and `g = grad_y · weight`,
 /// `grad_x = s (g - mean_c g - x̂ mean_c (g x̂))`.
 ///
 /// # Shapes
-/// `grad_y`, `x`, `grad_x`: `[n_rows, n_cols]`; `weight`, if the forward kernel has one: `[n_cols]`; `stats`: `[n_rows, 2]`, as that left it.
+/// `grad_y`, `x`, `grad_x`: `[n_rows, n_cols]`; `weight`, if the forward kernel has one: `[n_cols]`; `stats`: `[n_rows, 2]`, as the forward kernel wrote it.
 /// # Dtypes
 /// f32.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -55,7 +55,7 @@ fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) grou
     }
 }
 
-// The sum of what the invocations have.
+// The sum over all invocations.
 fn add_lanes(lane: u32, value: f32) -> f32 {
     partials[lane] = value;
     workgroupBarrier();

@@ -18,19 +18,19 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Param, TwinArgs}
 pub struct Softmax {
     /// Rows.
     pub n_rows: usize,
-    /// Columns, which a row's probabilities are spread over.
+    /// Columns: the probabilities of a row.
     pub n_cols: usize,
     /// Probabilities or their logarithms.
     pub form: SoftmaxForm,
 }
 
-/// What a softmax gives.
+/// The result of a softmax.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum SoftmaxForm {
     /// Probabilities, which sum to 1.
     #[default]
     Probability,
-    /// Their natural logarithms, right also where the probability underflows.
+    /// Their natural logarithms, accurate even where the probability underflows.
     Log,
 }
 
@@ -84,7 +84,7 @@ impl Kernel for Softmax {
 /// The gradient of [`Softmax`], from its output: `grad_x = y (grad_y - Σ_k grad_y[k] y[k])`; for logarithms `grad_x = grad_y - exp(y) Σ_k grad_y[k]`.
 ///
 /// # Shapes
-/// `grad_y`, `y`, `grad_x`: `[n_rows, n_cols]`; `y` as the forward kernel left it.
+/// `grad_y`, `y`, `grad_x`: `[n_rows, n_cols]`; `y` as the forward kernel wrote it.
 /// # Dtypes
 /// f32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@ use crate::core::rows_cpu::{each_row_block, max, sum, sum_of_two};
 use crate::expr::exp_of_differences;
 use crate::{Softmax, SoftmaxForm};
 
-/// Columns from which a row is worth a loop of its own.
+/// The minimum number of columns for which a separate loop per row pays.
 const WIDE: usize = 64;
 
 pub(crate) fn run(kernel: &Softmax, x: &[f32], y: &mut [f32]) {
@@ -52,7 +52,7 @@ fn scale(y: &mut [f32], factor: f32) {
     }
 }
 
-/// `y = exp(y) / Σ exp(y)`. The exponentials of all rows are taken in one go, so that they vectorise however narrow the rows are.
+/// `y = exp(y) / Σ exp(y)`. The exponentials of all rows are computed in one loop, so that they vectorise even for narrow rows.
 #[inline(always)]
 fn probabilities(n_cols: usize, y: &mut [f32]) {
     for y in &mut *y {

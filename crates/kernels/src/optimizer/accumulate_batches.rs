@@ -3,7 +3,7 @@ use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
-/// Sums gradients over `every` batches, and leaves their mean where the step finds them: between the backward pass and what reads gradients.
+/// Sums gradients over `every` batches, and replaces the gradients by their mean; between the backward pass and the kernels that read gradients.
 ///
 /// `total = g` for the first batch of a group, `sum + g` for the others. In the last of a group, and in the epoch's last batch, `g = total / every`,
 /// so that a short group at the end counts for less. In the others `sum = total`, and `state.skip = 2`: no step is due.
@@ -20,7 +20,7 @@ pub struct AccumulateBatches {
     pub n: usize,
     /// Batches a step, at least 1; groups are counted from the epoch's first batch.
     pub every: u32,
-    /// Batches of an epoch, the last of which ends a group; 0 for an epoch without end.
+    /// Batches of an epoch, the last of which ends a group; 0 for an epoch of unlimited length.
     pub n_batches: u32,
 }
 
@@ -64,7 +64,7 @@ impl Kernel for AccumulateBatches {
 }
 
 impl AccumulateBatches {
-    /// What a sum is multiplied by to be a mean.
+    /// The factor that turns a sum into a mean.
     pub(crate) fn inverse(&self) -> f32 {
         1.0 / self.every as f32
     }

@@ -3,7 +3,7 @@ use rayon::prelude::*;
 use crate::core::vectorised::vectorised;
 use crate::{AccumulateBatches, OnTeam};
 
-/// Gradients a task.
+/// Gradients per task.
 const BLOCK_LEN: usize = 16 * 1024;
 
 pub(crate) fn run(kernel: &AccumulateBatches, grads: &mut [f32], sum: &mut [f32], state: &mut [u32]) {

@@ -4,7 +4,7 @@ use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, STATE_LEN, TwinArgs};
 
-/// One Adam or AdamW step over a flat run of parameters: all tensors of a model in one dispatch.
+/// One Adam or AdamW step over a flat buffer of parameters: all tensors of a model in one dispatch.
 ///
 /// With `t = state.step - state.n_skipped + 1` and `lr = lr_table[min(state.batch, n_lr - 1)]`:
 /// `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`, `p -= lr / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε)`.
@@ -28,16 +28,16 @@ pub struct Adam {
     pub beta2: f32,
     /// ε, added to the root.
     pub eps: f32,
-    /// How large parameters are held back.
+    /// The weight decay.
     pub weight_decay: WeightDecay,
 }
 
-/// How large parameters are held back.
+/// How the weight decay is applied.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum WeightDecay {
-    /// `g += λ p`, as Adam has it; 0 for none.
+    /// `g += λ p`, as in Adam; 0 for none.
     Gradient(f32),
-    /// `p -= lr λ p` beside the step, as AdamW has it.
+    /// `p -= lr λ p` in addition to the step, as in AdamW.
     Decoupled(f32),
 }
 
@@ -59,7 +59,7 @@ impl Adam {
     }
 }
 
-/// The arguments as `adam_step.wgsl` names them.
+/// The arguments, with the names that `adam_step.wgsl` uses.
 pub(crate) const ARGS_READ: [Binding; 3] = [Binding::of("grads"), Binding::of("lr").named("lr_table"), Binding::of("state")];
 pub(crate) const ARGS_WRITTEN: [Binding; 3] = [Binding::of("params").named("values"), Binding::of("m"), Binding::of("v")];
 

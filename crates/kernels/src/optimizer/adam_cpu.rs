@@ -5,7 +5,7 @@ use crate::core::float::{ln, one_minus_exp_neg};
 use crate::core::vectorised::vectorised;
 use crate::{Adam, OnTeam, WeightDecay};
 
-/// Parameters a task.
+/// Parameters per task.
 const BLOCK_LEN: usize = 16 * 1024;
 
 pub(crate) fn run(kernel: &Adam, grads: &[f32], lr: &[f32], state: &[u32], params: &mut [f32], m: &mut [f32], v: &mut [f32]) {
@@ -25,7 +25,7 @@ pub(crate) fn run(kernel: &Adam, grads: &[f32], lr: &[f32], state: &[u32], param
         });
 }
 
-/// What is the same for all parameters.
+/// Values that are the same for all parameters.
 #[derive(Clone, Copy)]
 pub(crate) struct Step {
     lr: f32,
@@ -43,7 +43,7 @@ impl Step {
         }
     }
 
-    /// The step of a rate so many times as high.
+    /// The same step with the learning rate multiplied by a factor.
     #[inline(always)]
     pub(crate) fn times(self, factor: f32) -> Self {
         Self { lr: factor * self.lr, corrected_lr: factor * self.corrected_lr, ..self }

@@ -1,4 +1,4 @@
-// Part: the step of Adam for parameter i, with what its learning rate is multiplied by and its weight decay; t counts the steps that were not skipped.
+// Part: the step of Adam for parameter i, with the factor of its learning rate and its weight decay; t counts the steps that were not skipped.
 // Expects the arguments of the kernel, its parameters as `values`, and exp_neg.wgsl. `state` is (batch, step, skip, n_skipped).
 
 fn adam_step(i: u32, rate_factor: f32, coupled_decay: f32, decoupled_decay: f32) {

@@ -5,7 +5,7 @@ use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_L
 
 /// An exponential moving average of parameters: `average = decay average + (1 - decay) params`, all tensors of a model in one dispatch.
 ///
-/// It is updated on step `first_step`, counted from 1 by `state.step - state.n_skipped`, and then on every `every`th step. While `state.skip` is not 0,
+/// It is updated on step `first_step`, counted from 1 by `state.step - state.n_skipped`, and then on every `every`-th step. While `state.skip` is not 0,
 /// nothing changes.
 ///
 /// # Shapes
@@ -18,23 +18,23 @@ use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_L
 pub struct Ema {
     /// Parameters.
     pub n: usize,
-    /// How much of the average stays, 0 to 1.
+    /// The fraction of the average that an update keeps, 0 to 1.
     pub decay: f32,
-    /// Steps between two updates of it, at least 1.
+    /// Steps between two updates, at least 1.
     pub every: u32,
     /// The step of the first update, at least 1.
     pub first_step: u32,
-    /// What the average is before its first update.
+    /// The value of the average before its first update.
     pub start: EmaStart,
 }
 
-/// What an [exponential moving average](Ema) starts from.
+/// What an [exponential moving average](Ema) starts with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum EmaStart {
-    /// The parameters: they are copied on each step up to the first update, that one included, as in `torch.optim.swa_utils`.
+    /// The parameters: they are copied on each step up to and including the first update, as in `torch.optim.swa_utils`.
     #[default]
     Parameters,
-    /// The values that the average was given before, such as the initial parameters.
+    /// The values written to the average before the run, such as the initial parameters.
     Given,
 }
 

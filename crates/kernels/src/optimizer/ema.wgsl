@@ -1,5 +1,5 @@
-// average = decay average + (1 - decay) params on step `first_step` and every `every`th step after it.
-// If `copies` is not 0, average = params up to `first_step`. Nothing where the step is skipped, which does not count.
+// average = decay average + (1 - decay) params on step `first_step` and every `every`-th step after it.
+// If `copies` is not 0, average = params up to `first_step`. Does nothing if the step is skipped; skipped steps do not count.
 // Twin: ema_cpu.rs. Moves 12 bytes a parameter.
 // `state` is (batch, step, skip, n_skipped).
 

@@ -1,4 +1,4 @@
-// Part: what bias correction takes.
+// Part: the function for Adam's bias correction.
 
 // 1 - exp(-x) for x >= 0, by its series where the difference would cancel.
 fn one_minus_exp_neg(x: f32) -> f32 {

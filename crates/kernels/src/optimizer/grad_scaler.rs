@@ -13,7 +13,7 @@ pub const SCALER_LEN: usize = 4;
 /// All gradients are divided, even if some are infinite or NaN. If no step is due (`state.skip` is 2), nothing changes.
 ///
 /// PyTorch checks the gradients before they are divided, this kernel afterwards: the step is also skipped if a quotient overflows. A scale that
-/// is not a normal number (0, subnormal, infinite, NaN) always skips the step, and leaves the gradients as they are.
+/// is not a normal number (0, subnormal, infinite, NaN) always skips the step, and leaves the gradients unchanged.
 ///
 /// # Shapes
 /// `scale`: `[1]`; `grads`: `[n]`; `scaler`: [`SCALER_LEN`]; `state`: [`STATE_LEN`].
@@ -64,11 +64,11 @@ impl Kernel for Unscale {
     }
 }
 
-/// The loss scale after a step. If a gradient was not finite, `scale *= backoff_factor` and the count of good steps starts anew; else, at
-/// the `growth_interval`th good step in a row, `scale *= growth_factor`, unless that is infinite, and the count starts anew. If nothing
+/// The loss scale after a step. If a gradient was not finite, `scale *= backoff_factor` and the count of good steps is reset; else, after
+/// `growth_interval` good steps in a row, `scale *= growth_factor`, unless that is infinite, and the count is reset. If nothing
 /// was unscaled, nothing changes.
 ///
-/// The scale has no floor: halved often enough, it is 0. Both executors compute the same bits, including those of subnormal scales.
+/// The scale has no lower limit: halved often enough, it becomes 0. Results are bit-identical on both executors, including those for subnormal scales.
 ///
 /// With factors that are powers of two, such as the default ones, the scale is bit-identical to PyTorch's. PyTorch multiplies by other factors in f64; this kernel rounds them to
 /// f32, so that a normal scale differs from PyTorch's by a factor of at most 1 ± 3 · 2⁻²⁴ per update.
@@ -81,11 +81,11 @@ impl Kernel for Unscale {
 /// `torch._amp_update_scale_`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UpdateScale {
-    /// What the scale grows by.
+    /// The factor by which the scale grows.
     pub growth_factor: f64,
-    /// What it shrinks by.
+    /// The factor by which it shrinks.
     pub backoff_factor: f64,
-    /// How many good steps make it grow.
+    /// The number of good steps after which it grows.
     pub growth_interval: u32,
 }
 

@@ -4,9 +4,9 @@ use crate::UpdateScale;
 use crate::core::blocks::each_block;
 use crate::core::float::rounded;
 
-/// The exponent's bits of an f32, all 1 in infinities and NaNs; those of infinity.
+/// The exponent bits of an f32, which are all 1 in infinities and NaNs; as a whole, the bits of infinity.
 const EXPONENT: u32 = 0x7F80_0000;
-/// The mantissa's bits of an f32.
+/// The mantissa bits of an f32.
 const FRACTION: u32 = 0x007F_FFFF;
 
 pub(crate) fn unscale(scale: f32, grads: &mut [f32], scaler: &mut [u32], state: &mut [u32]) {
@@ -85,7 +85,7 @@ fn product(scale: f32, factor: f64) -> f32 {
     })
 }
 
-/// A positive factor as `mantissa * 2^exponent`, with the mantissa from 1 to 2 rounded to f32. A subnormal factor comes out larger, but every product with it is still 0.
+/// A positive factor as `mantissa * 2^exponent`, with the mantissa from 1 to 2 rounded to f32. A subnormal factor becomes larger, but every product with it is still 0.
 pub(crate) fn mantissa_and_exponent(factor: f64) -> (f32, i32) {
     let bits = factor.to_bits();
     let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | 1.0_f64.to_bits());

@@ -1,4 +1,4 @@
-// verdict 2: scale *= backoff, n_good = 0. 1: n_good += 1, and at the interval scale *= growth, if finite, and n_good = 0.
+// verdict 2: scale *= backoff, n_good = 0. 1: n_good += 1, and after the interval scale *= growth, if finite, and n_good = 0.
 // Each factor is mantissa * 2^exponent, with a mantissa from 1 to 2. `scale` is bound as its bits, since adapters may flush subnormal numbers to 0.
 // Twin: grad_scaler_cpu.rs. Moves 40 bytes.
 

@@ -3,11 +3,11 @@ use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
-/// Slow weights beside the weights that an optimizer steps: after every `every`th step `slow = d slow + (1 - d) weights`, and the weights are set to
-/// that. One kernel before the optimizer copies the weights before the first step, one after it does the rest.
+/// Slow weights in addition to the weights that an optimizer updates: after every `every`-th step `slow = d slow + (1 - d) weights`, and the weights are set to
+/// `slow`. One kernel before the optimizer copies the weights before the first step, one after it does the rest.
 ///
 /// `d` is the entry of `decays` for the update, or the last entry for all later updates. While `state.skip` is not 0, nothing changes; skipped steps do not count.
-/// After step number `end` of the run the weights are set to the slow ones, even if that step is skipped or no `every`th.
+/// After step number `end` of the run the weights are set to the slow ones, even if that step is skipped or is not an `every`-th step.
 ///
 /// # Shapes
 /// `decays`: `[n_decays]`; `weights`, `slow`: `[n]`; `state`: [`STATE_LEN`].
@@ -23,13 +23,13 @@ pub struct Lookahead {
     pub every: u32,
     /// Entries of the table of decays.
     pub n_decays: usize,
-    /// The number of steps of the run, including skipped ones; `None` if the weights stay as they are at its end.
+    /// The number of steps of the run, including skipped ones; `None` if the weights are not set to the slow ones at the end of the run.
     pub end: Option<u32>,
     /// Which of the two kernels.
     pub phase: LookaheadPhase,
 }
 
-/// Where in a step a [`Lookahead`] runs.
+/// The position of a [`Lookahead`] kernel in a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LookaheadPhase {
     /// Before the optimizer.

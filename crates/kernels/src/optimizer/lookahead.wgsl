@@ -1,4 +1,4 @@
-// Slow weights: copies of the weights before the first step; then, after every `every`th step, slow = d slow + (1 - d) weights and weights = slow,
+// Slow weights: copies of the weights before the first step; then, after every `every`-th step, slow = d slow + (1 - d) weights and weights = slow,
 // with d from a table. Skipped steps change nothing and do not count. After the last step of the run, number `end`, weights = slow.
 // Twin: lookahead_cpu.rs. Moves 16 bytes a weight in steps that change something.
 // `state` is (batch, step, skip, n_skipped).

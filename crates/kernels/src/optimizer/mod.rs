@@ -1,4 +1,4 @@
-//! Optimizer steps and what they read: clipping, loss scaling, gradient accumulation.
+//! Optimizer steps and the kernels for their gradients: clipping, loss scaling, accumulation.
 
 pub(crate) mod accumulate_batches;
 pub(crate) mod accumulate_batches_cpu;

@@ -2,16 +2,16 @@ use super::muon_cpu;
 use crate::core::module::module;
 use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Momentum, Runs, STATE_LEN, TwinArgs};
 
-/// The first half of a step of Muon: the running mean of gradients, and the update that is to be orthogonalised, matrix by matrix.
+/// The first half of a step of Muon: the running mean of gradients, and the update that is then orthogonalised, matrix by matrix.
 ///
-/// `b += (1 - μ) (g - b)`; `u = g + μ (b - g)` with Nesterov, `u = b` without. While `state.skip` is not 0, the mean stays as it is.
+/// `b += (1 - μ) (g - b)`; `u = g + μ (b - g)` with Nesterov, `u = b` without. While `state.skip` is not 0, the mean does not change.
 ///
 /// # Shapes
-/// `grads`, `momentum`: `[n]`; `state`: [`STATE_LEN`]; `update`: `[n_runs, len]`, the matrices of the runs side by side.
+/// `grads`, `momentum`: `[n]`; `state`: [`STATE_LEN`]; `update`: `[n_runs, len]`, the matrices of the ranges, concatenated.
 /// # Dtypes
 /// f32; `state` u32.
 /// # Errors
-/// [`Error::Size`] if runs overlap or reach beyond the buffer; [`Error::Unsupported`] for a momentum that is not from 0 to below 1, and for
+/// [`Error::Size`] if ranges overlap or reach beyond the buffer; [`Error::Unsupported`] for a momentum that is not from 0 to below 1, and for
 /// [`Momentum::FoldedNesterov`].
 /// # Reference
 /// Jordan et al. 2024, *Muon: An optimizer for hidden layers in neural networks*; `torch.optim.Muon`.
@@ -71,7 +71,7 @@ impl Kernel for MuonMomentum {
     }
 }
 
-/// The second half of a step of Muon: parameters go against the orthogonalised update.
+/// The second half of a step of Muon: subtracts the orthogonalised update from the parameters.
 ///
 /// With `lr = lr_table[min(state.batch, n_lr - 1)]`: `p -= lr λ p + lr factor update`. While `state.skip` is not 0, nothing changes.
 ///
@@ -80,7 +80,7 @@ impl Kernel for MuonMomentum {
 /// # Dtypes
 /// f32; `state` u32.
 /// # Errors
-/// [`Error::Size`] if runs overlap or reach beyond the buffer.
+/// [`Error::Size`] if ranges overlap or reach beyond the buffer.
 /// # Reference
 /// As [`MuonMomentum`].
 #[derive(Debug, Clone, PartialEq)]
@@ -89,7 +89,7 @@ pub struct MuonStep {
     pub runs: Runs,
     /// Entries of the learning-rate table.
     pub n_lr: usize,
-    /// What the learning rate of the update, not that of the decay, is multiplied by.
+    /// The factor of the learning rate for the update, but not for the decay.
     pub factor: f32,
     /// λ.
     pub weight_decay: f32,

@@ -5,7 +5,7 @@ use crate::core::blocks::each_block;
 use crate::core::vectorised::vectorised;
 use crate::{Momentum, MuonMomentum, MuonStep, OnTeam};
 
-/// Parameters a task.
+/// Parameters per task.
 const BLOCK_LEN: usize = 16 * 1024;
 
 pub(crate) fn momentum(kernel: &MuonMomentum, grads: &[f32], state: &[u32], momentum: &mut [f32], update: &mut [f32]) {

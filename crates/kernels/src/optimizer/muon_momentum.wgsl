@@ -1,4 +1,4 @@
-// b += (1 - mu) (g - b), update[run, ..] = g + mu (b - g) with Nesterov, b without; a run a dispatch. b stays where the step is skipped.
+// b += (1 - mu) (g - b), update[run, ..] = g + mu (b - g) with Nesterov, b without; one range per dispatch. b does not change if the step is skipped.
 // Twin: muon_cpu.rs. Moves 16 bytes a parameter.
 // `state` is (batch, step, skip, n_skipped).
 

@@ -1,4 +1,4 @@
-// p -= lr decay p + lr factor update[run, ..], a run a dispatch; nothing where the step is skipped.
+// p -= lr decay p + lr factor update[run, ..], one range per dispatch; does nothing if the step is skipped.
 // Twin: muon_cpu.rs. Moves 12 bytes a parameter.
 // `state` is (batch, step, skip, n_skipped).
 

@@ -2,14 +2,14 @@ use super::{adam, parameter_groups_cpu, sgd};
 use crate::core::module::module;
 use crate::{Adam, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Sgd, TwinArgs, WeightDecay};
 
-/// Parameters that an entry of a table of groups stands for: those of a group start and end at multiples of it, or where nothing else
-/// is stepped.
+/// The number of parameters per entry of a table of groups: those of a group start and end at multiples of it, or next to elements that are not
+/// updated.
 pub const GROUP_LEN: usize = 64;
 
-/// A step of [`Sgd`] whose learning rate and weight decay differ between parameters: still all of them in one dispatch.
+/// A step of [`Sgd`] whose learning rate and weight decay differ between parameters, still in one dispatch.
 ///
-/// `groups[i]` is of the [`GROUP_LEN`] parameters from `64 i` on: what their rate is multiplied by, and their weight decay. Where the first is
-/// below 0, parameters and momentum stay as they are. It takes the place of the kernel's own weight decay.
+/// `groups[i]` is for the [`GROUP_LEN`] parameters starting at `64 i`: the factor of their learning rate, and their weight decay, which replaces that of the
+/// kernel. If the factor is negative, parameters and momentum do not change.
 ///
 /// # Shapes
 /// `groups`: `[⌈n / 64⌉, 2]`; then as [`Sgd`].
@@ -57,9 +57,9 @@ impl Kernel for SgdGroups {
     }
 }
 
-/// A step of [`Adam`] whose learning rate and weight decay differ between parameters: still all of them in one dispatch.
+/// A step of [`Adam`] whose learning rate and weight decay differ between parameters, still in one dispatch.
 ///
-/// As [`SgdGroups`]; whether the decay is added to the gradient or apart from it is the kernel's own.
+/// As [`SgdGroups`]; the kernel of the step determines whether the decay is added to the gradient or decoupled.
 ///
 /// # Shapes
 /// `groups`: `[⌈n / 64⌉, 2]`; then as [`Adam`].

@@ -1,5 +1,5 @@
-// The step of adam.wgsl with a rate and a decay of its own for each 64 parameters; none if the factor of the rate is below 0.
-// Twin: parameter_groups_cpu.rs. Moves 28 bytes a parameter. A workgroup is of one group, so its invocations agree.
+// The step of adam.wgsl with a separate rate and decay for each 64 parameters; no step if the factor of the rate is negative.
+// Twin: parameter_groups_cpu.rs. Moves 28 bytes a parameter. All parameters of a workgroup are in one group, so control flow is uniform.
 
 const GROUP_LEN = 64u;
 

@@ -7,7 +7,7 @@ use super::skip::n_steps;
 use crate::core::vectorised::vectorised;
 use crate::{Adam, OnTeam, Sgd, WeightDecay};
 
-/// Entries of the table a task.
+/// Entries of the table per task.
 const BLOCK_GROUPS: usize = 256;
 const BLOCK_LEN: usize = BLOCK_GROUPS * GROUP_LEN;
 

@@ -3,7 +3,7 @@ use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
-/// The learning rate of a step, taken from a table of all steps of a run: `rate[0] = table[min(state.step, n - 1)]`.
+/// The learning rate of a step, read from a table of all steps of a run: `rate[0] = table[min(state.step, n - 1)]`.
 ///
 /// # Shapes
 /// `table`: `[n]`; `state`: [`STATE_LEN`]; `rate`: `[1]`.

@@ -3,29 +3,29 @@ use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Module, STATE_LEN, TwinArgs};
 
-/// Runs of one length in a flat buffer: the matrices of one shape among a model's parameters.
+/// Ranges of equal length in a flat buffer: the matrices of one shape among a model's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Runs {
     /// Elements of the flat buffer.
     pub n: usize,
-    /// Where each run starts.
+    /// Where each range starts.
     pub starts: Vec<usize>,
-    /// Elements of each.
+    /// Elements of each range.
     pub len: usize,
 }
 
 impl Runs {
-    /// Elements of all of them.
+    /// Elements of all ranges.
     pub fn n_elements(&self) -> usize {
         self.starts.len().saturating_mul(self.len)
     }
 
-    /// Whether all of them lie in the buffer, one after the other.
+    /// Whether all ranges are within the buffer, in order and without overlap.
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
         let mut free = 0;
         for &found in &self.starts {
             if found < free || found.saturating_add(self.len) > self.n {
-                let expected = "starts in order, of runs that do not overlap and end within the buffer";
+                let expected = "ascending starts of ranges that do not overlap and end within the buffer";
                 return Err(Error::Size { kernel: kernel.name(), size: "start of a run", found, expected });
             }
             free = found + self.len;
@@ -33,7 +33,7 @@ impl Runs {
         check_sizes(kernel, &[("n", self.n), ("number of runs", self.starts.len()), ("length of a run", self.len)])
     }
 
-    /// A dispatch of `element` for each run, with the parameters `start` of the run in the flat buffer, `run`, its index, and `len`; then those that `finish` adds.
+    /// A dispatch of `element` for each range, with the parameters `start`, its offset in the flat buffer, `run`, its index, and `len`; then those that `finish` adds.
     pub(crate) fn dispatches(
         &self,
         kernel: &'static str,
@@ -49,19 +49,19 @@ impl Runs {
     }
 }
 
-/// Runs of a flat buffer, copied one after the other: `y[i, ..] = x[starts[i] ..][.. len]`.
+/// Ranges of a flat buffer, copied and concatenated: `y[i, ..] = x[starts[i] ..][.. len]`.
 ///
 /// # Shapes
 /// `x`: `[n]`; `y`: `[n_runs, len]`.
 /// # Dtypes
 /// f32.
 /// # Errors
-/// [`Error::Size`] if runs overlap or reach beyond the buffer.
+/// [`Error::Size`] if ranges overlap or reach beyond the buffer.
 /// # Cost
-/// A dispatch a run, so that their number is not bounded.
+/// One dispatch per range, so that their number is not limited.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GatherRuns {
-    /// Which.
+    /// The ranges.
     pub runs: Runs,
 }
 
@@ -94,7 +94,7 @@ impl Kernel for GatherRuns {
     }
 }
 
-/// Runs of a flat buffer brought to one norm, given the norms that they have: `x[starts[i] ..][.. len] *= to / max(norms[i], eps)`. While
+/// Scales ranges of a flat buffer to a given norm, given their present norms: `x[starts[i] ..][.. len] *= to / max(norms[i], eps)`. While
 /// `state.skip` is not 0, nothing changes.
 ///
 /// # Shapes
@@ -104,14 +104,14 @@ impl Kernel for GatherRuns {
 /// # Errors
 /// As [`GatherRuns`]; [`Error::Unsupported`] for a norm or an ε that is not a positive number.
 /// # Cost
-/// A dispatch a run, so that their number is not bounded. It is not a [`Map`](crate::Map): runs may start anywhere in the buffer, and elements between them stay.
+/// One dispatch per range, so that their number is not limited. It is not a [`Map`](crate::Map): ranges may start anywhere in the buffer, and elements between them do not change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleRuns {
-    /// Which.
+    /// The ranges.
     pub runs: Runs,
-    /// The norm that they get.
+    /// The norm that they are scaled to.
     pub to: f32,
-    /// What a smaller norm is taken for.
+    /// The minimum norm to divide by.
     pub eps: f32,
 }
 

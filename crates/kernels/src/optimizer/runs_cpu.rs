@@ -18,7 +18,7 @@ pub(crate) fn scale(kernel: &ScaleRuns, norms: &[f32], state: &[u32], x: &mut [f
     }
     let ScaleRuns { runs, to, eps } = kernel;
     for (&start, &norm) in runs.starts.iter().zip(norms) {
-        // Not `max`, which would pass NaN over.
+        // Not `max`, which would ignore NaN.
         let factor = to / if norm < *eps { *eps } else { norm };
         each_block(
             &mut x[start..][..runs.len],

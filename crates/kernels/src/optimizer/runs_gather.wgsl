@@ -1,4 +1,4 @@
-// y[run, ..] = x[start ..][.. len], a run a dispatch.
+// y[run, ..] = x[start ..][.. len], one range per dispatch.
 // Twin: runs_cpu.rs. Moves 8 bytes an element.
 
 fn element(i: u32) {

@@ -3,7 +3,7 @@ use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
-/// One step of stochastic gradient descent with momentum over a flat run of parameters.
+/// One step of stochastic gradient descent with momentum over a flat buffer of parameters.
 ///
 /// With `lr = lr_table[min(state.batch, n_lr - 1)]`: `g += λ p`, `u = μ u + g`, `p -= lr (g + μ u)` with Nesterov, `p -= lr u` without;
 /// with the rate folded in, `u = μ u - lr g`, `p += μ u - lr g`. While `state.skip` is not 0, nothing changes.
@@ -31,19 +31,19 @@ pub struct Sgd {
 /// Which form of momentum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Momentum {
-    /// The step is the running sum.
+    /// The step is the accumulated momentum.
     #[default]
     Heavy,
-    /// The step looks one gradient before the running sum.
+    /// Nesterov momentum: the step is the gradient plus μ times the accumulated momentum.
     Nesterov,
-    /// Nesterov's with the learning rate in the running sum, which is a velocity. It differs from the other while the rate changes: earlier gradients keep
+    /// Nesterov momentum with the learning rate in the accumulated sum, which is a velocity. It differs from the other form while the rate changes: earlier gradients keep
     /// the rate of their step. As in Page 2018, *How to train your ResNet*, and in the paper. [`MuonMomentum`](crate::MuonMomentum) refuses it, because it does not
     /// read the learning rate.
     FoldedNesterov,
 }
 
 impl Momentum {
-    /// As the shader knows it.
+    /// The number that stands for it in the shader.
     pub(crate) fn word(self) -> u32 {
         match self {
             Self::Heavy => 0,
@@ -53,7 +53,7 @@ impl Momentum {
     }
 }
 
-/// The arguments as `sgd_step.wgsl` names them.
+/// The arguments, with the names that `sgd_step.wgsl` uses.
 pub(crate) const ARGS_READ: [Binding; 3] = [Binding::of("grads"), Binding::of("lr").named("lr_table"), Binding::of("state")];
 pub(crate) const ARGS_WRITTEN: [Binding; 2] = [Binding::of("params").named("values"), Binding::of("momentum")];
 

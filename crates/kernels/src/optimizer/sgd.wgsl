@@ -1,5 +1,5 @@
 // g += decay p, u = mu u + g, p -= lr (g + mu u) with Nesterov, p -= lr u without; all parameters at once.
-// Nothing if the step is skipped.
+// Does nothing if the step is skipped.
 // Twin: sgd_cpu.rs. Moves 20 bytes a parameter.
 
 fn element(i: u32) {

@@ -4,7 +4,7 @@ use super::skip::n_steps;
 use crate::core::vectorised::vectorised;
 use crate::{Momentum, OnTeam, Sgd};
 
-/// Parameters a task.
+/// Parameters per task.
 const BLOCK_LEN: usize = 16 * 1024;
 
 pub(crate) fn run(kernel: &Sgd, grads: &[f32], lr: &[f32], state: &[u32], params: &mut [f32], momentum: &mut [f32]) {

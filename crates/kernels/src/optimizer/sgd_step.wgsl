@@ -1,4 +1,4 @@
-// Part: the step of SGD for parameter i, with what its learning rate is multiplied by and its weight decay.
+// Part: the step of SGD for parameter i, with the factor of its learning rate and its weight decay.
 // Expects the arguments of the kernel, its parameters as `values`. `state` is (batch, step, skip, n_skipped).
 
 fn sgd_step(i: u32, rate_factor: f32, weight_decay: f32) {

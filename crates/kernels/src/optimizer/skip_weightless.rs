@@ -3,8 +3,8 @@ use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
-/// Skips the step of a group of batches whose rows all have weight 0, by `state.skip = 2`: such a group says nothing about the parameters. It comes before
-/// [`Unscale`](crate::Unscale), which then leaves the loss scale as it is.
+/// Skips the step of a group of batches whose rows all have weight 0, by `state.skip = 2`, since such a group has no gradients. It must come before
+/// [`Unscale`](crate::Unscale), which then leaves the loss scale unchanged.
 ///
 /// `sum` collects `weight`, the sum of the weights of a batch, over the batches of a group. Groups are those of [`AccumulateBatches`](crate::AccumulateBatches).
 ///
@@ -16,7 +16,7 @@ use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 pub struct SkipWeightless {
     /// Batches a step, at least 1; groups are counted from the epoch's first batch.
     pub every: u32,
-    /// Batches of an epoch, the last of which ends a group; 0 for an epoch without end.
+    /// Batches of an epoch, the last of which ends a group; 0 for an epoch of unlimited length.
     pub n_batches: u32,
 }
 

@@ -1,4 +1,4 @@
-// sum = weight in the first batch of a group, sum + weight else; in the last, state.skip = 2 if that is 0.
+// sum = weight in the first batch of a group, sum + weight else; in the last, state.skip = 2 if the sum is 0.
 // Twin: skip_weightless_cpu.rs. Moves 20 bytes.
 // `state` is (batch, step, skip, n_skipped).
 

@@ -7,33 +7,33 @@ use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, 
 const AVG_POOL2D: Template = Template::new(&[part!("avg_pool2d.wgsl")], &[Group::lane("X").loads().stores()]);
 const AVG_POOL2D_GRAD: Template = Template::new(&[part!("avg_pool2d_grad.wgsl")], &[Group::lane("X").loads().stores()]);
 
-/// The mean of what each window covers.
+/// The mean of the pixels that each window covers.
 ///
 /// # Shapes
 /// `x`: `[n_images, height, width, n_channels]`; `y`: [`PoolShape::y`].
 /// # Dtypes
-/// f32, or f16 and bf16 by [`stored`](crate::stored). A window's sum is taken in the order of its rows.
+/// f32, or f16 and bf16 by [`stored`](crate::stored). A window's pixels are added row by row.
 /// # Errors
-/// [`Error::Size`] where no window fits or one would lie in the padding.
+/// [`Error::Size`] if no window fits or one would be entirely in the padding.
 /// # Cost
-/// Reads what the windows cover, writes 4 bytes an element of `y`.
+/// Reads the pixels that the windows cover, writes 4 bytes an element of `y`.
 /// # Reference
 /// `torch.nn.functional.avg_pool2d`; with [`PoolShape::global`] `x.mean(dim=(1, 2))`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AvgPool2d {
     /// The sizes.
     pub shape: PoolShape,
-    /// What a sum is divided by.
+    /// The divisor of a sum.
     pub divisor: PoolDivisor,
 }
 
-/// What the sum over a window is divided by.
+/// The divisor of the sum over a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PoolDivisor {
-    /// The pixels of the window, those in the padding too: PyTorch's default. What reaches beyond the padding is not counted.
+    /// The number of the window's pixels, including those in the padding: PyTorch's default. Pixels beyond the padding are not counted.
     #[default]
     Padded,
-    /// The pixels of the window that are in the image: PyTorch's `count_include_pad=False`.
+    /// The number of the window's pixels that are in the image: PyTorch's `count_include_pad=False`.
     Inside,
 }
 
@@ -43,12 +43,12 @@ impl AvgPool2d {
         self.shape.params().into_iter().chain([("padded", padded.into())]).collect()
     }
 
-    /// As invocations see it that take what lies together in a word.
+    /// The same with channels counted in words: two 16-bit channels share one.
     fn in_lanes(self, dtype: DType) -> Self {
         Self { shape: self.shape.in_lanes(dtype), ..self }
     }
 
-    /// Pixels that window `at` counts along an axis.
+    /// The number of pixels that window `at` counts along an axis.
     pub(crate) fn n_counted(&self, axis: usize, at: usize) -> usize {
         let PoolShape { x, window, .. } = self.shape;
         match self.divisor {
@@ -93,7 +93,7 @@ impl Kernel for AvgPool2d {
 }
 
 impl StoredForm for AvgPool2d {
-    /// Invocations take two channels.
+    /// Each invocation processes two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 1], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
     }
@@ -112,7 +112,7 @@ impl StoredForm for AvgPool2d {
 /// # Shapes
 /// `grad_y`: [`PoolShape::y`]; `grad_x`: [`PoolShape::x`].
 /// # Dtypes
-/// f32, or f16 and bf16 by [`stored`](crate::stored). What reaches a pixel is added in the order of the windows.
+/// f32, or f16 and bf16 by [`stored`](crate::stored). The terms of a pixel are added in the order of the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AvgPool2dGrad {
     /// The forward kernel.
@@ -151,7 +151,7 @@ impl Kernel for AvgPool2dGrad {
 }
 
 impl StoredForm for AvgPool2dGrad {
-    /// Invocations take two channels.
+    /// Each invocation processes two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 1], dtypes).filter(|_| self.forward.shape.x.n_channels.is_multiple_of(2))
     }

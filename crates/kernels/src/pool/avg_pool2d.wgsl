@@ -1,5 +1,5 @@
-// y = the sum of what each window covers, over its pixels: those in the padding too if `padded`, else those in the image.
-// Twin: avg_pool2d_cpu.rs. Reads what the windows cover, writes 4 bytes an element of y, 2 in 16 bits; neighbouring invocations have neighbouring channels.
+// y = the sum over each window, divided by its number of pixels: including those in the padding if `padded`, else only those in the image.
+// Twin: avg_pool2d_cpu.rs. Reads the pixels that the windows cover, writes 4 bytes an element of y, 2 in 16 bits; neighbouring invocations have neighbouring channels.
 
 fn element(i: u32) {
     if i >= arrayLength(&y) {

@@ -1,7 +1,7 @@
 // grad_x = the pixel's share of the gradients of the windows that cover it, added in the order of the windows.
 // Twin: `grad` in avg_pool2d_cpu.rs. Reads an element of grad_y for each pixel it covers, writes 4 bytes an element of grad_x; 2 in 16 bits.
 
-// Pixels that a window counts.
+// The number of pixels that a window counts.
 fn n_counted(place: vec2u) -> f32 {
     let begin = params.stride * place;
     if params.padded == 1u {

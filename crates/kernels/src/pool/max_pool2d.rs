@@ -7,18 +7,18 @@ use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, PoolSha
 const MAX_POOL2D: Template = Template::new(&[part!("max_pool2d.wgsl")], &[Group::lane("X").loads().stores()]);
 const MAX_POOL2D_GRAD: Template = Template::new(&[part!("max_pool2d_grad.wgsl")], &[Group::lane("X").loads().stores()]);
 
-/// The largest value under each window, and which tap it was.
+/// The maximum of each window, and its tap.
 ///
-/// Of equal values the first in the order of rows wins; a NaN wins over all before it. Padding never does.
+/// If several values are equal to the maximum, the first in row order wins; a NaN wins over all values before it. Padding is never the maximum.
 ///
 /// # Shapes
 /// `x`: `[n_images, height, width, n_channels]`; `y`, `taps`: [`PoolShape::y`]. Tap `(u, v)` of a window is number `u * kernel width + v`.
 /// # Dtypes
 /// `taps` u32; the rest f32, or f16 and bf16 by [`stored`](crate::stored).
 /// # Errors
-/// [`Error::Size`] where no window fits or one would lie in the padding.
+/// [`Error::Size`] if no window fits or one would be entirely in the padding.
 /// # Cost
-/// Reads what the windows cover, writes 8 bytes an element of `y`.
+/// Reads the pixels that the windows cover, writes 8 bytes an element of `y`.
 /// # Reference
 /// `torch.nn.functional.max_pool2d`; with [`PoolShape::global`] `torch.nn.functional.adaptive_max_pool2d` to one pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Kernel for MaxPool2d {
 }
 
 impl StoredForm for MaxPool2d {
-    /// Invocations take two channels.
+    /// Each invocation processes two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 1], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
     }
@@ -74,12 +74,12 @@ impl StoredForm for MaxPool2d {
     }
 }
 
-/// The gradient of [`MaxPool2d`]: each pixel gathers the gradients of the windows whose largest value it was.
+/// The gradient of [`MaxPool2d`]: each pixel gathers the gradients of the windows whose maximum it was.
 ///
 /// # Shapes
 /// `grad_y`, `taps`: [`PoolShape::y`]; `grad_x`: [`PoolShape::x`].
 /// # Dtypes
-/// `taps` u32, as the forward kernel left it; the rest f32, or f16 and bf16 by [`stored`](crate::stored). What reaches a pixel is added in the order of the windows.
+/// `taps` u32, as the forward kernel wrote it; the rest f32, or f16 and bf16 by [`stored`](crate::stored). The terms of a pixel are added in the order of the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxPool2dGrad {
     /// The sizes of the forward kernel.
@@ -124,7 +124,7 @@ impl Kernel for MaxPool2dGrad {
 }
 
 impl StoredForm for MaxPool2dGrad {
-    /// Invocations take two channels.
+    /// Each invocation processes two channels.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         sharing(self, &[0, 2], dtypes).filter(|_| self.shape.x.n_channels.is_multiple_of(2))
     }

@@ -1,5 +1,5 @@
-// y = the largest value under each window, taps = which tap it was: the first of equal ones; a NaN wins over all before it.
-// Twin: max_pool2d_cpu.rs. Reads what the windows cover, writes 8 bytes an element of y, 6 in 16 bits; neighbouring invocations have neighbouring channels.
+// y = the maximum of each window, taps = its tap: the first of equal values; a NaN wins over all values before it.
+// Twin: max_pool2d_cpu.rs. Reads the pixels that the windows cover, writes 8 bytes an element of y, 6 in 16 bits; neighbouring invocations have neighbouring channels.
 
 fn element(i: u32) {
     if i >= arrayLength(&y) {
@@ -17,7 +17,7 @@ fn element(i: u32) {
         for (var w = begin.y; w < end.y; w += 1u) {
             let v = load_x(x[((image * params.x_size.x + h) * params.x_size.y + w) * params.n_channels + i % params.n_channels]);
             let tap = U(u32(i32(h) - first.x) * params.kernel_size.y + u32(i32(w) - first.y));
-            // NaN by its bits, since a driver may assume that there is none.
+            // Detects NaN by its bits, since a driver may assume that there is none.
             let is_nan = (bitcast<U>(v) & U(0x7fffffffu)) > U(0x7f800000u);
             let wins = (best_tap == U(0xffffffffu)) | (v > best) | is_nan;
             best = select(best, v, wins);

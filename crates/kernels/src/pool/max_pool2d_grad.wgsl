@@ -1,4 +1,4 @@
-// grad_x = the gradients of the windows whose largest value the pixel was, added in the order of the windows.
+// grad_x = the sum of the gradients of the windows whose maximum the pixel was, in the order of the windows.
 // Twin: `grad` in max_pool2d_cpu.rs. Reads 8 bytes an element of grad_y for each pixel it covers, writes 4 an element of grad_x; 6 and 2 in 16 bits.
 
 fn element(i: u32) {

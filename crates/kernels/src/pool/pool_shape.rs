@@ -2,7 +2,7 @@ use crate::conv::window::window_params;
 use crate::core::sizes::check_sizes;
 use crate::{DType, Error, Images, Kernel, Param, Window};
 
-/// The sizes of a pooling, which it shares with its gradient. Each channel is pooled for itself.
+/// The sizes of a pooling, shared with its gradient. Each channel is pooled separately.
 ///
 /// # Examples
 /// ```
@@ -15,31 +15,31 @@ use crate::{DType, Error, Images, Kernel, Param, Window};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PoolShape {
-    /// The images that go in.
+    /// The input images.
     pub x: Images,
-    /// The windows. They may be padded by half of their length.
+    /// The windows. The padding may be up to half of their size.
     pub window: Window,
-    /// What becomes of the pixels after the last whole window.
+    /// How pixels after the last whole window are treated.
     pub rounding: Rounding,
 }
 
-/// What becomes of the pixels after the last whole window.
+/// How pixels after the last whole window are treated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Rounding {
     /// They are left out.
     #[default]
     Down,
-    /// They get a window that reaches beyond the image: PyTorch's `ceil_mode`. One that would begin in the padding after is left out.
+    /// They are covered by a window that reaches beyond the image: PyTorch's `ceil_mode`. A window that would start in the padding after the image is left out.
     Up,
 }
 
 impl PoolShape {
-    /// One window over the whole of each image.
+    /// One window that covers each whole image.
     pub const fn global(x: Images) -> Self {
         Self { x, window: Window { kernel: [x.height, x.width], stride: [1; 2], padding: [0; 2] }, rounding: Rounding::Down }
     }
 
-    /// The images that come out.
+    /// The output images.
     pub const fn y(&self) -> Images {
         let Images { n_images, height, width, n_channels } = self.x;
         Images { n_images, height: self.n_along(0, height), width: self.n_along(1, width), n_channels }
@@ -59,7 +59,7 @@ impl PoolShape {
         if reached < size.saturating_add(padding.saturating_mul(2)) && begins_inside { n + 1 } else { n }
     }
 
-    /// In units that an invocation takes: one channel, or two of a type of 16 bits, which share a word.
+    /// The same in units of what an invocation processes: one channel, or two channels of a 16-bit type.
     pub(crate) const fn in_lanes(self, dtype: DType) -> Self {
         let n_channels = self.x.n_channels / if dtype.is_half() { 2 } else { 1 };
         Self { x: Images { n_channels, ..self.x }, ..self }
@@ -76,7 +76,7 @@ impl PoolShape {
         for axis in 0..2 {
             let found = self.window.padding[axis];
             if found > self.window.kernel[axis] / 2 {
-                let expected = "at most half of the window's length, so that no window lies wholly in the padding";
+                let expected = "at most half of the window's length, so that no window is entirely in the padding";
                 return Err(Error::Size { kernel: kernel.name(), size: "padding", found, expected });
             }
         }
@@ -85,7 +85,7 @@ impl PoolShape {
         check_sizes(kernel, &[("n_images", n_images), ("height", height), ("width", width), ("n_channels", n_channels), taps])
     }
 
-    /// The pixels of x that window `at` covers along an axis, which are in the image, and where the window begins.
+    /// The pixels of x, within the image, that window `at` covers along an axis, and where the window starts.
     pub(crate) fn covered(&self, axis: usize, at: usize) -> (std::ops::Range<usize>, isize) {
         let size = [self.x.height, self.x.width][axis];
         let first = (at * self.window.stride[axis]) as isize - self.window.padding[axis] as isize;

@@ -5,7 +5,7 @@ use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
 use crate::{Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs};
 
-/// Matrix products of many pairs at once: `y[i] = op(a[i]) op(b[i])`.
+/// Batched matrix products: `y[i] = op(a[i]) op(b[i])`.
 ///
 /// # Shapes
 /// `a`: `[n_batch, m, k]`, or `[n_batch, k, m]` if transposed; `b`: `[n_batch, k, n]`, or `[n_batch, n, k]`; `y`: `[n_batch, m, n]`; row-major.
@@ -14,7 +14,7 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul
 /// # Errors
 /// [`Error::Size`] for more than 65535 blocks of columns, or 65535² blocks of rows.
 /// # Cost
-/// `2 n_batch m n k` operations, on a GPU in one dispatch. Operands are read as they are, transposed or not.
+/// `2 n_batch m n k` operations, on a GPU in one dispatch. Operands are read in place, transposed or not.
 /// # Reference
 /// `torch.bmm`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct BatchedMatmul {
     pub m: usize,
     /// Columns of each result.
     pub n: usize,
-    /// The length summed over.
+    /// The K dimension.
     pub k: usize,
     /// Which operands are stored transposed.
     pub transpose: Transpose,
@@ -38,10 +38,10 @@ impl BatchedMatmul {
         Matmul { m, n, k, transpose, epilogue: Epilogue::none() }
     }
 
-    /// The dispatch of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// The dispatch of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
     ///
     /// # Errors
-    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(&[], family, adapter)
     }
@@ -94,7 +94,7 @@ impl Kernel for BatchedMatmul {
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for BatchedMatmul {
-    /// A result whose rows end within a word is in f32.
+    /// A result whose rows end in the middle of a word is in f32.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let [a, b, y] = [dtypes[0], dtypes[1], if self.n.is_multiple_of(2) { dtypes[2] } else { DType::F32 }];
         [a, b, y].iter().any(|dtype| dtype.is_half()).then(|| vec![a, b, y])

@@ -6,10 +6,10 @@ use super::matmul_stored_cpu::Reads;
 use crate::core::half::{Element, Floats};
 use crate::{BatchedMatmul, OnTeam, Transpose};
 
-/// Multiply-adds below which the batch is not worth handing to other threads.
+/// Multiply-adds below which using other threads for the batch does not pay.
 const SERIAL_WORK: usize = 64 * 1024;
 
-/// One task for each product; a large product is cut further, as any product is. Each task allocates its own transposed matrix.
+/// One task for each product; a large product is divided further, like any single product. Each task allocates its own transposed matrix.
 pub(crate) fn run(kernel: &BatchedMatmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     let BatchedMatmul { n_batch, m, n, k, transpose } = *kernel;
     let one = |((a, b), y): ((&[f32], &[f32]), &mut [f32])| match transpose {
@@ -26,7 +26,7 @@ pub(crate) fn run(kernel: &BatchedMatmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     }
 }
 
-/// The same over arguments stored in 16 bits.
+/// The same for arguments stored in 16 bits.
 pub(crate) fn run_stored<Y: Element>(kernel: &BatchedMatmul, a: Floats<'_>, b: Floats<'_>, y: &mut [Y]) {
     let BatchedMatmul { n_batch, m, n, k, transpose } = *kernel;
     let one = |(i, y): (usize, &mut [Y])| {

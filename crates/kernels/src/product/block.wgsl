@@ -1,6 +1,6 @@
-// Part: blocks of 4 by 4 of an operand. Expects `TILE`, the type in which operands are held.
+// Part: blocks of 4 by 4 of an operand. Expects `TILE`, the type in which tiles hold operands.
 
-// Four rows of a, or four columns of b, at four indices of K.
+// Four rows of a, or four columns of b, at four K indices.
 struct Block {
     at0: TILE,
     at1: TILE,
@@ -8,7 +8,7 @@ struct Block {
     at3: TILE,
 }
 
-// A block from four lines that lie along K.
+// A block from four lines along K.
 fn transposed(lines: Block) -> Block {
     return Block(
         TILE(lines.at0.x, lines.at1.x, lines.at2.x, lines.at3.x),

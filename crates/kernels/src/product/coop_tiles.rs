@@ -1,37 +1,37 @@
 use crate::{Adapter, CoopShape, Part};
 
-/// How a product on cooperative matrices is cut into workgroups: `main_coop.wgsl`.
+/// How a product on cooperative matrices is divided into workgroups: `main_coop.wgsl`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CoopTiles {
     shape: CoopShape,
     gathered: Option<Gathered>,
-    /// Invocations of a workgroup: those of four subgroups, but 128 at most.
+    /// Invocations of a workgroup: those of four subgroups, but at most 128.
     lanes: usize,
-    /// Blocks of a tile, each a subgroup's, along the rows and along the columns: four.
+    /// Blocks of a tile along the rows and along the columns, four in total; each subgroup has one.
     blocks: [usize; 2],
-    /// Matrices of a block along either side.
+    /// Matrices along each side of a block.
     n_matrices: usize,
 }
 
-/// Which operand is gathered into workgroup memory; others are loaded from where they are stored.
+/// Which operand is gathered into workgroup memory; others are loaded in place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Gathered {
-    /// That of the rows of the result.
+    /// The operand of the result's rows.
     Rows,
-    /// That of its columns.
+    /// The operand of the result's columns.
     Columns,
 }
 
 const MAX_LANES: usize = 128;
-/// Invocations of a subgroup of most cards that have tensor cores, where an adapter lists a range.
+/// Invocations of a subgroup on most GPUs with tensor cores, used if an adapter reports a range.
 const USUAL_LANES: u32 = 32;
 /// Blocks of a tile.
 const N_BLOCKS: usize = 4;
-/// Blocks that fill a card: four for each processor of the largest ones.
+/// The number of blocks that fill a GPU: four for each processor of the largest ones.
 const N_FILLING: usize = 512;
 
 impl CoopTiles {
-    /// The cut of `n_slices` products of `n_rows` by `n_cols` results, where a workgroup of `adapter` has the memory.
+    /// The tiles for `n_slices` products of `n_rows` by `n_cols` results, if workgroups on `adapter` have enough memory.
     pub(crate) fn choose(
         shape: CoopShape,
         adapter: &Adapter,
@@ -43,7 +43,7 @@ impl CoopTiles {
         let lanes = (N_BLOCKS * usual as usize).min(MAX_LANES);
         let of_size = |n_matrices: usize| {
             let block = n_matrices * shape.size();
-            // In a tile that is long along what is gathered, few invocations can fetch only few indices of K.
+            // In a tile that is long along the gathered dimension, few invocations can fetch only few K indices.
             let may_be_long = gathered.is_none() || lanes == MAX_LANES;
             let blocks = match gathered {
                 _ if !may_be_long => [2, 2],
@@ -58,7 +58,7 @@ impl CoopTiles {
             let [tile_rows, tile_cols] = tiles.size();
             (N_BLOCKS * n_rows.div_ceil(tile_rows)).saturating_mul(n_cols.div_ceil(tile_cols)).saturating_mul(n_slices)
         };
-        // With 4 by 4 matrices beside gathered values, NVIDIA's open compiler (NVK) spills 184 registers, and AMD's has the lowest occupancy there is.
+        // With 4 by 4 matrices and gathered values, NVIDIA's open-source compiler (NVK) spills 184 registers, and AMD's compiles to the lowest possible occupancy.
         let large = Some(of_size(4)).filter(|tiles| gathered.is_none() && n_blocks(tiles) >= N_FILLING);
         let tiles = large.unwrap_or_else(|| of_size(2));
         let has_memory = tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize;
@@ -74,12 +74,12 @@ impl CoopTiles {
         self.blocks.map(|n_blocks| n_blocks * self.n_matrices * self.shape.size())
     }
 
-    /// Indices of K in workgroup memory, of which each invocation gathers four times eight values.
+    /// K indices in workgroup memory, for which each invocation gathers four groups of eight values.
     fn depth(&self) -> Option<usize> {
         self.n_gathered().map(|n| 32 * self.lanes / n)
     }
 
-    /// Rows or columns whose values are gathered.
+    /// The number of rows or columns whose values are gathered.
     fn n_gathered(&self) -> Option<usize> {
         let [n_rows, n_cols] = self.size();
         self.gathered.map(|gathered| match gathered {
@@ -88,7 +88,7 @@ impl CoopTiles {
         })
     }
 
-    /// Two halves of what is gathered, eight values more a row or column than there are, and a matrix of results for each block: at most.
+    /// The maximum workgroup memory: two halves of gathered values, with eight values of padding per row or column, and a matrix of results for each block.
     fn workgroup_bytes(&self) -> usize {
         let halves = self.n_gathered().zip(self.depth()).map_or(0, |(n, depth)| 2 * (n * depth + 8 * n.max(depth)));
         2 * halves + self.shape.results_bytes()
@@ -109,20 +109,20 @@ impl CoopTiles {
 }
 
 impl CoopShape {
-    /// Whether a device has the invocations of a workgroup, and workgroup memory for the results of its blocks.
+    /// Whether a device supports the invocations of a workgroup, and has workgroup memory for the results of its blocks.
     pub(crate) fn fits(self, adapter: &Adapter) -> bool {
         let limits = &adapter.limits;
         MAX_LANES <= limits.max_compute_invocations_per_workgroup as usize
             && self.results_bytes() <= limits.max_compute_workgroup_storage_size as usize
     }
 
-    /// Workgroup memory for a matrix of results of each block.
+    /// Workgroup memory for one matrix of results per block.
     const fn results_bytes(self) -> usize {
         4 * N_BLOCKS * self.size() * self.size()
     }
 }
 
-/// Gives `SIZE`, and the types of operands and sums of that size.
+/// Declares `SIZE`, and the types of operands and sums of that size.
 fn matrices_part(shape: CoopShape) -> Part {
     let n = shape.size();
     let text = format!(
@@ -135,8 +135,8 @@ alias Sum = coop_mat{n}x{n}<f32, C>;
     Part::own(format!("matrices of {n} by {n}"), text)
 }
 
-/// Gives `PATCH`, an element of the workgroup memory `patches`, how many values it has, `WIDTH`, and `put_four`, which stores four of them. One value
-/// for matrices of 8 by 8, since Metal loads no matrix by a pointer to vectors.
+/// Declares `PATCH`, an element of the workgroup memory `patches`; `WIDTH`, the number of its values; and `put_four`, which stores four values. `WIDTH` is 1
+/// for matrices of 8 by 8, since Metal cannot load a matrix through a pointer to vectors.
 fn patches_part(shape: CoopShape) -> Part {
     let text = match shape {
         CoopShape::Sixteen => {

@@ -3,9 +3,9 @@ use crate::expr::wgsl::{self, Lanes};
 use crate::expr::{Activation, Expr};
 use crate::{Arg, DType, Error, Len, Map, Part, TwinArgs};
 
-/// An elementwise expression that a product or convolution computes of each sum while the sum is still in registers or cache.
+/// An elementwise expression that a product or convolution applies to each sum while the sum is still in registers or cache.
 ///
-/// Input 0 is the sum. Input 1, if there is one, is the element of a further argument: a row that is the same for all rows of the result, or a matrix of the
+/// Input 0 is the sum. Input 1, if there is one, is the element of a further argument: a row that is broadcast to all rows of the result, or a matrix of the
 /// result's shape.
 ///
 /// # Examples
@@ -74,7 +74,7 @@ impl Epilogue {
         Self::with_row(activation.forward.substitute(&[Expr::input(0) + Expr::input(1)]))
     }
 
-    /// What is computed of the sum, input 0, and of the further argument, input 1.
+    /// The expression of the sum, input 0, and of the further argument, input 1.
     pub const fn expr(&self) -> &Expr {
         &self.expr
     }
@@ -84,7 +84,7 @@ impl Epilogue {
         self.operand
     }
 
-    /// Whether sums are stored as they are.
+    /// Whether sums are stored unchanged.
     pub fn is_none(&self) -> bool {
         self.operand.is_none() && self.expr == Expr::input(0)
     }
@@ -98,7 +98,7 @@ impl Epilogue {
         Some(Arg::read(self.arg_name()?, DType::F32, len))
     }
 
-    /// The name of that argument.
+    /// The name of the further argument.
     fn arg_name(&self) -> Option<&'static str> {
         Some(match self.operand? {
             EpilogueOperand::Row => "bias",
@@ -106,17 +106,17 @@ impl Epilogue {
         })
     }
 
-    /// The elements of that argument; none where there is no such argument.
+    /// The number of elements of the further argument; 0 if there is none.
     pub(crate) fn operand_of<'a>(&self, args: &TwinArgs<'a>) -> Floats<'a> {
         self.arg_name().map_or(Floats::F32(&[]), |name| Floats::of(args, name))
     }
 
-    /// How many arguments it reads.
+    /// The number of arguments that it reads.
     pub(crate) const fn n_args(&self) -> usize {
         if self.operand.is_some() { 1 } else { 0 }
     }
 
-    /// Whether the expression reads what there is.
+    /// Whether the expression reads all of its inputs.
     pub(crate) fn check(&self, kernel: &'static str) -> Result<(), Error> {
         let n_inputs = 1 + self.n_args();
         if self.expr.n_inputs() <= n_inputs && (self.operand.is_none() || self.expr.reads(1)) {
@@ -130,7 +130,7 @@ impl Epilogue {
         })
     }
 
-    /// The epilogue that also computes `map`, whose input `input` is what this one gives, if there is one.
+    /// The epilogue that also computes `map`, whose input `input` is the result of this epilogue, if that is supported.
     pub(crate) fn followed_by(&self, map: &Map, input: usize) -> Option<Self> {
         let expr = map.as_plain()?;
         let (before, operand) = (self.expr.clone(), Expr::input(1));
@@ -144,7 +144,7 @@ impl Epilogue {
         }
     }
 
-    /// Gives `finished`, over the group `FUSED` and the binding `fused` where there is a further argument.
+    /// Declares `finished`, which uses the group `FUSED` and the binding `fused` if there is a further argument.
     pub(crate) fn parts(&self, results: Results) -> Vec<Part> {
         let (lanes, at, at_type) = match results {
             Results::Four => (Lanes::Four, ["i", "col"], "u32"),
@@ -167,13 +167,12 @@ impl Epilogue {
     }
 }
 
-/// How a module holds the results that it finishes.
+/// How a module passes the results that it finishes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Results {
-    /// Four of a row as `vec4f`: `finished(sum: V, i: u32, col: u32) -> V`, where `i` is the index of their vector in the result, and `col` that
-    /// in a row.
+    /// Four of a row as `vec4f`: `finished(sum: V, i: u32, col: u32) -> V`, where `i` is the index of their vector in the result, and `col` its index
+    /// in the row.
     Four,
-    /// Two as `vec2f`: `finished(sum: V, at: vec2u, cols: vec2u) -> V`, where `at` are their indices in the result, and `cols` those in their
-    /// rows.
+    /// Two as `vec2f`: `finished(sum: V, at: vec2u, cols: vec2u) -> V`, where `at` are their indices in the result, and `cols` their columns.
     Two,
 }

@@ -1,4 +1,4 @@
-//! Epilogues of twins. The bits are those of [`Map`](crate::Map)s of the same expressions; those of common activations are plain loops, without an evaluator for
+//! Epilogues of twins. Results are bit-identical to those of [`Map`](crate::Map)s of the same expressions; common activations have plain loops, without an evaluator for
 //! each row.
 
 use std::sync::LazyLock;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use crate::expr::{Activation, BLOCK_LEN, Evaluator, Expr, Operand, Unary, apply};
 use crate::{Epilogue, EpilogueOperand};
 
-/// An [`Epilogue`] made ready for the CPU, once for all rows.
+/// An [`Epilogue`] prepared for the CPU, once for all rows.
 #[derive(Debug)]
 pub(crate) struct Finish {
     operand: Option<EpilogueOperand>,
@@ -15,14 +15,14 @@ pub(crate) struct Finish {
 
 #[derive(Debug)]
 enum Form {
-    /// The row added, if there is one, then the function.
+    /// Adds the row, if there is one, then applies the function.
     Forward(Function),
-    /// The sum times the derivative that the matrix, an output of the function, gives.
+    /// Multiplies the sum by the derivative that follows from the matrix, which is an output of the function.
     Gradient(Function),
     Any(Evaluator),
 }
 
-/// Functions with loops of their own.
+/// Functions with specialised loops.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Function {
     Identity,
@@ -43,7 +43,7 @@ impl Function {
         }
     }
 
-    /// The one whose expression of this form `expr` is. The constants of an expression are the candidates for CELU's α.
+    /// The function whose expression in this form equals `expr`. The constants of an expression are the candidates for CELU's α.
     fn find(expr: &Expr, form: fn(&Forms) -> &Expr) -> Option<Self> {
         static KNOWN: LazyLock<[Forms; 4]> =
             LazyLock::new(|| [Function::Identity, Function::Relu, Function::Sigmoid, Function::Tanh].map(Forms::of));
@@ -83,7 +83,7 @@ impl Finish {
         Self { operand, form: form.unwrap_or_else(|| Form::Any(Evaluator::new(std::slice::from_ref(expr)))) }
     }
 
-    /// The elements of the further argument that belong to `len` results from column `col` of row `row` on, of `n` columns: within one row, unless they are
+    /// The elements of the further argument that belong to `len` results starting at column `col` of row `row`, of `n` columns: they are within one row, unless they are
     /// whole rows.
     pub(crate) fn operand_range(&self, n: usize, row: usize, col: usize, len: usize) -> std::ops::Range<usize> {
         match self.operand {
@@ -144,7 +144,7 @@ fn celu(y: &mut [f32], alpha: f32) {
     }
 }
 
-/// `grad_x *= act'`, the derivative taken from the output `y`.
+/// `grad_x *= act'`, where the derivative is computed from the output `y`.
 #[inline(always)]
 fn scale_by_slope(function: Function, y: &[f32], grad_x: &mut [f32]) {
     match function {
@@ -176,7 +176,7 @@ fn scale_by_slope(function: Function, y: &[f32], grad_x: &mut [f32]) {
     }
 }
 
-// Plain loops: the iterators' own `for_each` may be compiled apart, without the wider instructions.
+// Plain loops: `for_each` of the iterators may be compiled separately, without the wider instructions.
 
 #[inline(always)]
 fn update(y: &mut [f32], f: impl Fn(f32) -> f32) {

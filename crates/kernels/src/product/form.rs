@@ -1,6 +1,6 @@
-//! Which form computes a product on a GPU. It is decided here, for matrix products, batches of them, convolutions and their gradients.
+//! Chooses the form that computes a product on a GPU: for matrix products, batches of them, convolutions and their gradients.
 //!
-//! First the family, unless [`Adapter::matmul_family`] says it:
+//! First the family, unless [`Adapter::matmul_family`] is set:
 //!
 //! | adapter | columns | family |
 //! | --- | --- | --- |
@@ -15,13 +15,13 @@
 //! | --- | --- | --- |
 //! | `Coop` | operands in f16, sizes that are multiples of the matrices', and room in workgroup memory | `Form::Coop`, `main_coop.wgsl` |
 //! | `Direct` | a matrix product of up to 8 columns | `Form::Narrow`, `matmul_narrow.wgsl` |
-//! | any | the same, if a word of the result is of two rows | `Form::Narrow` |
-//! | `Direct` | a matrix product of which only b and the result are read by vectors | `Form::Thin`, `matmul_thin.wgsl` |
-//! | `Tiled`, `Coop` | the same, of up to 16 rows or indices of K | `Form::Thin` |
+//! | any | the same, if a word of the result spans two rows | `Form::Narrow` |
+//! | `Direct` | a matrix product of which only b and the result can be accessed as vectors | `Form::Thin`, `matmul_thin.wgsl` |
+//! | `Tiled`, `Coop` | the same, of up to 16 rows or K indices | `Form::Thin` |
 //! | `Tiled`, `Coop` | all others | `Form::Tiled`, `main_tiled.wgsl` |
 //! | `Direct` | all others | `Form::Direct`, `main_direct.wgsl` |
 //!
-//! `Form::Tiled` and `Form::Direct` read by vectors where the sizes allow it, else single elements.
+//! `Form::Tiled` and `Form::Direct` read vectors if the sizes allow it, else single elements.
 
 use super::coop_tiles::{CoopTiles, Gathered};
 use super::epilogue::Results;
@@ -29,13 +29,13 @@ use super::tiles::{Cut, Tiles};
 use crate::core::module::part;
 use crate::{Adapter, AdapterKind, DType, MatmulFamily, Part};
 
-/// The most columns for which invocations go along the rows.
+/// The maximum number of columns for which invocations are assigned along the rows.
 const NARROW_COLS: usize = 8;
 
-/// The most rows, or indices of K, of a thin product.
+/// The maximum number of rows, or of K indices, of a thin product.
 const THIN: usize = 16;
 
-/// A form, and how it is cut into workgroups.
+/// A form, and how it is divided into workgroups.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Form {
     Coop(CoopTiles),
@@ -54,12 +54,12 @@ pub(crate) enum Reads {
     Elements,
 }
 
-/// What the choice of a form depends on.
+/// The properties of a product on which the choice of a form depends.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Problem {
     /// Rows and columns of the result of a slice.
     pub(crate) size: [usize; 2],
-    /// The length of the sum.
+    /// The K dimension.
     pub(crate) depth: usize,
     /// Pairs of a batch, or parts of K.
     pub(crate) n_slices: usize,
@@ -67,12 +67,12 @@ pub(crate) struct Problem {
     pub(crate) operands: [DType; 2],
     /// How tiled and direct forms read.
     pub(crate) reads: Reads,
-    /// Sizes that have to be multiples of those of cooperative matrices, for these to compute it.
+    /// Sizes that must be multiples of those of cooperative matrices for these to be used.
     pub(crate) whole: [usize; 3],
     pub(crate) kind: Kind,
 }
 
-/// Which operands a product has.
+/// The operands of a product.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Kind {
     Matmul {
@@ -82,12 +82,12 @@ pub(crate) enum Kind {
         has_thin: bool,
     },
     Batch,
-    /// An operand is gathered from images.
+    /// An operand that is gathered from images.
     Convolution(Gathered),
 }
 
 impl MatmulFamily {
-    /// The family for a product of `n_cols` columns on `adapter`; `usize::MAX` for convolutions, which always have tiles on hardware.
+    /// The family for a product with `n_cols` columns on `adapter`; `usize::MAX` for convolutions, which always use tiles on hardware.
     pub fn choose(adapter: &Adapter, n_cols: usize) -> Self {
         match (adapter.matmul_family, adapter.kind) {
             (Some(family), _) => family,
@@ -99,7 +99,7 @@ impl MatmulFamily {
 }
 
 impl Problem {
-    /// The form that `family` has for it.
+    /// The form of `family` for it.
     pub(crate) fn form(&self, family: MatmulFamily, adapter: &Adapter) -> Form {
         let [n_rows, n_cols] = self.size;
         let is_direct = family == MatmulFamily::Direct;
@@ -119,7 +119,7 @@ impl Problem {
         }
     }
 
-    /// How the results of `form`, one that has loaders, are held when they are stored.
+    /// How `form`, one that has loaders, holds results when they are stored.
     pub(crate) const fn results(&self, form: &Form) -> Results {
         match (form, self.reads) {
             (Form::Coop(_), _) | (_, Reads::Vectors) => Results::Four,
@@ -134,12 +134,12 @@ impl Problem {
         };
         let shape = adapter.coop.filter(|_| family == MatmulFamily::Coop && self.operands == [DType::F16; 2])?;
         let is_whole = self.whole.iter().all(|size| size.is_multiple_of(shape.size()));
-        // The last pixels of a gradient of weights are a whole matrix.
+        // The last pixels of a gradient of weights form a whole matrix.
         let is_deep = self.kind != Kind::Convolution(Gathered::Columns) || self.depth >= shape.size();
         CoopTiles::choose(shape, adapter, gathered, self.size, self.n_slices).filter(|_| is_whole && is_deep)
     }
 
-    /// How many sums an invocation has beside what else it keeps in registers: where pixels are read, and single elements.
+    /// How many sums an invocation keeps, depending on what else it keeps in registers: source pixels and single elements.
     fn cut(&self, adapter: &Adapter) -> Cut {
         let reads_pixels = self.kind == Kind::Convolution(Gathered::Rows);
         match self.reads {
@@ -149,7 +149,7 @@ impl Problem {
     }
 }
 
-/// The cut of the direct form: 8 invocations, as many as a vector of a processor has floats, along the columns as far as there are any.
+/// The workgroup of the direct form: 8 invocations, the number of floats in a processor's vector, along the columns as far as there are enough.
 fn direct_tiles(n_cols: usize) -> Tiles {
     let lane_cols = n_cols.div_ceil(4).next_power_of_two().min(8);
     let col_blocks = if n_cols > 4 * lane_cols { 2 } else { 1 };
@@ -177,7 +177,7 @@ impl Form {
     }
 }
 
-/// `crate.kernel.form` of the forms of a kernel.
+/// The labels `crate.kernel.form` of a kernel's forms.
 #[derive(Debug)]
 pub(crate) struct Labels {
     coop: &'static str,

@@ -1,4 +1,4 @@
-//! The matrix product of the `gemm` crate, over tiles of a row-major result. The only file of this crate that uses `unsafe` to compute.
+//! The matrix product of the `gemm` crate, over tiles of a row-major result. The only file of this crate that uses `unsafe` for computation.
 #![expect(unsafe_code, reason = "`gemm` takes raw pointers, and tiles of one matrix are written by several threads")]
 
 use std::ops::Range;
@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use crate::OnTeam;
 use crate::core::vectorised::vectorised;
 
-/// A matrix operand by strides: element `(row, col)` is `data[row * row_stride + col * col_stride]`.
+/// A matrix operand with strides: element `(row, col)` is `data[row * row_stride + col * col_stride]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Operand<'a> {
     pub(crate) data: &'a [f32],
@@ -35,11 +35,11 @@ impl Operand<'_> {
 /// One tile of the result: its rows and columns.
 pub(crate) type Tile = (Range<usize>, Range<usize>);
 
-/// `y = a b` for `y: [m, n]` row-major: all tiles of it for each of `depths`, ranges of `k`, in order. After the last,
+/// `y = a b` for `y: [m, n]` row-major: computes all tiles for each of `depths`, ranges of `k`, in order. After the last,
 /// `finish(row, cols, y[row, cols])` is called for the rows of a tile while they are in cache.
 ///
 /// # Panics
-/// If the operands do not fit `y`, the tiles overlap or reach beyond it, or the depths are not a cut of `k`.
+/// If the operands do not fit `y`, the tiles overlap or reach beyond it, or the depths do not partition `k`.
 pub(crate) fn product(
     a: Operand<'_>,
     b: Operand<'_>,
@@ -51,7 +51,7 @@ pub(crate) fn product(
     product_onto(Onto::Nothing, a, b, y, tiles, depths, finish);
 }
 
-/// The same, or added to `y`.
+/// The same; overwrites `y` or adds to it.
 pub(crate) fn product_onto(
     onto: Onto,
     a: Operand<'_>,
@@ -80,7 +80,7 @@ pub(crate) fn product_onto(
             #[inline(always)]
             || {
                 for row in rows.clone() {
-                    // SAFETY: as above; one row of the tile is contiguous, and its product is done.
+                    // SAFETY: as above; one row of the tile is contiguous, and its product is complete.
                     let line = unsafe { std::slice::from_raw_parts_mut(y.at(row * n + cols.start), cols.len()) };
                     finish(row, cols.clone(), line);
                 }
@@ -95,16 +95,16 @@ pub(crate) fn product_onto(
     }
 }
 
-/// What a product does with the values that the result has.
+/// What a product does with the previous values of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Onto {
-    /// Replaces it.
+    /// Overwrites them.
     Nothing,
-    /// Adds to it.
+    /// Adds to them.
     Sum,
 }
 
-/// `y = a b` for `y: [m, n]` row-major, or that added to `y`, on this thread.
+/// `y = a b` for `y: [m, n]` row-major, or `y += a b`, on this thread.
 ///
 /// # Panics
 /// If the operands do not fit `y`, or one has no elements.
@@ -128,17 +128,17 @@ unsafe impl Sync for Shared {}
 
 impl Shared {
     /// # Safety
-    /// `index` lies within the matrix this points into.
+    /// `index` must be within the matrix that this points into.
     unsafe fn at(self, index: usize) -> *mut f32 {
-        // SAFETY: the caller's.
+        // SAFETY: guaranteed by the caller.
         unsafe { self.0.add(index) }
     }
 }
 
-/// The product over `depth`, in the tile or added to it.
+/// The product over `depth`, written to the tile or added to it.
 ///
 /// # Safety
-/// The tile lies within the `n`-column matrix after `y` and no other thread accesses it meanwhile; `depth` lies within the operands.
+/// The tile must be within the `n`-column matrix at `y` and no other thread may access it meanwhile; `depth` must be within the operands.
 unsafe fn multiply(
     a: Operand<'_>,
     b: Operand<'_>,
@@ -148,8 +148,8 @@ unsafe fn multiply(
     depth: &Range<usize>,
     onto: Onto,
 ) {
-    // The product is made as `yᵀ = bᵀ aᵀ`: a row-major `y` is a column-major `yᵀ`, which is what the micro-kernels store.
-    // SAFETY: the caller's; operand offsets are those of elements that exist.
+    // Computed as `yᵀ = bᵀ aᵀ`: a row-major `y` is a column-major `yᵀ`, which is the layout that the micro-kernels store.
+    // SAFETY: guaranteed by the caller; operand offsets are those of elements that exist.
     unsafe {
         let dst = y.at(rows.start * n + cols.start);
         let lhs = b.data.as_ptr().add(cols.start * b.col_stride + depth.start * b.row_stride);
@@ -187,7 +187,7 @@ fn assert_cut(depths: &[Range<usize>], k: usize) {
     assert!(end == k, "depths reach {end} of {k}");
 }
 
-/// Tiles come from a grid, row by row: each starts where one before it ended.
+/// Tiles come from a grid, row by row: each starts where a previous one ended.
 fn assert_disjoint(tiles: &[Tile], m: usize, n: usize) {
     let area: usize = tiles.iter().map(|(rows, cols)| rows.len() * cols.len()).sum();
     assert!(area == m * n, "tiles cover {area} of {} elements", m * n);

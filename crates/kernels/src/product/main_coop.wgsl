@@ -1,19 +1,18 @@
-// Part: the main loop of products of f16 on cooperative matrices (tensor cores, which on a card of 2020 do 8 to 16 times as many multiply-adds a clock as
-// its invocations): each subgroup has a block of MATRICES by MATRICES results of SIZE by SIZE, whose sums are kept in f32.
+// Part: the main loop of products of f16 on cooperative matrices (tensor cores, which on a GPU of 2020 do 8 to 16 times as many multiply-adds per clock as
+// its other units): each subgroup has a block of MATRICES by MATRICES results of SIZE by SIZE, whose sums are kept in f32.
 //
-// Expects the parts for the size of the matrices (coop_tiles.rs), and of the loader:
+// Expects the parts for the size of the matrices (coop_tiles.rs), and from the loader:
 // - `Job`, `job_of(group, groups)` and `store_row(job, row, col, sums)`, as main_tiled.wgsl and sums.wgsl do;
-// - `matrix_of_a(job, stage, row, k)` and `matrix_of_b(job, stage, col, k)`, from `row` or `col` of the tile and the index `k` of K on;
-// - if an operand is STAGED in workgroup memory: `gatherer_of(job, lane)`, what an invocation needs to find its values; `gather(job, gatherer, start)`, its
-//   values for DEPTH indices of K from `start` on; `put(stage, gatherer, gathered)`, which stores them in the half of the memory at `stage`, 0 or HALF.
-// The values of the next indices are gathered while this half is used, and go to the other half: one barrier for DEPTH indices.
+// - `matrix_of_a(job, stage, row, k)` and `matrix_of_b(job, stage, col, k)`, starting at `row` or `col` of the tile and the K index `k`;
+// - if an operand is STAGED in workgroup memory: `gatherer_of(job, lane)`, the addresses of an invocation's values; `gather(job, gatherer, start)`, its
+//   values for DEPTH K indices, starting at `start`; `put(stage, gatherer, gathered)`, which stores them in the half of the memory at `stage`, 0 or HALF.
+// The values of the next indices are gathered while this half is used, and are stored in the other half: one barrier for DEPTH indices.
 //
-// A tile has BLOCK_ROWS by BLOCK_COLS blocks, one for each subgroup. How many subgroups a workgroup has may differ from workgroup to workgroup: where there
-// are fewer than blocks, they do the others in further rounds, and where there are more, those without a block do the last one again and
-// store nothing. With 4 by 4 matrices of 16 by 16 the sums take
-// 128 registers an invocation of 32, with 2 by 2 they take 32.
+// A tile has BLOCK_ROWS by BLOCK_COLS blocks, one for each subgroup. The number of subgroups may differ between workgroups: if there are fewer than blocks,
+// they compute the remaining blocks in further rounds; if there are more, those without a block compute the last one again and do not store it. With 4 by 4
+// matrices of 16 by 16 the sums take 128 registers of each of 32 invocations, with 2 by 2 they take 32.
 //
-// The elements of a matrix cannot be accessed by an invocation, so sums go through workgroup memory for the epilogue, one matrix of each subgroup at a time.
+// Invocations cannot access the elements of a matrix, so sums go through workgroup memory for the epilogue, one matrix of each subgroup at a time.
 // Every invocation reaches all barriers: returning early would make control flow non-uniform, which naga rejects.
 
 override LANES: u32 = 128u;
@@ -24,7 +23,7 @@ override MATRICES: u32 = 2u;
 
 override N_BLOCKS: u32 = BLOCK_ROWS * BLOCK_COLS;
 override BLOCK_LEN: u32 = MATRICES * SIZE;
-// A tile's rows and columns in fours, as jobs count them.
+// A tile's rows and columns in units of four, as jobs count them.
 override TILE_ROWS: u32 = BLOCK_ROWS * BLOCK_LEN / 4u;
 override TILE_COLS: u32 = BLOCK_COLS * BLOCK_LEN / 4u;
 override RESULTS_LEN: u32 = N_BLOCKS * SIZE * SIZE;
@@ -32,7 +31,7 @@ override RESULTS_LEN: u32 = N_BLOCKS * SIZE * SIZE;
 // results[block][row][col].
 var<workgroup> results: array<f32, RESULTS_LEN>;
 
-// A subgroup's block: where its results pass through workgroup memory, its first row and column in the result. Without a block it stores nothing.
+// A subgroup's block: its offset in the workgroup memory for results, and its first row and column in the result. Without a block it stores nothing.
 struct Place {
     exists: bool,
     results: u32,
@@ -97,7 +96,7 @@ fn main(
             if STAGED && (k - job.first) % DEPTH == 0u {
                 stage = HALF - stage;
                 put(stage, gatherer, next);
-                // Others may still read the other half, but none reads this one: all are past the barrier before.
+                // Other invocations may still read the other half, but none reads this one: all have passed the previous barrier.
                 workgroupBarrier();
                 if k + DEPTH < end_k {
                     next = gather(job, gatherer, k + DEPTH);

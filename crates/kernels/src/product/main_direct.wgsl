@@ -1,8 +1,8 @@
 // Part: the main loop of products without workgroup memory and barriers: each invocation reads the operands of ROW_BLOCKS by COL_BLOCKS blocks of 4 by 4
 // results itself. For software adapters, where barriers cost five to ten times as much as what tiles save.
 //
-// Expects what main_tiled.wgsl does. Reads a once for the columns of a workgroup, and b once for the rows of an invocation. The invocations' blocks are side by
-// side, so that a workgroup reads whole lines of b.
+// Expects the same as main_tiled.wgsl. Reads a once for the columns of a workgroup, and b once for the rows of an invocation. The invocations' blocks are
+// adjacent, so that a workgroup reads whole lines of b.
 
 override LANE_ROWS: u32 = 1u;
 override LANE_COLS: u32 = 8u;

@@ -1,31 +1,31 @@
-// Part: the main loop of products by tiles of both operands in workgroup memory, each invocation with ROW_BLOCKS by COL_BLOCKS blocks of 4 by 4
+// Part: the main loop of products with tiles of both operands in workgroup memory; each invocation has ROW_BLOCKS by COL_BLOCKS blocks of 4 by 4
 // results. Reads a once for a tile's columns and b once for its rows.
 //
-// Expects the parts block.wgsl and sums.wgsl, and of the loader:
+// Expects the parts block.wgsl and sums.wgsl, and from the loader:
 // - `Job`, what a workgroup computes, with `exists`, `row` and `col` (its first blocks), and `first` and `end` of K; `job_of(group, groups)`;
-// - `a_along_k()` and `b_along_k()`, whether neighbours along K lie side by side in an operand;
-// - `rows_of_a(job, row)` and `cols_of_b(job, col)`, what a block needs to be found, and `block_of_a(job, rows, k)`, `block_of_b(job, cols, k)`, which are
+// - `a_along_k()` and `b_along_k()`, whether neighbours along K are adjacent in an operand;
+// - `rows_of_a(job, row)` and `cols_of_b(job, col)`, the addresses of a block, and `block_of_a(job, rows, k)`, `block_of_b(job, cols, k)`, which are
 //   0 beyond the operand.
-// With BY_TILE, `SUM` may be f16, for the products of one tile, whose sums are added in f32.
+// With BY_TILE, `SUM` may be f16 for the products of one tile, whose sums are added in f32.
 //
 // What bounds it, for tiles of 128 by 128 by 256 invocations (2 by 2 blocks):
-// - memory: 2 * 128 * 128 operations for each 2 * 128 values read, 32 a byte of f32 and 64 of f16; a card with 20 TFLOP/s and 1 TB/s needs 20.
-// - workgroup memory: an invocation reads 4 vec4s, 64 bytes, for 64 multiply-adds. A processor that does 128 of these and 128 bytes a clock
+// - memory: 2 * 128 * 128 operations for each 2 * 128 values read, 32 per byte of f32 and 64 of f16; a GPU with 20 TFLOP/s and 1 TB/s needs 20.
+// - workgroup memory: an invocation reads 4 vec4s, 64 bytes, for 64 multiply-adds. A processor that does 128 of these and reads 128 bytes per clock
 //   would need 2 clocks for 2 invocations' sums and 1 for their bytes; with 1 by 1 blocks, 32 bytes for 16, the bytes are the bound.
-// - registers: 64 sums, 16 operands, 16 or 32 that are on their way (half as many for tiles in f16): two groups of 256 invocations fit where a processor
+// - registers: 64 sums, 16 operands, 16 or 32 in flight (half as many for tiles in f16): two workgroups of 256 invocations fit if a processor
 //   has 64 Ki registers.
-// - latency: the next tile is fetched while this one is used. Tiles are in two halves, so that one barrier a tile is enough.
-// - banks: neighbouring invocations read neighbouring vec4s of b, and the same of a. An operand with K fastest is transposed in registers, four rows of
-//   four; an index of K is an odd number of vec4s, so that eight invocations write to different banks for a depth of 8.
-// Small results take smaller tiles, so that the card is filled: see tiles.rs.
+// - latency: the next tile is fetched while this one is used. Tiles have two halves, so that one barrier per tile is enough.
+// - banks: neighbouring invocations read neighbouring vec4s of b, and the same one of a. An operand that is contiguous along K is transposed in registers, four rows of
+//   four; a K index takes an odd number of vec4s, so that eight invocations write to different banks for a depth of 8.
+// Small results use smaller tiles, so that the GPU is filled: see tiles.rs.
 //
-// Of operands in f16, an adapter may let products be added in f16 (Adapter::f16_accumulation), two by one instruction on hardware that packs them:
-// over the 16 indices of a tile, whose sums are added to totals in f32 and start from 0 again (BY_TILE, DEPTH = 16). So what is rounded away grows with a
-// tile's depth, by 2^-11 of the sum of |a b| for each index, and not with K; beyond 65504 within a tile there is infinity. Instructions of an invocation with 64 results:
+// For operands in f16, an adapter may allow products to be added in f16 (Adapter::f16_accumulation), two with one instruction on hardware with packed arithmetic:
+// over the 16 indices of a tile, whose sums are added to totals in f32 and then reset to 0 (BY_TILE, DEPTH = 16). So the rounding error grows with a
+// tile's depth, by 2^-11 of the sum of |a b| for each index, and not with K; sums beyond 65504 within a tile are infinite. Instructions of an invocation with 64 results:
 // - in f32, over tiles in f16: 64 multiply-adds and 16 conversions an index, 1280 for 16 of them.
 // - packed: 32 multiply-adds an index, and for each tile 64 conversions, 64 additions and 32 zeros: 672 for 16, 1.9 times fewer. For 8 it would be
 //   416 to 640, 1.5 times; for 32 it is 2.2 times, with twice the error and twice the workgroup memory.
-// - registers: 64 totals, 32 of packed sums, 8 of operands, 16 on their way.
+// - registers: 64 totals, 32 of packed sums, 8 of operands, 16 in flight.
 
 override LANE_ROWS: u32 = 8u;
 override LANE_COLS: u32 = 8u;
@@ -34,7 +34,7 @@ override COL_BLOCKS: u32 = 2u;
 override DEPTH: u32 = 8u;
 override BY_TILE: u32 = 0u;
 
-// A tile's rows and columns in blocks, and how much workgroup memory an index of K takes.
+// A tile's rows and columns in blocks, and the workgroup memory per K index.
 override TILE_ROWS: u32 = LANE_ROWS * ROW_BLOCKS;
 override TILE_COLS: u32 = LANE_COLS * COL_BLOCKS;
 override A_STRIDE: u32 = TILE_ROWS + 1u;
@@ -48,7 +48,7 @@ override B_HALVES: u32 = 2u * B_LEN;
 var<workgroup> a_tile: array<TILE, A_HALVES>;
 var<workgroup> b_tile: array<TILE, B_HALVES>;
 
-// Which block of a tile an invocation fetches: its index along the rows or columns, and along K. Neighbours read what is stored side by side.
+// Which block of a tile an invocation fetches: its index along the rows or columns, and along K. Neighbours read adjacent memory.
 fn fetched(lane: u32, n_blocks: u32, along_k: bool) -> vec2u {
     if along_k {
         return vec2u(lane / (DEPTH / 4u), lane % (DEPTH / 4u));
@@ -59,13 +59,13 @@ fn fetched(lane: u32, n_blocks: u32, along_k: bool) -> vec2u {
 @compute @workgroup_size(LANE_COLS, LANE_ROWS)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let job = job_of(group, groups);
-    // Whole workgroups leave here, so that the barriers below are reached by all invocations of one or by none.
+    // Whole workgroups return here, so that the barriers below are reached by all invocations of a workgroup or by none.
     if !job.exists {
         return;
     }
 
-    // The first invocations fetch a, the last ones b: those are others where a tile has fewer blocks than there are invocations. Then each
-    // holds one block that is on its way, not two: 16 registers fewer.
+    // The first invocations fetch a, the last ones b: these are different invocations if a tile has fewer blocks than there are invocations. Then each
+    // has only one block in flight, not two: 16 registers fewer.
     let of_a = fetched(lane, TILE_ROWS, a_along_k());
     let b_lane = LANE_ROWS * LANE_COLS - 1u - lane;
     let of_b = fetched(b_lane, TILE_COLS, b_along_k());
@@ -81,7 +81,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     var s01 = Sums();
     var s10 = Sums();
     var s11 = Sums();
-    // Without BY_TILE these stay 0, and no code is left of them.
+    // Without BY_TILE these stay 0, and the compiler removes their code.
     var t00 = mat4x4f();
     var t01 = mat4x4f();
     var t10 = mat4x4f();
@@ -121,7 +121,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
             b_tile[at + 2u * B_STRIDE] = block.at2;
             b_tile[at + 3u * B_STRIDE] = block.at3;
         }
-        // Others may still read the other half, but none reads this one: all are past the barrier before.
+        // Other invocations may still read the other half, but none reads this one: all have passed the previous barrier.
         workgroupBarrier();
         if fetches_a && start + DEPTH < job.end {
             next = block_of_a(job, rows, start + DEPTH + 4u * of_a.y);

@@ -7,17 +7,17 @@ use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
 use crate::{Access, Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, MatmulFamily, TwinArgs};
 
-/// A matrix product with what follows it: `y = epilogue(op(a) op(b))`.
+/// A matrix product with a fused epilogue: `y = epilogue(op(a) op(b))`.
 ///
 /// The three products of a linear layer are this kernel: forward `x Wᵀ` with [`Epilogue::bias`], the gradient of the input
-/// `dz W`, whose epilogue is the derivative of the activation below, and the gradient of the weights `dzᵀ x`.
+/// `dz W`, whose epilogue is the derivative of the preceding activation, and the gradient of the weights `dzᵀ x`.
 ///
 /// # Shapes
 /// `a`: `[m, k]`, or `[k, m]` if transposed; `b`: `[k, n]`, or `[n, k]` if transposed; `y`: `[m, n]`; all row-major, contiguous.
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Cost
-/// `2 m n k` operations. The CPU first transposes a transposed `b` into scratch, so that its rows are read in order. Where there are few results and
+/// `2 m n k` operations. The CPU first transposes a transposed `b` into scratch, so that its rows are read in order. If there are few results and
 /// `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4 MiB.
 /// # Reference
 /// Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
@@ -27,11 +27,11 @@ pub struct Matmul {
     pub m: usize,
     /// Columns of `y`.
     pub n: usize,
-    /// The length summed over.
+    /// The K dimension.
     pub k: usize,
     /// Which operands are stored transposed.
     pub transpose: Transpose,
-    /// What is done with each product before it is stored.
+    /// The operation on each sum before it is stored.
     pub epilogue: Epilogue,
 }
 
@@ -50,7 +50,7 @@ pub enum Transpose {
 }
 
 impl Transpose {
-    /// The case for two flags, as BLAS has them.
+    /// The variant for two flags, as in BLAS.
     pub const fn of(a: bool, b: bool) -> Self {
         match (a, b) {
             (false, false) => Self::None,
@@ -60,27 +60,27 @@ impl Transpose {
         }
     }
 
-    /// Whether `a` is.
+    /// Whether `a` is stored transposed.
     pub const fn a(self) -> bool {
         matches!(self, Self::A | Self::Both)
     }
 
-    /// Whether `b` is.
+    /// Whether `b` is stored transposed.
     pub const fn b(self) -> bool {
         matches!(self, Self::B | Self::Both)
     }
 }
 
 impl Matmul {
-    /// The dispatches of one family, for a caller who has measured which is faster; [`Kernel::dispatches`] picks by adapter and shape.
+    /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
     ///
     /// # Errors
-    /// [`Error::Size`] where there are more blocks than can be dispatched, [`Error::Unsupported`] where `family` does not run on `adapter`.
+    /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(&[], family, adapter)
     }
 
-    /// The same over arguments that are stored as `dtypes` says; none are f32.
+    /// The same for arguments stored as `dtypes` says, or in f32 if `dtypes` is empty.
     pub(crate) fn dispatches_of(
         &self,
         dtypes: &[DType],
@@ -104,7 +104,7 @@ impl Matmul {
         scratch
     }
 
-    /// The twin over arguments that have these names in the list of another kernel.
+    /// The twin for arguments that have these names in the list of another kernel.
     pub(crate) fn twin_over(&self, [a, b, y]: [&'static str; 3], args: &mut TwinArgs<'_>) {
         let reads = Reads { a: Floats::of(args, a), b: Floats::of(args, b), fused: self.epilogue.operand_of(args) };
         let b_transposed = self.transpose.b().then(|| args.write("b_transposed"));
@@ -150,7 +150,7 @@ impl Kernel for Matmul {
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
-        // Parts of K save more time than a fused kernel.
+        // Splitting K saves more time than fusing a kernel.
         let epilogue = if self.n_parts() == 1 { self.epilogue.followed_by(map, input)? } else { return None };
         Some(Box::new(Self { epilogue, ..*self }))
     }
@@ -167,7 +167,7 @@ impl Kernel for Matmul {
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for Matmul {
-    /// The sum of parts of K is in f32, and so is a result of many columns whose rows end within a word.
+    /// The sum of parts of K is in f32, and so is a result with many columns whose rows end in the middle of a word.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let mut nearest = dtypes.to_vec();
         if self.n_parts() > 1 || !self.stores_halves() {

@@ -7,22 +7,22 @@ use crate::core::blocks::{cut, each_row};
 use crate::core::half::Element;
 use crate::{Matmul, OnTeam, Transpose};
 
-/// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to those that give work to more threads.
+/// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to small ones, which give work to more threads.
 const TILES: [(usize, usize); 5] = [(256, 256), (256, 128), (256, 64), (128, 64), (64, 64)];
-/// The same where `a` is transposed: its rows are then strided, and wide tiles read them less often.
+/// The same if `a` is transposed: its rows are then strided, and wide tiles read them less often.
 const TILES_TRANSPOSED: [(usize, usize); 2] = [(128, 256), (64, 256)];
-/// How many tiles there should be: enough for the threads of a workstation.
+/// The minimum number of tiles: enough for the threads of a workstation.
 const N_TILES: usize = 16;
-/// How much of `k` is summed in one go, so that what several tiles read stays in cache.
+/// The number of K indices that are summed at a time, so that values that several tiles read stay in cache.
 const DEPTH: usize = 512;
 
-/// Multiply-adds below which one thread is done before another has woken.
+/// Multiply-adds below which one thread finishes before another has woken up.
 pub(crate) const SERIAL_WORK: usize = 64 * 1024;
 
 pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut [f32], b_transposed: Option<&mut [f32]>) {
     let Matmul { m, n, k, transpose, ref epilogue } = *kernel;
     let finish = Finish::new(epilogue);
-    // A matrix with one row or column is stored as its transpose is, so `b` need not be transposed.
+    // A matrix with one row or column has the same memory layout as its transpose, so `b` need not be transposed.
     if k == 1 {
         return each_row(
             n,
@@ -72,7 +72,7 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
     );
 }
 
-/// A grid of tiles over `[m, n]`, chosen by shape alone.
+/// A grid of tiles over `[m, n]`, which depends only on the shape.
 pub(crate) fn tiles(m: usize, n: usize, k: usize, transpose: Transpose) -> Vec<Tile> {
     if m * n * k < SERIAL_WORK {
         return vec![(0..m, 0..n)];

@@ -8,29 +8,29 @@ use super::tiles::product_workgroups;
 use crate::map::map_reduce_module::sum_of_parts;
 use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Matmul, MatmulFamily, Tiles, Transpose};
 
-/// Indices of K of a part, at least, and a multiple of it.
+/// The minimum number of K indices of a part, which is a multiple of it.
 const PART_LEN: usize = 256;
-/// The most parts of K.
+/// The maximum number of parts of K.
 const MAX_PARTS: usize = 32;
-/// Elements that the sums of all parts may take together.
+/// The maximum number of elements of the sums of all parts together.
 const PARTS_LEN: usize = 1024 * 1024;
-/// Tiles of results that fill a card without parts of K.
+/// The number of tiles of results that fill a GPU without splitting K.
 const N_ENOUGH: usize = 128;
 
 impl Matmul {
-    /// Whether operands and result can be read and written by vectors: the fastest size of each is a multiple of 4.
+    /// Whether operands and result can be read and written as vectors: the contiguous dimension of each is a multiple of 4.
     pub(crate) const fn reads_vectors(&self) -> bool {
         let Self { m, n, k, transpose, .. } = *self;
         let k_is_fastest = !matches!(transpose, Transpose::A);
         n.is_multiple_of(4) && (!k_is_fastest || k.is_multiple_of(4)) && (!transpose.a() || m.is_multiple_of(4))
     }
 
-    /// Whether b, as it is stored, and the result can be, but not a.
+    /// Whether b in its layout, and the result can be accessed as vectors, but not a.
     const fn has_thin(&self) -> bool {
         self.n.is_multiple_of(4) && !self.transpose.b() && !self.reads_vectors()
     }
 
-    /// Whether its result can be stored in 16 bits: where no word of it is written by two invocations.
+    /// Whether the result can be stored in 16 bits: if no two invocations write the same word.
     pub(crate) const fn stores_halves(&self) -> bool {
         self.m == 1 || self.n.is_multiple_of(2) || self.n <= 8
     }
@@ -49,12 +49,12 @@ impl Matmul {
     }
 }
 
-/// Indices of K of each of about so many parts.
+/// The number of K indices of a part, given the approximate number of parts.
 fn part_len(k: usize, n_parts: usize) -> usize {
     k.div_ceil(n_parts).max(1).next_multiple_of(PART_LEN)
 }
 
-/// A product, or a batch of them, over arguments `a`, `b`, that of the epilogue, `y`, and `parts` for parts of K.
+/// A product, or a batch of them, over arguments `a`, `b`, the epilogue's argument, `y`, and `parts` for parts of K.
 #[derive(Debug)]
 pub(crate) struct Product<'a> {
     pub(crate) kernel: &'static str,
@@ -101,13 +101,13 @@ impl Product<'_> {
 
     fn dispatch(&self, form: &Form, reads: Reads, n_parts: usize, adapter: &Adapter) -> Result<Dispatch, Error> {
         let Matmul { m, n, k, transpose, .. } = *self.matmul;
-        // The argument of the epilogue comes after the operands.
+        // The argument of the epilogue follows the operands.
         let fused = self.matmul.epilogue.operand().map(|_| 2);
         let write = if n_parts == 1 { "y" } else { "parts" };
         let operands = ["a", "b"].map(|name| self.dtype(name));
         let tiles = TileForm::of(form, reads, adapter, operands);
 
-        // A column is stored as its transpose is. Along K, a row of a and a column of b can be read by vectors.
+        // A column has the same memory layout as its transpose. Along K, a row of a and a column of b can be read as vectors.
         let b_along_k = transpose.b() || n == 1;
         let by_lines = k.is_multiple_of(4) && !transpose.a() && b_along_k;
         let (template, results) = match (form, reads) {
@@ -169,7 +169,7 @@ impl Product<'_> {
         if self.n_pairs.is_some() { &BATCHED_MATMUL } else { &MATMUL }
     }
 
-    /// The sum of the results of all parts of K, in their order.
+    /// The sum of the results of all parts of K, in order.
     fn sum_of_parts(&self, n_parts: usize) -> Result<Dispatch, Error> {
         let index = |name: &str| self.args.iter().position(|arg| arg.name == name).expect("an argument of a product in parts");
         sum_of_parts("kernels.matmul.sum", [n_parts, self.matmul.m * self.matmul.n], index("parts"), index("y"))

@@ -1,11 +1,11 @@
-// Part: y = epilogue(op(a) op(b)), what a workgroup computes of it. Slices of the workgroups are either the pairs of a batch, or parts of K whose sums are
+// Part: y = epilogue(op(a) op(b)), the indices of a workgroup's block. Slices of the workgroups are either the pairs of a batch, or parts of K whose sums are
 // then added in order (SPLIT). Twin: matmul_cpu.rs.
 
 override TRANSPOSE_A: u32 = 0u;
 override TRANSPOSE_B: u32 = 0u;
 override SPLIT: u32 = 0u;
 
-// Blocks of 4 by 4 from `row` and `col` on, over the indices of K from `first` to `end`.
+// Blocks of 4 by 4, starting at `row` and `col`, over the K indices from `first` to `end`.
 struct Job {
     exists: bool,
     row: u32,

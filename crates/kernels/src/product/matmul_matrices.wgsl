@@ -1,9 +1,9 @@
-// Part: cooperative matrices of the operands of a matrix product in f16, m, n and k multiples of SIZE, which are loaded from where they are stored. Expects the
+// Part: cooperative matrices of the operands of a matrix product in f16, with m, n and k multiples of SIZE, which are loaded in place. Expects the
 // part matmul_job.wgsl.
 //
-// A subgroup reads 2 * 64 values for 2 * 64 * 64 operations at an index of K, if it has 4 by 4 matrices of 16 by 16: 32 operations a byte; with 2 by 2 it is
-// 16. A card with 20 TB/s from its first caches could feed 640 TFLOP/s, or 320. Operands go from there into registers as tensor cores want them,
-// so there is no barrier in the loop. The blocks of a tile are side by side, so that each operand is fetched once for two.
+// For each K index a subgroup with 4 by 4 matrices of 16 by 16 reads 2 * 64 values for 2 * 64 * 64 operations: 32 operations per byte; with 2 by 2 it is
+// 16. A GPU with 20 TB/s from its first-level caches could feed 640 TFLOP/s, or 320. Operands go from the cache directly into registers in the layout of tensor cores,
+// so there is no barrier in the loop. The blocks of a tile are adjacent, so that each operand is fetched once for two.
 
 const STAGED = false;
 const DEPTH = SIZE;
@@ -15,7 +15,7 @@ fn gatherer_of(job: Job, lane: u32) -> Gatherer { return 0u; }
 fn gather(job: Job, gatherer: Gatherer, start: u32) -> Gathered { return 0u; }
 fn put(stage: u32, gatherer: Gatherer, gathered: Gathered) {}
 
-// The matrix of a from `row` of the tile and index `k` on. One beyond the last row is the last one.
+// The matrix of a starting at `row` of the tile and K index `k`. Rows beyond the last one are clamped.
 fn matrix_of_a(job: Job, stage: u32, row: u32, k: u32) -> OfA {
     let first = min(4u * job.row + row, params.m - SIZE);
     if TRANSPOSE_A == 1u {

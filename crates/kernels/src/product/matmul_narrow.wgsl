@@ -1,5 +1,5 @@
-// y = epilogue(op(a) op(b)) for a few columns, n up to 8: two results an invocation, which are stored side by side and may be in different rows.
-// Twin: matmul_cpu.rs. Reads a once a column, four indices of K at a time. The other forms have invocations along the columns, of which most would be idle.
+// y = epilogue(op(a) op(b)) for few columns, n up to 8: two results per invocation, which are stored next to each other and may be in different rows.
+// Twin: matmul_cpu.rs. Reads a once per column, four K indices at a time. The other forms assign invocations along the columns, most of which would be idle.
 
 override TRANSPOSE_A: u32 = 0u;
 override TRANSPOSE_B: u32 = 0u;
@@ -28,7 +28,7 @@ fn element(pair: u32) {
     if i >= n_results {
         return;
     }
-    // The one beyond the last is the last again, and is not stored.
+    // An index beyond the last is clamped, and its result is not stored.
     let at = vec2u(i, min(i + 1u, n_results - 1u));
     let rows = at / vec2u(params.n);
     let cols = at % vec2u(params.n);

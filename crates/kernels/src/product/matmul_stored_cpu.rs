@@ -1,4 +1,4 @@
-//! Matrix products over floats stored in 16 bits. Operands are widened a block at a time, right before they are multiplied; results are rounded while they
+//! Matrix products over floats stored in 16 bits. Operands are widened a block at a time, directly before they are multiplied; results are rounded while they
 //! are in cache.
 
 use std::ops::Range;
@@ -14,14 +14,14 @@ use crate::core::room::with_room;
 use crate::core::vectorised::vectorised;
 use crate::{Epilogue, Matmul, OnTeam, Transpose};
 
-/// Into how many bands of rows a result is cut at least, if they have the rows.
+/// The minimum number of bands of rows into which a result is divided, if it has enough rows.
 const N_BANDS: usize = 16;
 /// The rows of a band.
 const MIN_BAND_ROWS: usize = 64;
 const MAX_BAND_ROWS: usize = 256;
-/// Floats that the operand and the results of a band have together, or the panels of both operands: what a core's cache holds.
+/// The number of floats of a band's operand and results together, or of the panels of both operands, so that they fit a core's cache.
 const BLOCK_LEN: usize = 256 * 1024;
-/// The most rows of a panel.
+/// The maximum number of rows of a panel.
 const MAX_DEPTH: usize = 512;
 
 /// The arguments that are read.
@@ -37,7 +37,7 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, y: &mut [Y], b_
     let Matmul { m, n, k, transpose, .. } = *kernel;
     let Reads { a, b, fused } = reads;
     let ending = Ending::new(&kernel.epilogue, n, fused);
-    // A matrix with one row or column is stored as its transpose is.
+    // A matrix with one row or column has the same memory layout as its transpose.
     let (transposes_a, transposes_b) = (transpose.a() && m > 1 && k > 1, transpose.b() && n > 1 && k > 1);
     let b = match b_transposed {
         Some(transposed) if transposes_b => {
@@ -55,7 +55,7 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, y: &mut [Y], b_
     }
 }
 
-/// What is done with products before they are stored.
+/// The operation on products before they are stored.
 pub(crate) struct Ending<'a> {
     finish: Finish,
     /// Columns of the result.
@@ -69,7 +69,7 @@ impl<'a> Ending<'a> {
         Self { finish: Finish::new(epilogue), n, operand }
     }
 
-    /// The epilogue of `sums`, whole rows from `first` on.
+    /// Applies the epilogue to `sums`, whole rows starting at `first`.
     pub(crate) fn apply(&self, first: usize, sums: &mut [f32]) {
         let range = self.finish.operand_range(self.n, first, 0, sums.len());
         with_room(self.operand.n_room(range.len()), |room| {
@@ -82,7 +82,7 @@ impl<'a> Ending<'a> {
     }
 }
 
-/// Rows of `y`, and of the part of `a` that is widened with them.
+/// Rows of `y`, and the part of `a` that is widened for them.
 fn band_rows([m, n, k]: [usize; 3]) -> usize {
     if m * n * k < SERIAL_WORK {
         return m;

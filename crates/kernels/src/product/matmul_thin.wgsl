@@ -1,9 +1,9 @@
-// y = epilogue(op(a) b), n a multiple of 4, any m and k: each invocation has one vector of columns of 4 rows. Of several slices each is the sum over
+// y = epilogue(op(a) b), n a multiple of 4, any m and k: each invocation has one vector of columns of 4 rows. If there are several slices, each is the sum over
 // a part of K, [n_slices, m, n], and they are then added in order.
 // Twin: matmul_cpu.rs. Reads b once for 4 rows, a once for each group of columns.
 //
-// For the thin products of a layer with few outputs: its gradient of the input has few indices of K, that of the weights few rows. What counts
-// is to read b and to write y by vectors, neighbouring invocations beside each other; there is no tile that they would fill.
+// For the thin products of a layer with few outputs: its gradient of the input has few K indices, that of the weights few rows. What matters
+// is that b is read and y is written as vectors, with neighbouring invocations adjacent; the products are too small to fill tiles.
 
 override WG: u32 = 64u;
 // 1 or 4.
@@ -28,7 +28,7 @@ fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: ve
     if slice >= params.n_slices || col >= n_cols {
         return;
     }
-    // Rows beyond the last read the last one again, and are not stored.
+    // Rows beyond the last are clamped, and not stored.
     let row_stride = select(params.k, 1u, TRANSPOSE_A == 1u);
     let k_stride = select(1u, params.m, TRANSPOSE_A == 1u);
     let first = slice * params.slice_k;

@@ -1,5 +1,5 @@
 //! Matrix products whose left side has one row or one column, where packing operands for `gemm` would cost more than it saves: each element of the matrix
-//! is used once, so that memory is the bound.
+//! is used once, so the product is memory-bound.
 
 use rayon::prelude::*;
 
@@ -7,9 +7,9 @@ use crate::OnTeam;
 use crate::core::half::Element;
 use crate::core::vectorised::vectorised;
 
-/// Elements of the matrix below which a loop is not worth handing to other threads.
+/// Elements of the matrix below which using other threads for a loop does not pay.
 const SERIAL_LEN: usize = 128 * 1024;
-/// Elements of the matrix a task.
+/// Elements of the matrix per task.
 const BLOCK_LEN: usize = 64 * 1024;
 
 /// `y[col] = Σ_row x[row] matrix[row, col]` for `matrix: [x.len(), y.len()]`: chunks of rows, then their sums in order.
@@ -37,7 +37,7 @@ pub(crate) fn row_times_matrix<T: Element>(x: &[f32], matrix: &[T], y: &mut [f32
     }
 }
 
-/// Four rows at a time, so that the sums are read and written a quarter as often.
+/// Processes four rows at a time, so that the sums are read and written a quarter as often.
 #[inline(always)]
 fn add_scaled_rows<T: Element>(x: &[f32], rows: &[T], y: &mut [f32]) {
     let n_cols = y.len();

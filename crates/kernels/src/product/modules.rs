@@ -1,9 +1,9 @@
-//! Which parts the modules of matrix products are made of. The main loop of the form and the epilogue come on top.
+//! Which parts the modules of matrix products are made of. The main loop of the form and the epilogue are added to these.
 
 use crate::core::module::part;
 use crate::core::stored_types::{Group, Template};
 
-/// What tiled and direct forms load by vectors.
+/// The operands of tiled and direct forms, loaded as vectors.
 pub(crate) const MATMUL: Template = Template::new(
     &[part!("matmul_job.wgsl"), part!("matmul_blocks.wgsl"), part!("store_four.wgsl")],
     &[
@@ -15,7 +15,7 @@ pub(crate) const MATMUL: Template = Template::new(
         Group::register("SUM"),
     ],
 );
-/// The same by single elements.
+/// The same as single elements.
 pub(crate) const MATMUL_ANY: Template = Template::new(
     &[part!("matmul_job.wgsl"), part!("matmul_blocks.wgsl"), part!("store_four_any.wgsl")],
     &[
@@ -27,13 +27,13 @@ pub(crate) const MATMUL_ANY: Template = Template::new(
         Group::register("SUM"),
     ],
 );
-/// What cooperative matrices are loaded from.
+/// The operands of cooperative matrices.
 pub(crate) const MATMUL_COOP: Template = Template::new(
     &[part!("matmul_job.wgsl"), part!("matmul_matrices.wgsl"), part!("store_four.wgsl")],
     &[Group::four("FUSED").loads().by_device().optional(), Group::four("Y").stores()],
 )
 .enabling(&["f16", "wgpu_cooperative_matrix"]);
-/// Few columns, whose operands are read by vectors along K.
+/// Products with few columns, whose operands are read as vectors along K.
 pub(crate) const MATMUL_NARROW: Template = Template::new(
     &[part!("matmul_narrow.wgsl"), part!("block.wgsl")],
     &[
@@ -44,7 +44,7 @@ pub(crate) const MATMUL_NARROW: Template = Template::new(
         Group::register("TILE"),
     ],
 );
-/// The same by single elements.
+/// The same as single elements.
 pub(crate) const MATMUL_NARROW_ANY: Template = Template::new(
     &[part!("matmul_narrow.wgsl"), part!("block.wgsl")],
     &[
@@ -55,7 +55,7 @@ pub(crate) const MATMUL_NARROW_ANY: Template = Template::new(
         Group::register("TILE"),
     ],
 );
-/// Few rows, or a short K.
+/// Products with few rows, or a short K.
 pub(crate) const MATMUL_THIN: Template = Template::new(
     &[part!("matmul_thin.wgsl")],
     &[

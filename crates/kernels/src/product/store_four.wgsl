@@ -1,6 +1,6 @@
-// Part: stores four results of a row by one vector. Expects the epilogue for fours.
+// Part: stores four results of a row as one vector. Expects the epilogue for fours.
 
-// Those from `col` on, a multiple of 4, of `n_cols`, in a row that begins at `start`.
+// The results starting at `col`, a multiple of 4, of `n_cols`, in a row that starts at `start`.
 fn store_four(start: u32, col: u32, n_cols: u32, sums: vec4f) {
     if col < n_cols {
         let i = (start + col) / 4u;

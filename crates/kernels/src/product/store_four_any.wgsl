@@ -1,4 +1,4 @@
-// Part: stores four results of a row, some of which may lie beyond its end. Expects the epilogue for pairs.
+// Part: stores four results of a row, some of which may be beyond its end. Expects the epilogue for pairs.
 
 fn store_two(start: u32, col: u32, n_cols: u32, sums: vec2f) {
     if col < n_cols {
@@ -8,7 +8,7 @@ fn store_two(start: u32, col: u32, n_cols: u32, sums: vec2f) {
     }
 }
 
-// Those from `col` on, of `n_cols`, in a row that begins at `start`.
+// The results starting at `col`, of `n_cols`, in a row that starts at `start`.
 fn store_four(start: u32, col: u32, n_cols: u32, sums: vec4f) {
     store_two(start, col, n_cols, sums.xy);
     store_two(start, col + 2u, n_cols, sums.zw);

@@ -1,7 +1,7 @@
-// Part: blocks of 4 by 4 sums for the main loops that add products in the invocations. Expects `SUM`, in which products are added, and of the loader
-// `store_row(job, row, col, sums)`, which stores four results of a row, those that exist.
+// Part: blocks of 4 by 4 sums for the main loops that add products in the invocations. Expects `SUM`, the type in which products are added, and from the loader
+// `store_row(job, row, col, sums)`, which stores those of four results of a row that exist.
 
-// A block of 4 by 4 sums, a row each.
+// A block of 4 by 4 sums, one vector per row.
 struct Sums {
     of_x: SUM,
     of_y: SUM,
@@ -9,7 +9,7 @@ struct Sums {
     of_w: SUM,
 }
 
-// sums + four rows of a times four columns of b, at one index of K.
+// sums + four rows of a times four columns of b, at one K index.
 fn add_product(sums: Sums, a: SUM, b: SUM) -> Sums {
     return Sums(
         fma(SUM(a.x), b, sums.of_x),
@@ -23,7 +23,7 @@ fn add_sums(totals: mat4x4f, sums: Sums) -> mat4x4f {
     return totals + mat4x4f(vec4f(sums.of_x), vec4f(sums.of_y), vec4f(sums.of_z), vec4f(sums.of_w));
 }
 
-// Stores a block of results, a row a column of the matrix; `row` and `col` count blocks.
+// Stores a block of results, row by row; `row` and `col` count blocks.
 fn store_block(job: Job, row: u32, col: u32, sums: mat4x4f) {
     store_row(job, 4u * row, 4u * col, sums[0]);
     store_row(job, 4u * row + 1u, 4u * col, sums[1]);

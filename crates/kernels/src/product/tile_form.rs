@@ -1,12 +1,12 @@
-//! How the main loops store their tiles and add products up.
+//! How the main loops store their tiles and add products.
 
 use super::form::{Form, Reads};
 use crate::{Adapter, AdapterKind, DType, Tiles};
 
-/// Products that are added in f16 before their sum is added in f32: those of a tile. `main_tiled.wgsl` says why so many.
+/// The number of products that are added in f16 before their sum is added in f32: those of a tile. `main_tiled.wgsl` explains the number.
 const F16_PLACES: usize = 16;
 
-/// What a dispatch of such a module says of its tiles.
+/// The types and constants of the tiles of such a module.
 #[derive(Debug)]
 pub(crate) struct TileForm {
     pub(crate) constants: Vec<(&'static str, f64)>,
@@ -14,13 +14,13 @@ pub(crate) struct TileForm {
 }
 
 impl TileForm {
-    /// What a dispatch of `form` says, with operands stored as `operands`.
+    /// Those of `form`, with operands stored as `operands`.
     pub(crate) fn of(form: &Form, reads: Reads, adapter: &Adapter, operands: [DType; 2]) -> Self {
         match form {
             Form::Tiled(tiles) if reads == Reads::Elements => Self { constants: tiles.constants(), types: Vec::new() },
             Form::Tiled(tiles) => Self::new(adapter, operands, *tiles),
             Form::Coop(tiles) => Self { constants: tiles.constants(), types: Vec::new() },
-            // It has no workgroup memory, which is what a depth is of.
+            // It uses no workgroup memory, so it has no depth.
             Form::Direct(tiles) => {
                 let constants = tiles.constants().into_iter().filter(|(name, _)| *name != "DEPTH").collect();
                 Self { constants, types: Vec::new() }
@@ -29,7 +29,7 @@ impl TileForm {
         }
     }
 
-    /// The form for two operands by `tiles`: in f16 where both are and the device has the type, which takes half the memory and so may be deeper.
+    /// The form for two operands with `tiles`: in f16 if both are and the device supports the type, which takes half the memory and so may be deeper.
     fn new(adapter: &Adapter, operands: [DType; 2], tiles: Tiles) -> Self {
         let is_f16 = operands == [DType::F16; 2] && adapter.has_f16();
         match adapter.f16_places().filter(|_| is_f16) {
@@ -44,9 +44,9 @@ impl TileForm {
 }
 
 impl Adapter {
-    /// How many products of two operands in f16 are added in f16 before their sum is added in f32: of a matrix product, convolution or gradient
-    /// by tiles of vectors, where [`f16_accumulation`](Self::f16_accumulation) allows it, on hardware with [`wgpu::Features::SHADER_F16`].
-    /// `None` where all are added in f32.
+    /// How many products of two f16 operands are added in f16 before their sum is added in f32, for a matrix product, convolution or gradient
+    /// with tiles of vectors, if [`f16_accumulation`](Self::f16_accumulation) allows it, on hardware with [`wgpu::Features::SHADER_F16`].
+    /// `None` if all are added in f32.
     pub fn f16_places(&self) -> Option<usize> {
         let adds_in_f16 = self.f16_accumulation && self.kind == AdapterKind::Hardware && self.has_f16();
         adds_in_f16.then_some(F16_PLACES)

@@ -10,7 +10,7 @@ const ARG_MAX: Template = Template::new(&[part!("arg_max.wgsl"), part!("../core/
 
 /// The index of the maximum along the middle of three dimensions: `y[o, i] = argmax_k x[o, k, i]`.
 ///
-/// The first of equal ones; NaN is greater than all numbers.
+/// If several values are equal to the maximum, the first counts; NaN is greater than all numbers.
 ///
 /// # Shapes
 /// `x`: `[n_outer, n, n_inner]`, row-major; `y`: `[n_outer, n_inner]`.
@@ -20,9 +20,9 @@ const ARG_MAX: Template = Template::new(&[part!("arg_max.wgsl"), part!("../core/
 /// `torch.argmax`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArgMax {
-    /// The product of the dimensions before the one that is searched.
+    /// The product of the dimensions before the reduced one.
     pub n_outer: usize,
-    /// The length of that dimension.
+    /// The length of the reduced dimension.
     pub n: usize,
     /// The product of the dimensions after it.
     pub n_inner: usize,

@@ -1,6 +1,6 @@
-// y[o, i] = the first k with the greatest x[o, k, i]; NaN is greater than all numbers.
+// y[o, i] = the first k with the maximum x[o, k, i]; NaN is greater than all numbers.
 // Twin: arg_max_cpu.rs. Moves 4 bytes an element, 2 in 16 bits.
-// Ladder: series_an_invocation (no barrier) -> series_a_workgroup, for long series: every 64th element an invocation, then a tree.
+// Ladder: series_an_invocation (no barrier) -> series_a_workgroup, for long series: each invocation reads every 64th element, then a tree.
 
 const WG = 64u;
 
@@ -16,12 +16,12 @@ fn wins(a: f32, i: u32, b: f32, j: u32) -> bool {
     return a > b || (a == b && i < j);
 }
 
-// Of every `stride`th element of a series, from element `first` on.
+// The maximum of every `stride`-th element of a series, starting at element `first`.
 fn search(series: u32, first: u32, stride: u32) -> u32 {
     let start = series / params.n_inner * params.n * params.n_inner + series % params.n_inner;
     var at = first;
     var maximum = load_x(start + at * params.n_inner);
-    // Before the sum, which could wrap.
+    // Compared before adding, since the sum could wrap.
     for (var k = first; params.n - k > stride; ) {
         k += stride;
         let v = load_x(start + k * params.n_inner);

@@ -8,32 +8,32 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 const CUMULATIVE_SUM: Template = Template::new(&[part!("cumulative_sum.wgsl")], &[Group::one("X").loads()]);
 
-/// Sums up to each element along the middle of three dimensions: `y[o, k, i] = Σ_(j ≤ k) x[o, j, i]`.
+/// Cumulative sums along the middle one of three dimensions: `y[o, k, i] = Σ_(j ≤ k) x[o, j, i]`.
 ///
 /// # Shapes
 /// `x`, `y`: `[n_outer, n, n_inner]`, row-major.
 /// # Dtypes
-/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). The CPU adds in f64, as PyTorch's does; a GPU adds in f32, in a tree for long series.
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). The CPU adds in f64, like PyTorch; a GPU adds in f32, in a tree for long series.
 /// # Reference
 /// `torch.cumsum`, and with [`SumOrder::Reverse`] its gradient. Hillis & Steele 1986 for the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CumulativeSum {
-    /// The product of the dimensions before the one along which sums are taken.
+    /// The product of the dimensions before the summed one.
     pub n_outer: usize,
-    /// The length of that dimension.
+    /// The length of the summed dimension.
     pub n: usize,
     /// The product of the dimensions after it.
     pub n_inner: usize,
-    /// From which end sums start.
+    /// The end at which sums start.
     pub order: SumOrder,
 }
 
-/// The end from which a [`CumulativeSum`] starts.
+/// The end at which a [`CumulativeSum`] starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SumOrder {
-    /// From the first element: each result is the sum of an element and all before it.
+    /// At the first element: each result is the sum of an element and all before it.
     Forward,
-    /// From the last element: each result is the sum of an element and all after it.
+    /// At the last element: each result is the sum of an element and all after it.
     Reverse,
 }
 

@@ -1,16 +1,16 @@
 // y[o, k, i] = sum of x[o, j, i] over j <= k, or over j >= k with REVERSE.
 // Twin: cumulative_sum_cpu.rs. Moves 8 bytes an element, 6 with x in 16 bits.
-// Ladder: series_an_invocation (no barrier; neighbouring invocations read neighbouring elements where n_inner is large) -> series_a_workgroup, for long
-// series: 256 elements at a time, of which an invocation adds 4, then the sums of all invocations are scanned in 6 steps.
+// Ladder: series_an_invocation (no barrier; neighbouring invocations read neighbouring elements if n_inner is large) -> series_a_workgroup, for long
+// series: 256 elements at a time, 4 per invocation, then the sums of all invocations are scanned in 6 steps.
 
 const WG = 64u;
 override REVERSE: u32 = 0u;
-// Elements that an invocation adds at a time.
+// The number of elements that an invocation adds at a time.
 const RUN = 4u;
 
 var<workgroup> sums: array<f32, WG>;
 
-// The index of element number `k` of a series, counted from the end where sums start.
+// The index of element number `k` of a series, counted from the end at which sums start.
 fn place(series: u32, k: u32) -> u32 {
     let row = select(k, params.n - 1u - k, REVERSE == 1u);
     return (series / params.n_inner * params.n + row) * params.n_inner + series % params.n_inner;
@@ -37,7 +37,7 @@ fn series_a_workgroup(@builtin(workgroup_id) group: vec3u, @builtin(num_workgrou
         return;
     }
     var before = 0.0;
-    // The chunks are counted, since the index of the next one could wrap.
+    // Counts chunks, since the index of the next one could wrap.
     for (var chunk = 0u; chunk <= (params.n - 1u) / (WG * RUN); chunk += 1u) {
         let first = chunk * WG * RUN + lane * RUN;
         let n = select(0u, min(RUN, params.n - first), first < params.n);

@@ -2,16 +2,16 @@ use super::first_non_finite_cpu;
 use crate::core::module::module;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs};
 
-/// Records the first of many places with a value that is not finite, as a [`MapReduce`](crate::MapReduce) with
-/// [`ReduceOp::NonFinite`](crate::ReduceOp::NonFinite) reports it. A place that was recorded stays.
+/// Records the first of many values that is not finite, each of which a [`MapReduce`](crate::MapReduce) with
+/// [`ReduceOp::NonFinite`](crate::ReduceOp::NonFinite) checks. Once a place has been recorded, it is kept.
 ///
 /// # Shapes
-/// `found`: `[1]`, more than 0 if something was; `first`: [`FIRST_NON_FINITE_LEN`].
+/// `found`: `[1]`, more than 0 if a value is not finite; `first`: [`FIRST_NON_FINITE_LEN`].
 /// # Dtypes
-/// `found` f32; `first` u32: the place plus 1, or 0 if nothing was found; how often place 0 was passed until it was.
+/// `found` f32; `first` u32: the place plus 1, or 0 if nothing was found; how often place 0 was passed before that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FirstNonFinite {
-    /// Which place this is: 0 for the first of a run, at which runs are counted.
+    /// The number of this place: 0 for the first of a replay, which counts replays.
     pub place: u32,
 }
 

@@ -1,4 +1,4 @@
-// first[0] = place + 1 if something was found here and nowhere before; first[1] counts how often place 0 was passed until then.
+// first[0] = place + 1 if something was found at this place and at no earlier one; first[1] counts how often place 0 was passed until then.
 // Twin: first_non_finite_cpu.rs. Moves 20 bytes.
 
 @compute @workgroup_size(1)

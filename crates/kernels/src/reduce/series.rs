@@ -1,4 +1,4 @@
-//! What kernels along the middle of three dimensions share: how the series are given to invocations.
+//! Common code of kernels along the middle one of three dimensions: how series are assigned to invocations.
 
 use crate::{Dispatch, Error, Kernel, Module, fold_workgroups};
 
@@ -10,7 +10,7 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// The dispatch of a module with an entry point for a series per invocation and one for a series per workgroup, which reads `x` and writes `y`.
+    /// The dispatch of a module that reads `x` and writes `y`, with one entry point for a series per invocation and one for a series per workgroup.
     pub(super) fn dispatch(
         &self,
         kernel: &impl Kernel,
@@ -19,7 +19,7 @@ impl Series {
         constants: impl IntoIterator<Item = (&'static str, f64)>,
     ) -> Result<Vec<Dispatch>, Error> {
         let n_series = self.n_outer * self.n_inner;
-        // A workgroup if a series is long, and there are too few for an invocation each.
+        // A workgroup per series if series are long and too few for one invocation each.
         let (entry, n_workgroups) = match self.n > 64 && n_series < 4096 {
             true => ("series_a_workgroup", n_series),
             false => ("series_an_invocation", n_series.div_ceil(64)),

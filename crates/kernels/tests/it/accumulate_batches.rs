@@ -3,7 +3,7 @@ use brisk_kernels::{AccumulateBatches, Kernel};
 use crate::random::Random;
 use crate::run::*;
 
-/// Gradients, sum and `skip` after the batch `batch`, given gradients 6 and -3, and a sum of 100 and 50.
+/// Gradients, sum and `skip` after the batch `batch`, starting with gradients 6 and -3, and sums 100 and 50.
 #[track_caller]
 fn check(every: u32, n_batches: u32, batch: u32, grads: [f32; 2], sum: [f32; 2], skip: u32) {
     let kernel = AccumulateBatches { n: 2, every, n_batches };
@@ -24,7 +24,7 @@ fn a_group_ends_in_its_mean() {
 
 #[test]
 fn the_epochs_last_batch_ends_a_group() {
-    // The third of four, and the first.
+    // The third batch of four, and the first.
     check(4, 7, 6, [26.5, 11.75], [100.0, 50.0], 0);
     check(4, 5, 4, [1.5, -0.75], [100.0, 50.0], 0);
     check(4, 7, 5, [6.0, -3.0], [106.0, 47.0], 2);

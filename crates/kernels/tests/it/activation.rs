@@ -37,14 +37,14 @@ fn twins_equal_hand_worked_numbers() {
     check(Activation::silu(), &[0.0, 1.0, -1.0], &[0.0, 0.731_058_6, -0.268_941_43]);
     // tanh(log(1 + e)), and -tanh(log(1 + 1/e)).
     check(Activation::mish(), &[0.0, 1.0, -1.0], &[0.0, 0.865_098_4, -0.303_401_47]);
-    // 1 Φ(1), -1 Φ(-1); the tanh form differs from the fourth digit on.
+    // 1 Φ(1), -1 Φ(-1); the tanh approximation differs from the fourth digit on.
     check(Activation::gelu(), &[0.0, 1.0, -1.0], &[0.0, 0.841_344_8, -0.158_655_26]);
     check(Activation::gelu_tanh(), &[0.0, 1.0, -1.0], &[0.0, 0.841_192, -0.158_808_01]);
 }
 
 #[test]
 fn nan_passes_through() {
-    // A quiet and a signalling one, of both signs.
+    // A quiet and a signalling NaN, of both signs.
     let x = words(&[f32::NAN, -f32::NAN, f32::from_bits(0x7F80_0001), f32::from_bits(0xFF80_0001), 1.0]);
     for activation in all() {
         let kernel = Map::flat(5, activation.forward.clone());
@@ -90,7 +90,7 @@ fn gradients_equal_finite_differences() {
 #[test]
 fn gpu_equals_twins() {
     let mut random = Random::new(2);
-    // `exp` on a GPU is allowed an error of 3 + 2 |x| ulp, which a CELU of small alpha divides by it.
+    // `exp` on a GPU may be off by 3 + 2 |x| ulp, and a CELU with a small alpha divides x by it.
     let loose = Tolerance { absolute: 4e-6, relative: 2e-5 };
     for activation in all() {
         for n in [1, 63, 64, 65, 1001] {
@@ -118,7 +118,7 @@ fn bits_do_not_depend_on_threads() {
 fn epilogues_have_the_bits_of_maps() {
     let mut random = Random::new(4);
     let n = 700;
-    // A product with one is what it is of.
+    // A product with a 1 x 1 identity equals its operand.
     let (x, y, one) = (random.wide_floats(n), random.floats(n), words(&[1.0]));
     for activation in all() {
         let product = |epilogue| Matmul { m: n, n: 1, k: 1, transpose: Transpose::None, epilogue };

@@ -4,7 +4,7 @@ use crate::close::{Tolerance, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
-/// A step divides by roots of small numbers, whose rounding the GPU may do in 2.5 ulp each.
+/// A step divides by roots of small numbers, each of which the GPU may round with an error of 2.5 ulp.
 const STEP: Tolerance = Tolerance { absolute: 2e-6, relative: 2e-5 };
 
 /// Inputs of a step: gradients, learning rates, state, parameters, `m`, `v`.
@@ -64,7 +64,7 @@ fn a_skipped_step_changes_nothing_and_does_not_count() {
     let skipped = given(&mut random, 65, &[0.1, 0.2], [1, 5, 1, 2]);
     assert_eq!(run_twin(&kernel, &skipped), skipped[3..], "parameters, m and v are as they were");
     gpu_equals_twin(&kernel, &skipped);
-    // The next one is the 5th, 3 of 7 having been skipped.
+    // The next step is the 5th, since 3 of 7 were skipped.
     let (mut after, mut unscaled) = (skipped.clone(), skipped);
     after[2] = vec![1, 7, 0, 3];
     unscaled[2] = vec![1, 4, 0, 0];

@@ -19,7 +19,7 @@ fn the_first_of_equal_ones_and_nan_before_all() {
     check(&[-0.0, 0.0], 0);
     check(&[f32::NEG_INFINITY; 3], 0);
     check(&[1.0, NAN, f32::INFINITY, NAN], 1);
-    // By a whole workgroup, with the maximum in each place.
+    // With a whole workgroup, and the maximum at each position.
     for at in [0, 1, 63, 64, 65, 199] {
         let mut x = vec![0.5; 200];
         x[at] = 0.75;

@@ -23,7 +23,7 @@ struct Case {
     kernel: AugmentImages,
     table: Vec<u8>,
     rows: Vec<u32>,
-    /// By which random numbers are drawn; the rows themselves, unless the table is a part of a larger one.
+    /// The ids by which random numbers are drawn: the rows themselves, unless the table is a part of a larger one.
     ids: Vec<u32>,
     epoch: u32,
     mean: Vec<f32>,
@@ -56,7 +56,7 @@ impl Case {
         vec![table, self.rows.clone(), self.ids.clone(), order(self.epoch), words(&self.mean), words(&self.inv_std)]
     }
 
-    /// The batch by padding, cropping, mirroring and so on, one after another, pixel by pixel.
+    /// The batch after padding, cropping, mirroring and so on, one after another, pixel by pixel.
     fn reference(&self) -> Vec<f32> {
         let AugmentImages { image: [height, width, n_channels], crop: [crop_height, crop_width], augmentation, .. } = self.kernel;
         let ImageAugmentation { pad, border, flip, cutout, brightness, contrast, seed } = augmentation;
@@ -71,7 +71,7 @@ impl Case {
                 let table = f32::from(self.table[row as usize * self.mean.len() + at]);
                 (table - self.mean[at]) * self.inv_std[at]
             };
-            // Lines and columns of the padded image: where each comes from.
+            // The source of each line and column of the padded image.
             let mirror = |at: i64, n: usize| match border {
                 Border::Reflect if at < 0 => Some(-at as usize),
                 Border::Reflect if at >= n as i64 => Some(2 * n - 2 - at as usize),
@@ -185,7 +185,7 @@ fn halves_are_the_rounded_floats() {
 #[test]
 fn windows_of_a_table_give_the_batch_of_the_whole_table() {
     let mut random = Random::new(5);
-    // Images of an odd number of values, so that a pair of values may belong to two images.
+    // Images with an odd number of values, so that a pair of values may belong to two images.
     for image in [[3, 3, 3], [4, 4, 1]] {
         let case = Case::new(&mut random, kernel(image, 25, EVERYTHING), 4);
         let whole = twin_floats(&case.kernel, &case.given());
@@ -204,7 +204,7 @@ fn windows_of_a_table_give_the_batch_of_the_whole_table() {
     }
 }
 
-/// The last four images of the table as a table of their own: with their rows in the whole table as ids, they look as they do there.
+/// The last four images of the table as a separate table: with their rows in the whole table as ids, the results are the same.
 #[test]
 fn images_of_a_part_of_a_table_are_drawn_by_their_ids() {
     let mut random = Random::new(8);

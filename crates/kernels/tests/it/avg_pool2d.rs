@@ -13,7 +13,7 @@ fn twin_equals_hand_worked_numbers() {
     let window = Window { kernel: [2, 2], stride: [2, 2], padding: [0, 0] };
     let up = shape([1, 3, 3, 1], window, Rounding::Up);
     for divisor in DIVISORS {
-        // What lies beyond the image is not padding, so both count the same.
+        // Pixels beyond the image are not padding, so both divisors are the same.
         let y = twin_floats(&AvgPool2d { shape: up, divisor }, std::slice::from_ref(&x));
         assert_close("y", &y, &[13.0 / 4.0, 11.0 / 2.0, -1.5, 7.0], DEFAULT);
     }
@@ -39,7 +39,7 @@ fn gradient_equals_a_slope() {
         let forward = AvgPool2d { shape, divisor };
         let (grad_y, along) = (random.floats(shape.y().len()), random.floats(shape.x.len()));
         let grad_x = twin_floats(&AvgPool2dGrad { forward }, &[words(&grad_y)]);
-        // Pooling by means is linear.
+        // Average pooling is linear.
         let expected = dot(&grad_y, &twin_floats(&forward, &[words(&along)]));
         assert!(GRADIENT.holds(dot(&grad_x, &along), expected), "{forward:?}: {} != {expected}", dot(&grad_x, &along));
     }

@@ -34,7 +34,7 @@ fn twin_equals_hand_worked_numbers() {
     assert_close("relu", &y, &[0.0, 2.5, 0.0, 2.5], Tolerance { absolute: 1e-4, relative: 0.0 });
 }
 
-/// The variance of numbers far from 0 keeps its digits, over many parts.
+/// The variance of numbers far from 0 does not lose digits, even over many parts.
 #[test]
 fn a_mean_far_from_zero_costs_no_digits() {
     let n = 100_000;
@@ -122,7 +122,7 @@ fn running_statistics_normalise_without_changing() {
 #[test]
 fn gpu_agrees() {
     let mut random = Random::new(3);
-    // A deviation may be small, and what is divided by it then carries its error.
+    // A deviation may be small, and the quotient then has its relative error.
     let divided = Tolerance { absolute: 5e-5, relative: 5e-5 };
     for shape in [
         shape(2, 1, 1),

@@ -31,7 +31,7 @@ fn it_is_the_product_of_each_pair_and_gpu_agrees() {
     }
 }
 
-/// The products by tiles, whatever the adapter.
+/// The products with tiles, whatever the adapter.
 #[derive(Debug)]
 struct Tiled(BatchedMatmul);
 
@@ -50,7 +50,7 @@ impl Kernel for Tiled {
     }
 }
 
-/// Barriers are ruinous on a software adapter, so these are few and small.
+/// Barriers are extremely slow on a software adapter, so there are few and small products.
 #[test]
 fn tiled_equals_twin() {
     let mut random = Random::new(3);
@@ -72,7 +72,7 @@ fn bits_do_not_depend_on_threads() {
     }
 }
 
-/// One dimension of a dispatch has 65535 workgroups.
+/// A dispatch has at most 65535 workgroups in one dimension.
 #[test]
 fn more_matrices_than_a_dimension_has_workgroups_equal_twin() {
     let mut random = Random::new(3);

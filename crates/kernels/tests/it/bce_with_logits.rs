@@ -62,7 +62,7 @@ fn rows_of_weight_zero_count_for_nothing() {
 #[test]
 fn gpu_agrees() {
     let mut random = Random::new(2);
-    // The sums are taken in another order.
+    // The sums are computed in a different order.
     let sums = Tolerance { absolute: 1e-5, relative: 2e-5 };
     for n in [1, 63, 64, 65, 1001] {
         for reduction in [Reduction::Mean, Reduction::Sum] {
@@ -80,7 +80,7 @@ fn nan_reaches_the_loss_and_its_own_gradient() {
     let given = [words(&[0.5, f32::NAN, -0.5]), words(&[1.0, 0.0, 0.0]), words(&[1.0; 3])];
     assert!(twin_floats(&forward.loss(), &given)[0].is_nan(), "the loss");
     gpu_equals_twin(&forward.loss(), &given);
-    // As if the loss above were one of others.
+    // As if the loss above were one of several.
     let given = [words(&[1.0]), given[0].clone(), given[1].clone(), given[2].clone(), words(&[1.0, 3.0])];
     let grad_logits = twin_floats(&forward.grad(), &given);
     assert!(grad_logits[1].is_nan() && grad_logits[0].is_finite() && grad_logits[2].is_finite(), "{grad_logits:?}");

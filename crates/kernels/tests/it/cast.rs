@@ -5,14 +5,14 @@ use crate::gpu::gpu;
 use crate::random::Random;
 use crate::run::*;
 
-/// f32 at the edges of 16 bits, as bits: both signs of zero, infinities, NaNs with payloads, halfway cases, overflow, subnormals of all three types.
+/// f32 values at the edges of the 16-bit formats, as bits: both signs of zero, infinities, NaNs with payloads, halfway cases, overflow, subnormals of all three types.
 fn edges() -> Words {
     let mut edges =
         vec![0, 0x7F80_0000, 0x7F80_0001, 0x7FC0_0000, 0x7FFF_FFFF, 0x7FA5_A5A5, 0x7F7F_FFFF, 1, 0x0000_8000, 0x007F_FFFF];
     for value in [65504.0, 65519.996, 65520.0, 65535.0, 65536.0, 131_072.0, 1e30, 3.39e38, 1.0, 0.1] {
         edges.push(f32::to_bits(value));
     }
-    // Halfway between two of 16 bits, and right beside: normal, at a change of the exponent, and subnormal.
+    // Halfway between two 16-bit numbers, and right next to it: normal, at a change of the exponent, and subnormal.
     for half in [0x3C00_u16, 0x3C01, 0x3FFF, 0x7BFE, 0x7BFF, 0x0400, 0x03FF, 0x0001, 0x0002, 0x0000] {
         let [low, high] = [half, half + 1].map(|bits| f16::from_bits(bits).to_f64());
         let middle = if half == 0x7BFF { 65520.0 } else { 0.5 * (low + high) };
@@ -26,7 +26,7 @@ fn edges() -> Words {
     edges
 }
 
-/// Bits from all over f32, and the edges.
+/// Bits from the whole range of f32, and the edges.
 fn many_f32() -> Words {
     let mut words: Words = (0..1 << 20).map(|i: u32| i.wrapping_mul(4099)).collect();
     words.extend(edges());
@@ -61,7 +61,7 @@ fn twin_equals_hand_worked_bits() {
     assert_eq!(halves(&y[0], 8), [0x3F80, 0xC000, 0x4780, 0x4780, 0xCE6E, 0x3380, 0x3300, 0x8000]);
 }
 
-/// All that there are in 16 bits, two in a word.
+/// All 16-bit values, two per word.
 fn all_halves() -> Words {
     (0..1 << 15).map(|i| (2 * i) | ((2 * i + 1) << 16)).collect()
 }
@@ -87,7 +87,7 @@ fn every_half_comes_back_from_f32() {
         let wide = run_twin(&Cast { n: 1 << 16, from: dtype, to: DType::F32 }, &[all_halves()]);
         let back = run_twin(&Cast { n: 1 << 16, from: DType::F32, to: dtype }, &wide);
         let n_other = (0..=u16::MAX).zip(halves(&back[0], 1 << 16)).filter(|(was, is)| was != *is).count();
-        // Signalling NaNs, which become quiet: one for each fraction below the quiet bit but zero, in either sign.
+        // Signalling NaNs, which become quiet: one for each non-zero fraction below the quiet bit, with either sign.
         assert_eq!(n_other, if dtype == DType::F16 { 2 * 511 } else { 2 * 63 }, "{dtype:?}: how many changed");
     }
 }
@@ -103,7 +103,7 @@ fn integers_become_floats() {
     );
 }
 
-/// The same bits, to the last element; what lies after it is padding.
+/// Bit-identical, up to the last element; padding follows it.
 #[track_caller]
 fn gpu_gives_the_bits_of_the_twin(cast: Cast, x: Words) {
     let Some(mut gpu) = gpu() else { return };

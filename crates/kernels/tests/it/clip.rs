@@ -18,7 +18,7 @@ fn a_norm_too_large_is_scaled_down_and_another_is_left() {
     by_norm(5.0, &[3.0, 4.0], 6.5, &[3.0, 4.0]);
     by_norm(0.0, &[0.0, 0.0], 1.0, &[0.0, 0.0]);
     by_norm(5.0, &[3.0, 4.0], 0.0, &[0.0, 0.0]);
-    // The millionth counts where the norm is tiny.
+    // The millionth matters if the norm is tiny.
     by_norm(1e-6, &[1e-6], 1e-6, &[0.5e-6]);
 }
 

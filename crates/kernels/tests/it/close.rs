@@ -8,7 +8,7 @@ pub(crate) struct Tolerance {
     pub(crate) relative: f64,
 }
 
-/// What a kernel is held to unless its test says why not.
+/// The tolerance of a kernel, unless its test says why it differs.
 pub(crate) const fn tolerance(dtype: DType) -> Tolerance {
     match dtype {
         DType::F32 => Tolerance { absolute: 1e-6, relative: 1e-5 },
@@ -18,10 +18,10 @@ pub(crate) const fn tolerance(dtype: DType) -> Tolerance {
     }
 }
 
-/// What an f32 result is held to.
+/// The tolerance of an f32 result.
 pub(crate) const DEFAULT: Tolerance = tolerance(DType::F32);
 
-/// A gradient against a finite difference, which is itself off by its step squared and by rounding over its step.
+/// A gradient compared with a finite difference, whose error is the square of the step plus the rounding error divided by the step.
 pub(crate) const GRADIENT: Tolerance = Tolerance { absolute: 2e-3, relative: 2e-3 };
 
 impl Tolerance {

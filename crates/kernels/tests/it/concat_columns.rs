@@ -13,7 +13,7 @@ fn twin_equals_hand_worked_numbers() {
 #[test]
 fn gpu_agrees() {
     let mut random = Random::new(1);
-    // Twelve matrices are more than an adapter need bind at once.
+    // Twelve matrices are more than an adapter must be able to bind at once.
     for (n_rows, widths) in [(1, vec![1]), (63, vec![3, 1]), (65, vec![64, 1, 65]), (129, (1..=12).collect())] {
         let given: Vec<_> = widths.iter().map(|width| words(&random.floats(n_rows * width))).collect();
         gpu_equals_twin(&ConcatColumns { n_rows, widths }, &given);

@@ -16,7 +16,7 @@ fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> Window
     Window { kernel, stride, padding }
 }
 
-/// Kernels, strides and paddings alike and different along the axes; strides beyond the kernel, windows wholly in the padding, one pixel.
+/// Kernels, strides and paddings that are equal or different along the axes; strides larger than the kernel, windows entirely in the padding, a single pixel.
 fn shapes() -> Vec<ConvShape> {
     vec![
         shape([1, 1, 1, 1], 1, Window::square(1, 0)),
@@ -86,7 +86,7 @@ fn given(random: &mut Random, shape: &ConvShape) -> Given {
 
 #[test]
 fn twin_equals_hand_worked_numbers() {
-    // One channel, a kernel that takes the difference of the right and the left neighbour.
+    // One channel, and a kernel that computes the difference of the right and the left neighbour.
     let shape = shape([1, 2, 3, 1], 1, window([1, 3], [1, 1], [0, 1]));
     let (x, weight) = (words(&[1.0, 2.0, 4.0, 8.0, 16.0, 32.0]), words(&[-1.0, 0.0, 1.0]));
     let conv = Conv2d { shape, epilogue: Epilogue::none() };
@@ -117,14 +117,14 @@ fn twins_equal_the_definition() {
     }
 }
 
-/// Patches made in several goes, tasks that end within an image, sums of several runs in several blocks of taps.
+/// Patches made in several steps, tasks that end within an image, sums of several parts in several blocks of taps.
 #[test]
 fn twins_equal_the_definition_where_work_is_cut() {
     let mut random = Random::new(2);
     for shape in [
         shape([3, 40, 33, 2], 5, window([3, 3], [2, 1], [1, 1])),
         shape([9, 11, 13, 16], 40, Window::square(5, 2)),
-        // Lines that are multiplied as they are stored: padded, not padded, with a stride, with rows of taps beyond the image.
+        // Lines that are multiplied in place: padded, not padded, with a stride, with rows of taps beyond the image.
         shape([3, 7, 20, 24], 9, Window::square(3, 1)),
         shape([2, 5, 19, 32], 16, Window::square(3, 0)),
         shape([2, 9, 40, 40], 5, window([3, 2], [2, 2], [2, 1])),
@@ -145,7 +145,7 @@ fn twins_equal_the_definition_where_work_is_cut() {
     }
 }
 
-/// A convolution is linear in its input and in its weights, so the slope of `Σ grad_y y` is had without a step.
+/// A convolution is linear in its input and in its weights, so the slope of `Σ grad_y y` can be computed without a finite step.
 #[test]
 fn gradients_equal_slopes() {
     let mut random = Random::new(3);
@@ -207,7 +207,7 @@ fn nan_reaches_the_windows_that_cover_it_and_no_others() {
 #[test]
 fn nan_passes_through_saturating_epilogues_of_each_family() {
     for family in [MatmulFamily::Direct, MatmulFamily::Tiled] {
-        // In invocations of one column, and of vectors.
+        // With invocations of one column, and of vectors.
         for shape in [shape([1, 4, 4, 1], 1, Window::square(3, 1)), shape([1, 4, 4, 4], 4, Window::square(3, 1))] {
             let mut x = vec![1.0; shape.x.len()];
             x[0] = f32::NAN;
@@ -219,7 +219,7 @@ fn nan_passes_through_saturating_epilogues_of_each_family() {
     }
 }
 
-/// A convolution or a gradient by one family of dispatches, whatever the adapter.
+/// A convolution or a gradient with one family of dispatches, whatever the adapter.
 #[derive(Debug)]
 struct By<K>(MatmulFamily, K, fn(&K, MatmulFamily, &Adapter) -> Result<Vec<Dispatch>, Error>);
 
@@ -274,7 +274,7 @@ fn direct_equals_twin() {
     for act in [Activation::celu(0.3), Activation::tanh(), Activation::sigmoid()] {
         check_gpu(&mut random, MatmulFamily::Direct, shape([1, 3, 3, 2], 3, Window::square(3, 1)), act);
     }
-    // More columns than a group has, and not a multiple of its invocations.
+    // More columns than a workgroup has, and not a multiple of its invocations.
     for n_out in [4, 60, 64, 68, 132] {
         check_gpu(&mut random, MatmulFamily::Direct, shape([2, 5, 5, 4], n_out, Window::square(3, 1)), Activation::relu());
     }
@@ -283,7 +283,7 @@ fn direct_equals_twin() {
     }
 }
 
-/// Several runs of pixels for the gradient of the weights.
+/// Several parts of the pixels for the gradient of the weights.
 #[test]
 fn direct_equals_twin_at_the_size_of_a_layer() {
     let mut random = Random::new(6);
@@ -291,7 +291,7 @@ fn direct_equals_twin_at_the_size_of_a_layer() {
     check_gpu(&mut random, MatmulFamily::Direct, shape([4, 24, 24, 3], 10, window([3, 3], [2, 2], [1, 1])), Activation::relu());
 }
 
-/// Barriers are ruinous on a software adapter, so these are few and small.
+/// Barriers are extremely slow on a software adapter, so there are few and small cases.
 #[test]
 fn tiled_equals_twin() {
     let mut random = Random::new(7);
@@ -307,7 +307,7 @@ fn tiled_equals_twin() {
     }
 }
 
-/// Tiles of every size: a tap that ends within a depth, a stride's phases, several runs of pixels.
+/// Tiles of every size: a tap that ends within a depth, the phases of a stride, several parts of the pixels.
 #[test]
 fn tiles_of_every_size_equal_twin() {
     let mut random = Random::new(9);
@@ -319,7 +319,7 @@ fn tiles_of_every_size_equal_twin() {
         shape([2, 6, 6, 12], 36, window([3, 2], [2, 2], [1, 1])),
         shape([1, 9, 11, 20], 4, window([2, 2], [3, 4], [0, 0])),
         shape([4, 12, 12, 8], 4, Window::square(3, 1)),
-        // Windows of one pixel are plain products; of two runs of pixels, or of channels.
+        // Windows of one pixel are plain products; with two parts of the pixels, or of the channels.
         shape([3, 15, 12, 8], 4, Window::square(1, 0)),
         shape([1, 3, 2, 520], 4, Window::square(1, 0)),
     ] {

@@ -1,4 +1,4 @@
-//! Convolutions on tensor cores: where an adapter has them, on these, and on any adapter with plain WGSL in the place of what they do.
+//! Convolutions on tensor cores, if an adapter has them, and on any adapter with plain WGSL in place of the cooperative operations.
 
 use brisk_kernels::CoopShape::{Eight, Sixteen};
 use brisk_kernels::DType::{F16, F32};
@@ -20,7 +20,7 @@ const fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> 
     Window { kernel, stride, padding }
 }
 
-/// Rows and images that end within a matrix of pixels, pixels that are no multiple of one, strides, taps wholly in the padding, columns beyond a tile's last.
+/// Rows and images that end within a matrix of pixels, numbers of pixels that are not a multiple of one, strides, taps entirely in the padding, columns beyond a tile's last.
 fn shapes_of_eight() -> [ConvShape; 6] {
     [
         shape([2, 5, 7, 8], 8, Window::square(3, 1)),
@@ -40,13 +40,13 @@ fn grad_input(shape: ConvShape, epilogue: Epilogue) -> Conv2dGradInput {
     Conv2dGradInput { shape, epilogue }
 }
 
-/// Drivers of software adapters are slow to make these pipelines, so there are few.
+/// Drivers of software adapters create these pipelines slowly, so there are few.
 #[test]
 fn forward_equals_twin() {
     for shape in shapes_of_eight() {
         check(Eight, 2, forward(shape, Epilogue::none()), &[F16, F16, F32], shape.n_patch());
     }
-    // Two blocks beside each other, of which the second ends within.
+    // Two adjacent blocks, of which the second is incomplete.
     let wide = shape([2, 5, 5, 8], 40, Window::square(3, 1));
     check(Eight, 2, forward(wide, Epilogue::bias(&Activation::relu())), &[F16, F16, F32, F16], wide.n_patch());
     let sixteen = shape([3, 5, 6, 16], 48, window([3, 3], [1, 2], [1, 1]));
@@ -62,7 +62,7 @@ fn gradients_of_the_input_equal_twin() {
     check(Sixteen, 2, grad_input(wide, output_grad(&Activation::tanh())), &[F16; 4], wide.window.n_taps() * wide.n_out);
 }
 
-/// Runs that end within a depth, the last one within a matrix; columns beyond a tile's last; a batch of fewer pixels than a run.
+/// Parts that end within a depth, the last one within a matrix; columns beyond a tile's last; a batch with fewer pixels than a part.
 #[test]
 fn gradients_of_the_weights_equal_twin() {
     for shape in shapes_of_eight() {
@@ -74,12 +74,12 @@ fn gradients_of_the_weights_equal_twin() {
     check(Sixteen, 2, Conv2dGradWeight { shape: sixteen }, &[F16; 3], sixteen.y().n_pixels());
     let wide = shape([2, 9, 8, 16], 40, window([3, 2], [1, 1], [1, 0]));
     check(Eight, 2, Conv2dGradWeight { shape: wide }, &[F16, F16, F32], wide.y().n_pixels());
-    // 32 runs of 257 pixels, which are 31 of whole matrices.
+    // 32 parts of 257 pixels, which become 31 parts of whole matrices.
     let empty_run = shape([1, 8225, 1, 16], 16, window([2, 1], [1, 1], [0, 0]));
     check(Sixteen, 2, Conv2dGradWeight { shape: empty_run }, &[F16, F16, F32], empty_run.y().n_pixels());
 }
 
-/// Where subgroups are smaller than is usual, some have no block and only gather; where they are larger, they go round.
+/// If subgroups are smaller than usual, some have no block and only gather; if they are larger, they process several blocks.
 #[test]
 fn any_number_of_subgroups_equals_twin() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
@@ -91,7 +91,7 @@ fn any_number_of_subgroups_equals_twin() {
     }
 }
 
-/// Where the adapter has units, they compute; where it has none, tiles do.
+/// Uses tensor cores if the adapter has them, else tiles.
 #[test]
 fn the_units_of_this_adapter_are_used() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };

@@ -1,4 +1,4 @@
-//! Products on tensor cores: where an adapter has them, on these, and on any adapter with plain WGSL in the place of what they do.
+//! Products on tensor cores, if an adapter has them, and on any adapter with plain WGSL in place of the cooperative operations.
 
 use brisk_kernels::CoopShape::{Eight, Sixteen};
 use brisk_kernels::DType::{F16, F32};
@@ -12,14 +12,14 @@ use crate::run::{AsOnHardware, gpu_equals_twin_within};
 
 const TRANSPOSES: [Transpose; 4] = [Transpose::None, Transpose::A, Transpose::B, Transpose::Both];
 
-/// Drivers of software adapters are slow to make these pipelines, so there are few.
+/// Drivers of software adapters create these pipelines slowly, so there are few.
 #[test]
 fn products_equal_twin() {
     let product = |transpose, m, n, k, epilogue| Matmul { m, n, k, transpose, epilogue };
     for transpose in TRANSPOSES {
         check(Eight, 2, product(transpose, 24, 16, 40, Epilogue::none()), &[F16; 3], 40);
     }
-    // Over the edges of several blocks, as many as share groups.
+    // Across the edges of several blocks, as many as share workgroups.
     check(Sixteen, 2, product(Transpose::B, 80, 112, 16, Epilogue::bias(&Activation::relu())), &[F16, F16, F32, F16], 16);
     check(Sixteen, 4, product(Transpose::None, 80, 112, 32, Epilogue::none()), &[F16, F16, F32], 32);
 }
@@ -29,12 +29,12 @@ fn batches_and_runs_of_a_sum_equal_twin() {
     let batch = BatchedMatmul { n_batch: 3, m: 48, n: 16, k: 16, transpose: Transpose::B };
     check(Sixteen, 4, batch, &[F16; 3], 16);
     check(Eight, 4, batch, &[F16, F16, F32], 16);
-    // Two runs, of 512 places and of 16.
+    // Two parts of K, of 512 indices and of 16.
     let grad = Matmul { m: 16, n: 32, k: 528, transpose: Transpose::A, epilogue: Epilogue::none() };
     check(Eight, 2, grad, &[F16, F16, F32], 528);
 }
 
-/// Where the adapter has units, they compute; where it has none, tiles do.
+/// Uses tensor cores if the adapter has them, else tiles.
 #[test]
 fn the_units_of_this_adapter_are_used() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
@@ -56,7 +56,7 @@ fn the_units_of_this_adapter_are_used() {
     assert!(refused.to_string().ends_with(ending), "{refused}");
 }
 
-/// Workgroup memory holds a matrix of sums of each of four blocks.
+/// Workgroup memory holds a matrix of sums for each of four blocks.
 #[test]
 fn memory_that_is_too_small_goes_to_tiles() {
     let product = Matmul { m: 64, n: 64, k: 64, transpose: Transpose::None, epilogue: Epilogue::none() };

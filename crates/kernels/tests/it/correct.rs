@@ -38,7 +38,7 @@ fn gpu_agrees_and_bits_do_not_depend_on_threads() {
     let mut random = Random::new(1);
     for (n_rows, n_classes) in [(1, 1), (63, 10), (65, 2), (300, 3), (3, 33), (2, 64), (40, 65), (2, 1100), (9001, 10)] {
         let target = (0..n_rows).map(|_| random.below(n_classes as u32)).collect();
-        // Few different values, so that many are alike.
+        // Few different values, so that many are equal.
         let x: Vec<f32> = (0..n_rows * n_classes).map(|_| random.below(4) as f32).collect();
         let (kernel, given) = (Correct { n_rows, n_classes }, [words(&x), target]);
         both_forms_equal_twin_within(&kernel, &given, DEFAULT);

@@ -24,7 +24,7 @@ fn twin_equals_hand_worked_numbers() {
     let sum = CrossEntropy { reduction: Reduction::Sum, ..mean };
     check(sum, None, [LN_4 + 0.5 * LN_2, 1.0]);
     check(mean, None, [(LN_4 + 0.5 * LN_2) / 1.5, 1.5]);
-    // 0.8 of the target's, and a tenth of each.
+    // 0.8 of the target's loss, and a tenth of each class's.
     let smoothed = CrossEntropy { label_smoothing: 0.2, ..sum };
     check(smoothed, None, [0.9 * LN_4 + 0.1 * LN_4_3 + 0.5 * LN_2, 1.0]);
     let ignoring = CrossEntropy { ignored: Some(0), ..mean };
@@ -73,7 +73,7 @@ fn a_smoothing_beyond_one_is_refused() {
     assert_eq!(CrossEntropyGrad { forward: kernel }.check().expect_err("too").to_string(), message("cross_entropy_grad"));
 }
 
-/// All forms of one shape.
+/// All variants for one shape.
 fn forms(n_rows: usize, n_classes: usize) -> Vec<CrossEntropy> {
     let mut forms = Vec::new();
     for reduction in [Reduction::Mean, Reduction::Sum] {
@@ -142,11 +142,11 @@ fn a_rows_gradient_sums_to_zero() {
 #[test]
 fn gpu_agrees() {
     let mut random = Random::new(3);
-    // The GPU adds the rows in f32, one run an invocation, where the twin adds in f64.
+    // The GPU adds the rows in f32, one chain per invocation, while the twin adds in f64.
     let sums = Tolerance { absolute: 1e-5, relative: 2e-5 };
     for (n_rows, n_classes) in [(1, 1), (63, 10), (65, 2), (300, 3), (3, 33), (2, 64), (2, 1100)] {
         for forward in forms(n_rows, n_classes) {
-            // Without a class but the ignored one, the mean is 0 / 0.
+            // If all rows have the ignored class, the mean is 0 / 0.
             if n_classes == 1 && forward.ignored == Some(0) {
                 continue;
             }

@@ -12,7 +12,7 @@ fn twin_equals_hand_worked_numbers() {
     assert_eq!(twin_floats(&kernel.grad(), &[x]), [6.0, 60.0, 5.0, 50.0, 3.0, 30.0, 0.0, 1.0, 1.0, 0.5, 1.0, 0.5]);
 }
 
-/// Around an invocation's elements, those of a workgroup, and both forms; also stored in 16 bits.
+/// Around the number of elements of an invocation and of a workgroup, and both forms; also stored in 16 bits.
 #[test]
 fn gpu_agrees_and_the_gradient_is_that_of_a_linear_map() {
     let mut random = Random::new(1);

@@ -36,13 +36,13 @@ fn a_code_beyond_the_table_is_read_and_trained_as_code_0() {
     gpu_equals_twin(&grad, &given);
 }
 
-/// Codes of which low ones are frequent, some beyond the table.
+/// Codes, with low ones more frequent, and some beyond the table.
 fn index(random: &mut Random, kernel: &Embedding) -> Words {
     let mut code = || random.below(kernel.n_entries as u32 + 1);
     (0..kernel.n * kernel.n_index_cols).map(|_| code().min(code())).collect()
 }
 
-/// Tables of few entries, whose gradient is taken in runs, of 64 and 65, the bound, and of many, where it goes along chains.
+/// Tables with few entries, whose gradient is computed in blocks of rows, with 64 and 65, the limit, and with many, where it follows chains.
 const SIZES: [(usize, usize, usize); 8] =
     [(1, 1, 1), (63, 2, 3), (64, 64, 1), (130, 64, 5), (130, 65, 5), (257, 100, 17), (300, 1000, 2), (5, 70, 33)];
 

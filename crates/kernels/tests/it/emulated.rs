@@ -1,4 +1,4 @@
-//! Tensor cores on any adapter: kernels with plain WGSL in the place of what the units do.
+//! Tensor cores on any adapter: kernels with plain WGSL in place of the cooperative operations.
 
 use brisk_kernels::*;
 
@@ -7,7 +7,7 @@ use crate::gpu::{gpu, gpu_with, say};
 use crate::random::Random;
 use crate::run::*;
 
-/// What tensor cores do, in plain WGSL: an operand is where it lies, and each invocation of a subgroup has every so many elements of a sum.
+/// The cooperative operations in plain WGSL: an operand is a pointer to its memory, and each invocation of a subgroup has every n-th element of a sum.
 fn emulated(wgsl: &str, shape: CoopShape, n_matrices: usize) -> String {
     let size = shape.size();
     let wgsl = if n_matrices < 4 { without_more_matrices(wgsl) } else { wgsl.to_owned() };
@@ -38,7 +38,7 @@ fn emulated(wgsl: &str, shape: CoopShape, n_matrices: usize) -> String {
         }}
         fn multiply_add(of_a: OfA, of_b: OfB, sum: Sum) -> Sum {{
             var mine = sum;
-            // A driver that knew the end would write out every turn.
+            // A driver that knew the number of iterations would unroll the loop.
             let end = min(SIZE, 4u * arrayLength(&{first_buffer}));
             for (var e = 0u; e * my_lanes < SIZE * SIZE; e += 1u) {{
                 let place = vec2u(e * my_lanes + my_lane) / vec2u(SIZE, 1u) % SIZE;
@@ -65,7 +65,7 @@ fn emulated(wgsl: &str, shape: CoopShape, n_matrices: usize) -> String {
     source
 }
 
-/// Without what is for more than 2 matrices: a driver of a software adapter leaves it out as well, after much work on it.
+/// Without the code for more than 2 matrices: a software adapter's driver would also remove it, but only after a long compilation.
 fn without_more_matrices(wgsl: &str) -> String {
     let mut left_out = None;
     let is_for_two = |line: &&str| {
@@ -80,7 +80,7 @@ fn without_more_matrices(wgsl: &str) -> String {
     wgsl.lines().filter(is_for_two).map(|line| format!("{line}\n")).collect()
 }
 
-/// Element `i` of an operand, which may lie in vectors.
+/// Element `i` of an operand, which may be stored in vectors.
 fn element(source: &str, buffer: &str) -> String {
     let index = if in_vectors(source, buffer) { "[i / 4u][i % 4u]" } else { "[i]" };
     format!("{buffer}{index}")
@@ -91,7 +91,7 @@ fn in_vectors(source: &str, buffer: &str) -> bool {
     has("vec4<f16>") || has("PATCH") && source.contains("alias PATCH = vec4<f16>;")
 }
 
-/// A line of a module, by the buffers of a, b and the results that it tells of. Element (i, j) of an operand is at x + i y + j z.
+/// A line of a module, for the buffers of a, b and the results. Element (i, j) of an operand is at x + i y + j z.
 fn emulated_line<'a>(line: &'a str, source: &str, held: &mut [Option<&'a str>; 3]) -> String {
     let calls = [
         ("return coopLoad<OfA>(&", 0, "return vec3u(AT, 1u, STRIDE);"),
@@ -114,13 +114,13 @@ fn emulated_line<'a>(line: &'a str, source: &str, held: &mut [Option<&'a str>; 3
     plain.replace("AT", &format!("{width}u * ({at})")).replace("STRIDE", &format!("{width}u * ({stride})"))
 }
 
-/// A kernel on an adapter that is said to have tensor cores.
+/// A kernel on an adapter that is declared to have tensor cores.
 ///
-/// llvmpipe ends loops after 65535 turns of all of them in an invocation, so sums are short where there are many matrices.
+/// llvmpipe ends loops after a total of 65535 iterations per invocation, so sums are short if there are many matrices.
 #[derive(Debug)]
 struct Emulated {
     adapter: Adapter,
-    /// Matrices of a subgroup along either side, as if by its own choice.
+    /// Matrices of a subgroup along each side, overriding the kernel's choice.
     n_matrices: usize,
     kernel: Box<dyn Kernel>,
 }
@@ -148,7 +148,7 @@ impl Kernel for Emulated {
     }
 }
 
-/// `adapter` as if it had units, and subgroups of 8 invocations at least.
+/// `adapter` declared to have tensor cores, and subgroups of at least 8 invocations.
 pub(crate) fn with_units(adapter: &Adapter, shape: CoopShape) -> Adapter {
     let subgroups = [adapter.subgroup_min_size, adapter.subgroup_max_size].map(|n_lanes| n_lanes.max(8));
     let hardware = adapter.clone().with_kind(AdapterKind::Hardware).with_features(adapter.features | CoopShape::FEATURES);
@@ -165,20 +165,20 @@ pub(crate) fn given(random: &mut Random, kernel: &dyn Kernel) -> Vec<Words> {
         .collect()
 }
 
-/// `kernel` stored as `dtypes` by units of a size, and as many matrices for each subgroup; sums over `n` places.
+/// `kernel` stored as `dtypes`, on tensor cores with matrices of one size, and with as many matrices for each subgroup; sums over `n` products.
 #[track_caller]
 pub(crate) fn check(shape: CoopShape, n_matrices: usize, kernel: impl Kernel, dtypes: &[DType], n: usize) {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
     check_on(&with_units(&adapter, shape), n_matrices, kernel, dtypes, n);
 }
 
-/// The same on an adapter that is said to be `adapter`.
+/// The same on an adapter declared as `adapter`.
 #[track_caller]
 pub(crate) fn check_on(adapter: &Adapter, n_matrices: usize, kernel: impl Kernel, dtypes: &[DType], n: usize) {
     let needed = wgpu::Features::SHADER_F16 | wgpu::Features::SUBGROUP;
     let Some(real) = gpu_with(needed).map(|gpu| gpu.recorder.adapter().clone()) else { return };
     if real.subgroup_min_size < 8 {
-        say(&format!("MATRIX UNITS ARE NOT EMULATED on `{}`, whose subgroups have less than 8 lanes", real.name));
+        say(&format!("COOPERATIVE MATRICES ARE NOT EMULATED on `{}`, whose subgroups have fewer than 8 invocations", real.name));
         return;
     }
     let kernel = stored(kernel, dtypes).unwrap_or_else(|error| panic!("{error}"));

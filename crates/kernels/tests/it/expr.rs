@@ -1,5 +1,5 @@
-//! Expressions: values on the CPU against `f64`, derivatives against PyTorch's rules and finite differences, simplification against the bits
-//! of what it replaces.
+//! Expressions: values on the CPU compared with `f64`, derivatives with PyTorch's rules and finite differences, simplification with the bits
+//! of the original.
 
 use brisk_kernels::expr::{Activation, Evaluator, Expr, Operand};
 
@@ -38,7 +38,7 @@ fn ulps(found: f32, expected: f64) -> f64 {
     (f64::from(found) - expected).abs() / spacing
 }
 
-/// How close a function is to be, in units in the last place.
+/// The allowed error of a function, in units in the last place.
 pub(crate) struct Accuracy {
     pub(crate) expr: Expr,
     exact: fn(f64) -> f64,
@@ -48,7 +48,7 @@ pub(crate) struct Accuracy {
     pub(crate) gpu: f64,
 }
 
-/// The bounds that the module's documentation states, with the ranges they hold in.
+/// The bounds that the module's documentation states, with the ranges for which they hold.
 pub(crate) fn accuracies() -> Vec<Accuracy> {
     let max = f32::MAX;
     let row = |expr: Expr, exact: fn(f64) -> f64, [low, high]: [f32; 2], [twin, gpu]: [f64; 2]| Accuracy {
@@ -70,7 +70,7 @@ pub(crate) fn accuracies() -> Vec<Accuracy> {
         row(x().rsqrt(), |x| 1.0 / x.sqrt(), [0.0, max], [1.5, 5.0]),
         row(x().recip(), |x| 1.0 / x, [-max, max], [0.5, 2.5]),
         row(x().tanh(), f64::tanh, [-12.0, 12.0], [2.5, 6.0]),
-        // Below -88 the sum within is infinite, and the result 0 rather than subnormal.
+        // Below -88 the inner sum is infinite, and the result 0 rather than subnormal.
         row(x().sigmoid(), |x| 1.0 / (1.0 + (-x).exp()), [-87.0, 90.0], [2.5, 6.0]),
         row(x().erf(), libm::erf, [-6.0, 6.0], [2.0, 6.0]),
         row(x().floor(), f64::floor, [-max, max], [0.0, 0.0]),
@@ -98,7 +98,7 @@ impl Accuracy {
         (error > bound || error.is_nan()).then(message)
     }
 
-    /// Whether a GPU may take `x`, or the result of it, for zero.
+    /// Whether a GPU may flush `x`, or the result for it, to zero.
     pub(crate) fn is_subnormal(&self, x: f32) -> bool {
         let y = (self.exact)(f64::from(x)) as f32;
         x.is_subnormal() || y.is_subnormal()
@@ -170,13 +170,13 @@ fn special_values_are_those_of_pytorch() {
 
 #[test]
 fn simplification_changes_no_bit() {
-    // Gone, since they change nothing.
+    // Removed, since they change nothing.
     for same in
         [x() * 1.0, 1.0 * x(), x() / 1.0, x() - 0.0, x() + -0.0, -(-x()), x().powi(1), x().max(x()), x().eq(x()).select(x(), x())]
     {
         assert_eq!(same, x());
     }
-    // Kept, since they change the sign of a zero, or make NaN of an infinity.
+    // Kept, since they change the sign of a zero, or turn an infinity into NaN.
     for kept in [x() + 0.0, 0.0 - x(), x() * 0.0, x() - x(), x() / x()] {
         assert_eq!(kept.n_ops(), 1, "{kept}");
     }
@@ -273,7 +273,7 @@ fn slopes_equal_finite_differences() {
                 });
                 let difference = (above - below) / (2.0 * f64::from(step));
                 let found = f64::from(slope.evaluate(&at));
-                // The difference is off by the step squared, and by a kink at 0 between its ends.
+                // The error of the difference is the square of the step, plus the effect of a kink at 0 between its ends.
                 assert!(
                     (found - difference).abs() < 5e-3 + 5e-3 * difference.abs() || at[0].abs() < 2e-2,
                     "{expr} by x{input} at {at:?}: {found}, {difference}"
@@ -374,7 +374,7 @@ fn inputs_are_counted() {
     assert_eq!(Expr::constant(1.0).n_inputs(), 0);
 }
 
-/// The loops of the CPU evaluation differ by which operands are one value.
+/// The loops of the CPU evaluation differ by which operands are a single value.
 #[test]
 fn any_operands_may_be_one_value() {
     const N: usize = 100;

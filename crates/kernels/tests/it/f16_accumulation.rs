@@ -1,4 +1,4 @@
-//! Products of f16 that are added in f16, 16 at a time, where an adapter allows it.
+//! Products of f16 that are added in f16, 16 at a time, if an adapter allows it.
 
 use brisk_kernels::DType::{Bf16, F16, F32};
 use brisk_kernels::*;
@@ -8,14 +8,14 @@ use crate::random::Random;
 use crate::run::*;
 use crate::samples::output_grad;
 
-/// Products that are added in f16.
+/// The number of products that are added in f16.
 const PLACES: usize = 16;
 
-/// A kernel that is told its adapter is hardware without tensor cores, which may add in f16.
+/// A kernel whose adapter is declared as hardware without tensor cores, which may add in f16.
 #[derive(Debug)]
 struct Allowed {
     kernel: Box<dyn Kernel>,
-    /// As if the product were so large that these fill the adapter.
+    /// Tiles of this size, as if the product were large enough for them to fill the adapter.
     tiles: Option<Tiles>,
 }
 
@@ -29,7 +29,7 @@ impl Kernel for Allowed {
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let mut dispatches = self.kernel.dispatches(&allowing(adapter))?;
         if let Some(Tiles { lanes, blocks, .. }) = self.tiles {
-            // The groups of smaller tiles are more than enough.
+            // Smaller tiles give more than enough workgroups.
             let larger = [("LANE_ROWS", lanes[0]), ("LANE_COLS", lanes[1]), ("ROW_BLOCKS", blocks[0]), ("COL_BLOCKS", blocks[1])];
             for (constant, value) in larger {
                 let constant = dispatches[0].constants.iter_mut().find(|(name, _)| *name == constant).expect("one of tiles");
@@ -53,13 +53,13 @@ fn adds_in_f16(kernel: &dyn Kernel, adapter: &Adapter) -> bool {
     dispatches[0].wgsl.source().contains("alias SUM = vec4<f16>;")
 }
 
-/// Whose magnitudes are 1/4 to 1: products and their sums are then multiples of `2^-14`, of which none is below f16's normal numbers.
+/// Numbers with magnitudes from 1/4 to 1: products and their sums are then multiples of `2^-14`, none of which is below f16's normal numbers.
 fn factors(random: &mut Random, n: usize) -> Vec<f32> {
     (0..n).map(|_| random.float()).map(|v| (0.25 + 0.75 * v.abs()).copysign(v)).collect()
 }
 
-/// `kernel` stored as `dtypes`, whose operands are in f16 and results in f32, and which adds up what `plain` does. The results are off by what adding
-/// in f16 may come to, and by more than adding in f32 would.
+/// `kernel` stored as `dtypes`, with operands in f16 and results in f32, which adds the same products as `plain`. The results differ by at most the error of adding
+/// in f16, and by more than the error of adding in f32.
 #[track_caller]
 fn check(kernel: impl Kernel + Clone, plain: &dyn Kernel, dtypes: &[DType], tiles: Option<Tiles>, n_places: usize) {
     let mut random = Random::new(n_places as u64);
@@ -83,8 +83,8 @@ fn check(kernel: impl Kernel + Clone, plain: &dyn Kernel, dtypes: &[DType], tile
     let found = run_gpu(&mut gpu, &kernel, &given);
     drop(gpu);
 
-    // A sum of n products, each step of which is off by u of its result at most, is off by n u / (1 - n u) of the sum of their sizes (Higham 2002, 3.1).
-    // Whether a product is rounded before it is added, the device decides; the first of n is added to 0.
+    // A sum of n products, each step of which has a relative error of at most u, has an error of at most n u / (1 - n u) of the sum of their magnitudes (Higham 2002, 3.1).
+    // The device decides whether a product is rounded before it is added; the first of n is added to 0.
     let [u16, u32] = [2.0_f64.powi(-11), 2.0_f64.powi(-24)];
     let of_f16 = PLACES as f64 * u16 / (1.0 - PLACES as f64 * u16);
     let of_f32 = 2.0 * n_places as f64 * u32;
@@ -108,7 +108,7 @@ fn check_product(matmul: Matmul, tiles: Option<Tiles>) {
     check(matmul.clone(), &plain, &dtypes, tiles, matmul.k);
 }
 
-/// Drivers of software adapters are slow to make these pipelines, so there are few.
+/// Drivers of software adapters create these pipelines slowly, so there are few.
 #[test]
 fn products_equal_twin() {
     let grad = output_grad(&Activation::relu());
@@ -122,7 +122,7 @@ fn products_equal_twin() {
 fn batches_and_runs_of_a_sum_equal_twin() {
     let batch = BatchedMatmul { n_batch: 3, m: 20, n: 36, k: 24, transpose: Transpose::B };
     check(batch, &batch, &[F16, F16, F32], None, 24);
-    // Two runs, of 512 places and of 16.
+    // Two parts of K, of 512 indices and of 16.
     check_product(product(Transpose::A, [16, 32, 528], Epilogue::none()), None);
 }
 
@@ -139,7 +139,7 @@ fn convolutions_equal_twin() {
     check(grad_weight, &grad_weight, &[F16, F16, F32], None, n_pixels);
 }
 
-/// The first result of a product whose sum has `values` at these places of 32, and 0 at the others.
+/// The first result of a product whose sum has `values` at these K indices of 32, and 0 at the others.
 #[track_caller]
 fn check_sum(values: [(usize, f32); 2], expected: f32, expected_in_f32: f32) {
     let matmul = product(Transpose::None, [1, 12, 32], Epilogue::none());
@@ -155,7 +155,7 @@ fn check_sum(values: [(usize, f32); 2], expected: f32, expected_in_f32: f32) {
     assert_eq!(floats(&found[0]), [expected; 12], "{values:?} in f16");
 }
 
-/// f16 has no 2049, so the 1 is lost where both are in one tile. That is what tells f16 from f32 here.
+/// 2049 is not an f16 number, so the 1 is lost if both are in one tile. This distinguishes f16 from f32 here.
 #[test]
 fn sums_are_of_f16_within_a_tile_and_of_f32_beyond() {
     check_sum([(0, 2048.0), (1, 1.0)], 2048.0, 2049.0);
@@ -170,7 +170,7 @@ fn sums_beyond_the_largest_f16_are_infinite_within_a_tile() {
     check_sum([(3, 60_000.0), (19, 60_000.0)], 120_000.0, 120_000.0);
 }
 
-/// Only where it is allowed, on hardware that has the type, and both operands are stored in it.
+/// Only if it is allowed, on hardware that supports the type, and if both operands are stored in it.
 #[test]
 fn f32_is_added_in_elsewhere() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
@@ -190,7 +190,7 @@ fn f32_is_added_in_elsewhere() {
     for adapter in [&lacking, &software, &refusing] {
         assert_eq!(adds(vectors.clone(), &[F16; 3], adapter), (false, None), "{adapter:?}");
     }
-    // What is not read by vectors, and what tensor cores can do.
+    // Operands that are not read as vectors, and products that tensor cores support.
     assert!(!adds(Matmul { k: 39, ..vectors.clone() }, &[F16; 3], &allowing).0, "rows that begin within a vector");
     let features = allowing.features | CoopShape::FEATURES;
     let units = allowing.clone().with_coop(Some(CoopShape::Sixteen)).with_features(features).with_subgroups([32; 2]);

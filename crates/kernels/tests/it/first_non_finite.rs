@@ -15,7 +15,7 @@ fn the_first_place_is_noted_and_stays() {
     check(3, 0.0, [0, 1], [0, 1]);
     check(3, 1.0, [0, 1], [4, 1]);
     check(0, 1.0, [0, 6], [1, 7]);
-    // What comes later changes nothing, and runs are no longer counted.
+    // Later values change nothing, and replays are no longer counted.
     check(1, 1.0, [4, 7], [4, 7]);
     check(0, 1.0, [4, 7], [4, 7]);
     check(0, 0.0, [0, u32::MAX], [0, 0]);

@@ -36,7 +36,7 @@ fn gpu_agrees_and_the_gradient_is_that_of_a_linear_map() {
         let (n_outer, n_x, n, n_inner) = sizes;
         let kernel = Gather { n_outer, n_x, n, n_inner, index };
         let n_indices = if index == GatherIndex::Each { n_outer * n * n_inner } else { n };
-        // Some of them beyond the last.
+        // Some of them beyond the last element.
         let index: Words = (0..n_indices).map(|_| random.below(n_x as u32 + 2)).collect();
         let (x, grad_y) = (random.floats(n_outer * n_x * n_inner), random.floats(n_outer * n * n_inner));
         gpu_equals_twin(&kernel, &[words(&x), index.clone()]);

@@ -5,7 +5,7 @@ use crate::run::*;
 
 const WHOLE: GatherRows = GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 3, n_cols: 2, n: 2 };
 
-/// Bytes in words, the first lowest, the last word filled up with bytes that are no element.
+/// Bytes in words, the first in the lowest bits, the last word padded with bytes that are not elements.
 fn packed(bytes: &[u8]) -> Words {
     bytes
         .chunks(4)

@@ -1,6 +1,6 @@
 //! One device for all tests of this process.
 //!
-//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, a software one too; `require` fails without, and where
+//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, even a software one; `require` fails without one, and if
 //! it lacks a feature that a check needs; `off` uses none.
 
 use std::io::Write;
@@ -15,14 +15,14 @@ pub(crate) struct Gpu {
     pub(crate) recorder: Recorder,
 }
 
-/// The device, for one test at a time; `None` where GPU checks do not run, which has been said.
+/// The device, for one test at a time; `None`, after a message, if GPU checks do not run.
 pub(crate) fn gpu() -> Option<MutexGuard<'static, Gpu>> {
     static GPU: OnceLock<Option<Mutex<Gpu>>> = OnceLock::new();
-    // A test that failed with the device in hand did not break it for the others.
+    // A test that failed while it held the lock did not break the device for the others.
     GPU.get_or_init(open).as_ref().map(|gpu| gpu.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
-/// The same for a check that needs `features`; where the device lacks them it does not run, which is said, or fails if it is required.
+/// The same for a check that needs `features`; if the device lacks them, prints that the check does not run, or fails if GPU checks are required.
 pub(crate) fn gpu_with(features: wgpu::Features) -> Option<MutexGuard<'static, Gpu>> {
     let gpu = gpu()?;
     let adapter = gpu.recorder.adapter();
@@ -37,7 +37,7 @@ pub(crate) fn gpu_with(features: wgpu::Features) -> Option<MutexGuard<'static, G
 fn open() -> Option<Mutex<Gpu>> {
     let wish = wish();
     if wish == "off" {
-        say("BRISK_TEST_GPU=off: NO GPU CHECK RUNS, the twins alone are tested");
+        say("BRISK_TEST_GPU=off: NO GPU CHECK RUNS, only the twins are tested");
         return None;
     }
     match pollster::block_on(find()) {
@@ -47,7 +47,7 @@ fn open() -> Option<Mutex<Gpu>> {
         }
         None => {
             assert!(wish == "auto", "BRISK_TEST_GPU=require, and there is no adapter; install Mesa's lavapipe or a driver");
-            say("no adapter: NO GPU CHECK RUNS, the twins alone are tested");
+            say("no adapter: NO GPU CHECK RUNS, only the twins are tested");
             None
         }
     }
@@ -84,7 +84,7 @@ async fn find() -> Option<(String, Gpu)> {
     Some((adapter.get_info().name, Gpu { recorder: Recorder::new(&device).with_coop(coop), device, queue }))
 }
 
-/// Past the capture of the test harness, so that it is seen when all is well too.
+/// Writes past the capture of the test harness, so that it is also seen when all tests pass.
 pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "\n{line}");
 }

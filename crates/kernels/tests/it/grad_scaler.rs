@@ -3,7 +3,7 @@ use brisk_kernels::{Kernel, Unscale, UpdateScale};
 use crate::random::Random;
 use crate::run::*;
 
-/// The scale and the count of good steps after each update are those of `torch._amp_update_scale_` of PyTorch 2.15, bit for bit, on the twin and the GPU.
+/// On the twin and the GPU, the scale and the count of good steps after each update are bit-identical to those of `torch._amp_update_scale_` of PyTorch 2.15.
 #[track_caller]
 fn check(kernel: UpdateScale, start: f32, found_inf: &[u32], expected: &[(f32, u32)]) {
     let (mut scale, mut scaler) = (words(&[start]), vec![0, 0, 0, 0]);
@@ -48,7 +48,7 @@ fn the_scale_is_halved_to_nothing() {
     check(kernel, 0.0, &[1, 0, 0], &[(0.0, 0), (0.0, 1), (0.0, 2)]);
 }
 
-/// The scale of each update is within 3 · 2⁻²⁴ of PyTorch's per update so far, and subnormal ones within one unit each.
+/// The scale after each update is within 3 · 2⁻²⁴ of PyTorch's per update so far, and subnormal scales within one unit each.
 #[track_caller]
 fn check_near_pytorch(kernel: UpdateScale, start: f32, found_inf: &[u32], expected: &[u32]) {
     let (mut scale, mut scaler) = (words(&[start]), vec![0, 0, 0, 0]);
@@ -94,7 +94,7 @@ fn a_scale_falls_through_subnormal_numbers_to_0() {
     check_near_pytorch(kernel, 2.0_f32.powi(-120), &[1; 9], &TORCH_DESCENT);
 }
 
-/// Any power of two gives the bits of PyTorch, which multiplies in f64: of scales with any mantissa, through subnormal numbers, and beyond the largest number.
+/// With any power of two, results are bit-identical to PyTorch's, which multiplies in f64: for scales with any mantissa, subnormal numbers, and beyond the largest number.
 #[test]
 fn powers_of_two_give_the_bits_of_pytorch() {
     let mut random = Random::new(6);
@@ -130,7 +130,7 @@ fn any_scale_and_factors_give_the_same_bits_on_the_gpu() {
     let mut random = Random::new(5);
     let uniform = random.floats(400);
     for at in uniform.chunks_exact(4) {
-        // Factors anywhere, scales of any size, subnormal ones too.
+        // Arbitrary factors, and scales of any size, including subnormal ones.
         let kernel = UpdateScale {
             growth_factor: 1.5 + 0.4999 * f64::from(at[0]),
             backoff_factor: 0.5 + 0.4999 * f64::from(at[1]),
@@ -156,7 +156,7 @@ fn updates_that_found_something_are_counted() {
     }
 }
 
-/// The gradients, whether that was found and whether the step is to be skipped.
+/// The gradients, the verdict, and whether the step is skipped.
 #[track_caller]
 fn check_unscale(scale: f32, grads: &[f32], expected: &[f32], skips: u32) {
     let (given, kernel) = ([words(&[scale]), words(grads), vec![0, 4, 5, 6], vec![7, 8, 0, 9]], Unscale { n: grads.len() });
@@ -191,7 +191,7 @@ fn where_no_step_is_due_nothing_is_unscaled() {
     let given = [words(&[4.0]), words(&[8.0, f32::INFINITY]), vec![0, 1, 0, 0], vec![5, 5, 2, 3]];
     assert_eq!(run_twin(&Unscale { n: 2 }, &given), given[1..]);
     gpu_equals_twin_to_the_bit(&Unscale { n: 2 }, &given);
-    // Of two optimizers, that one's gradients are finite does not speak for the other's.
+    // Finite gradients of one optimizer do not clear the verdict of another.
     let given = [words(&[4.0]), words(&[8.0]), vec![2, 0, 0, 0], vec![5, 5, 0, 0]];
     assert_eq!(run_twin(&Unscale { n: 1 }, &given)[1..], [vec![2, 0, 0, 0], vec![5, 5, 0, 0]]);
     gpu_equals_twin_to_the_bit(&Unscale { n: 1 }, &given);

@@ -25,8 +25,8 @@ fn shape(
     GroupedConvShape { x, n_out, window: Window { kernel, stride, padding }, dilation, n_groups }
 }
 
-/// Groups of one channel, of several and of all; dilations alike and different along the axes, with strides that divide them and that do not; even and odd channels;
-/// windows wholly in the padding.
+/// Groups of one channel, of several and of all; dilations that are equal or different along the axes, with strides that divide them or do not; even and odd channels;
+/// windows entirely in the padding.
 fn shapes() -> Vec<GroupedConvShape> {
     vec![
         shape([1, 1, 1, 1], 1, [1, 1], PLAIN, 1),

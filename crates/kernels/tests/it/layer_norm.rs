@@ -12,7 +12,7 @@ fn layer_norm(n_rows: usize, n_cols: usize, affine: Affine) -> LayerNorm {
 
 #[test]
 fn twin_equals_hand_worked_numbers() {
-    // Mean 2 and variance 2/3, so with ε = 1/3 the row is off by -1, 0, 1; the second is constant.
+    // Mean 2 and variance 2/3, so with ε = 1/3 the deviations of the row are -1, 0, 1; the second row is constant.
     let x = words(&[1.0, 2.0, 3.0, 5.0, 5.0, 5.0]);
     let (weight, bias) = (words(&[2.0, 3.0, 4.0]), words(&[10.0, 20.0, 30.0]));
     let check = |affine, given: &[Words], expected: &[f32]| {
@@ -30,7 +30,7 @@ fn twin_equals_hand_worked_numbers() {
 fn rows_have_mean_zero_and_variance_one() {
     let mut random = Random::new(1);
     for n_cols in [2, 16, 37, 1000] {
-        // Far from zero, where a sum of squares before the mean is taken off would lose all digits.
+        // Far from zero, where a sum of squares would lose all digits if the mean were not subtracted first.
         let x: Vec<f32> = random.floats(3 * n_cols).iter().map(|x| x + 1000.0).collect();
         let y = twin_floats(&layer_norm(3, n_cols, Affine::None), &[words(&x)]);
         for row in y.chunks_exact(n_cols) {
@@ -41,7 +41,7 @@ fn rows_have_mean_zero_and_variance_one() {
     }
 }
 
-/// `x`, and what the form has of weight and bias.
+/// `x`, and the weight and bias if the form has them.
 fn given(random: &mut Random, kernel: &LayerNorm) -> Vec<Words> {
     let mut given = vec![words(&random.wide_floats(kernel.n_rows * kernel.n_cols))];
     for _ in 0..AFFINES.iter().position(|&affine| affine == kernel.affine).unwrap_or(0) {
@@ -105,7 +105,7 @@ fn gpu_agrees() {
             let forward = layer_norm(n_rows, n_cols, affine);
             let given = given(&mut random, &forward);
             let grad_y = random.floats(n_rows * n_cols);
-            // A sum of squares is divided by, and multiplies what may be large.
+            // The result is divided by a sum of squares, and multiplied with values that may be large.
             let sums = Tolerance { relative: 1e-4, ..Tolerance::of_sum(n_cols.max(100)) };
             both_forms_equal_twin_within(&forward, &given, sums);
             both_forms_equal_twin_within(&LayerNormGrad { forward }, &grad_given(&forward, &grad_y, &given), sums);

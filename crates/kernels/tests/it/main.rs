@@ -1,5 +1,5 @@
-//! The ladder for each kernel: its WGSL validates, its twin gives numbers worked by hand, the GPU gives what the twin gives, a property
-//! holds, a gradient equals a finite difference, and the bits do not depend on the number of threads.
+//! The tests of each kernel: its WGSL validates, its twin gives numbers computed by hand, the GPU gives the same as the twin, a property
+//! holds, a gradient equals a finite difference, and results are bit-identical for any number of threads.
 //!
 //! `BRISK_TEST_GPU=off|auto|require` says what to do about GPUs; see `gpu.rs`.
 

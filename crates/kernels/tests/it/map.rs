@@ -1,4 +1,4 @@
-//! The elementwise kernel: broadcasting against NumPy's rules done by hand, stored types, GPU against twin.
+//! The elementwise kernel: broadcasting compared with NumPy's rules done by hand, stored types, GPU compared with twin.
 
 use brisk_kernels::expr::{Activation, Expr};
 use brisk_kernels::*;
@@ -7,7 +7,7 @@ use crate::map_samples::{map, x};
 use crate::random::Random;
 use crate::run::*;
 
-/// Elements of an argument, two in a word where they have 16 bits.
+/// Elements of an argument, two per word if they have 16 bits.
 fn stored_words(dtype: DType, values: &[f32]) -> Words {
     if dtype.is_half() { half_words(dtype, values) } else { words(values) }
 }
@@ -17,7 +17,7 @@ fn inputs_of(map: &Map, random: &mut Random) -> Vec<Words> {
     map.inputs.iter().map(|input| stored_words(input.dtype, &random.wide_floats(input.len))).collect()
 }
 
-/// The twin equals the expression at each index, worked out by NumPy's rules one element at a time.
+/// Checks that the twin equals the expression at each index, computed by NumPy's rules one element at a time.
 #[track_caller]
 fn twin_broadcasts(map: &Map, given: &[Words]) {
     let found = run_twin(map, given);
@@ -39,7 +39,7 @@ fn twin_broadcasts(map: &Map, given: &[Words]) {
     }
 }
 
-/// Where an input has element `i` of `shape`.
+/// The index in an input of element `i` of `shape`.
 pub(crate) fn index(shape: &[usize], input: &MapInput, i: usize) -> usize {
     let (mut rest, mut at) = (i, input.offset);
     for (from_end, &size) in shape.iter().rev().enumerate() {
@@ -68,7 +68,7 @@ fn inputs_have_any_strides() {
             let whole = MapInput::new(shape, input);
             let permuted = whole.permuted(dims).expect("a permutation");
             agree(&permuted, output, &mut random);
-            // From the second element of each dimension on, or only its last two.
+            // Starting at the second element of each dimension, or only its last two.
             let narrowed = permuted.shape.clone().iter().enumerate().fold(permuted, |narrowed, (dim, &size)| {
                 narrowed.narrowed(dim, size.saturating_sub(2 + dim % 3)..size).expect("elements are left")
             });
@@ -135,7 +135,7 @@ fn inputs_broadcast_as_in_numpy() {
         twin_broadcasts(&map, &given);
         gpu_equals_twin(&map, &given);
     }
-    // Longer than the period that is written out, and than a task.
+    // Longer than the period that is written out, and longer than a task.
     for (shape, inputs) in [
         (&[3, 20_000][..], [&[3, 20_000][..], &[20_000]]),
         (&[40_000, 3], [&[40_000, 1], &[3]]),
@@ -199,7 +199,7 @@ fn stored_gives_the_same_kernel_in_other_types() {
     assert_eq!(dtypes, [DType::F16, DType::F32, DType::Bf16], "without scratch");
 }
 
-/// Values where functions have their limits, and common ones.
+/// Values at the limits of functions, and common ones.
 fn values() -> Vec<f32> {
     let mut values = vec![f32::NAN, -f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1.0, -1.0, f32::MAX, f32::MIN];
     values.extend([
@@ -276,7 +276,7 @@ fn errors_on_the_gpu_are_within_the_stated_bounds() {
     }
 }
 
-/// NaN and infinities where the twin has them, and numbers within a few units in the last place; a GPU may take a subnormal number for zero, before or after.
+/// NaN and infinities must match the twin, and numbers be within a few units in the last place; a GPU may flush a subnormal number to zero, before or after the function.
 #[track_caller]
 fn functions_agree(exprs: &[Expr], values: &[f32]) {
     let Some(mut gpu) = crate::gpu::gpu() else { return };

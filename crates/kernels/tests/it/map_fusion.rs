@@ -1,4 +1,4 @@
-//! Maps that become one: bit-identical on the CPU to one after the other.
+//! Fused maps: bit-identical on the CPU to the unfused ones.
 
 use brisk_kernels::expr::Expr;
 use brisk_kernels::*;
@@ -20,7 +20,7 @@ fn activations() -> [Activation; 8] {
     ]
 }
 
-/// `consumer`, whose input `input` `producer` writes, as one kernel gives on the CPU the bits of the two; on a GPU it equals its twin.
+/// Checks that `consumer`, fused with `producer` at input `input`, is bit-identical to the two kernels on the CPU, and that the GPU equals the twin.
 #[track_caller]
 fn check(producer: &Map, consumer: &Map, input: usize) -> Map {
     let mut random = Random::new(producer.len() as u64);

@@ -1,4 +1,4 @@
-//! The elementwise kernel that writes over one of its inputs: as the map itself.
+//! The elementwise kernel that writes over one of its inputs, compared with the map itself.
 
 use brisk_kernels::*;
 
@@ -30,7 +30,7 @@ fn results_are_those_of_the_map() {
             same_bits_on_any_pool(&in_place, &given);
         }
     }
-    // Beside an input that is broadcast, and without another.
+    // With a broadcast input, and without another input.
     let rows = MapInPlace { map: Map::new(x(0) + x(1), &[&[20, 12], &[12]]).expect("they broadcast"), input: 0 };
     gpu_equals_twin(&rows, &[words(&random.floats(12)), words(&random.floats(240))]);
     let unary = MapInPlace { map: Map::unary(100, |x| x.exp()), input: 0 };

@@ -1,4 +1,4 @@
-//! Reductions of expressions: sums and maxima over any dimensions against `f64`, GPU against twin.
+//! Reductions of expressions: sums and maxima over any dimensions compared with `f64`, GPU compared with twin.
 
 use brisk_kernels::expr::Expr;
 use brisk_kernels::*;
@@ -8,7 +8,7 @@ use crate::map_samples::{OPS, x};
 use crate::random::Random;
 use crate::run::*;
 
-/// The twin against a sum, or a maximum, in `f64` of the elements that [`Map`] gives.
+/// Compares the twin with a sum, or a maximum, in `f64` of the elements that [`Map`] computes.
 #[track_caller]
 fn twin_reduces(reduction: &MapReduce, given: &[Words]) {
     let outputs = vec![MapOutput { expr: reduction.exprs[0].clone(), dtype: DType::F32 }];

@@ -1,4 +1,4 @@
-//! Samples of the kernels whose WGSL is made of an expression.
+//! Samples of the kernels whose WGSL is generated from an expression.
 
 use brisk_kernels::expr::Expr;
 use brisk_kernels::*;
@@ -17,7 +17,7 @@ pub(crate) fn map(shape: &[usize], inputs: &[(&[usize], DType)], outputs: &[(Exp
     }
 }
 
-/// One of each form of the module, for the tests that look at WGSL.
+/// One sample of each form of the module, for the tests of the WGSL.
 pub(crate) fn maps() -> Vec<Box<dyn Kernel>> {
     let (f32, f16, bf16) = (DType::F32, DType::F16, DType::Bf16);
     let dense = every_function().substitute(&[x(0), x(1)]);
@@ -43,7 +43,7 @@ pub(crate) fn maps() -> Vec<Box<dyn Kernel>> {
     samples
 }
 
-/// An expression of two inputs with every function in it.
+/// An expression of two inputs that uses every function.
 pub(crate) fn every_function() -> Expr {
     let [a, b] = [x(0), x(1)];
     let unary =
@@ -53,7 +53,7 @@ pub(crate) fn every_function() -> Expr {
     unary.into_iter().chain(more).chain(chosen).reduce(|sum, term| sum + term).expect("there are some")
 }
 
-/// One of each kind of module, for the tests that look at WGSL.
+/// One sample of each kind of module, for the tests of the WGSL.
 pub(crate) fn reductions() -> Vec<Box<dyn Kernel>> {
     let mut samples: Vec<Box<dyn Kernel>> = Vec::new();
     for op in OPS {

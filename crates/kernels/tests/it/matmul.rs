@@ -106,7 +106,7 @@ fn nan_passes_through_on_the_twin() {
 fn nan_passes_through_saturating_epilogues_of_each_family() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
     for family in [MatmulFamily::Direct, MatmulFamily::Tiled] {
-        // In invocations of one column, of vectors, and of one column alone.
+        // With invocations of one column, of vectors, and with only one column.
         for (m, n, k) in [(3, 5, 2), (3, 8, 4), (3, 1, 2)] {
             for act in [Activation::sigmoid(), Activation::tanh()] {
                 let matmul = Matmul { epilogue: Epilogue::bias(&act), ..plain(m, n, k) };
@@ -155,7 +155,7 @@ fn gradients_of_a_layer_equal_finite_differences() {
     }
 }
 
-/// The product by one family of dispatches, whatever the adapter.
+/// The product with one family of dispatches, whatever the adapter.
 #[derive(Debug)]
 struct By(MatmulFamily, Matmul);
 
@@ -176,7 +176,7 @@ impl Kernel for By {
 
 #[track_caller]
 fn check_gpu(random: &mut Random, family: MatmulFamily, matmul: Matmul) {
-    // Families that this device cannot run have said so.
+    // Families that this device cannot run have returned an error.
     let runs = gpu().is_some_and(|gpu| family.runs_on(gpu.recorder.adapter()));
     if !runs {
         return;
@@ -189,7 +189,7 @@ fn check_gpu(random: &mut Random, family: MatmulFamily, matmul: Matmul) {
 fn direct_equals_twin() {
     let family = MatmulFamily::Direct;
     let mut random = Random::new(4);
-    // Sizes around a block of rows, a block of columns and a run of `k`, with n a multiple of four and not.
+    // Sizes around a block of rows, a block of columns and a part of `k`, with n a multiple of four or not.
     let shapes = [
         (1, 1, 1),
         (1, 4, 1),
@@ -229,7 +229,7 @@ fn direct_equals_twin() {
     }
 }
 
-/// Each activation in each epilogue: by element, in few columns, and by vectors.
+/// Each activation in each epilogue: as single elements, with few columns, and as vectors.
 #[test]
 fn epilogues_equal_twin() {
     let mut random = Random::new(8);
@@ -239,7 +239,7 @@ fn epilogues_equal_twin() {
                 check_gpu(&mut random, MatmulFamily::Direct, Matmul { epilogue, ..plain(m, n, k) });
             }
         }
-        // By the input of the activation, and a residual.
+        // With the input of the activation, and a residual.
         let (gelu, residual) = (Activation::gelu(), Expr::input(0) + Expr::input(1));
         for epilogue in [Epilogue::bias(&gelu), Epilogue::with_matrix(gelu.grad()), Epilogue::with_matrix(residual.relu())] {
             check_gpu(&mut random, MatmulFamily::Direct, Matmul { epilogue, ..plain(m, n, k) });
@@ -256,7 +256,7 @@ fn register_blocks_equal_twin_at_the_size_of_a_layer() {
     check_gpu(&mut random, direct, Matmul { transpose: Transpose::A, ..plain(256, 28, 300) });
 }
 
-/// Barriers are ruinous on a software adapter, so these are few and small.
+/// Barriers are extremely slow on a software adapter, so there are few and small products.
 #[test]
 fn tiled_equals_twin() {
     let mut random = Random::new(6);
@@ -271,7 +271,7 @@ fn tiled_equals_twin() {
     }
 }
 
-/// Tiles of every size: within one, over several with edges, and runs of k that end within a tile.
+/// Tiles of every size: within one tile, across several with edges, and parts of k that end within a tile.
 #[test]
 fn tiles_of_every_size_equal_twin() {
     let mut random = Random::new(9);

@@ -13,7 +13,7 @@ fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> Window
     Window { kernel, stride, padding }
 }
 
-/// Windows that touch, overlap, and leave pixels out; padded; reaching beyond the image; all of it.
+/// Windows that touch, overlap, or leave pixels out; padded; reaching beyond the image; covering all of it.
 pub(crate) fn shapes() -> Vec<PoolShape> {
     let mut shapes = Vec::new();
     for rounding in [Rounding::Down, Rounding::Up] {
@@ -34,7 +34,7 @@ pub(crate) fn shapes() -> Vec<PoolShape> {
     shapes
 }
 
-/// The results of the forward twin: the largest values, and their taps.
+/// The results of the forward twin: the maxima, and their taps.
 fn forward(shape: PoolShape, x: &[f32]) -> (Vec<f32>, Words) {
     let mut results = run_twin(&MaxPool2d { shape }, &[words(x)]);
     let taps = results.remove(1);
@@ -85,7 +85,7 @@ fn gradient_equals_a_finite_difference() {
     let mut random = Random::new(1);
     for shape in shapes() {
         let n = shape.x.len();
-        // Values far apart, so that a step leaves the winners where they are.
+        // Values far apart, so that a step does not change the taps.
         let mut x: Vec<f32> = (0..n).map(|i| i as f32 * 0.1).collect();
         (0..n).for_each(|i| x.swap(i, random.below(n as u32) as usize));
         let (_, taps) = forward(shape, &x);
@@ -144,7 +144,7 @@ fn padding_beyond_half_a_window_is_refused() {
     let shape = shape([1, 8, 8, 1], window([3, 2], [1, 1], [1, 2]), Rounding::Down);
     let error = MaxPool2d { shape }.check().expect_err("a window that lies in the padding");
     let expected =
-        "max_pool2d: padding is 2, expected at most half of the window's length, so that no window lies wholly in the padding";
+        "max_pool2d: padding is 2, expected at most half of the window's length, so that no window is entirely in the padding";
     assert_eq!(error.to_string(), expected);
     assert!(MaxPool2dGrad { shape }.check().is_err(), "nor its gradient");
     let small = PoolShape { window: window([9, 2], [1, 1], [0, 0]), ..shape };

@@ -11,13 +11,13 @@ fn quantiles(mixing: Mixing) -> Words {
     mixing.quantiles().unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The results for rows 0 to n of as many.
+/// The results for rows 0 to n of a table of n rows.
 fn mixed(cut: Option<[usize; 3]>, mixing: Mixing, n: usize, epoch: u32) -> Vec<Words> {
     let kernel = MixRows { n, cut, seed: 7 };
     run_twin(&kernel, &[(0..n as u32).collect(), order(n as u32, epoch), quantiles(mixing)])
 }
 
-/// Quantiles at these multiples of 1/1024, by `scipy.stats.beta.ppf` of scipy 1.17.
+/// Quantiles at these multiples of 1/1024, computed by `scipy.stats.beta.ppf` of scipy 1.17.
 #[test]
 fn quantiles_are_those_of_the_beta_distribution() {
     #[track_caller]
@@ -58,7 +58,7 @@ fn draws_are_distributed_as_they_should_be() {
         assert_eq!([&results[2], &results[3]].map(|words| words.len()), [n; 2], "one line and one column for each row");
         assert_eq!(floats(&results[2]), shares, "the lines");
         assert!(floats(&results[3]).iter().all(|column| *column == 1.0), "the columns");
-        // A share is below each quantile as often as it should be, within four standard deviations of the count.
+        // A share is below each quantile with the right frequency, within four standard deviations of the count.
         let quantiles = quantiles(Mixing::Mixup { alpha });
         for at in (64..1024).step_by(64) {
             let p = at as f64 / 1024.0;

@@ -42,7 +42,7 @@ fn gradient_equals_a_finite_difference() {
 #[test]
 fn gpu_agrees() {
     let mut random = Random::new(2);
-    // The sums are taken in another order.
+    // The sums are computed in a different order.
     let sums = Tolerance { absolute: 1e-5, relative: 2e-5 };
     for (n_rows, n_cols) in [(1, 1), (63, 1), (64, 3), (65, 2), (333, 7)] {
         for reduction in [Reduction::Mean, Reduction::Sum] {

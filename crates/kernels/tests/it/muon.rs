@@ -21,7 +21,7 @@ fn the_mean_of_gradients_equals_hand_worked_numbers() {
     let moved = [8.0, 4.0, -1.0, 8.0, 3.0, 1.0, 8.0];
     check_momentum(Momentum::Heavy, STATES[0], &moved, &[4.0, -1.0, 3.0, 1.0]);
     check_momentum(Momentum::Nesterov, STATES[0], &moved, &[3.25, -0.25, 3.0, 1.75]);
-    // A step that is skipped leaves it, whatever becomes of the update.
+    // A skipped step does not change it, whatever the update.
     check_momentum(Momentum::Heavy, STATES[1], &[8.0, 5.0, -2.0, 8.0, 3.0, 0.0, 8.0], &[4.0, -1.0, 3.0, 1.0]);
 }
 
@@ -29,7 +29,7 @@ fn the_mean_of_gradients_equals_hand_worked_numbers() {
 fn the_step_equals_hand_worked_numbers() {
     let kernel = MuonStep { runs: Runs { n: 7, starts: vec![1, 4], len: 2 }, n_lr: 2, factor: 2.0, weight_decay: 0.5 };
     let params = words(&[8.0, 2.0, 4.0, 8.0, 0.0, -2.0, 8.0]);
-    // Beyond the table the last rate holds.
+    // Beyond the table, the last rate is used.
     let given = |state: [u32; 4]| [words(&[1.0, -1.0, 0.5, 0.0]), words(&[5.0, 0.1]), state.to_vec(), params.clone()];
     assert_close("params", &twin_floats(&kernel, &given(STATES[0])), &[8.0, 1.7, 4.0, 8.0, -0.1, -1.9, 8.0], DEFAULT);
     assert_eq!(twin_floats(&kernel, &given(STATES[1])), floats(&params), "a step that is skipped");

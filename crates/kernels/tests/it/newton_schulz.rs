@@ -4,7 +4,7 @@ use crate::close::{Tolerance, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
-/// Those of the authors: steep at 0, and near 1 for most of what lies between 0 and 1.
+/// The authors' coefficients: steep at 0, and near 1 for most of the interval from 0 to 1.
 const QUINTIC: [f32; 3] = [3.4445, -4.7750, 2.0315];
 
 #[test]
@@ -16,7 +16,7 @@ fn twin_equals_hand_worked_numbers() {
     assert_eq!(twin_floats(&kernel, &[gram, square]), expected);
 }
 
-/// One step takes a singular value `s` to `a s + b s³ + c s⁵`: of a matrix whose rows are orthogonal, they are the rows' lengths.
+/// One step maps a singular value `s` to `a s + b s³ + c s⁵`; if the rows of a matrix are orthogonal, the singular values are the rows' lengths.
 #[test]
 fn a_step_is_the_polynomial_of_the_singular_values() {
     let (lengths, n_cols) = ([0.01, 0.3, 1.0], 5);

@@ -1,5 +1,5 @@
-//! Kernels whose indices come from data get values beyond the range. Both executors give the same results, and nothing outside the kernel's
-//! arguments changes: each argument lies between guard words in a larger buffer.
+//! Kernels whose indices come from data receive values beyond the range. Both executors give the same results, and nothing outside the kernel's
+//! arguments changes: each argument is between guard words in a larger buffer.
 
 use brisk_kernels::*;
 
@@ -81,12 +81,12 @@ fn check(kernel: &dyn Kernel, given: &[Words]) -> Vec<Words> {
     expected
 }
 
-/// Indices of which most are not below `n`: the first ones beyond, those whose product with a row's length wraps round, and the greatest.
+/// Indices most of which are not below `n`: the first ones beyond, those whose product with a row's length wraps around, and the largest.
 fn indices(n: u32) -> Words {
     vec![n - 1, n, n.wrapping_add(1), 0, 1 << 30, 1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX, 0x5555_5556]
 }
 
-/// Runs in which the batch, the step and the number of skipped steps are far beyond any table.
+/// States in which the batch, the step and the number of skipped steps are far beyond any table.
 const STATES: [[u32; STATE_LEN]; 3] =
     [[u32::MAX, u32::MAX, 0, u32::MAX], [1 << 31, 0, 0, u32::MAX], [u32::MAX, u32::MAX, u32::MAX, 0]];
 
@@ -138,7 +138,7 @@ fn rows_beyond_a_table_are_zeros_and_beyond_a_window_stay() {
     }
 }
 
-/// Rows beyond any table, epochs without rows and with as many as there can be, and tables of quantiles that belong to no distribution: not ascending, random, or all the
+/// Rows beyond any table, epochs without rows and with the maximum number, and tables of quantiles that belong to no distribution: not ascending, random, or all the
 /// largest number, with which a rectangle would reach beyond the image on all sides.
 #[test]
 fn mixing_stays_within_rows_and_images() {
@@ -172,7 +172,7 @@ fn mixing_stays_within_rows_and_images() {
 #[test]
 fn embedding_reads_and_trains_entry_0() {
     let mut random = Random::new(3);
-    // Sums in runs of rows, and along chains of rows.
+    // Sums in blocks of rows, and along chains of rows.
     for n_entries in [3, 100] {
         let index = indices(n_entries);
         let forward = Embedding { n: index.len(), n_entries: n_entries as usize, dim: 3, n_index_cols: 1, index_col: 0 };
@@ -208,7 +208,7 @@ fn a_label_that_is_no_class_gives_nan_or_is_incorrect() {
                 let [loss, rows]: [Words; 2] = check(&kernel, &given).try_into().expect("two results");
                 assert!(floats(&loss)[0].is_nan(), "{kernel:?}");
                 given.insert(0, words(&[1.0]));
-                // A divisor that is a number, so that the rows of valid classes have gradients.
+                // A finite divisor, so that the rows with valid classes have gradients.
                 given.extend([words(&[1.0, 1.0]), rows]);
                 let grad = check(&CrossEntropyGrad { forward: kernel }, &given);
                 let is_nan = |row: usize| floats(&grad[0])[row * n_classes as usize].is_nan();

@@ -4,7 +4,7 @@ use crate::close::{DEFAULT, Tolerance, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
-/// A step divides by roots of small numbers, whose rounding the GPU may do in 2.5 ulp each.
+/// A step divides by roots of small numbers, each of which the GPU may round with an error of 2.5 ulp.
 const STEP: Tolerance = Tolerance { absolute: 2e-6, relative: 2e-5 };
 
 fn sgd(n: usize) -> SgdGroups {
@@ -12,7 +12,7 @@ fn sgd(n: usize) -> SgdGroups {
     SgdGroups { sgd: Sgd { n, n_lr: 2, momentum: 0.5, weight_decay: f32::NAN, form: Momentum::Nesterov } }
 }
 
-/// One after the other: half the rate, the whole one with a decay, none at all.
+/// One after another: half the rate, the full rate with a decay, no step.
 fn table(n: usize) -> Words {
     let entries = [[0.5, 0.0], [1.0, 0.1], [-1.0, 0.3]];
     words(&(0..n.div_ceil(GROUP_LEN)).flat_map(|i| entries[i % 3]).collect::<Vec<_>>())
@@ -25,7 +25,7 @@ fn given(random: &mut Random, n: usize, n_states: usize) -> Vec<Words> {
     given
 }
 
-/// The part of each argument that entry `i` of the table is of; what is not by parameter stays.
+/// The part of each argument that entry `i` of the table covers; arguments that are not per parameter do not change.
 fn part(given: &[Words], i: usize, n: usize) -> Vec<Words> {
     let range = i * GROUP_LEN..n.min((i + 1) * GROUP_LEN);
     given[1..].iter().map(|words| if words.len() == n { words[range.clone()].to_vec() } else { words.clone() }).collect()

@@ -1,4 +1,4 @@
-//! A pipeline as the backends of wgpu get it: parsed, with its constants, translated by naga with the options of wgpu's Vulkan, Metal and DX12.
+//! A pipeline as wgpu's backends receive it: parsed, with its constants, translated by naga with the options of wgpu's Vulkan, Metal and DX12.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use naga::back::{hlsl, msl, spv};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 use naga::{AddressSpace, CooperativeSize, ResourceBinding, ShaderStage, StorageAccess, TypeInner};
 
-/// A pipeline as a backend gets it: constants in place of overrides, and nothing that its entry point does not use.
+/// A pipeline as a backend receives it: constants in place of overrides, and nothing that its entry point does not use.
 pub(crate) struct Pipeline<'a> {
     pub(crate) module: &'a naga::Module,
     pub(crate) info: &'a naga::valid::ModuleInfo,
@@ -15,12 +15,12 @@ pub(crate) struct Pipeline<'a> {
     pub(crate) features: wgpu::Features,
 }
 
-/// Which SPIR-V a driver of Vulkan gets.
+/// The variant of SPIR-V for a Vulkan driver.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Vulkan {
-    /// That of the least driver with the features.
+    /// For the minimal driver with the features.
     Least,
-    /// That of a driver of today.
+    /// For a current driver.
     Current,
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn parse(what: &str, source: &str, features: wgpu::Features) -> (naga
 }
 
 impl Pipeline<'_> {
-    /// The size of the matrices that it multiplies by tensor cores.
+    /// The size of the cooperative matrices that it uses.
     pub(crate) fn coop(&self) -> Option<CooperativeSize> {
         self.module.types.iter().find_map(|(_, of)| match of.inner {
             TypeInner::CooperativeMatrix { columns, .. } => Some(columns),
@@ -53,7 +53,7 @@ impl Pipeline<'_> {
         (ShaderStage::Compute, self.entry.to_owned())
     }
 
-    /// What is bound, in the order of the bindings, with its address space.
+    /// The bindings in order, with their address spaces.
     pub(crate) fn bindings(&self) -> Vec<(ResourceBinding, AddressSpace)> {
         let bound = self.module.global_variables.iter().filter_map(|(_, of)| Some((of.binding?, of.space)));
         let mut bindings: Vec<_> = bound.collect();
@@ -61,7 +61,7 @@ impl Pipeline<'_> {
         bindings
     }
 
-    /// For a driver of Vulkan: as wgpu writes it for one of today, or with nothing that an adapter of `features` may lack, on Vulkan 1.1, which is
+    /// For a Vulkan driver: as wgpu writes it for a current one, or without anything that an adapter with `features` may lack, on Vulkan 1.1, which is
     /// the first version with subgroups. Cooperative matrices need 1.3.
     pub(crate) fn to_spirv(&self, vulkan: Vulkan) -> Result<Vec<u32>, spv::Error> {
         let with =
@@ -112,7 +112,7 @@ impl Pipeline<'_> {
         spv::write_vec(self.module, self.info, &options, Some(&of))
     }
 
-    /// For macOS 11, which is the first with subgroups, tensor cores and integers of 64 bits.
+    /// For macOS 11, which is the first with subgroups, tensor cores and 64-bit integers.
     pub(crate) fn to_msl(&self) -> Result<String, Box<dyn std::error::Error>> {
         let mut resources = msl::EntryPointResources::default();
         for (slot, (binding, space)) in (0..).zip(self.bindings()) {
@@ -135,7 +135,7 @@ impl Pipeline<'_> {
         Ok(msl)
     }
 
-    /// For the oldest shader model with the features; 5.1, which is that of FXC, where there are none.
+    /// For the oldest shader model with the features; without any, that is 5.1, the one of FXC.
     pub(crate) fn to_hlsl(&self) -> Result<String, Box<dyn std::error::Error>> {
         let shader_model = if self.features.contains(wgpu::Features::SHADER_F16) {
             hlsl::ShaderModel::V6_2
@@ -144,7 +144,7 @@ impl Pipeline<'_> {
         } else {
             hlsl::ShaderModel::V5_1
         };
-        // Uniforms, what is read and what is written count apart; the last uniform is the number of workgroups.
+        // Uniforms, read-only and writable buffers are counted separately; the last uniform is the number of workgroups.
         let mut registers = [0..8, 0..8, 0..8];
         let mut next = |space| {
             let of = if space == AddressSpace::Uniform { 0 } else { 1 + usize::from(is_written(space)) };
@@ -163,7 +163,7 @@ impl Pipeline<'_> {
         let mut hlsl = String::new();
         let translated = hlsl::Writer::new(&mut hlsl, &options, &of).write(self.module, self.info, None)?;
         translated.entry_point_names.into_iter().collect::<Result<Vec<_>, _>>()?;
-        // naga writes one zero for each alias of a type, all by the name of the type.
+        // naga writes one zero for each alias of a type, all with the name of the type.
         let mut heads = BTreeSet::new();
         match hlsl.lines().filter(|line| line.ends_with("() {")).find(|line| !heads.insert(line.to_owned())) {
             Some(twice) => Err(format!("`{twice}` is defined twice").into()),
@@ -176,7 +176,7 @@ fn is_written(space: AddressSpace) -> bool {
     matches!(space, AddressSpace::Storage { access } if access.contains(StorageAccess::STORE))
 }
 
-/// All that a driver may leave to wgpu.
+/// All checks that a driver may leave to wgpu.
 fn bounds_checks() -> BoundsCheckPolicies {
     BoundsCheckPolicies { index: BoundsCheckPolicy::Restrict, buffer: BoundsCheckPolicy::Restrict, ..Default::default() }
 }

@@ -29,7 +29,7 @@ impl Random {
         (0..n).map(|_| self.float()).collect()
     }
 
-    /// Floats with ones, zeros and large values among them, which an activation treats in its own way.
+    /// Floats that include ones, zeros and large values, which activations treat specially.
     pub(crate) fn wide_floats(&mut self, n: usize) -> Vec<f32> {
         (0..n)
             .map(|i| match i % 11 {

@@ -1,4 +1,4 @@
-//! What a caller of the recorder meets: its errors, a kernel of their own, their own device and encoder.
+//! The recorder from a caller's view: its errors, the caller's own kernel, device and encoder.
 
 use brisk_kernels::gpu::Recorder;
 use brisk_kernels::*;
@@ -14,7 +14,7 @@ fn buffer(gpu: &Gpu, len: usize) -> wgpu::Buffer {
 fn refused(gpu: &mut Gpu, kernel: &dyn Kernel, buffers: &[wgpu::BufferBinding<'_>]) -> Error {
     let mut encoder = gpu.device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
     let error = gpu.recorder.record(kernel, buffers, &mut encoder).expect_err("it should be refused");
-    // Nothing was recorded, so the encoder is as good as new.
+    // Nothing was recorded, so the encoder can still be used.
     gpu.queue.submit([encoder.finish()]);
     error
 }
@@ -40,7 +40,7 @@ fn a_short_buffer_is_refused() {
 #[test]
 fn more_than_the_adapter_binds_is_refused() {
     let Some(mut gpu) = gpu() else { return };
-    // A pretended limit, since a buffer beyond the real one takes too much memory for a test.
+    // An artificial limit, since a buffer beyond the real one takes too much memory for a test.
     let mut limits = wgpu::Limits::downlevel_defaults();
     limits.max_storage_buffer_binding_size = 1 << 16;
     let Ok((device, _)) = pollster::block_on(request(limits)) else { return };
@@ -57,7 +57,7 @@ fn more_than_the_adapter_binds_is_refused() {
     let bindings = [&x, &y].map(wgpu::Buffer::as_entire_buffer_binding);
     let error = recorder.prepare(&Map::unary(1 << 16, |x| x.relu()), &bindings).expect_err("too long");
     assert!(matches!(error, Error::BindingLimit { arg: "x0", len_bytes: 0x4_0000, limit_bytes: 0x1_0000, .. }), "{error:?}");
-    // What counts is what the kernel takes, not how long the buffer is.
+    // The kernel's length matters, not that of the buffer.
     recorder.prepare(&Map::unary(1 << 14, |x| x.relu()), &bindings).expect("the kernel binds 64 KiB of it");
     let x = buffer(&gpu, 4);
     refused(&mut gpu, &Advance, &[x.as_entire_buffer_binding(), x.as_entire_buffer_binding()]);
@@ -94,7 +94,7 @@ fn a_buffer_that_is_not_storage_is_refused() {
     assert!(matches!(&error, Error::Binding { label, .. } if label == "kernels.advance"), "{error:?}");
 }
 
-/// `y = x²`: a kernel such as a reader of the README writes.
+/// `y = x²`: a kernel as a reader of the README would write it.
 #[derive(Debug)]
 struct Square {
     n: usize,
@@ -157,9 +157,9 @@ fn does_not_compile(wgsl: &'static str, reason: &str) {
 fn wgsl_that_does_not_compile_is_an_error_that_names_it() {
     does_not_compile("fn main() { nonsense", "expected");
     does_not_compile("@compute @workgroup_size(1) fn other() {}", "main");
-    // No `SCALE` in it.
+    // It does not declare `SCALE`.
     does_not_compile("@compute @workgroup_size(1) fn main() {}", "SCALE");
-    // A binding that the kernel does not give.
+    // A binding that the kernel does not provide.
     does_not_compile(
         "override SCALE: f32; @group(0) @binding(7) var<storage, read_write> z: array<f32>;
         @compute @workgroup_size(1) fn main() { z[0] = SCALE; }",
@@ -195,7 +195,7 @@ fn sizes_whose_product_overflows_are_refused() {
     );
 }
 
-/// A dispatch that binds an argument its kernel does not have.
+/// A dispatch that binds an argument that its kernel does not have.
 #[derive(Debug)]
 struct Beyond;
 
@@ -233,8 +233,8 @@ fn ranges_of_a_buffer_are_bound_as_given() {
     gpu.recorder.record(&kernel, &[at(&x), at(&y)], &mut encoder).expect("both ranges are long enough");
     gpu.queue.submit([encoder.finish()]);
     let y = download(&gpu, &y, ahead + 4);
-    assert_eq!(y[..ahead], vec![7; ahead], "ahead of the range");
-    assert_eq!(y[ahead..], [words(&[1.0, 0.0, 2.0]), vec![7]].concat(), "the range, and what lies behind it");
+    assert_eq!(y[..ahead], vec![7; ahead], "before the range");
+    assert_eq!(y[ahead..], [words(&[1.0, 0.0, 2.0]), vec![7]].concat(), "the range and the elements after it");
 }
 
 #[test]

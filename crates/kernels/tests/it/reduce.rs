@@ -5,7 +5,7 @@ use crate::random::Random;
 use crate::run::*;
 
 const OPS: [ReduceOp; 6] = [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max, ReduceOp::Min, ReduceOp::Norm, ReduceOp::NonFinite];
-/// Rows, columns and all, around the run of an invocation and the widths of a pass.
+/// Rows, columns and all elements, around the chain length of an invocation and the widths of a pass.
 const SHAPES: [[usize; 3]; 14] = [
     [1, 1, 1],
     [1, 63, 1],
@@ -79,7 +79,7 @@ fn twin_equals_the_definition_and_gpu_the_twin() {
 
 #[test]
 fn a_sum_of_many_does_not_drown_its_parts() {
-    // One running f32 sum would stop growing at 2^24 times the smallest.
+    // A single running f32 sum would stop growing at 2^24 times the smallest.
     let n = 3_000_000;
     let x = words(&vec![0.1; n]);
     let sum = twin_floats(&MapReduce::of(ReduceOp::Sum, &[n], &[0]), std::slice::from_ref(&x))[0];

@@ -1,7 +1,7 @@
-//! No identifier of the WGSL is a word that HLSL, MSL or the tools that read SPIR-V back take for something else.
+//! No identifier of the WGSL is a word with a different meaning in HLSL, MSL or the tools that translate SPIR-V back.
 //!
-//! naga renames the identifiers that its own lists contain, and those lists lag after the compilers: `dx` became a namespace of HLSL
-//! in DXC 1.9, and naga 30 writes a binding of that name as it is. So this list is checked twice: against the identifiers of the
+//! naga renames the identifiers that its own lists contain, and those lists lag behind the compilers: `dx` became a namespace of HLSL
+//! in DXC 1.9, and naga 30 writes a binding of that name unchanged. So this list is checked twice: against the identifiers of the
 //! WGSL, and against the names that the translated text declares.
 
 use std::collections::{BTreeSet, HashMap};
@@ -21,7 +21,7 @@ static WORDS: LazyLock<HashMap<&str, &str>> = LazyLock::new(|| {
 const GLSL: &str = "a word of GLSL";
 const FXC_ANY_CASE: &str = "a keyword of FXC in any case";
 
-/// Scalars that HLSL or MSL follow by sizes, as in `float4` and `float4x4`.
+/// Scalar types that HLSL or MSL combine with sizes, as in `float4` and `float4x4`.
 const SCALARS: [&str; 27] = [
     "bool",
     "int",
@@ -79,7 +79,7 @@ fn is_vector_or_matrix(name: &str) -> bool {
         .any(|sizes| is_size(sizes) || sizes.split_once('x').is_some_and(|(rows, cols)| is_size(rows) && is_size(cols)))
 }
 
-/// Every identifier of a module but its entry points, whose names are looked up in what naga returns.
+/// Every identifier of a module except its entry points, whose names are looked up in the result of naga.
 fn identifiers(module: &naga::Module) -> BTreeSet<&str> {
     let mut names: BTreeSet<Option<&String>> = BTreeSet::new();
     names.extend(module.global_variables.iter().map(|(_, of)| of.name.as_ref()));
@@ -101,10 +101,10 @@ fn identifiers(module: &naga::Module) -> BTreeSet<&str> {
     names.into_iter().flatten().map(String::as_str).collect()
 }
 
-/// The identifiers that `text`, HLSL or MSL, declares: the last of several words that follow one another, as in `const uint n` or
+/// The identifiers that `text`, HLSL or MSL, declares: the last of several consecutive words, as in `const uint n` or
 /// `device Params& params`.
 fn declared(text: &str) -> BTreeSet<&str> {
-    /// What begins a statement without a declaration.
+    /// Words that start a statement without a declaration.
     const STATEMENTS: [&str; 6] = ["return", "else", "case", "using", "typename", "new"];
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut names = BTreeSet::new();
@@ -138,7 +138,7 @@ pub(crate) fn in_module(module: &naga::Module) -> Vec<String> {
     refused(identifiers(module))
 }
 
-/// What is wrong with the names that `text`, HLSL or MSL, declares. naga's helpers have names of its own, which may be words of GLSL.
+/// What is wrong with the names that `text`, HLSL or MSL, declares. naga's helpers have their own names, which may be words of GLSL.
 pub(crate) fn in_text(text: &str) -> Vec<String> {
     let is_nagas = |name: &str| name.starts_with("naga_") || WORDS.get(name) == Some(&GLSL);
     refused(declared(text).into_iter().filter(|name| !is_nagas(name)).collect())

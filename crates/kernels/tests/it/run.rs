@@ -1,4 +1,4 @@
-//! Runs a kernel on its twin and on the GPU, and compares.
+//! Executes a kernel on its twin and on the GPU, and compares.
 
 use brisk_kernels::{Access, Adapter, AdapterKind, Arg, DType, Dispatch, Error, Kernel, TwinArgs, bytemuck, wgpu};
 use half::{bf16, f16};
@@ -9,7 +9,7 @@ use crate::gpu::{Gpu, gpu};
 /// Elements of any type, in whole words.
 pub(crate) type Words = Vec<u32>;
 
-/// What an argument holds that is written in full: NaN, so that an element that was left out is seen.
+/// The initial content of an argument that is written in full: NaN, so that an element that was left out is detected.
 const UNWRITTEN: u32 = 0x7FC0_0BAD;
 
 pub(crate) fn words(floats: &[f32]) -> Words {
@@ -41,7 +41,7 @@ pub(crate) fn floats_of(dtype: DType, words: &[u32], n: usize) -> Vec<f32> {
     }
 }
 
-/// One buffer an argument: those that are read take theirs from `given`, in order.
+/// One buffer per argument: those that are read take their content from `given`, in order.
 pub(crate) fn buffers(args: &[Arg], given: &[Words]) -> Vec<Words> {
     let mut given = given.iter();
     let buffers: Vec<Words> = args
@@ -63,7 +63,7 @@ fn n_words(arg: &Arg) -> usize {
     arg.len_bytes().div_ceil(4)
 }
 
-/// The results of the twin: the arguments it writes, in order.
+/// The results of the twin: the arguments that it writes, in order.
 #[track_caller]
 pub(crate) fn run_twin(kernel: &dyn Kernel, given: &[Words]) -> Vec<Words> {
     kernel.check().unwrap_or_else(|error| panic!("{error}"));
@@ -81,7 +81,7 @@ pub(crate) fn run_twin(kernel: &dyn Kernel, given: &[Words]) -> Vec<Words> {
     results(&args, buffers)
 }
 
-/// The first result of the twin, in floats.
+/// The first result of the twin, as floats.
 #[track_caller]
 pub(crate) fn twin_floats(kernel: &dyn Kernel, given: &[Words]) -> Vec<f32> {
     floats(&run_twin(kernel, given)[0]).to_vec()
@@ -132,13 +132,13 @@ pub(crate) fn download(gpu: &Gpu, buffer: &wgpu::Buffer, len: usize) -> Words {
     bytemuck::pod_collect_to_vec(&view)
 }
 
-/// The GPU gives what the twin gives, within the table's tolerance.
+/// Checks that the GPU gives the same as the twin, within the table's tolerance.
 #[track_caller]
 pub(crate) fn gpu_equals_twin(kernel: &dyn Kernel, given: &[Words]) {
     gpu_equals_twin_within(kernel, given, DEFAULT);
 }
 
-/// The same, with another tolerance for the f32 results; the caller says why.
+/// The same, with a different tolerance for the f32 results; the caller says why.
 #[track_caller]
 pub(crate) fn gpu_equals_twin_within(kernel: &dyn Kernel, given: &[Words], f32_tolerance: Tolerance) {
     let Some(mut gpu) = gpu() else { return };
@@ -150,7 +150,7 @@ pub(crate) fn gpu_equals_twin_within(kernel: &dyn Kernel, given: &[Words], f32_t
         let what = format!("{kernel:?}: {}", arg.name);
         match arg.dtype {
             DType::F32 => assert_close(&what, floats(found), floats(expected), f32_tolerance),
-            // What is close before it is rounded may be rounded apart.
+            // Values that are close before rounding may be rounded to different numbers.
             DType::F16 | DType::Bf16 => {
                 let [found, expected] = [found, expected].map(|words| floats_of(arg.dtype, words, arg.len));
                 assert_close(&what, &found, &expected, tolerance(arg.dtype));
@@ -160,14 +160,14 @@ pub(crate) fn gpu_equals_twin_within(kernel: &dyn Kernel, given: &[Words], f32_t
     }
 }
 
-/// The GPU gives what the twin gives in the form that is meant for hardware as well, which any adapter can run, if slowly.
+/// Also checks the form that is meant for hardware, which any adapter can run, if slowly.
 #[track_caller]
 pub(crate) fn both_forms_equal_twin_within<K: Kernel + Clone>(kernel: &K, given: &[Words], f32_tolerance: Tolerance) {
     gpu_equals_twin_within(kernel, given, f32_tolerance);
     gpu_equals_twin_within(&AsOnHardware(Box::new(kernel.clone())), given, f32_tolerance);
 }
 
-/// A kernel that is told its adapter is hardware.
+/// A kernel whose adapter is declared as hardware.
 #[derive(Debug)]
 pub(crate) struct AsOnHardware(pub(crate) Box<dyn Kernel>);
 
@@ -193,7 +193,7 @@ impl Kernel for AsOnHardware {
     }
 }
 
-/// The twin gives the same bits on rayon pools of 1, 2, 3 and 5 threads.
+/// Checks that the twin's results are bit-identical on rayon pools of 1, 2, 3 and 5 threads.
 #[track_caller]
 pub(crate) fn same_bits_on_any_pool(kernel: &dyn Kernel, given: &[Words]) {
     let on = |n_threads| {
@@ -210,7 +210,7 @@ pub(crate) fn same_bits_on_any_pool(kernel: &dyn Kernel, given: &[Words]) {
 pub(crate) fn slope_along(x: &[f32], direction: &[f32], step: f32, loss: impl Fn(&[f32]) -> f64) -> f64 {
     let moved = |by: f32| -> Vec<f32> { x.iter().zip(direction).map(|(x, d)| x + by * d).collect() };
     let (above, below) = (moved(step), moved(-step));
-    // What was really stepped, after rounding, is within an ulp of 2 step.
+    // The actual step, after rounding, is within an ulp of 2 step.
     (loss(&above) - loss(&below)) / (2.0 * f64::from(step))
 }
 

@@ -4,7 +4,7 @@ use crate::close::{DEFAULT, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
-/// Runs of `len` with gaps of other lengths before, between and after.
+/// Ranges of length `len` with gaps of different lengths before, between and after.
 pub(crate) fn runs(n_runs: usize, len: usize) -> Runs {
     let mut n = 3;
     let mut starts = Vec::new();
@@ -15,7 +15,7 @@ pub(crate) fn runs(n_runs: usize, len: usize) -> Runs {
     Runs { n: n + 5, starts, len }
 }
 
-/// A step that goes on, and one that is skipped.
+/// A step that is taken, and one that is skipped.
 pub(crate) const STATES: [[u32; 4]; 2] = [[7, 9, 0, 0], [7, 9, 1, 2]];
 
 #[test]
@@ -68,7 +68,7 @@ fn runs_that_overlap_or_do_not_fit_are_refused() {
         let error = kernel.check().expect_err("they do not fit").to_string();
         assert_eq!(error, format!("gather_runs: {expected}"));
     };
-    let why = "expected starts in order, of runs that do not overlap and end within the buffer";
+    let why = "expected ascending starts of ranges that do not overlap and end within the buffer";
     refuses(&[0, 3], &format!("start of a run is 3, {why}"));
     refuses(&[4, 0], &format!("start of a run is 0, {why}"));
     refuses(&[7], &format!("start of a run is 7, {why}"));

@@ -1,8 +1,8 @@
-//! A kernel of each kind in every form that chooses another module, and adapters that choose differently.
+//! A kernel of each kind, in every form that chooses a different module, and adapters that choose differently.
 
 use brisk_kernels::*;
 
-/// The samples with their floats as f32, f16 and bf16, and those whose WGSL is made of an expression.
+/// The samples with their floats as f32, f16 and bf16, and those whose WGSL is generated from an expression.
 pub(crate) fn every_sample() -> impl Iterator<Item = Box<dyn Kernel>> {
     let in_types = samples().into_iter().chain(samples_in(DType::F16)).chain(samples_in(DType::Bf16));
     in_types.chain(crate::map_samples::maps()).chain(crate::map_samples::reductions())
@@ -22,7 +22,7 @@ pub(crate) fn dispatches(kernel: &dyn Kernel, adapter: &Adapter) -> Vec<Dispatch
     kernel.dispatches(adapter).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A kernel of each kind, in every form that chooses other WGSL.
+/// A kernel of each kind, in every form that chooses different WGSL.
 fn samples() -> Vec<Box<dyn Kernel>> {
     let relu = Activation::relu();
     let bce = BceWithLogits { n: 5, reduction: Reduction::Mean, pos_weight: 1.0 };
@@ -127,7 +127,7 @@ fn augment_images(dtype: DType, first_row: usize) -> AugmentImages {
     AugmentImages { dtype, first_row, n_table_rows: 9, image: [4, 4, 3], crop: [4, 4], n: 5, augmentation }
 }
 
-/// Kernels that go along rows, narrow and wide, and over gradients and parameters.
+/// Kernels that process rows, narrow and wide, and kernels over gradients and parameters.
 fn row_samples() -> Vec<Box<dyn Kernel>> {
     let mut samples: Vec<Box<dyn Kernel>> = vec![
         Box::new(clip_by_norm(7, 1.0).expect("a limit")),
@@ -167,7 +167,7 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
     samples
 }
 
-/// Each activation in each kernel that has a part for it.
+/// Each activation in each kernel that supports it.
 fn activation_samples() -> Vec<Box<dyn Kernel>> {
     let celu = Activation::celu(0.5);
     let from_output = [Activation::identity(), Activation::relu(), celu, Activation::sigmoid(), Activation::tanh()];
@@ -193,7 +193,7 @@ fn activation_samples() -> Vec<Box<dyn Kernel>> {
     samples
 }
 
-/// Kernels of some of the parameters in a flat buffer.
+/// Kernels for some of the parameters in a flat buffer.
 fn group_samples() -> Vec<Box<dyn Kernel>> {
     let runs = Runs { n: 100, starts: vec![3, 50], len: 40 };
     vec![
@@ -207,7 +207,7 @@ fn group_samples() -> Vec<Box<dyn Kernel>> {
     ]
 }
 
-/// One for each set of modules that kernels choose from.
+/// One adapter for each set of modules that kernels choose from.
 pub(crate) fn adapters() -> [Adapter; 7] {
     let (plain, f16) = (wgpu::Features::empty(), wgpu::Features::SHADER_F16);
     let kinds = [
@@ -221,7 +221,7 @@ pub(crate) fn adapters() -> [Adapter; 7] {
     ];
     kinds.map(|(kind, features, coop, f16_accumulation)| {
         let n_lanes = if kind == AdapterKind::Hardware { 32 } else { 8 };
-        // What has tensor cores has more workgroup memory than the least that there is.
+        // Adapters with tensor cores have more workgroup memory than the minimum.
         let max_compute_workgroup_storage_size = if coop.is_some() { 32 << 10 } else { 16 << 10 };
         Adapter::new("sample", kind)
             .with_features(features)
@@ -232,7 +232,7 @@ pub(crate) fn adapters() -> [Adapter; 7] {
     })
 }
 
-/// The gradient through an activation, by its output. That of the identity reads none.
+/// The gradient through an activation, from its output. That of the identity does not read the output.
 pub(crate) fn output_grad(activation: &Activation) -> Epilogue {
     if activation.is_identity() {
         return Epilogue::none();

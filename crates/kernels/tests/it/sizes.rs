@@ -1,4 +1,4 @@
-//! Sizes that make no sense are refused with the kernel and the size named, before anything is recorded or run.
+//! Invalid sizes are refused with the names of the kernel and the size, before anything is recorded or executed.
 
 use brisk_kernels::*;
 

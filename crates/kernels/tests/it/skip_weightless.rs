@@ -2,7 +2,7 @@ use brisk_kernels::{Kernel, SkipWeightless};
 
 use crate::run::*;
 
-/// The sum and `skip` after the batch `batch` of this weight, given a sum of `sum`.
+/// The sum and `skip` after the batch `batch` with this weight, starting with a sum of `sum`.
 #[track_caller]
 fn check(kernel: SkipWeightless, batch: u32, (weight, sum): (f32, f32), expected: f32, skip: u32) {
     let given = [words(&[weight]), words(&[sum]), vec![batch, 7, 0, 3]];
@@ -14,7 +14,7 @@ fn check(kernel: SkipWeightless, batch: u32, (weight, sum): (f32, f32), expected
 #[test]
 fn a_group_is_skipped_if_all_of_its_weights_are_0() {
     let kernel = SkipWeightless { every: 3, n_batches: 0 };
-    // A sum is that of the group, and what was there before it does not count.
+    // The sum is that of the group; the previous content does not matter.
     check(kernel, 0, (0.0, 5.0), 0.0, 0);
     check(kernel, 1, (0.0, 0.0), 0.0, 0);
     check(kernel, 2, (0.0, 0.0), 0.0, 2);

@@ -99,7 +99,7 @@ fn gpu_agrees() {
         for (n_rows, n_cols) in [(1, 1), (63, 10), (64, 3), (65, 31), (3, 33), (2, 63), (2, 64), (2, 65), (3, 1300)] {
             let forward = softmax(n_rows, n_cols, form);
             let (x, grad_y) = (words(&random.wide_floats(n_rows * n_cols)), words(&random.floats(n_rows * n_cols)));
-            // Exponentials differ by some ulp, and a sum of them sits under each result.
+            // Exponentials differ by a few ulp, and each result contains a sum of them.
             let sums = Tolerance::of_sum(n_cols);
             both_forms_equal_twin_within(&forward, std::slice::from_ref(&x), sums);
             let y = run_twin(&forward, &[x]).remove(0);

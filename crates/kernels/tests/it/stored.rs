@@ -9,14 +9,14 @@ use crate::samples::output_grad;
 
 const HALVES: [DType; 2] = [DType::F16, DType::Bf16];
 
-/// `kernel` stored as `dtypes` gives on its twin what `kernel` itself gives for the same numbers, up to the rounding of the results, and the GPU agrees. `given` are f32 for every
-/// argument that is read, or the bits of its integers.
+/// Checks that the twin of `kernel` stored as `dtypes` gives the same as that of `kernel` for the same numbers, up to the rounding of the results, and that the GPU
+/// agrees. `given` are f32 for every argument that is read, or the bits of its integers.
 #[track_caller]
 fn stored_equals_f32(kernel: impl Kernel + Clone, dtypes: &[DType], given: &[Vec<f32>]) {
     stored_equals_f32_within(kernel, dtypes, given, DEFAULT);
 }
 
-/// The same, with another tolerance for f32.
+/// The same, with a different tolerance for f32.
 #[track_caller]
 fn stored_equals_f32_within(kernel: impl Kernel + Clone, dtypes: &[DType], given: &[Vec<f32>], f32_tolerance: Tolerance) {
     let low = stored(kernel.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
@@ -26,7 +26,7 @@ fn stored_equals_f32_within(kernel: impl Kernel + Clone, dtypes: &[DType], given
         .zip(given)
         .map(|((_, &dtype), floats)| if dtype.is_half() { half_words(dtype, floats) } else { words(floats) })
         .collect();
-    // What is left of the numbers once they are stored.
+    // The numbers after they have been stored.
     let reads = args.iter().zip(dtypes).filter(|(arg, _)| matches!(arg.access, Access::Read | Access::ReadWrite));
     let rounded: Vec<Words> =
         reads.zip(&packed).map(|((arg, &dtype), packed)| words(&floats_of(dtype, packed, arg.len))).collect();
@@ -44,10 +44,10 @@ fn stored_equals_f32_within(kernel: impl Kernel + Clone, dtypes: &[DType], given
     gpu_equals_twin_within(&*low, &packed, f32_tolerance);
 }
 
-/// Around invocations and workgroups of one element and of two.
+/// Around invocations and workgroups that process one element and two.
 const LENGTHS: [usize; 10] = [1, 2, 63, 64, 65, 127, 128, 129, 1001, 20_002];
 
-/// Whether a kernel has a form of its own for the types, or at least for some of them.
+/// Whether a kernel has a specialised form for the types, or at least for some of them.
 #[track_caller]
 fn has_form(kernel: impl Kernel, dtypes: &[DType], expected: &str) {
     let low = format!("{:?}", stored(kernel, dtypes).unwrap_or_else(|error| panic!("{error}")));
@@ -120,7 +120,7 @@ fn sums_have_a_form_and_are_kept_in_f32() {
         for (n_rows, n_cols) in [(1, 1), (63, 3), (64, 64), (65, 65), (129, 7), (1001, 33)] {
             let sum = MapReduce::of(ReduceOp::Sum, &[n_rows, n_cols], &[0]);
             has_form(sum.clone(), &[half, DType::F32], "MapReduce");
-            // The result in 16 bits too, by a cast after it.
+            // The result is also in 16 bits, by a cast after the kernel.
             has_form(sum.clone(), &[half, half], "Converted { kernel: MapReduce");
             let x = [random.floats(n_rows * n_cols).iter().map(|v| 0.1 * v).collect()];
             stored_equals_f32_within(sum.clone(), &[half, DType::F32], &x, Tolerance::of_sum(n_rows));
@@ -146,7 +146,7 @@ fn what_overflows_in_f16_is_seen() {
     gpu_equals_twin(&*flag, &x);
 }
 
-/// A side of one, odd sizes, tiles and bands and panels of them, on either executor.
+/// A side of one, odd sizes, multiple tiles, bands and panels, on either executor.
 const PRODUCTS: [(usize, usize, usize); 9] =
     [(1, 1, 1), (5, 7, 9), (16, 32, 8), (33, 31, 17), (1, 40, 65), (40, 1, 65), (65, 33, 1), (1, 1, 300), (64, 48, 32)];
 
@@ -180,7 +180,7 @@ fn products_have_a_form() {
     }
 }
 
-/// The twin alone, where the GPU would take too long: several bands, panels and tiles.
+/// Only the twin, if the GPU would take too long: several bands, panels and tiles.
 #[test]
 fn large_products_have_a_form_on_the_cpu() {
     let mut random = Random::new(8);
@@ -222,7 +222,7 @@ fn convolutions_have_a_form() {
     let images = |height, width, n_channels| Images { n_images: 2, height, width, n_channels };
     let window = |kernel, stride, padding| Window { stride: [stride; 2], ..Window::square(kernel, padding) };
     let shapes = [
-        // Patches, strides, a product of pixels, and lines that are multiplied as they are stored.
+        // Patches, strides, a product of pixels, and lines that are multiplied in place.
         ConvShape { x: images(5, 6, 3), n_out: 5, window: window(3, 1, 1) },
         ConvShape { x: images(7, 6, 4), n_out: 3, window: window(3, 2, 1) },
         ConvShape { x: images(4, 3, 5), n_out: 6, window: window(1, 1, 0) },
@@ -291,7 +291,7 @@ fn batch_norm_has_a_form() {
             let shape = BatchNormShape { n_rows, n_channels, n_groups };
             let channels = |random: &mut Random| random.floats(n_channels);
             let [x, grad_y] = [(); 2].map(|()| random.floats(shape.len()));
-            // Inverse deviations too are of any sign here, which changes nothing.
+            // Inverse deviations have any sign here, which makes no difference.
             let stats = random.floats(shape.n_stats());
             let tolerance = Tolerance::of_sum(n_rows);
 
@@ -299,7 +299,7 @@ fn batch_norm_has_a_form() {
             let given = [x.clone(), channels(&mut random), vec![1.0; n_channels]];
             has_form(kernel, &[half, F32, F32, F32], "Stored");
             stored_equals_f32_within(kernel, &[half, F32, F32, F32], &given, tolerance);
-            // Running statistics in 16 bits are no good idea; they are read and written.
+            // Storing running statistics in 16 bits is not a good idea; they are both read and written.
             stored_equals_f32_within(kernel, &[half, half, half, F32], &given, tolerance);
 
             let kernel = shape.normalise(&Activation::celu(0.5));

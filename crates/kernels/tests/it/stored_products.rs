@@ -1,4 +1,4 @@
-//! Products and convolutions over arguments in f16 and bf16, by each family that has a form for them.
+//! Products and convolutions over arguments in f16 and bf16, with each family that has a form for them.
 
 use brisk_kernels::*;
 
@@ -9,7 +9,7 @@ use crate::samples::output_grad;
 
 const TRANSPOSES: [Transpose; 4] = [Transpose::None, Transpose::A, Transpose::B, Transpose::Both];
 
-/// A kernel that is told of another adapter than it runs on.
+/// A kernel whose adapter is declared differently from the one that it runs on.
 #[derive(Debug)]
 struct On {
     family: MatmulFamily,
@@ -39,7 +39,7 @@ impl Kernel for On {
     }
 }
 
-/// What the families on a software adapter and on hardware make of `kernel` stored as `dtypes`; the sums are over `n` places.
+/// The results of the families on a software adapter and on hardware for `kernel` stored as `dtypes`; the sums are over `n` products.
 #[track_caller]
 fn check(random: &mut Random, kernel: impl Kernel + Clone, dtypes: &[DType], n: usize) {
     let args = kernel.args();
@@ -77,7 +77,7 @@ fn products_equal_twin() {
     let bias = Epilogue::bias(&Activation::relu());
     let product = |transpose, m, n, k, epilogue| Matmul { m, n, k, transpose, epilogue };
     let grad = output_grad(&Activation::tanh());
-    // Drivers of software adapters are slow to make pipelines, so each transpose has one mixture of types.
+    // Drivers of software adapters create pipelines slowly, so each transpose has one combination of types.
     for (product, dtypes) in [
         (product(Transpose::None, 36, 40, 20, bias.clone()), [F16, F16, F32, F16]),
         (product(Transpose::A, 4, 4, 4, bias.clone()), [Bf16, Bf16, Bf16, Bf16]),
@@ -112,7 +112,7 @@ fn thin_and_odd_products_equal_twin() {
         (product(Transpose::B, 131, 1, 40, bias.clone()), [F16, F16, F32, F16]),
         (product(Transpose::B, 6, 1, 39, bias.clone()), [Bf16, F32, F32, Bf16]),
         (product(Transpose::None, 67, 36, 1, grad.clone()), [F16, F16, F16, F16]),
-        // Rows of three that end within a word, of which the last has padding; rows that begin within one.
+        // Rows of three that end within a word, the last of which has padding; rows that start within a word.
         (product(Transpose::B, 7, 3, 12, bias.clone()), [F16, Bf16, F16, F16]),
         (product(Transpose::A, 5, 7, 9, grad.clone()), [Bf16, F16, Bf16, F16]),
         (product(Transpose::None, 1, 11, 5, bias.clone()), [F16, F16, Bf16, Bf16]),
@@ -214,7 +214,7 @@ fn convolutions_of_odd_channels_equal_twin() {
     };
     let strided = Window { stride: [2, 1], ..Window::square(3, 1) };
     for (shape, [x, weight, y]) in [
-        // Images of three colours; then two channels a word on the way back as well; pixels alone, a column and nine of them.
+        // Images with three colours; then two channels per word in the backward pass as well; single pixels, a column and nine of them.
         (shape([2, 5, 6, 3], 8, Window::square(3, 1)), [F16, F16, F16]),
         (shape([1, 6, 7, 6], 10, strided), [Bf16, Bf16, F16]),
         (shape([1, 5, 5, 10], 3, Window::square(2, 0)), [F32, Bf16, Bf16]),

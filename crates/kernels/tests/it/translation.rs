@@ -1,5 +1,5 @@
-//! Each pipeline becomes SPIR-V, MSL and HLSL, by naga with the options of wgpu's Vulkan, Metal and DX12. It needs no feature that one of the adapters
-//! which are given it lacks, and keeps within their limits.
+//! Each pipeline is translated to SPIR-V, MSL and HLSL, by naga with the options of wgpu's Vulkan, Metal and DX12. It needs no feature that one of the adapters
+//! that use it lacks, and keeps within their limits.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ type Key = (&'static str, Vec<(&'static str, u64)>);
 /// How a module is used.
 struct Uses {
     label: &'static str,
-    /// Those of every adapter that is given it.
+    /// The features of every adapter that uses it.
     features: wgpu::Features,
-    /// With the limits of the first adapter, which are the least.
+    /// With the limits of the first adapter, which are the smallest.
     pipelines: BTreeMap<Key, wgpu::Limits>,
 }
 
@@ -38,7 +38,7 @@ fn every_pipeline_translates_for_every_backend() {
             for vulkan in [Vulkan::Least, Vulkan::Current] {
                 pipeline.to_spirv(vulkan).unwrap_or_else(|error| panic!("{what} to SPIR-V: {error}"));
             }
-            // Each backend has tensor cores that wgpu lists for it: Metal those of 8 by 8, DX12 none.
+            // Each backend has the tensor cores that wgpu lists for it: Metal those of 8 by 8, DX12 none.
             if pipeline.coop() != Some(CooperativeSize::Sixteen) {
                 let msl = pipeline.to_msl().unwrap_or_else(|error| panic!("{what} to MSL: {error}"));
                 assert_eq!(reserved_words::in_text(&msl), [""; 0], "{what}: names declared in MSL");
@@ -69,7 +69,7 @@ fn modules() -> BTreeMap<String, Uses> {
     modules
 }
 
-/// As wgpu does when it makes a pipeline.
+/// As wgpu does when it creates a pipeline.
 fn check_limits(pipeline: &Pipeline<'_>, what: &str, limits: &wgpu::Limits) {
     let [entry] = &pipeline.module.entry_points[..] else { panic!("{what}: other entry points are left") };
     let [x, y, z] = entry.workgroup_size;

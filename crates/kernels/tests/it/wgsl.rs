@@ -48,7 +48,7 @@ fn bindings_and_params_are_those_of_the_dispatch() {
     }
 }
 
-/// Every argument that is bound exists, is written only if it may be, and none is on both lists.
+/// Checks that every bound argument exists, is written only if it may be, and that none is on both lists.
 fn check_args(kernel: &dyn Kernel, dispatch: &Dispatch) {
     let args = kernel.args();
     for &read in &dispatch.reads {
@@ -85,7 +85,7 @@ fn check(dispatch: &Dispatch, adapter: &Adapter) {
         assert_eq!(binding as usize, i, "{label}: bindings leave no gap");
         assert_eq!(variable.binding.as_ref().map(|binding| binding.group), Some(0), "{label}: group");
         let name = variable.name.as_deref().unwrap_or("?");
-        // An argument that fills a second binding stands in for one that this entry point does not have.
+        // An argument that fills an unused second binding stands in for one that this entry point does not have.
         let filled = i.checked_sub(uniform).and_then(|read| dispatch.reads.get(read));
         let stands_in = filled.is_some_and(|arg| dispatch.reads.iter().filter(|read| *read == arg).count() > 1);
         assert!(stands_in || !function[handle].is_empty(), "{label}: `{name}` is bound and not used by `{}`", dispatch.entry);

@@ -3,7 +3,7 @@ use crate::Error;
 
 const OP: &str = "schedule";
 
-/// Of a [`Schedule::Function`], so many steps are checked at most.
+/// The maximum number of steps that are checked for a [`Schedule::Function`].
 const CHECKED_STEPS: usize = 1 << 16;
 
 const ABOVE_ZERO: &str = "a finite number above 0";
@@ -106,7 +106,7 @@ fn length(field: &str, steps: Steps) -> Result<(), Error> {
     require(is_some, field, 0.0, "at least one step")
 }
 
-/// Shares that are rounded to the same step of a short run are in order; equal numbers of steps are not.
+/// Fractions that are rounded to the same step of a short run are in order; equal numbers of steps are not.
 fn in_order(field: &str, steps: &[Steps], total_steps: usize) -> Result<(), Error> {
     if steps.is_empty() {
         return Err(Error::Refused { op: OP, found: format!("`{field}` is empty"), expected: "at least one step" });

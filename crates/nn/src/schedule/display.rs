@@ -3,8 +3,8 @@ use std::fmt;
 use super::{Schedule, Steps};
 
 impl Schedule {
-    /// The settings one by one: the kind under `schedule`, the others under the names of their fields. Two schedules of the same
-    /// settings have the same rates, functions aside.
+    /// The settings one by one: the kind under `schedule`, the others under the names of their fields. Two schedules with the same
+    /// settings have the same rates, except for functions.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         let named = |name: &str, settings: &[(&'static str, &dyn fmt::Display)]| {
             let settings = settings.iter().map(|&(what, is)| (what, is.to_string()));

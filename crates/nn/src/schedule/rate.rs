@@ -4,7 +4,7 @@ use std::ops::Range;
 use super::{Schedule, Steps};
 
 impl Schedule {
-    /// The rate in force at `step` of a run of `total_steps` steps; step 0 is the first update.
+    /// The rate at `step` of a run of `total_steps` steps; step 0 is the first update.
     pub fn rate(&self, step: usize, total_steps: usize) -> f64 {
         let of_run = |steps: Steps| steps.of(total_steps).max(1);
         match *self {
@@ -55,7 +55,7 @@ impl Schedule {
     }
 }
 
-/// `from` at `way` 0, `to` at 1, flat at both.
+/// Goes from `from` at `way` 0 to `to` at 1, with a slope of 0 at both ends.
 fn half_cosine(from: f64, to: f64, way: f64) -> f64 {
     to + (from - to) / 2.0 * (1.0 + (PI * way).cos())
 }

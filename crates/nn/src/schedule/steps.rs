@@ -1,13 +1,13 @@
 use std::fmt;
 
-/// A length in steps: a number of steps, or a share of the steps of a run.
+/// A length in steps: a number of steps, or a fraction of the steps of a run.
 ///
-/// An integer converts to a number of steps and a float to a share, so `500` is 500 steps and `0.1` a tenth of the run.
+/// An integer converts to a number of steps and a float to a fraction, so `500` is 500 steps and `0.1` a tenth of the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Steps {
-    /// So many steps.
+    /// A number of steps.
     Count(usize),
-    /// A share of the run's steps, between 0 and 1, rounded to the nearest step.
+    /// A fraction of the run's steps, between 0 and 1, rounded to the nearest step.
     Share(f64),
 }
 

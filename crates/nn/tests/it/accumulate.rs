@@ -1,4 +1,4 @@
-//! Several batches a step, against one step by the mean of their gradients.
+//! Several batches per step, compared with one step by the mean of their gradients.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
@@ -48,10 +48,10 @@ fn a_group_of_batches_is_one_step_by_their_mean() -> Result<(), Error> {
     let grads = [0.5, 0.25, 1.0, f32::INFINITY, -0.75, 0.25, 0.125, 0.5, 2.0];
     let rates = [9.0, 0.1, 9.0, 0.2, 9.0, 0.3, 9.0, 0.4, 0.5];
     let (by_batch, state) = run(&grads, Some(2), &rates)?;
-    // The last is alone, and divided by two all the same.
+    // The last batch is a group by itself, and still divided by two.
     let means = [0.375, f32::INFINITY, -0.25, 0.3125, 1.0];
     let (by_mean, _) = run(&means, None, &[0.1, 0.2, 0.3, 0.4, 0.5])?;
-    assert_eq!([1, 3, 5, 7, 8].map(|batch| by_batch[batch]), by_mean[..], "after each group, to the bit");
+    assert_eq!([1, 3, 5, 7, 8].map(|batch| by_batch[batch]), by_mean[..], "after each group, bit-identical");
     assert_eq!(
         by_mean.iter().map(|at| at[2]).collect::<Vec<_>>(),
         [1024.0, 512.0, 512.0, 1024.0, 1024.0],

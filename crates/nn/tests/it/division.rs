@@ -1,4 +1,4 @@
-//! Parameters of which this replica keeps a part.
+//! Parameters of which this replica keeps only a part.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
@@ -20,13 +20,13 @@ fn parameters() -> Parameters {
     params
 }
 
-/// A bucket a parameter, the last first, of which the middle of each is this replica's own.
+/// One bucket per parameter, the last parameter first; the middle of each bucket belongs to this replica.
 fn division(values: Kept, gradients: Kept) -> Division {
     let bucket = |elements, own| DividedBucket { elements, own };
     Division { buckets: vec![bucket(256..384, 320..384), bucket(0..256, 64..192)], gradients, values }
 }
 
-/// All values after a step by this replica, whose own gradients are 1.
+/// All values after a step by this replica, whose gradients are 1.
 fn after_a_step(params: &Parameters, optimizer: &dyn Optimizer) -> Result<Vec<f32>, Error> {
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     let graph = Graph::inference("step");
@@ -48,7 +48,7 @@ fn an_optimizer_steps_what_is_own_wherever_it_lies() -> Result<(), Error> {
     for (values, gradients) in [(Kept::Whole, Kept::Whole), (Kept::Whole, Kept::Own), (Kept::Own, Kept::Own)] {
         let params = parameters().divided(division(values, gradients))?;
         let sgd = Sgd::new(&params);
-        assert_eq!(sgd.state()[0].1.len(), 192, "state of what is own alone");
+        assert_eq!(sgd.state()[0].1.len(), 192, "state of this replica's elements only");
         let expected = params.values_of(&stepped);
         assert_eq!(after_a_step(&params, &sgd)?, expected, "{values:?}, {gradients:?}");
         assert_eq!(params.pieces().len(), if values == Kept::Own { 1 } else { 2 });
@@ -80,7 +80,7 @@ fn groups_are_those_of_the_elements() -> Result<(), Error> {
     Ok(())
 }
 
-/// Fewer elements than replicas leave one without any: it steps nothing.
+/// With fewer elements than replicas, one replica has none: it updates nothing.
 #[test]
 fn a_replica_may_have_nothing() -> Result<(), Error> {
     let bucket = |elements, own| DividedBucket { elements, own };

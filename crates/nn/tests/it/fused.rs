@@ -1,4 +1,4 @@
-//! Graphs are compiled with kernels fused, and compute the same.
+//! Fusing kernels of a graph does not change results.
 
 use brisk_nn::tensor::program::{Device, Rewrite};
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Error, Graph, Persistent, Tensor};
@@ -10,7 +10,7 @@ use brisk_nn::{
 const N_ROWS: usize = 6;
 const SHAPE: [usize; 4] = [N_ROWS, 5, 5, 4];
 
-/// What is added to what went in and activated, twice; then scores.
+/// Two residual blocks with activations, then scores.
 struct Residual {
     blocks: Vec<(Conv2d, BatchNorm)>,
     head: Linear,
@@ -69,7 +69,7 @@ fn the_same_bits_with_fewer_kernels() -> Result<(), Error> {
     for activation in [Activation::relu(), Activation::gelu(), Activation::tanh()] {
         let (fused, kernels) = train(activation.clone(), None)?;
         let (plain, all_kernels) = train(activation.clone(), Some(&[]))?;
-        // Each sum goes into its activation, in place or not.
+        // Each sum is fused with its activation, in place or not.
         let n = |kernels: &[&str], name| kernels.iter().filter(|kernel| kernel.starts_with(name)).count();
         assert!(n(&all_kernels, "map_in_place") == 0 && n(&kernels, "map_in_place") > 0, "{activation:?}: {kernels:?}");
         assert!(n(&kernels, "map") < n(&all_kernels, "map"), "{activation:?}: {kernels:?}, of {all_kernels:?}");

@@ -1,4 +1,4 @@
-//! Loss scaling against PyTorch's: trajectories, several optimizers, clipping, states, and what is refused.
+//! Loss scaling compared with PyTorch: trajectories, several optimizers, clipping, states, and refused calls.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ use brisk_nn::{
     Accumulate, Adam, Ema, Error, GradScaler, GradScalerConfig, Init, Optimizer, Parameters, ParametersBuilder, Sgd, StepInputs,
 };
 
-/// What PyTorch was given: the gradients of ten steps, unscaled.
+/// The input for PyTorch: the gradients of ten steps, unscaled.
 const GRADS: [f32; 10] = [f32::INFINITY, 0.5, -0.25, f32::NAN, 0.125, f32::INFINITY, f32::NEG_INFINITY, 1.0, 0.75, -0.5];
 /// The scale and the count of good steps after each, from 1024 and with an interval of 2.
 const SCALES: [(f32, u32); 10] =
@@ -17,7 +17,7 @@ const SCALES: [(f32, u32); 10] =
 const CONFIG: GradScalerConfig =
     GradScalerConfig { init_scale: 1024.0, growth_factor: 2.0, backoff_factor: 0.5, growth_interval: 2, enabled: true };
 
-/// One parameter that is 1 and the gradient that a run gives it, with what a step reads.
+/// One parameter with the value 1, the gradient that a run sets for it, and the inputs of a step.
 struct Setting {
     params: Parameters,
     inputs: StepInputs,
@@ -38,12 +38,12 @@ impl Setting {
     }
 }
 
-/// Of two losses.
+/// The same with two losses.
 fn sum(a: &Tensor, b: &Tensor) -> Tensor {
     a.reshape(&[1]).concat(&[&b.reshape(&[1])], 0).sum(..)
 }
 
-/// Runs the ten steps, with a rate of 0.1 over the number of the batch, and looks at scale and parameter after each.
+/// Runs the ten steps, with a rate of 0.1 divided by the number of the batch, and compares scale and parameter after each.
 #[track_caller]
 fn check(optimizer: impl Fn(&Parameters) -> Box<dyn Optimizer>, max_norm: Option<f32>, expected: [f32; 10]) {
     let found = trajectory(optimizer, max_norm).expect("the step can be recorded and run");
@@ -74,7 +74,7 @@ fn trajectory(optimizer: impl Fn(&Parameters) -> Box<dyn Optimizer>, max_norm: O
         device.write(&factor, &[grad])?;
         executable.run(1)?;
         let report = scaler.report(&device)?;
-        assert_eq!((report.scale, report.growth_tracker), scale, "scale and count, to the bit");
+        assert_eq!((report.scale, report.growth_tracker), scale, "scale and count, bit-identical");
         Ok(device.read::<f32>(params.values())?[0])
     };
     let values = GRADS.into_iter().zip(SCALES).map(step).collect();
@@ -208,7 +208,7 @@ fn an_average_leaves_skipped_steps_out() -> Result<(), Error> {
     params.write_initial(&device)?;
     scaler.write_initial(&device)?;
     device.write(&inputs.lr, &[1.0_f32])?;
-    // The first step that is taken is copied, whichever it is.
+    // The first step that is not skipped copies the parameters.
     for (grad, expected) in [(f32::NAN, 0.0), (1.0, 0.0), (f32::NAN, 0.0), (1.0, -0.5)] {
         device.write(&factor, &[grad])?;
         executable.run(1)?;
@@ -302,7 +302,7 @@ impl Setting {
 fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
     check_refused(
         |setting, scaler| setting.unscale(scaler),
-        "unscale: no loss has been scaled, expected `scale` or `backward` before",
+        "unscale: no loss has been scaled, expected a call of `scale` or `backward` before",
     );
     check_refused(|setting, scaler| setting.step(scaler), "unscale: no loss has been scaled");
     check_refused(
@@ -391,7 +391,7 @@ fn a_step_is_three_kernels_and_may_be_followed_by_another() -> Result<(), Error>
     setting.graph.check()
 }
 
-/// An optimizer that knows nothing of skipping.
+/// An optimizer that does not support skipping.
 #[derive(Debug)]
 struct Own(Cell<u32>);
 
@@ -463,7 +463,7 @@ fn a_loss_is_scaled_once() {
         |setting, scaler| {
             let scaled = scaler.scale(&setting.factor_loss());
             let refusal = scaler.backward(&scaled);
-            refused(refusal, "backward: the loss has been scaled by `scale`, expected the loss itself");
+            refused(refusal, "backward: the loss has been scaled by `scale`, expected an unscaled loss");
         },
         "backward: the loss has been scaled by `scale`",
     );
@@ -503,7 +503,7 @@ fn optimizers_of_one_model_are_one_and_those_of_several_have_a_state_each() -> R
         scaler.step(&a.graph, &Adam::new(params), params, inputs);
         a.graph.check()
     }
-    refused(second_step(false, true), "several optimizers are one by `Together`, or have `Parameters` of their own");
+    refused(second_step(false, true), "combine several optimizers by `Together`, or give each its own `Parameters`");
     let shared = "is the state of an optimizer of other gradients, expected a state for each optimizer";
     refused(second_step(true, false), shared);
     second_step(true, true)
@@ -555,6 +555,6 @@ fn a_scale_of_nothing_is_no_report_but_an_error_that_says_why() -> Result<(), Er
     scaler.set_scale(&device, 8.0)?;
     device.write(&factor, &[0.5_f32])?;
     executable.run(1)?;
-    assert_eq!(scaler.report(&device)?.n_skipped_in_a_row, 0, "it goes on from another scale");
+    assert_eq!(scaler.report(&device)?.n_skipped_in_a_row, 0, "it continues with a new scale");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Layers over images: names and shapes as PyTorch's, what training changes and evaluation does not.
+//! Layers for images: names and shapes like PyTorch's, and what training changes and evaluation does not.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Mode, Persistent, Pool2d, PoolDivisor};
@@ -7,7 +7,7 @@ use brisk_nn::{
     GlobalMaxPool2d, Linear, MaxPool2d, Module, Parameters, ParametersBuilder, Scale, Sequential,
 };
 
-/// What `model` gives for `x`, and the values of the buffers behind it.
+/// The output of `model` for `x`, and the values of the buffers after it.
 fn run(
     model: &dyn Module,
     params: &Parameters,

@@ -1,4 +1,4 @@
-//! The shapes and names of an `Mlp`, and what it computes.
+//! The shapes and names of an `Mlp`, and its results.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Map;
@@ -86,7 +86,7 @@ fn a_linear_layer_by_hand() -> Result<(), Error> {
     Ok(())
 }
 
-/// What `record` makes of the parameters, read back.
+/// The result of `record` for the parameters, read back.
 fn run(params: &Parameters, record: impl Fn(&Graph, &brisk_nn::Bound) -> brisk_nn::tensor::Tensor) -> Result<Vec<f32>, Error> {
     let device = Device::cpu()?;
     params.write_initial(&device)?;
@@ -110,7 +110,7 @@ fn a_padding_entry_starts_as_zeros_and_the_others_do_not() -> Result<(), Error> 
     };
     assert!(look_up(&plain)?.iter().all(|&x| x != 0.0), "normal numbers");
     let y = look_up(&padded)?;
-    assert!(y[2..4] == [0.0, 0.0] && y[..2].iter().chain(&y[4..]).all(|&x| x != 0.0), "entry 1 alone is zeros: {y:?}");
+    assert!(y[2..4] == [0.0, 0.0] && y[..2].iter().chain(&y[4..]).all(|&x| x != 0.0), "only entry 1 is zeros: {y:?}");
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! Lookahead over several optimizers, one with its own schedule, against a plain loop.
+//! Lookahead over several optimizers, one with its own schedule, compared with a plain loop.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Momentum;
@@ -49,7 +49,7 @@ impl Run {
         [self.params.values()].into_iter().chain(buffers).chain(state).collect()
     }
 
-    /// Runs these steps on a new device, after loading what the steps before them saved. Returns weight, bias and both buffers after each step, and what it saved.
+    /// Runs these steps on a new device, after loading the checkpoint of the previous steps. Returns weight, bias and both buffers after each step, and the new checkpoint.
     fn steps(&self, steps: std::ops::Range<usize>, saved: Option<Saved>) -> Result<(Vec<Values>, Saved), Error> {
         let device = Device::cpu()?;
         let graph = Graph::inference("step");
@@ -83,7 +83,7 @@ impl Run {
         Ok((found, (device.read(&self.inputs.state)?, floats)))
     }
 
-    /// The same by a loop over the formulas.
+    /// The same with a loop over the formulas.
     fn expected(&self) -> Vec<Values> {
         let initial = self.params.initial();
         let tensors = self.params.entries().iter().map(|entry| initial[entry.range.clone()].to_vec());
@@ -132,7 +132,7 @@ fn gradient(step: usize, tensor: usize, n: usize) -> Vec<f32> {
     (0..n as u64).map(|i| Philox::new(5 + tensor as u64).normal(step as u32, i)).collect()
 }
 
-/// What a forward pass does to running statistics.
+/// The effect of a forward pass on running statistics.
 fn forward(buffer: Vec<f32>) -> Vec<f32> {
     buffer.into_iter().enumerate().map(|(i, value)| 0.6 * value + 0.4 * (i as f32 + 2.0)).collect()
 }

@@ -1,4 +1,4 @@
-//! What the crate promises, on the CPU executor.
+//! Tests of the crate's public interface, on the CPU executor.
 
 mod accumulate;
 mod averages_and_clipping;

@@ -1,4 +1,4 @@
-//! Mistakes that would otherwise train a wrong model, each with its error.
+//! Mistakes that would otherwise train the wrong model, each with its error.
 
 use brisk_nn::tensor::program::{Device, Error as ProgramError};
 use brisk_nn::tensor::{DType, Graph, Persistent};

@@ -1,11 +1,11 @@
-//! Muon against PyTorch's, step by step, and what it promises of matrices.
+//! Muon compared with PyTorch's, step by step, and the properties of its updates.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Momentum;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{Error, Init, Muon, MuonNorm, MuonScale, Optimizer, Parameters, ParametersBuilder, StepInputs};
 
-/// Two matrices of one shape, one whose rows are more than its columns between them, and a bias that nobody steps.
+/// Two matrices of one shape, between them one with more rows than columns, and a bias that no optimizer updates.
 fn parameters() -> Parameters {
     let mut builder = ParametersBuilder::new();
     for (i, shape) in [[3, 4], [4, 2], [3, 4]].iter().enumerate() {
@@ -24,12 +24,12 @@ fn matrices(params: &Parameters) -> Vec<brisk_nn::ParameterId> {
     params.ids_where(|entry| entry.shape.len() == 2)
 }
 
-/// Numbers without a pattern, the same in the program that gave the truth.
+/// Numbers without a pattern, the same as in the program that computed the expected values.
 fn values(n: usize, k: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * i * 37 + i * k * 11 + k * 53 + 7) % 101) as f32 / 50.0 - 1.0).collect()
 }
 
-/// Where the parameters stand after three steps of a rate of 0.1.
+/// The parameters after three steps with a rate of 0.1.
 fn after_three_steps(optimizer: &Muon, params: &Parameters) -> Result<Vec<f32>, Error> {
     let device = Device::cpu()?;
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
@@ -62,7 +62,7 @@ fn check(set: impl Fn(Muon) -> Muon, tolerance: f32, expected: [&[f32]; 3]) {
     assert_eq!(found[bias], [0.5; 5], "what is not Muon's");
 }
 
-/// f32 through five steps that each may double an error.
+/// The tolerance of f32 over five steps, each of which may double an error.
 const F32: f32 = 2e-5;
 
 // The algorithm of torch.optim.Muon (2.15), in f64 instead of bf16.
@@ -86,7 +86,7 @@ fn it_is_pytorchs_by_default() {
     );
 }
 
-/// As `torch.optim.Muon` itself has it, whose orthogonalisation rounds to 8 bits.
+/// The results of `torch.optim.Muon` itself, whose orthogonalisation rounds to 8 bits.
 #[test]
 fn it_is_pytorchs_own_result_within_bf16() {
     check(
@@ -153,7 +153,7 @@ fn its_scales_are_pytorchs() {
     );
 }
 
-/// A step of rate 0 brings a matrix to the norm √n_rows, and does nothing else.
+/// A step with a rate of 0 sets the norm of a matrix to √n_rows, and has no other effect.
 #[test]
 fn norms_are_brought_to_the_root_of_the_rows() -> Result<(), Error> {
     let params = parameters();
@@ -196,7 +196,7 @@ fn filters_are_matrices() -> Result<(), Error> {
     Ok(())
 }
 
-/// What came out of each step is nearly orthogonal: the rows of the step's update have lengths near 1 and angles near 90 degrees.
+/// The update of each step is nearly orthogonal: its rows have lengths near 1 and angles near 90 degrees.
 #[test]
 fn an_update_is_nearly_orthogonal() -> Result<(), Error> {
     for (n_rows, n_cols) in [(6, 40), (40, 6), (16, 16)] {
@@ -214,7 +214,7 @@ fn an_update_is_nearly_orthogonal() -> Result<(), Error> {
         graph.compile(&device)?.run(1)?;
         let update: Vec<f32> = device.read(params.values())?;
         let at = |row: usize, col: usize| f64::from(update[row * n_cols + col]);
-        // x ↦ update · x keeps lengths, within what the polynomial leaves: of the smaller side's unit vectors.
+        // x ↦ update · x preserves the lengths of the smaller side's unit vectors, within the precision of the polynomial.
         let n = n_rows.min(n_cols);
         let gram = |i: usize, j: usize| -> f64 {
             if n_rows <= n_cols {

@@ -1,11 +1,11 @@
-//! Steps by hand.
+//! Steps computed by hand.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::{Momentum, WeightDecay};
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{Adam, Error, Init, Lookahead, Optimizer, Parameters, ParametersBuilder, Schedule, Scheduled, Sgd, StepInputs};
 
-/// Where one parameter that starts at 1 stands after each step, the gradients of the steps given; the learning rate is 0.1.
+/// The value of one parameter after each step, starting at 1, with the given gradients; the learning rate is 0.1.
 fn steps(optimizer: impl Fn(&Parameters) -> Box<dyn Optimizer>, grads: &[f32]) -> Result<Vec<f32>, Error> {
     let mut builder = ParametersBuilder::new();
     builder.add("p", &[1], Init::Constant(1.0));
@@ -58,10 +58,10 @@ fn adams_settings_count() {
 fn adam_adds_its_decay_to_the_gradient_and_adamw_does_not() {
     let adam = |params: &Parameters| Box::new(Adam::new(params).weight_decay(WeightDecay::Gradient(0.2))) as Box<dyn Optimizer>;
     let adamw = |params: &Parameters| Box::new(Adam::new(params).weight_decay(WeightDecay::Decoupled(0.2))) as Box<dyn Optimizer>;
-    // A gradient of 0: Adam takes 0.2 for one and goes a whole step, AdamW shrinks the parameter by 0.1 · 0.2 of itself.
+    // A gradient of 0: Adam uses 0.2 as the gradient and takes a whole step, AdamW shrinks the parameter by 0.1 · 0.2 of itself.
     check(adam, &[0.0], &[0.9]);
     check(adamw, &[0.0, 0.0], &[0.98, 0.9604]);
-    // With one, AdamW does both.
+    // With a gradient, AdamW does both.
     check(adamw, &[0.5], &[0.88]);
     check(adam, &[-0.2], &[1.0]);
 }
@@ -112,7 +112,7 @@ fn a_scheduled_optimizer_has_its_own_rate_in_each_step() {
     let points = vec![(0.into(), 0.4), (2.into(), 0.0)];
     let schedule = Schedule::PiecewiseLinear { points };
     let scheduled = |params: &Parameters| Box::new(Scheduled::new(Sgd::new(params), &schedule, 3)) as Box<dyn Optimizer>;
-    // 0.4, 0.2, 0, and 0 from then on.
+    // 0.4, 0.2, 0, and 0 after that.
     check(scheduled, &[1.0, 1.0, 1.0, 1.0], &[0.6, 0.4, 0.4, 0.4]);
 }
 

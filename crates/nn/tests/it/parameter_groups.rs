@@ -1,4 +1,4 @@
-//! Rates and decays by group, against PyTorch's, and several optimizers as one.
+//! Rates and decays per group, compared with PyTorch, and several optimizers as one.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::{Momentum, WeightDecay};
@@ -7,7 +7,7 @@ use brisk_nn::{
     Adam, Error, Init, Muon, Optimizer, ParameterGroup, ParameterId, Parameters, ParametersBuilder, Sgd, StepInputs, Together,
 };
 
-/// Numbers without a pattern, the same in the program that gave the truth.
+/// Numbers without a pattern, the same as in the program that computed the expected values.
 fn values(n: usize, k: usize) -> Vec<f32> {
     (0..n).map(|i| ((i * i * 37 + i * k * 11 + k * 53 + 7) % 101) as f32 / 50.0 - 1.0).collect()
 }
@@ -24,7 +24,7 @@ fn parameters(shapes: &[&[usize]]) -> Parameters {
     params
 }
 
-/// Each parameter after three steps of a rate of 0.1.
+/// Each parameter after three steps with a rate of 0.1.
 fn after_three_steps(params: &Parameters, optimizer: &dyn Optimizer) -> Result<Vec<Vec<f32>>, Error> {
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     let graph = Graph::inference("step");
@@ -44,7 +44,7 @@ fn after_three_steps(params: &Parameters, optimizer: &dyn Optimizer) -> Result<V
     Ok(params.entries().iter().map(|entry| flat[entry.range.clone()].to_vec()).collect())
 }
 
-/// The first parameter with the optimizer's decay, the third at eight times the rate without one, the second left alone.
+/// The first parameter with the optimizer's decay, the third with eight times the rate and no decay; the second is in no group.
 #[track_caller]
 fn check<O: Optimizer>(optimizer: impl Fn(&Parameters, &[ParameterGroup]) -> Result<O, Error>, expected: [&[f32]; 3]) {
     let params = parameters(&[&[3], &[2], &[2]]);
@@ -82,7 +82,7 @@ fn one_group_of_all_is_as_none() -> Result<(), Error> {
     let all = ParameterGroup::new(params.ids_where(|_| true));
     let sgd = || Sgd::new(&params).momentum(0.9, Momentum::Heavy).weight_decay(0.1);
     let expected = after_three_steps(&params, &sgd())?;
-    assert_eq!(after_three_steps(&params, &sgd().groups(&params, &[all])?)?, expected, "to the bit");
+    assert_eq!(after_three_steps(&params, &sgd().groups(&params, &[all])?)?, expected, "bit-identical");
     Ok(())
 }
 
@@ -100,14 +100,14 @@ fn several_optimizers_step_as_each_alone() -> Result<(), Error> {
         after_three_steps(&params, &adam)?.remove(2),
     ];
     let together = Together::new().and(muon).and(sgd).and(adam);
-    assert_eq!(after_three_steps(&params, &together)?, alone, "to the bit");
+    assert_eq!(after_three_steps(&params, &together)?, alone, "bit-identical");
     assert!(together.skips(), "all of them do");
     let names: Vec<String> = together.state().into_iter().map(|(name, _)| name).collect();
     assert_eq!(names, ["0.muon.momentum", "1.sgd.momentum", "2.adam.m", "2.adam.v"], "no two alike");
     Ok(())
 }
 
-/// The second one's rate is 0 from its second step on: it makes one.
+/// The rate of the second optimizer is 0 from its second step on, so it takes one step.
 #[test]
 fn one_of_several_may_have_rates_of_its_own() -> Result<(), Error> {
     let params = parameters(&[&[3], &[2]]);

@@ -1,4 +1,4 @@
-//! One flat buffer: where each tensor is, what it starts as.
+//! One flat buffer: the position of each tensor, and its initial values.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Mode, Persistent, Reduction, Tensor};
@@ -14,7 +14,7 @@ fn is_padding(params: &Parameters, i: usize) -> bool {
     !params.entries().iter().any(|entry| entry.range.contains(&i))
 }
 
-/// Sizes that are multiples of nothing.
+/// Sizes that are not multiples of the alignment.
 fn mlp(seed: u64) -> (Mlp, Parameters) {
     let mut builder = ParametersBuilder::new();
     let config = MlpConfig { n_inputs: 5, hidden: vec![7, 13], n_outputs: 1, activation: Activation::relu() };
@@ -29,7 +29,7 @@ fn each_tensor_starts_at_a_multiple_of_64_elements() {
     }
     let params = builder.build(0);
     let ranges: Vec<_> = params.entries().iter().map(|entry| entry.range.clone()).collect();
-    assert_eq!(ranges, [0..15, 64..128, 128..129, 192..257], "one behind the other");
+    assert_eq!(ranges, [0..15, 64..128, 128..129, 192..257], "one after the other");
     assert_eq!(params.len(), 320, "the end is aligned too");
     assert_eq!(params.n_trained(), 15 + 64 + 1 + 65, "padding is not trained");
     assert_eq!((params.values().len(), params.grads().len()), (320, 320), "both buffers have the same layout");

@@ -1,4 +1,4 @@
-//! How near to what is alive at once the planner comes, for whole training steps; no step is run, so sizes are real.
+//! How close the planner comes to the bytes that are live at once, for whole training steps; no step is executed, so sizes are realistic.
 
 use brisk_nn::tensor::program::Plan;
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Error, Graph, Mode, Persistent, Pool2d, Tensor};
@@ -7,7 +7,7 @@ use brisk_nn::{
     Module, Optimizer, ParametersBuilder, Sequential, StepInputs,
 };
 
-/// The plan of a step that tells rows of `shape` apart by `n_classes`, or of the scores alone.
+/// The plan of a training step that classifies rows of `shape` into `n_classes`, or of inference only.
 fn plan(mode: Mode, builder: ParametersBuilder, model: &dyn Module, shape: &[usize]) -> Result<Plan, Error> {
     let (params, n_rows) = (builder.build(0), shape[0]);
     let graph = Graph::new("step", mode);
@@ -35,7 +35,7 @@ fn mlp(activation: Activation) -> (ParametersBuilder, Mlp) {
     (builder, model)
 }
 
-/// Convolutions with batch norm behind them, pooled before the first activation of each size.
+/// Convolutions followed by batch norm, pooled before the first activation of each size.
 fn convnet(activation: Activation) -> (ParametersBuilder, Sequential) {
     let mut builder = ParametersBuilder::new();
     let mut layers: Vec<Box<dyn Module>> = Vec::new();
@@ -64,7 +64,7 @@ fn layouts_are_near_the_bound() -> Result<(), Error> {
         let (builder, model) = mlp(activation.clone());
         check(&format!("mlp, {activation:?}, scores"), &plan(Mode::Inference, builder, &model, &[8192, 28])?, 1.05);
     }
-    // Where the large are alive by themselves and their weights' gradients need scratch beside them, slots of their own cost more.
+    // If the large buffers are live by themselves and their weights' gradients need scratch as well, separate slots cost more.
     for (activation, most) in [(Activation::relu(), 1.15), (Activation::gelu(), 1.10)] {
         let (builder, model) = convnet(activation.clone());
         check(&format!("convnet, {activation:?}"), &plan(Mode::Training, builder, &model, &[64, 32, 32, 24])?, most);

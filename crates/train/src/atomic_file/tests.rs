@@ -11,7 +11,7 @@ fn a_failing_writer_leaves_what_was_there_and_nothing_else() {
     let path = folder.path().join("state");
     for is_kept in [false, true] {
         let error = write_atomically(&path, |writer| {
-            // More than the writer holds back, so that half of it is on the disk.
+            // More than the writer buffers, so that half of it is on disk.
             writer.write_all(&vec![b'x'; 1 << 20])?;
             Err(io::ErrorKind::StorageFull.into())
         });

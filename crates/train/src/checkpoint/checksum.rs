@@ -1,4 +1,4 @@
-//! A checksum that stands in the JSON that it covers: eight hexadecimal digits, which count as zeros when it is computed.
+//! A checksum that is part of the JSON that it covers: eight hexadecimal digits, which count as zeros when it is computed.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ pub(super) const KEY: &str = "brisk.crc32";
 /// The digits before they are computed.
 pub(super) const UNSET: &str = "00000000";
 
-/// Where the digits stand in `json`, if it has any.
+/// Where the digits are in `json`, if it has any.
 ///
 /// Within a JSON string quotes are escaped, so a quoted key with an unescaped quote on either side is one.
 pub(super) fn digits_of(json: &[u8]) -> Option<Range<usize>> {
@@ -24,7 +24,7 @@ pub(super) fn digits_of(json: &[u8]) -> Option<Range<usize>> {
     keys.filter(|&at| at > 0 && json[at - 1] != b'\\').find_map(digits_after)
 }
 
-/// The digits for `json`, which has some at `digits`, followed by `rest`.
+/// The digits for `json`, which already has digits at `digits`, followed by `rest`.
 pub(super) fn compute<'a>(json: &[u8], digits: &Range<usize>, rest: impl Iterator<Item = &'a [u8]>) -> String {
     let mut crc = crc32fast::Hasher::new();
     crc.update(&json[..digits.start]);
@@ -41,7 +41,7 @@ pub(super) fn seal<'a>(json: &mut [u8], rest: impl Iterator<Item = &'a [u8]>) {
     json[digits].copy_from_slice(computed.as_bytes());
 }
 
-/// Whether the digits in `json`, if any, are those of it and `rest`; else what is wrong.
+/// Checks that the digits in `json`, if any, match it and `rest`; otherwise returns what is wrong.
 pub(super) fn check(json: &[u8], rest: &[u8]) -> Result<Found, String> {
     let Some(digits) = digits_of(json) else { return Ok(Found::Nothing) };
     let (found, computed) = (&json[digits.clone()], compute(json, &digits, std::iter::once(rest)));

@@ -1,4 +1,4 @@
-//! The version of the format, and what of a file can be trusted.
+//! The version of the format, and how much of a file can be trusted.
 
 use std::path::Path;
 
@@ -7,15 +7,15 @@ use crate::Error;
 
 /// The version that this crate writes, and the newest that it reads.
 ///
-/// 1: safetensors whose metadata has `brisk.format_version` and `brisk.crc32`. Files from before have neither.
+/// 1: safetensors whose metadata has `brisk.format_version` and `brisk.crc32`. Older files have neither.
 pub(crate) const FORMAT_VERSION: u32 = 1;
 
 /// The name of the string that holds the version.
 pub(super) const KEY: &str = "brisk.format_version";
 
-/// The version of a file, `None` for one from before there were versions; or why the file is refused.
+/// The version of a file, `None` for one from before the format had versions; or why the file is refused.
 ///
-/// `json` is the part of the file that has the checksum, `rest` what comes after it.
+/// `json` is the part of the file that has the checksum, `rest` the bytes after it.
 pub(super) fn check(path: &Path, version: Option<&str>, json: &[u8], rest: &[u8]) -> Result<Option<u32>, Error> {
     let damaged = |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: (json.len() + rest.len()) as u64, reason };
     let version = match version.map(|version| (version.parse(), version)) {

@@ -1,4 +1,4 @@
-//! The index of a checkpoint of several files: which tensor is in which.
+//! The index of a checkpoint of several files: which tensor is in which file.
 
 #[cfg(test)]
 mod tests;
@@ -22,7 +22,7 @@ pub(crate) struct Index {
     pub(crate) generation: u64,
     /// The file of each tensor.
     pub(crate) tensors: BTreeMap<String, String>,
-    /// `None` for an index from before there were versions.
+    /// `None` for an index from before the format had versions.
     pub(super) format_version: Option<u32>,
 }
 
@@ -89,7 +89,7 @@ impl Index {
         })
     }
 
-    /// The files, without repetition.
+    /// The files, each once.
     pub(crate) fn files(&self) -> Vec<&str> {
         let mut files: Vec<&str> = self.tensors.values().map(String::as_str).collect();
         files.sort_unstable();
@@ -97,12 +97,12 @@ impl Index {
         files
     }
 
-    /// The generation of the next checkpoint of the name `NAME.safetensors`: beyond those of all files there, whether or not an index lists them.
+    /// The generation of the next checkpoint of the name `NAME.safetensors`: greater than those of all existing files, whether or not an index lists them.
     pub(crate) fn next_generation(path: &Path) -> u64 {
         files_of(path).into_iter().map(|(generation, _)| generation).max().map_or(1, |newest| newest.saturating_add(1))
     }
 
-    /// Removes the files of earlier checkpoints of the name `NAME.safetensors`, and of attempts that a crash ended: all that are not listed here.
+    /// Removes the files of earlier checkpoints of the name `NAME.safetensors`, and of writes that a crash interrupted: all that are not listed in this index.
     pub(crate) fn remove_other_files(&self, path: &Path) {
         let kept = self.files();
         let is_kept = |file: &Path| file.file_name().and_then(|name| name.to_str()).is_some_and(|name| kept.contains(&name));

@@ -3,7 +3,7 @@
 use super::{Checkpoint, Tensor, Values};
 use crate::Error;
 
-/// The name of the string that says how weights are laid out, in files for PyTorch.
+/// The name of the string that says how weights are laid out in files for PyTorch.
 const KEY: &str = "conv_layout";
 const OIHW: &str = "oihw";
 

@@ -27,7 +27,7 @@ enum Memory<T> {
 }
 
 impl<T: Pod> SharedSlice<T> {
-    /// `len` zeros in pages of 2 MiB where the system has them, which are mapped and copied to faster than a vector.
+    /// `len` zeros in pages of 2 MiB where the system supports them. These are mapped, and copied to, faster than a vector.
     pub(crate) fn zeroed(len: usize) -> Self {
         match HugePages::zeroed(len) {
             Ok(pages) => Self { memory: Arc::new(Memory::HugePages(pages)), range: 0..len },
@@ -46,7 +46,7 @@ impl<T: Pod> SharedSlice<T> {
         Self { memory: Arc::clone(&self.memory), range: start..start + len }
     }
 
-    /// The values, to change them, if no other slice shares their memory.
+    /// Mutable access to the values, if no other slice shares their memory.
     pub(crate) fn get_mut(&mut self) -> Option<&mut [T]> {
         let values = match Arc::get_mut(&mut self.memory)? {
             Memory::Vec(values) => &mut values[..],

@@ -1,4 +1,4 @@
-//! What replicas with other gradients than each other must come to the same on: whether a step is taken, and how long the gradients are together.
+//! What replicas with different gradients must agree on: whether a step is taken, and the norm of all gradients.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use brisk_replicate::{CollectiveExt, CommThread, ReduceOp};
 
 use super::Failure;
 
-/// A step is skipped by all if one found a gradient that is not finite.
+/// All replicas skip a step if one of them found a gradient that is not finite.
 #[derive(Debug)]
 pub(crate) struct AgreeOnSkip(pub(crate) Arc<CommThread>);
 
@@ -28,7 +28,7 @@ impl HostStep for AgreeOnSkip {
         let (mut skip, mut verdict) = ([0_u32], [0_u32]);
         args.read(0, SKIP_AT, &mut skip)?;
         args.read(1, 0, &mut verdict)?;
-        // Which steps are due is the same everywhere.
+        // All replicas have the same steps due.
         if skip[0] == NOT_DUE {
             return Ok(());
         }
@@ -43,7 +43,7 @@ impl HostStep for AgreeOnSkip {
     }
 }
 
-/// The norm of what all replicas have, from the norm that each has.
+/// The norm over all replicas, from the norm of each.
 #[derive(Debug)]
 pub(crate) struct NormOfAll(pub(crate) Arc<CommThread>);
 
@@ -60,7 +60,7 @@ impl HostStep for NormOfAll {
         let mut mine = [0.0_f32];
         args.read(0, 0, &mut mine)?;
         let (norms, _) = self.0.all_gather(mine.to_vec(), vec![0.0; self.0.world_size()]).wait()?;
-        // Squares of f32 have room in f64; the order is that of ranks, so that all have the same bits.
+        // Squares of f32 do not overflow in f64. They are added in the order of ranks, so the result is bit-identical on all replicas.
         let norm = norms.iter().map(|&norm| f64::from(norm).powi(2)).sum::<f64>().sqrt();
         Ok(args.write(0, 0, &[norm as f32])?)
     }

@@ -19,7 +19,7 @@ use crate::Error;
 const ALIGN: usize = 64;
 
 impl DataParallel {
-    /// Shards parameters across replicas, as [`DataParallelConfig::zero`](super::DataParallelConfig::zero) says, with the starting values of replica 0. Make the optimizer for the
+    /// Shards parameters across replicas, as [`DataParallelConfig::zero`](super::DataParallelConfig::zero) says, with the initial values of replica 0. Create the optimizer for the
     /// result: it then keeps the state of this replica's own pieces.
     ///
     /// # Errors
@@ -39,7 +39,7 @@ impl DataParallel {
         }
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         self.agree(entries.map(|(what, is)| Described { what, is }).collect())?;
-        // Replicas with one seed draw the same values, and need not send them.
+        // Replicas with the same seed draw the same values, so they need not be sent.
         let mine = params.initial_fingerprint();
         let (all, mine) =
             self.communication.all_gather(vec![mine as u32, (mine >> 32) as u32], vec![0; 2 * self.world_size()]).wait()?;
@@ -73,7 +73,7 @@ impl DataParallel {
         buckets(&ranges, DType::F32.size_bytes(), self.config.buckets).into_iter().map(|bucket| bucket.elements).collect()
     }
 
-    /// The same with the padding after the last parameter: all of the flat layout.
+    /// The same with the padding after the last parameter: the whole flat layout.
     pub(super) fn cut_whole(&self, params: &Parameters) -> Vec<Range<usize>> {
         let mut cut = self.cut(params);
         cut.iter_mut().take(1).for_each(|last_parameters| last_parameters.end = params.len());
@@ -84,7 +84,7 @@ impl DataParallel {
         bucket.len().div_ceil(self.world_size()).next_multiple_of(ALIGN)
     }
 
-    /// The elements of a bucket that are a replica's own: equal pieces in the order of ranks, until no elements are left.
+    /// The elements of a bucket that belong to a replica: equal pieces in the order of ranks, until no elements are left.
     fn piece(&self, bucket: &Range<usize>, rank: usize) -> Range<usize> {
         let cut = |rank: usize| (bucket.start + rank * self.piece_len(bucket)).min(bucket.end);
         cut(rank)..cut(rank + 1)
@@ -165,7 +165,7 @@ impl DataParallel {
         });
     }
 
-    /// Records the norm of all gradients, of which each replica may have a shard: what [`Parameters::grad_norm`] is on one device.
+    /// Records the norm of all gradients, of which each replica may have a shard; on one device, this is [`Parameters::grad_norm`].
     #[track_caller]
     pub fn grad_norm(&self, graph: &Graph, params: &Parameters) -> Tensor {
         let norm = params.grad_norm(graph);
@@ -176,8 +176,8 @@ impl DataParallel {
         norm
     }
 
-    /// Records that the values each replica has stepped are sent to all, after the optimizer, if parameters are whole between steps; otherwise nothing. With the optimizer's `state`, not after
-    /// skipped steps.
+    /// Records that the values each replica has updated are sent to all, after the optimizer, if parameters are whole between steps; otherwise records nothing. With the optimizer's
+    /// `state`, nothing is sent after skipped steps.
     ///
     /// # Errors
     /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
@@ -201,7 +201,7 @@ impl DataParallel {
     /// Records that buckets of values are gathered for the kernels that read them, if replicas keep only their own; after the backward pass, or the forward pass without one, and
     /// before [`reduce_gradients`](Self::reduce_gradients). `bound` is the model in `graph`.
     ///
-    /// A bucket is requested one ahead, and its memory is reused once two others have arrived; if it is read again then, as in the backward pass, it is gathered again.
+    /// Each bucket is requested one bucket in advance, and its memory is reused once two others have arrived; if it is read again later, as in the backward pass, it is gathered again.
     ///
     #[track_caller]
     pub fn gather_parameters(&self, graph: &Graph, params: &Parameters, bound: &Bound) {
@@ -214,7 +214,7 @@ impl DataParallel {
             let mut to = vec![None; slices.len()];
             let mut wanted = Vec::new();
             for (at, bucket) in arrivals(&readers) {
-                // An earlier copy is for the kernels before.
+                // An earlier copy is for earlier kernels.
                 let slice = to[bucket].map_or(slices[bucket], |before| program.renewed(before, at));
                 to[bucket] = Some(slice);
                 let (divided, state) = &own[bucket];

@@ -1,4 +1,4 @@
-//! A sum over replicas as two steps of a program: it is started where the values are there, and awaited where they are wanted.
+//! An all-reduce as two steps of a program: it is started when its input is ready, and awaited where its result is needed.
 
 use std::any::Any;
 use std::ops::Range;
@@ -21,7 +21,7 @@ pub(crate) struct Exchange {
     elements: Range<usize>,
     reduce: ReduceOp,
     stop: Option<Arc<Stop>>,
-    /// Where it is noted how many replicas have a batch, by the first exchange of a step.
+    /// Where the first exchange of a step stores how many replicas have a batch.
     active: Option<Arc<AtomicUsize>>,
     at: Mutex<At>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Exchange {
 enum At {
     Here(Values),
     OnTheWay(Pending<Values>),
-    /// With an operation that has failed.
+    /// Lost with an operation that has failed.
     Lost,
 }
 
@@ -51,7 +51,7 @@ impl Exchange {
         stop: Option<Arc<Stop>>,
         active: Option<Arc<AtomicUsize>>,
     ) -> Self {
-        // Who wants to stop is told behind the values, in full.
+        // The stop request follows the values, in full precision.
         let n = elements.len() + usize::from(stop.is_some());
         let wire = if stop.is_some() { Wire::F32 } else { wire };
         let values = Values { values: vec![0.0; n], compressed: Compressed::new(wire, n) };
@@ -71,7 +71,7 @@ impl Exchange {
         Ok(())
     }
 
-    /// Takes part in the reduction with nothing, and gives back how many replicas have something, if that is told here.
+    /// Takes part in the reduction with zeros, and returns how many replicas have a batch, if this exchange counts them.
     pub(crate) fn join(&self) -> Result<Option<usize>, brisk_replicate::Error> {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         let At::Here(mut values) = std::mem::replace(&mut *at, At::Lost) else {
@@ -98,7 +98,7 @@ impl Exchange {
         })
     }
 
-    /// Writes what came of it to `args`, if it was started.
+    /// Writes the result to `args`, if the reduction was started.
     fn finish(&self, args: &mut HostArgs<'_>, uneven: Option<&UnevenRule>) -> Result<(), Failure> {
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         let pending = match std::mem::replace(&mut *at, At::Lost) {
@@ -123,16 +123,16 @@ impl Exchange {
     }
 }
 
-/// Sends the values off.
+/// Starts sending the values.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub(crate) exchange: Arc<Exchange>,
-    /// Whether the run's state is asked whether a step is due.
+    /// Whether the run's state is checked for whether a step is due.
     pub(crate) asks_whether_due: bool,
 }
 
 impl Start {
-    /// The exchange that a step of the host starts, if it is one that does.
+    /// The exchange that a host step starts, if it starts one.
     pub(crate) fn exchange_of(step: &dyn HostStep) -> Option<Arc<Exchange>> {
         let step: &dyn Any = step;
         step.downcast_ref::<Self>().map(|start| start.exchange.clone())
@@ -160,16 +160,16 @@ impl HostStep for Start {
     }
 }
 
-/// Waits for all that was started.
+/// Waits for all exchanges that were started.
 #[derive(Debug)]
 pub(crate) struct Finish {
-    /// Elements of the buffer that they are parts of.
+    /// Elements of the buffer that the exchanges are parts of.
     pub(crate) n: usize,
     pub(crate) exchanges: Vec<Arc<Exchange>>,
     pub(crate) uneven: Option<UnevenRule>,
 }
 
-/// What is done where some replicas have a batch and others none left.
+/// What happens when some replicas have a batch and others have none left.
 #[derive(Debug)]
 pub(crate) struct UnevenRule {
     pub(crate) uneven: Uneven,
@@ -188,7 +188,7 @@ impl UnevenRule {
     }
 }
 
-/// The error of all replicas where one has no batch left and that is refused.
+/// The error on all replicas when one has no batch left and that is refused.
 pub(crate) fn ran_out(n_active: usize, world_size: usize) -> brisk_replicate::Error {
     let of = |n: usize| format!("{n} of {world_size} replicas");
     brisk_replicate::Error::Uneven { has: of(n_active), lacks: of(world_size - n_active) }

@@ -10,10 +10,10 @@ use super::DataParallel;
 use crate::checkpoint::index::Index;
 use crate::{Checkpoint, Error};
 
-/// In how many files replicas write a checkpoint.
+/// How many files replicas write per checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum CheckpointFiles {
-    /// One, written by replica 0; the others send it what they keep.
+    /// One file, written by replica 0; the others send it their shards.
     #[default]
     One,
     /// One per replica, `NAME-GENERATION-00001-of-00004.safetensors`, with about as many tensors each, and `NAME.safetensors.index.json`, which lists where each tensor
@@ -22,7 +22,7 @@ pub enum CheckpointFiles {
 }
 
 impl DataParallel {
-    /// In how many files a checkpoint is written.
+    /// How many files are written per checkpoint.
     pub(crate) fn files(&self) -> CheckpointFiles {
         self.config.files
     }
@@ -91,7 +91,7 @@ impl DataParallel {
         let generation: u64 = self.said_by_first(generation.to_string())?.parse().unwrap_or(generation);
         let file = |rank: usize| Index::file_name(path, generation, rank, self.world_size());
         mine.save(path.with_file_name(file(self.rank())?))?;
-        // A replica that answers has written its file.
+        // A replica answers once it has written its file.
         let names = self.said_by_each(mine.tensors().map(|(name, ..)| name).collect::<Vec<_>>().join("\n"))?;
         if self.rank() == 0 {
             let mut tensors = BTreeMap::new();
@@ -102,13 +102,13 @@ impl DataParallel {
             let index = Index::new(generation, tensors);
             index.save(path)?;
             index.remove_other_files(path);
-            // A single file of that name, from an earlier run, would be taken for the latest. As a rule there is none.
+            // A single file of that name, from an earlier run, would be mistaken for the latest. Usually there is none.
             drop(std::fs::remove_file(path));
         }
         Ok(self.communication.barrier().wait()?)
     }
 
-    /// The text of replica 0.
+    /// The text of replica 0, on every replica.
     fn said_by_first(&self, text: String) -> Result<String, Error> {
         Ok(self.said_by_each(text)?.swap_remove(0))
     }

@@ -1,4 +1,4 @@
-//! A bucket of values put together from the pieces of all replicas: started ahead, awaited where it is wanted.
+//! A bucket of values, assembled from the pieces of all replicas: the gather is started early, and awaited where the values are needed.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use brisk_replicate::CollectiveExt;
 use super::staging::InFlight;
 use super::{Failure, Links};
 
-/// A bucket on its way.
+/// The gathering of one bucket.
 #[derive(Debug)]
 pub(crate) struct Gather {
     pub(crate) links: Links,
@@ -21,11 +21,11 @@ pub(crate) struct Gather {
     pub(crate) in_flight: InFlight,
 }
 
-/// Sends this replica's own piece off.
+/// Starts sending this replica's own piece.
 #[derive(Debug)]
 struct StartGather {
     gather: Arc<Gather>,
-    /// Whether the run's state is asked whether there was a step.
+    /// Whether the run's state is checked for whether a step was taken.
     asks_whether_due: bool,
 }
 
@@ -69,7 +69,7 @@ impl HostStep for StartGather {
     }
 }
 
-/// Waits for all pieces, if they were sent off, and writes them.
+/// Waits for all pieces, if they were sent, and writes them.
 #[derive(Debug)]
 struct FinishGather {
     gather: Arc<Gather>,
@@ -94,7 +94,7 @@ impl HostStep for FinishGather {
     }
 }
 
-/// A bucket that is to be there for the kernels from `at` on.
+/// A bucket that the kernels from `at` on need.
 #[derive(Debug)]
 pub(crate) struct Wanted {
     pub(crate) at: usize,
@@ -104,7 +104,7 @@ pub(crate) struct Wanted {
     pub(crate) to: Slice,
 }
 
-/// Records that buckets, in the order in which they are wanted, are gathered; each is sent off when the one before has come, so that two are on the host at once.
+/// Records the gathering of buckets, in the order in which they are needed. Each is started when the previous one has arrived, so that two are on the host at once.
 /// With `state`, nothing is sent in steps that are skipped.
 pub(crate) fn record(program: &mut Program, wanted: Vec<Wanted>, state: Option<Slice>) -> Result<(), ProgramError> {
     let mut next: Option<(Arc<Gather>, Option<Slice>)> = None;
@@ -113,7 +113,7 @@ pub(crate) fn record(program: &mut Program, wanted: Vec<Wanted>, state: Option<S
         program.insert_host(at, Arc::new(step), &state.into_iter().chain(own).collect::<Vec<_>>())
     };
     let mut first = 0;
-    // From the last, so that places stay what they are.
+    // From the last to the first, so that insertions do not move earlier positions.
     for Wanted { at, gather, own, to } in wanted.into_iter().rev() {
         let gather = Arc::new(gather);
         if let Some(next) = next.take() {

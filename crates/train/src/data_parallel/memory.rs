@@ -57,8 +57,8 @@ impl StateMemory {
 }
 
 impl DataParallel {
-    /// What the replicas on this replica's host need together, given what each needs; all replicas call this. Of what is available the least counts that
-    /// any of them has found, since some may have begun to use theirs.
+    /// What the replicas on this replica's host need together, given what each needs; all replicas call this. Of the amounts of available memory that the replicas have found,
+    /// the least counts, since some of them may already have allocated theirs.
     pub(crate) fn on_this_host(&self, mine: HostShare) -> Result<HostShare, Error> {
         let host = host_memory::host_id().map_or(0, |id| XxHash3_64::oneshot(id.as_bytes()));
         let available_bytes = mine.available_bytes.map_or(u64::MAX, |bytes| bytes as u64);

@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long reductions took, and how long computation waited for them: what is not waited for is hidden behind the backward pass.
+/// How long reductions took, and how long computation waited for them: the rest of the time was hidden behind the backward pass.
 #[derive(Debug, Default)]
 pub struct Overlap {
     n_reductions: AtomicU64,
@@ -21,13 +21,13 @@ impl Overlap {
         self.reduced_bytes.load(Ordering::Relaxed)
     }
 
-    /// Time within reductions, the waiting for replicas that come later among it.
+    /// Time within reductions, including the wait for slower replicas.
     pub fn reducing(&self) -> Duration {
         Duration::from_nanos(self.reducing_ns.load(Ordering::Relaxed))
     }
 
-    /// Time for which the replica had nothing else to do than to wait for reductions, and in them for replicas that come later. To copy values to where they are reduced and
-    /// back is work of its own, and not in it.
+    /// Time for which the replica only waited for reductions, including the wait for slower replicas. It does not include copying values to and from the buffers
+    /// in which they are reduced.
     pub fn waiting(&self) -> Duration {
         Duration::from_nanos(self.waiting_ns.load(Ordering::Relaxed))
     }

@@ -1,4 +1,4 @@
-//! The sum of a bucket of gradients over replicas, of which each gets its own piece: started where backward has made them, awaited where they are wanted.
+//! The reduce-scatter of a bucket of gradients: started where the backward pass has computed them, awaited where they are needed.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,28 +12,28 @@ use brisk_replicate::{CollectiveExt, ReduceOp};
 use super::staging::InFlight;
 use super::{Failure, Links};
 
-/// A bucket on its way.
+/// The reduce-scatter of one bucket.
 #[derive(Debug)]
 pub(crate) struct Scatter {
     pub(crate) links: Links,
     pub(crate) reduce: ReduceOp,
-    /// Elements of the bucket; what travels is as many pieces of equal length as there are replicas.
+    /// Elements of the bucket. What is sent are pieces of equal length, as many as there are replicas.
     pub(crate) len: usize,
     pub(crate) piece_len: usize,
-    /// How many of this replica's piece are not padding.
+    /// How many elements of this replica's piece are not padding.
     pub(crate) own_len: usize,
-    /// Elements of the bucket that no kernel writes: what lies between parameters, and parameters without a part in the loss.
+    /// Elements of the bucket that no kernel writes: the gaps between parameters, and parameters that the loss does not depend on.
     pub(crate) unwritten: Vec<Range<usize>>,
     pub(crate) in_flight: InFlight,
 }
 
-/// Sends it off.
+/// Starts sending the bucket.
 #[derive(Debug)]
 pub(crate) struct StartScatter {
     pub(crate) scatter: Arc<Scatter>,
-    /// Whether there are gradients: not, where no kernel writes any.
+    /// Whether there are gradients; false if no kernel writes any.
     pub(crate) reads: bool,
-    /// Whether the run's state is asked whether a step is due.
+    /// Whether the run's state is checked for whether a step is due.
     pub(crate) asks_whether_due: bool,
 }
 
@@ -78,7 +78,7 @@ impl HostStep for StartScatter {
     }
 }
 
-/// Waits for all buckets, and writes what is this replica's own.
+/// Waits for all buckets, and writes this replica's own pieces.
 #[derive(Debug)]
 pub(crate) struct FinishScatter {
     pub(crate) links: Links,
@@ -91,7 +91,7 @@ pub(crate) struct FinishScatter {
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) scatter: Arc<Scatter>,
-    /// Elements of the buffer of which they are the only ones that mean something: the rest becomes 0, so that a norm over all is that of what is own.
+    /// Elements of the buffer in which only these sums count: the rest is set to 0, so that a norm over all elements is the norm of this replica's own.
     pub(crate) within: Range<usize>,
     pub(crate) start: usize,
 }

@@ -4,12 +4,12 @@ use brisk_replicate::Pending;
 
 use super::Failure;
 
-/// Host memory that buckets take turns with: as much as is on the way at once, and not a copy of everything that travels.
+/// Host memory that buckets share: enough for those in flight at once, rather than a copy of everything that is sent.
 #[derive(Debug, Default)]
 pub(crate) struct Staging(Mutex<Vec<Vec<f32>>>);
 
 impl Staging {
-    /// Memory for `len` elements, which mean nothing.
+    /// Memory for `len` elements with unspecified values.
     pub(crate) fn take(&self, len: usize) -> Vec<f32> {
         let mut free = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = |values: &Vec<f32>| values.capacity() >= len;
@@ -20,13 +20,13 @@ impl Staging {
         values
     }
 
-    /// Gives it back.
+    /// Returns the memory.
     pub(crate) fn give(&self, values: Vec<f32>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(values);
     }
 }
 
-/// What was started by one step of the host, for another to wait for.
+/// An operation that one host step starts, and another waits for.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight(Mutex<Option<Pending<Vec<f32>>>>);
 
@@ -36,7 +36,7 @@ impl InFlight {
         if before.is_some() { Err("the operation before was never awaited".into()) } else { Ok(()) }
     }
 
-    /// What came of it, if it was started.
+    /// Its result, if it was started.
     pub(crate) fn finish(&self) -> Result<Option<Vec<f32>>, Failure> {
         let pending = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(pending.map(Pending::wait).transpose()?)

@@ -8,15 +8,15 @@ use brisk_replicate::{Error as ReplicaError, Threads, ThreadsConfig};
 use super::{DataParallel, DataParallelConfig};
 use crate::Error;
 
-/// Runs `replica` on threads of this process, so many or as [`ThreadsConfig`] says, and gives back what they return, by rank. Each opens its own device: another adapter, the same one again, or the
-/// CPU executor with a share of the threads.
+/// Runs `replica` on threads of this process, on as many as given or as [`ThreadsConfig`] says, and returns their results, by rank. Each opens its own device: another adapter, the same
+/// one again, or the CPU executor with a share of the threads.
 ///
-/// A replica that errors or panics ends the others; the result is then the error of the one that failed first.
+/// A replica that returns an error or panics ends the others; the result is then the error of the one that failed first.
 ///
 /// # Errors
-/// What the first failed replica returned; its panic as [`Error::Replica`].
+/// The error that the first failed replica returned; its panic as [`Error::Replica`].
 /// # Panics
-/// If there are to be none.
+/// If the number of replicas is 0.
 #[track_caller]
 pub fn run_threads<T, E>(
     threads: impl Into<ThreadsConfig>,
@@ -41,7 +41,7 @@ where
     for end in ends {
         match end {
             Ok(value) => returned.push(value),
-            // Those that come later have failed because of the first.
+            // Replicas that fail later have failed because of the first.
             Err((at, error)) if first.as_ref().is_none_or(|(earliest, _)| at < *earliest) => first = Some((at, error)),
             Err(_) => {}
         }
@@ -64,7 +64,7 @@ fn run_one<T, E: From<Error> + Display>(
     Err((failed_at, error))
 }
 
-/// What a panic says, where it is text.
+/// The message of a panic, if it is text.
 fn message_of(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("a panic without a message").to_owned()

@@ -11,7 +11,7 @@ impl From<brisk_nn::tensor::program::Error> for Error {
 impl From<brisk_nn::Error> for Error {
     fn from(error: brisk_nn::Error) -> Self {
         use brisk_nn::tensor::program::Error as ProgramError;
-        // What replicas say in the middle of a step is theirs.
+        // The message of a replica's error in the middle of a step is complete by itself.
         let of_replicas = match &error {
             brisk_nn::Error::Program(ProgramError::HostStep { cause, .. }) => cause.downcast_ref::<brisk_replicate::Error>(),
             _ => None,

@@ -30,7 +30,7 @@ pub(super) fn left(is_kept: bool, cause: &io::Error) -> String {
     if full { format!("{what}; make room on the disk, or write elsewhere") } else { what.to_owned() }
 }
 
-/// `all 5 labels are 0`; `label 2 is 0 in all 5 rows`, of several.
+/// `all 5 labels are 0`; `label 2 is 0 in all 5 rows` if there are several labels.
 pub(crate) fn all_labels(n_rows: usize, class: u8, label: Option<usize>) -> String {
     match label {
         Some(label) => format!("label {label} is {class} in {}", all_rows(n_rows)),
@@ -39,7 +39,7 @@ pub(crate) fn all_labels(n_rows: usize, class: u8, label: Option<usize>) -> Stri
     }
 }
 
-/// `the label of row 3`; `label 2 of row 3`, of several; each with its name, if it has one.
+/// `the label of row 3`; `label 2 of row 3` if there are several; each with its name, if it has one.
 pub(super) fn label_of(row: usize, label: Option<usize>, name: Option<&str>) -> String {
     let label = label.map_or_else(|| "the label".to_owned(), |label| format!("label {label}"));
     format!("{label}{} of row {row}", quoted(name))

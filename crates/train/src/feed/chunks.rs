@@ -1,4 +1,4 @@
-//! Chunks of rows in an epoch's order, gathered ahead by threads: a loader whose batches are chunks, whatever its source.
+//! Chunks of rows in an epoch's order, gathered in advance by threads: a loader whose batches are chunks, for any source.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -10,7 +10,7 @@ use super::inspect::check_finite;
 use super::table::Chunk;
 use crate::Error;
 
-/// A loader of chunks, its type forgotten.
+/// A loader of chunks, with its type erased.
 pub(crate) trait Chunks: fmt::Debug {
     /// Starts the threads, for as long as `f` runs.
     fn open(&self, f: &mut dyn FnMut(&mut dyn OpenChunks) -> Result<(), Error>) -> Result<(), Error>;
@@ -32,7 +32,7 @@ pub(crate) struct SourceChunks<'a, S: RowSource> {
 }
 
 impl<'a, S: RowSource<Feature: FeedElement>> SourceChunks<'a, S> {
-    /// Chunks of `chunk_batches` batches, which is what `batching` is of.
+    /// Chunks of `chunk_batches` batches; `batching` is in units of chunks.
     pub(crate) fn new(
         set: &'static str,
         source: &'a S,
@@ -89,7 +89,7 @@ impl<S: RowSource<Feature: FeedElement>> OpenChunks for Running<'_, '_, S> {
     }
 }
 
-/// What the loader says, in batches of the run rather than chunks.
+/// Converts a loader's error, so that it names batches of the run rather than chunks.
 fn stream_error(set: &'static str, epoch: u32, chunk_batches: usize, error: &brisk_loader::Error) -> Error {
     use brisk_loader::Error as LoaderError;
     let (chunk, reason) = match error {

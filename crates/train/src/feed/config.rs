@@ -6,22 +6,22 @@ use brisk_nn::tensor::DType;
 /// How rows reach the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FeedConfig {
-    /// Which of the two ways.
+    /// Resident, streamed, or whichever fits.
     pub choice: FeedChoice,
-    /// Bytes of the device that rows may take. `None` asks for what is free where that is known: on a device whose memory is the host's.
+    /// Bytes of the device that rows may take. `None` uses the amount of free memory where it is known: on a device whose memory is the host's.
     pub budget_bytes: Option<usize>,
     /// Bytes of a chunk of a streamed feed, which is rounded to whole batches, at least one. The device holds one chunk, the host
     /// [`Ahead::depth`] and two more, and for a GPU two in staging memory.
     pub chunk_bytes: usize,
-    /// How far ahead, and by how many threads, the host gathers the chunks of a streamed feed. Neither changes any batch.
+    /// How many chunks in advance, and by how many threads, the host gathers the chunks of a streamed feed. Neither changes any batch.
     pub ahead: Ahead,
     /// In which order the training rows come; `None` shuffles all of them by the run's seed.
     pub order: Option<Order>,
-    /// How labels are stored on the device: f32, or u32 for class numbers. A trainer sets what its [task](crate::Labels::dtype) takes.
+    /// How labels are stored on the device: f32, or u32 for class numbers. A trainer sets the dtype that its [task](crate::Labels::dtype) takes.
     pub labels: DType,
 }
 
-/// Which way rows are to reach the device.
+/// Whether rows are resident or streamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum FeedChoice {
     /// Resident if they fit, else streamed.
@@ -29,7 +29,7 @@ pub enum FeedChoice {
     Auto,
     /// All of them on the device before the run.
     Resident,
-    /// Chunk by chunk, again in each epoch.
+    /// Streamed chunk by chunk, again in each epoch.
     Streamed,
 }
 
@@ -40,32 +40,32 @@ impl Default for FeedConfig {
     }
 }
 
-/// Which way was taken, and why. Its `Display` is a line for people.
+/// Whether rows are resident or streamed, and why. Its `Display` is a line for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FeedFact {
-    /// Resident, as was asked for.
+    /// Resident, as requested.
     ResidentAsked {
         /// What the rows take.
         len_bytes: usize,
     },
-    /// Resident, since the rows fit into the budget; where none is known, since the device took them.
+    /// Resident, since the rows fit into the budget; if no budget is known, since the device had room for them.
     ResidentFits {
         /// What the rows take.
         len_bytes: usize,
-        /// What they might have taken.
+        /// What they may take.
         budget_bytes: Option<usize>,
     },
-    /// Streamed, as was asked for.
+    /// Streamed, as requested.
     StreamedAsked {
         /// What a chunk takes on the device.
         chunk_bytes: usize,
     },
-    /// Streamed, since the rows are more than the budget.
+    /// Streamed, since the rows exceed the budget.
     StreamedBeyondBudget {
         /// What the rows would take.
         len_bytes: usize,
-        /// What they may.
+        /// What they may take.
         budget_bytes: usize,
         /// What a chunk takes on the device.
         chunk_bytes: usize,
@@ -77,7 +77,7 @@ pub enum FeedFact {
         /// What a chunk takes on the device.
         chunk_bytes: usize,
     },
-    /// Streamed, since the order is one that the host computes.
+    /// Streamed, since only the host computes this order.
     StreamedForOrder {
         /// What a chunk takes on the device.
         chunk_bytes: usize,

@@ -4,11 +4,11 @@ use bytemuck::Pod;
 
 use super::table::Features;
 
-/// What a feature may be to be gathered on a device: `f32`, or `u8`, which stays a byte there and is 0 to 255 once gathered.
+/// The type of a feature that is gathered on a device: `f32`, or `u8`, which stays a byte there and becomes 0 to 255 when it is gathered.
 ///
 /// Sealed: these are the types that the kernel reads.
 pub trait FeedElement: Feature + Pod + Into<f32> + Sealed {
-    /// The same, as devices call it.
+    /// The same as a `DType`.
     const DTYPE: DType;
 }
 

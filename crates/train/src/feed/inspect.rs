@@ -12,7 +12,7 @@ use crate::Error;
 /// Rows read from a source at a time.
 const CHUNK_ROWS: usize = 64 * 1024;
 
-/// Rows that have been read, one after another.
+/// Rows that have been read, in order.
 pub(crate) struct Read<'a, T> {
     pub(crate) first: usize,
     pub(crate) features: &'a [T],
@@ -21,7 +21,7 @@ pub(crate) struct Read<'a, T> {
     pub(crate) weights: &'a [f32],
 }
 
-/// The layout of `source`'s rows, of which there must be at least one, and no more than can be numbered.
+/// The layout of `source`'s rows, of which there must be at least one, and no more than row numbers allow.
 pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<RowLayout, Error> {
     let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
     if n_rows == 0 || n_cols == 0 || n_rows >= u32::MAX as usize {
@@ -37,12 +37,12 @@ pub(crate) fn check_label_count<S: RowSource>(set: &'static str, source: &S, exp
     if found == expected { Ok(()) } else { Err(Error::LabelCount { set, found, expected }) }
 }
 
-/// The number that a row of a set has where the rows are stored, so that an error names the row of a file and not that of a split.
+/// The number of a set's row where the rows are stored, so that an error names the row of the file rather than that of a split.
 pub(crate) fn source_row<S: RowSource>(source: &S, row: usize) -> usize {
     u32::try_from(row).map_or(row, |row| source.source_row(row) as usize)
 }
 
-/// Checks that rows have the categorical columns that a model takes, that each code is one of its column, and that weights are valid, also the sum
+/// Checks that rows have the categorical columns that a model takes, that each code is valid for its column, and that weights are valid, as is the sum
 /// of those of a batch.
 pub(crate) fn check_codes_and_weights<S: RowSource>(
     set: &'static str,
@@ -104,7 +104,7 @@ pub(crate) fn check_finite<S: RowSource<Feature: FeedElement>>(
     row_at: impl FnOnce(usize) -> usize,
 ) -> Result<(), Error> {
     let Features::F32(x) = S::Feature::features(features) else { return Ok(()) };
-    // One pass over all of them is vectorised; a search for the first is not.
+    // One pass over all values is vectorised; a search for the first is not.
     if x.iter().fold(true, |is_finite, x| is_finite & x.is_finite()) {
         return Ok(());
     }
@@ -133,7 +133,7 @@ pub(crate) fn for_each_chunk<S: RowSource>(
     Ok(())
 }
 
-/// Buffers for categories and weights, of sources that have them.
+/// Buffers for categories and weights, if the source has them.
 pub(crate) struct Others {
     ids: Vec<u32>,
     categories: Vec<u32>,

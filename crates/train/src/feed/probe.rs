@@ -8,7 +8,7 @@ use brisk_nn::tensor::{Graph, Persistent};
 use super::{Cursor, Feed};
 use crate::{Error, Standardisation};
 
-/// The feed of a run alone, without a model, to see what it can deliver.
+/// The feed of a run without a model, to measure how fast it delivers rows.
 #[derive(Debug)]
 pub struct FeedProbe<'a> {
     graph: Graph,
@@ -56,7 +56,7 @@ impl<'a> FeedProbe<'a> {
         Ok(rates[rates.len() / 2])
     }
 
-    /// What is replayed, to plan memory with.
+    /// The recorded program, for planning its memory.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }

@@ -29,7 +29,7 @@ impl ResidentRows {
         Self::upload_as(device, name, source, DType::F32)
     }
 
-    /// The same with labels of another dtype: f32, or u32 for class numbers.
+    /// The same with labels of the given dtype: f32, or u32 for class numbers.
     ///
     /// # Errors
     /// As [`upload`](Self::upload).

@@ -1,4 +1,4 @@
-//! What a run needs to know of all its rows, read once.
+//! What a run needs to know about all its rows, read in one pass.
 
 use brisk_loader::RowSource;
 use rayon::prelude::*;
@@ -8,7 +8,7 @@ use super::inspect::{Others, check_finite, failed};
 use crate::standardisation::Moments;
 use crate::{Error, RowDigest};
 
-/// What one pass over the rows of a set has found. Replicas compare digests before any of them refuses its rows, so values that cannot be used are found here and
+/// The findings of one pass over the rows of a set. Replicas compare digests before any of them refuses its rows, so values that cannot be used are found here and
 /// reported by the caller.
 #[derive(Debug)]
 pub(crate) struct Survey {
@@ -23,7 +23,7 @@ pub(crate) struct Survey {
 const BLOCKS_AT_A_TIME: usize = 16;
 
 impl Survey {
-    /// Reads all rows once, on all threads of the current rayon pool, and adds them to `moments`. Meanwhile the source checks that they are as they were written.
+    /// Reads all rows once, on all threads of the current rayon pool, and adds them to `moments`. Meanwhile the source verifies that they have not changed since they were written.
     ///
     /// # Errors
     /// [`Error::Rows`] if the source fails, or its rows are damaged.
@@ -32,7 +32,7 @@ impl Survey {
         source: &S,
         moments: Option<&mut Moments>,
     ) -> Result<Self, Error> {
-        // Columns are added up by one thread, so that another has time for the check.
+        // Columns are added up by one thread, which leaves another for the check.
         let (intact, survey) = rayon::join(|| source.check_intact(), || Self::read(set, source, moments));
         intact.map_err(|error| failed(set, &error))?;
         survey

@@ -9,21 +9,21 @@ use brisk_nn::{Augment, Augmented, BatchSource, MixedLabels};
 use crate::error::phrases::count;
 use crate::{Error, LabelledRows, Standardisation, Task};
 
-/// Rows on a device, in windows where they are too many for one binding, and the order in which batches take them.
+/// Rows on a device, in windows if they are too many for one binding, and the order in which batches take them.
 #[derive(Debug, Clone)]
 pub(crate) struct DeviceTable {
     features: Windows,
     labels: Windows,
-    /// What leaves labels as they are when they are gathered: a mean of 0 and a factor of 1 for each of several columns of numbers.
+    /// Leaves labels unchanged when they are gathered: a mean of 0 and a factor of 1 for each of several columns of numbers.
     label_scale: Option<[Persistent; 2]>,
     categories: Option<Windows>,
     weights: Option<Windows>,
-    /// The numbers of the rows in the source, where batches are augmented from a part of it.
+    /// The numbers of the rows in the source, if batches are augmented and the table has only some of the rows.
     ids: Option<Windows>,
     order: Persistent,
 }
 
-/// What a row of a source is made of.
+/// The fields of a source's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RowLayout {
     pub(crate) dtype: DType,
@@ -39,7 +39,7 @@ pub(crate) struct RowLayout {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct EpochOrder<'a> {
     pub(crate) epoch: u32,
-    /// In the table's order without one.
+    /// `None` for the table's order.
     pub(crate) shuffle: Option<&'a Shuffle>,
     pub(crate) n_rows: usize,
     /// Rows of a batch.
@@ -52,11 +52,11 @@ pub(crate) struct Chunk<'a> {
     /// Of the layout's type.
     pub(crate) features: Features<'a>,
     pub(crate) labels: &'a [f32],
-    /// Empty where there are none.
+    /// Empty if rows have none.
     pub(crate) categories: &'a [u32],
-    /// Not looked at where rows have none.
+    /// Ignored if rows have none.
     pub(crate) weights: &'a [f32],
-    /// Not looked at where the table is that of all rows.
+    /// Ignored if the table has all rows.
     pub(crate) ids: &'a [u32],
 }
 
@@ -70,13 +70,13 @@ pub enum Features<'a> {
 /// A batch as tensors of a graph.
 #[derive(Debug, Clone)]
 pub struct BatchTensors {
-    /// `[n, n_cols]`, standardised; where batches are [augmented](crate::Feed::augmented), the result of that.
+    /// `[n, n_cols]`, standardised; if batches are [augmented](crate::Feed::augmented), after augmentation.
     pub x: Tensor,
     /// `[n, n_categories]` u32, if rows have categories.
     pub categories: Option<Tensor>,
     /// `[n]`, or `[n, n_labels]` if rows have several labels: f32, or u32 for [class numbers](crate::Labels::Classes).
     pub labels: Tensor,
-    /// `[n]`: what a row weighs, 1 if rows have no weights; 0 for the padding of a short last batch.
+    /// `[n]`: the weight of each row, 1 if rows have no weights; 0 for the padding of a short last batch.
     pub weights: Tensor,
     /// `[n]`: 1 for each row, 0 for the padding of a short last batch.
     pub counts: Tensor,
@@ -118,7 +118,7 @@ impl DeviceTable {
         }
     }
 
-    /// The same table, whose rows are a part of the source and have their numbers there beside them.
+    /// The same table for some of the source's rows, with their row numbers in the source.
     pub(crate) fn with_ids(self, max_binding_bytes: usize) -> Self {
         let ids = Windows::new("ids", DType::U32, self.n_rows(), 1, max_binding_bytes);
         Self { ids: Some(ids), ..self }
@@ -138,7 +138,7 @@ impl DeviceTable {
         parts.into_iter().flatten().map(Windows::len_bytes).sum()
     }
 
-    /// Replaces the rows from `first` on.
+    /// Replaces the rows, starting at `first`.
     pub(crate) fn write(&self, uploads: &mut Uploads, first: usize, chunk: Chunk<'_>) -> Result<(), Error> {
         let mut parts = Vec::with_capacity(8);
         match chunk.features {
@@ -168,7 +168,7 @@ impl DeviceTable {
         Ok(uploads.write(&parts)?)
     }
 
-    /// Sets which rows the batches take: batch `b` of the run's state the positions from `b * stride + offset` on, modulo 2³², of those
+    /// Sets which rows the batches take: batch `b` of the run's state takes the positions from `b * stride + offset` on, modulo 2³², of those
     /// below `n_rows`, in the order of `epoch`.
     pub(crate) fn set_order(&self, device: &Device, epoch: &EpochOrder<'_>, offset: u32) -> Result<(), Error> {
         let &EpochOrder { epoch, shuffle, n_rows, stride } = epoch;
@@ -237,9 +237,9 @@ impl DeviceTable {
 }
 
 impl BatchTensors {
-    /// Records the loss of a task. That of rows which are mixed with others is `Σ w ((1 - s) l + s l')`, where `l` is the loss of a row by its own label, `l'`
-    /// by that of its partner, `s` the share of the latter and `w` the weight of the row. A mean divides it by `Σ w`: also for classes of different weights, as PyTorch's
-    /// cross-entropy does for probabilities as targets.
+    /// Records the loss of a task. For rows that are mixed with others it is `Σ w ((1 - s) l + s l')`, where `l` is the loss of a row by its own label,
+    /// `l'` that by the label of its partner, `s` the share of the partner and `w` the weight of the row. A mean divides it by `Σ w`, even if classes have
+    /// different weights, as PyTorch's cross-entropy does for probabilities as targets.
     ///
     /// # Shapes
     /// As [`Task::loss`].
@@ -258,10 +258,10 @@ impl BatchTensors {
         loss(&self.labels, &own, Reduction::Sum) + loss(&partners.labels, &of_partners, Reduction::Sum)
     }
 
-    /// Records `module` over the batch, whose outputs must be those that `task` asks for.
+    /// Records `module` over the batch, whose outputs must be those that `task` requires.
     ///
     /// # Errors
-    /// [`Shape`](brisk_nn::Error::Shape) for another number of columns; as [`forward`](Self::forward).
+    /// [`Shape`](brisk_nn::Error::Shape) for a different number of columns; as [`forward`](Self::forward).
     #[track_caller]
     pub(crate) fn outputs(&self, module: &dyn brisk_nn::Module, params: &brisk_nn::Bound, task: &dyn Task) -> Tensor {
         let outputs = self.forward(module, params);

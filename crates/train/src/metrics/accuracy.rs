@@ -3,9 +3,9 @@ use super::tally::{Row, Tally, Target, class_labels};
 use super::{Metric, MetricValue, Scored};
 use crate::{Error, Mode};
 
-/// The share of rows that are predicted as labelled.
+/// The share of rows whose prediction equals their label.
 ///
-/// A binary prediction is 1 if its logit is positive; a multi-class one is the class of the largest logit, the first of equal
+/// A binary prediction is 1 if its logit is positive; a multi-class one is the class of the largest logit, the first of equally large
 /// ones. Multi-label rows count element by element; [`SubsetAccuracy`](super::SubsetAccuracy) counts rows that are right in all elements, as
 /// `sklearn.metrics.accuracy_score` does.
 ///

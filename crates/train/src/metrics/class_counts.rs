@@ -1,4 +1,4 @@
-//! Hits, predictions and labels per class, from which precision, recall and F1 follow.
+//! Hits, predictions and labels per class, from which precision, recall and F1 are computed.
 
 use super::Scored;
 use super::probability::arg_max;
@@ -18,14 +18,14 @@ pub enum Average {
     Weighted,
 }
 
-/// A class's rows: hits, predicted, labelled.
+/// The number of a class's rows: hits, predicted, labelled.
 pub(super) type Counts = [f64; 3];
 
 /// The counts per class of all rows.
 pub(super) type ClassCounts = Tally<Vec<Counts>>;
 
 impl ClassCounts {
-    /// Counts the rows. Binary rows have two classes, unless only class 1 is wanted.
+    /// Counts the rows. Binary rows have two classes, unless only class 1 is requested.
     pub(super) fn count(&mut self, rows: &Scored<'_>, average: Average) -> Result<(), Error> {
         let target = match average {
             Average::Binary => Target::binary(self.metric(), rows)?,

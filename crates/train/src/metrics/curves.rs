@@ -67,8 +67,8 @@ pub fn precision_recall_curve(rows: &Scored<'_>) -> Result<Vec<[f64; 2]>, Error>
 /// Mean predicted probability and observed frequency in bins of equal width, see [`ExpectedCalibrationError`]. Bins without rows are
 /// left out.
 ///
-/// `sklearn.calibration.calibration_curve(labels, probabilities, n_bins=n_bins)` with its results exchanged, but for probabilities
-/// at the edge of two bins, which belong to the upper one here.
+/// `sklearn.calibration.calibration_curve(labels, probabilities, n_bins=n_bins)` with its results exchanged, except for probabilities
+/// on the edge between two bins, which belong to the upper one here.
 /// # Errors
 /// Those of [`ExpectedCalibrationError`].
 pub fn calibration_curve(rows: &Scored<'_>, n_bins: usize) -> Result<Vec<[f64; 2]>, Error> {

@@ -12,7 +12,7 @@ pub enum MetricError {
         metric: &'static str,
         /// How many labels there are.
         labels: usize,
-        /// How many predictions that takes.
+        /// How many predictions these require.
         expected: usize,
         /// How many there are.
         found: usize,
@@ -43,12 +43,12 @@ pub enum MetricError {
         /// What labels are.
         expected: String,
     },
-    /// The area under a curve that does not exist.
+    /// The area under a curve is not defined.
     #[error("auc: {}, expected both classes; evaluate on more rows, or on shuffled ones", all_labels(*n_rows, *class, *label))]
     OneClass {
         /// How many rows there are.
         n_rows: usize,
-        /// The label that they have.
+        /// The label of all of them.
         class: u8,
         /// Which label of a row, from 0, where rows have several.
         label: Option<usize>,
@@ -65,7 +65,7 @@ pub enum MetricError {
         /// What the metric takes.
         expected: String,
     },
-    /// A setting of a metric that makes no sense.
+    /// A setting of a metric has an invalid value.
     #[error("{metric}: `{setting}` is {found}, expected {expected}")]
     Setting {
         /// Which metric.
@@ -74,7 +74,7 @@ pub enum MetricError {
         setting: &'static str,
         /// Its value.
         found: f64,
-        /// What it can be.
+        /// The allowed values.
         expected: String,
     },
     /// The numbers of rows and of weights differ.
@@ -130,13 +130,13 @@ pub enum MetricError {
     Custom {
         /// Its name.
         metric: String,
-        /// What it says.
+        /// Its message.
         cause: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl MetricError {
-    /// Whether the metric may have a value for more rows than it was given.
+    /// Whether the metric may be defined for more rows than it was given.
     pub(crate) fn is_of_few_rows(&self) -> bool {
         matches!(
             self,

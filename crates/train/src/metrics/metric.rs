@@ -48,19 +48,19 @@ pub trait Metric: Debug + Send {
     /// Whether higher or lower values are better.
     fn mode(&self) -> Mode;
 
-    /// Forgets all rows.
+    /// Clears all rows.
     fn reset(&mut self);
 
-    /// Adds the rows of a batch. Padding is not among them.
+    /// Adds the rows of a batch, without padding.
     ///
     /// # Errors
-    /// Outputs, labels or weights that the metric does not take; the metric is then as it was before.
+    /// Returned for outputs, labels or weights that the metric does not take; the metric is then unchanged.
     fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error>;
 
     /// The value over all rows since the last reset.
     ///
     /// # Errors
-    /// [`MetricError::NoRows`](super::MetricError::NoRows); a value that the rows do not define, such as the area under a ROC curve of one class.
+    /// [`MetricError::NoRows`](super::MetricError::NoRows); a value that is not defined for the rows, such as the area under a ROC curve of one class.
     fn compute(&self) -> Result<MetricValue, Error>;
 
     /// Whether its value is a number, so that logs can have a column for it.

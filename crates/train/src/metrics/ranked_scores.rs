@@ -1,4 +1,4 @@
-//! The scores of a binary or multi-label classification, kept until all are known and then sorted.
+//! The scores of a binary or multi-label classification, collected until all are known and then sorted.
 
 use rayon::prelude::*;
 
@@ -6,7 +6,7 @@ use super::Scored;
 use super::tally::{Sums, Tally, Target};
 use crate::Error;
 
-/// Rows as they came. A key has a score's order above and the label in its lowest bit.
+/// Rows in their original order. A key has a score's order in its upper bits and the label in its lowest bit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Keys {
     keys: Vec<u64>,

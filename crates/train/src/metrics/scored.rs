@@ -1,6 +1,6 @@
-/// Rows that a model has scored: its outputs beside labels and, optionally, weights.
+/// Rows that a model has scored: its outputs with labels and, optionally, weights.
 ///
-/// The numbers of outputs and labels per row tell what kind of task it is:
+/// The numbers of outputs and labels per row determine the kind of task:
 ///
 /// | task | outputs | labels |
 /// | --- | --- | --- |
@@ -18,7 +18,7 @@ pub struct Scored<'a> {
     pub labels: &'a [f32],
     /// Labels per row.
     pub n_labels: usize,
-    /// `[n_rows]`, finite and not negative. Without weights every row counts 1; a row of weight 0 counts nothing.
+    /// `[n_rows]`, finite and not negative. Without weights every row counts as 1; a row of weight 0 does not count.
     pub weights: Option<&'a [f32]>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Scored<'a> {
         Self { outputs, n_outputs: n_classes, labels, n_labels: 1, weights: None }
     }
 
-    /// Rows of as many labels as outputs: multi-label classification, or regression of several values.
+    /// Rows with as many labels as outputs: multi-label classification, or regression of several values.
     pub fn columns(outputs: &'a [f32], labels: &'a [f32], n_columns: usize) -> Self {
         Self { outputs, n_outputs: n_columns, labels, n_labels: n_columns, weights: None }
     }

@@ -2,7 +2,7 @@ use super::tally::{Tally, Target};
 use super::{Metric, MetricValue, Scored};
 use crate::{Error, Mode};
 
-/// The share of rows that are predicted as labelled in every label, also known as exact match. A positive logit predicts 1.
+/// The share of rows whose predictions equal all of their labels, also known as exact match. A positive logit predicts 1.
 ///
 /// For multi-label classification: `sklearn.metrics.accuracy_score(labels, logits > 0)`. [`Accuracy`](super::Accuracy) counts label by label.
 #[derive(Clone, Debug)]

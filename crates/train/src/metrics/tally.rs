@@ -1,4 +1,4 @@
-//! What a metric has added up so far, and the checks of the rows that it adds.
+//! The running sums of a metric, and the checks of the rows that it adds.
 
 use rayon::prelude::*;
 
@@ -6,10 +6,10 @@ use super::{MetricError, Scored};
 use crate::Error;
 use crate::error::phrases::count;
 
-/// Rows that one task takes. Fixed, so that sums do not depend on the number of threads.
+/// Rows per rayon task. Fixed, so that sums do not depend on the number of threads.
 const CHUNK_ROWS: usize = 16 * 1024;
 
-/// What a task's outputs and labels are.
+/// What the outputs and labels of a task are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// One logit and a label that is 0 or 1.
@@ -87,7 +87,7 @@ impl<T: Sums> Tally<T> {
         self.n_rows
     }
 
-    /// Checks the rows, folds chunks of them from `zero` in parallel, and adds what they gave in their order. If a row is refused,
+    /// Checks the rows, folds chunks of them from `zero` in parallel, and adds the results in order. If a row is refused,
     /// nothing has been added.
     pub(super) fn update(
         &mut self,
@@ -113,7 +113,7 @@ impl<T: Sums> Tally<T> {
                 let (mut sums, mut total) = (zero(), 0.0);
                 for index in chunk * CHUNK_ROWS..rows.n_rows().min((chunk + 1) * CHUNK_ROWS) {
                     let row = row(metric, rows, index, first_row, target)?;
-                    // A loss of infinity times a weight of 0 is not to be NaN.
+                    // A loss of infinity times a weight of 0 must not become NaN.
                     if row.weight > 0.0 {
                         total += row.weight;
                         add(&mut sums, row);
@@ -150,7 +150,7 @@ impl<T: Sums> Tally<T> {
 }
 
 impl Target {
-    /// The kind of classification that the rows are of.
+    /// The kind of classification of the rows.
     pub(super) fn of_classification(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
         match (rows.n_outputs, rows.n_labels) {
             (1, 1) => Ok(Self::Binary),
@@ -160,7 +160,7 @@ impl Target {
         }
     }
 
-    /// [`Target::Binary`], for metrics that know no other.
+    /// [`Target::Binary`], for metrics that support nothing else.
     pub(super) fn binary(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
         let is_binary = (rows.n_outputs, rows.n_labels) == (1, 1);
         is_binary.then_some(Self::Binary).ok_or_else(|| columns(metric, rows, "one of each: it is for binary classification"))
@@ -181,7 +181,7 @@ impl Target {
         Self::binary_or_labels(metric, rows).map_err(|_| columns(metric, rows, expected))
     }
 
-    /// [`Target::Classes`], for metrics that know no other.
+    /// [`Target::Classes`], for metrics that support nothing else.
     pub(super) fn classes(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
         let is_classes = rows.n_outputs > 1 && rows.n_labels == 1;
         let expected = "several outputs and one label: it is for multi-class classification";
@@ -205,7 +205,7 @@ pub(super) fn columns(metric: &'static str, rows: &Scored<'_>, expected: &str) -
     })
 }
 
-/// Labels of classes as [`Scored`] has them, checked while they are whole numbers still.
+/// Labels of classes as [`Scored`] has them, checked while they are still whole numbers.
 pub(super) fn class_labels(metric: &'static str, logits: &[f32], n_classes: usize, labels: &[u32]) -> Result<Vec<f32>, Error> {
     check_predictions(metric, logits, n_classes, labels.len())?;
     match labels.iter().position(|&label| label as usize >= n_classes) {
@@ -239,7 +239,7 @@ fn check_predictions(metric: &'static str, predictions: &[f32], n_outputs: usize
     }
 }
 
-/// Row `index` of `rows`, which errors call `first_row + index`.
+/// Row `index` of `rows`, which error messages call `first_row + index`.
 fn row<'a>(metric: &'static str, rows: &Scored<'a>, index: usize, first_row: usize, target: Target) -> Result<Row<'a>, Error> {
     let outputs = &rows.outputs[index * rows.n_outputs..][..rows.n_outputs];
     let labels = &rows.labels[index * rows.n_labels..][..rows.n_labels];
@@ -249,7 +249,7 @@ fn row<'a>(metric: &'static str, rows: &Scored<'a>, index: usize, first_row: usi
         return Err(Error::from(MetricError::NanPrediction { metric, row }));
     }
     let is_label = |label: f32| match target {
-        // Exact: a label is one of two numbers.
+        // Exact: a label is 0 or 1.
         Target::Binary | Target::Labels => label == 0.0 || label == 1.0,
         Target::Classes => label >= 0.0 && label.fract() == 0.0 && (label as usize) < rows.n_outputs,
         Target::Values => label.is_finite(),
@@ -274,7 +274,7 @@ fn below(n_classes: usize) -> String {
 
 /// A sum for each label of a row.
 impl Tally<Vec<[f64; 1]>> {
-    /// Adds `loss(prediction - label)` of each label.
+    /// Adds `loss(prediction - label)` for each label.
     pub(super) fn add_errors(&mut self, rows: &Scored<'_>, loss: impl Fn(f64) -> f64 + Sync) -> Result<(), Error> {
         let target = Target::values(self.metric, rows)?;
         self.update(
@@ -289,7 +289,7 @@ impl Tally<Vec<[f64; 1]>> {
         )
     }
 
-    /// The mean over the labels of `of` the mean over the rows.
+    /// The mean over the labels of `of` applied to the mean over the rows.
     pub(super) fn mean_of_labels(&self, of: impl Fn(f64) -> f64) -> Result<f64, Error> {
         let (columns, total) = self.sums()?;
         Ok(columns.iter().map(|[sum]| of(sum / total)).sum::<f64>() / columns.len() as f64)

@@ -24,7 +24,7 @@ pub(super) struct Axis {
 }
 
 impl Axis {
-    /// An axis over the values, or over `range` if there is one.
+    /// An axis for the values, or for `range` if it is given.
     pub(super) fn over(values: impl Iterator<Item = f64>, range: Option<[f64; 2]>, scale: Scale) -> Self {
         let usable = values.filter(|&value| value.is_finite() && (scale == Scale::Linear || value > 0.0));
         let mut is_whole = range.is_none();
@@ -32,7 +32,7 @@ impl Axis {
         let found = usable.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], v| [l.min(v), h.max(v)]);
         let [low, high] = range.unwrap_or(found);
         let (low, high) = if low <= high { (low, high) } else { (0.5, 1.5) };
-        // One value only: it gets the middle.
+        // A single value is placed in the middle.
         let (low, high) = match (high - low > f64::EPSILON * high.abs(), scale) {
             (true, _) => (low, high),
             (false, Scale::Log) => (low / 2.0, high * 2.0),
@@ -44,13 +44,13 @@ impl Axis {
         Self { low, high, scale, is_whole }
     }
 
-    /// The same axis with some room at both ends.
+    /// The same axis with a margin at both ends.
     pub(super) fn padded(self) -> Self {
         let Self { low, high, scale, .. } = self;
         match scale {
             Scale::Linear => {
                 let room = 0.06 * (high - low);
-                // No room below 0 for what cannot be negative.
+                // No margin below 0 for values that cannot be negative.
                 let below = if low >= 0.0 { (low - room).max(0.0) } else { low - room };
                 Self { low: below, high: high + room, ..self }
             }
@@ -135,7 +135,7 @@ impl Frame {
         Some([LEFT + x * (self.right() - LEFT), self.bottom() - y * (self.bottom() - TOP)])
     }
 
-    /// Opens the SVG and draws the grid with its labels.
+    /// Starts the SVG and draws the grid with its labels.
     pub(super) fn open(&self, title: &str, x_label: &str, y_label: &str) -> String {
         let Self { width, height, .. } = *self;
         let mut svg = open_svg(title, width, height);
@@ -167,7 +167,7 @@ impl Frame {
     }
 }
 
-/// The start of a chart of that size.
+/// The opening of a chart of that size.
 pub(super) fn open_svg(title: &str, width: f64, height: f64) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\" aria-label=\"{}\">",

@@ -11,7 +11,7 @@ use crate::metrics::{
 const MAX_CLASSES: usize = 200;
 
 pub(super) fn of(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Error> {
-    // A metric's checks are those of the charts: counts, columns, labels, NaN.
+    // The metric checks counts, columns, labels and NaN for the charts as well.
     Accuracy::new().measure(rows)?;
     match (rows.n_outputs, rows.n_labels) {
         (1, _) => binary(rows, classes),
@@ -22,7 +22,7 @@ pub(super) fn of(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Er
 
 fn binary(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Error> {
     let mut panels = Vec::new();
-    // Rows of one class have no curves; the other charts they have.
+    // Rows of one class have no curves; their other charts are drawn.
     if rows.labels.contains(&0.0) && rows.labels.contains(&1.0) {
         let unit = [0.0, 1.0];
         let area = value(&mut RocAuc::new(), rows)?;
@@ -56,7 +56,7 @@ fn multi_class(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Erro
     Ok(panels)
 }
 
-/// A ROC curve per label that has both values.
+/// A ROC curve for each label that has both values.
 fn multi_label(rows: &Scored<'_>, classes: &[String]) -> Result<Panel, Error> {
     let n = rows.n_labels;
     let mut chart = LineChart::new("ROC curves").x_label("false positive rate").y_label("true positive rate");

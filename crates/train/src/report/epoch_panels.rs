@@ -3,7 +3,7 @@
 use super::metric_label::{divided, title};
 use super::{LineChart, Panel, Series};
 
-/// A chart per metric, with values at `epochs`. Columns that differ only in the set of rows share one.
+/// A chart per metric, with values at `epochs`. Columns that differ only in the set of rows share a chart.
 pub(super) fn of(epochs: &[f64], columns: &[(&str, &[f64])], best_epoch: Option<f64>) -> Vec<Panel> {
     let mut metrics: Vec<&str> = Vec::new();
     for (column, _) in columns {

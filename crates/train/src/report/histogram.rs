@@ -15,7 +15,7 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// Counts the finite values of each group in `n_bins` ranges between the lowest and the highest of all.
+    /// Counts the finite values of each group in `n_bins` ranges between the lowest and the highest value of all groups.
     pub fn new<N: Into<String>>(
         title: impl Into<String>,
         x_label: impl Into<String>,

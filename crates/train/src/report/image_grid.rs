@@ -28,10 +28,10 @@ impl ImageGrid {
         Self { title: title.into(), images: Vec::new() }
     }
 
-    /// Adds an image of `pixels`, `[height, width, n_channels]`: grey, grey with alpha, RGB or RGBA for 1 to 4 channels. Below it stand `caption`, and `note` in smaller type.
+    /// Adds an image of `pixels`, `[height, width, n_channels]`: grey, grey with alpha, RGB or RGBA for 1 to 4 channels. `caption` is printed below it, and `note` in smaller type.
     ///
     /// # Errors
-    /// [`PlotError::ImagePixels`] for another number of pixels or channels.
+    /// [`PlotError::ImagePixels`] for a wrong number of pixels or channels.
     pub fn image(
         mut self,
         [height, width]: [usize; 2],
@@ -49,7 +49,7 @@ impl ImageGrid {
     /// probabilities and the classes of the labels. `scored` has the model's logits of each row, `names` the classes' names, and may be empty.
     ///
     /// # Errors
-    /// [`PlotError::ImagePixels`] unless the rows are such images; [`Error::Rows`] if they cannot be read.
+    /// [`PlotError::ImagePixels`] if the rows are not images of this shape; [`Error::Rows`] if they cannot be read.
     pub fn wrong_predictions<S>(
         rows: &S,
         image: [usize; 3],
@@ -98,7 +98,7 @@ impl ImageGrid {
     }
 }
 
-/// The predicted class and its probability: of equal logits the first is the largest, as for accuracy, and a single logit is that of class 1.
+/// The predicted class and its probability: of equal logits the first counts as the largest, as for accuracy, and a single logit is that of class 1.
 fn prediction(logits: &[f32]) -> (usize, f32) {
     if let [logit] = *logits {
         return (usize::from(logit > 0.0), 1.0 / (1.0 + (-logit.abs()).exp()));
@@ -108,7 +108,7 @@ fn prediction(logits: &[f32]) -> (usize, f32) {
     (predicted, 1.0 / logits.iter().map(|logit| (logit - largest).exp()).sum::<f32>())
 }
 
-/// Pixels as PNG; `None` for another number of them, or of channels.
+/// Pixels as PNG; `None` for a wrong number of pixels or channels.
 fn encoded([height, width]: [usize; 2], pixels: &[u8]) -> Option<Vec<u8>> {
     let n_pixels = height.checked_mul(width).filter(|&n| n > 0)?;
     let colour = match (pixels.len() / n_pixels, pixels.len() % n_pixels) {

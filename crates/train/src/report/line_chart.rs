@@ -50,7 +50,7 @@ impl Series {
         Self { name: name.into(), points: points.into_iter().collect(), is_muted: false }
     }
 
-    /// The same line in grey, for what others are compared with.
+    /// The same line in grey, as a reference for others.
     #[must_use]
     pub fn muted(mut self) -> Self {
         self.is_muted = true;
@@ -60,11 +60,11 @@ impl Series {
 
 /// Colours of the style sheet.
 const N_COLOURS: usize = 6;
-/// More points than this are drawn as the lowest and highest of each of half as many ranges.
+/// Beyond this number of points, only the lowest and highest of each of half as many ranges are drawn.
 const MAX_POINTS: usize = 600;
-/// More points than this have no dots.
+/// Beyond this number of points, no dots are drawn.
 const MAX_DOTS: usize = 40;
-/// At most this many places along the axis show their values.
+/// The maximum number of positions along the axis that show their values.
 const MAX_HOVERS: usize = 120;
 
 impl LineChart {
@@ -115,14 +115,14 @@ impl LineChart {
         self
     }
 
-    /// Draws the diagonal, as for curves that lie on it by chance.
+    /// Draws the diagonal, where curves lie if predictions are random.
     #[must_use]
     pub fn diagonal(mut self) -> Self {
         self.diagonal = Diagonal::Drawn;
         self
     }
 
-    /// Marks a place of the horizontal axis.
+    /// Marks a position on the horizontal axis.
     #[must_use]
     pub fn mark(mut self, x: f64, text: impl Into<String>) -> Self {
         self.mark = Some((x, text.into()));
@@ -161,7 +161,7 @@ impl LineChart {
             let place = format!("x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"{anchor}\"", x + shift, frame.top() + 10.0);
             svg += &format!("<text class=\"note\" {place}>{}</text>", escaped(text));
         }
-        // What others are compared with is drawn first, below them.
+        // Reference lines are drawn first, below the others.
         let mut order: Vec<usize> = (0..self.series.len()).collect();
         order.sort_by_key(|&index| !self.series[index].is_muted);
         for index in order {
@@ -238,7 +238,7 @@ impl LineChart {
     }
 }
 
-/// At most [`MAX_POINTS`] points: the lowest and the highest of each range, in their order.
+/// At most [`MAX_POINTS`] points: the lowest and the highest of each range, in their original order.
 fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
     if points.len() <= MAX_POINTS {
         return points.to_vec();
@@ -249,7 +249,7 @@ fn thinned(points: &[[f64; 2]]) -> Vec<[f64; 2]> {
         let (Some(&low), Some(&high)) = (range.iter().min_by(by_value), range.iter().max_by(by_value)) else { continue };
         thinned.extend(if low[0] <= high[0] { [low, high] } else { [high, low] });
     }
-    // The ends stay where they are.
+    // The first and the last point are kept.
     if let (Some(&first), Some(&last)) = (points.first(), points.last()) {
         thinned.insert(0, first);
         thinned.push(last);

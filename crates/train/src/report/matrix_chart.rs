@@ -11,7 +11,7 @@ pub struct MatrixChart {
 }
 
 impl MatrixChart {
-    /// A chart of `values`, `[n, n]`, row-major. Classes beyond `names` are called by their numbers.
+    /// A chart of `values`, `[n, n]`, row-major. Classes without an entry in `names` are labelled by their numbers.
     ///
     /// # Panics
     /// If `values` is not square.
@@ -31,7 +31,7 @@ impl MatrixChart {
         let n = self.names.len().max(1);
         let (left, top, right) = (120.0, 40.0, 16.0);
         let cell = ((width - left - right) / n as f64).min(if n <= 4 { 104.0 } else { 64.0 });
-        // Cells of few classes are lower than wide, so that the chart is no higher than others.
+        // With few classes, cells are wider than high, so that the chart is no higher than others.
         let row = if n <= 4 { cell * 0.72 } else { cell.min(720.0 / n as f64) };
         let left = left + (width - left - right - cell * n as f64) / 2.0;
         let height = top + row * n as f64 + 12.0;

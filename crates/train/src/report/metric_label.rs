@@ -1,9 +1,9 @@
 //! Names of metrics for people.
 
-/// Sets of rows, as names of metrics begin with them.
+/// Sets of rows, as prefixes of metric names.
 const SETS: [(&str, &str); 3] = [("train_", "training"), ("valid_", "validation"), ("test_", "test")];
 
-/// Words of names that are written in another way.
+/// Words of names that are spelled differently for people.
 const WORDS: [(&str, &str); 6] = [("auc", "AUC"), ("f1", "F1"), ("mae", "MAE"), ("r2", "R²"), ("rmse", "RMSE"), ("roc", "ROC")];
 
 /// `validation R²` of `valid_r2`, the name in logs and early stopping.

@@ -19,7 +19,7 @@ pub(super) fn number(value: f64) -> String {
 
 /// A label of an axis whose ticks are `step` apart.
 pub(super) fn tick(value: f64, step: f64) -> String {
-    // The nearest tick to 0 may be off by rounding.
+    // The tick nearest to 0 may be off by rounding.
     let value = if value.abs() < step * 1e-9 { 0.0 } else { value };
     for (unit, suffix) in [(1e9, "G"), (1e6, "M"), (1e3, "k")] {
         if value.abs() >= 10.0 * unit || (value.abs() >= unit && (unit > 1e3 || step >= unit)) {
@@ -34,14 +34,14 @@ fn decimals(value: f64, step: f64) -> String {
     format!("{value:.n$}")
 }
 
-/// Without zeros at the end of the fraction.
+/// Without trailing zeros in the fraction.
 fn trimmed(text: &str) -> String {
     let (number, exponent) = text.split_at(text.find('e').unwrap_or(text.len()));
     let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
     format!("{number}{exponent}")
 }
 
-/// Whole numbers in groups of three digits, divided by narrow spaces.
+/// Whole numbers in groups of three digits, separated by narrow spaces.
 fn thousands(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut grouped = String::new();

@@ -38,7 +38,7 @@ fn render_section(section: &Section) -> String {
     format!("<section>{heading}<div class=\"panels\">{panels}</div></section>\n")
 }
 
-/// The width of each panel. A half without a neighbour takes the whole row, and so do bars and images; thirds that do not fill a
+/// The width of each panel. A half-width panel without a neighbour takes the whole row, and so do bars and images; thirds that do not fill a
 /// row become halves.
 fn widths(panels: &[Panel]) -> Vec<f64> {
     let wanted = |panel: &Panel| match panel {

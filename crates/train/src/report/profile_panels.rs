@@ -1,4 +1,4 @@
-//! Where the time of a step goes, kernel by kernel.
+//! The time of a step, kernel by kernel.
 
 use brisk_nn::tensor::program::Profile;
 

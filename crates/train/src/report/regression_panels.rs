@@ -6,7 +6,7 @@ use crate::metrics::{MeanAbsoluteError, Metric, Scored};
 
 /// Predictions over labels, and residuals, for each label of a row.
 pub(super) fn of(rows: &Scored<'_>) -> Result<Vec<Panel>, Error> {
-    // A metric's checks are those of the charts: counts, columns, NaN.
+    // The metric checks counts, columns and NaN for the charts as well.
     MeanAbsoluteError::new().measure(rows)?;
     let n = rows.n_labels;
     let panels = (0..n).flat_map(|column| {

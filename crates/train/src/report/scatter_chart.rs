@@ -2,7 +2,7 @@ use super::Scale;
 use super::axis::{Axis, Frame};
 use super::number::number;
 
-/// Points beside the diagonal on which both coordinates are the same: predictions over labels.
+/// Points, with the diagonal on which both coordinates are the same: predictions over labels.
 #[derive(Clone, Debug)]
 pub struct ScatterChart {
     pub(super) title: String,
@@ -11,7 +11,7 @@ pub struct ScatterChart {
     points: Vec<[f64; 2]>,
 }
 
-/// Of more points, every second, third and so on is drawn.
+/// Beyond this number of points, only every second, third and so on is drawn.
 const MAX_POINTS: usize = 1500;
 
 impl ScatterChart {

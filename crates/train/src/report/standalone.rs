@@ -1,11 +1,11 @@
-//! A chart as an SVG file of its own.
+//! A chart as a standalone SVG file.
 
 use super::html::escaped;
 use super::page::{FULL, HALF, STYLE, body};
 use super::{LineChart, Panel, Series};
 use crate::LearningRates;
 
-/// The room for the title.
+/// The height of the title.
 const HEAD: f64 = 40.0;
 
 impl Panel {
@@ -20,7 +20,7 @@ impl Panel {
             Self::Table(_) | Self::Images(_) => return None,
             chart => body(chart, width),
         };
-        // The chart begins with its size: `<svg xmlns="…" viewBox="0 0 530 270" …>`.
+        // The chart starts with its size: `<svg xmlns="…" viewBox="0 0 530 270" …>`.
         let height: f64 = chart.split("viewBox=\"0 0 ").nth(1)?.split(['"', ' ']).nth(1)?.parse().ok()?;
         let (outer, title, style) = (height + HEAD, escaped(self.title()), escaped(STYLE));
         let (mut keys, mut right) = (String::new(), width - 16.0);

@@ -8,22 +8,22 @@ use super::RunFolder;
 use crate::checkpoint::index::{Index, files_of};
 use crate::{Checkpoint, Error};
 
-/// What [`RunFolder::find_checkpoint`] has found.
+/// The result of [`RunFolder::find_checkpoint`].
 #[derive(Debug)]
 pub struct FoundCheckpoint {
     /// The newest checkpoint that is intact, and its path.
     pub newest: Option<(PathBuf, Checkpoint)>,
-    /// Why other checkpoints in the folder cannot be used: an [`Error::Damaged`] or [`Error::NotACheckpoint`] each.
+    /// Why other checkpoints in the folder cannot be used: an [`Error::Damaged`] or [`Error::NotACheckpoint`] for each.
     pub damaged: Vec<Error>,
 }
 
 impl RunFolder {
-    /// Loads the newest intact checkpoint, `last.safetensors` or `best.safetensors`. Damaged ones are passed over and listed.
+    /// Loads the newest intact checkpoint, `last.safetensors` or `best.safetensors`. Damaged ones are skipped and listed.
     ///
     /// [`RunFolder::lock`] the folder first, so that no other run changes it.
     ///
     /// # Errors
-    /// For a checkpoint that is intact but of no use here, [`Error::NewerFormat`], [`Error::ForeignDType`], [`Error::Metadata`]; [`Error::Io`].
+    /// For a checkpoint that is intact but cannot be used here, [`Error::NewerFormat`], [`Error::ForeignDType`], [`Error::Metadata`]; [`Error::Io`].
     pub fn find_checkpoint(&self) -> Result<FoundCheckpoint, Error> {
         let mut newest: Option<((usize, usize), PathBuf, Checkpoint)> = None;
         let mut damaged = Vec::new();
@@ -58,7 +58,7 @@ impl RunFolder {
         for entry in fs::read_dir(self.path()).map_err(failed)? {
             let name = entry.map_err(failed)?.file_name();
             let name = name.to_str().unwrap_or_default();
-            // One of several files is known by its index.
+            // A checkpoint of several files is found by its index.
             let name = name.strip_suffix(".index.json").unwrap_or(name);
             let at = name.strip_prefix("epoch-").filter(|_| name.ends_with(".safetensors") && !is_part(name));
             if let Some((epoch, batch)) = at.and_then(epoch_and_batch) {
@@ -72,7 +72,7 @@ impl RunFolder {
 
     /// Makes room for a new run where an earlier one left nothing to resume from: moves its log and its checkpoints, and copies its
     /// `config.json`, into a new subfolder `earlier-1`, `earlier-2` and so on. Returns the subfolder; `None` if there was nothing to move. A log
-    /// without rows is nothing, as a new run uses it again.
+    /// without rows does not count, as a new run reuses it.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -113,7 +113,7 @@ impl RunFolder {
     }
 }
 
-/// The epoch in a name such as `7-valid_auc-0.93` or `7-batch-120-valid_auc-0.93`, and the batch, which comes before the end of the epoch.
+/// The epoch in a name such as `7-valid_auc-0.93` or `7-batch-120-valid_auc-0.93`, and the batch; a batch sorts before the end of its epoch.
 fn epoch_and_batch(name: &str) -> Option<(usize, usize)> {
     let (epoch, rest) = name.split_once('-')?;
     let batch = rest.strip_prefix("batch-").and_then(|rest| rest.split('-').next()?.parse().ok());

@@ -1,4 +1,4 @@
-//! What the process does with a signal, read without changing it.
+//! How the process handles a signal, read without changing it.
 
 #![expect(unsafe_code, reason = "`sigaction` is a C function, and the crates that wrap it only set dispositions")]
 

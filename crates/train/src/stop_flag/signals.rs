@@ -61,7 +61,7 @@ fn install(_: &StopFlag) -> Result<(), Error> {
     Ok(())
 }
 
-/// Tells the first signal, which requests the stop, from one that insists.
+/// Distinguishes the first signal, which requests the stop, from a later one, which ends the process.
 #[cfg(any(unix, windows))]
 struct Requests {
     flag: StopFlag,
@@ -87,7 +87,7 @@ impl Requests {
     }
 }
 
-/// Ends the process without running what is registered for its exit, which may wait for the run.
+/// Ends the process without running its exit handlers, which may wait for the run.
 #[cfg(unix)]
 fn end(status: i32) -> ! {
     signal_hook::low_level::exit(status)

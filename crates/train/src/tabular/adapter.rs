@@ -5,16 +5,16 @@ use crate::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{failed, for_each_chunk};
 
-/// Rows whose columns a [`Preprocessing`] has made features of, gathered from another source: [`Preprocessing::over`].
+/// Rows of another source whose columns a [`Preprocessing`] converts to features: [`Preprocessing::over`].
 #[derive(Debug, Clone)]
 pub struct Preprocessed<S> {
     rows: S,
     preprocessing: Preprocessing,
-    /// Which feature of the source each column of numbers is.
+    /// The source's feature for each column of numbers.
     numbers: Vec<usize>,
-    /// Which category of the source each categorical column is.
+    /// The source's category for each categorical column.
     categories: Vec<usize>,
-    /// For each of them, the code of each of the source's codes.
+    /// For each categorical column, the model's code for each code of the source.
     codes: Vec<Vec<u32>>,
     target: Option<Target>,
     n_features: usize,
@@ -80,7 +80,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         rows.map_err(|error| failed(set, &error))
     }
 
-    /// Makes the features of one row of the source's.
+    /// Computes the features of one row of the source.
     fn convert(&self, from: &[S::Feature], to: &mut [f32]) {
         let columns = &self.preprocessing.numbers;
         let (numbers, indicators) = to.split_at_mut(columns.len());
@@ -120,7 +120,7 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
         let width = self.rows.n_cols();
         let mut raw = vec![S::Feature::default(); rows.len() * width];
         if features.len() != rows.len() * self.n_features {
-            // The source has the error for buffers of another length.
+            // The source reports the error for buffers of a wrong length.
             raw.push(S::Feature::default());
             return self.rows.gather(rows, &mut raw, labels);
         }

@@ -21,7 +21,7 @@ impl Columns {
     /// The columns of a table. Columns without names are called `column_0`, `column_1` and so on.
     ///
     /// # Errors
-    /// [`TabularError::NoDictionaries`] for categories of which the file does not say what they stand for.
+    /// [`TabularError::NoDictionaries`] for categories for which the file does not say what their codes stand for.
     pub fn of(table: &Table) -> Result<Self, Error> {
         let numbers = match table.column_names() {
             [] => (0..table.n_cols()).map(|col| format!("column_{col}")).collect(),

@@ -14,14 +14,14 @@ pub enum TabularError {
         /// The columns of the rows.
         found: Vec<String>,
     },
-    /// A column is of another kind than when the model was trained.
+    /// A column is of a different kind than when the model was trained.
     #[error("column `{column}` has {found}, the model was trained with {expected} there; convert the column")]
     ColumnKind {
         /// The column.
         column: String,
-        /// What it has.
+        /// Its kind.
         found: &'static str,
-        /// What it had in training.
+        /// Its kind in training.
         expected: &'static str,
     },
     /// The columns and the rows do not belong together.
@@ -61,10 +61,10 @@ pub enum TabularError {
         n_values: usize,
         /// How many rows there are.
         n_rows: usize,
-        /// The most values of a column.
+        /// The maximum number of values of a column.
         limit: usize,
     },
-    /// Nothing says what the codes of categories stand for.
+    /// There are no names for the codes of categories.
     #[error("{path}: the table has {n_categories} categorical columns without dictionaries; import it with brisk-table")]
     NoDictionaries {
         /// The table.
@@ -84,7 +84,7 @@ pub enum TabularError {
         /// How many rows there are.
         n_rows: usize,
     },
-    /// The labels do not suit the kind of target that was asked for.
+    /// The labels do not suit the kind of target that was requested.
     #[error("target `{target}`: found {found}, expected {} for a target of kind {kind}; choose another kind", kind.expected())]
     TargetKind {
         /// The target.
@@ -100,7 +100,7 @@ pub enum TabularError {
         /// The file.
         path: PathBuf,
     },
-    /// A model was written in another format.
+    /// A model was written in a different format.
     #[error(
         "{path}: the model has format {found}, this version of brisk reads format {expected}; train it again or use the version that wrote it ({version})"
     )]
@@ -122,7 +122,7 @@ pub enum TabularError {
         /// What is wrong.
         problem: String,
     },
-    /// The parameters are not those that were written with the description.
+    /// The parameters are not those that the description was written with.
     #[error(
         "{path}: the parameters have checksum {found:08x}, model.json expects {expected:08x}; the two files are of different models"
     )]

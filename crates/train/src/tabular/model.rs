@@ -15,7 +15,7 @@ use crate::feed::FeedElement;
 use crate::training::measured;
 use crate::{Error, Model, Predictor, Scores, Standardisation, Task};
 
-/// A network for a table, with everything that rows need to be predicted by it: how columns are preprocessed, the target, and the network's sizes.
+/// A network for a table, with everything needed to predict rows by it: how columns are preprocessed, the target, and the network's sizes.
 ///
 /// # Examples
 /// See [the module](super).
@@ -40,7 +40,7 @@ impl TabularModel {
         let (n_inputs, n_outputs) = (preprocessing.feature_names().len(), target.task().n_outputs());
         let embeddings = preprocessing.embeddings();
         let mut model = Model::new(seed, |params| network.build(params, n_inputs, &embeddings, n_outputs));
-        // Columns are scaled by the preprocessing.
+        // The preprocessing has already scaled the columns.
         model.set_standardisation(Standardisation::none(n_inputs));
         Self { preprocessing, target, network, model, scores: Vec::new() }
     }
@@ -62,7 +62,7 @@ impl TabularModel {
         self.scores_of(self.model.predict(rows)?, labels)
     }
 
-    /// The metrics of the same constant prediction for each of `rows`: the shares of the classes among the labels `of_train`, or their mean.
+    /// The metrics of the same constant prediction for each of `rows`: the shares of the classes among the labels `of_train`, or the mean of these labels.
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
@@ -134,7 +134,7 @@ impl TabularModel {
         &self.model
     }
 
-    /// The same, to be trained.
+    /// The same for training it.
     pub fn model_mut(&mut self) -> &mut Model<Box<dyn Module>> {
         &mut self.model
     }
@@ -149,8 +149,8 @@ impl TabularModel {
         self.scores = scores;
     }
 
-    /// Writes the model to a folder, which is created: `parameters.safetensors`, and `model.json` with everything else. A model that is
-    /// there is replaced; if that is interrupted, [`load`](Self::load) returns an error instead of a mixture of the two.
+    /// Writes the model to a folder, which is created: `parameters.safetensors`, and `model.json` with everything else. An existing model
+    /// is replaced; if that is interrupted, [`load`](Self::load) returns an error instead of a mixture of the two.
     ///
     /// # Errors
     /// [`Error::Io`] if the folder cannot be created; [`Error::Write`].
@@ -233,7 +233,7 @@ pub struct TabularPredictor {
 const CHUNK_ROWS: usize = 4096;
 
 impl TabularPredictor {
-    /// The predictions for all of `rows`, whose columns are `columns`. Labels are not looked at.
+    /// The predictions for all of `rows`, whose columns are `columns`. Labels are ignored.
     ///
     /// # Errors
     /// As [`Preprocessing::over`]; [`TabularError::Infinite`]; [`Error::Rows`] if the source fails; [`Error::Tensor`] if the device does.

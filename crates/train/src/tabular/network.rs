@@ -1,6 +1,6 @@
 use brisk_nn::{Activation, CategoricalColumn, Mlp, MlpConfig, Module, ParametersBuilder, ResidualMlp, ResidualMlpConfig};
 
-/// The network of a [`TabularModel`](super::TabularModel). Both embed categories and take the embeddings beside the numbers.
+/// The network of a [`TabularModel`](super::TabularModel). Both embed categories, and concatenate the embeddings with the numbers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Network {
     /// A multi-layer perceptron with ReLU.

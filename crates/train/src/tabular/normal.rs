@@ -1,6 +1,6 @@
 //! Quantiles of the standard normal distribution.
 
-/// The number that a standard normal variable is below with probability `p`, for `0 < p < 1`.
+/// The number `x` such that a standard normal variable is below `x` with probability `p`, for `0 < p < 1`.
 ///
 /// # Reference
 /// P. J. Acklam's rational approximations, with a relative error below 1.2e-9.

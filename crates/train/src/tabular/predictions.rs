@@ -1,6 +1,6 @@
 use super::Target;
 
-/// What a [`TabularPredictor`](super::TabularPredictor) returns for rows.
+/// The predictions of a [`TabularPredictor`](super::TabularPredictor) for rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predictions {
     target: Target,
@@ -12,7 +12,7 @@ pub struct Predictions {
 }
 
 impl Predictions {
-    /// From what a model returned for each row: logits, or standardised numbers.
+    /// From the model's output for each row: logits, or standardised numbers.
     pub(super) fn new(target: &Target, mut outputs: Vec<f32>) -> Self {
         let (numbers, probabilities) = match target.classes().len() {
             0 => {
@@ -20,7 +20,7 @@ impl Predictions {
                 (outputs, Vec::new())
             }
             2 => {
-                // Both computed from the logit, so that neither loses digits when it is close to 0.
+                // Both are computed from the logit, so that neither loses digits when it is close to 0.
                 let sigmoid = |logit: f32| 1.0 / (1.0 + (-logit).exp());
                 let probabilities = outputs.iter().flat_map(|&logit| [sigmoid(-logit), sigmoid(logit)]).collect();
                 (outputs.iter().map(|&logit| f32::from(logit > 0.0)).collect(), probabilities)
@@ -56,7 +56,7 @@ impl Predictions {
     /// The name of the most probable class of a row; `None` if the target is a number.
     ///
     /// # Panics
-    /// If there are not as many rows.
+    /// If there are fewer rows.
     pub fn class(&self, row: usize) -> Option<&str> {
         let number = self.numbers[row];
         self.classes().get(number as usize).map(String::as_str)

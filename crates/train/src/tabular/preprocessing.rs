@@ -8,7 +8,7 @@ use crate::feed::FeedElement;
 use crate::feed::inspect::{for_each_chunk, source_row};
 
 /// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become the mean of their
-/// column, and a column of 0 and 1 says where that was; categories get the codes of an embedding, 0 for values that are missing or did not
+/// column, and a column of 0 and 1 marks them; categories get the codes of an embedding, 0 for values that are missing or did not
 /// occur in training.
 ///
 /// # Examples
@@ -39,12 +39,12 @@ pub struct Preprocessing {
     pub(super) categories: Vec<Dictionary>,
 }
 
-/// A column of numbers, as the training rows had it.
+/// A column of numbers in the training rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NumberColumn {
     /// Its name.
     pub name: String,
-    /// What a missing value becomes before it is scaled: the mean.
+    /// The replacement for a missing value before it is scaled: the mean.
     pub mean: f32,
     /// Whether values were missing in training. Then a column of 0 and 1 follows all columns of numbers.
     pub has_indicator: bool,
@@ -52,14 +52,14 @@ pub struct NumberColumn {
     pub scale: ColumnScale,
 }
 
-/// The most values of a categorical column.
+/// The maximum number of values of a categorical column.
 const MAX_VALUES: usize = 10_000;
 
-/// The most rows whose values are sorted for quantiles.
+/// The maximum number of rows whose values are sorted for quantiles.
 const MAX_SORTED_ROWS: usize = 200_000;
 
 impl Preprocessing {
-    /// Learns it from training rows, whose columns are `columns`.
+    /// Fits the preprocessing to training rows, whose columns are `columns`.
     ///
     /// Of more than 200,000 rows, evenly spaced ones are used for quantiles.
     ///
@@ -131,8 +131,8 @@ impl Preprocessing {
         Ok(Self { scaling, numbers, categories })
     }
 
-    /// The features and categories of `rows`, whose columns are `columns`. Columns are found by name: their order may be another, and those that
-    /// were not there in training are left out.
+    /// The features and categories of `rows`, whose columns are `columns`. Columns are found by name: their order may differ, and those that
+    /// did not exist in training are left out.
     ///
     /// Infinite numbers remain infinite where columns are standardised.
     ///

@@ -3,16 +3,16 @@ use super::normal::normal_quantile;
 /// How columns of numbers are scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Scaling {
-    /// To mean 0 and standard deviation 1, as scikit-learn's `StandardScaler`.
+    /// To mean 0 and standard deviation 1, like scikit-learn's `StandardScaler`.
     #[default]
     Standard,
-    /// To a standard normal distribution by ranks, as scikit-learn's `QuantileTransformer(output_distribution="normal")`; outliers and long tails
+    /// To a standard normal distribution by ranks, like scikit-learn's `QuantileTransformer(output_distribution="normal")`; outliers and long tails
     /// then have little weight.
     Quantile,
 }
 
 impl Scaling {
-    /// The word for it: `standard` or `quantile`.
+    /// Its name in files and options: `standard` or `quantile`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Standard => "standard",
@@ -24,7 +24,7 @@ impl Scaling {
 /// How one column is scaled.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ColumnScale {
-    /// `(x - mean) / std`; a column that never changes is only centred.
+    /// `(x - mean) / std`; a constant column is only centred.
     Standard {
         /// The mean of the training rows.
         mean: f32,
@@ -38,7 +38,7 @@ pub enum ColumnScale {
     },
 }
 
-/// The most quantiles of a column.
+/// The maximum number of quantiles of a column.
 const MAX_QUANTILES: usize = 1000;
 
 /// Ranks closer to 0 or 1 than this are moved to it, so that the result is finite: scikit-learn's threshold.
@@ -76,12 +76,12 @@ impl ColumnScale {
     }
 }
 
-/// The rank of `x` among quantiles, from 0 to 1: linear between two of them, the middle of all that it equals.
+/// The rank of `x` among quantiles, from 0 to 1: linear between two of them; if `x` equals several, the middle of their ranks.
 fn rank(quantiles: &[f32], x: f32) -> f64 {
     let (below, not_above) = (quantiles.partition_point(|&q| q < x), quantiles.partition_point(|&q| q <= x));
     let last = (quantiles.len() - 1) as f64;
     if below < not_above {
-        // Of a value that all of them equal nothing is known.
+        // `x` equals these quantiles: the middle of their ranks.
         return (below + not_above - 1) as f64 / 2.0 / last;
     }
     if below == 0 {

@@ -9,7 +9,7 @@ use crate::{Binary, Classification, Error, Labels, Regression, Task};
 /// What is predicted: one of several classes, or a number.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Target {
-    /// A class; of two, the second is the one whose probability is learned.
+    /// A class; of two classes, the model learns the probability of the second.
     Classes {
         /// The column.
         name: String,
@@ -60,7 +60,7 @@ impl fmt::Display for TargetKind {
     }
 }
 
-/// Whole numbers with at most as many different values are taken for classes, unless a kind is given.
+/// Whole numbers with at most this many different values are treated as classes, unless a kind is given.
 const MAX_GUESSED_CLASSES: usize = 20;
 
 impl Target {
@@ -180,7 +180,7 @@ impl Target {
         }
     }
 
-    /// What a model returned in the units of the labels: numbers are no longer standardised, logits stay as they are.
+    /// A model's output in the units of the labels: numbers are no longer standardised, logits stay as they are.
     pub fn restore(&self, outputs: &mut [f32]) {
         if let Self::Number { mean, std, .. } = self {
             outputs.iter_mut().for_each(|output| *output = *output * std + mean);

@@ -4,7 +4,7 @@ use super::{LabelledRows, Labels, Task};
 use crate::metrics::{Accuracy, LogLoss, Metric};
 
 /// Several classes, of which each row has one: the model returns a logit for each class, labels are class numbers from 0. Trained by cross-entropy,
-/// judged by accuracy (watched) and log loss.
+/// evaluated by accuracy (watched) and log loss.
 ///
 /// # Examples
 /// ```

@@ -48,7 +48,7 @@ impl Labels {
         Ok(labels)
     }
 
-    /// Checks all labels of `source`, which have been read.
+    /// Checks all labels of `source`, given their values.
     pub(crate) fn check<S: RowSource>(self, set: &'static str, source: &S, labels: &[f32]) -> Result<(), Error> {
         let n_labels = source.n_labels();
         match labels.iter().position(|&label| !self.allows(label)) {

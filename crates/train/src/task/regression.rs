@@ -3,14 +3,14 @@ use brisk_nn::tensor::{LossReduction, Tensor};
 use super::{LabelledRows, Labels, Task};
 use crate::metrics::{MeanAbsoluteError, Metric, PinballLoss, RSquared, RootMeanSquaredError};
 
-/// A number for each row, or [several](Self::targets): the model returns as many, labels are finite numbers. Trained by the squared error unless another loss is chosen; judged by
+/// A number for each row, or [several](Self::targets): the model returns as many; labels are finite numbers. Trained by the squared error unless another loss is chosen; evaluated by
 /// the root of the mean squared error (watched, except for quantiles), the mean absolute error and R². All of them are means over the targets.
 ///
 /// # Examples
 /// ```
 /// use brisk_train::Regression;
 ///
-/// // The price that nine in ten stay below.
+/// // The price that nine out of ten stay below.
 /// let task = Regression::quantile(0.9);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]

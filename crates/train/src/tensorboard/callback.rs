@@ -9,9 +9,9 @@ use crate::{BatchesEnd, Callback, Error, RunView, ValidationEnd};
 
 /// Writes the losses, learning rates and metrics of a run to an event file in a folder: a [`Callback`].
 ///
-/// Batches are counted over the whole run. `loss/batch` and `learning_rate` have a value per batch; the metrics of a validation are at the
-/// last batch before it, those of training and validation in one group: `loss/train` and `loss/valid`. [`histograms`](Self::histograms) adds those of parameters and gradients. The file is created when the first
-/// batches are done, and values that the folder has of later batches are replaced, so that a run can resume with the same folder.
+/// Batches are counted over the whole run. `loss/batch` and `learning_rate` have a value per batch; the metrics of a validation are written at the
+/// last batch before it, with training and validation in one group: `loss/train` and `loss/valid`. [`histograms`](Self::histograms) adds those of parameters and gradients. The file is created when the first
+/// batches are done, and the folder's values of later batches are replaced, so that a run can resume with the same folder.
 ///
 /// # Examples
 /// ```no_run
@@ -37,10 +37,10 @@ impl TensorBoard {
     }
 
     /// Adds histograms after every `n_epochs`th epoch: of each parameter, as `parameters/layers.0.weight`, and of its gradient in the last step, as
-    /// `gradients/layers.0.weight`. Values that are NaN or infinite are in no bucket; if there are any, their number is a scalar, `not_finite/parameters/layers.0.weight`.
+    /// `gradients/layers.0.weight`. NaN and infinities are in no bucket; if there are any, their number is written as a scalar, `not_finite/parameters/layers.0.weight`.
     ///
-    /// Gradients are those that the optimizer was given: of the mean over accumulated batches, divided by the loss scale, and clipped. Where state is
-    /// [sharded](crate::ZeroStage) across replicas, no replica has all gradients, and there are none of them; parameters that are sharded, too, are an error of the run.
+    /// Gradients are those that the optimizer receives: of the mean over accumulated batches, divided by the loss scale, and clipped. If state is
+    /// [sharded](crate::ZeroStage) across replicas, no replica has all gradients, so none are written; if parameters are sharded as well, the run ends with an error.
     ///
     /// # Cost
     /// Reads all parameters and gradients from the device, and passes over them once.
@@ -51,7 +51,7 @@ impl TensorBoard {
 }
 
 impl Callback for TensorBoard {
-    /// The next run has a file of its own.
+    /// The next run writes a new file.
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         self.events = None;
         let is_sharded = run.params.division().is_some_and(|division| division.values == Kept::Own);

@@ -24,7 +24,7 @@ pub(super) fn crc32c(bytes: &[u8]) -> u32 {
 mod tests {
     use super::crc32c;
 
-    /// RFC 3720, B.4, and the check value of the catalogue of CRCs.
+    /// RFC 3720, B.4, and the check value of the catalogue of CRC algorithms.
     #[test]
     fn checksums_are_those_of_the_standard() {
         assert_eq!(crc32c(b"123456789"), 0xe306_9283, "digits");

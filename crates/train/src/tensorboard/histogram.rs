@@ -13,14 +13,14 @@ pub(super) fn of(values: &[f32]) -> Option<Histogram> {
     let (mut min, mut max) = (f64::INFINITY, f64::NEG_INFINITY);
     let (mut num, mut sum, mut sum_squares) = (0.0, 0.0, 0.0);
     for value in values.iter().filter(|value| value.is_finite()).map(|&value| f64::from(value)) {
-        // A bucket holds the values from the limit before it up to its own, which is not in it.
+        // A bucket holds the values from the previous limit (included) up to its own limit (excluded).
         counts[limits.partition_point(|&limit| limit <= value).min(limits.len() - 1)] += 1.0;
         (min, max) = (min.min(value), max.max(value));
         (num, sum, sum_squares) = (num + 1.0, sum + value, sum_squares + value * value);
     }
     let first = counts.iter().position(|&count| count > 0.0)?;
     let last = counts.iter().rposition(|&count| count > 0.0)?;
-    // TensorBoard takes the limit before the first bucket from an empty one.
+    // TensorBoard takes the lower limit of the first bucket from an empty bucket.
     let kept = first.saturating_sub(1)..=last;
     let (bucket_limit, bucket) = (limits[kept.clone()].to_vec(), counts[kept].to_vec());
     Some(Histogram { min, max, num, sum, sum_squares, bucket_limit, bucket })

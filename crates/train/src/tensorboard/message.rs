@@ -1,6 +1,6 @@
-//! The messages of `event.proto` and `summary.proto` that are written; fields that never are, are left out.
+//! The messages of `event.proto` and `summary.proto` that are written; fields that are never written are left out.
 
-/// What is in a record.
+/// The content of a record.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(super) struct Event {
     #[prost(double, tag = "1")]

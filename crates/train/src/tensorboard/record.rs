@@ -22,7 +22,7 @@ mod tests {
     use super::framed;
     use crate::tensorboard::message::{Event, Summary, Value};
 
-    /// The bytes that TensorBoard 2.21.0's own writer makes of the same events.
+    /// The bytes that TensorBoard 2.21.0's own writer produces for the same events.
     #[test]
     fn records_are_those_of_tensorboard() {
         let version = Event { wall_time: 1.5, file_version: Some("brain.Event:2".to_owned()), ..Event::default() };

@@ -1,4 +1,4 @@
-//! What a run leaves in the event file, decoded.
+//! The content of the event file after a run, decoded.
 
 use std::fs;
 use std::path::Path;

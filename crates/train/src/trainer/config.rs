@@ -5,7 +5,7 @@ use brisk_nn::{EmaConfig, EmaStart, GradScalerConfig, Schedule};
 
 use crate::{Described, EarlyStopping, Error, Warning};
 
-/// Settings of a training run. What is optional is off by default, and precision is f32.
+/// Settings of a training run. Optional features are off by default, and the precision is f32.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainerConfig {
     /// Rows per batch, of all replicas together; 256 by default.
@@ -17,7 +17,7 @@ pub struct TrainerConfig {
     /// How the loss is scaled if products are f16.
     pub scaler: GradScalerConfig,
     /// This many skipped steps in a row end the run, at the end of an epoch, if products are f16: 100 of them shrink the scale by 2¹⁰⁰. A step is skipped if its gradients are
-    /// not finite. An epoch without a single step ends the run earlier if its losses are not finite either, or if the scale is down to 1, and so does a run without any step.
+    /// not finite. An epoch without a single step ends the run earlier if its losses are not finite either, or if the scale has shrunk to 1; so does a run without any step.
     pub max_skipped: u32,
     /// How gradients that are too large are clipped.
     pub clip: Option<GradientClip>,
@@ -30,7 +30,7 @@ pub struct TrainerConfig {
     pub max_time: Option<Duration>,
     /// Early stopping does not end the run before this many epochs are finished.
     pub min_epochs: usize,
-    /// Validation runs after every so many epochs, and after the last.
+    /// Validation runs every this many epochs, and after the last.
     pub validate_every: usize,
     /// How often validation also runs within an epoch, after complete steps; `None` for only at its end. It applies to the epochs that are a multiple of
     /// [`validate_every`](Self::validate_every). Each validation counts for early stopping and for the best model, and writes `last.safetensors`.
@@ -39,12 +39,12 @@ pub struct TrainerConfig {
     pub limit_train_batches: Option<Limit>,
     /// How many of the validation rows are used, the first ones, in batches of `batch_rows`; `None` for all.
     pub limit_valid_batches: Option<Limit>,
-    /// Evaluates so many batches of validation rows before the first step, so that an error there does not wait for the end of an epoch; 0 for none. As in
+    /// Evaluates this many batches of validation rows before the first step, so that an error there does not wait for the end of an epoch; 0 for none. As in
     /// every validation, a batch has up to 1024 rows.
     pub sanity_validation: usize,
     /// The learning rate of each step; 1e-3 by default.
     pub schedule: Schedule,
-    /// An exponential moving average of parameters and buffers, which is what is validated, kept as the best model and left by the run; `None` for the
+    /// An exponential moving average of parameters and buffers, which is validated, kept as the best model and left in the model by the run; `None` for the
     /// parameters themselves.
     pub ema: Option<EmaConfig>,
     /// When the run ends early; `None` for never.
@@ -56,13 +56,13 @@ pub struct TrainerConfig {
     /// Time after which `last.safetensors` is written within an epoch, if the run has a folder. Not for replicas, whose clocks differ.
     pub checkpoint_interval: Option<Duration>,
     /// Whether `last.safetensors` is written when an error ends an epoch, such as one of the source of rows, so that the run can resume after the last complete step.
-    /// After a loss that is not finite it is not: the previous one is then the last good one. Not for replicas, of which others have failed.
+    /// It is not written after a loss that is not finite, since the previous one is then the last good one. Not for replicas, whose partners have failed.
     pub checkpoint_on_error: bool,
     /// How many checkpoints of the best models by the watched metric are kept, named after epoch and value, in addition to `best.safetensors`.
     pub keep_best: usize,
-    /// Whether every value of training is checked, and the first that is not finite ends the run with the name of its operation, as
-    /// `torch.autograd.detect_anomaly` does. With a loss scale above 1, gradients that overflow are no error: their step is skipped. For debugging: each
-    /// batch is waited for, and every value read once more.
+    /// Whether every value in training is checked, and the first that is not finite ends the run with the name of its operation, as
+    /// `torch.autograd.detect_anomaly` does. With a loss scale above 1, gradients that overflow are not an error: their step is skipped. For debugging: each
+    /// batch is awaited, and every value is read once more.
     pub detect_anomaly: bool,
     /// How many batches are timed kernel by kernel, at most 64, starting with the second batch of the run; 0 for none. The result is
     /// [`FitReport::profile`](crate::FitReport::profile), a section of the report, and `trace.json` in the run's folder.
@@ -161,7 +161,7 @@ impl TrainerConfig {
         }
     }
 
-    /// What is hardly ever meant, for `n_rows` rows to train on.
+    /// Settings that are allowed but hardly ever intended, for `n_rows` training rows.
     pub(crate) fn warnings(&self, n_rows: usize) -> Vec<Warning> {
         let Self { batch_rows, clip, .. } = *self;
         let is_tiny = |clip: &GradientClip| match clip {
@@ -183,20 +183,20 @@ pub(crate) fn described_ema(ema: &EmaConfig) -> String {
     format!("decay {decay}, every {every} steps from step {first_step}, from {start}")
 }
 
-/// How many batches of an epoch are used.
+/// A limit on the batches of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Limit {
-    /// At most this many.
+    /// At most this many batches.
     Batches(usize),
-    /// This share of them, between 0 and 1, rounded down.
+    /// This fraction of the batches, between 0 and 1, rounded down.
     Share(f64),
 }
 
 impl Limit {
-    /// The number of batches, of `n_batches`.
+    /// The number of batches within the limit, out of `n_batches`.
     ///
     /// # Errors
-    /// [`Error::Setting`] if none is left, or the share is not between 0 and 1.
+    /// [`Error::Setting`] if this is 0, or the fraction is not between 0 and 1.
     pub fn of(self, n_batches: usize) -> Result<usize, Error> {
         self.of_setting("limit_train_batches", n_batches)
     }
@@ -218,21 +218,21 @@ impl Limit {
     }
 }
 
-/// How often the model is validated within an epoch: `val_check_interval` of PyTorch Lightning. Unlike there, the end of the epoch always follows with a validation, also
+/// How often the model is validated within an epoch: `val_check_interval` of PyTorch Lightning. Unlike there, the end of the epoch always has a validation, even
 /// if it is not a multiple of the interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ValidationInterval {
-    /// After every so many batches; with several batches per step, after the step that has the last of them.
+    /// After every this many batches; with several batches per step, after the step that contains the last of them.
     Batches(usize),
-    /// After this share of the batches of an epoch, above 0 and at most 1, rounded down to at least one batch: 0.25 validates four times per epoch.
+    /// After this fraction of the batches of an epoch, above 0 and at most 1, rounded down to at least one batch: 0.25 validates four times per epoch.
     Share(f64),
 }
 
 impl ValidationInterval {
-    /// The batches between two validations, of an epoch of `n_batches`.
+    /// The batches between two validations, for an epoch of `n_batches`.
     ///
     /// # Errors
-    /// [`Error::Setting`] if this is 0, more than an epoch, or a share that is not above 0 and at most 1.
+    /// [`Error::Setting`] if this is 0, more than an epoch, or a fraction that is not above 0 and at most 1.
     pub fn of(self, n_batches: usize) -> Result<usize, Error> {
         let refused = |found, expected| Err(Error::Setting { name: "validate_within_epoch", found, expected });
         match self {

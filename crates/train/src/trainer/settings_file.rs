@@ -16,7 +16,7 @@ pub use run_settings::RunSettings;
 use section::Section;
 
 impl TrainerConfig {
-    /// Reads settings from a TOML file: the names of the fields, each with its default if it is left out.
+    /// Reads settings from a TOML file. Their names are those of the fields; a field that is left out has its default.
     ///
     /// # Errors
     /// [`Error::Io`]; as [`from_toml`](Self::from_toml).
@@ -27,7 +27,7 @@ impl TrainerConfig {
     /// Settings from the text of a TOML file.
     ///
     /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` and `checkpoint_interval` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches`,
-    /// `limit_valid_batches` and `validate_within_epoch` a number of batches, or a share such as `0.5`; `learning_rate` a number, or a table `[schedule]` with the name of a [`Schedule`] and its values; `clip_norm` or `clip_value` a number.
+    /// `limit_valid_batches` and `validate_within_epoch` a number of batches, or a fraction such as `0.5`; `learning_rate` a number, or a table `[schedule]` with the name of a [`Schedule`] and its values; `clip_norm` or `clip_value` a number.
     ///
     /// # Errors
     /// [`Error::SettingsFile`] if it is not TOML; [`Error::UnknownSetting`] names the nearest setting; [`Error::SettingsValue`] names a setting whose value
@@ -194,7 +194,7 @@ fn schedule(mut table: Section<'_>) -> Result<Schedule, Error> {
         "linear" => Schedule::linear(table.required("lr")?),
         "piecewise_linear" => {
             let points = table.pairs("points")?.unwrap_or_default();
-            // The end of the run is a share of 1; a second step as a point of its own is hardly meant.
+            // 1 is the end of the run, a fraction of 1; a point at the second step is hardly ever intended.
             let place = |step: f64| if step == 1.0 { Steps::ALL } else { steps(step) };
             Schedule::piecewise_linear(points.into_iter().map(|[step, lr]| (place(step), lr)))
         }
@@ -209,7 +209,7 @@ fn schedule(mut table: Section<'_>) -> Result<Schedule, Error> {
     })
 }
 
-/// A share of the run, if it is below 1, else a number of steps.
+/// A fraction of the run, if it is below 1, else a number of steps.
 fn steps(steps: f64) -> Steps {
     if steps < 1.0 { steps.into() } else { (steps as usize).into() }
 }

@@ -1,4 +1,4 @@
-//! The check for values that are not finite, where a run is debugged.
+//! The check for values that are not finite, for debugging.
 
 use brisk_nn::tensor::{Anomaly, Pass};
 
@@ -6,7 +6,7 @@ use super::Training;
 use crate::Error;
 
 impl Training<'_> {
-    /// Checks the values of the batch that was just trained on, the `batch`-th of its epoch, both from 0. Gradients may overflow while the loss scale can still be lowered.
+    /// Checks the values of the batch that was just trained on, the `batch`-th of its epoch, both from 0. Gradients may overflow as long as the loss scale can still be reduced.
     ///
     /// # Errors
     /// [`Error::Anomaly`].

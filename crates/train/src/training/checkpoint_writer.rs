@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use super::kept;
 use crate::{Checkpoint, Error};
 
-/// A checkpoint that is due.
+/// A checkpoint to write.
 #[derive(Debug)]
 pub(super) struct DueCheckpoint {
     pub(super) checkpoint: Checkpoint,
@@ -32,7 +32,7 @@ pub(super) struct WrittenCheckpoint {
 }
 
 impl DueCheckpoint {
-    /// Writes it with `save`, then removes what it replaces.
+    /// Writes it with `save`, then removes the checkpoints that it replaces.
     pub(super) fn write(self, save: impl FnOnce(&Checkpoint, &Path) -> Result<(), Error>) -> Result<WrittenCheckpoint, Error> {
         let Self { checkpoint, path, replaced, n_epochs, n_steps } = self;
         save(&checkpoint, &path)?;
@@ -41,11 +41,11 @@ impl DueCheckpoint {
     }
 }
 
-/// Writes checkpoints in the order in which they are due, each completely before the next. After one that cannot be written, those that were due by then are not
+/// Writes checkpoints in the order in which they are submitted, each completely before the next. After one that cannot be written, those that were submitted by then are not
 /// written either. Dropping the writer waits for all of them.
 #[derive(Debug, Default)]
 pub(super) struct CheckpointWriter {
-    /// Started for the first checkpoint.
+    /// Started with the first checkpoint.
     thread: Option<WriterThread>,
 }
 
@@ -61,7 +61,7 @@ impl CheckpointWriter {
     /// Hands a checkpoint to the thread.
     ///
     /// # Errors
-    /// [`Error::Write`] if the system starts no further thread.
+    /// [`Error::Write`] if the system cannot start another thread.
     pub(super) fn write(&mut self, due: DueCheckpoint) -> Result<(), Error> {
         let thread = match self.thread.take() {
             Some(thread) => thread,
@@ -73,12 +73,12 @@ impl CheckpointWriter {
         };
         let thread = self.thread.insert(thread);
         thread.n_pending += 1;
-        // After a failure the thread takes no more; the failure is then among its results.
+        // After a failure the thread accepts no more; the failure is then among its results.
         let _ = thread.due.send(due);
         Ok(())
     }
 
-    /// A checkpoint that has been written by now, each once.
+    /// A checkpoint that has been written; each is returned once.
     ///
     /// # Errors
     /// Those of writing a checkpoint.
@@ -120,7 +120,7 @@ impl CheckpointWriter {
 
 impl Drop for CheckpointWriter {
     fn drop(&mut self) {
-        // The run has ended with an error or a panic of its own if there are results left.
+        // If there are results left, the run has ended with an error or a panic.
         drop(self.thread.take().map(WriterThread::join));
     }
 }
@@ -143,7 +143,7 @@ impl WriterThread {
         Ok(Self { due, results, n_pending: 0, handle })
     }
 
-    /// Waits until all checkpoints that are due have been written.
+    /// Waits until all submitted checkpoints have been written.
     fn join(self) -> thread::Result<()> {
         drop(self.due);
         self.handle.join()

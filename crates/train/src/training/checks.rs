@@ -1,4 +1,4 @@
-//! The validations of a run, and what follows from each: a row of the log, early stopping, the best model.
+//! The validations of a run, and their consequences: a row of the log, early stopping, the best model.
 
 use std::ops::ControlFlow;
 
@@ -10,18 +10,18 @@ use crate::feed::OpenFeed;
 use crate::scorer::Evaluation;
 use crate::{Error, RunView, ValidationEnd, Warning};
 
-/// When a model is measured.
+/// When a model is validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
     WithinEpoch,
     EndOfEpoch,
-    /// A limit on the number of steps or the time ends the run here. One that resumes without the limit knows nothing of this validation.
+    /// A limit on the number of steps or the time ends the run here. A run that resumes without the limit ignores this validation.
     Limit,
 }
 
 impl Training<'_> {
-    /// Validates the model after the last complete step, records the result, and keeps the model if it is one of the best. Returns why the run should end, if it
-    /// should, and the snapshot of which checkpoints have been written.
+    /// Validates the model after the last complete step, records the result, and keeps the model if it is one of the best. Returns the reason to end the run, if there
+    /// is one, and the snapshot of which checkpoints have been written.
     pub(super) fn check(
         &self,
         fit: &mut Fit<'_, '_>,
@@ -36,7 +36,7 @@ impl Training<'_> {
         let stop = run.early_stopping.check(value).filter(|_| self.config.early_stopping.is_some()).map(Ended::Early);
         let stop = stop.filter(|_| run.n_epochs >= self.config.min_epochs).or(flow.is_break().then_some(Ended::Callback));
         let mut snapshot = self.snapshot(outputs)?;
-        // The best checkpoint comes second: a run that is killed between the two and resumes from it knows of the other.
+        // The best checkpoint is written second: a run that is killed in between and resumes from it includes the other.
         if self.config.keep_best > 0 {
             self.keep_among_best(run, value, &mut snapshot, outputs)?;
         }
@@ -46,7 +46,7 @@ impl Training<'_> {
         Ok((stop, snapshot))
     }
 
-    /// Shows the metrics of an epoch at whose end the model is not validated, and adds them to the log and the history.
+    /// Shows the metrics of an epoch that does not end with a validation, and adds them to the log and the history.
     pub(super) fn record_unvalidated(&self, fit: &mut Fit<'_, '_>, losses: &EpochLosses) -> Result<(), Error> {
         // NaN, except for the training loss.
         let names = self.validation.names().into_iter().map(|name| (name, f64::NAN));
@@ -57,13 +57,13 @@ impl Training<'_> {
         self.record(fit, When::EndOfEpoch, measured)
     }
 
-    /// Validates on a few batches before the first step, only for the errors that may show.
+    /// Validates on a few batches before the first step, only to find errors.
     pub(super) fn check_validation(&self, valid: &mut OpenFeed<'_>) -> Result<(), Error> {
         let Evaluation { outputs, .. } = self.scorer.evaluate_first(valid, self.config.sanity_validation)?;
         self.validation.try_out(&outputs, outputs.len() / self.scorer.n_outputs().max(1))
     }
 
-    /// After which batch of the epoch the model is validated next within it; `usize::MAX` if it is not.
+    /// The batch of the epoch after which the model is validated next within it; `usize::MAX` if there is none.
     pub(super) fn next_check(&self, epoch: usize, n_done: usize) -> usize {
         let is_validated = (epoch + 1).is_multiple_of(self.config.validate_every.max(1));
         let interval = self.check_interval.filter(|_| is_validated);
@@ -71,7 +71,7 @@ impl Training<'_> {
         next.filter(|&next| next < self.n_batches).unwrap_or(usize::MAX)
     }
 
-    /// Measures the model on the validation rows, and tells the callbacks, which may end the run.
+    /// Evaluates the model on the validation rows, and notifies the callbacks, which may end the run.
     fn validate(
         &self,
         fit: &mut Fit<'_, '_>,
@@ -80,7 +80,7 @@ impl Training<'_> {
         valid: &mut OpenFeed<'_>,
     ) -> Result<(EpochMetrics, ControlFlow<()>), Error> {
         if let Some(replicas) = self.replicas {
-            // Each replica has batch statistics of its own; all of them score with those of the first.
+            // Each replica has its own batch statistics; all of them score with those of the first.
             replicas.broadcast_buffers(&self.device, self.params)?;
             if self.ema.is_some() {
                 replicas.broadcast_buffers(&self.device, &self.evaluated)?;
@@ -143,7 +143,7 @@ impl Training<'_> {
         EpochMetrics { epoch: at.epoch(), batch: at.batch().unwrap_or(self.n_batches), values }
     }
 
-    /// The loss scale, and the steps skipped in the epoch so far, if the loss is scaled.
+    /// The loss scale and the number of steps skipped in the epoch so far, if the loss is scaled.
     fn scaling(&self, losses: &EpochLosses) -> Vec<(String, f64)> {
         if !self.step.scaler.config().enabled {
             return Vec::new();

@@ -11,14 +11,14 @@ use crate::feed::OpenFeed;
 use crate::run_state::RunState;
 use crate::{DataParallel, EarlyStopping, Error, MetricsLog, Progress, RunFolder, RunView, Warning};
 
-/// A run in progress: where it is, what it has found out, and what it shows and writes.
+/// A run in progress: its position, its results so far, and its outputs.
 #[derive(Debug)]
 pub(super) struct Fit<'f, 'o> {
     pub(super) run: RunState,
     pub(super) report: FitReport,
     pub(super) log: Option<MetricsLog>,
     pub(super) outputs: &'f mut Outputs<'o>,
-    /// Batches that this call has trained on, in the epochs before the current one, and the rows of them.
+    /// Batches that this call has trained on, in the epochs before the current one, and their rows.
     pub(super) n_batches: usize,
     pub(super) n_rows: usize,
     since: Instant,
@@ -28,7 +28,7 @@ pub(super) struct Fit<'f, 'o> {
 impl Training<'_> {
     pub(super) fn fit_from(&self, run: RunState, log: Option<MetricsLog>, outputs: &mut Outputs) -> Result<FitReport, Error> {
         let (n_epochs, n_steps) = (run.n_epochs, run.n_steps);
-        // Also where a callback panics.
+        // Also if a callback panics.
         let _end = EndOfCheckpoints(self);
         // The threads that stream rows run as long as the fit does.
         let with_valid = |train: &mut OpenFeed<'_>| {
@@ -36,7 +36,7 @@ impl Training<'_> {
         };
         let result = self.train.open(&self.device, with_valid);
         if let Err(error) = &result {
-            // The error is the one to report, whether or not the checkpoints before it can be written.
+            // This error is reported, whether or not the checkpoints before it can be written.
             drop(self.finish_checkpoints(outputs));
             let view = RunView { epoch: n_epochs, n_steps, ..self.view() };
             outputs.callbacks.iter_mut().for_each(|callback| callback.on_exception(&view, error));
@@ -54,14 +54,14 @@ impl Training<'_> {
     ) -> Result<FitReport, Error> {
         let Self { config, n_batches, .. } = self;
         config.schedule.check(self.total_steps())?;
-        // A run that had ended early when it was killed has nothing left to train.
+        // A run that had already ended early when it was killed has nothing left to train.
         let stop = run.early_stopping.stopped().filter(|_| config.early_stopping.is_some() && run.n_epochs >= config.min_epochs);
         let has_all_steps = config.max_steps.is_some_and(|max_steps| run.n_steps >= max_steps);
         let ended = stop.map_or(if has_all_steps { Ended::MaxSteps } else { Ended::MaxEpochs }, Ended::Early);
         let epochs = if stop.is_some() || has_all_steps { 0..0 } else { run.n_epochs..config.max_epochs };
         let mut fit = self.fit_of(run, log, ended, outputs)?;
         if epochs.is_empty() && fit.run.n_epochs + fit.run.n_batches > 0 {
-            // It may have been killed between its two last checkpoints.
+            // The run may have been killed between its last two checkpoints.
             self.save_last(&fit.run, fit.outputs)?;
         }
         let view = RunView { epoch: fit.run.n_epochs, n_steps: fit.run.n_steps, ..self.view() };
@@ -77,7 +77,7 @@ impl Training<'_> {
             match steps {
                 Steps::All => fit.run.finish_epoch(n_batches.div_ceil(config.accumulate)),
                 Steps::Limited(ended) => {
-                    // The checkpoint to resume from is that of the steps, within the epoch.
+                    // The checkpoint to resume from is the one that was written within the epoch.
                     fit.report.ended = ended;
                     self.save_last(&fit.run, fit.outputs)?;
                 }
@@ -91,7 +91,7 @@ impl Training<'_> {
             let when = if steps == Steps::All { When::EndOfEpoch } else { When::Limit };
             let (mut stop, mut snapshot) = (None, None);
             if is_last || (epoch + 1).is_multiple_of(config.validate_every.max(1)) {
-                // A limit may be where the model has been validated within the epoch.
+                // A limit may coincide with a validation within the epoch.
                 if !fit.run.is_validated {
                     let (ended, taken) = self.check(&mut fit, when, &losses, valid)?;
                     (stop, snapshot) = (ended, Some(taken));
@@ -114,7 +114,7 @@ impl Training<'_> {
         self.finish(fit)
     }
 
-    /// Sets what changes from epoch to epoch: the batch index, the losses so far, and the learning rates, which it returns. The feed writes the order of rows.
+    /// Sets the values that change from epoch to epoch: the batch index, the losses so far, and the learning rates, which it returns. The feed writes the order of rows.
     fn start_epoch(&self, fit: &mut Fit<'_, '_>) -> Result<Vec<f32>, Error> {
         let (Self { config, device, .. }, run, total_steps) = (self, &fit.run, self.total_steps());
         let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate, total_steps) as f32;
@@ -128,7 +128,7 @@ impl Training<'_> {
         Ok(rates)
     }
 
-    /// Reads the losses of an epoch's steps, and reports what they show.
+    /// Reads the losses of an epoch's steps, and reports warnings and errors that follow from them.
     fn look_back(&self, fit: &mut Fit<'_, '_>, steps: Steps, n_done: usize) -> Result<EpochLosses, Error> {
         if self.config.max_time.is_some() {
             fit.run.seconds = fit.seconds();
@@ -176,12 +176,12 @@ impl Training<'_> {
         has_all_steps.then_some(Ended::MaxSteps).or(is_late.then_some(Ended::MaxTime))
     }
 
-    /// Whether the time of the run is over.
+    /// Whether the time limit of the run is reached.
     pub(super) fn is_late(&self, fit: &Fit<'_, '_>) -> bool {
         self.config.max_time.is_some_and(|limit| fit.seconds() >= limit.as_secs_f64())
     }
 
-    /// The steps of the optimizer that a run has at most.
+    /// The maximum number of optimizer steps of a run.
     pub(super) fn total_steps(&self) -> usize {
         let all = self.config.max_epochs.saturating_mul(self.n_batches.div_ceil(self.config.accumulate));
         self.config.max_steps.map_or(all, |max_steps| max_steps.min(all))
@@ -234,7 +234,7 @@ impl Training<'_> {
         (batch * self.config.batch_rows).min(self.train.n_rows())
     }
 
-    /// Early stopping before the first check; where the settings have none, it keeps the best value.
+    /// Early stopping before the first check; if the settings have none, it only keeps the best value.
     pub(super) fn early_stopping(&self) -> EarlyStopping {
         self.config.early_stopping.clone().unwrap_or_default().of_metric(self.validation.mode())
     }
@@ -262,7 +262,7 @@ impl Drop for EndOfCheckpoints<'_, '_> {
 }
 
 impl Fit<'_, '_> {
-    /// Seconds of the run so far, those before it was resumed included.
+    /// Seconds of the run so far, including those before it was resumed.
     pub(super) fn seconds(&self) -> f64 {
         self.seconds_before + self.since.elapsed().as_secs_f64()
     }

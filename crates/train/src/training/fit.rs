@@ -8,7 +8,7 @@ use super::Training;
 use crate::run_state::RunState;
 use crate::{Callback, Checkpoint, Error, MetricsLog, Progress, ResumeMismatch, RunFolder, StopFlag, StopReason, Warning};
 
-/// What a run shows and writes while it trains. The default shows and writes nothing.
+/// The outputs of a run while it trains: what it shows and writes. The default shows and writes nothing.
 #[derive(Default)]
 pub struct Outputs<'a> {
     /// The progress bar on standard error.
@@ -19,7 +19,7 @@ pub struct Outputs<'a> {
     pub config: Option<Value>,
     /// Ends the run after its current steps.
     pub stop: StopFlag,
-    /// Are told how the run proceeds.
+    /// Are notified of the run's progress.
     pub callbacks: Vec<Box<dyn Callback + 'a>>,
 }
 
@@ -35,29 +35,29 @@ impl std::fmt::Debug for Outputs<'_> {
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitReport {
-    /// Finished epochs, validation included, and those before the run was resumed. A run that ends within an epoch has not finished it.
+    /// Finished epochs, including their validations and the epochs before the run was resumed. A run that ends within an epoch has not finished it.
     pub n_epochs: usize,
-    /// The epoch, from 1, whose weights are kept: those of its end, or of a validation within it.
+    /// The epoch, from 1, whose weights are kept: those at its end, or at a validation within it.
     pub best_epoch: usize,
-    /// The batch of that epoch, from 1, after which the weights were so: the last, if they are those of its end.
+    /// The batch of that epoch, from 1, after which these weights were validated: the last one, if they are from the end of the epoch.
     pub best_batch: usize,
     /// The metric that decides which model is the best, such as `valid_auc`.
     pub watched: String,
     /// Its value for the best model.
     pub best_value: f64,
-    /// The metrics of each epoch since the run was started or resumed, and of each [validation within](crate::TrainerConfig::validate_within_epoch) one.
+    /// The metrics of each epoch since the run was started or resumed, and of each [validation within](crate::TrainerConfig::validate_within_epoch) an epoch.
     pub history: Vec<EpochMetrics>,
-    /// Why it ended.
+    /// Why the run ended.
     pub ended: Ended,
     /// Seconds spent in training steps only.
     pub train_seconds: f64,
     /// Training rows per second, of the steps only.
     pub train_rows_per_s: f64,
-    /// What is allowed and hardly ever meant, in the order in which it was found.
+    /// Warnings, in the order in which they were found.
     pub warnings: Vec<Warning>,
     /// Loss scale and skipped steps, if products are computed in f16.
     pub scaler: Option<ScalerReport>,
-    /// The time of each kernel of the step, if [asked for](crate::TrainerConfig::profile_batches).
+    /// The time of each kernel of the step, if [requested](crate::TrainerConfig::profile_batches).
     pub profile: Option<Profile>,
 }
 
@@ -66,7 +66,7 @@ pub struct FitReport {
 pub struct EpochMetrics {
     /// The epoch, from 1.
     pub epoch: usize,
-    /// The batch of the epoch, from 1, after which the model was measured: the last, unless it was validated within the epoch.
+    /// The batch of the epoch, from 1, after which the model was validated: the last one, unless it was validated within the epoch.
     pub batch: usize,
     /// `train_loss`, `valid_loss`, and the metrics of the task, by name: `valid_auc`, ….
     pub values: Vec<(String, f64)>,
@@ -99,7 +99,7 @@ pub enum Ended {
     MaxEpochs,
     /// The [limit](crate::TrainerConfig::max_steps) on the number of steps is reached.
     MaxSteps,
-    /// The [time](crate::TrainerConfig::max_time) is over.
+    /// The [time limit](crate::TrainerConfig::max_time) is reached.
     MaxTime,
     /// A [`Callback`] ended it.
     Callback,
@@ -161,7 +161,7 @@ impl Training<'_> {
         self.resume_with(checkpoint, &[], outputs)
     }
 
-    /// The same, allowing some differences, such as other rows to continue the training on.
+    /// The same, allowing some differences, such as different rows to continue training on.
     ///
     /// If the batches of an epoch are no longer the same, a checkpoint from within an epoch resumes at the start of that epoch.
     ///

@@ -26,7 +26,7 @@ impl Training<'_> {
         }
     }
 
-    /// Writes a checkpoint of this model if it is one of the [best](crate::TrainerConfig::keep_best) so far, and then removes that which no longer is.
+    /// Writes a checkpoint of this model if it is one of the [best](crate::TrainerConfig::keep_best) so far, and then removes the one that no longer is.
     pub(super) fn keep_among_best(
         &self,
         run: &mut RunState,
@@ -55,7 +55,7 @@ impl Training<'_> {
     }
 }
 
-/// Takes out all but the `n` best, NaN first; of equal ones the earlier stay.
+/// Removes and returns all but the `n` best, NaN first; of equal ones the earlier stay.
 fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, mode: Mode) -> Vec<(Position, f64)> {
     let key = |value: f64| match mode {
         _ if value.is_nan() => f64::INFINITY,
@@ -67,7 +67,7 @@ fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, mode: Mode) -> Vec<(Pos
     ranked.split_off(n.min(n_numbers))
 }
 
-/// Removes the files of a checkpoint; one that is gone, as after a resumed run has repeated this, is no error.
+/// Removes the files of a checkpoint. A checkpoint that no longer exists, for example because a resumed run repeats this, is not an error.
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     let parts = files_of(path).into_iter().map(|(_, file)| file);
     for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {

@@ -1,4 +1,4 @@
-//! The losses of an epoch, and whether its steps were taken at all.
+//! The losses of an epoch, and whether any of its steps were taken.
 
 use brisk_nn::ScalerReport;
 
@@ -12,9 +12,9 @@ use crate::{Error, Warning};
 pub(super) struct EpochLosses {
     /// The epoch, from 0.
     pub(super) epoch: usize,
-    /// Their mean; that of the finite ones, if steps were skipped.
+    /// Their mean; the mean of the finite ones if steps were skipped.
     pub(super) mean: f64,
-    /// Of the epoch's first batch and of the last so far; 0 without any.
+    /// The losses of the epoch's first batch and of the last so far; 0 without any.
     pub(super) first: f32,
     pub(super) last: f32,
     /// Steps so far, and how many of them were skipped.
@@ -24,7 +24,7 @@ pub(super) struct EpochLosses {
 }
 
 impl Training<'_> {
-    /// Reads the losses of the epoch's batches so far, and notes in `run` where it stands: after the last complete step.
+    /// Reads the losses of the epoch's batches so far, and updates the position in `run`: after the last complete step.
     ///
     /// # Errors
     /// [`Error::NonFiniteLoss`], [`Error::SkippedSteps`].
@@ -48,7 +48,7 @@ impl Training<'_> {
         Ok(losses)
     }
 
-    /// Refuses a run of which all steps were skipped since its start, so that its model is untrained.
+    /// Returns an error for a run in which all steps were skipped since its start, so that its model is untrained.
     pub(super) fn check_any_step(&self, run: &RunState) -> Result<(), Error> {
         let n_skipped = run.n_steps + run.n_batches / self.config.accumulate;
         let state: Vec<u32> = self.device.read(self.step.state())?;
@@ -72,7 +72,7 @@ impl EpochLosses {
         self.n_steps.saturating_sub(self.n_skipped as usize)
     }
 
-    /// Refuses an epoch, or the part of it before a limit, without a step that the loss scale does not explain: none of its losses is finite, or gradients are not although the
+    /// Returns an error for an epoch, or the part of it before a limit, without a step that the loss scale does not explain: none of its losses is finite, or gradients are not although the
     /// scale no longer enlarges them. While the scale is above 1 and losses are finite, steps are skipped to find the right scale.
     pub(super) fn check_epoch(&self) -> Result<(), Error> {
         if self.n_steps > 0 && self.n_taken() == 0 && (self.mean.is_nan() || self.scaler.scale <= 1.0) {
@@ -82,7 +82,7 @@ impl EpochLosses {
         Ok(())
     }
 
-    /// What is allowed and hardly ever meant.
+    /// Warnings that follow from the losses.
     pub(super) fn warnings(&self) -> Vec<Warning> {
         let is_large = self.epoch == 0 && self.first.abs() >= Warning::LARGE_LOSS;
         let large = is_large.then_some(Warning::LargeLoss { loss: self.first });

@@ -1,4 +1,4 @@
-//! What a checkpoint records of the run that wrote it, and whether this run can resume from it.
+//! The properties of a run that a checkpoint records, and whether another run can resume from it.
 
 use brisk_loader::Order;
 use brisk_nn::GradScalerConfig;
@@ -9,21 +9,21 @@ use crate::run_state::RunState;
 use crate::trainer::described_ema;
 use crate::{Checkpoint, Described, Error, GradientClip, ResumeDifference, ResumeMismatch};
 
-/// What is recorded under `key` and must be the same again.
+/// A value recorded under `key`, which must be the same in a run that resumes.
 struct Recorded {
     key: &'static str,
     what: &'static str,
     mismatch: ResumeMismatch,
     value: String,
-    /// Whether the position within an epoch means something else where it differs.
+    /// Whether a position within an epoch has a different meaning if this differs.
     moves_batches: bool,
 }
 
-/// Under which the settings of an average are recorded; checkpoints of earlier versions have none.
+/// The key for the settings of an average; checkpoints of earlier versions do not have it.
 const EMA: &str = "ema";
 
 impl Training<'_> {
-    /// How this run differs from the one that wrote the checkpoint, in what [`resume`](Self::resume) requires to be the same.
+    /// The differences from the run that wrote the checkpoint, in what [`resume`](Self::resume) requires to be the same.
     pub fn resume_differences(&self, checkpoint: &Checkpoint) -> Vec<ResumeDifference> {
         let format = checkpoint.format_version().is_none().then(|| ResumeDifference {
             mismatch: ResumeMismatch::Format,
@@ -34,7 +34,7 @@ impl Training<'_> {
         format.into_iter().chain(self.differing(checkpoint).into_iter().map(|(_, difference)| difference)).collect()
     }
 
-    /// Checks that this run may resume from the checkpoint, and returns where it was. Changes neither device nor disk.
+    /// Checks that this run may resume from the checkpoint, and returns its position. Changes neither device nor disk.
     pub(super) fn accept(&self, checkpoint: &Checkpoint, allowed: &[ResumeMismatch]) -> Result<RunState, Error> {
         if let Some(replicas) = self.replicas {
             let content = format!("content {:016x}", checkpoint.fingerprint());
@@ -47,14 +47,14 @@ impl Training<'_> {
         }
         let mut run = RunState::of(checkpoint, self.early_stopping(), self.validation.watched(), self.params)?;
         if self.differing(checkpoint).iter().any(|(recorded, _)| recorded.moves_batches) {
-            // The batches of the epoch are others now, so it starts again.
+            // The batches of the epoch have changed, so the epoch starts again.
             run.restart_epoch();
         }
         run.check(checkpoint, self.n_batches, self.config.accumulate)?;
         Ok(run)
     }
 
-    /// Adds what must be the same when a run resumes.
+    /// Adds the values that must be the same when a run resumes.
     pub(super) fn record_into(&self, checkpoint: &mut Checkpoint) {
         for Recorded { key, value, .. } in self.recorded() {
             checkpoint.insert_metadata(key, value);
@@ -66,7 +66,7 @@ impl Training<'_> {
             let found = match checkpoint.metadata::<String>(recorded.key, "text") {
                 Ok(found) => found,
                 Err(_) if recorded.key == EMA => "none".to_owned(),
-                // Files from before there were versions record less.
+                // Files from before the format had versions record less.
                 Err(_) if checkpoint.format_version().is_none() => return None,
                 Err(_) => "not recorded".to_owned(),
             };

@@ -1,4 +1,4 @@
-//! What a run has on the device at one moment, copied to the host once for all checkpoints of that moment.
+//! The state that a run has on the device at one moment, copied to the host once for all checkpoints of that moment.
 
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::{Device, Persistent};
@@ -7,7 +7,7 @@ use super::state::trained_name;
 use super::{Outputs, Training};
 use crate::{Checkpoint, Error, SharedSlice};
 
-/// A moment between two steps. What is read from the device is kept for the next checkpoint of the same moment.
+/// A moment between two steps. Values that have been read from the device are kept for the next checkpoint of the same moment.
 #[derive(Debug, Default)]
 pub(super) struct Snapshot {
     /// The parameters that are validated, or this replica's part of them.
@@ -16,7 +16,7 @@ pub(super) struct Snapshot {
     tensors: Option<Checkpoint>,
 }
 
-/// Memory for snapshots. What no checkpoint has any more is used again, because new memory is mapped page by page, which takes longer than the copy.
+/// Memory for snapshots. Memory that no checkpoint uses any more is reused, because new memory is mapped page by page, which takes longer than the copy.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotMemory {
     slices: Vec<SharedSlice<f32>>,
@@ -37,7 +37,7 @@ impl Training<'_> {
     /// Starts a snapshot, once all earlier checkpoints are on disk, so that the host has memory for at most one checkpoint and the best model.
     ///
     /// # Errors
-    /// Those of writing a checkpoint, and of the callbacks that are told of it.
+    /// Those of writing a checkpoint, and of the callbacks that are notified of it.
     pub(super) fn snapshot(&self, outputs: &mut Outputs) -> Result<Snapshot, Error> {
         self.finish_checkpoints(outputs)?;
         Ok(Snapshot::default())
@@ -52,7 +52,7 @@ impl Training<'_> {
         Ok(snapshot.values.insert(values).clone())
     }
 
-    /// What the device has of a checkpoint: the model, the optimizer and the counters. With replicas, the part that this one writes.
+    /// The parts of a checkpoint that are on the device: the model, the optimizer and the counters. With replicas, the part that this replica writes.
     pub(super) fn tensors(&self, snapshot: &mut Snapshot) -> Result<Checkpoint, Error> {
         if let Some(tensors) = &snapshot.tensors {
             return Ok(tensors.clone());

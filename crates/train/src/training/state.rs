@@ -13,7 +13,7 @@ use crate::run_state::RunState;
 use crate::{Checkpoint, Error, RunFolder, RunView};
 
 impl Training<'_> {
-    /// Sets parameters, optimizer, scaler and counters to their initial values, whatever an earlier run left on the device.
+    /// Sets parameters, optimizer, scaler and counters to their initial values, regardless of what an earlier run left on the device.
     pub(super) fn start_over(&self) -> Result<(), Error> {
         self.params.write_initial(&self.device)?;
         self.ema.as_ref().map_or(Ok(()), |ema| ema.write_initial(self.params, &self.device))?;
@@ -25,7 +25,7 @@ impl Training<'_> {
         self.replicas.map_or(Ok(()), |replicas| replicas.broadcast_model(&self.device, self.params))
     }
 
-    /// Writes to the device what [`checkpoint`](Self::checkpoint) read from it.
+    /// Writes the values that [`checkpoint`](Self::checkpoint) read back to the device.
     pub(super) fn restore(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
         self.restore_model(checkpoint, &self.evaluated, str::to_owned)?;
         if self.ema.is_some() || has_trained(checkpoint, self.params) {
@@ -39,7 +39,7 @@ impl Training<'_> {
         let kept = checkpoint.all_metadata().filter_map(|(name, _)| name.strip_prefix("scaler."));
         let config = self.step.scaler.config();
         let kept = kept.map(|name| {
-            // The step was recorded with this run's factors, which are those of the checkpoint unless a difference was allowed.
+            // The factors recorded in the step are this run's, which equal those of the checkpoint unless a difference was allowed.
             let value = match name {
                 "growth_factor" => config.growth_factor,
                 "backoff_factor" => config.backoff_factor,
@@ -49,7 +49,7 @@ impl Training<'_> {
             Ok((name, value))
         });
         let kept = kept.collect::<Result<Vec<(&str, f64)>, Error>>()?;
-        // Runs in f32 and bf16 have no scale; then it starts with its initial value.
+        // Runs in f32 and bf16 have no scale; in that case it starts with its initial value.
         if !kept.is_empty() {
             self.step.scaler.load_state(&self.device, &kept)?;
         }
@@ -72,7 +72,7 @@ impl Training<'_> {
         self.save_last_of(&mut snapshot, run, outputs)
     }
 
-    /// The same, of a moment of which other checkpoints may have been written.
+    /// The same, for a moment of which other checkpoints may have been written.
     pub(super) fn save_last_of(&self, snapshot: &mut Snapshot, run: &RunState, outputs: &mut Outputs) -> Result<(), Error> {
         let Some(path) = self.path(outputs, RunFolder::last)? else { return Ok(()) };
         let mut last = self.checkpoint(run, run.last_value, snapshot, outputs)?;
@@ -80,7 +80,7 @@ impl Training<'_> {
         self.save(last, path, Vec::new(), run, outputs)
     }
 
-    /// Everything needed to use the weights or to resume; with replicas, the part that this one writes.
+    /// Everything needed to use the weights or to resume; with replicas, the part that this replica writes.
     pub(super) fn checkpoint(
         &self,
         run: &RunState,
@@ -102,7 +102,7 @@ impl Training<'_> {
         Ok(checkpoint)
     }
 
-    /// The path of a checkpoint, if this replica has a part in writing it.
+    /// The path of a checkpoint, if this replica takes part in writing it.
     pub(super) fn path(&self, outputs: &Outputs, of: impl FnOnce(&RunFolder) -> PathBuf) -> Result<Option<PathBuf>, Error> {
         let path = self.folder(outputs).map(of);
         self.replicas.map_or(Ok(path.clone()), |replicas| replicas.path_for_all(path, self.params))
@@ -124,7 +124,7 @@ impl Training<'_> {
         }
     }
 
-    /// Tells the callbacks of checkpoints that have been written by now.
+    /// Notifies the callbacks of checkpoints that have been written.
     ///
     /// # Errors
     /// [`Error::Write`] if one could not be written; those of the callbacks.
@@ -150,18 +150,18 @@ impl Training<'_> {
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_checkpoint(&view, &written.path))
     }
 
-    /// The run's folder, on the replica that writes to it.
+    /// The run's folder, on the replica that writes to it; `None` on others.
     pub(super) fn folder<'o>(&self, outputs: &'o Outputs) -> Option<&'o RunFolder> {
         outputs.folder.as_ref().filter(|_| self.flat().is_first())
     }
 }
 
-/// The name of a tensor that is trained, in a checkpoint whose parameters are averages.
+/// The name of a trained tensor in a checkpoint whose parameters are averages.
 pub(super) fn trained_name(name: &str) -> String {
     format!("trained.{name}")
 }
 
-/// Whether the checkpoint has averaged parameters, and beside them those that are trained.
+/// Whether the checkpoint has averaged parameters, and the trained ones in addition.
 fn has_trained(checkpoint: &Checkpoint, params: &Parameters) -> bool {
     params.entries().first().is_some_and(|entry| checkpoint.contains(&trained_name(&entry.name)))
 }

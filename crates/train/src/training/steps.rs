@@ -11,13 +11,13 @@ use crate::run_state::RunState;
 use crate::step::mean_loss;
 use crate::{BatchesEnd, DataParallel, Error, RunView};
 
-/// The most steps that are submitted at a time, so that the bar moves and a request to stop is noticed.
+/// The maximum number of steps that are submitted at a time, so that the progress bar moves and a request to stop is noticed.
 const MAX_STEPS_AT_A_TIME: usize = 64;
 
-/// About how long the steps that are submitted at a time may take, where a step takes long.
+/// About how long the steps that are submitted at a time may take, if steps are slow.
 const TIME_OF_STEPS: Duration = Duration::from_millis(250);
 
-/// Callbacks hear of the batches of about this time together.
+/// Callbacks are called for the batches of about this much time together.
 const TIME_OF_CALLS: Duration = Duration::from_millis(250);
 
 /// How far the steps of an epoch got.
@@ -31,7 +31,7 @@ pub(super) enum Steps {
 }
 
 impl Training<'_> {
-    /// Replays the step for the rest of an epoch, some batches at a time, with the validations within it. Returns how far it got, and how many batches are
+    /// Replays the step for the rest of an epoch, some batches at a time, with the validations within it. Returns where it ended, and how many batches are
     /// done.
     pub(super) fn run_steps(
         &self,
@@ -64,14 +64,14 @@ impl Training<'_> {
                         Some(replicas) => replicas.ask_to_stop(),
                     }
                 }
-                // Replicas exchange their requests to stop with every loss, so that all end with the same step.
+                // Replicas exchange their stop requests with every loss, so that all of them end after the same step.
                 let most_now = if replicas.is_some() || config.detect_anomaly { 1 } else { most };
                 // The first replay of a program is slower than the others.
                 let is_profiled = config.profile_batches > 0 && fit.report.profile.is_none() && fit.n_batches + n_done > from;
                 let most_now = if is_profiled { config.profile_batches.min(MAX_STEPS_AT_A_TIME) } else { most_now };
                 let most_now = most_now.min(turn_end - n_done);
                 let until_saved = n_done.checked_rem(saved_every).map_or(usize::MAX, |n| saved_every - n);
-                // Once a checkpoint is due by the clock, the next complete step.
+                // Once a checkpoint is due by the clock, it is written after the next complete step.
                 let is_due = config.checkpoint_interval.is_some_and(|interval| saved.elapsed() >= interval);
                 let until_saved =
                     if is_due { until_saved.min(config.accumulate - n_done % config.accumulate) } else { until_saved };
@@ -110,7 +110,7 @@ impl Training<'_> {
                     saved = Instant::now();
                 }
                 self.look_at_checkpoints(fit.outputs)?;
-                // After the last batch, the epoch ends as any other, and the run with it.
+                // After the last batch, the epoch ends as usual, and the run ends with it.
                 if n_done < *n_batches && replicas.is_some_and(DataParallel::is_stop_agreed) {
                     steps = Steps::Ended(Ended::Stopped);
                     return Ok(ControlFlow::Break(()));
@@ -124,9 +124,9 @@ impl Training<'_> {
             Ok(if n_done >= end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
         if let Err(error) = result {
-            // A run that resumed from here would skip the validation that has failed.
+            // A run that resumed from here would skip the validation that failed.
             if config.checkpoint_on_error && n_done > from && !is_checking {
-                // The error is the one to report, whether or not the checkpoint can be written.
+                // This error is reported, whether or not the checkpoint can be written.
                 drop(self.save_after_error(&mut fit.run, n_done, &error, fit.outputs));
             }
             return Err(error);
@@ -163,7 +163,7 @@ impl Training<'_> {
         self.save_last(run, outputs)
     }
 
-    /// Tells the callbacks of batches that have been trained on, and looks whether their losses are finite.
+    /// Notifies the callbacks of batches that have been trained on, and checks whether their losses are finite.
     ///
     /// # Errors
     /// [`Error::NonFiniteLoss`].
@@ -179,7 +179,7 @@ impl Training<'_> {
             n_rows: self.rows_before(batches.end) - self.rows_before(batches.start),
         };
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(view, &end))?;
-        // An epoch may take hours. What overflows in f16 is skipped, and replicas have clocks of their own: they look at the end of the epoch.
+        // An epoch may take hours. In f16, steps that overflow are skipped, and replicas have different clocks: both check at the end of the epoch.
         if !self.step.scaler.config().enabled && self.replicas.is_none() {
             mean_loss(&losses[..batches.end], 0, view.epoch - 1)?;
         }
@@ -187,7 +187,7 @@ impl Training<'_> {
     }
 }
 
-/// How many steps take about so long, when `n` took `elapsed`; at least one.
+/// How many steps take about `time`, if `n` steps took `elapsed`; at least one.
 fn steps_in(time: Duration, n: usize, elapsed: Duration) -> usize {
     let n_steps = n as f64 * time.as_secs_f64() / elapsed.as_secs_f64().max(1e-9);
     (n_steps as usize).clamp(1, MAX_STEPS_AT_A_TIME)

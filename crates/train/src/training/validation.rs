@@ -1,4 +1,4 @@
-//! What a run is judged by: the metrics of its task on the validation rows.
+//! The validation of a run: the metrics of its task on the validation rows.
 
 use std::cell::RefCell;
 
@@ -6,7 +6,7 @@ use super::TrainerConfig;
 use crate::metrics::{Metric, MetricValue, Scored};
 use crate::{Error, Labels, Mode, Task};
 
-/// The metrics of a task, the labels that they compare with, and which of them decides.
+/// The metrics of a task, the labels for them, and which of them decides.
 #[derive(Debug)]
 pub(super) struct Validation {
     /// `[n_rows, n_labels]`.
@@ -36,7 +36,7 @@ impl Validation {
         Ok(Self { labels, n_labels: task.n_labels(), kind: task.labels(), metrics: RefCell::new(metrics), watched, mode })
     }
 
-    /// Reports an area under the curve that does not exist now rather than after an epoch.
+    /// Reports an undefined area under the curve now rather than after an epoch.
     ///
     /// # Errors
     /// [`Error::HeldOutOneClass`].
@@ -69,7 +69,7 @@ impl Validation {
         LOSSES.into_iter().map(str::to_owned).chain(names).collect()
     }
 
-    /// Whether a metric of this name is measured on the validation rows, rather than in training.
+    /// Whether a metric of this name is computed on the validation rows, rather than in training.
     pub(super) fn is_of_validation(&self, name: &str) -> bool {
         name != LOSSES[0] && self.names().iter().any(|found| found == name)
     }
@@ -79,13 +79,13 @@ impl Validation {
         &self.watched
     }
 
-    /// Whether more of it is better.
+    /// Whether higher or lower values of it are better.
     pub(super) fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// Computes all metrics for the first rows, given the model's outputs for them, to see whether that works. Metrics that so few rows do not have, such as the area
-    /// under a curve of one class, are passed over.
+    /// Computes all metrics for the first rows, given the model's outputs for them, to see whether that works. Metrics that are not defined for so few rows, such as the area
+    /// under a curve of one class, are skipped.
     pub(super) fn try_out(&self, outputs: &[f32], n_rows: usize) -> Result<(), Error> {
         for metric in self.metrics.borrow_mut().iter_mut() {
             match measured(metric.as_mut(), outputs, &self.labels[..n_rows * self.n_labels], self.n_labels) {

@@ -1,4 +1,4 @@
-//! What must hold of any bytes that are loaded as a checkpoint. The fuzz targets run these functions on bytes of their own, the tests on
+//! Invariants of any bytes that are loaded as a checkpoint. The fuzz targets run these functions on their own bytes, the tests on
 //! damaged files.
 
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use brisk_train::Checkpoint;
 
-/// As the file of a checkpoint: it is refused, or all of it can be read and it is the same after it was saved again.
+/// As a checkpoint file: it is refused, or all of it can be read and it is the same after saving it again.
 pub(crate) fn check_checkpoint(bytes: &[u8], scratch: &Path) {
     let path = scratch.join("any.safetensors");
     fs::write(&path, bytes).expect("the folder for temporary files takes a small one");
@@ -19,8 +19,8 @@ pub(crate) fn check_checkpoint(bytes: &[u8], scratch: &Path) {
     assert_eq!(checkpoint.fingerprint(), loaded.fingerprint(), "the fingerprint depends on more than the content");
 }
 
-/// As the index of a checkpoint of several files, beside which `parts` lie: it is refused, or the checkpoint has every tensor it names, and
-/// nothing but the files beside it was read.
+/// As the index of a checkpoint of several files, in whose folder `parts` lie: it is refused, or the checkpoint has every tensor that it names, and
+/// only the files in that folder were read.
 pub(crate) fn check_index(bytes: &[u8], parts: &Path) {
     let path = parts.join("any.safetensors.index.json");
     fs::write(&path, bytes).expect("the folder for temporary files takes a small one");
@@ -51,12 +51,12 @@ pub(crate) fn write_parts(parts: &Path) {
     checkpoint(["c", "d"]).save(parts.join("last-1-00002-of-00002.safetensors")).expect("saved");
 }
 
-/// A checkpoint's tensors have the values that their shapes say, and can be asked for.
+/// A checkpoint's tensors have as many values as their shapes say, and can be read.
 fn check_loaded(checkpoint: &Checkpoint) {
     for (name, shape, values) in checkpoint.tensors() {
         assert_eq!(values.len(), shape.iter().product::<usize>(), "`{name}` has not as many values as its shape says");
         let found = (checkpoint.f32(name, shape).is_ok(), checkpoint.u32(name, shape).is_ok());
-        assert_eq!(found, (values.dtype() == "f32", values.dtype() == "u32"), "`{name}` is not of its own type");
+        assert_eq!(found, (values.dtype() == "f32", values.dtype() == "u32"), "`{name}` has more or less than one type");
         assert!(checkpoint.f32(name, &[usize::MAX, 3]).is_err(), "`{name}` is taken for one of another shape");
     }
     assert!(checkpoint.f32("no such tensor", &[1]).is_err(), "there is a tensor that is not there");

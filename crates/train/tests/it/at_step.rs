@@ -1,4 +1,4 @@
-//! The steps of a run are told to what carries its values: a rank that waits too long names the one that it waits in.
+//! The communication library receives the step numbers of a run: a rank that waits too long names the step that it waits in.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +9,7 @@ use brisk_nn::{Adam, Mlp, MlpConfig, ParametersBuilder};
 use brisk_replicate::{Collective, Error as ReplicaError, ReduceOp, Values, ValuesMut};
 use brisk_train::{Binary, DataParallel, DataParallelConfig, Error, FeedConfig, Learner, Outputs, Trainer, TrainerConfig};
 
-/// A world of one, which keeps what it is told.
+/// A world of one replica, which records what it receives.
 #[derive(Debug, Default)]
 struct Alone {
     steps: Arc<Mutex<Vec<u64>>>,
@@ -25,7 +25,7 @@ impl Collective for Alone {
     }
 
     fn engine(&self) -> &str {
-        "nobody"
+        "one rank"
     }
 
     fn all_reduce_values(&mut self, _values: ValuesMut<'_>, _reduce: ReduceOp) -> Result<(), ReplicaError> {
@@ -62,7 +62,7 @@ impl Collective for Alone {
     }
 }
 
-/// What is told in two epochs of four batches.
+/// The step numbers that are sent in two epochs of four batches.
 #[track_caller]
 fn check(accumulate: usize, expected: &[u64]) -> Result<(), Error> {
     let mut builder = ParametersBuilder::new();

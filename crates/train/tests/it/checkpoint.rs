@@ -137,7 +137,7 @@ fn a_changed_bit_anywhere_is_found() {
     fs::write(&path, &whole[..whole.len() - 1]).expect("written");
     assert!(message(Checkpoint::load(&path)).contains("use an older checkpoint"), "what to do next");
 
-    // Content that still parses is found by the checksum.
+    // The checksum detects changes that still parse.
     let mut changed = whole.clone();
     *changed.last_mut().expect("it is not empty") ^= 1;
     let error = message(Checkpoint::from_bytes(&changed));
@@ -272,7 +272,7 @@ fn a_save_replaces_the_one_before() {
     assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 1, "no temporary file is left");
 }
 
-/// `/dev/full` takes nothing; Linux has it.
+/// Writing to `/dev/full`, which Linux has, always fails.
 #[test]
 fn a_full_device_is_an_error() {
     let Ok(mut full) = OpenOptions::new().write(true).open("/dev/full") else { return };
@@ -280,7 +280,7 @@ fn a_full_device_is_an_error() {
     assert_eq!(error.kind(), std::io::ErrorKind::StorageFull, "{error}");
 }
 
-/// A disk of 64 KiB, which takes a superuser on Linux to make; the failing writer of the unit tests stands in elsewhere.
+/// A disk of 64 KiB, which only a superuser on Linux can make; elsewhere the failing writer of the unit tests covers this.
 #[test]
 fn a_full_disk_keeps_the_checkpoint_from_before() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -317,7 +317,7 @@ impl Drop for SmallDisk<'_> {
     }
 }
 
-/// With its safetensors package where that is installed, else by the few lines that the format takes.
+/// With Python's safetensors package if it is installed, else with the few lines that the format needs.
 #[test]
 fn python_reads_it() {
     const SCRIPT: &str = r#"

@@ -1,5 +1,5 @@
-//! Checkpoints and their indexes with bytes changed, cut, doubled and swapped: nothing panics, and what is loaded is whole. The same changes
-//! each time; `fuzz/` looks further.
+//! Checkpoints and their indexes with bytes changed, cut, doubled and swapped: nothing panics, and whatever is loaded is complete. The changes are the
+//! same in each run; `fuzz/` covers more.
 
 use std::fs;
 
@@ -64,7 +64,7 @@ fn damaged_checkpoints() {
 
 #[test]
 fn headers_without_a_checksum() {
-    // What a checksum would refuse: the parser below it holds by itself.
+    // Without the checksum, which would refuse these: the parser must cope by itself.
     let folder = tempfile::tempdir().expect("a temporary folder");
     let header = br#"{"__metadata__":{"step":"3"},"w":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]},"c":{"dtype":"U32","shape":[1],"data_offsets":[8,12]}}"#;
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
@@ -79,7 +79,7 @@ fn damaged_indexes() {
     let parts = folder.path().join("parts");
     fs::create_dir(&parts).expect("a new folder");
     write_parts(&parts);
-    // A file that no index beside `parts` may lead to.
+    // A file that no index next to `parts` may refer to.
     checkpoint(["outside", "outside.counter"]).save(folder.path().join("x")).expect("saved");
     let index = br#"{"metadata":{"generation":1},"weight_map":{"a":"last-1-00001-of-00002.safetensors","b":"last-1-00001-of-00002.safetensors","c":"last-1-00002-of-00002.safetensors","d":"last-1-00002-of-00002.safetensors"}}"#;
     check_index(index, &parts);

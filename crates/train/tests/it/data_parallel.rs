@@ -1,4 +1,4 @@
-//! Replicas of a model of one number, whose gradients are known: what PyTorch's DistributedDataParallel gives for the same.
+//! Replicas of a model of one number, whose gradients are known; PyTorch's DistributedDataParallel gives the same results.
 
 use std::sync::Mutex;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{Accumulate, Init, Optimizer, Parameters, ParametersBuilder, Sgd, StepInputs};
 use brisk_train::{BatchStatistics, DataParallel, DataParallelConfig, Error, ReduceOp, Uneven, run_threads};
 
-/// A step whose gradient is what is written to `grad`, at a rate of 1.
+/// A step whose gradient is written to `grad`, with a learning rate of 1.
 struct Toy {
     params: Parameters,
     graph: Graph,
@@ -44,7 +44,7 @@ impl Toy {
         Ok(Self { params, graph, device, step, grad })
     }
 
-    /// A step with this gradient, and the weight behind it.
+    /// Takes a step with this gradient, and returns the weight after it.
     fn step(&self, grad: f32) -> Result<f32, Error> {
         self.device.write(&self.grad, &[grad])?;
         self.step.run(1)?;

@@ -4,7 +4,7 @@ use brisk_train::{EarlyStopping, EarlyStoppingState, Error, Mode, StopReason};
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
 
-/// The values run out, or the last one stops with `expected`.
+/// Checks that the last value stops with `expected`, or that no value stops.
 #[track_caller]
 fn check(early_stopping: EarlyStopping, values: &[f64], expected: Option<StopReason>) -> EarlyStopping {
     let mut early_stopping = early_stopping;
@@ -93,7 +93,7 @@ fn unchecked_a_metric_that_is_not_finite_is_no_improvement() {
 
 #[test]
 fn the_checks_come_in_order() {
-    // -1 is past all of them at once.
+    // -1 meets all conditions at once.
     let all = EarlyStopping { stopping_threshold: Some(0.0), divergence_threshold: Some(-2.0), patience: 1, ..min() };
     check(all.clone(), &[-1.0], Some(StoppingThreshold));
     check(all.clone(), &[-INF], Some(NonFiniteMetric));

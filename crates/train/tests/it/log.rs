@@ -77,7 +77,7 @@ fn the_first_row_fixes_the_columns() {
         let error = log.append(row);
         assert!(matches!(error, Err(Error::LogColumns { .. })), "{row:?}: {error:?}");
     }
-    assert_eq!(text(run.metrics_csv()), "a,b\n1,2\n", "the good row alone");
+    assert_eq!(text(run.metrics_csv()), "a,b\n1,2\n", "only the good row");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_refused_resume_changes_neither_file() {
 
     // On Windows, an open file keeps its name until it is closed.
     drop(log);
-    std::fs::remove_file(run.metrics_csv()).expect("it is there");
+    std::fs::remove_file(run.metrics_csv()).expect("the file exists");
     let error = MetricsLog::resume(&run, 1);
     assert!(matches!(error, Err(Error::ShortLog { found: 0, expected: 1, .. })), "{error:?}");
     assert!(!run.metrics_csv().exists(), "a missing log is not created");

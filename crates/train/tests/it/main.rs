@@ -1,4 +1,4 @@
-//! What the crate promises, one file a module.
+//! Tests of the crate's public interface, one module per file.
 
 mod any_checkpoint;
 mod at_step;

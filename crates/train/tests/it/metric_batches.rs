@@ -1,4 +1,4 @@
-//! What holds for every metric: batches do not matter, a reset forgets, and wrong rows are one clear error.
+//! Properties of every metric: batches do not matter, a reset clears all rows, and invalid rows give a clear error.
 
 use brisk_train::Error;
 use brisk_train::metrics::{

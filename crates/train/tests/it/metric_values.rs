@@ -7,7 +7,7 @@ use brisk_train::metrics::{
 
 const N_ROWS: usize = 200;
 
-/// Outputs and labels of the same number of rows.
+/// Outputs and labels for the same number of rows.
 struct Rows {
     outputs: Vec<f32>,
     n_outputs: usize,

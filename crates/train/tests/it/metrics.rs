@@ -1,7 +1,7 @@
 use brisk_train::Error;
 use brisk_train::metrics::{MetricError, accuracy, accuracy_binary, f1, log_loss, log_loss_binary, roc_auc};
 
-/// More than two of the pieces that the rows are worked on in.
+/// More than twice the number of rows that are processed in one piece.
 const N_ROWS: usize = 40_000;
 
 const LOGITS: [f32; 8] = [-2.0, 0.5, -0.1, 1.5, 0.5, 0.0, 3.25, -1.0];
@@ -16,7 +16,7 @@ fn check(found: Result<f64, Error>, expected: f64) {
     assert!((found - expected).abs() <= 1e-12 || found == expected, "found {found}, expected {expected}");
 }
 
-/// Scores on a grid, so that there are ties, and labels that go with them a little.
+/// Scores on a grid, so that there are ties, and labels that correlate with them a little.
 fn rows(n_rows: usize, seed: u64) -> (Vec<f32>, Vec<f32>) {
     let mut state = seed;
     let mut random = || {
@@ -77,12 +77,12 @@ fn many_rows_are_as_few() {
     let serial = scores.iter().zip(&labels).filter(|(score, label)| (**score > 0.0) == (**label == 1.0)).count();
     check(accuracy_binary(&scores, &labels), serial as f64 / N_ROWS as f64);
 
-    // Two classes whose logits are 0 and the score are one binary problem.
+    // Two classes with the logits 0 and the score are equivalent to a binary problem.
     let two: Vec<f32> = scores.iter().flat_map(|&score| [0.0, score]).collect();
     let classes: Vec<u32> = labels.iter().map(|&label| label as u32).collect();
     check(accuracy(&two, 2, &classes), serial as f64 / N_ROWS as f64);
     check(log_loss(&two, 2, &classes), log_loss_binary(&scores, &labels).expect("a loss"));
-    assert_eq!(log_loss_binary(&scores, &labels).ok(), log_loss_binary(&scores, &labels).ok(), "to the bit, run after run");
+    assert_eq!(log_loss_binary(&scores, &labels).ok(), log_loss_binary(&scores, &labels).ok(), "bit-identical every time");
 }
 
 #[test]

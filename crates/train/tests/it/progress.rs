@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use brisk_train::Progress;
 
-/// A writer that can be read meanwhile.
+/// A writer whose output can be read while it is in use.
 #[derive(Clone, Default)]
 struct Screen(Arc<Mutex<Vec<u8>>>);
 
@@ -24,7 +24,7 @@ impl Write for Screen {
     }
 }
 
-/// Standard error gone away.
+/// Standard error that has been closed.
 struct Broken;
 
 impl Write for Broken {

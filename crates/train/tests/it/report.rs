@@ -1,4 +1,4 @@
-//! The page of a run: well-formed, with what was put into it, and drawn by a browser.
+//! The page of a run: it is well-formed, has the content that was added, and a browser draws it.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -141,7 +141,7 @@ fn check_chart(svg: roxmltree::Node<'_, '_>) {
 #[test]
 fn a_page_has_its_panels() {
     let html = sample().expect("a page").to_html();
-    // To look at: target/tmp/report.html.
+    // For viewing: target/tmp/report.html.
     std::fs::write(std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("report.html"), &html).expect("written");
     let expected = [
         "Loss",
@@ -254,7 +254,7 @@ fn a_chart_is_an_svg_file() {
 
 #[test]
 fn wrong_predictions_are_images_with_the_most_confident_first() {
-    // Row 1 is right; row 2 is the most confident of the wrong ones, then row 0.
+    // Row 1 is predicted correctly; row 2 is the most confident of the wrong ones, then row 0.
     let logits = [0.0, 1.0, 0.0, 3.0, 0.0, 0.0, 0.0, 0.0, 9.0, 0.0, 0.0, 0.5];
     let labels = [0.0, 0.0, 1.0, 0.0];
     let scored = Scored::classes(&logits, 3, &labels);
@@ -297,7 +297,7 @@ fn rows_that_do_not_fit_are_refused() {
     assert_eq!(panels, ["Calibration · error 0.5000", "Confusion matrix", "Scores by label"], "the other charts");
 }
 
-/// What a browser has drawn, as each chart's `title WIDTHxHEIGHT n`, `n` being the number of shapes that have a size and a colour.
+/// The shapes that a browser has drawn, as each chart's `title WIDTHxHEIGHT n`, where `n` is the number of shapes that have a size and a colour.
 const MEASURE: &str = r#"<script>
 const drawn = [...document.querySelectorAll("svg")].map(svg => {
   const shapes = [...svg.querySelectorAll("path.line, circle.point, rect[class^=fill]")].filter(shape => {

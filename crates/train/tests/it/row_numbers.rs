@@ -1,7 +1,7 @@
 use brisk_loader::{Rows, Subset};
 use brisk_train::Labels;
 
-/// A user looks for the row in the file, which is not that of the split.
+/// An error names the row of the file rather than that of the split.
 #[test]
 fn the_row_of_an_error_is_that_of_the_source() {
     let labels: Vec<f32> = (0..100).map(|row| if row == 7 { 3.0 } else { 1.0 }).collect();

@@ -13,7 +13,7 @@ fn check_name(name: Option<&str>, seconds: u64, expected: &str) {
     let root = tempfile::tempdir().expect("a temporary folder");
     let run = RunFolder::create(root.path(), name, at(seconds)).expect("a new folder");
     assert_eq!(run.path(), root.path().join(expected), "{name:?}");
-    assert!(run.path().is_dir(), "{expected} is there");
+    assert!(run.path().is_dir(), "{expected} exists");
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn a_folder_is_made_under_a_name_that_is_known_beforehand() {
     let path = root.path().join("runs/mine");
     let run = RunFolder::create_at(&path).expect("it can be made");
     assert_eq!(run.path(), path);
-    run.write_config(&serde_json::json!({})).expect("it is there");
+    run.write_config(&serde_json::json!({})).expect("the folder exists");
     assert_eq!(
-        RunFolder::create_at(&path).expect("it is there"),
+        RunFolder::create_at(&path).expect("the folder exists"),
         RunFolder::open(&path).expect("it is a run"),
         "what is there stays"
     );

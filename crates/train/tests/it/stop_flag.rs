@@ -1,4 +1,4 @@
-//! Signals and the flag that they set, in processes of their own: this test program started again.
+//! Signals and the flag that they set, tested in child processes: this test program started again.
 
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -8,7 +8,7 @@ use brisk_train::{Error, StopFlag, StopSignal};
 
 const CHILD: &str = "BRISK_TRAIN_TEST_CHILD";
 
-/// A run that is asked to stop and then takes its time. Does nothing unless one of the tests below has started it.
+/// A run that is asked to stop and ends slowly. Does nothing unless one of the tests below has started it.
 #[test]
 fn child() {
     let Some(role) = std::env::var_os(CHILD) else { return };
@@ -71,13 +71,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The child may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Long enough that a signal counts as a second one.
+/// A delay after which a signal counts as a second one.
 fn wait() {
     std::thread::sleep(Duration::from_millis(400));
 }

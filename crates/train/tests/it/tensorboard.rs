@@ -1,4 +1,4 @@
-//! Event files: whole records, in files that TensorBoard finds, and read by the real one where it is installed.
+//! Event files: complete records, in files that TensorBoard finds, and read by TensorBoard itself if it is installed.
 
 use std::fs;
 use std::io::Write as _;

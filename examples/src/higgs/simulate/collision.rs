@@ -1,4 +1,4 @@
-//! What comes out of the two processes, before any detector has seen it.
+//! The outcome of the two processes, before the detector.
 
 use super::decay::{Resonance, two_body};
 use super::four_vector::FourVector;
@@ -14,19 +14,19 @@ const BOTTOM_MASS: f64 = 4.7;
 
 /// Energy of the two protons together, GeV.
 const COLLIDER_ENERGY: f64 = 8000.0;
-/// How fast the mass of a top pair falls off above its threshold, GeV.
+/// How fast the mass distribution of a top pair falls off above its threshold, GeV.
 const TOP_PAIR_SCALE: f64 = 90.0;
-/// Rapidity's spread, as a share of the largest that energy allows, `ln(√s / m)`.
+/// The spread of the rapidity, as a fraction of the largest that the energy allows, `ln(√s / m)`.
 const RAPIDITY_SPREAD: f64 = 0.36;
-/// The chance, e^-1.6, that the incoming gluons radiate no hard jet; 1.6 is how many they radiate on average.
+/// The probability, e^-1.6, that the incoming gluons radiate no hard jet; they radiate 1.6 on average.
 const NONE_RADIATED: f64 = 0.201_896_517_994_655_4;
-/// The softest such jet, GeV; their spectrum falls as `pT^-(1 + RADIATED_POWER)`.
+/// The minimum transverse momentum of such a jet, GeV; their spectrum falls as `pT^-(1 + RADIATED_POWER)`.
 const RADIATED_MIN_PT: f64 = 20.0;
 const RADIATED_POWER: f64 = 1.4;
 const RADIATED_MAX_PT: f64 = 400.0;
 const RADIATED_MAX_ETA: f64 = 3.5;
 
-/// What collided into what.
+/// The process of a collision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Process {
     /// `g g → H⁰ → W H±`, `H± → W h⁰`, `h⁰ → b b̄`: the signal.
@@ -35,7 +35,7 @@ pub(crate) enum Process {
     TopPair,
 }
 
-/// What a b-tagger can tell apart.
+/// The flavours that a b-tagger can distinguish.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Flavour {
     #[default]
@@ -44,10 +44,10 @@ pub(crate) enum Flavour {
     Bottom,
 }
 
-/// The most quarks and gluons that a collision gives: four of the decay, and the radiated ones.
+/// The maximum number of quarks and gluons of a collision: four from the decay, and the radiated ones.
 pub(crate) const MAX_PARTONS: usize = 8;
 
-/// Quarks and gluons, before anything is known of them but their kind: two b, two of a W, and then what the incoming gluons
+/// Quarks and gluons, of which only the kind has been drawn: two b, two from a W, and then those that the incoming gluons
 /// radiated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Partons {
@@ -56,8 +56,8 @@ pub(crate) struct Partons {
 }
 
 impl Partons {
-    /// The number radiated is Poisson, cut off at four: how many uniform numbers it takes to bring their product below e^-mean
-    /// (Knuth), less one.
+    /// The number of radiated ones is Poisson distributed, limited to four: one less than the number of uniform numbers whose product is below e^-mean
+    /// (Knuth).
     pub(crate) fn draw(random: &mut Random) -> Self {
         let mut flavours = [Flavour::Light; MAX_PARTONS];
         flavours[..2].fill(Flavour::Bottom);
@@ -75,7 +75,7 @@ impl Partons {
     }
 }
 
-/// A collision's outcome, in the frame of the laboratory; the momenta are those of [`Partons`], in the same order.
+/// A collision's outcome, in the laboratory frame; the momenta are those of [`Partons`], in the same order.
 #[derive(Clone, Debug)]
 pub(crate) struct Collision {
     pub(crate) lepton: FourVector,
@@ -92,7 +92,7 @@ impl Process {
         }
     }
 
-    /// Draws a production and all decays, of which `n_partons` come out. `None` when a drawn mass is too small for its daughters.
+    /// Draws a production and all decays, with `n_partons` partons in the final state. `None` if a drawn mass is too small for its decay products.
     pub(crate) fn collide(self, n_partons: usize, random: &mut Random) -> Option<Collision> {
         let mut partons = [FourVector::default(); MAX_PARTONS];
         let recoil = radiate(&mut partons[4..n_partons], random);
@@ -101,7 +101,7 @@ impl Process {
             Self::Higgs => higgs_chain(w_masses, recoil, random)?,
             Self::TopPair => top_pair(w_masses, recoil, random)?,
         };
-        // Either W is as likely to be the one that gives the lepton.
+        // Each W is equally likely to be the one that decays into the lepton.
         let leptonic = usize::from(random.uniform() < 0.5);
         let hadronic = 1 - leptonic;
         let [lepton, neutrino] = two_body(&w[leptonic], w_masses[leptonic], 0.0, 0.0, random)?;
@@ -126,7 +126,7 @@ fn higgs_chain(w_masses: [f64; 2], recoil: [f64; 2], random: &mut Random) -> Opt
     Some(([w_1, w_2], bottoms))
 }
 
-/// The pair's mass above threshold follows `√x exp(-x / TOP_PAIR_SCALE)`: phase space opening, gluons running out.
+/// The pair's mass above threshold follows `√x exp(-x / TOP_PAIR_SCALE)`: growing phase space times falling gluon densities.
 fn top_pair(w_masses: [f64; 2], recoil: [f64; 2], random: &mut Random) -> Option<Products> {
     let masses = [TOP.draw_mass(random), TOP.draw_mass(random)];
     let n = random.normal();
@@ -139,7 +139,7 @@ fn top_pair(w_masses: [f64; 2], recoil: [f64; 2], random: &mut Random) -> Option
     Some(([w_1, w_2], [b_1, b_2]))
 }
 
-/// A system of `mass` with the transverse momentum given and a rapidity drawn: `E = mT cosh y`, `pz = mT sinh y`, `mT² = m² +
+/// A system of `mass` with the given transverse momentum and a drawn rapidity: `E = mT cosh y`, `pz = mT sinh y`, `mT² = m² +
 /// pT²`.
 fn produced(mass: f64, [px, py]: [f64; 2], random: &mut Random) -> FourVector {
     let n = random.normal();
@@ -148,7 +148,7 @@ fn produced(mass: f64, [px, py]: [f64; 2], random: &mut Random) -> FourVector {
     FourVector { e: mt * 0.5 * (up + 1.0 / up), px, py, pz: mt * 0.5 * (up - 1.0 / up) }
 }
 
-/// Fills `jets` with initial-state radiation; gives the transverse momentum with which all the rest recoils.
+/// Fills `jets` with initial-state radiation; returns the transverse momentum with which the rest recoils.
 fn radiate(jets: &mut [FourVector], random: &mut Random) -> [f64; 2] {
     let mut recoil = [0.0; 2];
     for jet in jets {

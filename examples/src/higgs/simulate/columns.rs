@@ -1,9 +1,9 @@
-//! The 28 columns: 21 that the detector gives, and 7 invariant masses made of those.
+//! The 28 columns: 21 measured by the detector, and 7 invariant masses computed from these.
 
 use super::detector::{Seen, Tag};
 use super::four_vector::FourVector;
 
-/// The label and the features, under the names and in the order of the UCI set.
+/// The label and the features, with the names and in the order of the UCI set.
 pub(crate) const NAMES: [&str; 29] = [
     "label",
     "lepton_pT",
@@ -36,8 +36,8 @@ pub(crate) const NAMES: [&str; 29] = [
     "m_wwbb",
 ];
 
-/// What each column is divided by, so that numbers are of order one, as in the UCI set: momenta, masses
-/// (GeV) and tags by their mean, angles by their spread (φ: that of a uniform angle, π/√3).
+/// The divisor of each column, so that values are of order one, as in the UCI set: momenta, masses
+/// (GeV) and tags are divided by their mean, angles by their standard deviation (φ: that of a uniform angle, π/√3).
 #[rustfmt::skip]
 const UNITS: [f32; 28] = [
     61.7, 1.06, PHI, 51.95, PHI,
@@ -53,12 +53,12 @@ const W_MASS: f64 = 80.4;
 const TOP_MASS: f64 = 172.5;
 const CHARGED_HIGGS_MASS: f64 = 325.0;
 
-/// Where jet `n` of 0..4 starts.
+/// The first column of jet `n`, from 0 to 3.
 fn jet_column(n: usize) -> usize {
     5 + 4 * n
 }
 
-/// All 28.
+/// All 28 columns.
 pub(crate) fn features(seen: &Seen) -> [f32; 28] {
     let [mx, my] = seen.missing;
     let mut x = [0.0_f64; 28];
@@ -77,15 +77,15 @@ pub(crate) fn features(seen: &Seen) -> [f32; 28] {
     scaled
 }
 
-/// The seven masses, from nothing but the 21 low-level columns as they are written: anyone can compute them again.
+/// The seven masses, computed only from the 21 low-level columns as they are written, so that they can be recomputed from a file.
 ///
-/// - `m_jj`: the two jets taken for a W's. Of the six ways to name two jets b, those that keep most b-tags; of these, the one
-///   whose other two jets come nearest to the mass of a W.
+/// - `m_jj`: the two jets attributed to a W. Of the six ways to choose two jets as b, those with the most b-tags; of these, the one
+///   whose other two jets have the mass nearest to that of a W.
 /// - `m_lv`: lepton and neutrino, whose momentum along the beam follows from the W's mass ([`neutrino`]).
-/// - `m_jjj`, `m_jlv`: each W with a b, as the tops they may come from; of the two pairings, the one nearer to two tops.
-/// - `m_bb`: the two b, as the light Higgs they may come from.
-/// - `m_wbb`: with the W that comes nearer to the charged Higgs.
-/// - `m_wwbb`: all of it.
+/// - `m_jjj`, `m_jlv`: each W with a b, as possible decay products of tops; of the two pairings, the one nearer to two tops.
+/// - `m_bb`: the two b, as possible decay products of the light Higgs.
+/// - `m_wbb`: these with the W that gives the mass nearer to the charged Higgs.
+/// - `m_wwbb`: all of them.
 pub(crate) fn masses(low: &[f32; 21]) -> [f32; 7] {
     let value = |c: usize| f64::from(low[c] * UNITS[c]);
     let vector = |c: usize| FourVector::massless(value(c), value(c + 1), value(c + 2));
@@ -111,7 +111,7 @@ pub(crate) fn masses(low: &[f32; 21]) -> [f32; 7] {
     std::array::from_fn(|m| all[m] as f32 / UNITS[21 + m])
 }
 
-/// The two jets named b, and the sum of the other two.
+/// The two jets chosen as b, and the sum of the other two.
 fn named(jets: &[FourVector; 4], tags: [f32; 4]) -> ([FourVector; 2], FourVector) {
     const WAYS: [([usize; 2], [usize; 2]); 6] =
         [([0, 1], [2, 3]), ([0, 2], [1, 3]), ([0, 3], [1, 2]), ([1, 2], [0, 3]), ([1, 3], [0, 2]), ([2, 3], [0, 1])];
@@ -132,11 +132,11 @@ fn named(jets: &[FourVector; 4], tags: [f32; 4]) -> ([FourVector; 2], FourVector
     ([jets[b_1], jets[b_2]], best.3)
 }
 
-/// The neutrino that carried the missing momentum: along the beam it has what makes `m(l ν) = m(W)`,
+/// The neutrino that carried the missing momentum: its momentum along the beam is chosen so that `m(l ν) = m(W)`,
 ///
 /// `pz = (μ pz_l ± E_l √(μ² - pT_l² pT_ν²)) / pT_l²`, `μ = m_W²/2 + pT_l · pT_ν`;
 ///
-/// the smaller of the two, or where blurring leaves no real one, their real part (`m_lv` is then above the W's mass).
+/// the smaller of the two solutions, or if smearing leaves no real one, their real part (`m_lv` is then above the W's mass).
 fn neutrino(lepton: &FourVector, mx: f64, my: f64) -> FourVector {
     let pt_squared = lepton.px * lepton.px + lepton.py * lepton.py;
     let mu = 0.5 * W_MASS * W_MASS + lepton.px * mx + lepton.py * my;
@@ -146,6 +146,6 @@ fn neutrino(lepton: &FourVector, mx: f64, my: f64) -> FourVector {
     FourVector::with_mass(0.0, [mx, my, pz])
 }
 
-/// Whether [`Tag`] still has the three values that the b-tag columns are made of.
+/// Checks at compile time that [`Tag`] has the three values that the b-tag columns use.
 const _: () =
     assert!(Tag::None as u8 == 0 && Tag::Loose as u8 == 1 && Tag::Tight as u8 == 2, "b-tags are 0, 1, 2 before scaling");

@@ -12,17 +12,17 @@ use super::{Simulation, columns};
 
 /// Rows that one thread simulates and prints at a time.
 const CHUNK_ROWS: u64 = 4096;
-/// Chunks between two writes.
+/// Chunks per write.
 const N_CHUNKS: u64 = 16;
 
 /// Writes events `first_row..first_row + n_rows` with a header, the label first. Numbers are printed in the shortest form that
 /// reads back as the same `f32`.
 ///
-/// The file appears at `path` when it is complete. A test set is the rows that follow the training set's: the same seed, and the
+/// The file appears at `path` when it is complete. A test set consists of the rows that follow the training set: use the same seed, and the
 /// training set's length as `first_row`.
 ///
 /// # Errors
-/// When the folder cannot be written to, or the disk is full; `path` is as it was.
+/// If the folder cannot be written to, or the disk is full; `path` is then unchanged.
 pub(crate) fn write_csv(path: &Path, n_rows: u64, seed: u64, first_row: u64) -> anyhow::Result<()> {
     write(path, n_rows, seed, first_row).with_context(|| format!("{}: could not write {n_rows} simulated rows", path.display()))
 }

@@ -1,26 +1,26 @@
-//! What a detector makes of a collision: blurred energies, merged jets, b-tags, and the cuts.
+//! The detector: smeared energies, merged jets, b-tags, and the cuts.
 
 use super::collision::{Collision, Flavour, MAX_PARTONS, Partons};
 use super::four_vector::{FourVector, delta_r_squared};
 use super::random::Random;
 
-/// Least transverse momentum of the lepton and of a jet, GeV.
+/// Minimum transverse momentum of the lepton and of a jet, GeV.
 const MIN_PT: f64 = 20.0;
-/// `sinh 2.5`: leptons and jets are seen within `|η| < 2.5`.
+/// `sinh 2.5`: leptons and jets are detected within `|η| < 2.5`.
 const SINH_MAX_ETA: f64 = 6.050_204_481_039_788;
-/// Closer than this in ΔR, two jets are one, and a lepton is part of the jet.
+/// Within this distance ΔR, two jets are merged, and a lepton is part of the jet.
 const CONE: f64 = 0.4;
 
 /// `σ(E)/E = √(a²/E + b²)`, a in √GeV.
 const JET_RESOLUTION: (f64, f64) = (1.0, 0.08);
 const LEPTON_RESOLUTION: (f64, f64) = (0.1, 0.01);
-/// Energy that leaves the cone or goes into a neutrino of the b's own decay: the mean share, exponentially distributed.
+/// The mean fraction of the energy that leaves the cone or goes into a neutrino of the b's decay, exponentially distributed.
 const LOST_LIGHT: f64 = 0.08;
 const LOST_BOTTOM: f64 = 0.15;
-/// What is too soft to be a jet blurs either component of the missing momentum by this much, GeV.
+/// Momenta too soft for a jet smear each component of the missing momentum by this much, GeV.
 const SOFT_BLUR: f64 = 8.0;
 
-/// How sure the tagger is that a jet holds a b.
+/// How certain the tagger is that a jet contains a b.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Tag {
     #[default]
@@ -29,7 +29,7 @@ pub(crate) enum Tag {
     Tight,
 }
 
-/// Chances of (tight, loose but not tight).
+/// Probabilities of (tight, loose but not tight).
 fn tag_chances(flavour: Flavour) -> (f64, f64) {
     match flavour {
         Flavour::Bottom => (0.60, 0.14),
@@ -45,7 +45,7 @@ pub(crate) struct Jet {
     pub(crate) tag: Tag,
 }
 
-/// What is kept of an event: the lepton, the missing transverse momentum, and the four hardest jets, hardest first.
+/// The recorded part of an event: the lepton, the missing transverse momentum, and the four hardest jets, hardest first.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) lepton: FourVector,
@@ -53,10 +53,10 @@ pub(crate) struct Seen {
     pub(crate) jets: [Jet; 4],
 }
 
-/// What the tagger says of each parton. It looks at a jet's tracks, not at its momentum, so this can be known first.
+/// The result of the tagger for each parton. It depends on a jet's tracks, not on its momentum, so it can be drawn first.
 ///
-/// `None` unless two are tagged: that is what the event is selected by, and four in ten end here, before anything costly was
-/// drawn.
+/// `None` unless two are tagged: events are selected by this, and four in ten are rejected here, before the expensive
+/// draws.
 pub(crate) fn tags(partons: &Partons, random: &mut Random) -> Option<[Tag; MAX_PARTONS]> {
     let mut tags = [Tag::None; MAX_PARTONS];
     for (tag, flavour) in tags[..partons.n].iter_mut().zip(partons.flavours) {
@@ -75,7 +75,7 @@ pub(crate) fn observe(collision: &Collision, partons: &Partons, tags: &[Tag; MAX
     let (jets, n_jets) = merged(collision, partons, tags);
     let mut seen = [Jet::default(); MAX_PARTONS];
     let mut n_seen = 0;
-    // What is measured as too little or too much of a jet is missing across from it.
+    // An error in a jet's energy appears as missing momentum in the opposite direction.
     let mut missing = collision.neutrino + collision.lepton - lepton;
     for (jet, flavour) in &jets[..n_jets] {
         let momentum = blurred(jet.momentum, JET_RESOLUTION, random).scaled(kept(*flavour, random));
@@ -97,8 +97,8 @@ pub(crate) fn observe(collision: &Collision, partons: &Partons, tags: &[Tag; MAX
     Some(Seen { lepton, missing, jets: [seen[0], seen[1], seen[2], seen[3]] })
 }
 
-/// Partons as jets, before their energy is measured: one that lies in the cone of an earlier one joins it. The heaviest flavour
-/// comes first, so the jet's is the earlier one's.
+/// Partons as jets, before their energy is measured: a parton in the cone of an earlier one is merged with it. The heaviest flavour
+/// comes first, so the jet has the flavour of the earlier parton.
 fn merged(collision: &Collision, partons: &Partons, tags: &[Tag; MAX_PARTONS]) -> ([(Jet, Flavour); MAX_PARTONS], usize) {
     let mut jets = [(Jet::default(), Flavour::Light); MAX_PARTONS];
     let mut n = 0;
@@ -123,13 +123,13 @@ fn is_seen(momentum: &FourVector) -> bool {
     momentum.pt() > MIN_PT && momentum.is_central(SINH_MAX_ETA)
 }
 
-/// Energy times `1 + σ n`, at least a twentieth of it; the direction stays.
+/// Multiplies the energy by `1 + σ n`, with a minimum of a twentieth; the direction stays the same.
 fn blurred(momentum: FourVector, (a, b): (f64, f64), random: &mut Random) -> FourVector {
     let sigma = (a * a / momentum.e + b * b).sqrt();
     momentum.scaled((1.0 + sigma * random.normal()).max(0.05))
 }
 
-/// The share of a jet's energy that is measured in its cone.
+/// The fraction of a jet's energy that is measured in its cone.
 fn kept(flavour: Flavour, random: &mut Random) -> f64 {
     let mean = if flavour == Flavour::Bottom { LOST_BOTTOM } else { LOST_LIGHT };
     1.0 - (mean * random.exponential()).min(0.8)

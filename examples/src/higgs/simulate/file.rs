@@ -1,4 +1,4 @@
-//! Files of simulated rows, which later runs use again.
+//! Files of simulated rows, which later runs reuse.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use super::{Simulation, VERSION, columns, write_csv};
 
-/// More bytes than a row has.
+/// An upper limit for the bytes of a row.
 const MAX_ROW_BYTES: u64 = 4096;
 
-/// A range of the rows of a simulation, in a file that is named after everything its content depends on.
+/// A range of the rows of a simulation, in a file whose name has everything that its content depends on.
 ///
-/// Ranges that do not overlap have no row in common, which is how training and test rows stay apart.
+/// Ranges that do not overlap have no row in common, which keeps training and test rows separate.
 #[derive(Debug)]
 pub(crate) struct SimulatedFile {
     path: PathBuf,
@@ -56,7 +56,7 @@ impl SimulatedFile {
     /// Simulates the rows and writes the file.
     ///
     /// # Errors
-    /// If it cannot be written; a file of this name is then as it was.
+    /// If it cannot be written; an existing file of this name is then unchanged.
     pub(crate) fn write(&self) -> anyhow::Result<()> {
         write_csv(&self.path, self.n_rows(), self.seed, self.rows.start)
     }

@@ -1,15 +1,15 @@
-//! Random numbers by counter: every event has a stream of its own.
+//! Counter-based random numbers: every event has a separate stream.
 
 /// The stream of one event: splitmix64 (Steele, Lea, Flood 2014), started at a hash of `(seed, event)`.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
     state: u64,
-    /// The second of a pair of normal numbers, until it is asked for.
+    /// The second of a pair of normal numbers, until it is requested.
     spare: Option<f64>,
 }
 
 impl Random {
-    /// The same `(seed, event)` gives the same stream, anywhere.
+    /// The same `(seed, event)` always gives the same stream.
     pub(crate) fn for_event(seed: u64, event: u64) -> Self {
         Self { state: mix(mix(seed.wrapping_add(STEP)) ^ event.wrapping_mul(STEP)), spare: None }
     }
@@ -59,13 +59,13 @@ impl Random {
         [x * scale, y * scale, 1.0 - 2.0 * s]
     }
 
-    /// Cauchy's distribution, `density ∝ 1/(1 + t²)`: the slope of a uniform direction.
+    /// The Cauchy distribution, `density ∝ 1/(1 + t²)`: the slope of a uniform direction.
     pub(crate) fn cauchy(&mut self) -> f64 {
         let (x, y, _) = self.disk();
         y / x
     }
 
-    /// A point of the unit disk but its centre, and its squared distance from there. Both coordinates come from one hash and
+    /// A point of the unit disk except its centre, and its squared distance from the centre. Both coordinates come from one hash and
     /// are odd multiples of 2⁻³², so neither is ever zero.
     fn disk(&mut self) -> (f64, f64, f64) {
         loop {
@@ -82,7 +82,7 @@ impl Random {
 
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The finalizer of splitmix64: a bijection of `u64` in which every input bit reaches every output bit.
+/// The finalizer of splitmix64: a bijection of `u64` in which every input bit affects every output bit.
 fn mix(mut h: u64) -> u64 {
     h = (h ^ (h >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     h = (h ^ (h >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

@@ -1,5 +1,5 @@
-//! What the simulation promises: physics that adds up, a table that is a function of its seed, columns that anyone can compute
-//! again.
+//! The properties of the simulation: consistent physics, a table that is a function of its seed, columns that can be
+//! recomputed.
 
 use std::path::Path;
 
@@ -68,7 +68,7 @@ fn a_decay_into_something_heavier_does_not_happen() {
     let at_rest = FourVector::with_mass(160.0, [0.0; 3]);
     assert_eq!(two_body(&at_rest, 160.0, 80.4, 80.4, &mut Random::for_event(0, 0)), None);
     assert_eq!(rest_frame_momentum(160.0, 80.0, 80.0), Some(0.0));
-    // Two massless daughters share the energy.
+    // Two massless decay products share the energy.
     assert_eq!(rest_frame_momentum(125.0, 0.0, 0.0), Some(62.5));
 }
 
@@ -119,7 +119,7 @@ fn normal_and_uniform_numbers_have_their_moments() {
     check_close(uniform, 0.5, 0.005);
 }
 
-/// Before the detector everything adds up to what was produced.
+/// Before the detector, all momenta add up to those of the produced system.
 #[test]
 fn the_true_products_have_the_masses_they_came_from() {
     for (process, low, high) in [(Process::Higgs, 300.0, 550.0), (Process::TopPair, 310.0, 2000.0)] {
@@ -141,7 +141,7 @@ fn the_true_products_have_the_masses_they_came_from() {
             }
             let all = b_1 + b_2 + hadronic + leptonic;
             assert!((low..high).contains(&all.mass()), "{process:?}: all of it has {} GeV", all.mass());
-            // Radiated jets and the rest balance across the beam.
+            // Radiated jets and the rest balance transverse to the beam.
             let balance = radiated.iter().fold(all, |sum, &jet| sum + jet);
             check_close(balance.px, 0.0, 1e-9);
             check_close(balance.py, 0.0, 1e-9);
@@ -250,7 +250,7 @@ fn a_written_file_reads_back_to_the_same_bits() {
     let mut n_lines = 0;
     for (line, i) in lines.zip(10..) {
         n_lines += 1;
-        // Every chunk's ends, and some in between: parsing all takes longer than making them.
+        // The ends of every chunk, and some rows in between: parsing all rows takes longer than simulating them.
         if i % 512 < 12 {
             let (label, features) = simulation.event(i);
             let mut cells = line.split(',');
@@ -278,7 +278,7 @@ fn a_simulated_file_is_used_again_only_if_it_is_complete() {
     assert!(file.is_complete(), "it was just written");
     let text = std::fs::read_to_string(file.path()).expect("it was just written");
 
-    // What another version, another range, a copy that was cut off, or a person may put there.
+    // Files that another version, another range, an incomplete copy, or a person may leave there.
     let other = SimulatedFile::new(folder.path(), 3, 99..349);
     other.write().expect("250 rows fit");
     let other = std::fs::read_to_string(other.path()).expect("it was just written");

@@ -14,7 +14,7 @@ use crate::run::{Run, quoted};
 /// The programs, a scratch folder and the options, which all parts share.
 pub(crate) struct Attack<'a> {
     options: &'a Options,
-    /// Absolute, since each program is started in the folder of its case.
+    /// Absolute paths, since each program is started in the folder of its case.
     programs: PathBuf,
     xtask: PathBuf,
     scratch: TempDir,
@@ -124,7 +124,7 @@ impl<'a> Attack<'a> {
         self.options.seed
     }
 
-    /// A program by its name, to be started in `dir`.
+    /// A program by its name, which will be started in `dir`.
     pub(crate) fn program(&self, name: &str, dir: &Path) -> Run {
         Run::new(self.path_of(name), dir, self.scratch.path())
     }
@@ -134,7 +134,7 @@ impl<'a> Attack<'a> {
         self.programs.join(name)
     }
 
-    /// The path of `xtask`, which may not be there.
+    /// The path of `xtask`, which may not exist.
     pub(crate) fn xtask(&self) -> &Path {
         &self.xtask
     }

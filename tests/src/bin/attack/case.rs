@@ -7,7 +7,7 @@ use crate::attack::Attack;
 use crate::report::{Finding, Kind, Row};
 use crate::run::{Ended, Run};
 
-/// The most bytes that an error message may have.
+/// The maximum number of bytes of an error message.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
 /// Whether a program was asked to stop.
@@ -40,19 +40,19 @@ impl<'a> Case<'a> {
         self.dir.join(name)
     }
 
-    /// A program to be started in the case's folder.
+    /// A program that will be started in the case's folder.
     pub(crate) fn program(&self, name: &str) -> Run {
         self.attack.program(name, &self.dir)
     }
 
-    /// Runs to the end and checks the program's manners.
+    /// Runs to the end and checks how the program ends.
     pub(crate) fn end(&mut self, run: Run) -> Result<Ended> {
         let ended = run.start()?.wait()?;
         self.check_manners(&ended);
         Ok(ended)
     }
 
-    /// Records a finding: `what` is the same text each time, `detail` describes this one.
+    /// Records a finding: `what` is the same text for every finding of its kind, `detail` describes this one.
     #[expect(clippy::print_stderr, reason = "findings are reported as they are made")]
     pub(crate) fn find(&mut self, kind: Kind, what: impl Into<String>, detail: impl Into<String>) {
         let (what, detail) = (what.into(), detail.into());
@@ -79,9 +79,9 @@ impl<'a> Case<'a> {
         holds
     }
 
-    /// Checks what holds however a program ends: no panic, no hang, one error in one line of bounded length, no control characters.
+    /// Checks conditions that hold however a program ends: no panic, no hang, one error on one line of bounded length, no control characters.
     ///
-    /// Returns whether it holds.
+    /// Returns whether they hold.
     pub(crate) fn check_manners(&mut self, ended: &Ended) -> bool {
         self.row.attempts += 1;
         self.check_printed(ended, Stopped::No)

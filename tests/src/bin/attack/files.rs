@@ -1,4 +1,4 @@
-//! The contents of a folder, and whether they are whole.
+//! The contents of a folder, and whether they are complete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -73,14 +73,14 @@ fn is_leftover(path: &Path) -> bool {
     name.starts_with('.') || name.contains("tmp")
 }
 
-/// Files below a folder that are not whole: safetensors files and JSON that cannot be parsed, temporary files left out.
+/// Files below a folder that are not complete: safetensors files and JSON that cannot be parsed, except temporary files.
 pub(crate) fn damaged(dir: &Path) -> Vec<String> {
     let left = leftovers(dir);
     let files = Snapshot::take(dir).0.into_keys().filter(|path| !left.contains(&path.display().to_string()));
     files.filter_map(|path| whole(&dir.join(&path)).err().map(|why| format!("{}: {why}", path.display()))).collect()
 }
 
-/// Whether a file is whole, as far as its ending says what it is.
+/// Whether a file is complete, if its extension says what it is.
 fn whole(path: &Path) -> Result<(), String> {
     let bytes = || fs::read(path).map_err(|error| error.to_string());
     let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -89,7 +89,7 @@ fn whole(path: &Path) -> Result<(), String> {
     } else if name.ends_with(".safetensors") {
         SafeTensors::deserialize(&bytes()?).map(drop).map_err(|error| error.to_string())
     } else if name == "metrics.json" {
-        // A JSON object a line; the last line may be cut off.
+        // One JSON object per line; the last line may be cut off.
         let text = String::from_utf8(bytes()?).map_err(|error| error.to_string())?;
         let mut lines = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         lines.try_for_each(|line| serde_json::from_str::<serde_json::Value>(line).map(drop)).map_err(|error| error.to_string())

@@ -59,7 +59,7 @@ pub(crate) struct Row {
     /// Programs that were started.
     pub(crate) attempts: u64,
     pub(crate) findings: Vec<Finding>,
-    /// Why this machine cannot do it, where it cannot.
+    /// Why this machine cannot run the part, if it cannot.
     pub(crate) not_possible: Option<String>,
     pub(crate) time: Duration,
 }
@@ -69,7 +69,7 @@ impl Row {
         Self { part, attempts: 0, findings: Vec::new(), not_possible: None, time: Duration::ZERO }
     }
 
-    /// Adds a finding; says whether it is the first of its kind.
+    /// Adds a finding; returns whether it is the first of its kind.
     pub(crate) fn add(&mut self, finding: Finding) -> bool {
         let known = self.findings.iter_mut().find(|known| known.kind == finding.kind && known.what == finding.what);
         match known {
@@ -95,7 +95,7 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    /// Whether nothing was found and, where `require` says so, nothing was left out.
+    /// Whether nothing was found and, if `require` is set, nothing was left out.
     pub(crate) fn is_clean(&self, require: bool) -> bool {
         self.rows.iter().all(|row| row.findings.is_empty() && !(require && row.not_possible.is_some()))
     }

@@ -16,10 +16,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How much of a program's output is read.
 const MAX_PRINTED_BYTES: usize = 8 << 20;
 
-/// The variable by which the processes of one run are found again, ranks of an MPI job among them.
+/// The variable that identifies the processes of one run, including the ranks of an MPI job.
 const MARK: &str = "BRISK_ATTACK";
 
-/// Limits the program to 4 GiB of address space and to files of 256 MiB, so that one that asks for all memory does not slow the machine down.
+/// Limits the program to 4 GiB of address space and to files of 256 MiB, so that one that requests all memory does not slow the machine down.
 /// Writing past the limit is an error, as on a full disk.
 const BOUNDED: &str = r#"ulimit -v 4194304; ulimit -f 262144; trap '' XFSZ; exec "$0" "$@""#;
 
@@ -40,7 +40,7 @@ impl Run {
         let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let words = vec![program.into_os_string()];
         let run = Self { name, words, dir: dir.into(), env: Vec::new(), scratch: scratch.into(), stdout: None, limit: LIMIT };
-        // Without a runtime folder the Vulkan loader prints an error of its own.
+        // Without a runtime folder the Vulkan loader prints an error message.
         run.env("BRISK_DEVICE", "cpu").env("XDG_RUNTIME_DIR", scratch).env("RUST_BACKTRACE", "0")
     }
 
@@ -54,7 +54,7 @@ impl Run {
         self
     }
 
-    /// With another value of an option, or with the option where it was not given.
+    /// With a different value of an option, or with the option if it was not given.
     pub(crate) fn replaced(mut self, option: &str, value: impl AsRef<OsStr>) -> Self {
         match self.words.iter().position(|word| word == option) {
             Some(at) if at + 1 < self.words.len() => self.words[at + 1] = value.as_ref().to_owned(),
@@ -73,7 +73,7 @@ impl Run {
         &self.words
     }
 
-    /// Standard output to this path.
+    /// Redirects standard output to this path.
     pub(crate) fn stdout(mut self, path: impl Into<PathBuf>) -> Self {
         self.stdout = Some(path.into());
         self
@@ -84,7 +84,7 @@ impl Run {
         self
     }
 
-    /// Started through another program, such as `sh -c SCRIPT`, to whose arguments the words of this one are appended.
+    /// Starts it through another program, such as `sh -c SCRIPT`, to whose arguments the words of this one are appended.
     pub(crate) fn by<A: AsRef<OsStr>>(mut self, words: impl IntoIterator<Item = A>) -> Self {
         let mut all: Vec<OsString> = words.into_iter().map(|word| word.as_ref().to_owned()).collect();
         all.append(&mut self.words);
@@ -117,7 +117,7 @@ impl Run {
         };
         command.stdout(stdout.context("cannot open the program's standard output")?);
         command.stderr(File::create(&err).context("cannot make a file for standard error")?);
-        // In a process group of its own the program is killed together with everything it starts.
+        // In a separate process group, the program can be killed together with everything that it starts.
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let child = command.spawn().with_context(|| format!("cannot start {line}"))?;
@@ -137,7 +137,7 @@ impl Run {
     }
 }
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub(crate) struct Running {
     child: Child,
@@ -149,7 +149,7 @@ pub(crate) struct Running {
     started: Instant,
     limit: Duration,
     was_killed: bool,
-    /// Its processes when it was killed.
+    /// Its processes at the time when it was killed.
     killed: Vec<u32>,
 }
 
@@ -158,7 +158,7 @@ impl Running {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Waits until `moment` after the start; says whether it still runs then.
+    /// Waits until `moment` after the start; returns whether it is still running then.
     pub(crate) fn runs_at(&mut self, moment: Duration) -> bool {
         while self.is_running() {
             let left = moment.saturating_sub(self.started.elapsed());
@@ -170,7 +170,7 @@ impl Running {
         false
     }
 
-    /// Waits until `happened`; says whether it did before the program ended.
+    /// Waits until `happened` returns true; returns whether it did before the program ended.
     pub(crate) fn runs_until(&mut self, mut happened: impl FnMut(&Self) -> bool) -> bool {
         while self.is_running() && self.started.elapsed() < self.limit {
             if happened(self) {
@@ -198,7 +198,7 @@ impl Running {
         send(self.child.id(), signal);
     }
 
-    /// Waits for the end, and kills what takes too long.
+    /// Waits for the end, and kills the program if it takes too long.
     pub(crate) fn wait(mut self) -> Result<Ended> {
         let mut timed_out = false;
         let status = loop {
@@ -216,7 +216,7 @@ impl Running {
         // Processes that it left running would disturb later cases.
         let left: Vec<u32> = marked(&self.id).map(|(process, _)| process).collect();
         left.iter().for_each(|process| send(*process, Signal::Kill));
-        // A killed process holds its locks for a moment; a container is only started again when there is none left.
+        // A killed process holds its locks for a moment; a container is only started again when none is left.
         self.killed.iter().chain(&left).for_each(|process| wait_for_end(*process));
         Ok(Ended {
             name: std::mem::take(&mut self.name),
@@ -264,7 +264,7 @@ impl Ended {
         self.status.code()
     }
 
-    /// The signal that ended it, if one did.
+    /// The signal that ended it, if any.
     pub(crate) fn signal(&self) -> Option<i32> {
         #[cfg(unix)]
         return std::os::unix::process::ExitStatusExt::signal(&self.status);
@@ -344,7 +344,7 @@ pub(crate) fn send(process: u32, signal: Signal) {
     use rustix::process::{Pid, kill_process};
 
     let process = i32::try_from(process).ok().and_then(Pid::from_raw);
-    // An error says that it has ended meanwhile.
+    // An error means that it has ended meanwhile.
     let _ = process.map(|process| kill_process(process, of_rustix(signal)));
 }
 
@@ -407,7 +407,7 @@ fn text(path: &Path) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// A word quoted for a shell; long ones are shortened, for reading only.
+/// A word quoted for a shell; long ones are shortened, for display only.
 pub(crate) fn quoted(word: &OsStr) -> String {
     let text = word.to_string_lossy();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./,=:+".contains(c);

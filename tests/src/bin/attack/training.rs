@@ -1,4 +1,4 @@
-//! A small training run that is disturbed, and its results without a disturbance.
+//! A small training run to disturb, and its results without a disturbance.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -29,7 +29,7 @@ pub(crate) fn csv(rng: &mut Rng, n_rows: usize, n_cols: usize) -> String {
     text
 }
 
-/// A run of `data_parallel`, and the same of `higgs`: its files and options, and the results of undisturbed runs.
+/// A run of `data_parallel`, and the same run of `higgs`: its files and options, and the results of undisturbed runs.
 pub(crate) struct Training {
     pub(crate) train: PathBuf,
     pub(crate) test: PathBuf,
@@ -39,7 +39,7 @@ pub(crate) struct Training {
 
 /// The results of an undisturbed run.
 pub(crate) struct Reference {
-    /// The files of its folder that depend on nothing but the rows and the options, by name.
+    /// The files of its folder that depend only on the rows and the options, by name.
     files: Vec<(&'static str, Vec<u8>)>,
     results: Vec<(&'static str, Value)>,
     pub(crate) time: Duration,
@@ -81,7 +81,7 @@ impl Training {
         self.options(run).args(["--checkpoint-every", "7", "--out", "run"])
     }
 
-    /// The same by two threads.
+    /// The same with two threads.
     pub(crate) fn replicas(&self, run: Run) -> Run {
         self.ranks(run).args(["--replicas", "2"])
     }
@@ -117,7 +117,7 @@ impl Training {
         }
     }
 
-    /// Checks that every file a disturbed run has left under its final name is whole.
+    /// Checks that every file that a disturbed run has left under its final name is complete.
     pub(crate) fn check_whole(&self, case: &mut Case<'_>, disturbance: &str, ended: &Ended) {
         let damaged = files::damaged(&case.dir);
         if !damaged.is_empty() {

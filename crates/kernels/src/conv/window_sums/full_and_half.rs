@@ -1,5 +1,5 @@
-//! Sums of 24 channels in one vector of 64 bytes and one of 32: of two vectors of 64 bytes a quarter would be empty, and weights and results would be copied to fill
-//! them up.
+//! Sums of 24 channels in one vector of 64 bytes and one of 32: two vectors of 64 bytes would be a quarter empty, and weights and results would have to be copied to
+//! pad them.
 
 use pulp::x86::V4;
 use pulp::{Simd, WithSimd, cast};
@@ -33,7 +33,7 @@ impl WithSimd for Forward<'_, '_> {
         for (i, y) in tiles.iter_mut().enumerate() {
             simd.vectorize(Pixels { v4, lines, weights, first: i * TILE, y });
         }
-        // The last pixels once more with some before them: a tile takes little longer than a pixel.
+        // The last pixels are computed together with some earlier ones: a tile takes little longer than a pixel.
         if n_rest > 0
             && let Some(y) = y.last_chunk_mut::<TILE>()
         {
@@ -45,7 +45,7 @@ impl WithSimd for Forward<'_, '_> {
     }
 }
 
-/// The sums of `P` result pixels from `first` on.
+/// The sums of `P` result pixels, starting at `first`.
 struct Pixels<'a, 'b, const P: usize> {
     v4: V4,
     lines: Lines<'a>,

@@ -5,7 +5,7 @@ const FOUR: Template = Template::new(&[], &[Group::four("X").loads().by_device()
 const LANES: Template = Template::new(&[], &[Group::lane("X").loads(), Group::lane("Y").stores()]);
 const ONE: Template = Template::new(&[], &[Group::one("X").loads(), Group::one("Y").stores()]);
 
-/// The lines of the part that says how groups are stored.
+/// The lines of the part that defines how groups are stored.
 #[track_caller]
 fn check(module: &Module, expected: &[&str]) {
     let text = module.parts()[0].text();

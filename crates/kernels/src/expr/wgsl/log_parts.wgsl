@@ -1,4 +1,4 @@
-// The exponent e for which v / 2^e is in 2/3..4/3, in place in the bits of an f32: e 2^23.
+// The exponent e for which v / 2^e is in 2/3..4/3, shifted to its position in the bits of an f32: e 2^23.
 fn log_exponent(v: V) -> I {
     return (bitcast<I>(v) - I(0x3f2aaaab)) & I(-8388608);
 }
@@ -12,7 +12,7 @@ fn log_of_reduced(f: V, exponent: V) -> V {
     return exponent * 0.693147182 + (p * s + f);
 }
 
-// y, but for what log is of numbers that are not both positive and finite.
+// y, except for the logarithm of numbers that are not both positive and finite.
 fn log_of_specials(v: V, y: V) -> V {
     let is_finite = (bitcast<U>(v) & U(0x7fffffffu)) < U(0x7f800000u);
     let positive = select(select(v, y, is_finite), from_bits(0xff800000u), v == V(0.0));

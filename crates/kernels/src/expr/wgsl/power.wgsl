@@ -1,4 +1,4 @@
-// a^b: NaN for a finite negative a, unless b is an integer; 1 for b = 0 and for a = 1, of NaN too.
+// a^b: NaN for a finite negative a, unless b is an integer; 1 for b = 0 and for a = 1, even if the other is NaN.
 fn power(a: V, b: V) -> V {
     let y = exponential(b * logarithm(abs(a)));
     let halved = 0.5 * b;

@@ -14,7 +14,7 @@ fn is_within_sine_range(v: V) -> Mask {
     return less_or_equal(abs(v), V(12000.0));
 }
 
-// y, but for NaN, of NaN and infinities.
+// y, but NaN for NaN and infinities.
 fn sine_of_specials(v: V, y: V) -> V {
     let is_finite = (bitcast<U>(v) & U(0x7fffffffu)) < U(0x7f800000u);
     return select(from_bits(0x7fc00000u), y, is_finite);

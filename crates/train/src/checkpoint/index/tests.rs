@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::Index;
 use crate::{Checkpoint, Error};
 
-/// A checkpoint of two files in `folder`, and the index of it.
+/// A checkpoint of two files in `folder`, and its index.
 fn saved(folder: &Path, generation: u64) -> (PathBuf, Index) {
     let path = folder.join("last.safetensors");
     let mut tensors = BTreeMap::new();
@@ -49,7 +49,7 @@ fn a_changed_bit_of_the_index_is_found() {
 fn a_missing_file_is_damage_that_names_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (path, index) = saved(folder.path(), 1);
-    fs::remove_file(folder.path().join(&index.tensors["b"])).expect("it is there");
+    fs::remove_file(folder.path().join(&index.tensors["b"])).expect("the file exists");
     let error = Checkpoint::load(&path).expect_err("a file is missing").to_string();
     assert!(error.contains("its file `last-1-00002-of-00002.safetensors` is missing"), "{error}");
 }

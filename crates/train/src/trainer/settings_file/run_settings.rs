@@ -6,7 +6,7 @@ use super::section::Section;
 use super::{parse, read};
 use crate::{BatchStatistics, CheckpointFiles, DataParallelConfig, Error, TrainerConfig, ZeroStage};
 
-/// All settings of a run that one TOML file has: those of the trainer, and how many replicas share it.
+/// All settings of a run in one TOML file: those of the trainer, and how many replicas share it.
 ///
 /// # Examples
 /// ```

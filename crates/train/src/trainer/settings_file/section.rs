@@ -27,7 +27,7 @@ fn as_number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|n| n as f64))
 }
 
-/// A table of settings, of which those that were asked for are known.
+/// A table of settings, which records the names of the settings that were requested.
 pub(super) struct Section<'t> {
     /// The table's name with a dot, or nothing for the file itself.
     prefix: &'static str,
@@ -151,7 +151,7 @@ impl<'t> Section<'t> {
         }
     }
 
-    /// Refuses settings that nothing has asked for.
+    /// Returns an error for settings that have not been requested.
     pub(super) fn finish(self) -> Result<(), Error> {
         let Self { prefix, table, known } = self;
         let Some(name) = table.keys().find(|name| !known.contains(&name.as_str())) else { return Ok(()) };

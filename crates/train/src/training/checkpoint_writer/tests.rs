@@ -10,7 +10,7 @@ fn due(path: &Path, value: f32, replaced: &[&Path]) -> DueCheckpoint {
 #[track_caller]
 fn check(path: &Path, expected: f32) {
     let checkpoint = Checkpoint::load(path).expect("it is complete");
-    assert_eq!(checkpoint.f32("value", &[1]).expect("it is there"), [expected]);
+    assert_eq!(checkpoint.f32("value", &[1]).expect("the checkpoint has the tensor"), [expected]);
 }
 
 #[test]
@@ -43,7 +43,7 @@ fn after_a_failure_no_other_checkpoint_is_written() -> Result<(), Error> {
     writer.write(due(&other, 3.0, &[]))?;
     let error = writer.wait().expect_err("a folder is in the way");
     assert!(matches!(error, Error::OutputIsFolder { .. }), "{error}");
-    assert!(writer.wait()?.is_none() && !other.exists(), "what was due is given up");
+    assert!(writer.wait()?.is_none() && !other.exists(), "submitted checkpoints are not written after a failure");
     check(&old, 1.0);
     writer.write(due(&other, 4.0, &[]))?;
     drop(writer);

@@ -1,4 +1,4 @@
-//! Programs started as scripts start them: in the background, and with signals ignored.
+//! Programs started as in scripts: in the background, and with signals ignored.
 
 use anyhow::Result;
 

@@ -20,7 +20,7 @@ use crate::training::{Training, csv};
 
 pub(crate) const PART: Part = Part { name: PartName::HostileFiles, weight: 1.5, prepare };
 
-/// A file; the ending of its name says what it is.
+/// A file; its extension says what it is.
 pub(crate) struct Seed {
     pub(crate) name: String,
     pub(crate) bytes: Vec<u8>,
@@ -149,7 +149,7 @@ const TOKENS: [&[u8]; 16] = [
 ];
 
 impl Cases for Hostile {
-    /// Each malicious file as it is; all others are damaged at random.
+    /// Each malicious file unchanged; all others are damaged at random.
     fn n_listed(&self) -> u64 {
         (self.seeds.len() - self.n_good) as u64
     }
@@ -290,7 +290,7 @@ impl Hostile {
         self.judge(case, run)
     }
 
-    /// A damaged checkpoint: `--resume FILE` refuses it, `--resume auto` passes it over.
+    /// A damaged checkpoint: `--resume FILE` refuses it, `--resume auto` skips it.
     fn checkpoint(&self, case: &mut Case<'_>) -> Result<()> {
         let run = case.path("run");
         fs::create_dir(&run)?;

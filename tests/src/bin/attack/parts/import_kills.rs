@@ -25,13 +25,13 @@ pub(crate) const PART: Part = Part {
 /// An import that takes long enough to be disturbed, and its result.
 pub(crate) struct Import {
     pub(crate) source: PathBuf,
-    /// The table that is there before.
+    /// The existing table.
     pub(crate) old: Vec<u8>,
     pub(crate) new: Vec<u8>,
     pub(crate) time: Duration,
 }
 
-/// The minimum duration of an import that is to be disturbed.
+/// The minimum duration of an import to disturb.
 const LEAST: Duration = Duration::from_millis(120);
 
 impl Import {
@@ -63,7 +63,7 @@ impl Import {
         case.program("import").arg(&self.source).arg("out.safetensors")
     }
 
-    /// Writes the old table, or leaves the path free.
+    /// Writes the old table, or leaves no file at the path.
     pub(crate) fn lay_old(&self, case: &mut Case<'_>) -> Result<Option<&[u8]>> {
         let old = case.rng.bool().then_some(self.old.as_slice());
         old.map_or(Ok(()), |old| fs::write(case.path("out.safetensors"), old)).context("cannot write the old table")?;

@@ -87,7 +87,7 @@ impl At {
         use std::os::unix::net::UnixListener;
 
         let at = case.path("at");
-        // A device node of the case's own: a program that replaces `/dev/null` would break the machine.
+        // A separate device node for the case: a program that replaces `/dev/null` would break the machine.
         let made = |words: &[&str]| case.attack.tool("mknod", &case.dir).args(words).start()?.wait();
         match self {
             Self::Input => return Ok(Some(input.to_owned())),
@@ -199,7 +199,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// A link to a file that is not there: the file is made, or the link is refused.
+    /// A link to a file that does not exist: the file is created, or the link is refused.
     #[cfg(unix)]
     fn link_to_nothing(&self, case: &mut Case<'_>) -> Result<()> {
         std::os::unix::fs::symlink("new.safetensors", case.path("at.safetensors"))?;

@@ -20,7 +20,7 @@ use crate::training::{Training, csv};
 
 pub(crate) const PART: Part = Part { name: PartName::Resuming, weight: 0.3, prepare };
 
-/// Epochs after which the run is cut.
+/// Epochs after which the run is interrupted.
 const CUT: &str = "2";
 
 struct Resuming {
@@ -65,7 +65,7 @@ const GOOD: [(&str, Disturb); 7] = [
     }),
 ];
 
-/// Changes that a run must refuse to resume with, leaving its folder as it was.
+/// Changes with which a run must refuse to resume, leaving its folder unchanged.
 const BAD: [(&str, Change); 14] = [
     ("other rows", Change::Rows(|rng, _| csv(rng, 600, 6))),
     ("inverted labels", Change::Rows(|_, text| inverted(text))),
@@ -83,7 +83,7 @@ const BAD: [(&str, Change); 14] = [
     ("an empty checkpoint", Change::File(b"")),
 ];
 
-/// How a run that is resumed differs from the one that was cut.
+/// How a resumed run differs from the interrupted one.
 #[derive(Clone, Copy)]
 enum Change {
     /// The text of the rows to train on.
@@ -155,7 +155,7 @@ impl Resuming {
         self.refused(case, run, what)
     }
 
-    /// Runs and checks that this is refused, and that the run's folder is as it was.
+    /// Runs and checks that this is refused, and that the run's folder is unchanged.
     fn refused(&self, case: &mut Case<'_>, run: Run, what: &str) -> Result<()> {
         let folder = case.path("run");
         let before = Snapshot::take(&folder);
@@ -172,7 +172,7 @@ impl Resuming {
         Ok(())
     }
 
-    /// One bit of the checkpoint, anywhere.
+    /// Flips one bit of the checkpoint, anywhere.
     fn flipped_bit(&self, case: &mut Case<'_>) -> Result<()> {
         let last = case.path("run/last.safetensors");
         let mut bytes = fs::read(&last)?;
@@ -183,17 +183,17 @@ impl Resuming {
         self.refused(case, run, "a flipped bit in its checkpoint")
     }
 
-    /// In another precision: refused, or both are named.
+    /// Resumes in another precision: it is refused, or the output names both precisions.
     fn other_precision(&self, case: &mut Case<'_>) -> Result<()> {
         let run = self.resume(case).args(["--precision", "f16"]);
         let ended = case.end(run)?;
-        // Each run prints its own precision, so both have to be in one line.
+        // Each run prints its own precision, so both must be on one line.
         let is_said = ended.stderr.lines().any(|line| line.contains("f32") && line.contains("f16"));
         case.expect(is_said, Kind::Wrong, "an f32 run is resumed in f16 and nothing says so", &ended);
         Ok(())
     }
 
-    /// A second run in the folder of one that still runs is refused. After a kill, which leaves no lock, the run resumes.
+    /// A second run in the folder of a run that is still active is refused. After a kill, which leaves no lock, the run resumes.
     fn twice_at_once(&self, case: &mut Case<'_>) -> Result<()> {
         let long = |case: &Case<'_>| {
             let run = self.training.replicas(case.program("data_parallel")).args(["--resume", "auto"]);
@@ -210,7 +210,7 @@ impl Resuming {
             return Ok(());
         }
         let mut second = long(case).start()?;
-        // It waits 2 s for the lock, which a process that was just killed may still hold. Long after that, it would have begun to train.
+        // It waits 2 s for the lock, which a process that was just killed may still hold. Long after that time, it would have started to train.
         second.runs_at(self.training.reference.time * 4 + Duration::from_secs(8));
         let trains = second.is_running();
         second.kill();
@@ -253,7 +253,7 @@ fn remove(run: &Path, names: &[&'static str]) -> Result<()> {
     names.iter().try_for_each(|name| fs::remove_file(run.join(name)).context(*name))
 }
 
-/// Cuts the files off in the middle.
+/// Truncates the files in the middle.
 fn damage(run: &Path, names: &[&'static str]) -> Result<()> {
     for name in names {
         let bytes = fs::read(run.join(name)).context(*name)?;
@@ -290,7 +290,7 @@ fn newer(metadata: &mut serde_json::Map<String, Value>) {
     }
 }
 
-/// The safetensors file with another `__metadata__`.
+/// The safetensors file with a different `__metadata__`.
 fn with_metadata(bytes: &[u8], change: fn(&mut serde_json::Map<String, Value>)) -> Result<Vec<u8>> {
     let n_header = bytes.first_chunk().map(|bytes| u64::from_le_bytes(*bytes)).context("a checkpoint has a length")? as usize;
     let (header, data) = bytes[8..].split_at_checked(n_header).context("a checkpoint has a header")?;

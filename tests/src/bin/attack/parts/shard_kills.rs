@@ -16,7 +16,7 @@ use crate::run::Run;
 
 pub(crate) const PART: Part = Part { name: PartName::ShardKills, weight: 0.5, prepare };
 
-/// The word by which this program is started as the writer: `write-shards FOLDER ROUND`.
+/// The command that starts this program as the writer: `write-shards FOLDER ROUND`.
 pub(crate) const CHILD: &str = "write-shards";
 
 const N_ROWS: usize = 24 * 1024;
@@ -50,7 +50,7 @@ pub(super) fn write_small(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The round of the table in `folder`, whose every byte is checked; `None` where there is no table.
+/// The round of the table in `folder`, whose bytes are all checked; `None` if there is no table.
 fn round(folder: &Path) -> Result<Option<u16>> {
     // Without an index there is no table yet.
     if !folder.join("table.safetensors.index.json").is_file() {

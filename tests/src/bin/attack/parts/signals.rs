@@ -80,7 +80,7 @@ impl Signals {
         let mut was_sent = false;
         let mut had_run = false;
         if running.runs_at(moment) {
-            // From its log on, a run can write a checkpoint.
+            // Once its log exists, a run can write a checkpoint.
             had_run = folder.join("metrics.csv").is_file();
             running.signal(signal);
             was_sent = true;
@@ -104,7 +104,7 @@ impl Signals {
                 self.training.check_whole(case, &by, &ended);
                 let dir = case.dir.clone();
                 if is_sent_twice {
-                    // The second one ends it at once.
+                    // The second signal ends it at once.
                     return Ok(());
                 }
                 case.check_no_leftovers(&dir, &format!("higgs leaves files behind after {by}"), &ended);
@@ -135,11 +135,11 @@ impl Signals {
         ended.stderr.contains(&last)
     }
 
-    /// It exits with status 0 or 128 + the signal, or the signal ends it before it has done anything.
+    /// Checks that it exits with status 0 or 128 + the signal, or that the signal ends it before it has done anything.
     fn check_end(&self, case: &mut Case<'_>, ended: &Ended, signal: Signal, was_sent: bool) -> bool {
         if ended.signal() == Some(signal.number()) && was_sent {
             case.count();
-            // Its files show whether that was too late to be right.
+            // Its files show whether a checkpoint should have been written.
             return true;
         }
         if !case.check_manners_of_stopped(ended) {

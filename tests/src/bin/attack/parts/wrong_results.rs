@@ -83,7 +83,7 @@ fn one_weight(case: &mut Case<'_>, program: &str, precision: &str, weight: f32) 
     Ok(())
 }
 
-/// Layers whose parameters alone are four times the machine's memory.
+/// Layers whose parameters are four times the machine's memory.
 fn larger_than_the_machine(case: &mut Case<'_>, program: &str) -> Result<()> {
     const WIDTH: u64 = 65536;
     let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -93,7 +93,7 @@ fn larger_than_the_machine(case: &mut Case<'_>, program: &str) -> Result<()> {
     fs::write(case.path("in.csv"), csv(&mut case.rng, 200, 3))?;
     let hidden = vec![WIDTH.to_string(); n_layers as usize].join(",");
     let run = case.program(program).args(["--train", "in.csv", "--test", "in.csv", "--epochs", "1", "--hidden", &hidden]);
-    // Bounded, since a program that tried would take the machine with it.
+    // With a memory limit, since a program that tried would make the machine unusable.
     case.refuse(run.bounded(), &format!("{program} takes a network larger than the machine"))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Malicious files: sizes that overflow, headers that ask for all memory, names with control characters.
+//! Malicious files: sizes that overflow, headers that request all memory, names with control characters.
 
 use std::io::Write as _;
 
