@@ -66,15 +66,14 @@ fn the_muon_recipe_reaches_its_accuracy() {
     assert!(n_careful == 500 && selective > plain - 0.01, "{selective} with six views of {n_careful} images, {plain} without");
 }
 
-/// Two thousand images in five epochs: about 35 %, of ten classes.
+/// Few images in few epochs: 30 to 50 % of 300 images, whose standard deviation is 3 %. A guess is right in 10 %.
 #[test]
 fn every_trick_learns_real_images() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let Some(data) = real_images(folder.path()) else { return };
     let device = cpu(2);
     let check = |name: &str, recipe: Recipe, least: f64| {
-        let outcome = run(&device, &data, &settings(recipe, [2000, 1000])).unwrap_or_else(|error| panic!("{name}: {error:#}"));
-        eprintln!("{name}: {:?} {} {:.1} s", outcome.accuracy, outcome.by_recipe, outcome.train_seconds);
+        let outcome = run(&device, &data, &settings(recipe, [2000, 300])).unwrap_or_else(|error| panic!("{name}: {error:#}"));
         assert!(outcome.by_recipe > least, "{name}: accuracy {}, expected more than {least}", outcome.by_recipe);
     };
     for (rung, trick) in PAGE_RUNGS.iter().enumerate().filter(|(rung, _)| *rung != 1) {
@@ -116,13 +115,14 @@ fn the_full_recipes_run_on_both_executors() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let data = noise_images(folder.path());
     for recipe in [Recipe::muon(), Recipe::airbench(), Recipe::page()] {
-        let recipe = recipe.with_batch_rows(32).with_epochs(1.0);
+        let batch_rows = recipe.ghost_rows().unwrap_or(8);
+        let recipe = recipe.with_batch_rows(batch_rows).with_epochs(1.0);
         let run = |device: &Device| {
-            run(device, &data, &settings(recipe.clone(), [64, 4])).unwrap_or_else(|error| panic!("{}: {error:#}", device.info()))
+            run(device, &data, &settings(recipe.clone(), [2 * batch_rows, 4]))
+                .unwrap_or_else(|error| panic!("{}: {error:#}", device.info()))
         };
         let [here, there] = [run(&cpu(2)), run(&adapter)];
         assert_eq!([here.losses.len(), there.losses.len()], [2, 2], "an epoch of two steps");
-        eprintln!("{:?} {:?} {} {}", here.losses, there.losses, here.train_seconds, there.train_seconds);
         for (here, there) in here.losses.iter().zip(&there.losses) {
             assert!((here - there).abs() < 5e-3 * here, "{here} on the CPU, {there} on {}: {recipe:?}", adapter.info());
         }

@@ -1,13 +1,12 @@
 //! The recipes of brisk-vision through the trainer, at sizes that a test can afford.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use brisk_loader::{RowSource, Rows};
-use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
+use brisk_loader::{Order, RowSource, Rows};
+use brisk_nn::{Activation, Mlp, MlpConfig, Module, Philox};
 use brisk_program::{Counters, Device};
+use brisk_tensor::{CrossEntropyOptions, DType};
 use brisk_train::{
-    Callback, Classification, DataParallelConfig, Error, Limit, Model, RunView, Standardisation, Trainer, run_threads,
+    BatchTensors, Classification, DataParallelConfig, Error, Feed, FeedConfig, Limit, Model, Standardisation, Step, Trainer,
+    run_threads,
 };
 use brisk_vision::{AugmentedImages, Flip, ImageAugmentation, PAGE_RUNGS, Recipe};
 
@@ -114,47 +113,41 @@ fn the_software_adapter_takes_the_steps_of_the_cpu() -> Result<(), Error> {
     Ok(())
 }
 
-/// Collects how often the host has used a device, at the start of each epoch.
-#[derive(Clone)]
-struct CountersAtStarts(Device, Rc<RefCell<Vec<Counters>>>);
-
-impl Callback for CountersAtStarts {
-    fn on_epoch_start(&mut self, _: &RunView<'_>) -> Result<(), Error> {
-        self.1.borrow_mut().push(self.0.counters());
-        Ok(())
-    }
-}
-
-/// What the host does in an epoch does not depend on the number of steps: it writes the order of rows and the rates before them, and reads their losses after them.
+/// What the host does in an epoch does not depend on the number of steps: it writes their learning rates, and reads their losses after the last one.
 #[test]
 fn the_host_does_nothing_for_a_step() -> Result<(), Error> {
-    let rows = images(80);
     let recipe = Recipe::muon().narrowed(&[4, 4, 4], 10);
-    let scale = Standardisation::of("train", &rows)?.per_channel(IMAGE[2])?;
     for device in [cpu(2)].into_iter().chain(gpu()) {
         let of_an_epoch = |n_steps: usize| -> Result<Counters, Error> {
+            let rows = images(10 * n_steps);
+            let n_rows = rows.n_rows();
+            let scale = Standardisation::of("train", &rows)?.per_channel(IMAGE[2])?;
+            scale.write(&device)?;
+            let config = FeedConfig { labels: DType::U32, ..FeedConfig::default() };
+            let feed = Feed::new(&device, "train", &rows, Order::Shuffled { seed: 5 }, recipe.batch_rows, &config)?;
+            let feed = feed.augmented(recipe.augment(5).into());
             let mut model = Model::new(3, |params| recipe.build(params));
             let network = model.module().clone();
-            let at_starts = CountersAtStarts(device.clone(), Rc::default());
-            Trainer::new(&device)
-                .batch_rows(recipe.batch_rows)
-                .max_epochs(3)
-                .limit_train_batches(Limit::Batches(n_steps))
-                .validate_every(3)
-                .schedule(recipe.schedule(80))
-                .try_optimizer(|params| recipe.optimizer(&network, params, 80))
-                .standardisation(scale.clone())
-                .augment(recipe.augment(5))
-                .callback(at_starts.clone())
-                .fit(&mut model, &Classification::of(N_CLASSES), &rows, &rows)?;
-            let counters = at_starts.1.take();
-            Ok(counters[2] - counters[1])
+            let standardised = scale.rows("train", &rows, 0..n_rows)?;
+            recipe.initialise(&network, model.params_mut(), &device, &standardised).expect("a whitening");
+            let params = model.params();
+            params.write_initial(&device)?;
+            let step = Step::over(&device, &feed, &scale)
+                .train(params, &*recipe.optimizer(&network, params, n_rows)?, &recipe.schedule(n_rows))
+                .epochs(8)
+                .record(|BatchTensors { x, labels, weights, .. }, params| {
+                    network.forward(&params[0], x).cross_entropy(labels, weights, CrossEntropyOptions::default())
+                })?;
+            step.run_epoch(0)?;
+            let before = device.counters();
+            let losses = step.run_epoch(1)?.batches;
+            assert_eq!(losses.len(), n_steps, "a loss per step");
+            Ok(device.counters() - before)
         };
         let [short, long] = [of_an_epoch(2)?, of_an_epoch(8)?];
-        let steps = |counters: Counters| [counters.n_reads, counters.n_writes, counters.n_allocations];
-        assert_eq!(steps(short), steps(long), "reads, writes and allocations in 2 and in 8 steps on {}", device.info());
-        assert_eq!(long.n_allocations, 0, "on {}", device.info());
-        assert!(long.n_reads <= 3, "{long:?} on {}", device.info());
+        let calls = |counters: Counters| [counters.n_reads, counters.n_writes, counters.n_allocations];
+        assert_eq!(calls(short), calls(long), "reads, writes and allocations for 2 and for 8 steps on {}", device.info());
+        assert!(long.n_reads <= 3 && long.n_allocations == 0, "{long:?} on {}", device.info());
     }
     Ok(())
 }
@@ -219,7 +212,7 @@ fn ghost_batches_are_the_same_on_any_number_of_replicas() {
 #[derive(Debug)]
 struct Flattened(Mlp);
 
-impl brisk_nn::Module for Flattened {
+impl Module for Flattened {
     fn forward(&self, params: &brisk_nn::Bound, x: &brisk_tensor::Tensor) -> brisk_tensor::Tensor {
         self.0.forward(params, &x.reshape(&[x.shape()[0], LEN]))
     }
