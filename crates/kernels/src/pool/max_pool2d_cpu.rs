@@ -71,13 +71,18 @@ pub(crate) fn grad<T: Element>(shape: &PoolShape, grad_y: &[T], taps: &[u32], gr
         |row, grad_x| {
             let (image, h) = (row / height, row % height);
             grad_x.fill(0.0);
+            // Window by window: each pixel still adds the gradients of its windows in their order.
             for i in shape.covering(0, h) {
                 let u = h + padding[0] - i * stride[0];
-                for (w, grad_x) in grad_x.chunks_exact_mut(n_channels).enumerate() {
-                    for j in shape.covering(1, w) {
-                        let tap = in_u32(u * shape.window.kernel[1] + w + padding[1] - j * stride[1]);
-                        let at = ((image * y.height + i) * y.width + j) * n_channels;
-                        for ((grad_x, &grad_y), &best) in grad_x.iter_mut().zip(&grad_y[at..]).zip(&taps[at..]) {
+                let at = (image * y.height + i) * y.width * n_channels;
+                let grad_y = grad_y[at..].chunks_exact(n_channels).take(y.width);
+                let taps = taps[at..].chunks_exact(n_channels);
+                for (j, (grad_y, taps)) in grad_y.zip(taps).enumerate() {
+                    let (pixels, first_pixel) = shape.covered(1, j);
+                    for w in pixels {
+                        let tap = in_u32(u * shape.window.kernel[1] + (w as isize - first_pixel) as usize);
+                        let grad_x = &mut grad_x[w * n_channels..][..n_channels];
+                        for ((grad_x, &grad_y), &best) in grad_x.iter_mut().zip(grad_y).zip(taps) {
                             *grad_x += if best == tap { grad_y.widen() } else { 0.0 };
                         }
                     }
