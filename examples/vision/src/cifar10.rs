@@ -83,7 +83,8 @@ pub struct Settings {
     pub seed: u64,
     /// Ends the run after this many steps.
     pub max_steps: Option<usize>,
-    /// The fraction of the test images, those with the least confident predictions, that are evaluated with six views after all were evaluated with one; `None` skips this evaluation.
+    /// The fraction of the test images, those with the least confident predictions, that is evaluated with six views after all were evaluated with one; `None` skips
+    /// this evaluation.
     pub selective_share: Option<f64>,
     /// Whether to show a progress bar.
     pub has_progress: bool,
