@@ -25,7 +25,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     let graph = Graph::inference("augmentation");
     let state = Graph::state_buffer();
     let batch = feed.record(&graph, &scale, &state);
-    // One value of each batch is kept, so that the batch is computed.
+    // One value of each batch is kept, so that the batch must be computed.
     let kept = Persistent::new("kept", DType::F32, n_images / BATCH);
     graph.store(&batch.x.reshape(&[batch.x.n_elements()]).narrow(0, 0..1), &state, &kept);
     graph.advance(&state);

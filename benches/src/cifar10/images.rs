@@ -1,16 +1,16 @@
-//! Images to train on where no data set is needed: ten classes of coloured waves with noise.
+//! Synthetic images for benchmarks that need no data set: ten classes of coloured waves with noise.
 
 use brisk_loader::Rows;
 use brisk_nn::Philox;
 
-/// Pixels of a side.
+/// The side length in pixels.
 const SIDE: usize = 32;
 pub(super) const N_CLASSES: usize = 10;
 pub(super) const IMAGE: [usize; 3] = [SIDE, SIDE, 3];
-/// Values of an image.
+/// The number of values of an image.
 pub(super) const LEN: usize = SIDE * SIDE * 3;
 
-/// `n` images with their classes, which are drawn by `seed`.
+/// `n` images with their classes, drawn at random with `seed`.
 pub(super) fn drawn(n: usize, seed: u64) -> Rows<Vec<u8>, Vec<f32>> {
     let philox = Philox::new(seed);
     let mut pixels = Vec::with_capacity(n * LEN);

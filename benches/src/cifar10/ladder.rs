@@ -1,5 +1,5 @@
-//! The ladder of tricks: accuracy and time of each rung of Page's recipe. Narrowed for a CPU, all rungs train in the same number of epochs, so that the accuracy shows what a
-//! trick does; at full width each trains in the article's, so that the time does.
+//! The ladder of tricks: accuracy and time of each rung of Page's recipe. Narrowed for a CPU, all rungs train for the same number of epochs, so the accuracy shows the effect
+//! of a trick; at full width each trains for the article's number of epochs, so the time shows it.
 
 use std::io::{IsTerminal, stderr};
 use std::path::Path;
@@ -16,12 +16,12 @@ use crate::row::{Better, Row, commit, median, told};
 /// How the rungs are trained.
 struct Climb {
     is_full: bool,
-    /// All images if `None`.
+    /// The number of training images; all if `None`.
     n_train: Option<usize>,
     n_test: Option<usize>,
-    /// Those of the article if `None`.
+    /// The number of epochs; the article's if `None`.
     n_epochs: Option<f64>,
-    /// The test accuracy to which the time is taken.
+    /// The test accuracy up to which training is timed.
     target: f64,
 }
 
@@ -45,7 +45,7 @@ impl Climb {
     }
 }
 
-/// Prints the table, rung by rung as they are measured, and returns its figures as JSON rows.
+/// Prints the table rung by rung as it is measured, and returns its figures as JSON rows.
 #[expect(clippy::print_stdout, reason = "its figures are its result")]
 pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Vec<Value>> {
     let Some(source) = &suite.data else {
@@ -61,8 +61,8 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Vec<Value>> {
     let target = 100.0 * climb.target;
     println!("\non {}, commit {}\n", options.device.info(), commit());
     println!(
-        "Page's ladder of tricks: medians of {} runs. Times are by DAWNBench's rule: training with whitening and augmentation, without evaluation; here with the\n\
-         compilation of the step. That to {target} % ends with the first epoch after which the test accuracy is as high.\n",
+        "Page's ladder of tricks: medians of {} runs. Times follow DAWNBench's rule: training with whitening and augmentation, without evaluation; here they include the\n\
+         compilation of the step. The time to {target} % ends with the first epoch after which the test accuracy is at least that high.\n",
         suite.runs
     );
     let line = |[rung, trick, epochs, accuracy, range, training, reached, to_target, epoch]: [&str; 9]| {
@@ -75,7 +75,7 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Vec<Value>> {
     line(["---:", "---", "---:", "---:", "---:", "---:", "---:", "---:", "---:"]);
 
     let mut rows = Vec::new();
-    // Rung 1 changes where augmentation runs, which is on the device in all of them.
+    // Rung 1, which moves augmentation to the device, is skipped: here it always runs on the device.
     for (rung, trick) in PAGE_RUNGS.iter().enumerate().filter(|(rung, _)| *rung != 1) {
         let recipe = climb.recipe(rung);
         let runs = (0..suite.runs as u64).map(|seed| {
@@ -113,15 +113,15 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Vec<Value>> {
     Ok(rows)
 }
 
-/// The results of the runs of a rung.
+/// The results of a rung's runs.
 struct Climbed {
-    /// Of each run, after its last epoch.
+    /// The test accuracy of each run after its last epoch.
     accuracies: Vec<f64>,
-    /// Seconds of each run.
+    /// The training time of each run in seconds.
     training: Vec<f64>,
-    /// Seconds to the target of each run that reached it.
+    /// The time to the target in seconds, of each run that reached it.
     to_target: Vec<f64>,
-    /// Seconds of each epoch but the first of each run, in which the step is compiled.
+    /// The time in seconds of each epoch, except the first of each run, in which the step is compiled.
     epochs: Vec<f64>,
 }
 

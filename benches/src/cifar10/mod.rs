@@ -1,5 +1,5 @@
-//! The CIFAR-10 recipes: speed and first losses beside PyTorch, augmentation beside torchvision, the ladder of tricks, and what the full
-//! recipes take by plan.
+//! The CIFAR-10 recipes: speed and first losses compared with PyTorch, augmentation compared with torchvision, the ladder of tricks, and the
+//! planned cost of the full recipes.
 
 mod augment;
 mod images;
@@ -25,7 +25,7 @@ impl From<ProductPrecision> for Precision {
     }
 }
 
-/// Tables of figures, and the JSON rows of those that are printed as they are measured.
+/// Runs the selected benchmarks. Returns tables of figures, and the JSON rows of the table that is printed while it is measured.
 pub(crate) fn run(options: &Options, suite: &Cifar10) -> Result<(Vec<Table>, Vec<Value>)> {
     let (mut tables, mut printed) = (Vec::new(), Vec::new());
     for part in selected(&suite.only) {

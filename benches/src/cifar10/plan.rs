@@ -1,4 +1,4 @@
-//! What an epoch of a recipe takes at full width, as planned: operations, bytes, kernels and memory; and how long GPUs would need at least, by the peak rates of their
+//! The planned cost of an epoch of a recipe at full width: operations, bytes, kernels and memory; and the least time that GPUs would need, from the peak rates in their
 //! data sheets.
 
 use anyhow::Result;
@@ -10,7 +10,7 @@ use brisk_vision::Recipe;
 use crate::options::Options;
 use crate::row::{Better, Row, Table};
 
-/// Training images of CIFAR-10.
+/// The number of training images of CIFAR-10.
 const N_IMAGES: usize = 50_000;
 
 /// The peak rates of a GPU, from its data sheet.
@@ -18,9 +18,9 @@ struct Gpu {
     name: &'static str,
     /// Operations per second in f32.
     f32_flops: f64,
-    /// Operations per second of the matrix units, in f16 with sums in f32.
+    /// Operations per second of the tensor cores, in f16 with sums in f32.
     f16_matrix_flops: f64,
-    /// Bytes per second that memory delivers.
+    /// The memory bandwidth in bytes per second.
     bytes: f64,
 }
 
@@ -67,7 +67,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     Ok(Table { device: options.device.info().clone(), rows })
 }
 
-/// A training step over images that are there already.
+/// A training step over a batch that is already on the device, without gathering and augmentation.
 fn step(recipe: &Recipe, precision: Precision) -> Result<Program> {
     let mut builder = ParametersBuilder::new();
     let network = recipe.build(&mut builder);

@@ -1,4 +1,4 @@
-//! Training by the recipes, the first losses of which must be PyTorch's, in f32 and with products in f16 and bf16.
+//! Training with the recipes, in f32 and with matrix products in f16 and bf16. The first losses must match PyTorch's.
 
 use std::ops::Range;
 
@@ -19,16 +19,16 @@ use crate::row::{Better, Row, Table};
 /// A recipe at a size.
 struct Case {
     name: &'static str,
-    /// As the peer calls it.
+    /// The peer's name for the recipe.
     peer: &'static str,
     recipe: Recipe,
-    /// Batches of an epoch, whose losses are compared and which are timed.
+    /// The number of batches of an epoch, which are timed and whose losses are compared.
     n_batches: usize,
-    /// The ratio to PyTorch's faster layout that is to be reached.
+    /// The target ratio to PyTorch's faster layout.
     target: f64,
 }
 
-/// Images whose predicted classes are compared after the batches of an epoch.
+/// The number of images whose predicted classes are compared after the batches of an epoch.
 const N_TEST: usize = 500;
 
 pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Table> {
@@ -46,7 +46,7 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Table> {
         ]
     };
     match options.device.info().kind {
-        // The recipes as they are.
+        // The unchanged recipes.
         DeviceKind::Gpu if suite.full => cases.extend([
             case("Muon, widths 64, 256, 256, batch 2000", "muon", Recipe::muon(), 6, 1.0),
             case("Page, widths 64, 128, 256, 512, batch 512", "page", Recipe::page(), 6, 1.0),
@@ -93,7 +93,7 @@ fn measure(options: &Options, case: &Case, precision: Precision) -> Result<Vec<R
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("run.safetensors");
     write_run(&path, device, &feed, &scale, &recorded(recipe, Precision::F32)?.0, (&test, n_batches))?;
-    // With the losses of its first steps, which it prints before it is asked.
+    // Starts PyTorch's side and reads the losses of its first steps, which it prints first.
     let is_gpu = device.info().kind == DeviceKind::Gpu;
     let start_with = |recipe: &Recipe| {
         let n_threads = std::thread::available_parallelism()?.get();
@@ -131,7 +131,7 @@ fn measure(options: &Options, case: &Case, precision: Precision) -> Result<Vec<R
     let mut ours = Vec::new();
     let (mut channels_last, mut default_layout) = (Vec::new(), Vec::new());
     for round in 0..=options.n_rounds {
-        // A new process for each round: where its memory lies makes PyTorch a fifth faster or slower.
+        // A new process for each round: the placement of its memory makes PyTorch a fifth faster or slower.
         if round > 1 {
             drop(torch);
             (torch, ..) = start()?;
@@ -174,7 +174,7 @@ fn record<'a>(
         .train(params, &*optimizer, &recipe.schedule(n_rows))
         .epochs(recipe.n_epochs.ceil() as usize)
         .precision(precision)
-        // Low enough that no step of a run this short is skipped.
+        // Low enough that no step of such a short run is skipped.
         .scaler(GradScalerConfig { init_scale: 128.0, ..GradScalerConfig::default() })
         .record(|BatchTensors { x, labels, weights, .. }, params| {
             let options =
@@ -203,7 +203,7 @@ fn images_per_second(step: &Step<'_>, n_rows: usize) -> Result<f64> {
     Ok(n_rows as f64 / start.elapsed().as_secs_f64())
 }
 
-/// A tenth of the rates, at which rounding grows little from step to step.
+/// A tenth of the rates, with which rounding errors grow little from step to step.
 fn slowed(rates: Rates) -> Rates {
     const FACTOR: f64 = 0.1;
     match rates {
@@ -218,10 +218,10 @@ fn slowed(rates: Rates) -> Rates {
     }
 }
 
-/// At [`slowed`] rates, all losses must be PyTorch's in f64, within what rounding makes of them, and so must the test accuracy after them.
+/// At [`slowed`] rates, all losses, and the test accuracy after them, must match PyTorch's in f64 within rounding errors.
 fn check_slow(precision: Precision, rates: Rates, ours: &Trace, exact: &Trace) -> Result<()> {
     let tolerance = match (rates, precision) {
-        // It amplifies small differences of gradients at any rate: PyTorch's losses in f32 are up to 0.3 % from those in f64.
+        // Muon amplifies small differences of gradients at any rate: PyTorch's losses in f32 are up to 0.3 % from those in f64.
         (Rates::Muon { .. }, Precision::F32) => 5e-3,
         (Rates::Muon { .. }, _) => 1.5e-2,
         (_, Precision::F32) => 5e-4,
@@ -230,13 +230,13 @@ fn check_slow(precision: Precision, rates: Rates, ours: &Trace, exact: &Trace) -
     let n_steps = exact.losses.len();
     ensure!(
         ours.losses.len() == n_steps && ours.difference(exact, 0..n_steps) < tolerance,
-        "at a tenth of the rates the losses in {precision:?} are {:?}, and PyTorch's in f64 {:?}: there is nothing to time",
+        "at a tenth of the rates the losses in {precision:?} are {:?}, but PyTorch's in f64 are {:?}: there is nothing to time",
         ours.losses,
         exact.losses
     );
     ensure!(
         (ours.accuracy - exact.accuracy).abs() < 0.03,
-        "at a tenth of the rates the test accuracy in {precision:?} is {}, and PyTorch's in f64 {}: there is nothing to time",
+        "at a tenth of the rates the test accuracy in {precision:?} is {}, but PyTorch's in f64 is {}: there is nothing to time",
         ours.accuracy,
         exact.accuracy
     );
@@ -258,7 +258,7 @@ impl Trace {
         Ok(Self { losses: losses.to_vec(), accuracy: *accuracy })
     }
 
-    /// The largest relative difference of the losses of these steps from another's; NaN if a loss is NaN.
+    /// The largest relative difference between the losses of these steps and another trace's; NaN if a loss is NaN.
     fn difference(&self, other: &Self, steps: Range<usize>) -> f32 {
         let pairs = self.losses.iter().zip(&other.losses).take(steps.end).skip(steps.start);
         // Not `f32::max`, which ignores NaN.
@@ -266,12 +266,13 @@ impl Trace {
     }
 }
 
-/// At the recipe's rates rounding grows from step to step, so the first losses must be PyTorch's in f64, within rounding, and all 20 only near those of PyTorch in f32, whose
-/// two layouts differ by up to 15 %. The test accuracy after them is compared by [`check_slow`] only: here it differs by 10 points between the layouts.
+/// At the recipe's rates, rounding errors grow from step to step. Therefore only the first losses must match PyTorch's in f64 within rounding errors; all 20 must be near
+/// those of PyTorch in f32, whose two layouts differ by up to 15 %. Only [`check_slow`] compares the test accuracy after them: here it differs by 10 points between the
+/// layouts.
 fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
     ensure!(
         exact.difference(ours, 0..4) < 1e-3,
-        "the first losses are {:?}, and PyTorch's in f64 {:?}: there is nothing to time",
+        "the first losses are {:?}, but PyTorch's in f64 are {:?}: there is nothing to time",
         ours.losses,
         exact.losses
     );
@@ -279,31 +280,31 @@ fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
     let differences = in_f32.iter().map(|theirs| ours.difference(theirs, 0..ours.losses.len()));
     ensure!(
         is_whole && differences.fold(f32::INFINITY, f32::min) < 0.25,
-        "the losses are {:?}, and PyTorch's {in_f32:?}: there is nothing to time",
+        "the losses are {:?}, but PyTorch's are {in_f32:?}: there is nothing to time",
         ours.losses
     );
     Ok(())
 }
 
-/// With products in 16 bits, the first losses must be PyTorch's in f64 within the rounding of the type, and the later ones near those of PyTorch in f32.
+/// With matrix products in 16 bits, the first losses must match PyTorch's in f64 within the rounding of the type, and the later ones must be near those of PyTorch in f32.
 fn check_in_16_bits(precision: Precision, ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
     let tolerance = if precision == Precision::F16 { 3e-2 } else { 5e-2 };
     ensure!(
         exact.difference(ours, 0..4) < tolerance,
-        "the first losses in {precision:?} are {:?}, and PyTorch's in f64 {:?}: there is nothing to time",
+        "the first losses in {precision:?} are {:?}, but PyTorch's in f64 are {:?}: there is nothing to time",
         ours.losses,
         exact.losses
     );
     let differences = in_f32.iter().map(|theirs| ours.difference(theirs, 0..ours.losses.len()));
     ensure!(
         differences.fold(f32::INFINITY, f32::min) < 0.25,
-        "the losses in {precision:?} are {:?}, and PyTorch's in f32 {in_f32:?}: there is nothing to time",
+        "the losses in {precision:?} are {:?}, but PyTorch's in f32 are {in_f32:?}: there is nothing to time",
         ours.losses
     );
     Ok(())
 }
 
-/// The recipe's rates as the peer takes them.
+/// The recipe's rates as arguments of the peer.
 fn rates(recipe: &Recipe, n_rows: usize) -> Vec<String> {
     let words: Vec<(&str, f64)> = match recipe.rates {
         Rates::Muon { filters, head, biases, decay } => {
@@ -329,7 +330,7 @@ fn rates(recipe: &Recipe, n_rows: usize) -> Vec<String> {
     words.into_iter().map(|(name, value)| format!("{name}={value}")).collect()
 }
 
-/// Writes what the peer starts from: initial parameters, the batches as they are augmented here, and test images.
+/// Writes the inputs of the peer: initial parameters, the batches as augmented here, and test images.
 fn write_run<M: brisk_nn::Module, S: RowSource<Feature = u8>>(
     path: &std::path::Path,
     device: &Device,
@@ -383,7 +384,7 @@ fn labels_of<S: RowSource<Feature = u8>>(rows: &S) -> Result<Vec<f32>> {
     Ok(labels)
 }
 
-/// The share of the test images whose class the parameters on the device predict.
+/// The fraction of the test images whose class is predicted correctly with the parameters on the device.
 fn accuracy<M: brisk_nn::Module, S: RowSource<Feature = u8>>(
     device: &Device,
     model: &Model<M>,

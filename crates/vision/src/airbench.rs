@@ -7,10 +7,10 @@ use brisk_nn::{
 use crate::PatchCovariance;
 
 /// The network of airbench, the fastest known way to 94 % on CIFAR-10: a whitening convolution with frozen filters, three groups of two 3 × 3 convolutions with batch
-/// normalisation, of which the first is pooled, and a linear layer. Filters start as the identity as far as they can.
+/// normalisation, the first of which is followed by max pooling, and a linear layer. Filters are initialised to the identity as far as possible.
 ///
 /// # Shapes
-/// `x`: `[n, height * width * n_channels]` or `[n, height, width, n_channels]`, standardised; the result `[n, n_classes]`.
+/// `x`: `[n, height * width * n_channels]` or `[n, height, width, n_channels]`, standardised; the result is `[n, n_classes]`.
 /// # Reference
 /// Jordan 2024, *94% on CIFAR-10 in 3.29 seconds on a single GPU*, arXiv:2404.00498.
 #[derive(Debug, Clone)]
@@ -27,21 +27,21 @@ pub struct Airbench {
 pub struct AirbenchConfig {
     /// Height, width and channels of an image; height and width are at least 9.
     pub image: [usize; 3],
-    /// Classes.
+    /// The number of classes.
     pub n_classes: usize,
     /// Channels of the three groups.
     pub widths: [usize; 3],
-    /// What the outputs of the linear layer are multiplied by.
+    /// The factor by which the outputs of the linear layer are multiplied.
     pub logit_scale: f32,
     /// The activation of the groups; the one after the whitening is GELU.
     pub activation: Activation,
-    /// What the whitening's bias starts from.
+    /// The initial value of the whitening bias.
     pub whitening_bias: Init,
-    /// The fraction of the running statistics that a batch replaces.
+    /// The fraction of the running statistics that each batch replaces.
     pub momentum: f32,
 }
 
-/// Height and width of the whitening's patches.
+/// Height and width of the whitened patches.
 const PATCH: [usize; 2] = [2, 2];
 
 impl AirbenchConfig {
@@ -58,20 +58,20 @@ impl AirbenchConfig {
         }
     }
 
-    /// The same as trained with Muon: the outputs are divided by the last width, and the whitening's bias starts from PyTorch's default.
+    /// The variant that is trained with Muon: the outputs are divided by the last width, and the whitening bias has PyTorch's default initialisation.
     pub fn cifar10_muon() -> Self {
         let config = Self::cifar10();
         Self { logit_scale: 1.0 / config.widths[2] as f32, whitening_bias: Init::FanIn(config.patch_len()), ..config }
     }
 
-    /// Values of a patch of the whitening.
+    /// The number of values of a whitened patch.
     pub(crate) fn patch_len(&self) -> usize {
         PATCH[0] * PATCH[1] * self.image[2]
     }
 }
 
 impl Airbench {
-    /// Adds the network's parameters. The whitening's filters are zeros until [`set_whitening`](Self::set_whitening).
+    /// Adds the network's parameters. The whitening filters are zeros until [`set_whitening`](Self::set_whitening).
     pub fn new(params: &mut ParametersBuilder, config: &AirbenchConfig) -> Self {
         let n_whitened = 2 * config.patch_len();
         let shape = [n_whitened, PATCH[0], PATCH[1], config.image[2]];
@@ -89,16 +89,16 @@ impl Airbench {
         Self { config: config.clone(), whitening, whitening_bias, groups, head }
     }
 
-    /// Height and width of the whitening's patches.
+    /// Height and width of the whitened patches.
     pub fn patch(&self) -> [usize; 2] {
         PATCH
     }
 
-    /// Sets the filters of the first layer: those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to their variances, and their
+    /// Sets the filters of the first layer to those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to their variances, and their
     /// negatives. The recipes use 5e-4.
     ///
     /// # Errors
-    /// [`Shape`](brisk_nn::Error::Shape) for a covariance of other patches.
+    /// [`Shape`](brisk_nn::Error::Shape) for a covariance of patches of another size.
     pub fn set_whitening(&self, params: &mut Parameters, covariance: &PatchCovariance, eps: f32) -> Result<(), brisk_nn::Error> {
         params.set_initial_buffer(self.whitening, &covariance.filters_with_negatives(eps))
     }
@@ -108,7 +108,7 @@ impl Airbench {
         params.ids_where(|entry| entry.shape.len() == 4)
     }
 
-    /// The biases of the normalisations.
+    /// The biases of the normalisation layers.
     pub fn norm_biases(&self, params: &Parameters) -> Vec<ParameterId> {
         params.ids_where(|entry| entry.name.contains(".norm") && entry.name.ends_with(".bias"))
     }

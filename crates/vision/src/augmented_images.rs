@@ -1,7 +1,7 @@
 use brisk_nn::tensor::{Graph, ImageAugmentation, ImageTable};
 use brisk_nn::{Augment, Augmented, BatchSource};
 
-/// Batches of images that are augmented when they are gathered, all in one kernel: [`ImageAugmentation`] for rows that are images.
+/// Batches of images that are gathered and augmented in one kernel: [`ImageAugmentation`] for rows that are images.
 ///
 /// # Examples
 /// ```
@@ -16,7 +16,7 @@ use brisk_nn::{Augment, Augmented, BatchSource};
 pub struct AugmentedImages {
     /// Height, width and channels of the images, which are rows with channels last. Augmented images have the same size.
     pub image: [usize; 3],
-    /// What is done to them.
+    /// How they are augmented.
     pub augmentation: ImageAugmentation,
 }
 

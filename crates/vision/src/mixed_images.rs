@@ -1,17 +1,17 @@
 use brisk_nn::tensor::{DType, Graph, Mixing};
 use brisk_nn::{Augment, Augmented, BatchSource};
 
-/// Batches whose images are mixed with others of the training set, by Mixup or CutMix. Labels are mixed in the same shares: the loss of a row is
+/// Batches whose images are mixed with others of the training set, by Mixup or CutMix. Labels are mixed in the same proportions: the loss of a row is
 /// `(1 - s) loss(label) + s loss(label of the other image)`.
 ///
-/// Each image is mixed with one that is drawn from all rows of the epoch, in a share of its own. Both follow from the seed, the epoch and the row, so that a mixed
-/// image looks the same in any batch and on any number of replicas. The other image is augmented as it is where it stands in the epoch itself.
+/// Each image is mixed with one that is drawn from all rows of the epoch, in its own proportion `s`. Both depend only on the seed, the epoch and the row, so a mixed
+/// image looks the same in any batch and on any number of replicas. The other image is augmented exactly as in its own batch of the same epoch.
 ///
 /// # Cost
 /// Both images are augmented, then mixed in one more kernel.
 /// # Reference
 /// Mixup: Zhang et al. 2017, arXiv:1710.09412. CutMix: Yun et al. 2019, arXiv:1905.04899. `torchvision.transforms.v2.MixUp` and `CutMix` mix each image with its
-/// neighbour in the batch, in a share that is the same for all.
+/// neighbour in the batch, in the same proportion for all images.
 /// # Examples
 /// ```
 /// use brisk_vision::{AugmentedImages, Flip, ImageAugmentation, MixedImages, Mixing};
@@ -23,7 +23,7 @@ use brisk_nn::{Augment, Augmented, BatchSource};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MixedImages<A> {
-    /// How images are made before they are mixed: [`AugmentedImages`](crate::AugmentedImages), or an augmentation of your own.
+    /// How images are made before they are mixed: [`AugmentedImages`](crate::AugmentedImages), or your own augmentation.
     pub images: A,
     /// How they are mixed.
     pub mixing: Mixing,

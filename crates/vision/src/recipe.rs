@@ -1,4 +1,4 @@
-//! Recipes: network, augmentation, optimizer, schedule and evaluation of the fast CIFAR-10 runs, each trick a setting.
+//! Recipes: network, augmentation, optimizer, schedule and evaluation of fast CIFAR-10 training, with a setting for each trick.
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Momentum;
@@ -10,27 +10,27 @@ use brisk_nn::{
 
 use crate::{Airbench, AirbenchConfig, AugmentedImages, Error, MixedImages, NormOrder, Patches, ResNet9, ResNet9Config, View};
 
-/// Everything that determines a run on images but the images, the device and the seed.
+/// Everything that determines a training run on images, except for the images, the device and the seed.
 ///
-/// Learning rates and weight decays are those for the mean loss of a batch. The authors' scripts sum losses: their rates are these divided by the batch size,
-/// and their decays these multiplied by it.
+/// Learning rates and weight decays are for the mean loss of a batch. The authors' scripts sum losses: their rates equal these divided by the batch size,
+/// and their decays equal these multiplied by it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
     /// The network.
     pub network: NetworkConfig,
-    /// Images a batch. The rest of an epoch that does not fill a batch is left out.
+    /// Images per batch. Images at the end of an epoch that do not fill a batch are dropped.
     pub batch_rows: usize,
-    /// Epochs; the last may be a part of one.
+    /// The number of epochs; the last may be a fraction of one.
     pub n_epochs: f64,
     /// The fraction of each target that is spread over all classes.
     pub label_smoothing: f32,
-    /// What is done to the images of a batch.
+    /// How the images of a batch are augmented.
     pub augmentation: ImageAugmentation,
-    /// How images are mixed with others, if they are. The recipes of the authors do not.
+    /// How images are mixed with others; `None` if they are not, as in the authors' recipes.
     pub mixing: Option<Mixing>,
-    /// How the filters of a whitening are found.
+    /// How the whitening filters are computed.
     pub whitening: Whitening,
-    /// The optimizers with their rates.
+    /// The optimizers and their learning rates.
     pub rates: Rates,
     /// The views of an image over which outputs are averaged in the final evaluation.
     pub views: Vec<View>,
@@ -46,12 +46,12 @@ pub enum NetworkConfig {
     Airbench(AirbenchConfig),
 }
 
-/// The filters of a whitening.
+/// How whitening filters are computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Whitening {
-    /// How many images the covariance is taken of, the first of the training set.
+    /// The number of images, from the start of the training set, that the covariance is computed from.
     pub n_images: usize,
-    /// What is added to the variances.
+    /// The value that is added to the variances.
     pub eps: f32,
 }
 
@@ -59,7 +59,7 @@ pub struct Whitening {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Rates {
-    /// Stochastic gradient descent with Nesterov momentum 0.9, the rate folded into the velocity; the rate rises linearly from 0 and falls linearly.
+    /// Stochastic gradient descent with Nesterov momentum 0.9, with the rate folded into the velocity; the rate rises linearly from 0, then falls linearly.
     Page {
         /// The highest rate.
         peak: f64,
@@ -67,27 +67,27 @@ pub enum Rates {
         peak_epoch: f64,
         /// The rate of the last epochs.
         floor: f64,
-        /// How many epochs that is.
+        /// The number of epochs at that rate.
         floor_epochs: f64,
         /// Weight decay.
         weight_decay: f32,
-        /// The rate of the biases is this many times that of the weights, and their decay is divided by it.
+        /// The factor by which the rate of the biases exceeds that of the weights; their decay is divided by it.
         bias_factor: f32,
-        /// Whether an exponential moving average of weights and running statistics is evaluated in place of the weights: [`Recipe::ema`].
+        /// Whether an exponential moving average of weights and running statistics is evaluated instead of the weights: [`Recipe::ema`].
         is_averaged: bool,
     },
     /// Stochastic gradient descent with Nesterov momentum 0.85; the rate rises from 0.2 to 1 times `peak` in the first 23 % of the steps and falls to 0.07.
-    /// The bias of the whitening is trained in the first three epochs. Lookahead every five steps: its weights follow closely at first, and the run ends with their average.
+    /// The whitening bias is trained in the first three epochs. Lookahead is applied every five steps: its slow weights follow closely at first, and the run ends with them.
     Airbench {
         /// The highest rate.
         peak: f64,
         /// Weight decay of the weights.
         weight_decay: f32,
-        /// The rate of the biases is this many times that of the weights, and their decay is divided by it.
+        /// The factor by which the rate of the biases exceeds that of the weights; their decay is divided by it.
         bias_factor: f32,
     },
     /// Muon for the convolutions, whose norms stay fixed, and stochastic gradient descent with Nesterov momentum 0.85 for the rest; all rates fall linearly to 0.
-    /// The bias of the whitening is trained in the first three eighths of the steps, at a rate that falls to 0 by then.
+    /// The whitening bias is trained in the first three eighths of the steps, at a rate that falls to 0 by then.
     Muon {
         /// The rate of Muon.
         filters: f64,
@@ -95,7 +95,7 @@ pub enum Rates {
         head: f64,
         /// The rate of the biases.
         biases: f64,
-        /// By how much of themselves the head and the biases shrink in each step at the full rate.
+        /// The fraction by which the head and the biases shrink in each step at the full rate.
         decay: f64,
     },
 }
@@ -111,7 +111,7 @@ pub enum Network {
 }
 
 /// The rungs of the ladder of [`Recipe::page_rung`], from the baseline to the last trick. The article's first step, from augmentation on the host to augmentation
-/// on the device, changes no result; the baseline here augments on the device already.
+/// on the device, does not change results; the baseline here already augments on the device.
 pub const PAGE_RUNGS: [&str; 10] = [
     "baseline",
     "augmentation on the device",
@@ -126,12 +126,12 @@ pub const PAGE_RUNGS: [&str; 10] = [
 ];
 
 impl Recipe {
-    /// The recipe of Page's *Bag of tricks* in its last form: 10 epochs, 94 % in 26 s on a V100.
+    /// The final recipe of Page's *Bag of tricks*: 10 epochs, 94 % in 26 s on a V100.
     pub fn page() -> Self {
         Self::page_rung(PAGE_RUNGS.len() - 1)
     }
 
-    /// A rung of the article's ladder, [`PAGE_RUNGS`]: that trick and all before it, with the epochs, rates and cutout that the article gives it. Rungs beyond the last are the last.
+    /// A rung of the article's ladder, [`PAGE_RUNGS`]: that trick and all before it, with the epochs, rates and cutout of the article. Larger numbers give the last rung.
     pub fn page_rung(rung: usize) -> Self {
         let rung = rung.min(PAGE_RUNGS.len() - 1);
         let has = |trick: usize| rung > trick;
@@ -207,7 +207,7 @@ impl Recipe {
         }
     }
 
-    /// The recipe for a network that two CPU cores train in minutes: a quarter of the widths or less, in small batches. On 10,000 images of CIFAR-10, 15 epochs give about
+    /// The recipe for a network that trains in minutes on two CPU cores: a quarter of the widths or less, and small batches. On 10,000 images of CIFAR-10, 15 epochs give about
     /// 79 % with [`page`](Self::page) and [mirrored views](View::mirrored), and 81 % and 83 % with [`airbench`](Self::airbench) and [`muon`](Self::muon) and
     /// [six views](View::six).
     pub fn narrow(self) -> Self {
@@ -218,9 +218,9 @@ impl Recipe {
         }
     }
 
-    /// The same recipe for a network of other widths and another batch size: the three groups of [`Airbench`], or the four stages of [`ResNet9`].
+    /// The same recipe with other widths and another batch size. `widths` are those of the three groups of [`Airbench`], or the four stages of [`ResNet9`].
     ///
-    /// The rates of [`Rates::Muon`] for head and biases follow the last width, by which outputs are divided: what a step changes in the outputs stays the same.
+    /// The rates of [`Rates::Muon`] for head and biases scale with the last width, by which outputs are divided, so a step changes the outputs by the same amount.
     pub fn narrowed(mut self, widths: &[usize], batch_rows: usize) -> Self {
         let last = widths.last().copied().unwrap_or(1);
         match &mut self.network {
@@ -249,7 +249,7 @@ impl Recipe {
         self
     }
 
-    /// The same recipe in another number of epochs. The phases of a schedule keep their shares of the run.
+    /// The same recipe with another number of epochs. Each phase of the schedule keeps its share of the run.
     pub fn with_epochs(mut self, n_epochs: f64) -> Self {
         let factor = n_epochs / self.n_epochs;
         self.n_epochs = n_epochs;
@@ -259,11 +259,11 @@ impl Recipe {
         self
     }
 
-    /// The same recipe for images of another size, with other channels or another number of classes. Both networks end with a maximum over all pixels, so the weights of one
-    /// size also fit another.
+    /// The same recipe for images of another size, with another number of channels or classes. Both networks end with a maximum over all pixels, so weights trained at one
+    /// image size also fit another.
     ///
     /// # Errors
-    /// [`Error::ImageSize`] if the network has no pixels left after pooling: [`Airbench`] needs sides of 9 pixels, [`ResNet9`] of 8.
+    /// [`Error::ImageSize`] if no pixels are left after pooling: [`Airbench`] needs sides of at least 9 pixels, [`ResNet9`] of 8.
     ///
     /// # Examples
     /// ```
@@ -295,17 +295,17 @@ impl Recipe {
         Ok(self)
     }
 
-    /// Batches of an epoch over `n_rows` images.
+    /// The number of batches in an epoch over `n_rows` images.
     pub fn epoch_steps(&self, n_rows: usize) -> usize {
         n_rows / self.batch_rows
     }
 
-    /// Steps of the run over `n_rows` images.
+    /// The number of steps in a run over `n_rows` images.
     pub fn n_steps(&self, n_rows: usize) -> usize {
         (self.n_epochs * self.epoch_steps(n_rows) as f64).ceil() as usize
     }
 
-    /// How training batches are made: images are augmented, then mixed, as the random numbers of `seed` say.
+    /// How training batches are made: images are augmented, then mixed, with random numbers that depend on `seed`.
     pub fn augment(&self, seed: u64) -> Box<dyn Augment> {
         let augmentation = ImageAugmentation { seed, ..self.augmentation };
         let images = AugmentedImages { image: self.image(), augmentation };
@@ -323,8 +323,8 @@ impl Recipe {
         }
     }
 
-    /// Sets the starting values that depend on images: the filters of the whitening, by the first of `images`. And those of a head that starts with
-    /// deviation 1.
+    /// Sets the initial values of the whitening filters, computed from the first of `images`, and scales those of the head to standard deviation 1 for
+    /// [`Rates::Muon`].
     ///
     /// # Shapes
     /// `images`: `[n, height, width, n_channels]`, standardised.
@@ -355,7 +355,7 @@ impl Recipe {
         Ok(())
     }
 
-    /// Images of a ghost batch, of which batches must be a multiple; `None` for a recipe that normalises whole batches.
+    /// The number of images of a ghost batch, of which the batch size must be a multiple; `None` for a recipe that normalises whole batches.
     pub fn ghost_rows(&self) -> Option<usize> {
         match &self.network {
             NetworkConfig::ResNet9(config) => config.ghost_rows,
@@ -371,12 +371,12 @@ impl Recipe {
         }
     }
 
-    /// The learning rate of each step of a run over `n_rows` images; 1 at its highest for [`Rates::Muon`], whose groups have factors instead.
+    /// The learning rate of each step of a run over `n_rows` images. Its highest value is 1 for [`Rates::Muon`], whose parameter groups multiply it by factors.
     pub fn schedule(&self, n_rows: usize) -> Schedule {
         let (epoch, n_steps) = (self.epoch_steps(n_rows) as f64, self.n_steps(n_rows));
-        // The authors' rate of the first step is that of the end of this step, not of its start.
+        // In the authors' code, the rate of a step is that at its end, not at its start.
         let at = |epochs: f64| ((epochs * epoch).round() as usize).saturating_sub(1);
-        // In runs of a few steps several points fall on one step; each then moves to the next.
+        // In runs of a few steps, several points can fall on the same step; each of them moves to the next free step.
         let points = |points: Vec<(usize, f64)>| {
             let mut next = 0;
             let place = |(step, rate): (usize, f64)| {
@@ -402,7 +402,7 @@ impl Recipe {
     /// The optimizer of a run over `n_rows` images, without the [average](Self::ema) of the weights.
     ///
     /// # Errors
-    /// Those of [`Muon::new`] and [`Sgd::groups`], for parameters of another network.
+    /// Those of [`Muon::new`] and [`Sgd::groups`], if the parameters belong to another network.
     pub fn optimizer(
         &self,
         network: &Network,
@@ -423,7 +423,7 @@ impl Recipe {
         let group =
             |ids: Vec<ParameterId>, factor: f32, decay: f32| ParameterGroup::new(ids).lr_factor(factor).weight_decay(decay);
         let sgd = |momentum, form, groups: &[ParameterGroup]| Sgd::new(params).momentum(momentum, form).groups(params, groups);
-        // The bias of the whitening is trained in the first steps only.
+        // The whitening bias is trained only in the first steps.
         let early = |rate: f64, decay: f32, end: usize, schedule: Schedule| -> Result<_, brisk_nn::Error> {
             let rates = (0..end).map(|step| (Steps::from(step), rate * schedule.rate(step, n_steps)));
             let points = rates.chain([(Steps::from(end), 0.0)]).collect();
@@ -467,10 +467,10 @@ impl Recipe {
         })
     }
 
-    /// The average of weights and running statistics that the recipe evaluates in place of the weights, in a run over `n_rows` images; `None` if it evaluates the weights, which
-    /// those of [`Rates::Airbench`] and [`Rates::Muon`] do. A trainer takes it by `Trainer::ema`; without it, the weights of Page's last epochs, whose rate stays high, are noisy.
+    /// The average of weights and running statistics that the recipe evaluates instead of the weights, in a run over `n_rows` images; `None` if it evaluates the weights, as with
+    /// [`Rates::Airbench`] and [`Rates::Muon`]. Pass it to `Trainer::ema`; without it, the weights of Page's last epochs, in which the rate stays high, are noisy.
     ///
-    /// It starts from the initial weights, is updated on steps 1, 6, 11, …, and keeps `1 - 1 / n` of itself in each step, for `n` steps per epoch: 0.99 for batches of 512.
+    /// It starts from the initial weights and is updated on steps 1, 6, 11, …, with a decay of `1 - 1 / n` per step for `n` steps per epoch: 0.99 for batches of 512.
     pub fn ema(&self, n_rows: usize) -> Option<EmaConfig> {
         match self.rates {
             Rates::Page { is_averaged: true, .. } => {
@@ -481,13 +481,13 @@ impl Recipe {
         }
     }
 
-    /// How many steps the bias of the whitening is trained by [`Rates::Muon`], in a run over `n_rows` images: three eighths.
+    /// The number of steps in which [`Rates::Muon`] trains the whitening bias, in a run over `n_rows` images: three eighths of all.
     pub fn whitening_steps(&self, n_rows: usize) -> usize {
         (self.n_steps(n_rows) * 3).div_ceil(8)
     }
 }
 
-/// Epochs in which [`Rates::Airbench`] trains the bias of the whitening.
+/// The number of epochs in which [`Rates::Airbench`] trains the whitening bias.
 const WHITENING_EPOCHS: usize = 3;
 /// Steps between two updates of the slow weights of [`Rates::Airbench`].
 const LOOKAHEAD_STEPS: usize = 5;

@@ -6,10 +6,10 @@ use brisk_nn::{
 
 use crate::PatchCovariance;
 
-/// The nine-layer residual network of Page's *How to train your ResNet*, with each of its tricks as a setting.
+/// The nine-layer residual network of Page's *How to train your ResNet*, with a setting for each of its tricks.
 ///
 /// # Shapes
-/// `x`: `[n, height * width * n_channels]` or `[n, height, width, n_channels]`, standardised; the result `[n, n_classes]`.
+/// `x`: `[n, height * width * n_channels]` or `[n, height, width, n_channels]`, standardised; the result is `[n, n_classes]`.
 /// # Reference
 /// Page 2019, *How to train your ResNet 8: Bag of tricks*; `new_dawn.py` of davidcpage/cifar10-fast.
 #[derive(Debug, Clone)]
@@ -30,25 +30,25 @@ pub struct ResNet9 {
 pub struct ResNet9Config {
     /// Height, width and channels of an image; height and width are at least 8.
     pub image: [usize; 3],
-    /// Classes.
+    /// The number of classes.
     pub n_classes: usize,
     /// Channels of the four stages.
     pub widths: [usize; 4],
-    /// Whether a frozen convolution that whitens patches of 3 × 3 pixels comes first, and a 1 × 1 convolution after it instead of a 3 × 3 one.
+    /// Whether the network starts with a frozen convolution that whitens patches of 3 × 3 pixels, followed by a 1 × 1 convolution instead of a 3 × 3 one.
     pub is_whitened: bool,
-    /// Where stages are pooled.
+    /// At which point stages are pooled.
     pub order: NormOrder,
     /// The activation.
     pub activation: Activation,
-    /// Images of a ghost batch, which are normalised by themselves: a batch must be a multiple of it. `None` normalises whole batches.
+    /// The number of images of a ghost batch, which is normalised independently; the batch size must be a multiple of it. `None` normalises whole batches.
     pub ghost_rows: Option<usize>,
-    /// Whether the scale of the normalisations is trained.
+    /// Whether the scale of the normalisation layers is trained.
     pub scale: Scale,
-    /// What the outputs of the linear layer are multiplied by.
+    /// The factor by which the outputs of the linear layer are multiplied.
     pub logit_scale: f32,
 }
 
-/// Where a stage of the network is pooled.
+/// At which point a stage of the network is pooled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NormOrder {
     /// Convolution, normalisation, activation, pooling.
@@ -58,7 +58,7 @@ pub enum NormOrder {
 }
 
 impl ResNet9Config {
-    /// The network of the 94 % recipe in its last form, for 32 × 32 images of three channels, ten classes and batches of 512: 6.57 million parameters.
+    /// The network of the final 94 % recipe, for 32 × 32 images of three channels, ten classes and batches of 512: 6.57 million parameters.
     pub fn cifar10() -> Self {
         Self {
             image: [32, 32, 3],
@@ -121,7 +121,7 @@ impl Block {
 }
 
 impl ResNet9 {
-    /// Adds the network's parameters. The whitening's filters are zeros until [`set_whitening`](Self::set_whitening).
+    /// Adds the network's parameters. The whitening filters are zeros until [`set_whitening`](Self::set_whitening).
     pub fn new(params: &mut ParametersBuilder, config: &ResNet9Config) -> Self {
         let n_channels = config.image[2];
         let [w0, w1, w2, w3] = config.widths;
@@ -142,21 +142,21 @@ impl ResNet9 {
         Self { config: config.clone(), whitening, prep, layer1, residual1, layer2, layer3, residual3, head }
     }
 
-    /// Whether its first layer whitens patches.
+    /// Whether the first layer whitens patches.
     pub fn is_whitened(&self) -> bool {
         self.whitening.is_some()
     }
 
-    /// Height and width of the whitening's patches.
+    /// Height and width of the whitened patches.
     pub fn patch(&self) -> [usize; 2] {
         [3, 3]
     }
 
-    /// Sets the filters of the first layer: those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to their variances. The recipe uses
+    /// Sets the filters of the first layer to those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to their variances. The recipe uses
     /// 0.01. Does nothing for a network without whitening.
     ///
     /// # Errors
-    /// [`Shape`](brisk_nn::Error::Shape) for a covariance of other patches.
+    /// [`Shape`](brisk_nn::Error::Shape) for a covariance of patches of another size.
     pub fn set_whitening(&self, params: &mut Parameters, covariance: &PatchCovariance, eps: f32) -> Result<(), brisk_nn::Error> {
         self.whitening.map_or(Ok(()), |id| params.set_initial_buffer(id, &covariance.filters(eps)))
     }

@@ -6,16 +6,16 @@ use brisk_nn::{Bound, Module};
 /// A view of an image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct View {
-    /// Its share of the mean.
+    /// Its weight in the mean.
     pub weight: f32,
     /// Whether it is mirrored, left to right.
     pub is_mirrored: bool,
-    /// By how many pixels the image is moved down and to the right, up and to the left if negative. Pixels from outside are those mirrored at the edge.
+    /// By how many pixels the image is moved down and to the right; up and to the left if negative. Pixels from outside the image are reflected at the edge.
     pub shift: [i32; 2],
 }
 
 impl View {
-    /// The image as it is.
+    /// Only the unchanged image.
     pub fn plain() -> Vec<Self> {
         vec![Self { weight: 1.0, is_mirrored: false, shift: [0, 0] }]
     }
@@ -25,7 +25,7 @@ impl View {
         [false, true].map(|is_mirrored| Self { weight: 0.5, is_mirrored, shift: [0, 0] }).to_vec()
     }
 
-    /// Six views: the image and its mirror image with weight 1/4 each, and both moved by a pixel down and to the right, and up and to the left, with weight 1/8
+    /// Six views: the image and its mirror image with weight 1/4 each, and both moved by one pixel, down and to the right or up and to the left, with weight 1/8
     /// each (Jordan 2024, arXiv:2404.00498, section 3.5).
     pub fn six() -> Vec<Self> {
         let moved = |shift| [false, true].map(|is_mirrored| Self { weight: 0.125, is_mirrored, shift });
@@ -39,7 +39,7 @@ impl View {
         Self::six().into_iter().map(|view| Self { weight: 1.0 / 6.0, ..view }).collect()
     }
 
-    /// The pixel of an image of `size` pixels along `axis` (0 its height, 1 its width) that each pixel of the view shows.
+    /// The index along `axis` (0 for the height, 1 for the width) of the image's pixel that each pixel of the view shows, for an image of `size` pixels along that axis.
     fn shown(&self, axis: usize, size: usize) -> Vec<u32> {
         let at = |pixel: usize| {
             let mirrored = if axis == 1 && self.is_mirrored { size - 1 - pixel } else { pixel };
@@ -63,14 +63,14 @@ impl View {
     }
 }
 
-/// A model that returns the weighted mean of another's outputs over several views of each image, in graphs for inference. Training graphs record the other model
-/// as it is.
+/// A model that returns the weighted mean of another model's outputs over several views of each image, in inference graphs. Training graphs record the other model
+/// unchanged.
 ///
 /// # Reference
 /// Krizhevsky et al. 2012, test-time augmentation by crops and mirror images.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WithViews<M> {
-    /// The model of single images.
+    /// The model for single images.
     pub model: M,
     /// Height, width and channels of an image.
     pub image: [usize; 3],

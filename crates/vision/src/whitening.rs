@@ -11,26 +11,26 @@ use crate::Error;
 pub struct Patches {
     /// Height, width and channels of an image.
     pub image: [usize; 3],
-    /// Height and width of a patch. Patches lie within the image, a pixel apart.
+    /// Height and width of a patch. Patches lie within the image, with a stride of one pixel.
     pub patch: [usize; 2],
 }
 
-/// The covariance of patches, by its eigenvalues and eigenvectors.
+/// The covariance of patches, as eigenvalues and eigenvectors.
 ///
 /// # Reference
 /// Page 2019, *How to train your ResNet 8: Bag of tricks*, patch whitening; Jordan 2024, arXiv:2404.00498, section 3.2.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PatchCovariance {
     eigenvalues: Vec<f32>,
-    /// `[n, n]`, an eigenvector a row.
+    /// `[n, n]`, one eigenvector per row.
     eigenvectors: Vec<f32>,
 }
 
-/// Images whose patches are multiplied at a time: sums of f32 stay short, and the device holds few patches.
+/// The number of images whose patches are multiplied at a time, so that sums in f32 stay short and the device holds few patches.
 const CHUNK_IMAGES: usize = 64;
 
 impl Patches {
-    /// Values of a patch.
+    /// The number of values of a patch.
     pub fn len(&self) -> usize {
         self.patch[0] * self.patch[1] * self.image[2]
     }
@@ -40,7 +40,7 @@ impl Patches {
         self.len() == 0
     }
 
-    /// Patches of an image, along its height and width.
+    /// The number of patches of an image, along its height and width.
     fn n_patches(&self) -> [usize; 2] {
         [0, 1].map(|dim| (self.image[dim] + 1).saturating_sub(self.patch[dim]))
     }
@@ -58,8 +58,8 @@ impl Patches {
         all.reshape(&[images.shape()[0] * n_down * n_across, self.len()])
     }
 
-    /// The covariance `Xᵀ X / n` of all `n` patches of `images`, which are not centred: their mean is taken to be 0, as that of standardised images
-    /// nearly is. Products run on `device`, eigenvalues are found on the host.
+    /// The covariance `Xᵀ X / n` of all `n` patches of `images`, which are not centred: their mean is assumed to be 0, which is nearly
+    /// true for standardised images. Matrix products run on `device`; eigenvalues are computed on the host.
     ///
     /// # Shapes
     /// `images`: `[n_images, height, width, n_channels]`, standardised.
@@ -92,7 +92,7 @@ impl Patches {
 
         let mut sums = vec![0.0_f64; n * n];
         for images in images.chunks(chunk_images * image_len) {
-            // Images of zeros at the end add nothing.
+            // The last chunk is padded with images of zeros, which do not change the sums.
             let mut padded = images.to_vec();
             padded.resize(chunk_images * image_len, 0.0);
             device.write(&chunk, &padded)?;
@@ -107,14 +107,14 @@ impl Patches {
 }
 
 impl PatchCovariance {
-    /// Of a symmetric matrix `[n, n]`.
+    /// Decomposes a symmetric matrix `[n, n]`.
     fn of(n: usize, matrix: &[f64]) -> Self {
         let eigen = SymmetricEigen::new(DMatrix::from_row_slice(n, n, matrix));
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
         let vector = |&i: &usize| {
             let vector = eigen.eigenvectors.column(i);
-            // Of the two eigenvectors of length 1, the one whose largest value is positive, so that results can be compared.
+            // Of the two eigenvectors of length 1, chooses the one whose value of largest magnitude is positive, so that results can be compared.
             let largest = vector.iter().copied().fold(0.0_f64, |a, b| if b.abs() > a.abs() { b } else { a });
             vector.iter().map(|value| (value * largest.signum()) as f32).collect::<Vec<_>>()
         };
@@ -129,14 +129,14 @@ impl PatchCovariance {
         &self.eigenvalues
     }
 
-    /// The eigenvectors, of length 1, in the same order: `[n, n]`, one a row. Their signs are arbitrary in general; here the value of largest magnitude is
+    /// The eigenvectors, of length 1, in the same order: `[n, n]`, one per row. Their signs are arbitrary in general; here the value of largest magnitude is
     /// positive.
     pub fn eigenvectors(&self) -> &[f32] {
         &self.eigenvectors
     }
 
-    /// Filters that whiten: `v / sqrt(λ + eps)` for each eigenvector. `[n, patch height, patch width, n_channels]`, the weight of a convolution
-    /// without gradient.
+    /// The whitening filters: `v / sqrt(λ + eps)` for each eigenvector. `[n, patch height, patch width, n_channels]`, for the frozen weight of a
+    /// convolution.
     pub fn filters(&self, eps: f32) -> Vec<f32> {
         let n = self.eigenvalues.len();
         let scaled = |(vector, eigenvalue): (&[f32], &f32)| {
@@ -146,7 +146,7 @@ impl PatchCovariance {
         self.eigenvectors.chunks_exact(n).zip(&self.eigenvalues).flat_map(scaled).collect()
     }
 
-    /// The same followed by the negated filters, for an activation that lets only one sign pass: `[2 n, …]`.
+    /// The [`filters`](Self::filters) followed by their negatives, for an activation that passes only one sign: `[2 n, …]`.
     pub fn filters_with_negatives(&self, eps: f32) -> Vec<f32> {
         let mut filters = self.filters(eps);
         let negatives: Vec<f32> = filters.iter().map(|value| -value).collect();

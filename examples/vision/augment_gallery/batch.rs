@@ -11,10 +11,10 @@ use brisk_vision_examples::images::ImageRows;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Epoch(pub(crate) u32);
 
-/// The first `n` images as a training batch of an epoch sees them, in bytes again: `[n, height, width, n_channels]`.
+/// The first `n` images as they are in a training batch of an epoch, converted back to bytes: `[n, height, width, n_channels]`.
 ///
 /// # Errors
-/// If the augmentation does not fit the images, or the device has no room.
+/// If the augmentation does not fit the images, or the device is out of memory.
 pub(crate) fn draw(
     device: &Device,
     rows: &ImageRows<'_>,
@@ -47,7 +47,7 @@ pub(crate) fn draw(
 
     let values: Vec<f32> = device.read(&values)?;
     let bytes = values.chunks_exact(n_cols).flat_map(|image| {
-        // Saturating: what is brighter than white is white.
+        // Saturating: values brighter than white become white.
         image.iter().zip(scale.mean()).zip(scale.inv_std()).map(|((value, mean), inv_std)| (value / inv_std + mean).round() as u8)
     });
     Ok(bytes.collect())

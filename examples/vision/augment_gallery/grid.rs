@@ -7,7 +7,7 @@ use brisk_table::{AtomicFile, printable};
 /// Pixels between two images.
 const GAP: usize = 2;
 
-/// The shortest side of an image in a picture; smaller images are enlarged by a whole number.
+/// The minimum length of the shorter side of an image in a picture; smaller images are enlarged by an integer factor.
 const MIN_SIDE: usize = 64;
 
 /// The colour between images.
@@ -16,7 +16,7 @@ const BACKGROUND: u8 = 24;
 /// The colour of captions.
 const TEXT: u8 = 200;
 
-/// Height of the caption of a row, of which a letter takes fourteen pixels.
+/// Height of the caption of a row; letters are fourteen pixels high.
 const CAPTION: usize = 20;
 
 /// Images of one size in rows and columns.
@@ -30,7 +30,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// No images yet.
+    /// Creates a grid without images.
     pub(crate) fn new(image: [usize; 3], n_columns: usize) -> Self {
         Self { image, n_columns, pixels: Vec::new(), captions: Vec::new() }
     }
@@ -40,13 +40,13 @@ impl Grid {
         self.pixels.extend_from_slice(images);
     }
 
-    /// Adds a row of images with a caption, of letters and spaces. Either every row has one or none.
+    /// Adds a row of images with a caption, which consists of letters and spaces. Either all rows have a caption or none.
     pub(crate) fn push_row(&mut self, caption: &'static str, images: &[u8]) {
         self.captions.push(caption);
         self.push(images);
     }
 
-    /// Writes the picture as a PNG file, which replaces one at `path` as a whole.
+    /// Writes the picture as a PNG file, which atomically replaces a file at `path`.
     ///
     /// # Errors
     /// If it cannot be written.
@@ -104,7 +104,7 @@ fn encoded(pixels: &[u8], [height, width]: [usize; 2]) -> Result<Vec<u8>, png::E
     Ok(file)
 }
 
-/// Writes text whose upper left corner is at `[y, x]`, two pixels per pixel of a letter; what goes beyond the right edge is left out.
+/// Writes text whose upper left corner is at `[y, x]`, two pixels per pixel of a letter; text beyond the right edge is cut off.
 fn write(picture: &mut [u8], picture_width: usize, [top, left]: [usize; 2], text: &str) {
     for (i, letter) in text.bytes().enumerate() {
         let Some(glyph) = letter.to_ascii_uppercase().checked_sub(b'A').and_then(|at| GLYPHS.get(usize::from(at))) else {
@@ -157,7 +157,7 @@ mod tests {
         let (pixels, [height, width]) = grid.picture();
         assert_eq!([height, width], [2 * (64 + GAP + CAPTION) + GAP, 2 * (64 + GAP) + GAP]);
         let at = |y: usize, x: usize| pixels[(y * width + x) * 3];
-        // The upright of the L, and the place above its foot.
+        // The vertical stroke of the L, and the empty area above its horizontal stroke.
         assert_eq!([at(GAP + 3, 2 * GAP), at(GAP + 3, 2 * GAP + 8)], [TEXT, BACKGROUND]);
         assert_eq!([at(GAP + CAPTION, GAP), at(height - GAP - 1, width - GAP - 1)], [10, 40]);
     }

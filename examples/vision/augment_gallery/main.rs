@@ -1,6 +1,6 @@
-//! Pictures of what training sees: a grid of images for each augmentation, the filters of the whitening, and the predictions of a model that are wrong.
+//! Pictures of training data and results: a grid of images for each augmentation, the whitening filters, and a model's wrong predictions.
 //!
-//! `cargo run --release --example augment_gallery`; `-- --data FOLDER` shows images of your own.
+//! `cargo run --release --example augment_gallery`; `-- --data FOLDER` shows your own images.
 
 mod batch;
 mod grid;
@@ -30,16 +30,16 @@ use grid::Grid;
 #[derive(Debug, Parser)]
 #[command(name = "augment_gallery", after_help = NOTES)]
 struct Options {
-    /// Images: a folder of classes, the files of MNIST or CIFAR, or a table, as the example images takes them [default: drawn letters]
+    /// Images: a folder of classes, the files of MNIST or CIFAR, or a table, as for the example images [default: drawn letters]
     #[arg(long, value_name = "PATH", help_heading = "Data")]
     data: Option<PathBuf>,
     /// Resize images of a folder or archive to SIZE, a side or HEIGHTxWIDTH
     #[arg(long, value_name = "SIZE", help_heading = "Data", requires = "data", value_parser = value::image_size())]
     size: Option<[usize; 2]>,
-    /// Channels of images of a folder or archive
+    /// Number of channels of the images of a folder or archive
     #[arg(long, value_name = "CHANNELS", help_heading = "Data", default_value = "first", value_parser = value::channels())]
     channels: Channels,
-    /// Draw wrong predictions of this model, which the example images has trained with the same --recipe and --full
+    /// Draw wrong predictions of this model, which the example images trained with the same --recipe and --full
     #[arg(long, value_name = "FILE", help_heading = "Data", requires = "data")]
     model: Option<PathBuf>,
 
@@ -58,14 +58,14 @@ struct Options {
 
 const NOTES: &str = "\
 The pictures: augmented.png has a row for each augmentation and a column for each image; epochs.png shows how the recipe's augmentation changes
-with the epoch, one per row; whitening.png has the filters of the network's first layer, those for the largest variances first; wrong.png has images that the model takes
-for another class, with the greatest confidence first, and wrong.txt their classes.
+with the epoch, one per row; whitening.png has the filters of the network's first layer, those for the largest variances first; wrong.png has the images that the model
+classifies wrongly, the most confident predictions first, and wrong.txt their classes.
 
 Examples:
   cargo run --release --example augment_gallery
   cargo run --release --example augment_gallery -- --data cifar10/ --model target/images/model.safetensors";
 
-/// Columns of the pictures.
+/// The number of columns of the pictures.
 const N_COLUMNS: usize = 12;
 
 fn main() -> ExitCode {
@@ -104,7 +104,7 @@ fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// A row for each augmentation, of the same images.
+/// A grid with a row for each augmentation of the same images.
 fn augmented(device: &Device, rows: &ImageRows<'_>, recipe: &Recipe, scale: &Standardisation, seed: u64) -> Result<Grid> {
     let image = recipe.image();
     let quarter = image[0].min(image[1]) / 4;
@@ -132,11 +132,11 @@ fn augmented(device: &Device, rows: &ImageRows<'_>, recipe: &Recipe, scale: &Sta
     for (caption, mixing) in mixings {
         push(caption, &MixedImages { images, mixing, seed })?;
     }
-    push("as the recipe has it", &recipe.augment(seed))?;
+    push("as in the recipe", &recipe.augment(seed))?;
     Ok(grid)
 }
 
-/// A row for each epoch, of the same images.
+/// A grid with a row for each epoch, with the same images.
 fn epochs(device: &Device, rows: &ImageRows<'_>, recipe: &Recipe, scale: &Standardisation, seed: u64) -> Result<Grid> {
     let augment = recipe.augment(seed);
     let n = N_COLUMNS.min(rows.n_rows());
@@ -147,7 +147,7 @@ fn epochs(device: &Device, rows: &ImageRows<'_>, recipe: &Recipe, scale: &Standa
     Ok(grid)
 }
 
-/// The filters of the recipe's whitening, each scaled to the range of bytes.
+/// The whitening filters of the recipe, each scaled to the range of bytes.
 fn whitening(device: &Device, rows: &ImageRows<'_>, recipe: &Recipe, scale: &Standardisation) -> Result<Grid> {
     let image = recipe.image();
     let side = match &recipe.network {

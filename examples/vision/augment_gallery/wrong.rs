@@ -9,7 +9,7 @@ use brisk_vision_examples::images::ImageRows;
 
 use crate::grid::Grid;
 
-/// Rows of the picture.
+/// The number of rows of the picture.
 const N_ROWS: usize = 6;
 
 /// The wrong predictions of a model, the most confident first.
@@ -17,7 +17,7 @@ const N_ROWS: usize = 6;
 pub(crate) struct Wrong {
     pub(crate) n_images: usize,
     pub(crate) n_wrong: usize,
-    /// As many as the picture has room for.
+    /// The most confident ones, at most as many as fit into the picture.
     predictions: Vec<Prediction>,
 }
 

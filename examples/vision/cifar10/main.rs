@@ -1,10 +1,11 @@
-//! CIFAR-10 by the fast recipes: Page's bag of tricks, airbench94, and airbench94 with Muon, at their full size or narrowed to train on a CPU.
+//! Training on CIFAR-10 with the fast recipes: Page's bag of tricks, airbench94, and airbench94 with Muon, at their full size or narrowed to train on a CPU.
 //!
-//! `cargo run --release --example cifar10 -- --data FOLDER` trains by the Muon recipe; `--recipe page --rung N` stops at a rung of the ladder of tricks; `--narrow` takes
-//! a network that a CPU trains in minutes, `--widths W,W,W --batch-rows N` any other size of it. FOLDER has the binary version of the data set; the tables made of it are kept in target/cifar10.
+//! `cargo run --release --example cifar10 -- --data FOLDER` trains with the Muon recipe; `--recipe page --rung N` stops at a rung of the ladder of tricks; `--narrow` selects
+//! a network that a CPU trains in minutes, and `--widths W,W,W --batch-rows N` any other size. FOLDER has the binary version of the data set; the tables made from it are
+//! kept in target/cifar10.
 //!
-//! It prints four test accuracies: with the images as they are, with mirrored views, with six views, and with six views of the least confident quarter only (`--selective SHARE`),
-//! which evaluates the network 2.5 times per image instead of six.
+//! It prints four test accuracies: with the unchanged images, with mirrored views, with six views, and with six views of only the least confident quarter (`--selective SHARE`),
+//! which evaluates the network 2.5 times per image instead of six times.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -19,7 +20,7 @@ use brisk_vision_examples::cifar10::{Cifar10, Settings, run};
 use brisk_vision_examples::images::{MixingOptions, RecipeName, check_ghost_batches};
 use clap::Parser;
 
-/// Trains CIFAR-10 by a fast recipe, and prints its accuracy and time
+/// Trains on CIFAR-10 with a fast recipe, and prints its accuracy and time
 #[derive(Debug, Parser)]
 #[command(name = "cifar10")]
 struct Options {
@@ -35,7 +36,7 @@ struct Options {
     /// Train a narrow network in small batches, which takes a CPU minutes instead of days
     #[arg(long)]
     narrow: bool,
-    /// Train a network of these widths, instead of those of the recipe: three for airbench and Muon, four for Page's network
+    /// Train a network with these widths instead of the recipe's: three for airbench and Muon, four for Page's network
     #[arg(long, value_name = "W,W,...", conflicts_with = "narrow", value_parser = value::list(value::whole::<usize>(1..=4096)))]
     widths: Option<std::vec::Vec<usize>>,
     /// Images per batch [default: the recipe's]
@@ -55,16 +56,16 @@ struct Options {
     /// End each run after this many steps
     #[arg(long, value_name = "N")]
     steps: Option<usize>,
-    /// Share of the test images, the least confident, that the last of the four accuracies tests in six views
+    /// Fraction of the test images, the least confident, that the last of the four accuracies evaluates with six views
     #[arg(long, value_name = "SHARE", default_value_t = 0.25, value_parser = value::share())]
     selective: f64,
-    /// Number of runs, with seeds that count up
+    /// Number of runs, with consecutive seeds
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: u64,
     /// Seed of the first run
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Precision of products: f32, f16 or bf16
+    /// Precision of matrix products: f32, f16 or bf16
     #[arg(long, default_value = "f32")]
     precision: Precision,
     /// Write the report of the last run to this file
@@ -78,7 +79,7 @@ fn main() -> ExitCode {
     command_line::run(|options| train(&options).map(|()| ExitCode::SUCCESS))
 }
 
-/// The recipe with the widths and the batch size that are asked for.
+/// The recipe with the requested widths and batch size.
 fn sized(recipe: Recipe, options: &Options) -> Result<Recipe> {
     let recipe = if options.narrow { recipe.narrow() } else { recipe };
     let batch_rows = options.batch_rows.unwrap_or(recipe.batch_rows);

@@ -22,7 +22,7 @@ use brisk_vision_examples::images::{ImageSet, KeepTables, check_ghost_batches, s
 
 use options::Options;
 
-/// Wrong predictions that the report shows.
+/// The number of wrong predictions that the report shows.
 const N_WRONG: usize = 30;
 
 fn main() -> ExitCode {
@@ -35,7 +35,7 @@ fn run(options: Options) -> Result<ExitCode> {
     let device = options.device.builder().open()?;
     print::note(format_args!("device: {}", device.info()));
 
-    // The images: bytes in a table, which stay bytes on the device.
+    // The images: bytes in a table, which also stay bytes on the device.
     let images = ImagesOptions {
         channels: options.channels,
         size: options.size,
@@ -126,7 +126,7 @@ fn run(options: Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Checks the outputs before anything is read.
+/// Checks the output paths before anything is read.
 fn check(options: &Options) -> Result<()> {
     ensure!(options.data.exists(), "{}: cannot open the images: there is no such file or folder", printable(&options.data));
     if options.model == Path::new(options::MODEL) {
@@ -141,7 +141,7 @@ fn check(options: &Options) -> Result<()> {
     check_output("--report", report)
 }
 
-/// The recipe for a number of images: unless options say otherwise, batches of an eighth of them, and epochs of about 300 steps together.
+/// The recipe for a number of images: unless options say otherwise, a batch is an eighth of them, and all epochs together are about 300 steps.
 fn fitted(options: &Options, recipe: Recipe, n_rows: usize) -> Result<Recipe> {
     let batch_rows = match options.batch {
         Some(batch_rows) => {
@@ -151,7 +151,7 @@ fn fitted(options: &Options, recipe: Recipe, n_rows: usize) -> Result<Recipe> {
             );
             batch_rows
         }
-        // Not less than 64: the recipes' rates are too high for the noise of smaller batches.
+        // At least 64: the recipes' learning rates are too high for the noise of smaller batches.
         None => (n_rows / 8 / 32 * 32).clamp(64, recipe.batch_rows.max(64)).min(n_rows),
     };
     check_ghost_batches(&recipe, "--batch", batch_rows)?;

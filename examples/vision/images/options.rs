@@ -17,14 +17,14 @@ pub(crate) struct Options {
     /// Resize images of a folder or archive to SIZE, a side or HEIGHTxWIDTH; the longer side of an image of another aspect ratio is cropped
     #[arg(long, value_name = "SIZE", help_heading = "Data", value_parser = value::image_size())]
     pub(crate) size: Option<[usize; 2]>,
-    /// Channels of images of a folder or archive; `first` for those of the first image, which all others must have
+    /// Number of channels of the images of a folder or archive; `first` for that of the first image, which all others must have
     #[arg(long, value_name = "CHANNELS", help_heading = "Data", default_value = "first", value_parser = value::channels())]
     pub(crate) channels: Channels,
     /// What to do with files that are not images or are damaged: end with an error, or skip them
     #[arg(long = "on-bad-file", value_name = "ACTION", help_heading = "Data", default_value = "fail",
         value_parser = one_of([("fail", BadRows::Error), ("skip", BadRows::Skip)]))]
     pub(crate) bad_files: BadRows,
-    /// Keep the decoded images as tables in DIR, which a later `--data DIR` opens at once
+    /// Keep the decoded images as tables in DIR, which a later `--data DIR` opens immediately
     #[arg(long, value_name = "DIR", help_heading = "Data")]
     pub(crate) save_tables: Option<PathBuf>,
 
@@ -33,13 +33,13 @@ pub(crate) struct Options {
     /// Images per batch [default: an eighth of the training images, from 64 to the recipe's number]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) batch: Option<usize>,
-    /// Number of epochs, which may end with a part of one [default: about 300 steps, 3 to 40 epochs; with --full the recipe's]
+    /// Number of epochs, which may be fractional [default: about 300 steps, 3 to 40 epochs; with --full the recipe's]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = positive(1e6))]
     pub(crate) epochs: Option<f64>,
     /// Seed of the initial weights, the order of images, their augmentation, and which are held out
     #[arg(long, value_name = "N", help_heading = "Training", default_value = "0", value_parser = whole::<u64>(0..=MAX_COUNT))]
     pub(crate) seed: u64,
-    /// Precision of products; parameters are f32 in each
+    /// Precision of matrix products; parameters are always f32
     #[arg(long, value_name = "TYPE", help_heading = "Running", default_value = "f32", value_parser = precision())]
     pub(crate) precision: Precision,
     #[command(flatten)]
@@ -48,17 +48,17 @@ pub(crate) struct Options {
     /// Write the trained model to FILE
     #[arg(long, value_name = "FILE", help_heading = "Results", default_value = MODEL)]
     pub(crate) model: PathBuf,
-    /// Write a page with the curves of the run and the model's errors to FILE
+    /// Write an HTML page with the curves of the run and the model's errors to FILE
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) report: Option<PathBuf>,
 }
 
-/// Where the model goes by default.
+/// The default path of the model.
 pub(crate) const MODEL: &str = "target/images/model.safetensors";
 
 const NOTES: &str = "\
 Without a test set, a tenth of the images of each class is held out for validation. Test sets are t10k-images-… and …-test-images-… for MNIST and its relatives, the
-test batches of CIFAR, and folders named test, val, valid or validation beside one named train.
+test batches of CIFAR, and folders named test, val, valid or validation next to one named train.
 
 Examples:
   cargo run --release --example images -- --data photos/ --size 64 --report photos.html

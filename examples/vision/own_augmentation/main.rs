@@ -1,4 +1,4 @@
-//! An augmentation and a network of your own: letters that are trained on as white ink on black, and recognised as black ink on white too.
+//! A custom augmentation and network: it is trained on white letters on a black background, and also recognises black letters on white.
 //!
 //! `cargo run --release --example own_augmentation`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
@@ -18,7 +18,7 @@ use brisk_train::{Classification, Model, Trainer};
 use brisk_vision::{AugmentedImages, ImageAugmentation};
 use clap::Parser;
 
-/// Images shifted by up to two pixels, by the kernel of brisk-vision; then every image is inverted with probability 1/2, by tensor algebra.
+/// Shifts images by up to two pixels with the kernel of brisk-vision, then inverts each image with probability 1/2 using tensor operations.
 #[derive(Debug)]
 struct ShiftAndInvert {
     shift: AugmentedImages,
@@ -28,7 +28,7 @@ struct ShiftAndInvert {
 impl Augment for ShiftAndInvert {
     fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Augmented {
         let images = self.shift.record(graph, rows).x;
-        // Dropout turns each 1 into 0 or 2, so these are signs. `state` holds the number of the step, so each step draws new ones.
+        // Dropout turns each 1 into 0 or 2, so subtracting 1 gives signs. `state` holds the step number, so each step draws new signs.
         let n = images.shape()[0];
         let signs = graph.constant("ones", &vec![1.0; n], &[n, 1, 1, 1]).dropout(0.5, self.seed, rows.state) - 1.0;
         // Images are standardised already. Inverted, a byte v is 255 - v: its distance from a medium grey changes sign.
@@ -39,7 +39,7 @@ impl Augment for ShiftAndInvert {
     }
 }
 
-/// A network of your own: two convolutions, each normalised and pooled, and a linear layer on the maximum over all pixels.
+/// A custom network: two convolutions, each normalised and pooled, and a linear layer on the maximum over all pixels.
 #[derive(Debug)]
 struct LetterNet {
     blocks: [(Conv2d, BatchNorm); 2],
@@ -74,7 +74,7 @@ impl Module for LetterNet {
     }
 }
 
-/// Trains with an augmentation and a network that brisk does not have, and shows what the augmentation is good for
+/// Trains with a custom augmentation and network, and shows the effect of the augmentation
 #[derive(Debug, Parser)]
 #[command(name = "own_augmentation")]
 struct Options {

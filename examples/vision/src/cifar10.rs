@@ -1,4 +1,4 @@
-//! Runs of a recipe on CIFAR-10: the tables, the settings of a run, and its results.
+//! Training runs of a recipe on CIFAR-10: the tables, the settings of a run, and its results.
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
@@ -27,23 +27,23 @@ pub struct Cifar10 {
     pub test: Table,
 }
 
-/// The channels' means, of values from 0 to 1.
+/// The channels' means, for values from 0 to 1.
 const MEAN: [f32; 3] = [0.4914, 0.4822, 0.4465];
 /// The channels' standard deviations.
 const STD: [f32; 3] = [0.2470, 0.2435, 0.2616];
 
-/// Wrong predictions that the report shows.
+/// The number of wrong predictions that the report shows.
 const N_WRONG: usize = 30;
 
-/// Classes of the data set.
+/// The number of classes of the data set.
 pub const N_CLASSES: usize = 10;
 
 impl Cifar10 {
-    /// Opens the tables in `folder`, which are made from the binary files in `source` if they are not there yet: a folder with `data_batch_1.bin` and so on,
-    /// which may be packed, or the archive in which they are published. If `source` is a folder with these two tables, opens those.
+    /// Opens the tables in `folder`. If they do not exist yet, they are made from the binary files in `source`: a folder with `data_batch_1.bin` and so on,
+    /// which may be compressed, or the published archive. If `source` is a folder with these two tables, opens those.
     ///
     /// # Errors
-    /// If the files are not there or cannot be read, or the tables cannot be written.
+    /// If the files do not exist or cannot be read, or the tables cannot be written.
     pub fn open(source: Option<&Path>, folder: &Path) -> Result<Self> {
         if let Some(source) = source.filter(|source| !source.exists()) {
             bail!("{}: cannot open the files of CIFAR-10: there is no such file or folder", printable(source));
@@ -68,24 +68,25 @@ impl Cifar10 {
 /// The name of the table of training images.
 const TRAIN: &str = "train.safetensors";
 
-/// The settings of a run besides its recipe.
+/// The recipe and the other settings of a run.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The recipe.
     pub recipe: Recipe,
-    /// How many training images are used, drawn at random by a fixed seed; all if `None`.
+    /// The number of training images to use, drawn at random with a fixed seed; all if `None`.
     pub n_train: Option<usize>,
-    /// How many test images are used, likewise.
+    /// The number of test images to use, drawn in the same way.
     pub n_test: Option<usize>,
-    /// The precision of products.
+    /// The precision of matrix products.
     pub precision: Precision,
     /// Determines initial values, the order of images and their augmentation.
     pub seed: u64,
     /// Ends the run after this many steps.
     pub max_steps: Option<usize>,
-    /// The share of the test images, the least confident, that are tested in six views after all were tested in one; `None` leaves this test out.
+    /// The fraction of the test images, those with the least confident predictions, that is evaluated with six views after all were evaluated with one; `None` skips
+    /// this evaluation.
     pub selective_share: Option<f64>,
-    /// Whether a bar shows progress.
+    /// Whether to show a progress bar.
     pub has_progress: bool,
     /// Where the report of the run is written.
     pub report: Option<PathBuf>,
@@ -94,17 +95,17 @@ pub struct Settings {
 /// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Steps of the run.
+    /// The number of steps of the run.
     pub n_steps: usize,
     /// Seconds of training: whitening, compilation of the step, and all steps; not the evaluation.
     pub train_seconds: f64,
     /// Seconds of the final evaluation with the recipe's views.
     pub test_seconds: f64,
-    /// Images a second in training.
+    /// Images per second in training.
     pub images_per_second: f64,
-    /// Test accuracy of single views, of mirrored pairs and of six views.
+    /// Test accuracy with a single view, with mirrored views and with six views.
     pub accuracy: [f64; 3],
-    /// Test accuracy with [six views](View::six_equal) of the least confident images only, and how many these are.
+    /// Test accuracy with [six views](View::six_equal) of only the least confident images, and the number of these images.
     pub selective: Option<(f64, usize)>,
     /// Test accuracy by the views of the recipe.
     pub by_recipe: f64,
@@ -112,10 +113,10 @@ pub struct Outcome {
     pub losses: Vec<f32>,
 }
 
-/// An epoch of a run.
+/// The result of an epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct EpochEnd {
-    /// Seconds of training until its end: whitening, compilation of the step, and all steps so far; not the evaluations.
+    /// Seconds of training until the end of the epoch: whitening, compilation of the step, and all steps so far; not the evaluations.
     pub train_seconds: f64,
     /// Test accuracy by the views of the recipe.
     pub accuracy: f64,
@@ -124,7 +125,7 @@ pub struct EpochEnd {
 /// Trains once, and evaluates with all views at the end.
 ///
 /// # Errors
-/// If the recipe does not fit the images, or the device has no room.
+/// If the recipe does not fit the images, or the device is out of memory.
 pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outcome> {
     let recipe = &settings.recipe;
     let run = Run::new(data, settings)?;
@@ -190,7 +191,7 @@ pub fn run_by_epochs(device: &Device, data: &Cifar10, settings: &Settings) -> Re
     Ok(clock.0.take().epochs)
 }
 
-/// The images and the steps of a run.
+/// The images and the number of steps of a run.
 struct Run<'r> {
     settings: &'r Settings,
     train: Subset<Images<'r>>,
@@ -235,7 +236,7 @@ impl<'r> Run<'r> {
         Ok((model, scale))
     }
 
-    /// The recipe's training of `network`, which is evaluated every `validate_every` epochs and at the end.
+    /// A trainer for `network` with the recipe's settings, which evaluates it every `validate_every` epochs and at the end.
     fn trainer<'t>(
         &'t self,
         device: &Device,
@@ -267,11 +268,11 @@ impl<'r> Run<'r> {
     }
 }
 
-/// What a [`Clock`] has seen.
+/// What a [`Clock`] has recorded.
 #[derive(Debug)]
 struct Seen {
     started: Instant,
-    /// Time since then in which there was no training.
+    /// The time since then during which training was paused.
     paused: Duration,
     /// When the losses of the last steps were read.
     last_step: Instant,
@@ -286,7 +287,7 @@ impl Default for Seen {
     }
 }
 
-/// Measures the time of training, which stands still while the model is evaluated, and collects losses and accuracies.
+/// Measures the training time, which excludes evaluations of the model, and collects losses and accuracies.
 #[derive(Debug, Default, Clone)]
 struct Clock(Rc<RefCell<Seen>>);
 
@@ -295,7 +296,7 @@ impl Clock {
         Self::default()
     }
 
-    /// The time of training until the last step.
+    /// The training time until the last step.
     fn seconds(&self) -> f64 {
         let seen = self.0.borrow();
         (seen.last_step - seen.started).saturating_sub(seen.paused).as_secs_f64()

@@ -1,4 +1,4 @@
-//! What `images` and `augment_gallery` share: data sets of images, and a recipe that fits them.
+//! Code shared by `images` and `augment_gallery`: data sets of images, and a recipe that fits them.
 
 mod mixing_options;
 mod recipe_options;

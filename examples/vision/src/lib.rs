@@ -1,4 +1,4 @@
-//! What the examples that train on images share.
+//! Code shared by the examples that train on images.
 
 pub mod cifar10;
 pub mod images;

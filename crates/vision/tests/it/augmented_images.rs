@@ -4,7 +4,7 @@ use brisk_nn::tensor::{DType, Graph, Persistent, Windows};
 use brisk_nn::{Augment, BatchSource};
 use brisk_vision::{AugmentedImages, Border, Flip, ImageAugmentation};
 
-/// Batch number `batch` of `n` images of a table of 12 bytes a row, in an epoch; the table is in windows of at most `window_bytes`.
+/// Batch number `batch` of `n` images of a table with 12 bytes per row, in an epoch; the table is in windows of at most `window_bytes`.
 fn batch_of(augment: &dyn Augment, window_bytes: usize, [n, batch, epoch]: [usize; 3]) -> Vec<f32> {
     let device = Device::cpu().expect("the CPU");
     let pixels: Vec<u8> = (0..120).map(|i| (i * 37 % 256) as u8).collect();
@@ -45,7 +45,7 @@ fn an_image_is_the_same_in_any_batch_and_in_any_window() {
     assert_eq!(in_tens, batch_of(&augment, 40, [10, 0, 4]), "a table in windows of three images");
 }
 
-/// Images 4 to 8 of the table as a table of their own.
+/// Images 4 to 8 of the table, as a separate table.
 #[test]
 fn images_of_a_part_of_a_table_look_as_in_the_whole_table() {
     let expected = &batch_of(&augmented(LIGHT), 1 << 20, [10, 0, 4])[4 * 12..9 * 12];

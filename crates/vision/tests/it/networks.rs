@@ -3,7 +3,7 @@ use brisk_nn::tensor::{Graph, Mode};
 use brisk_nn::{EmaConfig, EmaStart, Module, ParametersBuilder};
 use brisk_vision::{PAGE_RUNGS, Recipe};
 
-/// The names, the number of parameters, and whether the graph accepts a batch.
+/// Checks the number of parameters, and that the graph accepts a batch.
 #[track_caller]
 fn check(recipe: &Recipe, n_images: usize, n_parameters: usize) {
     let mut builder = ParametersBuilder::new();
@@ -23,7 +23,7 @@ fn check(recipe: &Recipe, n_images: usize, n_parameters: usize) {
 
 #[test]
 fn the_recipes_networks_have_the_published_sizes() {
-    // Weights, biases of normalisations and filters of the whitening.
+    // Weights, normalisation biases and whitening filters.
     check(&Recipe::page(), 32 * 16, 6_568_640 + 2_240 + 27 * 27);
     check(&Recipe::airbench(), 2, 1_971_640);
     check(&Recipe::muon(), 2, 1_971_640);
@@ -31,7 +31,7 @@ fn the_recipes_networks_have_the_published_sizes() {
 
 #[test]
 fn the_narrow_recipes_fit_a_cpu() {
-    // Weights, biases of normalisations, and the whitening.
+    // Weights, normalisation biases, and the whitening.
     check(&Recipe::page().narrow(), 128, 103_384 + 280 + 27 * 27);
     for recipe in [Recipe::airbench(), Recipe::muon()] {
         check(&recipe.narrow(), 2, 75_520 + 224 + (24 + 288));

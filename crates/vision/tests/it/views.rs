@@ -3,7 +3,7 @@ use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, Module, ParametersBuilder};
 use brisk_vision::{View, WithViews};
 
-/// Returns the images as they are, a row each.
+/// Returns the images unchanged, one per row.
 #[derive(Debug)]
 struct Pixels;
 
@@ -40,7 +40,7 @@ fn view(is_mirrored: bool, shift: [i32; 2]) -> Vec<View> {
 fn views_move_and_mirror_images() {
     check(View::plain(), &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     check(view(true, [0, 0]), &[3.0, 2.0, 1.0, 6.0, 5.0, 4.0]);
-    // A pixel down and to the right: the first line and column are those reflected at the edge.
+    // One pixel down and to the right: the first row and column are reflected at the edge.
     check(view(false, [1, 1]), &[5.0, 4.0, 5.0, 2.0, 1.0, 2.0]);
     check(view(false, [-1, -1]), &[5.0, 6.0, 5.0, 2.0, 3.0, 2.0]);
     check(view(true, [1, 0]), &[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]);

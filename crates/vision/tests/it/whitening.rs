@@ -6,11 +6,11 @@ const PATCHES: Patches = Patches { image: [6, 5, 2], patch: [2, 2] };
 
 fn images(n: usize) -> Vec<f32> {
     let philox = Philox::new(7);
-    // Neighbouring pixels resemble each other, so that variances differ.
+    // The values of an image are correlated, so that variances differ.
     (0..n * 60).map(|i| philox.normal(0, i as u64) + 2.0 * philox.normal(1, i as u64 / 60)).collect()
 }
 
-/// The covariance of patches, patch by patch.
+/// The covariance of patches, computed patch by patch.
 fn reference(images: &[f32]) -> Vec<f64> {
     let mut sums = vec![0.0; 64];
     let mut n = 0.0;
@@ -27,7 +27,7 @@ fn reference(images: &[f32]) -> Vec<f64> {
 #[test]
 fn eigenvalues_and_vectors_compose_the_covariance() {
     let device = Device::cpu().expect("the CPU");
-    // More images than are multiplied at a time, and not a multiple of that.
+    // More images than are multiplied at a time, and not a multiple of that number.
     let images = images(150);
     let covariance = PATCHES.covariance(&device, &images).expect("a covariance");
     let (values, vectors) = (covariance.eigenvalues(), covariance.eigenvectors());

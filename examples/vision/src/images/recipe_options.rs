@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::MixingOptions;
 
-/// Which recipe trains a network, and at which size.
+/// The recipe that trains the network, and the size of the network.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct RecipeOptions {
@@ -17,10 +17,10 @@ pub struct RecipeOptions {
     /// Whether images are mirrored, left to right [default: alternating for images in colour, never for grey ones, which are often characters]
     #[arg(long, value_enum, help_heading = "Training")]
     flip: Option<FlipName>,
-    /// Pixels by which images are shifted at most [default: the recipe's]
+    /// Maximum number of pixels by which images are shifted [default: the recipe's]
     #[arg(long, value_name = "N", help_heading = "Training")]
     pad: Option<usize>,
-    /// Side of the square that is cut out of each image [default: the recipe's, which is mostly 0]
+    /// Side length of the square that is cut out of each image [default: the recipe's, which is mostly 0]
     #[arg(long, value_name = "N", help_heading = "Training")]
     cutout: Option<usize>,
     #[command(flatten)]
@@ -49,15 +49,15 @@ impl RecipeName {
     }
 }
 
-/// Checks that batches of `batch_rows` images are whole ghost batches of the recipe. The error names `option`, which set their size.
+/// Checks that batches of `batch_rows` images consist of whole ghost batches of the recipe.
 ///
 /// # Errors
-/// If they are not.
+/// If they do not; the message names `option`, which set the batch size.
 pub fn check_ghost_batches(recipe: &Recipe, option: &str, batch_rows: usize) -> Result<()> {
     let ghost_rows = recipe.ghost_rows().unwrap_or(1);
     anyhow::ensure!(
         batch_rows.is_multiple_of(ghost_rows),
-        "{option} {batch_rows}: the recipe `page` normalises groups of {ghost_rows} images; pass a multiple of {ghost_rows}, or another recipe"
+        "{option} {batch_rows}: the recipe `page` normalises ghost batches of {ghost_rows} images; pass a multiple of {ghost_rows}, or choose another recipe"
     );
     Ok(())
 }
@@ -73,7 +73,7 @@ enum FlipName {
 }
 
 impl RecipeOptions {
-    /// The recipe for images of a shape, still with the batch size and the epochs of its authors.
+    /// The recipe for images of a shape, with the batch size and the number of epochs of its authors.
     ///
     /// # Errors
     /// If the images are too small for the network, or for the augmentation.
@@ -111,7 +111,7 @@ impl RecipeOptions {
         Ok(recipe)
     }
 
-    /// Whether the weights of the last step are replaced by the slow weights of lookahead, so that those of earlier epochs are worse.
+    /// Whether the weights after the last step are replaced by the slow weights of lookahead, so that the weights of earlier epochs are worse.
     pub fn ends_with_average(&self) -> bool {
         self.recipe == RecipeName::Airbench
     }

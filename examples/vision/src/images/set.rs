@@ -8,7 +8,7 @@ use brisk_train::{Standardisation, StopFlag};
 use super::KeepTables;
 use super::source::{self, Tables};
 
-/// Some of the images of a table, as bytes.
+/// A subset of the images of a table, as bytes.
 pub type ImageRows<'t> = Subset<Typed<'t, Table, u8>>;
 
 /// A data set of images, each of one class.
@@ -20,21 +20,21 @@ pub struct ImageSet {
     labels: Vec<f32>,
 }
 
-/// The share of the training images that is held out for validation if there is no test set.
+/// The fraction of the training images that is held out for validation if there is no test set.
 const HELD_OUT: f64 = 0.1;
 
 impl ImageSet {
-    /// Opens the table at `data`; or imports the images there, which may be a folder of classes, an archive of such folders, or the files of MNIST, Fashion-MNIST,
-    /// EMNIST, CIFAR-10 or CIFAR-100, known by their names. `images` says how files of folders and archives are decoded.
+    /// Opens the table at `data`, or imports the images there: a folder of classes, an archive of such folders, or the files of MNIST, Fashion-MNIST,
+    /// EMNIST, CIFAR-10 or CIFAR-100, which are recognised by their names. `images` says how images of folders and archives are decoded.
     ///
     /// # Errors
-    /// If they cannot be read, with a remedy in options of the examples; if rows are not images of bytes, if there are fewer than two classes, or if the test set has
-    /// other images or classes; if a stop was requested.
+    /// If they cannot be read, with a remedy in terms of the examples' options; if rows are not images of bytes, if there are fewer than two classes, or if the test
+    /// set has images of another shape or other classes; if a stop was requested.
     pub fn open(data: &Path, images: ImagesOptions, keep: KeepTables<'_>, stop: &StopFlag) -> Result<Self> {
         Self::of(source::open(data, images, keep, stop)?)
     }
 
-    /// A table that is a whole data set.
+    /// A data set made of a single table.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -53,7 +53,7 @@ impl ImageSet {
         let one = classes.first().map(|name| format!(" (`{}`)", printable(name))).unwrap_or_default();
         ensure!(
             classes.len() >= 2,
-            "{data}: found one class{one}, expected at least 2; put the images of each class into a folder of their own"
+            "{data}: found one class{one}, expected at least 2; put the images of each class into a separate folder"
         );
         check_labels(&data, &labels, classes.len())?;
         if let Some(test) = &tables.test {
@@ -80,7 +80,7 @@ impl ImageSet {
         self.image
     }
 
-    /// The names of the classes; their numbers, if they have no names.
+    /// The names of the classes, or their numbers if they have no names.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
@@ -90,10 +90,10 @@ impl ImageSet {
         self.tables.test.is_some()
     }
 
-    /// The images to train on and those to validate with: the test set if there is one, otherwise a tenth of the images of each class.
+    /// The images to train on and the images to validate with, which are the test set if there is one, otherwise a tenth of the images of each class.
     ///
     /// # Errors
-    /// If there are too few images to hold any out.
+    /// If there are too few images to hold some out.
     pub fn split(&self, seed: u64) -> Result<[ImageRows<'_>; 2]> {
         let rows = self.tables.train.typed()?;
         let [train, valid] = match &self.tables.test {
@@ -135,7 +135,7 @@ fn image_of(data: &str, table: &Table) -> Result<[usize; 3]> {
     }
 }
 
-/// Labels that are whole numbers.
+/// The labels, which must be integers.
 fn labels_of(data: &str, table: &Table) -> Result<Vec<f32>> {
     let labels = brisk_loader::labels_of(&table.typed::<u8>()?)?;
     match labels.iter().position(|label| label.fract() != 0.0 || !(0.0..65_536.0).contains(label)) {

@@ -1,4 +1,4 @@
-//! Finds out what a path holds, and imports it.
+//! Detects the format of the images at a path, and imports them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use brisk_train::StopFlag;
 use brisk_examples::import_error::{import as words_of_import, in_words_of};
 use brisk_examples::interruptible::{self, interruptible};
 
-/// Where the tables of images are kept that are imported.
+/// Where the tables of imported images are kept.
 #[derive(Debug, Clone, Copy)]
 pub enum KeepTables<'a> {
     /// In a temporary folder, for this run only.
@@ -24,13 +24,13 @@ pub enum KeepTables<'a> {
 /// A training set, and a test set if there is one.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// What they were made of, for messages.
+    /// What the tables were made from, for messages.
     pub(super) data: PathBuf,
     pub(super) train: Table,
     pub(super) test: Option<Table>,
 }
 
-/// What a path holds.
+/// What was found at a path.
 #[derive(Debug, PartialEq)]
 enum Source {
     /// Tables.
@@ -39,7 +39,7 @@ enum Source {
     Files { train: Files, test: Option<Files> },
 }
 
-/// Files that one table is made of.
+/// Files from which one table is made.
 #[derive(Debug, PartialEq)]
 struct Files {
     path: PathBuf,
@@ -51,7 +51,7 @@ struct Files {
 const TRAIN: &str = "train.safetensors";
 const TEST: &str = "test.safetensors";
 
-/// Names of the folder of a test set beside a folder `train`.
+/// Names for the folder of a test set next to a folder `train`.
 const TEST_FOLDERS: [&str; 4] = ["test", "val", "valid", "validation"];
 
 /// Opens the tables at `data`, or imports the files there.
@@ -84,7 +84,7 @@ pub(super) fn open(data: &Path, images: ImagesOptions, keep: KeepTables<'_>, sto
     let train = imported(&train, TRAIN)?;
     let test = test.map(|test| imported(&test, TEST)).transpose()?;
     if let KeepTables::In(folder) = keep {
-        // Both are complete. The training set comes last, since it is what a later run looks for.
+        // Both are complete. The training set is moved last, because later runs check for it.
         let stale = folder.join(TRAIN);
         let moved = remove(&stale).and_then(|()| match &test {
             Some(_) => fs::rename(scratch.path().join(TEST), folder.join(TEST)),
@@ -114,7 +114,7 @@ fn import(files: &Files, images: ImagesOptions, dest: &Path, stop: &StopFlag) ->
     }
 }
 
-/// Remedies in words of the examples on images.
+/// Remedies in terms of these examples' options.
 fn remedy(remedy: Remedy) -> Option<&'static str> {
     Some(match remedy {
         Remedy::SkipRows => "pass `--on-bad-file skip`",
@@ -192,7 +192,7 @@ fn cifar(path: &Path, labels: CifarLabels, has_test: bool) -> Source {
     Source::Files { train: of(CifarSet::Train), test: has_test.then(|| of(CifarSet::Test)) }
 }
 
-/// The test images beside those of a training set: `t10k-images…` for MNIST, `…-test-images…` for EMNIST.
+/// The test images that belong to a training set: `t10k-images…` for MNIST, `…-test-images…` for EMNIST.
 fn test_images_of(train: &Path) -> Option<PathBuf> {
     let name = train.file_name()?.to_str()?;
     let candidates = ["t10k-images", "test-images"].map(|word| train.with_file_name(name.replace("train-images", word)));
@@ -205,7 +205,7 @@ mod tests {
 
     use super::*;
 
-    /// A folder with these files, which are empty, and folders, which end in `/`.
+    /// A folder with these entries: empty files, and folders if the name ends in `/`.
     fn folder(names: &[&str]) -> TempDir {
         let dir = tempfile::tempdir().expect("a temporary folder");
         for name in names {
