@@ -352,7 +352,7 @@ fn what_is_recorded_out_of_turn_is_refused() -> Result<(), Error> {
             setting.step(scaler);
             setting.step(scaler);
         },
-        "step: these parameters have made a step since the last update, expected one step, then `update`; several",
+        "step: these parameters have made a step since the last update, expected one step, then `update`; combine several",
     );
     check_refused(
         |setting, scaler| {
