@@ -116,7 +116,7 @@ fn digit_pair(tens: u8, ones: u8) -> i32 {
     i32::from(tens - b'0') * 10 + i32::from(ones - b'0')
 }
 
-/// Parses any number that `str::parse::<f32>` accepts, to the same bits. `text` has no surrounding blanks.
+/// Parses any number that `str::parse::<f32>` accepts, with a bit-identical result. `text` has no surrounding blanks.
 pub(crate) fn number(text: &[u8], decimal: u8) -> Option<f32> {
     if let Some(value) = scientific(text, decimal) {
         return Some(value);
