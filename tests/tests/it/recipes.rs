@@ -1,7 +1,7 @@
 //! The recipes of brisk-vision through the trainer, at sizes that a test can afford.
 
 use brisk_loader::{Order, RowSource, Rows};
-use brisk_nn::{Activation, Mlp, MlpConfig, Module, Philox};
+use brisk_nn::{Activation, Mlp, MlpConfig, Module, ParametersBuilder, Philox};
 use brisk_program::{Counters, Device};
 use brisk_tensor::{CrossEntropyOptions, DType};
 use brisk_train::{
@@ -158,27 +158,9 @@ fn augmented_images_are_the_same_on_any_number_of_replicas() {
     let augmentation = ImageAugmentation { pad: 4, flip: Flip::Random, cutout: 6, seed: 5, ..ImageAugmentation::default() };
     let sizes = MlpConfig { n_inputs: LEN, hidden: vec![8], n_outputs: N_CLASSES, activation: Activation::relu() };
     // A network without batch statistics, which depend on the batches of the replicas.
-    let losses = |n_replicas: usize| {
-        let results = run_threads(n_replicas, &DataParallelConfig::default(), |replicas| {
-            let mut model = Model::new(7, |params| Flattened(Mlp::new(params, &sizes)));
-            let losses = Losses::default();
-            Trainer::new(&cpu(1))
-                .batch_rows(32)
-                .max_epochs(2)
-                .learning_rate(1e-3)
-                .augment(AugmentedImages { image: IMAGE, augmentation })
-                .callback(losses.clone())
-                .replicas(replicas)
-                .fit(&mut model, &Classification::of(N_CLASSES), &rows, &rows)?;
-            Ok::<_, Error>(losses.0.take())
-        });
-        results.expect("a run").remove(0)
-    };
-    let (one, two) = (losses(1), losses(2));
-    assert_eq!(one.len(), 6, "two epochs of three batches");
-    for (one, two) in one.iter().zip(&two) {
-        assert!((one - two).abs() < 1e-4 * one.abs(), "{one} on one replica, {two} on two");
-    }
+    let build = |params: &mut ParametersBuilder| Flattened(Mlp::new(params, &sizes));
+    let batches = AugmentedImages { image: IMAGE, augmentation };
+    check_replicas(&rows, build, |trainer| trainer.batch_rows(32).max_epochs(2).augment(batches), 6);
 }
 
 /// Each replica's part of a batch is two ghost batches.
@@ -186,23 +168,31 @@ fn augmented_images_are_the_same_on_any_number_of_replicas() {
 fn ghost_batches_are_the_same_on_any_number_of_replicas() {
     let rows = images(128);
     let recipe = Recipe::page_rung(5).narrowed(&[8, 8, 8, 8], 128);
+    check_replicas(&rows, |params| recipe.build(params), |trainer| trainer.batch_rows(128).max_epochs(3), 3);
+}
+
+/// Checks that a model has the same losses on one replica and on two, and as many as expected.
+#[track_caller]
+fn check_replicas<M: Module>(
+    rows: &Rows<Vec<u8>, Vec<f32>>,
+    build: impl Fn(&mut ParametersBuilder) -> M + Sync,
+    set: impl Fn(Trainer<'_>) -> Trainer<'_> + Sync,
+    n_losses: usize,
+) {
     let losses = |n_replicas: usize| {
         let results = run_threads(n_replicas, &DataParallelConfig::default(), |replicas| {
-            let mut model = Model::new(7, |params| recipe.build(params));
+            let mut model = Model::new(7, &build);
             let losses = Losses::default();
-            Trainer::new(&cpu(1))
-                .batch_rows(recipe.batch_rows)
-                .max_epochs(3)
-                .learning_rate(1e-3)
-                .callback(losses.clone())
-                .replicas(replicas)
-                .fit(&mut model, &Classification::of(N_CLASSES), &rows, &rows)?;
+            let device = cpu(1);
+            let mut trainer = set(Trainer::new(&device)).learning_rate(1e-3).callback(losses.clone()).replicas(replicas);
+            trainer.fit(&mut model, &Classification::of(N_CLASSES), rows, rows)?;
+            drop(trainer);
             Ok::<_, Error>(losses.0.take())
         });
         results.expect("a run").remove(0)
     };
     let (one, two) = (losses(1), losses(2));
-    assert_eq!(one.len(), 3, "three epochs of one batch");
+    assert_eq!(one.len(), n_losses, "a loss per batch");
     for (one, two) in one.iter().zip(&two) {
         assert!((one - two).abs() < 1e-4 * one.abs(), "{one} on one replica, {two} on two");
     }
