@@ -1,10 +1,12 @@
 //! Products over windows of few channels, without patches: values are read in place from padded lines of the source, and sums stay in registers until they
 //! are complete.
 
-#[cfg(target_arch = "x86_64")]
-mod full_and_half;
+mod channels;
+mod forward;
 
 use pulp::{Arch, Simd, WithSimd};
+
+use self::channels::Whole;
 
 /// Lines of the source with their padding, and the positions of the windows of some rows of result pixels in them.
 #[derive(Debug, Clone, Copy)]
@@ -43,11 +45,11 @@ impl Lines<'_> {
     /// `y[pixel, o] = Σ_k window[pixel, k] weights[k, o]` for `n` channels `o`, at most [`max_channels`] of them.
     pub(super) fn times(&self, weights: &[f32], n: usize, y: &mut [f32]) {
         #[cfg(target_arch = "x86_64")]
-        if n == full_and_half::N
+        if n == channels::N_FULL_AND_HALF
             && let Some(v4) = pulp::x86::V4::try_new()
         {
             let (weights, y) = (weights.as_chunks().0, y.as_chunks_mut().0);
-            return Simd::vectorize(v4, full_and_half::Forward { v4, lines: *self, weights, y });
+            return Simd::vectorize(v4, ForwardOf24 { v4, lines: *self, weights, y });
         }
         dispatch(n, Forward { lines: *self, weights, n, y });
     }
@@ -143,20 +145,12 @@ impl WithSimd for Forward<'_, '_> {
             n,
             #[inline(always)]
             |y| {
-                let n = N_VECTORS * S::F32_LANES;
-                let n_pixels = y.len() / n;
-                let in_tiles = n_pixels - n_pixels % ROWS;
-                for (i, y) in y[..in_tiles * n].chunks_exact_mut(ROWS * n).enumerate() {
-                    simd.vectorize(Pixels::<ROWS, N_VECTORS> { lines, weights, first: i * ROWS, y });
-                }
-                // The last pixels are computed together with some earlier ones: a tile takes little longer than a pixel.
-                if in_tiles < n_pixels && in_tiles > 0 {
-                    let first = n_pixels - ROWS;
-                    simd.vectorize(Pixels::<ROWS, N_VECTORS> { lines, weights, first, y: &mut y[first * n..] });
-                } else {
-                    for (first, y) in y[in_tiles * n..].chunks_exact_mut(n).enumerate() {
-                        simd.vectorize(Pixels::<1, N_VECTORS> { lines, weights, first, y });
-                    }
+                let channels = Whole::<S, N_VECTORS>(simd);
+                let (weights, y) = (S::as_simd_f32s(weights).0.as_chunks().0, S::as_mut_simd_f32s(y).0.as_chunks_mut().0);
+                let is_done = (N_VECTORS == 1 && S::REGISTER_COUNT >= 32 && lines.side_by_side::<_, 18>(channels, weights, y))
+                    || (N_VECTORS <= 2 && S::REGISTER_COUNT >= 16 * N_VECTORS && lines.side_by_side::<_, 10>(channels, weights, y));
+                if !is_done {
+                    lines.in_tiles::<_, ROWS>(channels, weights, y);
                 }
             },
             |y, sums| y.copy_from_slice(sums)
@@ -164,59 +158,26 @@ impl WithSimd for Forward<'_, '_> {
     }
 }
 
-/// The sums of `P` result pixels, starting at `first`.
-struct Pixels<'a, 'b, const P: usize, const N_VECTORS: usize> {
+/// [`Forward`] for [`FullAndHalf`](channels::FullAndHalf).
+#[cfg(target_arch = "x86_64")]
+struct ForwardOf24<'a, 'b> {
+    v4: pulp::x86::V4,
     lines: Lines<'a>,
-    weights: &'a [f32],
-    first: usize,
-    y: &'b mut [f32],
+    weights: &'a [[f32; channels::N_FULL_AND_HALF]],
+    y: &'b mut [[f32; channels::N_FULL_AND_HALF]],
 }
 
-impl<const P: usize, const N_VECTORS: usize> WithSimd for Pixels<'_, '_, P, N_VECTORS> {
+#[cfg(target_arch = "x86_64")]
+impl WithSimd for ForwardOf24<'_, '_> {
     type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let Self { lines, weights, first, y } = self;
-        let k = lines.tap_row_len;
-        let windows = lines.windows::<P>(first);
-        let (weights, _) = S::as_simd_f32s(weights).0.as_chunks::<N_VECTORS>();
-        let mut sums = [[simd.splat_f32s(0.0); N_VECTORS]; P];
-        for (tap_row, weights) in weights.chunks_exact(k).take(lines.n_tap_rows).enumerate() {
-            let mut x = [&lines.values[..0]; P];
-            for p in 0..P {
-                x[p] = &lines.values[windows[p] + tap_row * lines.len..][..k];
-            }
-            let weights = &weights[..k];
-            for i in 0..k {
-                let weights = weights[i];
-                for p in 0..P {
-                    let x = simd.splat_f32s(x[p][i]);
-                    for v in 0..N_VECTORS {
-                        sums[p][v] = simd.mul_add_f32s(x, weights[v], sums[p][v]);
-                    }
-                }
-            }
+    fn with_simd<S: Simd>(self, _: S) {
+        let Self { v4, lines, weights, y } = self;
+        let channels = channels::FullAndHalf(v4);
+        if !lines.side_by_side::<_, 10>(channels, weights, y) {
+            lines.in_tiles::<_, 12>(channels, weights, y);
         }
-        let (y, _) = S::as_mut_simd_f32s(y).0.as_chunks_mut::<N_VECTORS>();
-        *y.first_chunk_mut().expect("a tile is of P pixels") = sums;
-    }
-}
-
-impl Lines<'_> {
-    /// The starts of the windows of `P` result pixels, in the first of their lines.
-    #[inline(always)]
-    fn windows<const P: usize>(&self, first: usize) -> [usize; P] {
-        let (mut row, mut pixel) = (first / self.n_pixels, first % self.n_pixels);
-        let mut windows = [0; P];
-        for window in &mut windows {
-            *window = self.starts[row] + pixel * self.step;
-            pixel += 1;
-            if pixel == self.n_pixels {
-                (row, pixel) = (row + 1, 0);
-            }
-        }
-        windows
     }
 }
 
