@@ -147,8 +147,14 @@ impl WithSimd for Forward<'_, '_> {
             |y| {
                 let channels = Whole::<S, N_VECTORS>(simd);
                 let (weights, y) = (S::as_simd_f32s(weights).0.as_chunks().0, S::as_mut_simd_f32s(y).0.as_chunks_mut().0);
-                let is_done = (N_VECTORS == 1 && S::REGISTER_COUNT >= 32 && lines.side_by_side::<_, 18>(channels, weights, y))
-                    || (N_VECTORS <= 2 && S::REGISTER_COUNT >= 16 * N_VECTORS && lines.side_by_side::<_, 10>(channels, weights, y));
+                // As many pixels as there are registers for.
+                let is_done = match (N_VECTORS, S::REGISTER_COUNT) {
+                    (1, 32..) => {
+                        lines.side_by_side::<_, 18>(channels, weights, y) || lines.side_by_side::<_, 10>(channels, weights, y)
+                    }
+                    (1, _) | (2, 32..) => lines.side_by_side::<_, 10>(channels, weights, y),
+                    _ => false,
+                };
                 if !is_done {
                     lines.in_tiles::<_, ROWS>(channels, weights, y);
                 }
