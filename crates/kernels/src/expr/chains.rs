@@ -62,19 +62,22 @@ fn hands_on(instructions: &[Instruction], i: usize) -> bool {
 }
 
 impl Action {
-    fn sources(self) -> impl Iterator<Item = Source> {
+    pub(super) fn sources(self) -> impl Iterator<Item = Source> {
         let unused = Source::Constant(0.0);
         let sources = match self {
-            Self::Copy(a) | Self::Unary(_, a) => [a, unused, unused, unused],
+            Self::Copy(a) | Self::Unary(_, a) | Self::GeluSlope(a) => [a, unused, unused, unused],
             Self::Binary(_, a, b) => [a, b, unused, unused],
             Self::Choose(_, sources) => sources,
         };
         sources.into_iter()
     }
 
-    /// Whether there is a function over vectors for it.
+    /// Whether it is part of chains: there is a function over vectors for it, which needs few enough registers for a tile.
     const fn is_in_registers(self) -> bool {
-        !matches!(self, Self::Copy(_) | Self::Unary(Unary::Sin | Unary::Cos, _) | Self::Binary(Binary::Pow, ..))
+        !matches!(
+            self,
+            Self::Copy(_) | Self::GeluSlope(_) | Self::Unary(Unary::Sin | Unary::Cos, _) | Self::Binary(Binary::Pow, ..)
+        )
     }
 }
 
@@ -173,7 +176,7 @@ impl<V: Copy> Step<'_, V> {
             Action::Choose(Binary::Lt, _) => call!(IfLess, 4),
             Action::Choose(Binary::Le, _) => call!(IfLessOrEqual, 4),
             Action::Choose(..) => call!(IfEqual, 4),
-            Action::Copy(_) | Action::Unary(Unary::Sin | Unary::Cos, _) | Action::Binary(..) => {
+            Action::Copy(_) | Action::GeluSlope(_) | Action::Unary(Unary::Sin | Unary::Cos, _) | Action::Binary(..) => {
                 unreachable!("{:?} is not in a chain", self.action)
             }
         }

@@ -4,6 +4,9 @@ use super::Expr;
 use super::builder::Builder;
 use super::op::{Binary, Id, Op, Unary};
 
+/// The density of the standard normal distribution at 0, `1 / √(2π)`.
+pub(super) const NORMAL_DENSITY_AT_0: f32 = 0.398_942_3;
+
 impl Expr {
     /// The derivative with respect to input `input`, as an expression of the same inputs.
     ///
@@ -137,7 +140,7 @@ fn unary_slope(builder: &mut Builder, kind: Unary, x: Id, y: Id) -> Option<Id> {
         Unary::NormalCdf => {
             let (square, minus_half) = (times(builder, x, x), builder.constant(-0.5));
             let exponent = times(builder, minus_half, square);
-            let (bell, scale) = (builder.unary(Unary::Exp, exponent), builder.constant(0.398_942_3));
+            let (bell, scale) = (builder.unary(Unary::Exp, exponent), builder.constant(NORMAL_DENSITY_AT_0));
             times(builder, scale, bell)
         }
         Unary::Sin => builder.unary(Unary::Cos, x),

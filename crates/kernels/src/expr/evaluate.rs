@@ -7,7 +7,7 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::Expr;
 use super::chains::{Chain, Tiles, in_tiles};
-use super::loops::{run_binary, run_choose, run_copy, run_unary};
+use super::loops::{run_binary, run_choose, run_copy, run_gelu_slope, run_unary};
 use super::op::Unary;
 use super::tape::{Action, Source, Tape, Target};
 use super::vector;
@@ -199,6 +199,34 @@ impl WithSimd for Apply<'_> {
     }
 }
 
+/// `grad *= GELU'(x)` in one loop, bit-identical to an [`Evaluator`] of [`Activation::grad`](super::Activation::grad).
+pub(crate) fn scale_by_gelu_slope(x: &[f32], grad: &mut [f32]) {
+    Arch::new().dispatch(ScaleByGeluSlope { x, grad });
+}
+
+struct ScaleByGeluSlope<'a> {
+    x: &'a [f32],
+    grad: &'a mut [f32],
+}
+
+impl WithSimd for ScaleByGeluSlope<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (x, rest_of_x) = S::as_simd_f32s(self.x);
+        let (grad, rest_of_grad) = S::as_mut_simd_f32s(self.grad);
+        for (x, grad) in x.iter().zip(grad) {
+            *grad = simd.mul_f32s(vector::gelu_slope(simd, *x), *grad);
+        }
+        if !rest_of_x.is_empty() {
+            let slope = vector::gelu_slope(simd, simd.partial_load_f32s(rest_of_x));
+            let scaled = simd.mul_f32s(slope, simd.partial_load_f32s(rest_of_grad));
+            simd.partial_store_f32s(rest_of_grad, scaled);
+        }
+    }
+}
+
 /// `y = exp(x - m)` for numbers `x` not above `m`, and the sum of the results.
 pub(crate) fn exp_of_differences(x: &[f32], m: f32, y: &mut [f32]) -> f32 {
     Arch::new().dispatch(ExpOfDifferences { x, m, y })
@@ -311,6 +339,7 @@ fn run<S: Simd>(simd: S, action: Action, inputs: &[Operand<'_>], start: usize, s
     match action {
         Action::Copy(a) => run_copy(operand(a), y),
         Action::Unary(kind, a) => run_unary(simd, kind, operand(a), y),
+        Action::GeluSlope(a) => run_gelu_slope(simd, operand(a), y),
         Action::Binary(kind, a, b) => run_binary(simd, kind, operand(a), operand(b), y),
         Action::Choose(kind, [a, b, c, d]) => run_choose(simd, kind, [operand(a), operand(b), operand(c), operand(d)], y),
     }

@@ -16,6 +16,11 @@ pub(super) fn run_copy(a: Operand<'_>, y: &mut [f32]) {
 }
 
 #[inline(always)]
+pub(super) fn run_gelu_slope<S: Simd>(simd: S, a: Operand<'_>, y: &mut [f32]) {
+    unary::<S, GeluSlope>(simd, a, y);
+}
+
+#[inline(always)]
 pub(super) fn run_unary<S: Simd>(simd: S, kind: Unary, a: Operand<'_>, y: &mut [f32]) {
     match kind {
         Unary::Neg => unary::<S, Neg>(simd, a, y),
@@ -112,6 +117,7 @@ functions! {
     Sqrt = |simd, x| simd.sqrt_f32s(x(0));
     Rsqrt = |simd, x| simd.div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(x(0)));
     Recip = |simd, x| simd.div_f32s(simd.splat_f32s(1.0), x(0));
+    GeluSlope = |simd, x| vector::gelu_slope(simd, x(0));
     Tanh = |simd, x| vector::tanh(simd, x(0));
     Sigmoid = |simd, x| vector::sigmoid(simd, x(0));
     Erf = |simd, x| vector::erf(simd, x(0));

@@ -3,6 +3,7 @@
 use super::Expr;
 use super::builder::{Builder, needed};
 use super::chains::Chain;
+use super::derivative::NORMAL_DENSITY_AT_0;
 use super::op::{Binary, Id, Op, Unary};
 
 /// An operand of an instruction.
@@ -24,6 +25,8 @@ pub(super) enum Target {
 pub(super) enum Action {
     Copy(Source),
     Unary(Unary, Source),
+    /// The derivative of GELU. Created by [`fuse_gelu_slopes`].
+    GeluSlope(Source),
     /// A function that is not a comparison.
     Binary(Binary, Source, Source),
     /// Where the comparison of the first two is true, the third, else the fourth. Created by [`choose`].
@@ -163,10 +166,57 @@ impl Allocation {
             let source = self.sources[result as usize].expect("a result that is not written is kept");
             self.instructions.push(Instruction { action: Action::Copy(source), target: Target::Output(output) });
         }
+        fuse_gelu_slopes(&mut self.instructions);
         let chains = Chain::all_of(&self.instructions);
         let is_stream = chains.iter().all(|chain| !chain.reads_slots(&self.instructions));
         Tape { instructions: self.instructions, chains, n_slots: self.n_slots, is_stream }
     }
+}
+
+/// Replaces the instructions of `Φ(x) + φ(x) x`, as [`Expr::derivative`] writes the derivative of GELU, by one that keeps all intermediate values in registers.
+fn fuse_gelu_slopes(instructions: &mut Vec<Instruction>) {
+    let mut i = 0;
+    while let Some(window) = instructions[i..].first_chunk() {
+        if let Some(fused) = gelu_slope(window)
+            && !are_read(&window[..6], &fused, &instructions[i + 7..])
+        {
+            instructions.splice(i..i + 7, [fused]);
+        }
+        i += 1;
+    }
+}
+
+/// The one instruction that computes what these compute, if they are the derivative of GELU.
+fn gelu_slope(instructions: &[Instruction; 7]) -> Option<Instruction> {
+    let Action::Unary(Unary::NormalCdf, x) = instructions[0].action else { return None };
+    let of = |i: usize| match instructions[i].target {
+        Target::Slot(slot) => Source::Slot(slot),
+        // No instruction reads an output.
+        Target::Output(_) => Source::Constant(f32::NAN),
+    };
+    let expected = [
+        Action::Binary(Binary::Mul, x, x),
+        Action::Binary(Binary::Mul, Source::Constant(-0.5), of(1)),
+        Action::Unary(Unary::Exp, of(2)),
+        Action::Binary(Binary::Mul, Source::Constant(NORMAL_DENSITY_AT_0), of(3)),
+        Action::Binary(Binary::Mul, of(4), x),
+        Action::Binary(Binary::Add, of(0), of(5)),
+    ];
+    let is_slope = instructions[1..].iter().zip(expected).all(|(instruction, action)| instruction.action == action);
+    is_slope.then_some(Instruction { action: Action::GeluSlope(x), target: instructions[6].target })
+}
+
+/// Whether any instruction after `next`, which follows them, reads a result of `instructions`.
+fn are_read(instructions: &[Instruction], next: &Instruction, later: &[Instruction]) -> bool {
+    let mut held: Vec<Target> = instructions.iter().map(|instruction| instruction.target).collect();
+    held.retain(|target| *target != next.target);
+    for instruction in later {
+        if instruction.action.sources().any(|source| matches!(source, Source::Slot(slot) if held.contains(&Target::Slot(slot)))) {
+            return true;
+        }
+        held.retain(|target| *target != instruction.target);
+    }
+    false
 }
 
 /// The third where the comparison of the first two is true, else the fourth; `comparison` is one of three.
@@ -193,4 +243,24 @@ fn is_computed(ops: &[Op], results: &[Id]) -> Vec<bool> {
         }
     }
     is_computed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::expr::Activation;
+
+    fn n_slopes(exprs: &[Expr]) -> usize {
+        let tape = Tape::new(exprs);
+        tape.instructions.iter().filter(|instruction| matches!(instruction.action, Action::GeluSlope(_))).count()
+    }
+
+    #[test]
+    fn the_derivative_of_gelu_is_one_instruction_unless_its_parts_are_read() {
+        let grad = Activation::gelu().grad();
+        assert_eq!(n_slopes(std::slice::from_ref(&grad)), 1);
+        assert_eq!(n_slopes(&[grad.substitute(&[Expr::input(0), Expr::input(1) * 2.0 + 1.0])]), 1);
+        // Φ(x) is also an operand of GELU.
+        assert_eq!(n_slopes(&[grad, Expr::input(1).gelu()]), 0);
+    }
 }

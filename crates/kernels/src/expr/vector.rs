@@ -5,6 +5,7 @@
 
 use pulp::Simd;
 
+use super::derivative::NORMAL_DENSITY_AT_0;
 use crate::core::float::rounded;
 
 /// 1.5 · 2²³. Adding it to a small number rounds that number to an integer, which is then in the low bits of the sum.
@@ -219,6 +220,15 @@ pub(super) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 pub(super) fn normal_cdf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let erf = erf(simd, simd.mul_f32s(x, simd.splat_f32s(std::f32::consts::FRAC_1_SQRT_2)));
     simd.mul_f32s(simd.add_f32s(erf, simd.splat_f32s(1.0)), simd.splat_f32s(0.5))
+}
+
+/// The derivative of GELU, `Φ(x) + φ(x) x` with the density `φ` of the standard normal distribution, in the order of operations of
+/// [`Expr::derivative`](super::Expr::derivative).
+#[inline(always)]
+pub(super) fn gelu_slope<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let bell = exp(simd, simd.mul_f32s(simd.splat_f32s(-0.5), simd.mul_f32s(x, x)));
+    let density = simd.mul_f32s(simd.splat_f32s(NORMAL_DENSITY_AT_0), bell);
+    simd.add_f32s(normal_cdf(simd, x), simd.mul_f32s(density, x))
 }
 
 /// `erf(x) / x - 1` for `|x| ≤ 1`, by `x²`.

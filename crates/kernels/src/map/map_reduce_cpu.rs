@@ -422,16 +422,15 @@ impl Fold {
 
 #[inline(always)]
 fn fold_rows(values: &[f32], row_len: usize, y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-    // Several rows at a time, so that no sum waits for the previous one.
-    if y.len() == row_len && LANES.is_multiple_of(row_len) && values.len() >= LANES {
-        let (chunks, rest) = values.as_chunks::<LANES>();
-        let mut lanes = chunks[0];
-        chunks[1..].iter().for_each(|chunk| fold_lanes(&mut lanes, chunk, &f));
-        y.copy_from_slice(&lanes[..row_len]);
-        for row in lanes[row_len..].chunks_exact(row_len).chain(rest.chunks_exact(row_len)) {
-            y.iter_mut().zip(row).for_each(|(y, v)| *y = f(*y, *v));
+    if y.len() == row_len {
+        let n_rows = values.len() / row_len;
+        if LANES.is_multiple_of(row_len) && n_rows * row_len >= LANES {
+            return fold_rows_together::<LANES>(values, y, f);
         }
-        return;
+        // For 3, 6, 12, 24 and 48 columns.
+        if (3 * LANES).is_multiple_of(row_len) && n_rows * row_len >= 3 * LANES {
+            return fold_rows_together::<{ 3 * LANES }>(values, y, f);
+        }
     }
     // Several columns at a time, whose sums stay in registers.
     let (wide, narrow) = y.as_chunks_mut::<LANES>();
@@ -455,8 +454,21 @@ fn fold_rows(values: &[f32], row_len: usize, y: &mut [f32], f: impl Fn(f32, f32)
     }
 }
 
+/// The same for rows as long as `y`, of which `N` elements at a time are whole rows, so that no sum waits for the previous one.
 #[inline(always)]
-fn fold_lanes(lanes: &mut [f32; LANES], values: &[f32; LANES], f: impl Fn(f32, f32) -> f32) {
+fn fold_rows_together<const N: usize>(values: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
+    let (chunks, rest) = values.as_chunks::<N>();
+    let mut lanes = chunks[0];
+    chunks[1..].iter().for_each(|chunk| fold_lanes(&mut lanes, chunk, &f));
+    let (first, others) = lanes.split_at(y.len());
+    y.copy_from_slice(first);
+    for row in others.chunks_exact(y.len()).chain(rest.chunks_exact(y.len())) {
+        y.iter_mut().zip(row).for_each(|(y, v)| *y = f(*y, *v));
+    }
+}
+
+#[inline(always)]
+fn fold_lanes<const N: usize>(lanes: &mut [f32; N], values: &[f32; N], f: impl Fn(f32, f32) -> f32) {
     for (lane, v) in lanes.iter_mut().zip(values) {
         *lane = f(*lane, *v);
     }

@@ -3,7 +3,7 @@
 
 use std::sync::LazyLock;
 
-use crate::expr::{Activation, BLOCK_LEN, Evaluator, Expr, Operand, Unary, apply};
+use crate::expr::{Activation, BLOCK_LEN, Evaluator, Expr, Operand, Unary, apply, scale_by_gelu_slope};
 use crate::{Epilogue, EpilogueOperand};
 
 /// An [`Epilogue`] prepared for the CPU, once for all rows.
@@ -19,6 +19,8 @@ enum Form {
     Forward(Function),
     /// Multiplies the sum by the derivative that follows from the matrix, which is an output of the function.
     Gradient(Function),
+    /// Multiplies the sum by the derivative of GELU, whose argument is the matrix.
+    GeluGradient,
     Any(Evaluator),
 }
 
@@ -76,6 +78,7 @@ impl Finish {
     pub(crate) fn new(epilogue: &Epilogue) -> Self {
         let (expr, operand) = (epilogue.expr(), epilogue.operand());
         let form = match operand {
+            Some(EpilogueOperand::Matrix) if *expr == Activation::gelu().grad() => Some(Form::GeluGradient),
             Some(EpilogueOperand::Matrix) => Function::find(expr, |forms| &forms.gradient).map(Form::Gradient),
             Some(EpilogueOperand::Row) => Function::find(expr, |forms| &forms.biased).map(Form::Forward),
             None => Function::find(expr, |forms| &forms.plain).map(Form::Forward),
@@ -108,6 +111,7 @@ impl Finish {
                 activate(*function, y);
             }
             Form::Gradient(function) => scale_by_slope(*function, operand, y),
+            Form::GeluGradient => scale_by_gelu_slope(operand, y),
             Form::Any(evaluator) => match self.operand {
                 None => evaluator.run_in_place(y, &[]),
                 Some(EpilogueOperand::Matrix) => evaluator.run_in_place(y, &[Operand::Slice(operand)]),

@@ -342,6 +342,23 @@ fn fusing_changes_no_bit() {
     assert!(found.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()), "{fused}");
 }
 
+/// Alone, the derivative of GELU is one operation; beside GELU, which has `Φ(x)` in common with it, it is not.
+#[test]
+fn the_derivative_of_gelu_has_the_bits_of_its_formula() {
+    let slope = x().gelu().derivative(0);
+    let mut values = floats_between(-20.0, 20.0);
+    values.extend([f32::INFINITY, f32::NEG_INFINITY, NAN, -0.0, f32::MAX]);
+    let mut outputs = vec![vec![NAN; values.len()]; 2];
+    let mut slices: Vec<&mut [f32]> = outputs.iter_mut().map(|output| &mut output[..]).collect();
+    Evaluator::new(&[slope.clone(), x().gelu()]).run(&[Operand::Slice(&values)], &mut slices);
+    for ((x, found), expected) in values.iter().zip(run(&slope, &values)).zip(&outputs[0]) {
+        assert!(
+            found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan()),
+            "{found} at {x}, expected {expected}"
+        );
+    }
+}
+
 #[test]
 fn several_outputs_share_what_they_have_in_common() {
     let e = x().exp();

@@ -41,14 +41,11 @@ impl<C: Channels, const P: usize> WithSimd for Pixels<'_, '_, C, P> {
     }
 }
 
-/// Pixels of a window in one line, of those that are computed by [`SideBySide`].
-const TAPS: usize = 3;
-
-/// The sums of result pixels of one row whose windows are three pixels wide and start one pixel after each other. `Q` pixels of a line are in the windows, the first at
-/// `start`; each value of these is broadcast once for all windows that contain it.
+/// The sums of result pixels of one row whose windows are `TAPS` pixels wide, two or three, and start one pixel after each other. `Q` pixels of a line are in the windows, the
+/// first at `start`; each value of these is broadcast once for all windows that contain it.
 ///
 /// With a broadcast for each window, sums of one or two vectors would need about as many loads as multiplications.
-struct SideBySide<'a, 'b, C: Channels, const Q: usize> {
+struct SideBySide<'a, 'b, C: Channels, const Q: usize, const TAPS: usize> {
     channels: C,
     lines: Lines<'a>,
     weights: &'a [C::Stored],
@@ -56,14 +53,14 @@ struct SideBySide<'a, 'b, C: Channels, const Q: usize> {
     y: &'b mut [C::Stored],
 }
 
-impl<C: Channels, const Q: usize> WithSimd for SideBySide<'_, '_, C, Q> {
+impl<C: Channels, const Q: usize, const TAPS: usize> WithSimd for SideBySide<'_, '_, C, Q, TAPS> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) {
         let Self { channels, lines, weights, start, y } = self;
         let c = lines.step;
-        // The last two are not used.
+        // The last ones, whose windows end beyond these pixels, are not used.
         let mut sums = [channels.zero(); Q];
         for (tap_row, weights) in weights.chunks_exact(TAPS * c).take(lines.n_tap_rows).enumerate() {
             let line = &lines.values[start + tap_row * lines.len..];
@@ -71,10 +68,15 @@ impl<C: Channels, const Q: usize> WithSimd for SideBySide<'_, '_, C, Q> {
             for q in 0..Q {
                 x[q] = &line[q * c..][..c];
             }
-            let (first, others) = weights.split_at(c);
-            let (second, third) = others.split_at(c);
-            for (i, ((first, second), third)) in first.iter().zip(second).zip(third).enumerate() {
-                let weights = [channels.load(first), channels.load(second), channels.load(third)];
+            let mut of_taps = [&weights[..0]; TAPS];
+            for tap in 0..TAPS {
+                of_taps[tap] = &weights[tap * c..][..c];
+            }
+            for i in 0..c {
+                let mut weights = [channels.zero(); TAPS];
+                for tap in 0..TAPS {
+                    weights[tap] = channels.load(&of_taps[tap][i]);
+                }
                 // A loop over so many pixels would not be unrolled, and then the sums are not in registers.
                 macro_rules! add {
                     ($($q:literal)*) => {
@@ -117,7 +119,8 @@ impl Lines<'_> {
         }
     }
 
-    /// All result pixels, if windows are three pixels wide and start one pixel after each other, and a row has at least `Q - 2` result pixels; otherwise it returns `false`.
+    /// All result pixels, if windows are two or three pixels wide and start one pixel after each other, and a row has at least as many as `Q` pixels of a line have windows;
+    /// otherwise it returns `false`.
     #[inline(always)]
     pub(super) fn side_by_side<C: Channels, const Q: usize>(
         self,
@@ -125,19 +128,32 @@ impl Lines<'_> {
         weights: &[C::Stored],
         y: &mut [C::Stored],
     ) -> bool {
-        let tile = Q + 1 - TAPS;
-        if self.tap_row_len != TAPS * self.step || self.n_pixels < tile {
+        if self.tap_row_len == 2 * self.step && self.n_pixels >= Q - 1 {
+            self.rows_side_by_side::<C, Q, 2>(channels, weights, y);
+        } else if self.tap_row_len == 3 * self.step && self.n_pixels >= Q - 2 {
+            self.rows_side_by_side::<C, Q, 3>(channels, weights, y);
+        } else {
             return false;
         }
+        true
+    }
+
+    #[inline(always)]
+    fn rows_side_by_side<C: Channels, const Q: usize, const TAPS: usize>(
+        self,
+        channels: C,
+        weights: &[C::Stored],
+        y: &mut [C::Stored],
+    ) {
+        let tile = Q + 1 - TAPS;
         for (start, y) in self.starts.iter().zip(y.chunks_exact_mut(self.n_pixels)) {
             for first in (0..self.n_pixels).step_by(tile) {
                 // The last tile of a row computes some pixels again.
                 let first = first.min(self.n_pixels - tile);
                 let (start, y) = (start + first * self.step, &mut y[first..first + tile]);
-                channels.simd().vectorize(SideBySide::<_, Q> { channels, lines: self, weights, start, y });
+                channels.simd().vectorize(SideBySide::<_, Q, TAPS> { channels, lines: self, weights, start, y });
             }
         }
-        true
     }
 
     /// The starts of the windows of `P` result pixels, in the first of their lines.
