@@ -44,7 +44,7 @@ pub use make::{AsGathered, Make, Mapped, MappedRows, Row};
 pub use order::{EpochOrder, Order};
 pub use prefetch::{Ahead, Prefetch, PrefetchEpoch};
 pub use rows::{Rows, check_gather};
-pub use shard::{Shard, Uneven};
+pub use shard::{Remainder, Shard};
 pub use shuffle::Shuffle;
 pub use source::{ColumnMoments, Feature, RowSource};
 pub use split::{Fold, k_fold, split};

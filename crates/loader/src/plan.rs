@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::shard::{Deal, Uneven};
+use crate::shard::{Deal, Remainder};
 use crate::{Batching, EpochOrder, Error, Key, LastBatch};
 
 /// The batches of one rank in one epoch, from a position on.
@@ -48,11 +48,11 @@ impl Plan {
     }
 
     /// The number of positions of one rank, including repeats; only for an interleaved shard, where it does not depend on the batch size.
-    fn n_interleaved(&self, uneven: Uneven) -> usize {
+    fn n_interleaved(&self, remainder: Remainder) -> usize {
         let (left, world) = (self.n_positions - self.start, self.batching.shard.world);
-        match uneven {
-            Uneven::Repeat => left.div_ceil(world),
-            Uneven::Drop => left / world,
+        match remainder {
+            Remainder::Repeat => left.div_ceil(world),
+            Remainder::Drop => left / world,
         }
     }
 
@@ -60,7 +60,7 @@ impl Plan {
     pub(crate) fn n_batches(&self) -> usize {
         let (n, size) = match self.batching.shard.deal {
             Deal::Blocks => (self.n_positions - self.start, self.global_size()),
-            Deal::Interleaved(uneven) => (self.n_interleaved(uneven), self.batching.size),
+            Deal::Interleaved(remainder) => (self.n_interleaved(remainder), self.batching.size),
         };
         match self.batching.last {
             LastBatch::Pad | LastBatch::Short => n.div_ceil(size),
@@ -84,8 +84,8 @@ impl Plan {
         let base = self.start + nth * self.global_size();
         let (first, step, most) = match shard.deal {
             Deal::Blocks => (base.saturating_add(shard.rank.saturating_mul(size)), 1, size),
-            Deal::Interleaved(uneven) => {
-                let most = self.n_interleaved(uneven).saturating_sub(nth * size).min(size);
+            Deal::Interleaved(remainder) => {
+                let most = self.n_interleaved(remainder).saturating_sub(nth * size).min(size);
                 (base.saturating_add(shard.rank), shard.world, most)
             }
         };

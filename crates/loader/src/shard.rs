@@ -17,16 +17,16 @@ pub struct Shard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Deal {
     Blocks,
-    Interleaved(Uneven),
+    Interleaved(Remainder),
 }
 
-/// What [`Shard::distributed_sampler`] does if the number of ranks does not divide the number of rows.
+/// What [`Shard::distributed_sampler`] does with the remainder if the number of ranks does not divide the number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Uneven {
+pub enum Remainder {
     /// Positions from the start are repeated until all ranks have the same number (`drop_last=False`). A repeated row has weight 0 and is not
     /// counted in [`Batch::rows`](crate::Batch::rows), so that an evaluation over all ranks counts every row once.
     Repeat,
-    /// The positions that would make ranks uneven are dropped (`drop_last=True`).
+    /// The remaining positions are dropped (`drop_last=True`).
     Drop,
 }
 
@@ -42,8 +42,8 @@ impl Shard {
 
     /// Rank `rank` of `world` takes positions `rank`, `rank + world`, `rank + 2·world`, …: the rows that PyTorch's `DistributedSampler`
     /// gives that rank for the same order.
-    pub fn distributed_sampler(rank: usize, world: usize, uneven: Uneven) -> Self {
-        Self { rank, world, deal: Deal::Interleaved(uneven) }
+    pub fn distributed_sampler(rank: usize, world: usize, remainder: Remainder) -> Self {
+        Self { rank, world, deal: Deal::Interleaved(remainder) }
     }
 
     /// The rank, from 0.

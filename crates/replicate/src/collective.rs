@@ -5,7 +5,7 @@ use crate::{Element, ElementType, Error};
 /// The collective operations between replicas, over host memory.
 ///
 /// Every rank must make the same calls in the same order, with the same lengths and types; an engine that detects a difference returns
-/// [`Error::Mismatch`]. On return the results are bit-identical on all ranks. The trait is dyn-compatible: its methods take [`Values`], whose element type is
+/// [`Error::Mismatch`]. On return the results are bit-identical on all ranks. The trait is dyn-compatible: its methods take [`DynSlice`], whose element type is
 /// known at run time; [`CollectiveExt`] has the same operations on slices.
 ///
 /// Dropping a handle without [`finish`](Collective::finish) is a failure for the other ranks.
@@ -23,25 +23,25 @@ pub trait Collective: Debug + Send {
     ///
     /// # Errors
     /// [`Error::Unsupported`]; [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
-    fn all_reduce_values(&mut self, values: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error>;
+    fn all_reduce_values(&mut self, values: DynSliceMut<'_>, reduce: ReduceOp) -> Result<(), Error>;
 
     /// Reduces `input` over all ranks and stores part `rank` of the result in `shard`: `input` is as long as all shards together.
     ///
     /// # Errors
     /// As [`all_reduce_values`](Self::all_reduce_values); [`Error::Length`].
-    fn reduce_scatter_values(&mut self, input: Values<'_>, shard: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error>;
+    fn reduce_scatter_values(&mut self, input: DynSlice<'_>, shard: DynSliceMut<'_>, reduce: ReduceOp) -> Result<(), Error>;
 
     /// Concatenates the shards of all ranks into `output`, which is as long as all shards together.
     ///
     /// # Errors
     /// [`Error::Length`]; [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
-    fn all_gather_values(&mut self, shard: Values<'_>, output: ValuesMut<'_>) -> Result<(), Error>;
+    fn all_gather_values(&mut self, shard: DynSlice<'_>, output: DynSliceMut<'_>) -> Result<(), Error>;
 
     /// Replaces `values` on every rank by those of rank `root`.
     ///
     /// # Errors
     /// [`Error::Root`]; [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
-    fn broadcast_values(&mut self, values: ValuesMut<'_>, root: usize) -> Result<(), Error>;
+    fn broadcast_values(&mut self, values: DynSliceMut<'_>, root: usize) -> Result<(), Error>;
 
     /// Returns once every rank has called it.
     ///
@@ -75,19 +75,19 @@ pub enum ReduceOp {
 
 /// A slice whose element type is known at run time.
 #[derive(Debug, Clone, Copy)]
-pub struct Values<'a> {
+pub struct DynSlice<'a> {
     pub(crate) element: ElementType,
     pub(crate) bytes: &'a [u8],
 }
 
 /// A mutable slice whose element type is known at run time.
 #[derive(Debug)]
-pub struct ValuesMut<'a> {
+pub struct DynSliceMut<'a> {
     pub(crate) element: ElementType,
     pub(crate) bytes: &'a mut [u8],
 }
 
-impl<'a> Values<'a> {
+impl<'a> DynSlice<'a> {
     /// From a slice.
     pub fn of<T: Element>(values: &'a [T]) -> Self {
         Self { element: T::TYPE, bytes: bytemuck::cast_slice(values) }
@@ -114,7 +114,7 @@ impl<'a> Values<'a> {
     }
 }
 
-impl<'a> ValuesMut<'a> {
+impl<'a> DynSliceMut<'a> {
     /// From a mutable slice.
     pub fn of<T: Element>(values: &'a mut [T]) -> Self {
         Self { element: T::TYPE, bytes: bytemuck::cast_slice_mut(values) }
@@ -164,7 +164,7 @@ pub trait CollectiveExt: Collective {
     /// # Reference
     /// `torch.distributed.all_reduce`.
     fn all_reduce<T: Element>(&mut self, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
-        self.all_reduce_values(ValuesMut::of(values), reduce)
+        self.all_reduce_values(DynSliceMut::of(values), reduce)
     }
 
     /// Reduces `input` over all ranks and stores part `rank` of the result in `shard`.
@@ -174,7 +174,7 @@ pub trait CollectiveExt: Collective {
     /// # Reference
     /// `torch.distributed.reduce_scatter_tensor`.
     fn reduce_scatter<T: Element>(&mut self, input: &[T], shard: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
-        self.reduce_scatter_values(Values::of(input), ValuesMut::of(shard), reduce)
+        self.reduce_scatter_values(DynSlice::of(input), DynSliceMut::of(shard), reduce)
     }
 
     /// Concatenates the shards of all ranks into `output`.
@@ -184,7 +184,7 @@ pub trait CollectiveExt: Collective {
     /// # Reference
     /// `torch.distributed.all_gather_into_tensor`.
     fn all_gather<T: Element>(&mut self, shard: &[T], output: &mut [T]) -> Result<(), Error> {
-        self.all_gather_values(Values::of(shard), ValuesMut::of(output))
+        self.all_gather_values(DynSlice::of(shard), DynSliceMut::of(output))
     }
 
     /// Replaces `values` on every rank by those of rank `root`.
@@ -194,7 +194,7 @@ pub trait CollectiveExt: Collective {
     /// # Reference
     /// `torch.distributed.broadcast`.
     fn broadcast<T: Element>(&mut self, values: &mut [T], root: usize) -> Result<(), Error> {
-        self.broadcast_values(ValuesMut::of(values), root)
+        self.broadcast_values(DynSliceMut::of(values), root)
     }
 }
 
@@ -223,12 +223,12 @@ pub(crate) fn check_reduce(op: &'static str, rank: usize, element: ElementType, 
 }
 
 /// The elements as a slice of `T`, which they were created from.
-pub(crate) fn typed<T: Element>(values: Values<'_>) -> &[T] {
+pub(crate) fn typed<T: Element>(values: DynSlice<'_>) -> &[T] {
     bytemuck::cast_slice(values.bytes)
 }
 
 /// The elements as a mutable slice of `T`, which they were created from.
-pub(crate) fn typed_mut<T: Element>(values: ValuesMut<'_>) -> &mut [T] {
+pub(crate) fn typed_mut<T: Element>(values: DynSliceMut<'_>) -> &mut [T] {
     bytemuck::cast_slice_mut(values.into_bytes())
 }
 

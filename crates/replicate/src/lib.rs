@@ -22,7 +22,7 @@ mod watch;
 
 pub use agree::{Described, agree};
 pub use buckets::{Bucket, BucketSizes, buckets};
-pub use collective::{Collective, CollectiveExt, ReduceOp, Values, ValuesMut};
+pub use collective::{Collective, CollectiveExt, DynSlice, DynSliceMut, ReduceOp};
 pub use compress::{Compressed, Wire};
 pub use cost::{Algorithm, Link, Step};
 pub use element::{Element, ElementType};

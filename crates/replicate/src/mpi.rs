@@ -12,7 +12,7 @@ use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut
 use crate::element::with_element;
 use crate::tree::{part, reduce_into};
 use crate::watch::{Message, Peers, Watch};
-use crate::{Collective, Element, ElementType, Error, ReduceOp, Values, ValuesMut};
+use crate::{Collective, DynSlice, DynSliceMut, Element, ElementType, Error, ReduceOp};
 
 /// One of the replicas that `mpirun` or `srun` has started as processes. A program started without either has a world size of 1.
 ///
@@ -275,7 +275,7 @@ impl Mpi {
     }
 
     /// The library's own all-reduce.
-    fn all_reduce_by_engine(&self, values: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
+    fn all_reduce_by_engine(&self, values: DynSliceMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
         let element = values.element();
         // SAFETY: constants of the library, which are valid once it has been started.
         let (datatype, op) = unsafe {
@@ -368,7 +368,7 @@ impl Collective for Mpi {
         &self.engine
     }
 
-    fn all_reduce_values(&mut self, values: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
+    fn all_reduce_values(&mut self, values: DynSliceMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
         const OP: &str = "all_reduce";
         let (element, len) = (values.element(), values.len());
         check_reduce(OP, self.rank, element, reduce)?;
@@ -385,7 +385,7 @@ impl Collective for Mpi {
         with_element!(element, T => self.all_reduce_in_order::<T>(typed_mut(values), reduce))
     }
 
-    fn reduce_scatter_values(&mut self, input: Values<'_>, shard: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
+    fn reduce_scatter_values(&mut self, input: DynSlice<'_>, shard: DynSliceMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
         const OP: &str = "reduce_scatter";
         let (element, len) = (input.element(), input.len());
         check_reduce(OP, self.rank, element, reduce)?;
@@ -395,7 +395,7 @@ impl Collective for Mpi {
         with_element!(element, T => self.reduce_scatter_in_order::<T>(typed(input), typed_mut(shard), reduce))
     }
 
-    fn all_gather_values(&mut self, shard: Values<'_>, output: ValuesMut<'_>) -> Result<(), Error> {
+    fn all_gather_values(&mut self, shard: DynSlice<'_>, output: DynSliceMut<'_>) -> Result<(), Error> {
         const OP: &str = "all_gather";
         let (element, len) = (shard.element(), shard.len());
         check_same(OP, self.rank, element, output.element())?;
@@ -409,7 +409,7 @@ impl Collective for Mpi {
         })
     }
 
-    fn broadcast_values(&mut self, values: ValuesMut<'_>, root: usize) -> Result<(), Error> {
+    fn broadcast_values(&mut self, values: DynSliceMut<'_>, root: usize) -> Result<(), Error> {
         const OP: &str = "broadcast";
         let (rank, world_size) = (self.rank, self.world_size);
         if root >= world_size {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
 use crate::element::with_element;
-use crate::{Collective, Error, ReduceOp, Values, ValuesMut};
+use crate::{Collective, DynSlice, DynSliceMut, Error, ReduceOp};
 use shared::Shared;
 
 /// One of the replicas that run as threads of one process.
@@ -93,12 +93,12 @@ impl Collective for Threads {
         "threads"
     }
 
-    fn all_reduce_values(&mut self, values: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
+    fn all_reduce_values(&mut self, values: DynSliceMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
         check_reduce("all_reduce", self.rank, values.element(), reduce)?;
         with_element!(values.element(), T => self.shared.all_reduce::<T>(self.rank, typed_mut(values), reduce))
     }
 
-    fn reduce_scatter_values(&mut self, input: Values<'_>, shard: ValuesMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
+    fn reduce_scatter_values(&mut self, input: DynSlice<'_>, shard: DynSliceMut<'_>, reduce: ReduceOp) -> Result<(), Error> {
         const OP: &str = "reduce_scatter";
         check_reduce(OP, self.rank, input.element(), reduce)?;
         check_same(OP, self.rank, input.element(), shard.element())?;
@@ -108,7 +108,7 @@ impl Collective for Threads {
         })
     }
 
-    fn all_gather_values(&mut self, shard: Values<'_>, output: ValuesMut<'_>) -> Result<(), Error> {
+    fn all_gather_values(&mut self, shard: DynSlice<'_>, output: DynSliceMut<'_>) -> Result<(), Error> {
         const OP: &str = "all_gather";
         check_same(OP, self.rank, shard.element(), output.element())?;
         check_shards(OP, (self.rank, self.world_size()), shard.len(), ("output", output.len()))?;
@@ -117,7 +117,7 @@ impl Collective for Threads {
         })
     }
 
-    fn broadcast_values(&mut self, values: ValuesMut<'_>, root: usize) -> Result<(), Error> {
+    fn broadcast_values(&mut self, values: DynSliceMut<'_>, root: usize) -> Result<(), Error> {
         let (rank, world_size) = (self.rank, self.world_size());
         if root >= world_size {
             return Err(Error::Root { op: "broadcast", rank, root, world_size });

@@ -7,7 +7,7 @@ pub(crate) mod index;
 mod kind;
 mod layout;
 mod shared_slice;
-mod values;
+mod tensor_data;
 
 #[cfg(target_endian = "big")]
 compile_error!("checkpoints are little-endian and are written as they lie in memory; this machine is big-endian");
@@ -27,7 +27,7 @@ use index::{Index, is_index};
 
 pub(crate) use format::FORMAT_VERSION;
 pub use shared_slice::SharedSlice;
-pub use values::Values;
+pub use tensor_data::TensorData;
 
 /// Everything that a run needs to resume: named `f32` and `u32` tensors, and named strings.
 ///
@@ -72,7 +72,7 @@ impl Default for Checkpoint {
 #[derive(Clone, Debug, PartialEq)]
 struct Tensor {
     shape: Vec<usize>,
-    values: Values,
+    values: TensorData,
 }
 
 impl Checkpoint {
@@ -85,7 +85,7 @@ impl Checkpoint {
     ///
     /// # Errors
     /// [`Error::ValueCount`] if `shape` does not have as many elements as there are values; [`Error::DuplicateTensor`]; [`Error::ReservedName`].
-    pub fn insert(&mut self, name: impl Into<String>, shape: &[usize], values: impl Into<Values>) -> Result<(), Error> {
+    pub fn insert(&mut self, name: impl Into<String>, shape: &[usize], values: impl Into<TensorData>) -> Result<(), Error> {
         let (name, values) = (name.into(), values.into());
         let expected = n_values(shape);
         if expected != values.len() {
@@ -111,9 +111,9 @@ impl Checkpoint {
     /// # Errors
     /// [`Error::MissingTensor`], [`Error::TensorMismatch`].
     pub fn f32(&self, name: &str, shape: &[usize]) -> Result<&[f32], Error> {
-        match self.checked(name, Values::F32_NAME, shape)? {
-            Tensor { values: Values::F32(values), .. } => Ok(values),
-            tensor => Err(self.mismatch(name, Values::F32_NAME, shape, tensor)),
+        match self.checked(name, TensorData::F32_NAME, shape)? {
+            Tensor { values: TensorData::F32(values), .. } => Ok(values),
+            tensor => Err(self.mismatch(name, TensorData::F32_NAME, shape, tensor)),
         }
     }
 
@@ -122,9 +122,9 @@ impl Checkpoint {
     /// # Errors
     /// [`Error::MissingTensor`], [`Error::TensorMismatch`].
     pub fn u32(&self, name: &str, shape: &[usize]) -> Result<&[u32], Error> {
-        match self.checked(name, Values::U32_NAME, shape)? {
-            Tensor { values: Values::U32(values), .. } => Ok(values),
-            tensor => Err(self.mismatch(name, Values::U32_NAME, shape, tensor)),
+        match self.checked(name, TensorData::U32_NAME, shape)? {
+            Tensor { values: TensorData::U32(values), .. } => Ok(values),
+            tensor => Err(self.mismatch(name, TensorData::U32_NAME, shape, tensor)),
         }
     }
 
@@ -134,7 +134,7 @@ impl Checkpoint {
     }
 
     /// All tensors, by name in alphabetical order: name, shape, values.
-    pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize], &Values)> {
+    pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize], &TensorData)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor.shape.as_slice(), &tensor.values))
     }
 
@@ -187,7 +187,7 @@ impl Checkpoint {
 
     /// Reads and checks a file; or all files of an index, `NAME.safetensors.index.json`, which is also used if `NAME.safetensors` does not exist.
     ///
-    /// Files of other programs may have tensors of other types: f16, bf16 and f64 are converted to f32, whole numbers to [`Values::I64`]. See also
+    /// Files of other programs may have tensors of other types: f16, bf16 and f64 are converted to f32, whole numbers to [`TensorData::I64`]. See also
     /// [`oihw_to_ohwi`](Self::oihw_to_ohwi).
     ///
     /// # Errors

@@ -117,7 +117,7 @@ pub struct DataParallelConfig {
     /// Which statistics normalise batches in training.
     pub batch_norm: BatchStatistics,
     /// What happens when replicas have fewer batches than others. `None` if all have the same number, as in a [`Trainer`](crate::Trainer); this is not checked.
-    pub uneven: Option<Uneven>,
+    pub uneven: Option<UnevenInputs>,
 }
 
 impl DataParallelConfig {
@@ -141,7 +141,7 @@ impl DataParallelConfig {
 /// # Reference
 /// `DistributedDataParallel.join`: `divide_by_initial_world_size=True` and `False`, `throw_on_early_termination`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Uneven {
+pub enum UnevenInputs {
     /// Means are still over all replicas, so that every row has the same weight.
     DividedByAll,
     /// Means are over the replicas that have a batch.
@@ -368,7 +368,7 @@ impl DataParallel {
     /// model of the replica that joined last.
     ///
     /// # Errors
-    /// [`Error::Replica`], also if joining is [refused](Uneven::Refused); [`Error::CannotJoin`] if the configuration does not allow it; [`Error::Tensor`] if the device fails.
+    /// [`Error::Replica`], also if joining is [refused](UnevenInputs::Refused); [`Error::CannotJoin`] if the configuration does not allow it; [`Error::Tensor`] if the device fails.
     /// # Reference
     /// `DistributedDataParallel.join`.
     pub fn join(&self, graph: &Graph, device: &Device, params: &Parameters) -> Result<(), Error> {
@@ -382,7 +382,7 @@ impl DataParallel {
             for exchange in &exchanges {
                 match exchange.join()? {
                     Some(0) => break 'steps,
-                    Some(n) if uneven == Uneven::Refused => return Err(exchange::ran_out(n, self.world_size()).into()),
+                    Some(n) if uneven == UnevenInputs::Refused => return Err(exchange::ran_out(n, self.world_size()).into()),
                     _ => {}
                 }
             }

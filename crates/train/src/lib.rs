@@ -47,10 +47,10 @@ mod warning;
 pub use brisk_nn::tensor::Precision;
 pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
 pub use callback::{BatchesEnd, Callback, RunView, ValidationEnd};
-pub use checkpoint::{Checkpoint, SharedSlice, Values};
+pub use checkpoint::{Checkpoint, SharedSlice, TensorData};
 pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 pub use data_parallel::{
-    BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, Uneven, run_threads,
+    BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, UnevenInputs, run_threads,
 };
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, Mode, StopReason};
 pub use error::Error;

@@ -7,7 +7,7 @@ use brisk_nn::{Adam, Lookahead, Optimizer, Parameters, Sgd};
 use brisk_program::Device;
 use brisk_train::{
     Binary, Checkpoint, DataParallel, DataParallelConfig, Error, FeedConfig, GradientClip, Learner, Limit, RunFolder,
-    Standardisation, Trainer, TrainerConfig, Values, ZeroStage, run_threads,
+    Standardisation, TensorData, Trainer, TrainerConfig, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -97,8 +97,8 @@ fn run(
 fn check_same_bits(found: &Checkpoint, expected: &Checkpoint, what: &str) {
     let tensors = |checkpoint: &Checkpoint| -> Vec<(String, Vec<u32>)> {
         let tensors = checkpoint.tensors().filter(|(name, ..)| !name.starts_with("run."));
-        let bits = |values: &Values| match values {
-            Values::F32(values) => values.iter().map(|value| value.to_bits()).collect(),
+        let bits = |values: &TensorData| match values {
+            TensorData::F32(values) => values.iter().map(|value| value.to_bits()).collect(),
             other => panic!("{other:?}: expected f32"),
         };
         tensors.map(|(name, _, values)| (name.to_owned(), bits(values))).collect()

@@ -6,7 +6,7 @@ use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
     Binary, BucketSizes, Checkpoint, CheckpointFiles, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Learner,
-    Outputs, RunFolder, StateBytes, Trainer, TrainerConfig, Uneven, Wire, ZeroStage, run_threads,
+    Outputs, RunFolder, StateBytes, Trainer, TrainerConfig, UnevenInputs, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -321,7 +321,7 @@ fn what_cannot_be_divided_is_refused() {
         wire,
         "divide: Bf16 on the wire, expected f32 if state is sharded; or state that each replica keeps whole, for which rounding errors are fed back"
     );
-    let uneven = DataParallelConfig { uneven: Some(Uneven::DividedByAll), ..divided(ZeroStage::Optimizer) };
+    let uneven = DataParallelConfig { uneven: Some(UnevenInputs::DividedByAll), ..divided(ZeroStage::Optimizer) };
     let uneven = refusal(uneven, |replica| replica.divide(setting.ready().params).map(|_| ()));
     assert!(uneven.contains("fewer batches than others") && uneven.contains("the same number of batches on each"), "{uneven}");
     let alone = refusal(divided(ZeroStage::Gradients), |replica| setting.ready().divided(replica)?.trainer(&cpu(1)).map(|_| ()));

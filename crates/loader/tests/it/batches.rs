@@ -1,4 +1,6 @@
-use brisk_loader::{Ahead, Batch, Batching, Epoch, Error, LastBatch, Loader, Make, Order, RowSource, Rows, Shard, Uneven, split};
+use brisk_loader::{
+    Ahead, Batch, Batching, Epoch, Error, LastBatch, Loader, Make, Order, Remainder, RowSource, Rows, Shard, split,
+};
 
 use crate::source::{described, labelled, numbered};
 
@@ -105,7 +107,7 @@ fn long_runs_are_copied_by_the_pool() {
 /// Categories and weights stay with their rows, for every way of gathering.
 #[test]
 fn categories_and_weights_come_with_their_rows() {
-    let shards = [Shard::WHOLE, Shard::blocks(1, 3), Shard::distributed_sampler(2, 3, Uneven::Repeat)];
+    let shards = [Shard::WHOLE, Shard::blocks(1, 3), Shard::distributed_sampler(2, 3, Remainder::Repeat)];
     for n_cols in [0, 3] {
         let source = described(1000, n_cols);
         let [part, _] = split(&source, 4, [0.9, 0.1]).unwrap();
@@ -239,7 +241,7 @@ fn the_source_s_own_error_comes_with_the_batch() {
 #[test]
 fn batches_have_all_labels_of_their_rows() {
     let rows = labelled(1000, 3);
-    let uneven = Shard::distributed_sampler(2, 3, Uneven::Repeat);
+    let uneven = Shard::distributed_sampler(2, 3, Remainder::Repeat);
     for batching in [Batching::of(300).shuffled(7), Batching::of(300), Batching::of(64).shuffled(3).shard(uneven)] {
         let expected = all(&rows, &batching, 2);
         for batch in &expected {

@@ -1,4 +1,4 @@
-use brisk_loader::{Batching, LastBatch, Shard, Uneven};
+use brisk_loader::{Batching, LastBatch, Remainder, Shard};
 
 use crate::batches::{Owned, all, from};
 use crate::source::numbered;
@@ -12,11 +12,11 @@ fn real(batches: &[Owned]) -> Vec<u32> {
 #[test]
 fn distributed_sampler_vectors() {
     #[track_caller]
-    fn check(n_rows: usize, world: usize, uneven: Uneven, expected: &[&[u32]]) {
+    fn check(n_rows: usize, world: usize, remainder: Remainder, expected: &[&[u32]]) {
         let source = numbered(n_rows, 1);
         for size in [1, 2, 3, 16] {
             for (rank, &expected) in expected.iter().enumerate() {
-                let shard = Shard::distributed_sampler(rank, world, uneven);
+                let shard = Shard::distributed_sampler(rank, world, remainder);
                 let batches = all(&source, &Batching::of(size).shard(shard).last(LastBatch::Short), 0);
                 let ids: Vec<u32> = batches.iter().flat_map(|batch| batch.ids.clone()).collect();
                 assert_eq!(ids, expected, "rank {rank} of {world}, {n_rows} rows, batches of {size}");
@@ -26,17 +26,17 @@ fn distributed_sampler_vectors() {
         }
         // Repeated rows have no weight: over all ranks every row counts once, except dropped ones.
         let mut counted: Vec<u32> = (0..world)
-            .flat_map(|rank| real(&all(&source, &Batching::of(2).shard(Shard::distributed_sampler(rank, world, uneven)), 0)))
+            .flat_map(|rank| real(&all(&source, &Batching::of(2).shard(Shard::distributed_sampler(rank, world, remainder)), 0)))
             .collect();
         counted.sort_unstable();
-        let n_counted = if uneven == Uneven::Drop { n_rows / world * world } else { n_rows };
+        let n_counted = if remainder == Remainder::Drop { n_rows / world * world } else { n_rows };
         assert_eq!(counted, (0..n_counted as u32).collect::<Vec<_>>(), "{n_rows} rows on {world} ranks");
     }
-    check(10, 4, Uneven::Repeat, &[&[0, 4, 8], &[1, 5, 9], &[2, 6, 0], &[3, 7, 1]]);
-    check(10, 4, Uneven::Drop, &[&[0, 4], &[1, 5], &[2, 6], &[3, 7]]);
-    check(10, 3, Uneven::Repeat, &[&[0, 3, 6, 9], &[1, 4, 7, 0], &[2, 5, 8, 1]]);
-    check(3, 8, Uneven::Repeat, &[&[0], &[1], &[2], &[0], &[1], &[2], &[0], &[1]]);
-    check(3, 8, Uneven::Drop, &[&[] as &[u32]; 8]);
+    check(10, 4, Remainder::Repeat, &[&[0, 4, 8], &[1, 5, 9], &[2, 6, 0], &[3, 7, 1]]);
+    check(10, 4, Remainder::Drop, &[&[0, 4], &[1, 5], &[2, 6], &[3, 7]]);
+    check(10, 3, Remainder::Repeat, &[&[0, 3, 6, 9], &[1, 4, 7, 0], &[2, 5, 8, 1]]);
+    check(3, 8, Remainder::Repeat, &[&[0], &[1], &[2], &[0], &[1], &[2], &[0], &[1]]);
+    check(3, 8, Remainder::Drop, &[&[] as &[u32]; 8]);
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn every_row_is_one_rank_s_once() {
         for world in [1, 2, 3, 7] {
             for size in [1, 4, 5] {
                 for last in [LastBatch::Pad, LastBatch::Drop, LastBatch::Short] {
-                    for deal in [Shard::blocks, |rank, world| Shard::distributed_sampler(rank, world, Uneven::Repeat)] {
+                    for deal in [Shard::blocks, |rank, world| Shard::distributed_sampler(rank, world, Remainder::Repeat)] {
                         let batching = Batching::of(size).shuffled(n_rows as u64).last(last);
                         let ranks: Vec<_> =
                             (0..world).map(|rank| all(&source, &batching.clone().shard(deal(rank, world)), 2)).collect();
@@ -94,7 +94,7 @@ fn every_row_is_one_rank_s_once() {
 fn ranks_resume_interleaved() {
     let source = numbered(103, 1);
     for rank in 0..4 {
-        let batching = Batching::of(5).shuffled(1).shard(Shard::distributed_sampler(rank, 4, Uneven::Repeat));
+        let batching = Batching::of(5).shuffled(1).shard(Shard::distributed_sampler(rank, 4, Remainder::Repeat));
         let whole = all(&source, &batching, 0);
         assert_eq!(from(&source, &batching, 0, 3 * 5 * 4), whole[3..], "rank {rank}");
     }

@@ -1,7 +1,7 @@
 use std::convert::Infallible;
 use std::thread;
 
-use brisk_loader::{Ahead, Batch, Batching, Error, Key, LastBatch, Loader, Make, Row, RowSource, Rows, Shard, Subset, Uneven};
+use brisk_loader::{Ahead, Batch, Batching, Error, Key, LastBatch, Loader, Make, Remainder, Row, RowSource, Rows, Shard, Subset};
 
 use crate::batches::{Owned, taken};
 use crate::source::described;
@@ -40,7 +40,7 @@ where
 #[test]
 fn rows_are_augmented_alike_by_any_number_of_threads() {
     let source = bytes(1003, 8);
-    let shards = [Shard::WHOLE, Shard::distributed_sampler(1, 3, Uneven::Repeat)];
+    let shards = [Shard::WHOLE, Shard::distributed_sampler(1, 3, Remainder::Repeat)];
     for (shard, last) in shards.into_iter().flat_map(|shard| [LastBatch::Pad, LastBatch::Short].map(|last| (shard, last))) {
         let batching = Batching::of(200).shuffled(7).shard(shard).last(last);
         let mut loader = Loader::new(&source, batching).unwrap().map_rows(3, augmented).unwrap();

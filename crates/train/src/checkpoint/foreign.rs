@@ -3,26 +3,26 @@
 use half::{bf16, f16};
 use safetensors::tensor::Dtype;
 
-use super::{Values, copied};
+use super::{TensorData, copied};
 
 /// The values as checkpoints hold them: numbers of any precision as f32, whole numbers of any size as i64. `None` for types without an equivalent, and for
 /// values that would become infinite or wrap around.
-pub(super) fn converted(dtype: Dtype, bytes: &[u8]) -> Option<Values> {
+pub(super) fn converted(dtype: Dtype, bytes: &[u8]) -> Option<TensorData> {
     let values = match dtype {
         Dtype::F32 => copied::<f32>(bytes).into(),
-        Dtype::U32 => Values::U32(copied(bytes)),
-        Dtype::I64 => Values::I64(copied(bytes)),
+        Dtype::U32 => TensorData::U32(copied(bytes)),
+        Dtype::I64 => TensorData::I64(copied(bytes)),
         Dtype::F16 => each(bytes, f16::to_f32).into(),
         Dtype::BF16 => each(bytes, bf16::to_f32).into(),
         Dtype::F64 => copied::<f64>(bytes).into_iter().map(rounded).collect::<Option<Vec<f32>>>()?.into(),
-        Dtype::I32 => Values::I64(each(bytes, i64::from as fn(i32) -> i64)),
-        Dtype::I16 => Values::I64(each(bytes, i64::from as fn(i16) -> i64)),
-        Dtype::I8 => Values::I64(each(bytes, i64::from as fn(i8) -> i64)),
-        Dtype::U16 => Values::I64(each(bytes, i64::from as fn(u16) -> i64)),
-        Dtype::U8 | Dtype::BOOL => Values::I64(each(bytes, i64::from as fn(u8) -> i64)),
+        Dtype::I32 => TensorData::I64(each(bytes, i64::from as fn(i32) -> i64)),
+        Dtype::I16 => TensorData::I64(each(bytes, i64::from as fn(i16) -> i64)),
+        Dtype::I8 => TensorData::I64(each(bytes, i64::from as fn(i8) -> i64)),
+        Dtype::U16 => TensorData::I64(each(bytes, i64::from as fn(u16) -> i64)),
+        Dtype::U8 | Dtype::BOOL => TensorData::I64(each(bytes, i64::from as fn(u8) -> i64)),
         Dtype::U64 => {
             let values = copied::<u64>(bytes).into_iter().map(|value| i64::try_from(value).ok());
-            Values::I64(values.collect::<Option<_>>()?)
+            TensorData::I64(values.collect::<Option<_>>()?)
         }
         _ => return None,
     };

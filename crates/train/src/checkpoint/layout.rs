@@ -1,6 +1,6 @@
 //! The order of a convolution's weights: OHWI in brisk, OIHW in PyTorch.
 
-use super::{Checkpoint, Tensor, Values};
+use super::{Checkpoint, Tensor, TensorData};
 use crate::Error;
 
 /// The name of the string that says how weights are laid out in files for PyTorch.
@@ -50,7 +50,7 @@ impl Checkpoint {
     /// Dimension `i` of a weight is afterwards what dimension `order[i]` was before.
     fn permuted(mut self, order: [usize; 4]) -> Self {
         for tensor in self.tensors.values_mut() {
-            if let ([d0, d1, d2, d3], Values::F32(values)) = (tensor.shape.as_slice(), &mut tensor.values) {
+            if let ([d0, d1, d2, d3], TensorData::F32(values)) = (tensor.shape.as_slice(), &mut tensor.values) {
                 let shape = [*d0, *d1, *d2, *d3];
                 *values = permuted(values, shape, order).into();
                 tensor.shape = order.map(|dim| shape[dim]).to_vec();
@@ -61,7 +61,7 @@ impl Checkpoint {
 }
 
 fn is_weight(tensor: &Tensor) -> bool {
-    tensor.shape.len() == 4 && matches!(tensor.values, Values::F32(_))
+    tensor.shape.len() == 4 && matches!(tensor.values, TensorData::F32(_))
 }
 
 fn permuted(values: &[f32], shape: [usize; 4], order: [usize; 4]) -> Vec<f32> {

@@ -4,7 +4,7 @@ use super::SharedSlice;
 
 /// The values of one tensor of a checkpoint, row-major.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Values {
+pub enum TensorData {
     /// Single precision. Clones of a checkpoint share their memory.
     F32(SharedSlice<f32>),
     /// Whole numbers, such as counters and keys.
@@ -13,7 +13,7 @@ pub enum Values {
     I64(Vec<i64>),
 }
 
-impl Values {
+impl TensorData {
     pub(super) const F32_NAME: &str = "f32";
     pub(super) const U32_NAME: &str = "u32";
     const I64_NAME: &str = "i64";
@@ -59,19 +59,19 @@ impl Values {
     }
 }
 
-impl From<Vec<f32>> for Values {
+impl From<Vec<f32>> for TensorData {
     fn from(values: Vec<f32>) -> Self {
         Self::F32(values.into())
     }
 }
 
-impl From<SharedSlice<f32>> for Values {
+impl From<SharedSlice<f32>> for TensorData {
     fn from(values: SharedSlice<f32>) -> Self {
         Self::F32(values)
     }
 }
 
-impl From<Vec<u32>> for Values {
+impl From<Vec<u32>> for TensorData {
     fn from(values: Vec<u32>) -> Self {
         Self::U32(values)
     }

@@ -23,7 +23,7 @@ impl DataParallel {
     /// result: it then keeps the state of this replica's own pieces.
     ///
     /// # Errors
-    /// [`Error::Replica`] if replicas have different parameters; [`Error::Tensor`] if gradients are sent in 16 bits, or replicas may have [fewer batches](super::Uneven) than others.
+    /// [`Error::Replica`] if replicas have different parameters; [`Error::Tensor`] if gradients are sent in 16 bits, or replicas may have [fewer batches](super::UnevenInputs) than others.
     pub fn divide(&self, mut params: Parameters) -> Result<Parameters, Error> {
         let Some(division) = self.division(&params) else { return Ok(params) };
         if self.config.wire != Wire::F32 {

@@ -11,7 +11,7 @@ use brisk_nn::tensor::program::kernels::{Arg, STATE_LEN};
 use brisk_nn::tensor::program::{HostArgs, HostStep};
 use brisk_replicate::{CollectiveExt, CommThread, Compressed, Pending, ReduceOp, Wire};
 
-use super::{Failure, Overlap, Stop, Uneven};
+use super::{Failure, Overlap, Stop, UnevenInputs};
 
 /// Some elements of a buffer, reduced in every replay.
 #[derive(Debug)]
@@ -172,7 +172,7 @@ pub(crate) struct Finish {
 /// What happens when some replicas have a batch and others have none left.
 #[derive(Debug)]
 pub(crate) struct UnevenRule {
-    pub(crate) uneven: Uneven,
+    pub(crate) uneven: UnevenInputs,
     pub(crate) active: Arc<AtomicUsize>,
     pub(crate) world_size: usize,
 }
@@ -181,9 +181,9 @@ impl UnevenRule {
     fn scale(&self, reduce: ReduceOp) -> Result<f32, brisk_replicate::Error> {
         let (n, of) = (self.active.load(Ordering::Relaxed), self.world_size);
         match self.uneven {
-            Uneven::Refused if n < of => Err(ran_out(n, of)),
-            Uneven::DividedByActive if n > 0 && reduce == ReduceOp::Mean => Ok(of as f32 / n as f32),
-            Uneven::Refused | Uneven::DividedByActive | Uneven::DividedByAll => Ok(1.0),
+            UnevenInputs::Refused if n < of => Err(ran_out(n, of)),
+            UnevenInputs::DividedByActive if n > 0 && reduce == ReduceOp::Mean => Ok(of as f32 / n as f32),
+            UnevenInputs::Refused | UnevenInputs::DividedByActive | UnevenInputs::DividedByAll => Ok(1.0),
         }
     }
 }

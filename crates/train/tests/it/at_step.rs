@@ -6,7 +6,7 @@ use brisk_loader::Rows;
 use brisk_nn::tensor::Activation;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::{Adam, Mlp, MlpConfig, ParametersBuilder};
-use brisk_replicate::{Collective, Error as ReplicaError, ReduceOp, Values, ValuesMut};
+use brisk_replicate::{Collective, DynSlice, DynSliceMut, Error as ReplicaError, ReduceOp};
 use brisk_train::{Binary, DataParallel, DataParallelConfig, Error, FeedConfig, Learner, Outputs, Trainer, TrainerConfig};
 
 /// A world of one replica, which records what it receives.
@@ -28,20 +28,25 @@ impl Collective for Alone {
         "one rank"
     }
 
-    fn all_reduce_values(&mut self, _values: ValuesMut<'_>, _reduce: ReduceOp) -> Result<(), ReplicaError> {
+    fn all_reduce_values(&mut self, _values: DynSliceMut<'_>, _reduce: ReduceOp) -> Result<(), ReplicaError> {
         Ok(())
     }
 
-    fn reduce_scatter_values(&mut self, input: Values<'_>, shard: ValuesMut<'_>, _reduce: ReduceOp) -> Result<(), ReplicaError> {
+    fn reduce_scatter_values(
+        &mut self,
+        input: DynSlice<'_>,
+        shard: DynSliceMut<'_>,
+        _reduce: ReduceOp,
+    ) -> Result<(), ReplicaError> {
         self.all_gather_values(input, shard)
     }
 
-    fn all_gather_values(&mut self, shard: Values<'_>, output: ValuesMut<'_>) -> Result<(), ReplicaError> {
+    fn all_gather_values(&mut self, shard: DynSlice<'_>, output: DynSliceMut<'_>) -> Result<(), ReplicaError> {
         output.into_bytes().copy_from_slice(shard.bytes());
         Ok(())
     }
 
-    fn broadcast_values(&mut self, _values: ValuesMut<'_>, _root: usize) -> Result<(), ReplicaError> {
+    fn broadcast_values(&mut self, _values: DynSliceMut<'_>, _root: usize) -> Result<(), ReplicaError> {
         Ok(())
     }
 

@@ -2,7 +2,7 @@ use std::fs::{self, OpenOptions};
 use std::path::Path;
 use std::process::Command;
 
-use brisk_train::{Checkpoint, Error, Values};
+use brisk_train::{Checkpoint, Error, TensorData};
 
 fn checkpoint() -> Checkpoint {
     let mut checkpoint = Checkpoint::new();
@@ -241,7 +241,7 @@ fn tensors_are_checked_on_the_way_in() {
     let error = checkpoint.insert("__metadata__", &[], vec![0_u32]);
     assert!(matches!(error, Err(Error::ReservedName)), "{error:?}");
     assert_eq!(checkpoint.tensors().count(), 4, "as before");
-    assert_eq!(Values::from(vec![1_u32]).dtype(), "u32", "the type goes with the values");
+    assert_eq!(TensorData::from(vec![1_u32]).dtype(), "u32", "the type goes with the values");
 }
 
 #[test]

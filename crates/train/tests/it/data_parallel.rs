@@ -6,7 +6,7 @@ use std::time::Duration;
 use brisk_nn::tensor::program::{Device, Executable, Selection};
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{Accumulate, Init, Optimizer, Parameters, ParametersBuilder, Sgd, StepInputs};
-use brisk_train::{BatchStatistics, DataParallel, DataParallelConfig, Error, ReduceOp, Uneven, run_threads};
+use brisk_train::{BatchStatistics, DataParallel, DataParallelConfig, Error, ReduceOp, UnevenInputs, run_threads};
 
 /// A step whose gradient is written to `grad`, with a learning rate of 1.
 struct Toy {
@@ -85,7 +85,7 @@ fn gradients_are_summed_at_home_before_they_are_reduced() -> Result<(), Error> {
 }
 
 /// Replica 1 has three batches of gradient 2, replica 0 one of gradient 1.
-fn joined(uneven: Option<Uneven>, batch_norm: BatchStatistics) -> Result<Vec<f32>, Error> {
+fn joined(uneven: Option<UnevenInputs>, batch_norm: BatchStatistics) -> Result<Vec<f32>, Error> {
     let config = DataParallelConfig { uneven, batch_norm, ..DataParallelConfig::default() };
     run_threads(2, &config, |replica| {
         let toy = Toy::new(replica, 1)?;
@@ -100,14 +100,14 @@ fn joined(uneven: Option<Uneven>, batch_norm: BatchStatistics) -> Result<Vec<f32
 #[test]
 fn a_replica_without_batches_joins_the_others() -> Result<(), Error> {
     let of_replica = BatchStatistics::OfReplica;
-    assert_eq!(joined(Some(Uneven::DividedByAll), of_replica)?, [-1.5 - 1.0 - 1.0; 2], "2 over two replicas is 1");
-    assert_eq!(joined(Some(Uneven::DividedByActive), of_replica)?, [-1.5 - 2.0 - 2.0; 2], "2 over one is 2");
-    let refused = joined(Some(Uneven::Refused), of_replica).expect_err("they have not as many").to_string();
+    assert_eq!(joined(Some(UnevenInputs::DividedByAll), of_replica)?, [-1.5 - 1.0 - 1.0; 2], "2 over two replicas is 1");
+    assert_eq!(joined(Some(UnevenInputs::DividedByActive), of_replica)?, [-1.5 - 2.0 - 2.0; 2], "2 over one is 2");
+    let refused = joined(Some(UnevenInputs::Refused), of_replica).expect_err("they have not as many").to_string();
     assert_eq!(
         refused,
         "1 of 2 replicas have a batch, 1 of 2 replicas have none left; give each the same number of batches, or let those that are done join"
     );
-    for (uneven, batch_norm) in [(None, of_replica), (Some(Uneven::DividedByAll), BatchStatistics::OfAll)] {
+    for (uneven, batch_norm) in [(None, of_replica), (Some(UnevenInputs::DividedByAll), BatchStatistics::OfAll)] {
         let error = joined(uneven, batch_norm).expect_err("batches are not counted");
         assert!(error.to_string().contains("does not support different numbers of batches"), "{error}");
     }
@@ -116,7 +116,7 @@ fn a_replica_without_batches_joins_the_others() -> Result<(), Error> {
 
 #[test]
 fn even_replicas_that_may_join_do_not_notice() -> Result<(), Error> {
-    let config = DataParallelConfig { uneven: Some(Uneven::Refused), ..DataParallelConfig::default() };
+    let config = DataParallelConfig { uneven: Some(UnevenInputs::Refused), ..DataParallelConfig::default() };
     let weights = run_threads(3, &config, |replica| {
         let toy = Toy::new(replica, 1)?;
         toy.step(replica.rank() as f32)?;

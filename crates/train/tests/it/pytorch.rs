@@ -8,7 +8,7 @@ use brisk_nn::{
     Activation, BatchNorm, BatchNormConfig, Bias, Conv2d, Conv2dConfig, GlobalAvgPool2d, Linear, MaxPool2d, Mlp, MlpConfig,
     Module, ParametersBuilder, Reshape, Sequential,
 };
-use brisk_train::{Checkpoint, Error, Model, Values};
+use brisk_train::{Checkpoint, Error, Model, TensorData};
 
 fn fixture(name: &str) -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "pytorch", name].iter().collect()
@@ -39,7 +39,7 @@ fn convolutional(params: &mut ParametersBuilder) -> Sequential {
 fn check_outputs<M: Module>(model: &Model<M>, fixture: &Checkpoint) -> Result<(), Box<dyn std::error::Error>> {
     let values = |name: &str| {
         let (_, shape, values) = fixture.tensors().find(|(found, ..)| *found == name).expect("the fixture has it");
-        let Values::F32(values) = values else { panic!("{name} is f32") };
+        let TensorData::F32(values) = values else { panic!("{name} is f32") };
         (shape[0], values.clone())
     };
     let ((n_rows, x), (_, expected)) = (values("test.x"), values("test.y"));
@@ -64,7 +64,7 @@ fn a_convolutional_network() -> Result<(), Box<dyn std::error::Error>> {
     let path = fixture("convolutional.safetensors");
     let written = Checkpoint::load(&path)?;
     let tracked = written.tensors().find(|(name, ..)| *name == "norm1.num_batches_tracked").expect("PyTorch counts batches");
-    assert_eq!((tracked.1, tracked.2), (&[][..], &Values::I64(vec![3])));
+    assert_eq!((tracked.1, tracked.2), (&[][..], &TensorData::I64(vec![3])));
     let model = Model::load_pytorch(&path, convolutional)?;
     check_outputs(&model, &written)?;
 
