@@ -72,12 +72,9 @@ impl Action {
         sources.into_iter()
     }
 
-    /// Whether it is part of chains: there is a function over vectors for it, which needs few enough registers for a tile.
+    /// Whether there is a function over vectors for it.
     const fn is_in_registers(self) -> bool {
-        !matches!(
-            self,
-            Self::Copy(_) | Self::GeluSlope(_) | Self::Unary(Unary::Sin | Unary::Cos, _) | Self::Binary(Binary::Pow, ..)
-        )
+        !matches!(self, Self::Copy(_) | Self::Unary(Unary::Sin | Unary::Cos, _) | Self::Binary(Binary::Pow, ..))
     }
 }
 
@@ -167,6 +164,7 @@ impl<V: Copy> Step<'_, V> {
             Action::Unary(Unary::NormalCdf, _) => call!(NormalCdf, 1),
             Action::Unary(Unary::Floor, _) => call!(Floor, 1),
             Action::Unary(Unary::IsFinite, _) => call!(IsFinite, 1),
+            Action::GeluSlope(_) => call!(GeluSlope, 1),
             Action::Binary(Binary::Add, ..) => call!(Add, 2),
             Action::Binary(Binary::Sub, ..) => call!(Sub, 2),
             Action::Binary(Binary::Mul, ..) => call!(Mul, 2),
@@ -176,7 +174,7 @@ impl<V: Copy> Step<'_, V> {
             Action::Choose(Binary::Lt, _) => call!(IfLess, 4),
             Action::Choose(Binary::Le, _) => call!(IfLessOrEqual, 4),
             Action::Choose(..) => call!(IfEqual, 4),
-            Action::Copy(_) | Action::GeluSlope(_) | Action::Unary(Unary::Sin | Unary::Cos, _) | Action::Binary(..) => {
+            Action::Copy(_) | Action::Unary(Unary::Sin | Unary::Cos, _) | Action::Binary(..) => {
                 unreachable!("{:?} is not in a chain", self.action)
             }
         }

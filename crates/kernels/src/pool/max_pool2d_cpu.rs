@@ -1,8 +1,9 @@
-use crate::core::sizes::in_u32;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::core::blocks::each_row_in_f32;
 use crate::core::half::{Element, in_f32, widen};
+use crate::core::sizes::in_u32;
 use crate::core::vectorised::vectorised;
 use crate::{Images, OnTeam, PoolShape};
 
@@ -21,7 +22,10 @@ pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mu
                         for (j, (y, taps)) in y.chunks_exact_mut(row_len).zip(taps.chunks_exact_mut(row_len)).enumerate() {
                             let row = i * task_rows + j;
                             let image = image_of(shape, x, row / height);
-                            pool_row(shape, image, row % height, y, taps);
+                            match T::as_f32(image) {
+                                Some(image) => Arch::new().dispatch(PoolRow { shape, image, i: row % height, y, taps }),
+                                None => pool_row(shape, image, row % height, y, taps),
+                            }
                         }
                     },
                 );
@@ -30,6 +34,50 @@ pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mu
     };
     let tasks = y.par_chunks_mut(task_rows * row_len).zip(taps.par_chunks_mut(task_rows * row_len));
     tasks.enumerate().for_each_on_team(task);
+}
+
+/// [`pool_row`] of f32, whose maxima and taps stay in registers.
+struct PoolRow<'a, 'b> {
+    shape: &'a PoolShape,
+    image: &'a [f32],
+    i: usize,
+    y: &'b mut [f32],
+    taps: &'b mut [u32],
+}
+
+impl WithSimd for PoolRow<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { shape, image, i, y, taps } = self;
+        let n_channels = shape.x.n_channels;
+        if !n_channels.is_multiple_of(S::F32_LANES) {
+            return pool_row(shape, image, i, y, taps);
+        }
+        let n_vectors = n_channels / S::F32_LANES;
+        let (image, y, all_taps) = (S::as_simd_f32s(image).0, S::as_mut_simd_f32s(y).0, S::as_mut_simd_u32s(taps).0);
+        let (lines, first_line) = shape.covered(0, i);
+        for (j, (y, taps)) in y.chunks_exact_mut(n_vectors).zip(all_taps.chunks_exact_mut(n_vectors)).enumerate() {
+            let (pixels, first_pixel) = shape.covered(1, j);
+            for (v, (y, taps)) in y.iter_mut().zip(taps).enumerate() {
+                let (mut best, mut best_tap) = (simd.splat_f32s(f32::NEG_INFINITY), simd.splat_u32s(0));
+                let mut is_first = true;
+                for h in lines.clone() {
+                    let first_tap = (h as isize - first_line) as usize * shape.window.kernel[1];
+                    for w in pixels.clone() {
+                        let tap = simd.splat_u32s(in_u32(first_tap + (w as isize - first_pixel) as usize));
+                        let x = image[(h * shape.x.width + w) * n_vectors + v];
+                        let wins = simd.or_m32s(simd.greater_than_f32s(x, best), simd.not_m32s(simd.equal_f32s(x, x)));
+                        best = if is_first { x } else { simd.select_f32s(wins, x, best) };
+                        best_tap = if is_first { tap } else { simd.select_u32s(wins, tap, best_tap) };
+                        is_first = false;
+                    }
+                }
+                (*y, *taps) = (best, best_tap);
+            }
+        }
+    }
 }
 
 #[inline(always)]

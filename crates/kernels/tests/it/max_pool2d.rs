@@ -60,6 +60,11 @@ fn the_first_of_equal_values_wins_and_a_nan_wins_over_all_before_it() {
         let shape = shape([1, 1, 4, 1], window([1, 4], [1, 1], [0, 0]), Rounding::Down);
         gpu_equals_twin(&MaxPool2d { shape }, &[words(x)]);
         let (y, taps) = forward(shape, x);
+        // The same in vectors.
+        let wide = PoolShape { x: Images { n_channels: 16, ..shape.x }, ..shape };
+        let x: Vec<f32> = x.iter().flat_map(|x| [*x; 16]).collect();
+        let (wide_y, wide_taps) = forward(wide, &x);
+        assert_eq!((words(&wide_y), wide_taps), (words(&[y[0]; 16]), vec![taps[0]; 16]), "16 channels of {x:?}");
         (y[0], taps[0])
     };
     let low = f32::NEG_INFINITY;
