@@ -66,6 +66,9 @@ fn the_muon_recipe_reaches_its_accuracy() {
     assert!(n_careful == 500 && selective > plain - 0.01, "{selective} with six views of {n_careful} images, {plain} without");
 }
 
+/// The first rung with whitening.
+const WHITENING: usize = 7;
+
 /// Few images in few epochs: 30 to 50 % of 300 images, whose standard deviation is 3 %. A guess is right in 10 %.
 #[test]
 fn every_trick_learns_real_images() {
@@ -77,7 +80,9 @@ fn every_trick_learns_real_images() {
         assert!(outcome.by_recipe > least, "{name}: accuracy {}, expected more than {least}", outcome.by_recipe);
     };
     for (rung, trick) in PAGE_RUNGS.iter().enumerate().filter(|(rung, _)| *rung != 1) {
-        check(trick, Recipe::page_rung(rung).narrowed(&[8, 16, 32, 32], 64).with_epochs(4.0), 0.2);
+        // Whitening brings a higher rate, with which the first epochs are noisy: after four, other seeds reach 11 to 30 %; after eight, 36 to 44 %.
+        let n_epochs = if rung < WHITENING { 4.0 } else { 8.0 };
+        check(trick, Recipe::page_rung(rung).narrowed(&[8, 16, 32, 32], 64).with_epochs(n_epochs), 0.2);
     }
     let narrow = |recipe: Recipe| recipe.narrowed(&[8, 16, 32], 128).with_epochs(4.0);
     check("airbench, with Lookahead", narrow(Recipe::airbench()), 0.2);
