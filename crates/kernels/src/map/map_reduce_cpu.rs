@@ -427,7 +427,7 @@ fn fold_rows(values: &[f32], row_len: usize, y: &mut [f32], f: impl Fn(f32, f32)
         if LANES.is_multiple_of(row_len) && n_rows * row_len >= LANES {
             return fold_rows_together::<LANES>(values, y, f);
         }
-        // For 3, 6, 12, 24 and 48 columns.
+        // Such as 24 or 48 columns.
         if (3 * LANES).is_multiple_of(row_len) && n_rows * row_len >= 3 * LANES {
             return fold_rows_together::<{ 3 * LANES }>(values, y, f);
         }

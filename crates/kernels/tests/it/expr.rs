@@ -342,7 +342,7 @@ fn fusing_changes_no_bit() {
     assert!(found.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()), "{fused}");
 }
 
-/// Alone, the derivative of GELU is one operation; beside GELU, which has `Φ(x)` in common with it, it is not.
+/// The derivative of GELU is evaluated as a single operation. When GELU is evaluated with it, the two share `Φ(x)`, and the derivative is computed step by step.
 #[test]
 fn the_derivative_of_gelu_has_the_bits_of_its_formula() {
     let slope = x().gelu().derivative(0);
