@@ -5,14 +5,25 @@ use crate::operation::check_kernel;
 use crate::{Backward, Error, Forward, Graph, Operation, Tensor};
 
 impl Tensor {
-    /// The same values in another dtype, rounded to nearest, ties to even; values that are too large become infinite. The gradient is cast back.
+    /// The same values in another dtype. To a float they are rounded to nearest, ties to even; values that are too large become infinite. To an integer they are truncated towards 0;
+    /// values out of range become the nearest integer, and NaN becomes 0. The gradient is cast back; none passes through integers.
     ///
     /// # Dtypes
-    /// From f32, f16 or bf16 to any of them, and from u8 and u32 to f32. A tensor that has the dtype already is returned as it is.
+    /// From f32, f16 or bf16 to any dtype, and from u8 and u32 to f32, which represents integers up to 2²⁴ exactly. A tensor that has the dtype already is returned as it is.
     /// # Errors
     /// [`Error::Program`] for other dtypes.
+    /// # Examples
+    /// ```
+    /// use brisk_tensor::{DType, Graph};
+    ///
+    /// let graph = Graph::inference("buckets");
+    /// let ages = graph.constant("ages", &[31.5, 7.0], &[2]);
+    /// let decades = (ages / 10.0).cast(DType::U32); // [3, 0], for an embedding
+    /// assert_eq!(decades.dtype(), DType::U32);
+    /// # Ok::<(), brisk_tensor::Error>(())
+    /// ```
     /// # Reference
-    /// `torch.Tensor.to`.
+    /// `torch.Tensor.to`, which does not specify integers out of range.
     #[track_caller]
     pub fn cast(&self, dtype: DType) -> Self {
         if self.dtype() == dtype {
@@ -37,6 +48,10 @@ impl Operation for CastTo {
 
     fn output_dtype(&self, _: DType) -> DType {
         self.0.to
+    }
+
+    fn is_differentiable(&self) -> bool {
+        self.0.to.is_float()
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {

@@ -3,14 +3,15 @@
 use brisk_kernels::expr::Expr;
 
 use crate::elementwise::Elementwise;
-use crate::{AutocastRule, LossReduction, Tensor};
+use crate::{AutocastRule, LossReduction, Operation as _, Tensor};
 
-/// Elementwise losses: `self` is the prediction, `target` broadcasts with it and gets a gradient too if it needs one.
+/// Elementwise losses: `self` is the prediction, `target` gets a gradient too if it needs one.
 ///
 /// # Shapes
-/// The result has no dimensions, or the shape of the input for [`LossReduction::None`].
+/// `self`, `target`: the same; of `[n, 1]` and `[n]`, each prediction would be compared with each target. The result has no dimensions, or the shape of the input for
+/// [`LossReduction::None`].
 /// # Errors
-/// All: [`Error::Shape`](crate::Error::Shape), [`Error::Dtype`](crate::Error::Dtype), [`Error::ForeignTensor`](crate::Error::ForeignTensor).
+/// All: [`Error::Shape`](crate::Error::Shape) if the shapes differ, [`Error::Dtype`](crate::Error::Dtype), [`Error::ForeignTensor`](crate::Error::ForeignTensor).
 impl Tensor {
     /// `|x - target|`.
     ///
@@ -130,6 +131,10 @@ impl Tensor {
 
     #[track_caller]
     fn reduced_loss(&self, loss: Elementwise, target: &Self, reduction: LossReduction) -> Self {
+        let name = loss.name();
+        if let Err(error) = self.check_target(name, target) {
+            return self.refused(error, if reduction == LossReduction::None { self.shape() } else { &[] });
+        }
         let losses = self.graph().apply(loss.with_autocast_rule(AutocastRule::Full), &[self, target]);
         match reduction {
             LossReduction::None => losses,

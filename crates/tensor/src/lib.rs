@@ -60,6 +60,7 @@ mod squeeze;
 mod stored;
 mod sync_batch_norm;
 mod tensor;
+mod variance;
 mod windows;
 
 pub use anomaly::{Anomaly, Pass};

@@ -8,7 +8,7 @@ use crate::{AutocastRule, Backward, Dims, Error, Forward, Operation, Tensor};
 
 impl Tensor {
     /// `log Σ e^x` over the dimensions `dims`, which are removed unless they are [kept](Dims::keep). The maximum is subtracted first, so that large numbers do not
-    /// overflow; the gradient is the softmax.
+    /// overflow; the gradient is the softmax `e^(x - y)`, NaN for an infinite element whose difference from the result is.
     ///
     /// # Errors
     /// [`Error::Shape`] if there is no such dimension, one is named twice, or a range is empty.
@@ -69,6 +69,6 @@ impl Operation for LogSumExp {
         let kept = &self.dims.kept_shape(&shape)[..];
         let (dy, x, y) = (backward.grad(), backward.input(0), backward.output());
         let [of_dy, of_x, of_y] = [0, 1, 2].map(Expr::input);
-        backward.give(0, broadcast(of_dy * (of_x - finite(&of_y)).exp(), &shape, &[kept, &shape, kept]), &[dy, x, y])
+        backward.give(0, broadcast(of_dy * (of_x - of_y).exp(), &shape, &[kept, &shape, kept]), &[dy, x, y])
     }
 }

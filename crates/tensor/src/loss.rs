@@ -7,7 +7,7 @@ impl Tensor {
     /// Binary cross-entropy of logits, weighted by row and reduced to a single number.
     ///
     /// # Shapes
-    /// `self`, `target`, `weight`: the same number of elements; the result has no dimensions, `[]`.
+    /// `self`, `target`, `weight`: the same, apart from dimensions of length 1; the result has no dimensions, `[]`.
     /// # Dtypes
     /// Any for `self`; the others and the result f32.
     /// # Units
@@ -25,7 +25,7 @@ impl Tensor {
     /// Mean squared error, weighted by row and reduced to a single number.
     ///
     /// # Shapes
-    /// `self`, `target`: `[n_rows, …]`; `weight`: `[n_rows]`; the result has no dimensions, `[]`.
+    /// `self`, `target`: `[n_rows, …]`, the same apart from dimensions of length 1; `weight`: `[n_rows]`; the result has no dimensions, `[]`.
     /// # Dtypes
     /// Any for `self`; the others and the result f32.
     /// # Errors
@@ -37,6 +37,34 @@ impl Tensor {
         let n_rows = self.shape().first().copied().unwrap_or(1);
         let n_cols = self.n_elements().checked_div(n_rows).unwrap_or(0);
         self.graph().apply(MseLoss { n_rows, n_cols, reduction }, &[self, target, weight])
+    }
+}
+
+/// Checks that target and prediction have the same dimensions, apart from those of length 1: these losses do not broadcast.
+fn check_lengths(op: &'static str, inputs: &[&Tensor]) -> Result<(), Error> {
+    let [x, target] = [0, 1].map(|i| inputs[i].shape().iter().filter(|len| **len != 1));
+    if x.eq(target) { Ok(()) } else { inputs[0].check_target(op, inputs[1]) }
+}
+
+/// The dimension without which the first shape is the second.
+fn squeezed_to(from: &[usize], to: &[usize]) -> Option<usize> {
+    (0..from.len()).find(|&dim| from[dim] == 1 && [&from[..dim], &from[dim + 1..]].concat() == to)
+}
+
+impl Tensor {
+    /// Checks that a target has the shape of this prediction.
+    pub(crate) fn check_target(&self, op: &'static str, target: &Self) -> Result<(), Error> {
+        let (shape, found) = (self.shape(), target.shape());
+        if shape == found {
+            return Ok(());
+        }
+        let way_out = match (squeezed_to(shape, found), squeezed_to(found, shape)) {
+            (Some(dim), _) => format!("; take `squeeze({dim})` of the prediction"),
+            (_, Some(dim)) => format!("; take `squeeze({dim})` of the target"),
+            _ => "; `expand` repeats a target".to_owned(),
+        };
+        let expected = format!("{shape:?}, that of the prediction{way_out}");
+        Err(Error::Shape { op, arg: "target", expected, found: found.to_vec() })
     }
 }
 
@@ -64,6 +92,7 @@ impl Operation for BceWithLogits {
         for (arg, input) in [("target", inputs[1]), ("weight", inputs[2])] {
             input.check_len("bce_with_logits", arg, inputs[0].shape(), self.n)?;
         }
+        check_lengths(self.name(), inputs)?;
         check_kernel(&self.loss())?;
         Ok(Vec::new())
     }
@@ -108,6 +137,7 @@ impl Operation for MseLoss {
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
         inputs[1].check_len("mse_loss", "target", inputs[0].shape(), inputs[0].n_elements())?;
         inputs[2].check_len("mse_loss", "weight", inputs[0].shape(), self.n_rows)?;
+        check_lengths(self.name(), inputs)?;
         check_kernel(&self.loss())?;
         Ok(Vec::new())
     }

@@ -62,36 +62,6 @@ impl Tensor {
         self.reduce(ReduceOp::Norm, dims)
     }
 
-    /// The variance over the dimensions `dims`: the sum of squared differences from the mean over `n - correction`, for `n` elements.
-    ///
-    /// # Errors
-    /// As [`sum`](Self::sum).
-    /// # Reference
-    /// `torch.var`; a `correction` of 1 is Bessel's, of 0 none.
-    #[track_caller]
-    pub fn var(&self, dims: impl Into<Dims>, correction: usize) -> Self {
-        let dims = dims.into();
-        let n = match dims.of("var", self) {
-            Ok(dims) => dims.n(self.shape()),
-            Err(error) => return self.refused(error, self.shape()),
-        };
-        let from_mean = self.sub(&self.mean(dims.clone().keep()));
-        // Without degrees of freedom this is 0/0 or a number over 0, as in PyTorch.
-        let scale = 1.0 / n.saturating_sub(correction) as f32;
-        from_mean.map(|x| x.powi(2) * scale).sum(dims)
-    }
-
-    /// The standard deviation over the dimensions `dims`: the square root of [`var`](Self::var).
-    ///
-    /// # Errors
-    /// As [`sum`](Self::sum).
-    /// # Reference
-    /// `torch.std`.
-    #[track_caller]
-    pub fn std(&self, dims: impl Into<Dims>, correction: usize) -> Self {
-        self.var(dims, correction).sqrt()
-    }
-
     #[track_caller]
     fn reduce(&self, op: ReduceOp, dims: impl Into<Dims>) -> Self {
         match dims.into().of(op.name(), self) {

@@ -40,6 +40,7 @@ mod higgs_cli;
 mod images_cli;
 mod import_cli;
 mod inspect_cli;
+mod kinks;
 mod launch_mpijob;
 #[cfg(unix)]
 mod launch_sbatch;

@@ -3,9 +3,9 @@ use crate::core::module::module;
 use crate::core::sizes::check_sizes;
 use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Kernel, TwinArgs};
 
-/// `y = x` in another element type: f32, f16 and bf16 from one to another, u8 and u32 to f32.
+/// `y = x` in another element type: f32, f16 and bf16 from one to another and to u8 and u32, u8 and u32 to f32.
 ///
-/// Values are rounded to nearest, ties to even; values beyond the largest number become infinite. NaN stays NaN, a quiet one; subnormals and the sign of
+/// To integers, values are truncated towards 0; values below 0 become 0, those beyond the largest integer become it, and NaN becomes 0. To floats, values are rounded to nearest, ties to even; values beyond the largest number become infinite. NaN stays NaN, a quiet one; subnormals and the sign of
 /// zero are kept. Results are bit-identical on both executors, and on devices with and without 16-bit arithmetic.
 ///
 /// # Shapes
@@ -15,7 +15,7 @@ use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Kernel, TwinArgs};
 /// # Errors
 /// [`Error::Unsupported`] for other pairs of types.
 /// # Reference
-/// IEEE 754-2019, §5.4.2; `torch.Tensor.to`.
+/// IEEE 754-2019, §5.4.2; `torch.Tensor.to`, whose integers are not specified beyond their range.
 /// # Examples
 /// ```
 /// use brisk_kernels::{Cast, DType, Kernel, TwinArgs, bytemuck::bytes_of, bytemuck::bytes_of_mut};
@@ -54,10 +54,10 @@ impl Kernel for Cast {
         let Self { n, from, to } = *self;
         let known = match from {
             DType::U8 | DType::U32 => to == DType::F32,
-            _ => from != to && to.is_float(),
+            _ => from != to,
         };
         if !known {
-            let expected = "f32, f16 or bf16 to another of them, or u8 or u32 to f32";
+            let expected = "f32, f16 or bf16 to another of them, or to u8 or u32, or these to f32";
             return Err(Error::Unsupported { kernel: self.name(), found: format!("{from:?} to {to:?}"), expected });
         }
         check_sizes(self, &[("n", n)])

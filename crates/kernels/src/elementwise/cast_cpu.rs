@@ -13,6 +13,13 @@ pub(crate) fn run(kernel: &Cast, args: &mut TwinArgs<'_>) {
         (DType::Bf16, DType::F32) => convert(args, bf16::widen),
         (DType::F16, DType::Bf16) => convert(args, |v: f16| bf16::narrow(v.widen())),
         (DType::Bf16, DType::F16) => convert(args, |v: bf16| f16::narrow(v.widen())),
+        // `as` truncates and saturates, and NaN becomes 0.
+        (DType::F32, DType::U32) => convert(args, |v: f32| v as u32),
+        (DType::F32, DType::U8) => convert(args, |v: f32| v as u8),
+        (DType::F16, DType::U32) => convert(args, |v: f16| v.widen() as u32),
+        (DType::F16, DType::U8) => convert(args, |v: f16| v.widen() as u8),
+        (DType::Bf16, DType::U32) => convert(args, |v: bf16| v.widen() as u32),
+        (DType::Bf16, DType::U8) => convert(args, |v: bf16| v.widen() as u8),
         (DType::U8, DType::F32) => convert(args, |v: u8| f32::from(v)),
         (DType::U32, DType::F32) => convert(args, |v: u32| v as f32),
         (from, to) => unreachable!("{from:?} to {to:?} is refused by `check`"),

@@ -8,10 +8,12 @@ override HAS_BIAS: u32 = 0u;
 
 var<workgroup> partials: array<f32, WG>;
 
+// Of the differences from the first element of the row.
 fn sum(row: u32, first: u32, stride: u32) -> f32 {
+    let origin = x[row * params.n_cols];
     var sum = 0.0;
     for (var col = first; col < params.n_cols; col += stride) {
-        sum += x[row * params.n_cols + col];
+        sum += x[row * params.n_cols + col] - origin;
     }
     return sum;
 }
@@ -50,7 +52,7 @@ fn store(row: u32, of_row: vec2f, first: u32, stride: u32) {
 fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
     let row = (group.y * groups.x + group.x) * WG + lane;
     if row < params.n_rows {
-        let mean = sum(row, 0u, 1u) / f32(params.n_cols);
+        let mean = x[row * params.n_cols] + sum(row, 0u, 1u) / f32(params.n_cols);
         store(row, vec2f(mean, inv_std(sum_of_squares(row, mean, 0u, 1u))), 0u, 1u);
     }
 }
@@ -76,7 +78,7 @@ fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) gro
     if row >= params.n_rows {
         return;
     }
-    let mean = add_lanes(lane, sum(row, lane, WG)) / f32(params.n_cols);
+    let mean = x[row * params.n_cols] + add_lanes(lane, sum(row, lane, WG)) / f32(params.n_cols);
     let squares = add_lanes(lane, sum_of_squares(row, mean, lane, WG));
     store(row, vec2f(mean, inv_std(squares)), lane, WG);
 }

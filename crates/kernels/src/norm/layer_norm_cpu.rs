@@ -12,11 +12,14 @@ pub(crate) fn run(kernel: &LayerNorm, x: &[f32], weight: Option<&[f32]>, bias: O
         |first, y, stats| {
             let x = &x[first * n_cols..][..y.len()];
             for ((y, x), stats) in y.chunks_exact_mut(n_cols).zip(x.chunks_exact(n_cols)).zip(stats.chunks_exact_mut(2)) {
-                let mean = sum(
-                    x,
-                    #[inline(always)]
-                    |x| x,
-                ) / n_cols as f32;
+                // Differences from the first element, which are exact for a row of large numbers that are close to each other.
+                let first = x[0];
+                let mean = first
+                    + sum(
+                        x,
+                        #[inline(always)]
+                        |x| x - first,
+                    ) / n_cols as f32;
                 let variance = sum(
                     x,
                     #[inline(always)]

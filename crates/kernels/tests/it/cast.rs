@@ -103,6 +103,35 @@ fn integers_become_floats() {
     );
 }
 
+#[test]
+fn floats_become_integers() {
+    let x = [
+        0.0,
+        -0.0,
+        0.999,
+        1.0,
+        2.5,
+        255.0,
+        255.9,
+        256.0,
+        -1.0,
+        16_777_215.0,
+        4_294_967_040.0,
+        4_294_967_296.0,
+        f32::INFINITY,
+        f32::NAN,
+    ];
+    let words: Words = x.iter().map(|v: &f32| v.to_bits()).collect();
+    let y = run_twin(&Cast { n: x.len(), from: DType::F32, to: DType::U32 }, std::slice::from_ref(&words));
+    assert_eq!(y[0], [0, 0, 0, 1, 2, 255, 255, 256, 0, 16_777_215, 4_294_967_040, u32::MAX, u32::MAX, 0]);
+    let y = run_twin(&Cast { n: x.len(), from: DType::F32, to: DType::U8 }, &[words]);
+    let bytes: &[u8] = bytemuck::cast_slice(&y[0]);
+    assert_eq!(bytes[..x.len()], [0, 0, 0, 1, 2, 255, 255, 255, 0, 255, 255, 255, 255, 0]);
+    let halves = half_words(DType::F16, &x[..8]);
+    let y = run_twin(&Cast { n: 8, from: DType::F16, to: DType::U32 }, &[halves]);
+    assert_eq!(y[0][..5], [0, 0, 0, 1, 2]);
+}
+
 /// Bit-identical, up to the last element; padding follows it.
 #[track_caller]
 fn gpu_gives_the_bits_of_the_twin(cast: Cast, x: Words) {
@@ -130,7 +159,7 @@ fn gpu_agrees_at_any_length() {
     let mut random = Random::new(7);
     for n in [1, 2, 3, 127, 128, 129, 1001, 70_003] {
         for from in [DType::F32, DType::F16, DType::Bf16, DType::U8, DType::U32] {
-            for to in [DType::F32, DType::F16, DType::Bf16] {
+            for to in [DType::F32, DType::F16, DType::Bf16, DType::U8, DType::U32] {
                 let cast = Cast { n, from, to };
                 if brisk_kernels::Kernel::check(&cast).is_ok() {
                     let x = match from {

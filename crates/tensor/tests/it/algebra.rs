@@ -3,7 +3,7 @@
 
 use brisk_tensor::program::Device;
 use brisk_tensor::{
-    Activation, DType, Dims, Elementwise, Error, Expr, Graph, LossReduction, Persistent, Tensor, check_gradients,
+    Activation, DType, Dims, Elementwise, Error, Expr, Graph, LossReduction, Persistent, Reduction, Tensor, check_gradients,
 };
 
 use crate::refusal::{check_refused, parameter};
@@ -113,7 +113,7 @@ fn the_shape_of_a_reduction() -> Result<(), Error> {
     let x = |graph: &Graph| parameter(graph, &[2, 3, 4]);
     check_refused(|graph| x(graph).sum(3), "sum: `x` has shape [2, 3, 4], expected a dimension 3");
     check_refused(|graph| x(graph).max([1, 1]), "max: `x` has shape [2, 3, 4], expected dimensions [1, 1] of it, each once");
-    check_refused(|graph| x(graph).std(2..2, 1), "var: `x` has shape [2, 3, 4], expected dimensions 2..2 of it, at least one");
+    check_refused(|graph| x(graph).std(2..2, 1), "std: `x` has shape [2, 3, 4], expected dimensions 2..2 of it, at least one");
     Ok(())
 }
 
@@ -165,6 +165,40 @@ fn losses_by_element() {
         check(shapes, |_, p| p[0].hinge_loss(&p[1], 0.3, reduction));
         check(shapes, |_, p| p[0].quantile_loss(&p[1], 0.9, reduction));
     }
+}
+
+#[test]
+fn losses_refuse_targets_of_another_shape() {
+    let losses: [(&str, fn(&Tensor, &Tensor) -> Tensor); 9] = [
+        ("l1_loss", |x, t| x.l1_loss(t, LossReduction::Mean)),
+        ("smooth_l1_loss", |x, t| x.smooth_l1_loss(t, 1.0, LossReduction::Sum)),
+        ("huber_loss", |x, t| x.huber_loss(t, 1.0, LossReduction::None)),
+        ("binary_cross_entropy", |x, t| x.binary_cross_entropy(t, LossReduction::Mean)),
+        ("focal_loss", |x, t| x.focal_loss(t, 0.25, 2.0, LossReduction::Mean)),
+        ("kl_div", |x, t| x.kl_div(t, LossReduction::Mean)),
+        ("poisson_nll_loss", |x, t| x.poisson_nll_loss(t, LossReduction::Mean)),
+        ("hinge_loss", |x, t| x.hinge_loss(t, 1.0, LossReduction::Mean)),
+        ("quantile_loss", |x, t| x.quantile_loss(t, 0.5, LossReduction::Mean)),
+    ];
+    let target = |graph: &Graph, shape: &[usize]| graph.constant("target", &vec![0.5; shape.iter().product()], shape);
+    for (op, loss) in losses {
+        for (x, t, way_out) in [
+            (&[20, 1][..], &[20][..], "take `squeeze(1)` of the prediction"),
+            (&[20], &[20, 1], "take `squeeze(1)` of the target"),
+            (&[20, 3], &[3], "`expand` repeats a target"),
+        ] {
+            let message = format!("{op}: `target` has shape {t:?}, expected {x:?}, that of the prediction; {way_out}");
+            check_refused(|graph| loss(&parameter(graph, x), &target(graph, t)), &message);
+        }
+    }
+    // These add up elements in order, whatever dimensions of length 1 there are.
+    let of = |graph: &Graph, t: &[usize]| {
+        let (x, weight) = (parameter(graph, &[4, 3]), graph.constant("weight", &[1.0; 4], &[4]));
+        x.mse_loss(&target(graph, t), &weight, Reduction::Mean)
+    };
+    assert!(!of(&Graph::training("ones"), &[4, 1, 3]).is_failed());
+    let message = "mse_loss: `target` has shape [3, 4], expected [4, 3], that of the prediction; `expand` repeats a target";
+    check_refused(|graph| of(graph, &[3, 4]), message);
 }
 
 /// A loss of four elements, and its gradient in them.
