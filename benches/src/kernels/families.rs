@@ -68,7 +68,7 @@ impl Bench<'_> {
             self.moved("activate, gelu", Map::unary(n, |x| x.gelu()))?,
             self.moved("gradient of relu by its output", Map::flat(n, x.le(0.0).select(0.0, &dy)))?,
             self.moved("add, relu and multiply, fused", Map::flat(n, (x + dy).relu() * scale))?,
-            self.moved("dropout", Dropout { n, p: 0.1, seed: 1, stream: 0 })?,
+            self.moved("dropout", Map::dropout(n, 0.1, Draws::default()))?,
             self.moved("sum of all", MapReduce::of(ReduceOp::Sum, &[n], &[0]))?,
             self.moved("sum of columns", MapReduce::of(ReduceOp::Sum, &[n_rows, n_cols], &[0]))?,
             self.moved("softmax", softmax)?,

@@ -19,9 +19,9 @@ use crate::Parameters;
 /// let mut builder = ParametersBuilder::new();
 /// builder.add("p", &[1], Init::Constant(1.0));
 /// let params = builder.build(0);
-/// let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
 ///
 /// let graph = Graph::training("step");
+/// let inputs = StepInputs::new(&graph, 1);
 /// let loss = params.bind(&graph).tensors()[0].sum(..); // whose gradient is 1
 /// graph.backward(&loss)?;
 /// Accumulate::new(&params, 3).record(&graph, &params, &inputs.state);

@@ -5,7 +5,8 @@ use brisk_tensor::{Batch, Graph, MixedRows, Persistent, Tensor, Windows};
 /// How the input of a training batch is made from rows on the device, if they are not only gathered: cropped, mirrored, mixed with noise or with other rows.
 /// Evaluation gathers the rows unchanged. Dyn-compatible.
 ///
-/// An implementation records kernels or tensor algebra; nothing runs on the host while an epoch is replayed.
+/// An implementation records kernels or tensor algebra; nothing runs on the host while an epoch is replayed. Random operations such as [`Tensor::dropout`] and
+/// [`Graph::uniform`] draw new numbers in each step.
 ///
 /// # Examples
 /// Inputs of which a tenth is missing, a different tenth each time:
@@ -18,7 +19,7 @@ use brisk_tensor::{Batch, Graph, MixedRows, Persistent, Tensor, Windows};
 ///
 /// impl Augment for Missing {
 ///     fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Augmented {
-///         rows.gather(graph).dropout(0.1, 7, rows.state).into()
+///         rows.gather(graph).dropout(0.1).into()
 ///     }
 /// }
 /// ```
@@ -78,8 +79,6 @@ pub struct BatchSource<'a> {
     pub mean: &'a Persistent,
     /// One over the standard deviation of each column.
     pub inv_std: &'a Persistent,
-    /// The state of the run, from which random operations such as [`Tensor::dropout`] draw new values in each step.
-    pub state: &'a Persistent,
 }
 
 impl BatchSource<'_> {

@@ -4,7 +4,8 @@ use crate::{Bound, BufferId, Init, Module, ParameterId, ParametersBuilder};
 
 /// Batch normalisation of each channel with an activation, optionally of ghost batches.
 ///
-/// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference it normalises by the running statistics.
+/// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference, or if its parameters are
+/// [frozen](Bound::is_frozen), it normalises by the running statistics.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_channels]` or `[n_images, height, width, n_channels]`; `weight`, `bias`, `running_mean`, `running_var`: `[n_channels]`.
@@ -75,6 +76,14 @@ impl BatchNorm {
         Self { weight, bias, running_mean, running_var, config: config.clone() }
     }
 
+    /// Weight, if it is trained, and bias.
+    fn parameters(&self) -> Vec<ParameterId> {
+        match self.weight {
+            Weight::Trained(id) => vec![id, self.bias],
+            Weight::Frozen(_) => vec![self.bias],
+        }
+    }
+
     /// Records the layer for the mode of the graph.
     ///
     /// # Errors
@@ -87,6 +96,7 @@ impl BatchNorm {
         let n_rows = x.shape().first().copied().unwrap_or(0);
         let statistics = match (x.graph().mode(), ghost_rows) {
             (Mode::Inference, _) => Statistics::Running,
+            (Mode::Training, _) if params.is_frozen(&self.parameters()) => Statistics::Running,
             (Mode::Training, None) => Statistics::Batch { n_groups: 1, momentum },
             (Mode::Training, Some(ghost_rows)) if ghost_rows > 0 && n_rows.is_multiple_of(ghost_rows) => {
                 Statistics::Batch { n_groups: n_rows / ghost_rows, momentum }

@@ -34,9 +34,9 @@ use crate::{Optimizer, Parameters, StepInputs};
 /// let params = builder.build(42);
 /// let optimizer = Sgd::new(&params);
 /// let scaler = GradScaler::new(GradScalerConfig { init_scale: 2.0_f32.powi(127), ..GradScalerConfig::default() })?;
-/// let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
 ///
 /// let graph = Graph::training("step");
+/// let inputs = StepInputs::new(&graph, 1);
 /// let x = graph.constant("x", &[10.0, 20.0, 30.0, 40.0], &[2, 2]);
 /// let (labels, weights) = (graph.constant("labels", &[0.0, 1.0], &[2]), graph.constant("weights", &[1.0; 2], &[2]));
 /// let loss = model.forward(&params.bind(&graph), &x).bce_with_logits(&labels, &weights, Reduction::Mean, 1.0);

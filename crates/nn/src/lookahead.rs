@@ -3,7 +3,7 @@ use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::origin::Origin;
-use crate::{Optimizer, Parameters, StepInputs};
+use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 
 /// An optimizer whose weights are pulled back to slow weights every few steps: `slow = d slow + (1 - d) weights`, and the weights are set to `slow`.
 ///
@@ -94,6 +94,10 @@ impl<O: Optimizer> Optimizer for Lookahead<O> {
 
     fn skips(&self) -> bool {
         self.optimizer.skips()
+    }
+
+    fn trains(&self, id: ParameterId) -> bool {
+        self.optimizer.trains(id)
     }
 
     fn state(&self) -> Vec<(String, &Persistent)> {

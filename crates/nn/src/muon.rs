@@ -35,6 +35,7 @@ use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 #[derive(Debug, Clone)]
 pub struct Muon {
     origin: Origin,
+    ids: Vec<ParameterId>,
     buffer: Persistent,
     shapes: Vec<Matrices>,
     momentum: f32,
@@ -109,6 +110,7 @@ impl Muon {
         }
         Ok(Self {
             origin: params.origin(),
+            ids: ids.to_vec(),
             buffer: Persistent::new("muon.momentum", DType::F32, params.len()),
             shapes,
             momentum: 0.95,
@@ -206,6 +208,10 @@ impl Optimizer for Muon {
 
     fn skips(&self) -> bool {
         true
+    }
+
+    fn trains(&self, id: ParameterId) -> bool {
+        self.ids.contains(&id)
     }
 
     fn state(&self) -> Vec<(String, &Persistent)> {

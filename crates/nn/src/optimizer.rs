@@ -6,7 +6,7 @@ use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::origin::Origin;
 use crate::parameter_group::Groups;
-use crate::{ParameterGroup, Parameters, Piece};
+use crate::{ParameterGroup, ParameterId, Parameters, Piece};
 
 /// An optimizer: kernels recorded after the backward pass that turn gradients into a step of the parameters. Dyn-compatible.
 pub trait Optimizer: Debug {
@@ -30,6 +30,12 @@ pub trait Optimizer: Debug {
         false
     }
 
+    /// Whether a step may change this parameter. By default all of them; those outside the [groups](ParameterGroup) of an optimizer, or in a group with a rate of 0, are
+    /// [frozen](crate::Bound::freeze_where).
+    fn trains(&self, _id: ParameterId) -> bool {
+        true
+    }
+
     /// The state that a checkpoint must contain, by name; each buffer has [`Parameters::state_len`] elements.
     fn state(&self) -> Vec<(String, &Persistent)>;
 }
@@ -48,6 +54,10 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
         (**self).divides()
     }
 
+    fn trains(&self, id: ParameterId) -> bool {
+        (**self).trains(id)
+    }
+
     fn state(&self) -> Vec<(String, &Persistent)> {
         (**self).state()
     }
@@ -61,6 +71,14 @@ pub struct StepInputs {
     /// The state of the run: the batch index, the number of steps, whether to skip this step, and the number of skipped steps
     /// ([`STATE_LEN`](brisk_kernels::STATE_LEN)).
     pub state: Persistent,
+}
+
+impl StepInputs {
+    /// Learning rates of `n_batches` batches, and the [state](Graph::state) of the graph, from which its random numbers follow. A second optimizer in the same graph has a
+    /// [state](Graph::state_buffer) of its own.
+    pub fn new(graph: &Graph, n_batches: usize) -> Self {
+        Self { lr: Persistent::new("lr", DType::F32, n_batches), state: graph.state() }
+    }
 }
 
 /// Adam and AdamW with their two running means.
@@ -150,6 +168,10 @@ impl Optimizer for Adam {
         true
     }
 
+    fn trains(&self, id: ParameterId) -> bool {
+        self.groups.as_ref().is_none_or(|groups| groups.trains(id))
+    }
+
     fn state(&self) -> Vec<(String, &Persistent)> {
         vec![("adam.m".to_owned(), &self.m), ("adam.v".to_owned(), &self.v)]
     }
@@ -219,6 +241,10 @@ impl Optimizer for Sgd {
 
     fn skips(&self) -> bool {
         true
+    }
+
+    fn trains(&self, id: ParameterId) -> bool {
+        self.groups.as_ref().is_none_or(|groups| groups.trains(id))
     }
 
     fn state(&self) -> Vec<(String, &Persistent)> {

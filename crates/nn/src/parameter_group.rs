@@ -35,7 +35,7 @@ impl ParameterGroup {
         Self { ids: ids.into(), lr_factor: 1.0, weight_decay: None }
     }
 
-    /// Sets the factor of their learning rate.
+    /// Sets the factor of their learning rate; 0 freezes them.
     pub fn lr_factor(mut self, lr_factor: f32) -> Self {
         self.lr_factor = lr_factor;
         self
@@ -67,6 +67,11 @@ impl Groups {
             return refused(format!("`{}` twice", params.entry(*twice[0]).name), "each parameter in one group");
         }
         Ok(Self(groups.to_vec()))
+    }
+
+    /// Whether the parameter is in a group with a rate other than 0.
+    pub(crate) fn trains(&self, id: ParameterId) -> bool {
+        self.0.iter().any(|group| group.lr_factor > 0.0 && group.ids.contains(&id))
     }
 
     /// Factor and decay of each span of the parameters of a piece, as the kernels take them; the factor is negative for parameters in no group.

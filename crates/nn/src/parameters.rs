@@ -462,15 +462,17 @@ impl Parameters {
             let failed = |shape: &[usize]| graph.failed(error.clone(), DType::F32, shape);
             let tensors = self.entries.iter().map(|entry| failed(&entry.shape)).collect();
             let buffers = self.buffers.iter().map(|buffer| failed(buffer.shape())).collect();
-            return Bound { graph: graph.clone(), layers, tensors, buffers, buckets: Vec::new() };
+            let trained = vec![true; self.entries.len()];
+            return Bound { graph: graph.clone(), layers, tensors, trained, buffers, buckets: Vec::new() };
         }
         let buckets = self.division.as_ref().map_or(Vec::new(), |division| division.bind(graph));
         let tensors = self.entries.iter().map(|entry| self.bind_entry(graph, &buckets, entry)).collect();
         let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
-        Bound { graph: graph.clone(), layers, tensors, buffers, buckets }
+        Bound { graph: graph.clone(), layers, tensors, trained: vec![true; self.entries.len()], buffers, buckets }
     }
 
-    /// The same without gradients: for parameters that are used but not trained, such as those of a teacher.
+    /// The same without gradients: for parameters that are used but not trained, such as those of a teacher or of a pretrained backbone. Layers with such parameters are
+    /// [frozen](Bound::is_frozen): batch normalisation uses its running statistics and does not update them, unless [`Bound::updating_buffers`] follows.
     ///
     /// # Errors
     /// As [`bind`](Self::bind); [`Error::Refused`] for parameters that are sharded across replicas.
@@ -483,7 +485,7 @@ impl Parameters {
         let tensor = |entry: &Entry| graph.part(&self.values, entry.range.clone(), &entry.shape);
         let tensors = self.entries.iter().map(tensor).collect();
         let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
-        Bound { graph: graph.clone(), layers, tensors, buffers, buckets: Vec::new() }
+        Bound { graph: graph.clone(), layers, tensors, trained: vec![false; self.entries.len()], buffers, buckets: Vec::new() }
     }
 
     fn layers(&self) -> Rc<[Layer]> {
@@ -518,6 +520,8 @@ pub struct Bound {
     graph: Graph,
     layers: Rc<[Layer]>,
     tensors: Vec<Tensor>,
+    /// Whether each of them is trained.
+    trained: Vec<bool>,
     buffers: Vec<Tensor>,
     buckets: Vec<BoundBucket>,
 }
@@ -530,6 +534,28 @@ impl Bound {
     pub fn enter(&self, id: ParameterId) -> Scope {
         let Layer { path, made_at } = &self.layers[id.0];
         self.graph.enter_layer(path, made_at)
+    }
+
+    /// Whether none of these parameters of a layer is trained. Such a layer leaves its buffers as they are: batch normalisation uses its running statistics, as in evaluation.
+    ///
+    /// # Panics
+    /// If an id comes from other parameters: a mistake in the model.
+    /// # Reference
+    /// `trainable = False` in Keras. PyTorch goes on to update running statistics: [`updating_buffers`](Self::updating_buffers).
+    pub fn is_frozen(&self, ids: &[ParameterId]) -> bool {
+        !ids.iter().any(|id| self.trained[id.0])
+    }
+
+    /// Marks parameters as frozen, such as those that an optimizer [does not train](crate::Optimizer::trains). They still get gradients.
+    pub fn freeze_where(mut self, is_frozen: impl Fn(ParameterId) -> bool) -> Self {
+        self.trained.iter_mut().enumerate().for_each(|(i, trained)| *trained &= !is_frozen(ParameterId(i)));
+        self
+    }
+
+    /// Lets the layers of frozen parameters update their buffers as if they were trained, as PyTorch does.
+    pub fn updating_buffers(mut self) -> Self {
+        self.trained.fill(true);
+        self
     }
 
     /// The buckets of a [`Division`], in its order; none without a division.

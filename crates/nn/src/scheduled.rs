@@ -1,7 +1,7 @@
 use brisk_kernels::{DType, RateAtStep};
 use brisk_tensor::{Graph, Persistent};
 
-use crate::{Optimizer, Parameters, Schedule, StepInputs};
+use crate::{Optimizer, ParameterId, Parameters, Schedule, StepInputs};
 
 /// An optimizer with a separate schedule, for example for a bias that is only trained in the first epochs. Combine it in
 /// [`Together`](crate::Together) with optimizers that follow the run's schedule.
@@ -52,6 +52,10 @@ impl<O: Optimizer> Optimizer for Scheduled<O> {
 
     fn divides(&self) -> bool {
         self.optimizer.divides()
+    }
+
+    fn trains(&self, id: ParameterId) -> bool {
+        self.optimizer.trains(id)
     }
 
     fn state(&self) -> Vec<(String, &Persistent)> {

@@ -1,6 +1,6 @@
 use brisk_tensor::{Graph, Persistent};
 
-use crate::{Optimizer, Parameters, StepInputs};
+use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 
 /// Several optimizers as one, each for its own parameters.
 ///
@@ -70,6 +70,10 @@ impl Optimizer for Together {
 
     fn divides(&self) -> bool {
         self.parts.iter().all(|part| part.optimizer.divides())
+    }
+
+    fn trains(&self, id: ParameterId) -> bool {
+        self.parts.iter().any(|part| part.optimizer.trains(id))
     }
 
     /// The state of each, prefixed with its number: `0.muon.momentum`.

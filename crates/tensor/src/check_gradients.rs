@@ -183,6 +183,8 @@ impl Function {
         let y = Persistent::new("y", DType::F32, n);
         let result = result.cast(DType::F32);
         graph.push(Map::unary(n, |x| x), &[result.slice(), graph.buffer(&y)]);
+        // The same random numbers in each evaluation.
+        graph.hold(&graph.state());
         let device = Device::cpu()?;
         let executable = graph.compile(&device)?;
         Ok(Self { storage, device, executable, values, grads, parameters: ranges, y, g })

@@ -1,41 +1,59 @@
-use brisk_kernels::Dropout;
-use brisk_program::{Persistent, Slice};
+use brisk_kernels::{Draws, Map};
+use brisk_program::Slice;
 
-use crate::operation::check_kernel;
 use crate::{Backward, Error, Forward, Mode, Operation, Tensor};
 
 impl Tensor {
-    /// Sets each element to 0 with probability `p` and divides the others by `1 - p`. A graph for inference leaves all elements as they are.
+    /// Sets each element to 0 with probability `p` and divides the others by `1 - p`: a new mask in each step. A graph for inference leaves all elements as they are.
     ///
-    /// The draw depends on `seed`, the position of this operation in the graph, the number of steps in `state` and the element. So a run is
-    /// reproducible, and each step draws a new mask if the graph ends with [`Graph::advance`](crate::Graph::advance).
+    /// The mask follows from the graph's [state](crate::Graph::state) and [seed](crate::Graph::seed).
     ///
     /// # Errors
-    /// [`Error::Program`] if `p` is not within 0 to 1, or `state` is not [`Graph::state_buffer`](crate::Graph::state_buffer)'s.
+    /// [`Error::Refused`] if `p` is not within 0 to 1; [`Error::SameDraws`] when the graph is [compiled](crate::Graph::compile), if it does not advance its state.
     /// # Reference
     /// `torch.nn.functional.dropout`.
     #[track_caller]
-    pub fn dropout(&self, p: f32, seed: u64, state: &Persistent) -> Self {
-        let graph = self.graph();
-        let kernel = Dropout { n: self.n_elements(), p, seed, stream: graph.n_uncast() as u32 };
-        if graph.mode() == Mode::Inference {
-            return match check_kernel(&kernel) {
-                Ok(()) => self.clone(),
-                Err(error) => self.refused(error, self.shape()),
-            };
+    pub fn dropout(&self, p: f32) -> Self {
+        self.dropout_from(p, None)
+    }
+
+    /// [`dropout`](Self::dropout) with a seed of its own.
+    ///
+    /// # Errors
+    /// As [`dropout`](Self::dropout).
+    #[track_caller]
+    pub fn dropout_seeded(&self, p: f32, seed: u64) -> Self {
+        self.dropout_from(p, Some(seed))
+    }
+
+    #[track_caller]
+    fn dropout_from(&self, p: f32, seed: Option<u64>) -> Self {
+        if !(0.0..=1.0).contains(&p) {
+            let error = Error::Refused { op: "dropout", found: format!("p = {p}"), expected: "a probability, 0 to 1" };
+            return self.refused(error, self.shape());
         }
-        let state = graph.with_program(|program| program.persistent(state));
-        graph.apply(Draw { kernel, state }, &[self])
+        if self.graph().mode() == Mode::Inference || p == 0.0 {
+            return self.clone();
+        }
+        let (draws, state) = self.graph().draw("dropout", self.shape(), seed);
+        self.graph().apply(Dropout { p, draws, state }, &[self])
     }
 }
 
 #[derive(Debug)]
-struct Draw {
-    kernel: Dropout,
+struct Dropout {
+    p: f32,
+    draws: Draws,
     state: Slice,
 }
 
-impl Operation for Draw {
+impl Dropout {
+    fn kernel(&self, n: usize) -> Map {
+        Map::dropout(n, self.p, self.draws)
+    }
+}
+
+impl Operation for Dropout {
     fn name(&self) -> &'static str {
         "dropout"
     }
@@ -45,17 +63,17 @@ impl Operation for Draw {
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        check_kernel(&self.kernel)?;
+        crate::operation::check_kernel(&self.kernel(inputs[0].n_elements()))?;
         Ok(inputs[0].shape().to_vec())
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let (x, y) = (forward.input(0), forward.output());
-        forward.push(self.kernel, &[x, self.state, y])
+        forward.push(self.kernel(x.len()), &[x, self.state, y])
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let dy = backward.grad();
-        backward.give(0, self.kernel, &[dy, self.state])
+        backward.give(0, self.kernel(dy.len()), &[dy, self.state])
     }
 }

@@ -95,6 +95,16 @@ pub enum Error {
         /// The graph.
         graph: String,
     },
+    /// A graph that draws random numbers and never advances its state, so that each replay would draw the same.
+    #[error(
+        "{op}: the graph `{graph}` never advances its own state, so every step would draw the same numbers; give `Graph::state` of this graph to the optimizer and to `Graph::advance`, or say that it stays with `Graph::hold`"
+    )]
+    SameDraws {
+        /// The operation that draws.
+        op: &'static str,
+        /// The graph.
+        graph: String,
+    },
     /// More batches than a buffer has elements for.
     #[error(
         "`{buffer}` has {len} elements, and {n_batches} batches have been run since the batch index was 0; reset the index before each epoch, or make the buffer as long as an epoch"

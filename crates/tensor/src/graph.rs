@@ -18,7 +18,7 @@ use crate::node::Node;
 use crate::rows::Cursor;
 use crate::scope::OpenScope;
 use crate::tensor::n_elements;
-use crate::{AllGather, Error, Tensor, stored};
+use crate::{AllGather, Error, Tensor, draws, stored};
 
 /// Operations recorded into one [`Program`], with the tape for the backward pass.
 ///
@@ -59,6 +59,8 @@ pub(crate) struct Inner {
     went_back: bool,
     /// The batch indices that batches are gathered by, and results stored by.
     pub(crate) cursors: Vec<Cursor>,
+    /// Where random numbers come from.
+    pub(crate) source: draws::Source,
     pub(crate) first_error: FirstError,
     /// The open scopes, the outermost first.
     pub(crate) scopes: Vec<OpenScope>,
@@ -112,6 +114,7 @@ impl Graph {
             constants: Vec::new(),
             went_back: false,
             cursors: Vec::new(),
+            source: draws::Source::default(),
             first_error,
             scopes: Vec::new(),
             outer: None,
@@ -298,19 +301,19 @@ impl Graph {
         self.check()
     }
 
-    /// Checks that the batch indices advance; otherwise each replay would see the same batch.
+    /// Checks that the states of batches and of random numbers advance; otherwise each replay would see the same.
     fn check_cursors(&self) -> Result<(), Error> {
         let inner = self.inner();
         let names: Vec<_> = inner.program.kernel_names().collect();
         let stays = |cursor: &&Cursor| {
-            let counts = !cursor.is_held && (cursor.op == "batch" || inner.went_back);
-            counts && !inner.program.readers(cursor.state).into_iter().any(|at| names[at] == "advance")
+            !cursor.is_held && !inner.program.readers(cursor.state).into_iter().any(|at| names[at] == "advance")
         };
         match inner.cursors.iter().find(stays) {
             None => Ok(()),
-            Some(cursor) => {
-                let error = Error::NotAdvanced { op: cursor.op, graph: inner.program.name().to_owned() };
-                Err(Error::At { error: Box::new(error), place: cursor.place.clone() })
+            Some(Cursor { op, place, .. }) => {
+                let graph = inner.program.name().to_owned();
+                let error = if *op == "batch" { Error::NotAdvanced { op, graph } } else { Error::SameDraws { op, graph } };
+                Err(Error::At { error: Box::new(error), place: place.clone() })
             }
         }
     }
@@ -331,7 +334,7 @@ impl Graph {
     /// those of the kernels as they were recorded.
     ///
     /// # Errors
-    /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::Program`].
+    /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::SameDraws`]; [`Error::Program`].
     pub fn compile(&self, device: &Device) -> Result<Executable, Error> {
         self.check()?;
         self.check_cursors()?;
@@ -396,11 +399,6 @@ impl Graph {
 
     pub(crate) fn check_own(&self, op: &'static str, arg: &'static str, tensor: &Tensor) -> Result<(), Error> {
         if Rc::ptr_eq(&self.inner, &tensor.graph().inner) { Ok(()) } else { Err(Error::ForeignTensor { op, arg }) }
-    }
-
-    /// The number of tensors so far, not counting casts: the same in every precision.
-    pub(crate) fn n_uncast(&self) -> usize {
-        self.inner().nodes.iter().filter(|node| node.op != Some("cast")).count()
     }
 
     /// A transient of the program, for a result.

@@ -21,6 +21,7 @@ mod correct;
 mod cross_entropy;
 mod cumulative_sum;
 mod dims;
+mod draws;
 mod dropout;
 mod elementwise;
 mod elementwise_losses;

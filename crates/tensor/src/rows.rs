@@ -93,7 +93,6 @@ impl Batch {
         }
         let graph = self.weights.graph();
         let gathered = if ids.n_cols() == 1 {
-            // Not as a tensor: operations that draw random numbers by their position in the graph then draw the same as for a whole table.
             graph
                 .push_windows(OP, ids, DType::U32, self.n, |first_row, window, y| graph.push_codes(self, 1, first_row, window, y))
         } else {
@@ -124,6 +123,7 @@ impl Graph {
     #[track_caller]
     pub fn batch_part(&self, order: &Persistent, state: &Persistent, part: Range<usize>) -> Batch {
         self.note_cursor(state);
+        self.inner_mut().source.rows = part.clone();
         let (first, n) = (part.start, part.len());
         let [rows, weights] = [("rows", DType::U32), ("weights", DType::F32)].map(|(name, dtype)| self.transient(name, dtype, n));
         let order = self.buffer(order);
@@ -294,8 +294,9 @@ impl Graph {
         Ok(values)
     }
 
-    /// Declares that this graph does not advance the batch index in `state`, because another graph or the host does, such as when two graphs alternate on the same
-    /// batch. Otherwise [`compile`](Self::compile) refuses a graph that [gathers](Self::batch) batches and never advances the index.
+    /// Declares that this graph does not advance `state`, because another graph or the host does, such as when two graphs alternate on the same
+    /// batch. Otherwise [`compile`](Self::compile) refuses a graph that [gathers](Self::batch) batches or [draws](Self::uniform) random numbers and never advances the state.
+    /// It holds for what was recorded before.
     pub fn hold(&self, state: &Persistent) {
         let state = self.buffer(state);
         let mut inner = self.inner_mut();
@@ -324,7 +325,7 @@ impl Graph {
         Persistent::new("order", DType::U32, ORDER_LEN)
     }
 
-    /// A buffer for the `state` of a run.
+    /// A buffer for a state, such as that of a second optimizer, besides the graph's own [`state`](Self::state).
     pub fn state_buffer() -> Persistent {
         Persistent::new("state", DType::U32, STATE_LEN)
     }

@@ -74,6 +74,7 @@ impl Trainer<'_> {
             clip: config.clip,
             accumulate: config.accumulate,
             detect_anomaly: false,
+            seed: config.seed,
             n_batches: None,
         };
         let ema = config.ema.map(|config| Ema::new(params, config));

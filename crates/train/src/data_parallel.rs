@@ -67,7 +67,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 ///     let loss = x.linear(&bound.tensors()[0], None, Activation::identity()).mse_loss(&y, &one, Reduction::Mean);
 ///     graph.backward(&loss)?;
 ///     replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, None);
-///     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
+///     let inputs = StepInputs::new(&graph, 1);
 ///     Sgd::new(&params).record(&graph, &params, &inputs);
 ///     graph.advance(&inputs.state);
 ///

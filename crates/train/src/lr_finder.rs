@@ -58,6 +58,7 @@ impl Trainer<'_> {
             clip: config.clip,
             accumulate: config.accumulate,
             detect_anomaly: false,
+            seed: config.seed,
             n_batches: None,
         };
         let step = Step::over(device, &feed, &scale)

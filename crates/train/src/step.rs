@@ -23,6 +23,8 @@ pub(crate) struct StepConfig {
     pub(crate) accumulate: usize,
     /// Whether each value is checked for being finite.
     pub(crate) detect_anomaly: bool,
+    /// The seed of random numbers, such as those of dropout.
+    pub(crate) seed: u64,
     /// Batches of an epoch; all batches of the feed if `None`.
     pub(crate) n_batches: Option<usize>,
 }
@@ -34,6 +36,14 @@ pub(crate) struct Trained<'a> {
     pub(crate) optimizer: &'a dyn Optimizer,
     /// An average of the parameters, updated after each step of the optimizer.
     pub(crate) ema: Option<&'a Ema>,
+}
+
+/// Parameters that a step uses but does not train.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frozen<'a> {
+    params: &'a Parameters,
+    /// Whether layers still update their buffers, such as running statistics.
+    updates_buffers: bool,
 }
 
 /// A step that has been recorded but does not occupy memory yet.
@@ -65,13 +75,18 @@ impl RecordedStep {
         scale: &Standardisation,
         config: &StepConfig,
         trained: &[Trained<'_>],
-        frozen: &[&Parameters],
+        frozen: &[Frozen<'_>],
         replicas: Option<&DataParallel>,
         loss: impl FnOnce(&BatchTensors, Reduction, &[Bound]) -> Tensor,
     ) -> Result<Self, Error> {
         let n_batches = config.n_batches.unwrap_or_else(|| feed.n_batches());
-        let inputs =
-            trained.iter().map(|_| StepInputs { lr: Persistent::new("lr", DType::F32, n_batches), state: Graph::state_buffer() });
+        let graph = Graph::training("train");
+        graph.seed(config.seed);
+        // The batch, and the random numbers, are those of the first optimizer's state; the others may skip steps that it does not.
+        let inputs = trained.iter().enumerate().map(|(i, _)| match StepInputs::new(&graph, n_batches) {
+            first if i == 0 => first,
+            inputs => StepInputs { state: Graph::state_buffer(), ..inputs },
+        });
         let inputs: Vec<StepInputs> = inputs.collect();
         let Some(StepInputs { state, .. }) = inputs.first() else {
             let expected = "parameters to train (`StepBuilder::train`)";
@@ -81,7 +96,6 @@ impl RecordedStep {
         let is_scaled = config.precision == Precision::F16 && config.scaler.enabled;
         let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
 
-        let graph = Graph::training("train");
         if config.detect_anomaly {
             graph.detect_anomaly();
         }
@@ -90,8 +104,12 @@ impl RecordedStep {
             replicas.prepare(&graph);
         }
         trained.iter().try_for_each(|&Trained { params, .. }| Flat { params, replicas }.check())?;
-        let bound = trained.iter().map(|trained| trained.params.bind(&graph));
-        let bound: Vec<Bound> = bound.chain(frozen.iter().map(|params| params.bind_frozen(&graph))).collect();
+        let bound = trained.iter().map(|trained| trained.params.bind(&graph).freeze_where(|id| !trained.optimizer.trains(id)));
+        let frozen = frozen.iter().map(|frozen| match frozen {
+            Frozen { params, updates_buffers: false } => params.bind_frozen(&graph),
+            Frozen { params, updates_buffers: true } => params.bind_frozen(&graph).updating_buffers(),
+        });
+        let bound: Vec<Bound> = bound.chain(frozen).collect();
         // The sum of the weights of a batch, or of their shares, is 0 if all weights are 0.
         let sum_of = |weights: &Tensor| feed.has_weights().then(|| weights.sum(..));
         let (batch, weight) = match replicas {
@@ -256,7 +274,7 @@ pub struct StepBuilder<'s, 'a> {
     config: StepConfig,
     trained: Vec<Trained<'s>>,
     schedules: Vec<Schedule>,
-    frozen: Vec<&'s Parameters>,
+    frozen: Vec<Frozen<'s>>,
     n_epochs: usize,
 }
 
@@ -269,6 +287,7 @@ impl<'a> Step<'a> {
             clip: None,
             accumulate: 1,
             detect_anomaly: false,
+            seed: 0,
             n_batches: None,
         };
         StepBuilder {
@@ -386,9 +405,15 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
     }
 
     /// Makes `params` available to the loss without training them, such as those that another step trains. Gradients pass through the operations that use
-    /// them.
+    /// them. Their buffers are frozen, too: batch normalisation uses its running statistics and leaves them as they are.
     pub fn freeze(mut self, params: &'s Parameters) -> Self {
-        self.frozen.push(params);
+        self.frozen.push(Frozen { params, updates_buffers: false });
+        self
+    }
+
+    /// [`freeze`](Self::freeze) for the parameters only: batch normalisation uses the statistics of the batch and updates the running ones, as in PyTorch.
+    pub fn freeze_only_parameters(mut self, params: &'s Parameters) -> Self {
+        self.frozen.push(Frozen { params, updates_buffers: true });
         self
     }
 
@@ -400,6 +425,12 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
 
     pub(crate) fn config(mut self, config: StepConfig) -> Self {
         self.config = config;
+        self
+    }
+
+    /// Sets the seed of random numbers that the model draws, such as those of dropout; 0 by default.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.config.seed = seed;
         self
     }
 

@@ -265,7 +265,7 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the seed of the order of rows.
+    /// Sets the seed of the order of rows, and of random numbers that the model draws, such as those of [`Dropout`](brisk_nn::Dropout).
     pub fn seed(mut self, seed: u64) -> Self {
         self.config.seed = seed;
         self

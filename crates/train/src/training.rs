@@ -173,10 +173,10 @@ impl<'a> Training<'a> {
         let of_parts = replicas.filter(normalises_parts);
         warnings.extend(of_parts.map(|replicas| Warning::StatisticsOfReplica { n_replicas: replicas.world_size() }));
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
-        let TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, .. } = config;
+        let TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, seed, .. } = config;
         let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;
         let check_interval = config.validate_within_epoch.map(|interval| interval.of(n_batches)).transpose()?;
-        let step_config = StepConfig { precision, scaler, clip, accumulate, detect_anomaly, n_batches: Some(n_batches) };
+        let step_config = StepConfig { precision, scaler, clip, accumulate, detect_anomaly, seed, n_batches: Some(n_batches) };
         let trained = [Trained { params, optimizer, ema: ema.as_ref() }];
         let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
             let outputs = batch.outputs(module, &bound[0], task);

@@ -36,7 +36,7 @@ pub(crate) fn draw(
     let graph = Graph::inference("gallery");
     let (order, state) = (Graph::order_buffer(), Graph::state_buffer());
     let batch = graph.batch(&order, &state, n);
-    let source = BatchSource { batch: &batch, features: &table, mean: &mean, inv_std: &inv_std, state: &state };
+    let source = BatchSource { batch: &batch, features: &table, mean: &mean, inv_std: &inv_std };
     let augmented = augment.record(&graph, &source).x;
     let values = Persistent::new("augmented", DType::F32, n * n_cols);
     graph.store(&augmented, &state, &values);

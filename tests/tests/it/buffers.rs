@@ -1,7 +1,10 @@
 //! Tensors that are not trained belong to a run as well: running statistics move with it, are in its checkpoints, and are reset.
 
-use brisk_nn::{Activation, Adam, BatchNorm, BatchNormConfig, Linear, ParametersBuilder, Sequential};
-use brisk_train::{Binary, Checkpoint, Error, Learner, Trainer, TrainerConfig};
+use brisk_loader::Order;
+use brisk_nn::{
+    Activation, Adam, BatchNorm, BatchNormConfig, Linear, ParameterGroup, Parameters, ParametersBuilder, Schedule, Sequential,
+};
+use brisk_train::{Binary, Checkpoint, Error, Feed, FeedConfig, Learner, Standardisation, Step, Trainer, TrainerConfig};
 
 use crate::gpu::cpu;
 use crate::run::{N_COLS, Setting, into_folder, rows};
@@ -35,5 +38,69 @@ fn running_statistics_are_in_the_checkpoint_and_start_over() -> Result<(), Error
         }
     }
     assert_eq!(found[..2], found[2..], "a second fit starts from the beginning");
+    Ok(())
+}
+
+/// A backbone with batch normalisation.
+fn backbone() -> (Sequential, Parameters) {
+    let mut builder = ParametersBuilder::new();
+    let layers = Sequential(vec![
+        Box::new(Linear::new(&mut builder, "first", N_COLS, 8, Activation::relu())),
+        Box::new(BatchNorm::new(&mut builder, "norm", &BatchNormConfig::new(8))),
+    ]);
+    (layers, builder.build(1))
+}
+
+#[test]
+fn a_frozen_backbone_keeps_its_running_statistics_unless_asked() -> Result<(), Error> {
+    let (device, rows) = (cpu(1), rows(0, 256));
+    let feed = Feed::new(&device, "rows", &rows, Order::Sequential, 64, &FeedConfig::default())?;
+    let scale = Standardisation::of("rows", &rows)?;
+    for updates in [false, true] {
+        let (layers, frozen) = backbone();
+        let mut builder = ParametersBuilder::new();
+        let (head, params) = (Linear::new(&mut builder, "head", 8, 1, Activation::identity()), builder.build(2));
+        frozen.write_initial(&device)?;
+        let adam = Adam::new(&params);
+        let builder = Step::over(&device, &feed, &scale).train(&params, &adam, &Schedule::constant(1e-2));
+        let builder = if updates { builder.freeze_only_parameters(&frozen) } else { builder.freeze(&frozen) };
+        let step = builder.record(|batch, params| {
+            let logits = head.forward(&params[0], &layers.forward(&params[1], &batch.x)).squeeze(1);
+            logits.bce_with_logits(&batch.labels, &batch.weights, Default::default(), 1.0)
+        })?;
+        step.run_epoch(0)?;
+        for buffer in frozen.buffers() {
+            let stays = device.read::<f32>(buffer.values())? == buffer.initial();
+            assert_eq!(stays, !updates, "`{}` of a backbone", buffer.name());
+        }
+        assert_eq!(device.read::<f32>(frozen.values())?, frozen.initial(), "the parameters stay");
+    }
+    Ok(())
+}
+
+#[test]
+fn parameters_that_an_optimizer_does_not_train_are_frozen_with_their_statistics() -> Result<(), Error> {
+    let (device, train, valid) = (cpu(2), rows(0, 256), rows(256, 64));
+    for (rate, is_listed) in [(0.0, true), (1.0, false), (0.5, true)] {
+        let mut builder = ParametersBuilder::new();
+        let model = Sequential(vec![
+            Box::new(Linear::new(&mut builder, "first", N_COLS, 8, Activation::relu())),
+            Box::new(BatchNorm::new(&mut builder, "norm", &BatchNormConfig::new(8))),
+            Box::new(Linear::new(&mut builder, "head", 8, 1, Activation::identity())),
+        ]);
+        let params = builder.build(1);
+        let head = ParameterGroup::new(params.ids_where(|entry| entry.name.starts_with("head")));
+        let rest = ParameterGroup::new(params.ids_where(|entry| !entry.name.starts_with("head"))).lr_factor(rate);
+        let groups = if is_listed { vec![head, rest] } else { vec![head] };
+        let adam = Adam::new(&params).groups(&params, &groups)?;
+        let config = TrainerConfig { max_epochs: 1, ..Setting::default().config };
+        let learner = Learner::new(&model, &params, &adam);
+        let (task, trainer) = (Binary::new(), Trainer::new(&device).config(config));
+        trainer.prepare(learner, &task, &train, &valid)?.fit(&mut crate::run::quiet())?;
+        for buffer in params.buffers() {
+            let stays = device.read::<f32>(buffer.values())? == buffer.initial();
+            assert_eq!(stays, !(is_listed && rate > 0.0), "`{}` at a rate of {rate}", buffer.name());
+        }
+    }
     Ok(())
 }

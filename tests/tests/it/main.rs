@@ -33,6 +33,7 @@ mod data_parallel_ranks;
 mod debugging;
 mod determinism;
 mod devices_agree;
+mod dropout;
 mod early_stop;
 mod ema;
 mod feeds;

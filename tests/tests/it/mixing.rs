@@ -40,7 +40,7 @@ fn batch_of(device: &Device, augment: &dyn Augment, dtype: DType) -> (Vec<f32>, 
 
     let graph = Graph::inference("batch");
     let rows = graph.batch(&order, &state, N);
-    let source = BatchSource { batch: &rows, features: &table, mean: &mean, inv_std: &inv_std, state: &state };
+    let source = BatchSource { batch: &rows, features: &table, mean: &mean, inv_std: &inv_std };
     let made = augment.record(&graph, &source);
     let (all, shares) = (Persistent::new("all", DType::F32, N * LEN), Persistent::new("shares", DType::F32, N));
     graph.store(&made.x.cast(dtype).cast(DType::F32), &state, &all);

@@ -129,7 +129,7 @@ fn an_augmentation_of_ones_own_takes_streamed_rows() {
     struct Darker;
     impl Augment for Darker {
         fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Augmented {
-            (rows.gather(graph) * 0.5).dropout(0.1, 7, rows.state).into()
+            (rows.gather(graph) * 0.5).dropout(0.1).into()
         }
     }
     let rows = images(|pixel| pixel);

@@ -12,9 +12,6 @@ pub struct Philox {
 const MULTIPLIERS: [u64; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
-/// The number of blocks that are computed in parallel.
-pub(crate) const LANES: usize = 16;
-
 impl Philox {
     /// The generator of `seed`.
     pub const fn new(seed: u64) -> Self {
@@ -31,29 +28,6 @@ impl Philox {
             c = [(b >> 32) as u32 ^ c[1] ^ key[0], b as u32, (a >> 32) as u32 ^ c[3] ^ key[1], a as u32];
             key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
             round += 1;
-        }
-        c
-    }
-
-    /// The blocks at `[first, 0, stream, step]`, `[first + 1, 0, stream, step]`, …, word by word, so that a loop over them vectorises.
-    #[inline(always)]
-    pub(crate) fn blocks(&self, first: u32, stream: u32, step: u32) -> [[u32; LANES]; 4] {
-        let mut c = [[0; LANES], [0; LANES], [stream; LANES], [step; LANES]];
-        for (lane, counter) in c[0].iter_mut().enumerate() {
-            *counter = first.wrapping_add(lane as u32);
-        }
-        let mut key = self.key;
-        for _ in 0..10 {
-            let [c0, c1, c2, c3] = &mut c;
-            for (((c0, c1), c2), c3) in c0.iter_mut().zip(c1).zip(c2).zip(c3) {
-                let a = MULTIPLIERS[0] * u64::from(*c0);
-                let b = MULTIPLIERS[1] * u64::from(*c2);
-                *c0 = (b >> 32) as u32 ^ *c1 ^ key[0];
-                *c1 = b as u32;
-                *c2 = (a >> 32) as u32 ^ *c3 ^ key[1];
-                *c3 = a as u32;
-            }
-            key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
         }
         c
     }

@@ -92,7 +92,7 @@ impl CrossEntropy {
     /// The reduction of the rows' losses: its arguments are `rows`, `losses`, `loss` and scratch memory.
     fn merge(&self) -> MapReduce {
         let n = self.n_rows;
-        let weights = MapInput { shape: vec![n], strides: vec![4], offset: 3, len: n.saturating_mul(4), dtype: DType::F32 };
+        let weights = MapInput { strides: vec![4], offset: 3, len: n.saturating_mul(4), ..MapInput::new(&[n], DType::F32) };
         let losses = MapInput::new(&[n], DType::F32);
         let [weight, loss] = [0, 1].map(Expr::input);
         match self.reduction {

@@ -81,7 +81,7 @@ impl Map {
     fn reshaped(&self, shape: &[usize]) -> Option<Self> {
         let mut reshaped = self.cut_to(self.len())?;
         reshaped.shape = shape.to_vec();
-        reshaped.inputs.iter_mut().filter(|input| input.len > 1).for_each(|input| *input = MapInput::new(shape, input.dtype));
+        reshaped.inputs.iter_mut().filter(|input| input.len > 1).for_each(|input| *input = input.reshaped(shape));
         Some(reshaped)
     }
 

@@ -21,6 +21,18 @@ const STRIDES: [[&str; Map::MAX_DIMS]; Map::MAX_ARGS] = [
     ["X7_STRIDE0", "X7_STRIDE1", "X7_STRIDE2", "X7_STRIDE3", "X7_STRIDE4", "X7_STRIDE5"],
 ];
 
+/// What the keys of random numbers are computed from, and the index of the first.
+const DRAWS: [[&str; 3]; Map::MAX_ARGS] = [
+    ["X0_SEED_A", "X0_SEED_B", "X0_FIRST"],
+    ["X1_SEED_A", "X1_SEED_B", "X1_FIRST"],
+    ["X2_SEED_A", "X2_SEED_B", "X2_FIRST"],
+    ["X3_SEED_A", "X3_SEED_B", "X3_FIRST"],
+    ["X4_SEED_A", "X4_SEED_B", "X4_FIRST"],
+    ["X5_SEED_A", "X5_SEED_B", "X5_FIRST"],
+    ["X6_SEED_A", "X6_SEED_B", "X6_FIRST"],
+    ["X7_SEED_A", "X7_SEED_B", "X7_FIRST"],
+];
+
 const OFFSETS: [&str; Map::MAX_ARGS] =
     ["X0_OFFSET", "X1_OFFSET", "X2_OFFSET", "X3_OFFSET", "X4_OFFSET", "X5_OFFSET", "X6_OFFSET", "X7_OFFSET"];
 const STEPS: [&str; Map::MAX_ARGS] = ["X0_STEP", "X1_STEP", "X2_STEP", "X3_STEP", "X4_STEP", "X5_STEP", "X6_STEP", "X7_STEP"];
@@ -52,6 +64,7 @@ impl Loads<'_> {
     /// Whether input `input` is indexed by groups of four elements rather than by elements.
     pub(super) fn is_grouped(&self, input: usize) -> bool {
         self.in_fours()
+            && self.inputs[input].draws.is_none()
             && match &self.layout.patterns[input] {
                 Pattern::One => false,
                 Pattern::All => true,
@@ -71,6 +84,10 @@ impl Loads<'_> {
     /// The sizes and strides that the loads are specialised for.
     pub(super) fn constants(&self) -> Vec<(&'static str, f64)> {
         let mut constants = Vec::new();
+        for (names, draws) in DRAWS.iter().zip(self.inputs).filter_map(|(names, input)| Some((names, input.draws?))) {
+            let [a, b] = draws.seeds();
+            constants.extend(names.iter().copied().zip([a, b, draws.first].map(f64::from)));
+        }
         if self.strided().next().is_none() {
             return constants;
         }
@@ -96,12 +113,26 @@ impl Loads<'_> {
 
     /// The element type as which input `input` is bound.
     pub(super) fn declaration(&self, binding: usize, input: usize) -> String {
+        if self.inputs[input].draws.is_some() {
+            return format!("@group(0) @binding({binding}) var<storage, read> {}: array<u32>;\n", INPUTS[input]);
+        }
         declaration(binding, "read", INPUTS[input], self.inputs[input].dtype, self.is_grouped(input))
     }
 
     /// `fn load0(e: u32) -> V`, which takes the index of an invocation's first element, or of its group if elements are read in groups of four.
     pub(super) fn load(&self, text: &mut String, input: usize) {
         let name = if self.in_place == Some(input) { OUTPUTS[0] } else { INPUTS[input] };
+        if self.inputs[input].draws.is_some() {
+            let [a, b, first] = DRAWS[input];
+            let index = match self.lanes {
+                Lanes::One => "e",
+                Lanes::Two => "U(e, e + 1u)",
+                Lanes::Four => "U(4u * e) + U(0u, 1u, 2u, 3u)",
+            };
+            let _ =
+                writeln!(text, "fn load{input}(e: u32) -> V {{\n    return draw(U({first}) + {index}, {a}, {b}, {name}[1]);\n}}");
+            return;
+        }
         let dtype = self.inputs[input].dtype;
         self.index_function(text, input);
         let index = |e: &str| match &self.layout.patterns[input] {

@@ -1,3 +1,4 @@
+use super::draws::Draws;
 use super::layout::{Layout, Pattern, broadcast_shapes, n_elements};
 use super::map_input::MapInput;
 use super::{map_cpu, module};
@@ -103,6 +104,18 @@ impl Map {
         Self::flat(n, f(Expr::input(0), Expr::input(1)))
     }
 
+    /// Dropout of `n` elements, in f32: each is 0 with probability `p`, from 0 to 1, else divided by `1 - p`, which preserves the mean. The arguments are `x`, the
+    /// state of the run, and the result. The gradient is the same kernel, applied to that of the result in the same step.
+    ///
+    /// # Reference
+    /// Srivastava et al. 2014, *Dropout*; `torch.nn.functional.dropout`.
+    pub fn dropout(n: usize, p: f32, draws: Draws) -> Self {
+        let (x, u) = (Expr::input(0), Expr::input(1));
+        let scale = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
+        let inputs = vec![MapInput::new(&[n], DType::F32), MapInput::uniform(&[n], draws)];
+        Self { shape: vec![n], inputs, outputs: vec![MapOutput { expr: u.lt(p).select(0.0, x * scale), dtype: DType::F32 }] }
+    }
+
     /// Elements of an output.
     pub fn len(&self) -> usize {
         n_elements(&self.shape)
@@ -132,6 +145,9 @@ impl Map {
         map.shape = vec![n];
         for (input, pattern) in map.inputs.iter_mut().zip(&layout.patterns) {
             *input = match pattern {
+                // Numbers are drawn by the index, so all of them are needed.
+                _ if input.draws.is_some() && n != self.len() => return None,
+                _ if input.draws.is_some() => input.reshaped(&[n]),
                 Pattern::One if input.len == 1 => MapInput::new(&[1], input.dtype),
                 Pattern::All if input.len == self.len() => MapInput::new(&[n], input.dtype),
                 _ => return None,
@@ -144,8 +160,18 @@ impl Map {
         Error::Unsupported { kernel: "map", found, expected }
     }
 
+    /// Checks that values are floats, and that random numbers are as long as the outputs.
     fn check_dtypes(&self) -> Result<(), Error> {
-        let inputs = INPUTS.iter().zip(self.inputs.iter().map(|input| input.dtype));
+        if let Some((name, input)) = INPUTS
+            .iter()
+            .zip(&self.inputs)
+            .find(|(_, input)| input.draws.is_some_and(|draws| **input != MapInput::uniform(&self.shape, draws)))
+        {
+            let found = format!("random numbers `{name}` of shape {:?}, stored as {}", input.shape, input.dtype);
+            return Err(Self::unsupported(found, "`MapInput::uniform` of the shape of the outputs"));
+        }
+        let inputs = INPUTS.iter().zip(&self.inputs).filter(|(_, input)| input.draws.is_none());
+        let inputs = inputs.map(|(name, input)| (name, input.dtype));
         let outputs = OUTPUTS.iter().zip(self.outputs.iter().map(|output| output.dtype));
         match inputs.chain(outputs).find(|(_, dtype)| !dtype.is_float()) {
             Some((name, dtype)) => {

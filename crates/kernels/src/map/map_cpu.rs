@@ -21,10 +21,10 @@ const SERIAL_LEN: usize = 16 * 1024;
 
 /// With `in_place`, the output replaces that input.
 pub(super) fn run(map: &Map, layout: &Layout, in_place: Option<usize>, args: &mut TwinArgs<'_>) {
-    let inputs = INPUTS.iter().zip(&map.inputs).zip(&layout.patterns).enumerate();
-    let inputs = inputs.map(|(i, ((name, _), pattern))| match in_place {
-        Some(input) if input == i => Input::Output,
-        _ => Input::new(Floats::of(args, name), pattern, &layout.sizes),
+    let inputs = INPUTS.iter().copied().zip(&map.inputs).zip(&layout.patterns).enumerate();
+    let inputs = inputs.map(|(i, ((name, input), pattern))| match in_place {
+        Some(replaced) if replaced == i => Input::Output,
+        _ => Input::new(args, name, input, pattern, &layout.sizes),
     });
     let inputs = inputs.collect();
     let outputs: Vec<Output<'_>> = OUTPUTS.iter().zip(&map.outputs).map(|(name, _)| Output::of(args, name)).collect();

@@ -1,7 +1,8 @@
 use std::ops::Range;
 
+use super::draws::Draws;
 use super::layout::n_elements;
-use crate::{DType, Error};
+use crate::{DType, Error, STATE_LEN};
 
 /// An input of a [`Map`](crate::Map): its shape, and the positions of its elements in the argument.
 ///
@@ -29,12 +30,24 @@ pub struct MapInput {
     pub len: usize,
     /// The element type in memory.
     pub dtype: DType,
+    /// The random numbers that the elements are. The argument is then the state of the run, and all else is as [`uniform`](Self::uniform) makes it.
+    pub draws: Option<Draws>,
 }
 
 impl MapInput {
     /// All elements of an argument, in row-major order.
     pub fn new(shape: &[usize], dtype: DType) -> Self {
-        Self { shape: shape.to_vec(), strides: contiguous_strides(shape), offset: 0, len: n_elements(shape), dtype }
+        Self { shape: shape.to_vec(), strides: contiguous_strides(shape), offset: 0, len: n_elements(shape), dtype, draws: None }
+    }
+
+    /// Random numbers, uniform in `[0, 1)`, of the shape of the outputs; the argument is the state of the run, [`STATE_LEN`] u32.
+    pub fn uniform(shape: &[usize], draws: Draws) -> Self {
+        Self { len: STATE_LEN, draws: Some(draws), ..Self::new(shape, DType::U32) }
+    }
+
+    /// The same elements in a different shape of as many elements, if they are contiguous.
+    pub(super) fn reshaped(&self, shape: &[usize]) -> Self {
+        Self { len: self.len, draws: self.draws, ..Self::new(shape, self.dtype) }
     }
 
     /// The same elements with their dimensions permuted: the new dimension `i` is the old dimension `dims[i]`.
@@ -70,6 +83,9 @@ impl MapInput {
 
     /// Checks that there is a stride for each dimension, and that every element is within the argument.
     pub(super) fn is_within_argument(&self) -> bool {
+        if self.draws.is_some() {
+            return true;
+        }
         let last = self.shape.iter().zip(&self.strides).try_fold(self.offset, |last, (size, stride)| {
             size.saturating_sub(1).checked_mul(*stride).and_then(|more| last.checked_add(more))
         });

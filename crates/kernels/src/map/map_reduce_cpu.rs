@@ -25,8 +25,8 @@ const MAX_ROWS: usize = 64;
 const LANES: usize = 64;
 
 pub(super) fn run(reduction: &MapReduce, layout: &Layout, args: &mut TwinArgs<'_>) {
-    let inputs = INPUTS.iter().zip(&reduction.inputs).zip(&layout.patterns);
-    let inputs = inputs.map(|((name, _), pattern)| Input::new(Floats::of(args, name), pattern, &layout.sizes)).collect();
+    let inputs = INPUTS.iter().copied().zip(&reduction.inputs).zip(&layout.patterns);
+    let inputs = inputs.map(|((name, input), pattern)| Input::new(args, name, input, pattern, &layout.sizes)).collect();
     let results = reduction.results_of_folds();
     let y: &mut [f32] = args.write("y");
     let job = Job::new(&reduction.elements(), inputs, reduction.op.fold(), layout);

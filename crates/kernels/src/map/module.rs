@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::draws::DRAWS;
 use super::layout::Layout;
 use super::loads::{Loads, declaration};
 use super::map::{Map, OUTPUTS};
@@ -76,6 +77,7 @@ impl MapModule<'_> {
         Module::new([self.loads.lanes.part()])
             .with_all(wgsl::functions(&exprs))
             .with_all(is_packed.then_some(CONVERSIONS))
+            .with_all(self.map.inputs.iter().any(|input| input.draws.is_some()).then_some(DRAWS))
             .with(Part::own("arguments", arguments))
             .with_all(functions)
             .with(Part::own("main", main))

@@ -32,11 +32,10 @@ impl BatchNormShape {
     pub(super) fn statistic(&self, half: Half) -> MapInput {
         let c = self.n_channels;
         MapInput {
-            shape: vec![self.n_groups, 1, c],
             strides: vec![c.saturating_mul(2), c, 1],
             offset: half as usize * c,
             len: self.n_stats(),
-            dtype: DType::F32,
+            ..MapInput::new(&[self.n_groups, 1, c], DType::F32)
         }
     }
 
@@ -44,11 +43,10 @@ impl BatchNormShape {
     fn sum(&self, half: Half) -> MapInput {
         let (g, c) = (self.n_groups, self.n_channels);
         MapInput {
-            shape: vec![g, 1, c],
             strides: vec![c, c, 1],
             offset: half as usize * (self.n_stats() / 2),
             len: self.n_stats(),
-            dtype: DType::F32,
+            ..MapInput::new(&[g, 1, c], DType::F32)
         }
     }
 

@@ -36,7 +36,7 @@ mod coop;
 mod correct;
 mod cross_entropy;
 mod cumulative_sum;
-mod dropout;
+mod draws;
 mod ema;
 mod embedding;
 mod expr;

@@ -137,7 +137,7 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
         Box::new(UpdateScale::default()),
         Box::new(BatchedMatmul { n_batch: 3, m: 5, n: 7, k: 9, transpose: Transpose::B }),
         Box::new(BatchedMatmul { n_batch: 3, m: 32, n: 64, k: 16, transpose: Transpose::B }),
-        Box::new(Dropout { n: 7, p: 0.5, seed: 1, stream: 2 }),
+        Box::new(Map::dropout(7, 0.5, Draws { seed: 1, stream: 2, ..Draws::default() })),
         Box::new(Ema { n: 7, decay: 0.9, every: 5, first_step: 1, start: EmaStart::Given }),
         Box::new(Lookahead { n: 7, every: 5, n_decays: 2, end: None, phase: LookaheadPhase::End }),
         Box::new(RateAtStep { n: 7 }),

@@ -135,7 +135,6 @@ fn zero_is_refused_along_rows() {
     refuses(clip_by_value(0, 1.0).expect("a limit"), &none("map", "number of elements"));
     refuses(Unscale { n: 0 }, &none("unscale", "n"));
     refuses(Ema { n: 0, decay: 0.9, every: 1, first_step: 1, start: EmaStart::Given }, &none("ema", "n"));
-    refuses(Dropout { n: 0, p: 0.5, seed: 0, stream: 0 }, &none("dropout", "n"));
     let products = BatchedMatmul { n_batch: 0, m: 1, n: 1, k: 1, transpose: Transpose::None };
     refuses(products, &none("batched_matmul", "n_batch"));
     refuses(Correct { n_rows: 0, n_classes: 2 }, &none("correct", "n_rows"));

@@ -188,14 +188,15 @@ fn a_layer_norm_starts_as_the_normalised_input() -> Result<(), Error> {
 
 #[test]
 fn dropout_keeps_half_while_training_and_all_in_inference() -> Result<(), Error> {
-    let (state, device) = (Graph::state_buffer(), Device::cpu()?);
-    let layer = Dropout::new(0.5, 3, &state);
+    let device = Device::cpu()?;
+    let layer = Dropout::new(0.5).seed(3);
     let params = ParametersBuilder::new().build(0);
     let run = |graph: &Graph| {
         let x = graph.constant("x", &[1.0; 1000], &[1000]);
         let module: &dyn Module = &layer;
         let y = Persistent::new("y", DType::F32, 1000);
-        graph.store(&module.forward(&params.bind(graph), &x), &state, &y);
+        graph.store(&module.forward(&params.bind(graph), &x), &graph.state(), &y);
+        graph.advance(&graph.state());
         graph.compile(&device)?.run(1)?;
         Ok::<Vec<f32>, Error>(device.read(&y)?)
     };

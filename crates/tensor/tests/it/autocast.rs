@@ -58,7 +58,7 @@ fn types(region: Option<Precision>, dtype: DType) -> Result<Vec<(&'static str, D
         });
         rows.columns(0..2);
         rows.concat_columns(&[&rows]);
-        rows.dropout(0.5, 1, &Graph::state_buffer());
+        rows.dropout(0.5);
         rows.embedding(&codes, 0, None);
         rows.max(0..1);
         rows.mean(0..1);
@@ -298,10 +298,10 @@ fn dropout_draws_the_same_in_each_precision() -> Result<(), Error> {
         let x = graph.constant("x", &Random::new(1).floats(256), &[16, 16]);
         let w = parameter(&graph, &[16, 16]);
         let kept = Persistent::new("kept", F32, 256);
-        let y = graph
-            .autocast(precision, || x.add(&x).linear(&w, None, Activation::identity()).dropout(0.5, 3, &Graph::state_buffer()));
+        let y = graph.autocast(precision, || x.add(&x).linear(&w, None, Activation::identity()).dropout(0.5));
         let ones = graph.constant("ones", &[1.0; 256], &[16, 16]);
-        graph.store(&y.cast(F32).add(&ones).dropout(0.5, 3, &Graph::state_buffer()), &Graph::state_buffer(), &kept);
+        graph.store(&y.cast(F32).add(&ones).dropout(0.5), &graph.state(), &kept);
+        graph.advance(&graph.state());
         let device = Device::cpu()?;
         graph.compile(&device)?.run(1)?;
         Ok::<_, Error>(device.read::<f32>(&kept)?)

@@ -26,8 +26,8 @@ impl Net {
         let buffer = |name, len| Persistent::new(name, DType::F32, len);
         let (values, grads) = (buffer("values", BLOCKS * n_block), buffer("grads", BLOCKS * n_block));
         let running: Vec<Persistent> = (0..2 * BLOCKS).map(|_| buffer("running", CHANNELS)).collect();
-        let state = Graph::state_buffer();
         let graph = Graph::new("blocks", mode);
+        let state = graph.state();
         let x = graph.constant("x", &Random::new(3).floats(IMAGES * 8 * 8 * CHANNELS), &[IMAGES, 8, 8, CHANNELS]);
         let loss = graph.autocast(precision, || {
             let mut x = x.clone();
@@ -48,7 +48,7 @@ impl Net {
                         eps: 1e-5,
                         activation: Activation::gelu(),
                     });
-                    y.dropout(0.1, 5, &state).add(&x)
+                    y.dropout(0.1).add(&x)
                 };
                 x = if is_checkpointed { graph.checkpoint(record) } else { record() };
             }

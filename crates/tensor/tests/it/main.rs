@@ -8,6 +8,7 @@ mod autocast;
 mod batch_index;
 mod checkpoint;
 mod dimensions;
+mod draws;
 mod finite_difference;
 mod gradients;
 mod memory;

@@ -82,48 +82,6 @@ fn ranges_of_dimensions_are_what_they_say() {
 }
 
 #[test]
-fn dropout_goes_back_through_what_it_kept() {
-    let state = Graph::state_buffer();
-    check_gradients(&[&[40, 3]], |_, p| p[0].dropout(0.4, 7, &state));
-    // Two dropouts in one graph keep different elements.
-    check_gradients(&[&[40, 3]], |_, p| p[0].dropout(0.4, 7, &state).dropout(0.4, 7, &state));
-}
-
-#[test]
-fn dropout_of_inference_is_nothing() {
-    let (graph, state) = (Graph::inference("net"), Graph::state_buffer());
-    let x = graph.constant("x", &[1.0, 2.0], &[2]);
-    let y = x.dropout(0.5, 7, &state);
-    assert_eq!((y.slice(), graph.with_program(|program| program.n_kernels())), (x.slice(), 0), "the tensor itself");
-    graph.check().expect("0.5 is a probability");
-    let message = "dropout: p = 1.5 is not supported, expected 0 <= p <= 1";
-    check_refused(|graph| parameter(graph, &[2]).dropout(1.5, 7, &state), message);
-    let graph = Graph::inference("net");
-    assert!(graph.constant("x", &[1.0, 2.0], &[2]).dropout(1.5, 7, &state).is_failed());
-    assert_eq!(graph.check().expect_err("1.5 is no probability").kind().to_string(), message);
-}
-
-#[test]
-fn dropouts_draw_apart_and_anew_in_each_step() -> Result<(), Error> {
-    let (graph, state) = (Graph::training("net"), Graph::state_buffer());
-    let x = graph.constant("x", &[1.0; 1000], &[1000]);
-    let results = [x.dropout(0.5, 7, &state), x.dropout(0.5, 7, &state)];
-    let stored = [Persistent::new("first", DType::F32, 2000), Persistent::new("second", DType::F32, 2000)];
-    for (y, stored) in results.iter().zip(&stored) {
-        graph.store(y, &state, stored);
-    }
-    graph.advance(&state);
-    let device = Device::cpu()?;
-    graph.compile(&device)?.run(2)?;
-    let [first, second] = [device.read::<f32>(&stored[0])?, device.read::<f32>(&stored[1])?];
-    for (a, b) in [(&first[..1000], &second[..1000]), (&first[..1000], &first[1000..])] {
-        let n_equal = a.iter().zip(b).filter(|(a, b)| a == b).count();
-        assert!((400..600).contains(&n_equal), "{n_equal} of 1000 are alike");
-    }
-    Ok(())
-}
-
-#[test]
 fn batched_matmul_with_every_transpose() {
     let (n_batch, m, n, k) = (3, 4, 2, 5);
     for (transpose, a, b) in [

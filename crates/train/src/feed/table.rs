@@ -210,7 +210,7 @@ impl DeviceTable {
         let batch = graph.batch_part(&self.order, state, part);
         let batch = self.ids.as_ref().map_or_else(|| batch.clone(), |ids| batch.of_part(ids));
         let column = |table: &Windows| graph.gather(&batch, table, zero, one).reshape(&[n]);
-        let source = BatchSource { batch: &batch, features: &self.features, mean, inv_std, state };
+        let source = BatchSource { batch: &batch, features: &self.features, mean, inv_std };
         let augmented = augment.map(|augment| augment.record(graph, &source));
         let Augmented { x, mixed } = augmented.unwrap_or_else(|| source.gather(graph).into());
         let categories = self.categories.as_ref().map(|table| graph.gather_categories(&batch, table));

@@ -19,7 +19,7 @@ fn batch_of(augment: &dyn Augment, window_bytes: usize, [n, batch, epoch]: [usiz
 
     let graph = Graph::inference("batch");
     let rows = graph.batch(&order, &state, n);
-    let source = BatchSource { batch: &rows, features: &table, mean: &mean, inv_std: &inv_std, state: &state };
+    let source = BatchSource { batch: &rows, features: &table, mean: &mean, inv_std: &inv_std };
     let images = augment.record(&graph, &source).x;
     let all = Persistent::new("all", DType::F32, (batch + 1) * images.n_elements());
     graph.store(&images, &state, &all);
@@ -66,7 +66,7 @@ fn images_of_a_part_of_a_table_look_as_in_the_whole_table() {
     let batch = graph.batch(&order, &state, 5).of_part(&ids);
     let reversed = batch.with_rows(&graph.constant_codes("reversed", &[4, 3, 2, 1, 0], &[5]));
     let stored = [&batch, &reversed].map(|batch| {
-        let source = BatchSource { batch, features: &table, mean: &mean, inv_std: &inv_std, state: &state };
+        let source = BatchSource { batch, features: &table, mean: &mean, inv_std: &inv_std };
         let images = augmented(LIGHT).record(&graph, &source).x;
         let all = Persistent::new("all", DType::F32, images.n_elements());
         graph.store(&images, &state, &all);
@@ -94,7 +94,7 @@ fn images_that_the_rows_are_not_are_refused() {
     let (order, state) = (Graph::order_buffer(), Graph::state_buffer());
     let graph = Graph::inference("batch");
     let rows = graph.batch(&order, &state, 5);
-    let source = BatchSource { batch: &rows, features: &table, mean: &mean, inv_std: &inv_std, state: &state };
+    let source = BatchSource { batch: &rows, features: &table, mean: &mean, inv_std: &inv_std };
     AugmentedImages { image: [3, 3, 3], ..augmented(LIGHT) }.record(&graph, &source);
     let error = graph.compile(&device).expect_err("27 values are not a row of 12").to_string();
     assert!(

@@ -1,0 +1,75 @@
+//! Random numbers as an input of a [`Map`](crate::Map): computed where they are read, never stored.
+
+use crate::Part;
+use crate::Philox;
+use crate::core::module::part;
+use crate::core::vectorised::vectorised;
+
+/// The random numbers of a [`MapInput`](crate::MapInput): number `i` is a hash of `first + i` and of two keys, which follow from the seed, the stream, the part and
+/// `state.step`. So a kernel that reads the same draws in the same step, such as a gradient, reads the same numbers, and each step draws new ones.
+///
+/// # Examples
+/// Dropout with probability 1/4:
+/// ```
+/// use brisk_kernels::expr::Expr;
+/// use brisk_kernels::{DType, Draws, Kernel, Map, MapInput, MapOutput};
+///
+/// let (x, u) = (Expr::input(0), Expr::input(1));
+/// let inputs = vec![MapInput::new(&[64], DType::F32), MapInput::uniform(&[64], Draws { seed: 7, ..Draws::default() })];
+/// let dropout = Map { shape: vec![64], inputs, outputs: vec![MapOutput { expr: u.lt(0.25).select(0.0, x / 0.75), dtype: DType::F32 }] };
+/// dropout.check()?;
+/// # Ok::<(), brisk_kernels::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Draws {
+    /// The seed of the run.
+    pub seed: u64,
+    /// Distinguishes the draws of one step.
+    pub stream: u32,
+    /// Distinguishes draws of the same stream on several replicas, if [`first`](Self::first) does not.
+    pub part: u32,
+    /// The index of the first number, such as the position of a replica's part in the values of all replicas.
+    pub first: u32,
+}
+
+/// The word of a Philox counter that distinguishes the keys from other uses of the seed.
+const KEYS: u32 = 0x6472_6177;
+
+pub(super) const DRAWS: Part = part!("draws.wgsl");
+
+impl Draws {
+    /// What the keys of all steps are computed from.
+    pub(super) fn seeds(&self) -> [u32; 2] {
+        let [a, b, ..] = Philox::new(self.seed).block([self.part, 0, self.stream, KEYS]);
+        [a, b]
+    }
+
+    /// The keys of step `step`.
+    pub(super) fn keys(&self, step: u32) -> [u32; 2] {
+        let [a, b] = self.seeds();
+        [hash(step, a, b), hash(step, b, a)]
+    }
+}
+
+/// Two rounds of xorshift and multiplication, with a key before each.
+#[inline(always)]
+const fn hash(index: u32, a: u32, b: u32) -> u32 {
+    let mut h = index ^ a;
+    h = (h ^ (h >> 16)).wrapping_mul(0x21F0_AAAD);
+    h = (h ^ (h >> 15)).wrapping_add(b).wrapping_mul(0xD35A_2D97);
+    h ^ (h >> 15)
+}
+
+/// The numbers from index `start` on, uniform in `[0, 1)` with 24 bits.
+pub(super) fn fill(keys: [u32; 2], start: u32, y: &mut [f32]) {
+    vectorised(
+        #[inline(always)]
+        || {
+            for (i, y) in (0_u32..).zip(y.iter_mut()) {
+                // 24 bits, so that the conversion of signed numbers, which vectors have, is the same.
+                let bits = hash(start.wrapping_add(i), keys[0], keys[1]) >> 8;
+                *y = bits.cast_signed() as f32 * (1.0 / 16_777_216.0);
+            }
+        },
+    );
+}
