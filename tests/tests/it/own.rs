@@ -64,6 +64,18 @@ fn a_training_loop() {
 }
 
 #[test]
+fn a_sequence() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let json = folder.path().join("results.json");
+    let output = Command::new(built("sequence")).args(["--epochs", "1", "--json"]).arg(&json).output().expect("the example runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let results = std::fs::read_to_string(&json).expect("results");
+    // Far below ln 16 = 2.77, the loss of a guess.
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(number_after(&printed, "loss") < 2.6 && results.contains("test_accuracy"), "{printed}{results}");
+}
+
+#[test]
 fn an_operation() {
     let printed = printed("own_op");
     assert!(printed.starts_with("the gradient of squared_relu agrees with finite differences\n"), "{printed}");

@@ -17,10 +17,11 @@ pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) 
     }
 }
 
-const EXAMPLES: [&str; 19] = [
+const EXAMPLES: [&str; 20] = [
     "first_network",
     "own_task",
     "custom_loop",
+    "sequence",
     "higgs",
     "data_parallel",
     "shared_device",
