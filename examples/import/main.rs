@@ -12,26 +12,28 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use brisk_examples::import_error::{self, in_words_of};
+use brisk_examples::command_line::Given;
+use brisk_examples::import_error::{self, in_words_of, warning_in_words_of};
 use brisk_examples::interruptible::{self, interruptible};
 use brisk_examples::{command_line, print, statistics_table, write_json};
-use brisk_table::{Error, ImportReport, ReadAhead, StreamedTable, import_with_progress, printable};
+use brisk_table::{Error, ImportOptions, ImportReport, ReadAhead, StreamedTable, import_with_progress, printable};
 use brisk_train::{StopFlag, closing_table, mebibytes, rows_per_second, seconds, thousands};
 use serde_json::{Value, json};
 
 use bar::Bar;
-use options::Options;
+use options::{Options, SETTINGS};
 
 fn main() -> ExitCode {
-    command_line::run(run)
+    command_line::run_with_given(run)
 }
 
-fn run(options: Options) -> Result<ExitCode> {
-    files::check(&options, &options.import_options())?;
+fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
+    let settings = options.import_options(given);
+    files::check(&options, &settings)?;
 
     let started = Instant::now();
     let stop = StopFlag::on_signals()?;
-    let Some(report) = import(&options, &stop)? else {
+    let Some(report) = import(&options, &settings, &stop)? else {
         print::note(format_args!("error: interrupted; {} is as it was", printable(&options.dest)));
         return Ok(stop.signal().map_or(ExitCode::FAILURE, |signal| ExitCode::from(signal.exit_status())));
     };
@@ -42,6 +44,12 @@ fn run(options: Options) -> Result<ExitCode> {
     if let Some(first) = report.first_skipped.first() {
         print::note(format_args!("the first row left out: {}", first.problem()));
     }
+    if !report.index_columns.is_empty() {
+        let names: Vec<_> = report.index_columns.iter().map(|name| printable(name).to_string()).collect();
+        print::note(format_args!("left out as the index of a data frame: {}; --keep-index keeps it", names.join(", ")));
+    }
+    let warnings: Vec<_> = report.warnings.iter().map(|warning| warning_in_words_of(warning, import_error::import)).collect();
+    warnings.iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
 
     if let Some(path) = &options.json {
         let columns = report.column_names.iter().zip(&report.statistics).map(|(name, column)| {
@@ -52,6 +60,7 @@ fn run(options: Options) -> Result<ExitCode> {
         let results = json!({
             "source": options.source.to_string_lossy(), "table": options.dest.to_string_lossy(), "rows": report.n_rows, "skipped_rows": report.n_skipped,
             "first_skipped": report.first_skipped.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "index_columns": report.index_columns, "warnings": warnings,
             "columns": columns.collect::<Vec<Value>>(), "classes": report.classes,
             "categories": report.dictionaries.iter().map(|column| json!({ "name": column.name(), "codes": column.n_codes() })).collect::<Vec<_>>(),
             "source_bytes": n_source_bytes, "table_bytes": n_bytes,
@@ -81,10 +90,10 @@ fn run(options: Options) -> Result<ExitCode> {
 }
 
 /// Imports with a bar; `None` if a signal stopped it.
-fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
+fn import(options: &Options, settings: &ImportOptions, stop: &StopFlag) -> Result<Option<ImportReport>> {
     let mut bar = Bar::stderr();
     let imported = interruptible(|| {
-        import_with_progress(&options.source, &options.dest, &options.import_options(), |progress| {
+        import_with_progress(&options.source, &options.dest, settings, |progress| {
             bar.show(&progress);
             interruptible::check(stop);
         })
@@ -97,6 +106,10 @@ fn import(options: &Options, stop: &StopFlag) -> Result<Option<ImportReport>> {
             "{}: is {found}; run with it: cargo run --release --features all-formats --example import",
             printable(&path)
         )),
+        Some(Err(Error::UnusedSetting { path, setting, reason })) => {
+            let name = SETTINGS.iter().find(|(_, named)| *named == setting).map_or("missing", |(name, _)| name);
+            Err(anyhow!("{}: `--{name}` {reason}; leave it out", printable(&path)))
+        }
         Some(Err(error)) => Err(anyhow!(in_words_of(&error, import_error::import))),
     }
 }

@@ -1,11 +1,12 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use brisk_examples::command_line::Given;
 use brisk_examples::command_line::value::{self, MAX_COUNT, one_of, whole};
 use brisk_table::{
-    ArrayRef, BadRows, Categorical, Channels, CifarLabels, CifarOptions, CifarSet, ColumnOptions, ColumnRef, CsvOptions, Decimal,
-    Delimiter, FeatureDType, Format, Header, IdxOptions, ImagesOptions, ImportOptions, Indicators, LabelKind, Missing, NotFinite,
-    NpyLabels, NpyOptions, SvmlightOptions,
+    ArchiveEnd, ArrayRef, BadRows, Categorical, Channels, CifarLabels, CifarOptions, CifarSet, ColumnOptions, ColumnRef,
+    CsvOptions, Decimal, Delimiter, FeatureDType, Format, Header, IdxOptions, ImagesOptions, ImportOptions, ImportSetting,
+    Indicators, LabelKind, Missing, NotFinite, NpyLabels, NpyOptions, Orientation, SvmlightOptions,
 };
 use clap::{Args, Parser};
 
@@ -24,7 +25,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FORMAT", help_heading = "Format", value_parser = one_of(FORMATS))]
     format: Option<Format>,
 
-    #[command(flatten, next_help_heading = "Columns of text, Arrow and Parquet, by name or by index from 0")]
+    #[command(flatten, next_help_heading = "Columns, by name or by index from 0; `name:3` and `index:3` are never mistaken")]
     columns: Columns,
     #[command(flatten, next_help_heading = "Arrays and images")]
     arrays: Arrays,
@@ -57,7 +58,7 @@ struct Columns {
         ("number", LabelKind::Number), ("binary", LabelKind::Binary), ("classes", LabelKind::Classes)
     ]))]
     label_kind: LabelKind,
-    /// Column with the weights of rows
+    /// Column with the weights of rows; of npy a file, of npz a member
     #[arg(long, value_name = "COLUMN")]
     weight: Option<String>,
     /// Columns to leave out
@@ -80,7 +81,13 @@ struct Columns {
         ("f32", FeatureDType::F32), ("f16", FeatureDType::F16), ("u8", FeatureDType::U8)
     ]))]
     dtype: FeatureDType,
-    /// Take columns, categories, classes and means from this table, as a test set takes those of its training set
+    /// Subtract a number from a column before it is rounded to 32 bits, so that time stamps and other large numbers keep their last digits
+    #[arg(long, value_name = "COLUMN=NUMBER", value_parser = offset)]
+    offset: Vec<(ColumnRef, f64)>,
+    /// Keep the index of a data frame as a column: what pandas writes in a column without a name, or as `__index_level_0__`
+    #[arg(long)]
+    keep_index: bool,
+    /// Match this table, as a test set matches its training set: its columns, categories, classes and means; of images also the size and channels
     #[arg(long, value_name = "TABLE")]
     like: Option<PathBuf>,
 }
@@ -93,6 +100,9 @@ struct Arrays {
     /// Labels of npy and idx: a file; of npz: a member; or a number, that of a column of the features [default: found by name]
     #[arg(long, value_name = "LABELS")]
     labels: Option<OsString>,
+    /// Label of the first class of npy and idx, such as 1 for the letters of EMNIST; it is subtracted from all labels
+    #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true)]
+    first_label: i64,
     /// Labels of CIFAR: those of CIFAR-10, or the fine or coarse ones of CIFAR-100
     #[arg(long, value_name = "LABELS", default_value = "ten", value_parser = one_of([
         ("ten", CifarLabels::Ten), ("fine", CifarLabels::Fine), ("coarse", CifarLabels::Coarse)
@@ -107,6 +117,16 @@ struct Arrays {
     /// Resize images to SIZE, a side or HEIGHTxWIDTH; the longer side of an image of another aspect ratio is cropped [default: all images have one size]
     #[arg(long, value_name = "SIZE", value_parser = value::image_size())]
     size: Option<[usize; 2]>,
+    /// How photos are turned: upright, as the EXIF data of a JPEG file says, or as they are stored
+    #[arg(long, value_name = "HOW", default_value = "upright", value_parser = one_of([
+        ("upright", Orientation::Upright), ("stored", Orientation::AsStored)
+    ]))]
+    orientation: Orientation,
+    /// Whether a .tar of images must end as archives do; one that does not may have been cut off between two files
+    #[arg(long, value_name = "END", default_value = "required", value_parser = one_of([
+        ("required", ArchiveEnd::Required), ("optional", ArchiveEnd::Optional)
+    ]))]
+    archive_end: ArchiveEnd,
 }
 
 #[derive(Debug, Args)]
@@ -128,6 +148,7 @@ struct Text {
 }
 
 const NOTES: &str = "\
+An option that has no effect on the format of IN is an error.
 Options that take several columns may be given several times.
 With `--features all-formats` before `--example`, IN can also be an Arrow or Parquet file.
 
@@ -148,15 +169,63 @@ const FORMATS: [(&str, Format); 8] = [
     ("parquet", Format::Parquet),
 ];
 
+/// The options that some formats use and others do not, by name.
+pub(crate) const SETTINGS: [(&str, ImportSetting); 27] = [
+    ("label", ImportSetting::Labels),
+    ("label-kind", ImportSetting::LabelKind),
+    ("weight", ImportSetting::Weight),
+    ("drop", ImportSetting::Drop),
+    ("categorical", ImportSetting::Categorical),
+    ("missing", ImportSetting::KeepMissing),
+    ("missing-value", ImportSetting::MissingValues),
+    ("indicators", ImportSetting::Indicators),
+    ("dtype", ImportSetting::DType),
+    ("offset", ImportSetting::Offsets),
+    ("keep-index", ImportSetting::KeepIndex),
+    ("like", ImportSetting::Like),
+    ("features", ImportSetting::FeatureArray),
+    ("labels", ImportSetting::LabelArray),
+    ("first-label", ImportSetting::FirstLabel),
+    ("cifar-labels", ImportSetting::CifarLabels),
+    ("cifar-set", ImportSetting::CifarSet),
+    ("channels", ImportSetting::Channels),
+    ("size", ImportSetting::Size),
+    ("orientation", ImportSetting::Orientation),
+    ("archive-end", ImportSetting::ArchiveEnd),
+    ("delimiter", ImportSetting::Delimiter),
+    ("decimal", ImportSetting::Decimal),
+    ("header", ImportSetting::Header),
+    ("skip-lines", ImportSetting::SkipLines),
+    ("on-bad-row", ImportSetting::BadRows),
+    ("threads", ImportSetting::Threads),
+];
+
 impl Options {
-    /// The importer's options.
-    pub(crate) fn import_options(&self) -> ImportOptions {
+    /// The settings of the importer that the command line gives.
+    fn explicit(&self, given: &[Given]) -> Vec<ImportSetting> {
+        let given = SETTINGS.iter().filter(|(name, _)| given.iter().any(|given| given == name)).map(|(_, setting)| *setting);
+        let fills = matches!(self.columns.missing, Missing::Mean | Missing::Value(_));
+        given.chain(fills.then_some(ImportSetting::FillMissing)).collect()
+    }
+
+    /// The importer's options; `given` are the names of those on the command line.
+    pub(crate) fn import_options(&self, given: &[Given]) -> ImportOptions {
         let (columns, arrays) = (self.columns.column_options(self.bad_rows), &self.arrays);
+        let like = columns.like.clone();
         let n_threads = self.threads.unwrap_or(CsvOptions::default().n_threads);
         let not_finite = if columns.missing == Missing::Keep { NotFinite::Keep } else { NotFinite::default() };
         ImportOptions {
             format: self.format,
-            images: ImagesOptions { channels: arrays.channels, size: arrays.size, bad_files: self.bad_rows, n_threads },
+            explicit: self.explicit(given),
+            images: ImagesOptions {
+                channels: arrays.channels,
+                size: arrays.size,
+                orientation: arrays.orientation,
+                archive_end: arrays.archive_end,
+                like: like.clone(),
+                bad_files: self.bad_rows,
+                n_threads,
+            },
             #[cfg(feature = "all-formats")]
             arrow: brisk_table::ArrowOptions { columns: columns.clone(), n_threads },
             svmlight: SvmlightOptions {
@@ -164,16 +233,24 @@ impl Options {
                 missing: columns.missing,
                 dtype: columns.dtype,
                 bad_rows: self.bad_rows,
+                like: like.clone(),
                 n_threads,
                 ..SvmlightOptions::default()
             },
             npy: NpyOptions {
                 features: arrays.features.clone(),
                 labels: arrays.labels.clone().map_or(NpyOptions::default().labels, array_of_labels),
+                weights: self.columns.weight.clone().map(|word| array(word.into())),
+                first_label: arrays.first_label,
+                like: like.clone(),
                 not_finite,
-                ..NpyOptions::default()
             },
-            idx: IdxOptions { labels: arrays.labels.clone().map(PathBuf::from), not_finite },
+            idx: IdxOptions {
+                labels: arrays.labels.clone().map(PathBuf::from),
+                first_label: arrays.first_label,
+                like,
+                not_finite,
+            },
             cifar: CifarOptions { labels: arrays.cifar_labels, set: arrays.cifar_set },
             csv: self.text.csv_options(columns, n_threads),
         }
@@ -183,11 +260,13 @@ impl Options {
 impl Columns {
     fn column_options(&self, bad_rows: BadRows) -> ColumnOptions {
         let mut columns = ColumnOptions {
-            labels: self.label.iter().map(|name| column(name)).collect(),
+            labels: self.label.iter().map(|name| ColumnRef::Word(name.clone())).collect(),
             label_kind: self.label_kind.clone(),
-            weight: self.weight.as_deref().map(column),
+            weight: self.weight.clone().map(ColumnRef::Word),
             missing: self.missing,
             dtype: self.dtype,
+            offsets: self.offset.clone(),
+            keep_index: self.keep_index,
             like: self.like.clone(),
             bad_rows,
             ..ColumnOptions::default()
@@ -234,20 +313,23 @@ fn array_of_labels(word: OsString) -> NpyLabels {
     if let Some(col) = word.to_str().and_then(|word| word.parse().ok()) {
         return NpyLabels::Column(col);
     }
-    let path = PathBuf::from(word);
-    if path.exists() {
-        return NpyLabels::Array(ArrayRef::File(path));
-    }
-    NpyLabels::Array(ArrayRef::Member(path.to_string_lossy().into_owned()))
+    NpyLabels::Array(array(word))
 }
 
-/// `3` is an index and anything else a name.
-fn column(word: &str) -> ColumnRef {
-    word.parse().map_or_else(|_| ColumnRef::Name(word.to_owned()), ColumnRef::Index)
+/// The name of an existing file that file, and any other word a member of the archive.
+fn array(word: OsString) -> ArrayRef {
+    let path = PathBuf::from(word);
+    if path.exists() { ArrayRef::File(path) } else { ArrayRef::Member(path.to_string_lossy().into_owned()) }
+}
+
+fn offset(word: &str) -> Result<(ColumnRef, f64), String> {
+    let offset =
+        word.rsplit_once('=').and_then(|(column, number)| Some((ColumnRef::Word(column.to_owned()), number.parse().ok()?)));
+    offset.filter(|(_, number): &(_, f64)| number.is_finite()).ok_or_else(|| "expected COLUMN=NUMBER".to_owned())
 }
 
 fn several(words: &str) -> Vec<ColumnRef> {
-    words.split(',').map(|name| column(name.trim())).collect()
+    words.split(',').map(|name| ColumnRef::Word(name.trim().to_owned())).collect()
 }
 
 fn delimiter(word: &str) -> Result<Delimiter, String> {

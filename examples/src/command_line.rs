@@ -13,6 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, Parser, value_parser};
 use clap_complete::Shell;
 
+use crate::interruptible::Stopped;
 use crate::print;
 
 pub use device_option::DeviceOption;
@@ -24,15 +25,20 @@ const COMPLETIONS: &str = "completions";
 
 /// Runs an example: parses its command line and passes the options to `program`.
 ///
-/// The exit status is the one that `program` returns, 1 if it returns an error, and 2 for a wrong command line. `--help` and `--completions SHELL`
+/// The exit status is the one that `program` returns, 1 if it returns an error (that of the signal if the error is [`Stopped`]), and 2 for a wrong command line. `--help` and `--completions SHELL`
 /// print to standard output.
 pub fn run<O: Parser>(program: impl FnOnce(O) -> Result<ExitCode>) -> ExitCode {
+    run_with_given(|options, _| program(options))
+}
+
+/// Like [`run`]; `program` is also told which options the command line gives, without those that have their defaults.
+pub fn run_with_given<O: Parser>(program: impl FnOnce(O, &[Given]) -> Result<ExitCode>) -> ExitCode {
     let outcome = match parse::<O>() {
-        Ok(Some(options)) => {
+        Ok(Some((options, given))) => {
             if cfg!(debug_assertions) && std::io::stderr().is_terminal() {
                 print::note("note: this is a debug build, in which training is many times slower; pass `--release` to cargo");
             }
-            program(options)
+            program(options, &given)
         }
         Ok(None) => Ok(ExitCode::SUCCESS),
         Err(error) => Err(error),
@@ -43,7 +49,7 @@ pub fn run<O: Parser>(program: impl FnOnce(O) -> Result<ExitCode>) -> ExitCode {
     });
     outcome.unwrap_or_else(|error| {
         print::error(&error);
-        ExitCode::FAILURE
+        error.downcast_ref::<Stopped>().map_or(ExitCode::FAILURE, Stopped::exit_code)
     })
 }
 
@@ -52,8 +58,11 @@ pub fn usage_error<O: Parser>(kind: ErrorKind, message: impl std::fmt::Display) 
     command::<O>().error(kind, message).into()
 }
 
-/// The options of this process; `None` if completions were requested and printed.
-fn parse<O: Parser>() -> Result<Option<O>> {
+/// The name of an option that the command line gives: `threads` for `--threads 2`.
+pub type Given = String;
+
+/// The options of this process, and the names of those that are given; `None` if completions were requested and printed.
+fn parse<O: Parser>() -> Result<Option<(O, Vec<Given>)>> {
     let mut command = command::<O>();
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     if let Some(shell) = matches.get_one::<Shell>(COMPLETIONS) {
@@ -66,7 +75,9 @@ fn parse<O: Parser>() -> Result<Option<O>> {
             .error(ErrorKind::InvalidValue, format!("a value is required for '{option}' but none was supplied"))
             .into());
     }
-    Ok(Some(O::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?))
+    let is_given = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let given = command.get_arguments().filter(is_given).filter_map(|arg| arg.get_long().map(str::to_owned)).collect();
+    Ok(Some((O::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?, given)))
 }
 
 /// The first option whose value on the command line is empty, as when a script passes a variable that is not set.

@@ -43,6 +43,25 @@ pub fn check_files_differ(outputs: &[NamedFile<'_>], inputs: &[NamedFile<'_>]) -
     Ok(())
 }
 
+/// Checks, before there is anything to write, that no output would be among the files of an input folder, where the next run would read it.
+///
+/// # Errors
+/// If the folder contains the path of an output, possibly through links. The output and its folder need not exist.
+pub fn check_outside(outputs: &[NamedFile<'_>], (input, folder): NamedFile<'_>) -> Result<()> {
+    let Ok(folder) = fs::canonicalize(folder) else { return Ok(()) };
+    for (option, path) in outputs {
+        let existing = path.ancestors().skip(1).map(|part| if part.as_os_str().is_empty() { Path::new(".") } else { part });
+        let existing = existing.into_iter().find_map(|part| fs::canonicalize(part).ok());
+        if existing.is_some_and(|part| part.starts_with(&folder)) {
+            bail!(
+                "{}: {option} is in the folder {input}, where the next run would take it for data; choose another",
+                printable(path)
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Whether there is a file at `path`, and it is somewhere in `folder`.
 fn is_within(path: &Path, folder: &Path) -> bool {
     matches!((fs::canonicalize(path), fs::canonicalize(folder)), (Ok(path), Ok(folder)) if path.starts_with(&folder))

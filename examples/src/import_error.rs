@@ -1,18 +1,27 @@
 //! Errors of the importers, with remedies in terms of a program's options.
 
-use brisk_table::{Error, Remedy};
+use brisk_table::{Error, ImportWarning, Remedy};
 
 /// The error as a program prints it, where `words` gives the remedies that the program has.
 pub fn in_words_of(error: &Error, words: impl Fn(Remedy) -> Option<&'static str>) -> String {
-    let mut ways: Vec<_> = error.remedies().iter().filter_map(|remedy| words(*remedy)).collect();
+    with_ways_out(error.problem(), error.remedies(), words)
+}
+
+/// The warning as a program prints it, where `words` gives the remedies that the program has.
+pub fn warning_in_words_of(warning: &ImportWarning, words: impl Fn(Remedy) -> Option<&'static str>) -> String {
+    with_ways_out(warning.problem(), warning.remedies(), words)
+}
+
+fn with_ways_out(problem: String, remedies: &[Remedy], words: impl Fn(Remedy) -> Option<&'static str>) -> String {
+    let mut ways: Vec<_> = remedies.iter().filter_map(|remedy| words(*remedy)).collect();
     ways.dedup();
     let ways = match ways.as_slice() {
-        [] => return error.problem(),
+        [] => return problem,
         [way] => (*way).to_owned(),
         [first, last] => format!("{first} or {last}"),
         [first @ .., last] => format!("{}, or {last}", first.join(", ")),
     };
-    format!("{}; {ways}", error.problem())
+    format!("{problem}; {ways}")
 }
 
 /// Remedies as options of the example `import`.
@@ -30,6 +39,8 @@ pub fn import(remedy: Remedy) -> Option<&'static str> {
         Remedy::DropColumn => "leave the column out with `--drop`",
         Remedy::MakeCategorical => "store the column as codes with `--categorical`",
         Remedy::StoreAsF32 => "pass `--dtype f32`",
+        Remedy::SubtractOffset => "subtract a number from it with `--offset`",
+        Remedy::KeepIndex => "keep the index with `--keep-index`",
         Remedy::HeaderPresent => "pass `--header present`",
         Remedy::HeaderAbsent => "pass `--header absent`",
         Remedy::NameFormat => "name its format with `--format`",
@@ -97,7 +108,7 @@ mod tests {
         check(missing, import, &format!("{found}{ways}"));
         let ways = "replace it with `--missing` of the example import or pass `--on-bad-row skip`";
         check(missing, training, &format!("{found}{ways}"));
-        let found = ", line 3: found 3 columns, expected 2 as in the first line; ";
+        let found = ": the header has 2 columns, line 3 has 3; ";
         check("label,mass\n1,80.4\n0,1,2\n", training, &format!("{found}correct it or pass `--on-bad-row skip`"));
     }
 }

@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::command_line::value::{MAX_COUNT, one_of, whole};
 use crate::import_error::{in_words_of, training};
-use crate::interruptible::{self, interruptible};
+use crate::interruptible::{self, Stopped, interruptible};
 
 /// How text files are read.
 #[derive(Debug, Clone, Args)]
@@ -57,7 +57,7 @@ pub fn import(path: &Path, text: &TextOptions, columns: ColumnOptions, folder: &
     let scratch = tempfile::tempdir_in(folder)?;
     let table = import_into(path, text, columns, &scratch.path().join("rows.safetensors"), stop)
         .map_err(|error| anyhow!(in_words_of(&error, remedy)))?;
-    let table = table.ok_or_else(|| anyhow!("{}: stopped on request while it was imported", printable(path)))?;
+    let table = table.ok_or_else(|| stopped(path, stop))?;
     Ok(OpenTable { table, _folder: Some(scratch) })
 }
 
@@ -80,7 +80,7 @@ pub fn import_labelled(
         imported = import_into(path, text, columns, &dest, stop);
     }
     let table = imported.map_err(|error| anyhow!(in_words_of(&error, remedy)))?;
-    let table = table.ok_or_else(|| anyhow!("{}: stopped on request while it was imported", printable(path)))?;
+    let table = table.ok_or_else(|| stopped(path, stop))?;
     Ok(OpenTable { table, _folder: Some(scratch) })
 }
 
@@ -104,6 +104,10 @@ fn import_into(
     imported.map_or(Ok(None), |imported| imported.and_then(|_| Table::open(dest)).map(Some))
 }
 
+fn stopped(path: &Path, stop: &StopFlag) -> Stopped {
+    Stopped::new(stop, format!("{}: stopped on request while it was imported", printable(path)))
+}
+
 /// Remedies as options of these examples.
 fn remedy(remedy: Remedy) -> Option<&'static str> {
     Some(match remedy {
@@ -118,5 +122,5 @@ fn remedy(remedy: Remedy) -> Option<&'static str> {
 
 /// A column by its name, or by its index from 0.
 pub fn column(word: &str) -> brisk_table::ColumnRef {
-    word.parse().map_or_else(|_| word.into(), brisk_table::ColumnRef::Index)
+    brisk_table::ColumnRef::Word(word.to_owned())
 }

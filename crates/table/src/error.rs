@@ -241,6 +241,17 @@ pub enum Error {
         /// What to do without the feature.
         instead: &'static str,
     },
+    /// An option that was chosen explicitly and has no effect.
+    #[cfg(feature = "import")]
+    #[error("{path}: `{setting}` {reason}; leave it out", path = printable(.path))]
+    UnusedSetting {
+        /// The file or folder.
+        path: PathBuf,
+        /// The option.
+        setting: crate::ImportSetting,
+        /// Why it has no effect.
+        reason: crate::Unused,
+    },
     /// A source that cannot be made into a table.
     #[cfg(feature = "import")]
     #[error("{path}: {reason}", path = printable(.path))]
@@ -321,6 +332,36 @@ pub enum Error {
         /// The columns of the file.
         found: Vec<String>,
     },
+    /// A word that is the name of one column and the index of another.
+    #[error(
+        "{path}: `{word}` for the {role} is the name of column {named} and the index of column `{indexed}`, counted from 0; write `name:{word}` or `index:{word}`",
+        path = printable(.path), word = printable(.word), indexed = printable(.indexed)
+    )]
+    AmbiguousColumn {
+        /// The file.
+        path: PathBuf,
+        /// The role it was named for.
+        role: &'static str,
+        /// The word in the options.
+        word: String,
+        /// The index of the column with this name.
+        named: usize,
+        /// The name of the column with this index.
+        indexed: String,
+    },
+    /// The index of a data frame as the label, although it was not named as such.
+    #[error(
+        "{path}: the label would be column {index}, `{name}`, which is the index of a data frame{}",
+        Choice(INDEX_AS_LABEL), path = printable(.path), name = printable(.name)
+    )]
+    IndexAsLabel {
+        /// The file.
+        path: PathBuf,
+        /// The column, counted from 0.
+        index: usize,
+        /// Its name.
+        name: String,
+    },
     /// A column with two roles, or no column left as a feature.
     #[error("{path}: {problem}", path = printable(.path), problem = printable(.problem))]
     ColumnRoles {
@@ -350,10 +391,10 @@ pub enum Error {
         /// What was expected, and what to do next.
         expected: &'static Expected,
     },
-    /// A row with more or fewer cells than the first line.
+    /// A row with more or fewer cells than the header or, without one, the first row.
     #[error(
-        "{path}, line {line}: found {found} columns, expected {expected} as in the first line{}",
-        Choice(RAGGED), path = printable(.path)
+        "{path}: the {first} has {expected} columns, line {line} has {found}{}",
+        Choice(RAGGED), path = printable(.path), first = if *.has_header { "header" } else { "first row" }
     )]
     Ragged {
         /// The file.
@@ -362,7 +403,9 @@ pub enum Error {
         line: u64,
         /// The byte of the decompressed file, counted from 0.
         byte: u64,
-        /// The number of cells in the first line.
+        /// Whether the file has a header.
+        has_header: bool,
+        /// The number of cells in the header or the first row.
         expected: usize,
         /// The number of cells in this line.
         found: usize,
@@ -407,6 +450,7 @@ pub enum Error {
     },
 }
 
+const INDEX_AS_LABEL: &[Remedy] = &[Remedy::OtherLabel, Remedy::KeepIndex];
 const NO_MEAN: &[Remedy] = &[Remedy::DropColumn, Remedy::FillMissingWithNumber];
 const NAME_NOT_UTF8: &[Remedy] = &[Remedy::ConvertText, Remedy::HeaderAbsent];
 const HEADER_OR_ROW: &[Remedy] = &[Remedy::HeaderPresent, Remedy::HeaderAbsent];
@@ -417,6 +461,7 @@ impl Error {
     /// What the caller can do, as the end of the message says in terms of this crate.
     pub fn remedies(&self) -> &'static [Remedy] {
         match self {
+            Self::IndexAsLabel { .. } => INDEX_AS_LABEL,
             Self::NoMean { .. } => NO_MEAN,
             Self::HeaderNotUtf8 { .. } => NAME_NOT_UTF8,
             Self::HeaderOrRow { .. } => HEADER_OR_ROW,

@@ -1,4 +1,5 @@
 mod decode;
+mod exif;
 mod folder;
 mod import;
 mod jpeg;
@@ -6,6 +7,7 @@ mod options;
 mod png;
 mod resize;
 mod samples;
+mod tree;
 
 pub use import::{import_images, import_images_with_progress};
-pub use options::{Channels, ImagesOptions};
+pub use options::{Channels, ImagesOptions, Orientation};

@@ -1,12 +1,16 @@
 //! What importers share: roles of columns, reading of sources, conversion of cells, and reports.
 
 mod any;
+#[cfg(any(feature = "images", feature = "cifar"))]
+mod archive;
 #[cfg(feature = "arrays")]
 mod arrays;
+mod audit;
 mod columns;
 #[cfg(any(feature = "npy", feature = "arrow"))]
 mod counted;
 mod dictionary;
+mod digits;
 pub(crate) mod expected;
 mod features;
 mod format;
@@ -17,24 +21,37 @@ mod gzip_members;
 mod in_order;
 mod input;
 mod inputs;
+#[cfg(feature = "arrays")]
+mod label_map;
+mod leakage;
 mod like;
 #[cfg(feature = "arrays")]
 mod numbers;
 mod report;
 mod roles;
 mod rows;
+mod settings;
 mod sink;
 mod source_error;
 mod threads;
+mod warning;
 #[cfg(feature = "zst")]
 mod zstd_frames;
 
 pub use any::{ImportOptions, import, import_with_progress};
+#[cfg(feature = "images")]
+pub use archive::ArchiveEnd;
+#[cfg(all(feature = "cifar", not(feature = "images")))]
+pub(crate) use archive::ArchiveEnd;
+#[cfg(any(feature = "images", feature = "cifar"))]
+pub(crate) use archive::{Member, for_each_member};
 #[cfg(feature = "arrays")]
 pub(crate) use arrays::{Array, Arrays, LabelArray, Origin};
 pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Missing};
 #[cfg(any(feature = "npy", feature = "arrow"))]
 pub(crate) use counted::Counted;
+pub use digits::Digits;
+pub(crate) use digits::{EXACT_LIMIT, exact, has_leading_zero};
 pub(crate) use features::{FeatureRules, OnMissing, is_missing};
 pub use format::Format;
 #[cfg(any(feature = "images", feature = "arrow"))]
@@ -43,6 +60,9 @@ pub(crate) use guarded::guarded;
 pub(crate) use in_order::{NobodyWaits, Outlet, in_order};
 pub(crate) use input::{Input, read_error};
 pub(crate) use inputs::check_dest;
+#[cfg(feature = "arrays")]
+pub(crate) use label_map::LabelMap;
+pub use leakage::predicts_label;
 pub(crate) use like::Like;
 #[cfg(feature = "arrays")]
 pub use numbers::NotFinite;
@@ -51,9 +71,11 @@ pub(crate) use numbers::{ByteOrder, Numbers};
 pub use report::{ImportReport, Imported, Progress};
 pub(crate) use roles::{Labels, Roles};
 pub(crate) use rows::{ChunkLabels, RowChunk};
+pub use settings::{ImportSetting, Unused};
 pub(crate) use sink::Sink;
 pub use source_error::SourceError;
 pub(crate) use threads::n_threads;
+pub use warning::ImportWarning;
 
 /// How many bad rows are remembered; the others are only counted.
 pub(crate) const MAX_REPORTS: usize = 10;

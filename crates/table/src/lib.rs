@@ -55,7 +55,7 @@ mod svmlight;
 pub use arrow::{ArrowOptions, import_arrow, import_arrow_with_progress};
 #[cfg(feature = "parquet")]
 pub use arrow::{import_parquet, import_parquet_with_progress};
-pub use atomic_file::{AtomicFile, PublishError};
+pub use atomic_file::{AtomicFile, PublishError, open_regular_file};
 #[cfg(feature = "cifar")]
 pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_with_progress};
 #[cfg(feature = "csv")]
@@ -70,13 +70,16 @@ pub use file_id::is_same_file;
 #[cfg(feature = "idx")]
 pub use idx::{IdxOptions, import_idx, import_idx_with_progress};
 #[cfg(feature = "images")]
-pub use images::{Channels, ImagesOptions, import_images, import_images_with_progress};
+pub use images::{Channels, ImagesOptions, Orientation, import_images, import_images_with_progress};
+#[cfg(feature = "images")]
+pub use import::ArchiveEnd;
 #[cfg(feature = "arrays")]
 pub use import::NotFinite;
 #[cfg(feature = "import")]
 pub use import::{
-    BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Format, ImportOptions, ImportReport, Imported,
-    Indicators, LabelKind, Missing, Progress, SourceError, import, import_with_progress,
+    BadRows, Categorical, Class, ColumnOptions, ColumnRef, Digits, FeatureDType, Format, ImportOptions, ImportReport,
+    ImportSetting, ImportWarning, Imported, Indicators, LabelKind, Missing, Progress, SourceError, Unused, import,
+    import_with_progress, predicts_label,
 };
 pub use map::Access;
 #[cfg(feature = "npy")]

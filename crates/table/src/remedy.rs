@@ -41,6 +41,10 @@ pub enum Remedy {
     DropColumn,
     /// Store the column as codes, with `ColumnOptions::categorical`.
     MakeCategorical,
+    /// Subtract an offset from the column before it is rounded, with `ColumnOptions::offsets`.
+    SubtractOffset,
+    /// Keep the index of a data frame as a column, with `ColumnOptions::keep_index`.
+    KeepIndex,
     /// Rename one of two columns.
     RenameColumn,
     /// Scale the column to the range of its type.
@@ -108,6 +112,8 @@ impl fmt::Display for Remedy {
             Self::OtherWeight => "name another column in `ColumnOptions::weight`",
             Self::DropColumn => "name the column in `ColumnOptions::drop`",
             Self::MakeCategorical => "name the column in `ColumnOptions::categorical`",
+            Self::SubtractOffset => "subtract an offset with `ColumnOptions::offsets`",
+            Self::KeepIndex => "keep the index with `ColumnOptions::keep_index`",
             Self::RenameColumn => "rename one of them",
             Self::ScaleColumn => "scale the column",
             Self::StoreAsF32 => "pass `FeatureDType::F32`",

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use brisk_examples::{check_files_differ, check_output, command_line, print};
+use brisk_examples::{check_files_differ, check_output, check_outside, command_line, print};
 use brisk_loader::RowSource;
 use brisk_table::{ImagesOptions, printable};
 use brisk_train::report::ImageGrid;
@@ -134,6 +134,9 @@ fn check(options: &Options) -> Result<()> {
         std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", printable(folder)))?;
     }
     let data = [("--data", options.data.as_path())];
+    let mut outputs = vec![("--model", options.model.as_path())];
+    outputs.extend(options.report.as_deref().map(|report| ("--report", report)));
+    check_outside(&outputs, data[0])?;
     check_files_differ(&[("--model", &options.model)], &data)?;
     check_output("--model", &options.model)?;
     let Some(report) = options.report.as_deref() else { return Ok(()) };

@@ -230,13 +230,13 @@ fn cells_that_cannot_be_read_are_named_by_line_and_column() {
             cells.push("1".into())
         }
     });
-    place.check_file("ragged.csv", &["line 9", "found 5 columns, expected 4", "correct it or pass `--on-bad-row skip`"]);
+    place.check_file("ragged.csv", &["has 4 columns, line 9 has 5", "correct it or pass `--on-bad-row skip`"]);
     place.csv("short.csv", |row, cells| {
         if row == 7 {
             cells.truncate(3)
         }
     });
-    place.check_file("short.csv", &["line 9", "found 3 columns, expected 4", "correct it"]);
+    place.check_file("short.csv", &["has 4 columns, line 9 has 3", "correct it"]);
     for (name, cell) in [("word.csv", "hello"), ("nan.csv", "NaN"), ("infinite.csv", "inf"), ("missing.csv", "")] {
         place.csv(name, |row, cells| {
             if row == 7 {

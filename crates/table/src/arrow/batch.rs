@@ -9,7 +9,7 @@ use super::columns::{Columns, Place};
 use super::values::{Texts, numbers, texts};
 use crate::BadRows;
 use crate::Expected;
-use crate::import::{ChunkLabels, Labels, MAX_REPORTS, OnMissing, RowChunk, expected};
+use crate::import::{ChunkLabels, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected};
 
 /// The result of converting a batch.
 #[derive(Debug)]
@@ -37,6 +37,7 @@ pub(super) struct Converter<'a> {
     columns: &'a Columns,
     fields: Vec<usize>,
     bad_rows: BadRows,
+    has_offsets: bool,
 }
 
 /// The columns of a batch that are read as text.
@@ -49,7 +50,9 @@ type Cell = Result<f32, (String, &'static Expected)>;
 
 impl<'a> Converter<'a> {
     pub(super) fn new(columns: &'a Columns, bad_rows: BadRows) -> Self {
-        Self { columns, fields: columns.fields(), bad_rows }
+        let rules = &columns.roles.rules;
+        let has_offsets = (0..rules.n_features()).any(|feature| rules.offset(feature) != 0.0);
+        Self { columns, fields: columns.fields(), bad_rows, has_offsets }
     }
 
     /// Converts the rows of a batch. Unless bad rows are skipped, the result ends before the first of them.
@@ -102,6 +105,9 @@ impl<'a> Converter<'a> {
         for ((value, column), &col) in values.iter_mut().zip(features).zip(&roles.features) {
             *value = feature(column[row], roles.rules.on_missing()).map_err(|(found, expected)| (col, found, expected))?;
         }
+        if self.has_offsets {
+            shift(values, features, row, &roles.rules);
+        }
         if let Err((place, expected)) = roles.rules.finish(values) {
             let found = features[place][row].map_or_else(|| "null".to_owned(), |value| value.to_string());
             return Err((roles.features[place], found, expected));
@@ -133,6 +139,10 @@ impl<'a> Converter<'a> {
             _ => None,
         };
         // Nothing can go wrong from here on.
+        let (of_features, of_labels) = out.digits.split_at_mut(roles.rules.n_features());
+        for (digits, column) in of_features.iter_mut().zip(features).chain(of_labels.iter_mut().zip(labels)) {
+            column[row].into_iter().for_each(|value| digits.note(value));
+        }
         out.features.extend_from_slice(values);
         out.weights.extend(weight);
         match (&mut out.labels, &roles.labels) {
@@ -196,6 +206,16 @@ fn feature(value: Option<f64>, on_missing: &OnMissing) -> Cell {
         (false, true) => Err((value.to_string(), &expected::IN_RANGE)),
         (false, false) if *on_missing == OnMissing::Keep => Ok(rounded),
         (false, false) => Err((value.to_string(), &expected::FINITE)),
+    }
+}
+
+/// Subtracts the offsets from the features of a row that are present.
+fn shift(values: &mut [f32], features: &[Vec<Option<f64>>], row: usize, rules: &FeatureRules) {
+    for (feature, (value, column)) in values.iter_mut().zip(features).enumerate() {
+        let offset = rules.offset(feature);
+        if let Some(exact) = column[row].filter(|_| offset != 0.0 && value.is_finite()) {
+            *value = if rules.is_missing_number(exact) { f32::NAN } else { (exact - offset) as f32 };
+        }
     }
 }
 

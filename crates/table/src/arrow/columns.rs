@@ -64,7 +64,8 @@ impl Columns {
         }
         let options = ColumnOptions { drop: dropped(schema, &names, &places, &options.drop), ..options.clone() };
         let type_of = |col: usize| type_of(schema, places[col]);
-        let roles = Roles::find(path, &names, &options, like, &|col| is_text(type_of(col)))?;
+        let index = index_columns(schema, &names);
+        let roles = Roles::find(path, &names, &options, like, &index, &|col| is_text(type_of(col)))?;
         let columns = Self { roles, places: places.clone() };
         columns.check_types(&type_of).map_err(|reason| reason.at(path))?;
         Ok(columns)
@@ -117,6 +118,15 @@ impl Columns {
         }
         Ok(())
     }
+}
+
+/// The columns that pandas' metadata name as the index of a data frame. (A range is described there, and has no column.)
+fn index_columns(schema: &Schema, names: &[String]) -> Vec<usize> {
+    let pandas = schema.metadata().get("pandas").and_then(|text| serde_json::from_str::<serde_json::Value>(text).ok());
+    let listed = pandas.as_ref().and_then(|pandas| pandas["index_columns"].as_array());
+    let named =
+        listed.into_iter().flatten().filter_map(|name| names.iter().position(|other| Some(other.as_str()) == name.as_str()));
+    named.collect()
 }
 
 /// The columns to drop; the name of a column of lists means all of its elements.

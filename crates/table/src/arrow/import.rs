@@ -39,7 +39,7 @@ impl<'a> Plan<'a> {
         schema: &Schema,
         options: &'a ArrowOptions,
     ) -> Result<Self, Error> {
-        let like = options.columns.like.as_deref().map(Like::read).transpose()?;
+        let like = options.columns.like.as_deref().map(Like::with_columns).transpose()?;
         let columns = Columns::find(path, schema, &options.columns, like.as_ref())?;
         Ok(Self { path, identity, format, options, like, columns })
     }

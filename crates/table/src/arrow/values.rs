@@ -102,6 +102,9 @@ pub(super) fn texts(array: &dyn Array) -> Texts {
         DataType::Utf8 => plain(array.as_string::<i32>().iter()),
         DataType::LargeUtf8 => plain(array.as_string::<i64>().iter()),
         DataType::Utf8View => plain(array.as_string_view().iter()),
+        // The shortest text that stands for the number: of an `f64` of the same value it would be longer.
+        DataType::Float32 => each(array.as_primitive::<Float32Type>().iter().map(|value| value.map(|value| value.to_string()))),
+        DataType::Float16 => each(array.as_primitive::<Float16Type>().iter().map(|value| value.map(|value| value.to_string()))),
         DataType::Boolean => each(array.as_boolean().iter().map(|value| value.map(|truth| truth.to_string()))),
         DataType::Dictionary(..) => {
             let (values, keys) = dictionary(array);

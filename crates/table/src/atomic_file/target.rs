@@ -1,6 +1,6 @@
 //! Which file an output path refers to.
 
-use std::fs::{self, FileType};
+use std::fs::{self, File, FileType};
 use std::io;
 use std::path::{Path, PathBuf, is_separator};
 
@@ -35,6 +35,23 @@ fn invalid(problem: impl Into<String>) -> io::Error {
 pub(crate) fn special_file(path: &Path) -> Option<&'static str> {
     let kind = fs::metadata(path).ok()?.file_type();
     (!kind.is_file()).then(|| name_of(kind))
+}
+
+/// Opens a file to read it. A folder, pipe, socket or device is an error and is not opened, since that may block, or reading may never end.
+///
+/// # Errors
+/// Those of the operating system; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// assert!(brisk_table::open_regular_file(folder.path()).unwrap_err().to_string().contains("is a folder, expected a file"));
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn open_regular_file(path: &Path) -> io::Result<File> {
+    match special_file(path) {
+        Some(found) => Err(invalid(format!("is {found}, expected a file"))),
+        None => File::open(path),
+    }
 }
 
 #[cfg(unix)]

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tar::Archive;
-
 use super::{CifarLabels, CifarOptions};
-use crate::import::{Input, SourceError};
+use crate::import::{ArchiveEnd, Input, Member, SourceError, for_each_member};
+use crate::parts::open_file;
 use crate::{Error, Expected, Remedy, SourceIdentity};
 
 /// The batches of a source.
@@ -74,7 +73,7 @@ impl Batches {
         let file = labels.names_file();
         let text = match &self.place {
             Place::File => None,
-            Place::Folder(_) => std::fs::read_to_string(self.path.join(file)).ok(),
+            Place::Folder(_) => open_file(&self.path.join(file)).ok().and_then(|file| std::io::read_to_string(file).ok()),
             Place::Archive(_) => {
                 let input = Input::open(&self.path)?;
                 let mut text = None;
@@ -132,15 +131,24 @@ impl Batches {
 const EXPECTED: Expected =
     Expected { what: "the binary version of CIFAR", remedies: &[Remedy::ReadAsCifar10, Remedy::ReadAsCifar100] };
 
+/// Whether the source is a single file of records, neither a folder nor an archive.
+pub(crate) fn is_single_file(path: &Path) -> Result<bool, Error> {
+    Ok(!path.is_dir() && !is_tar(path)?)
+}
+
 /// Calls `read` with the member of that name, in any folder of the archive, if it exists.
 fn with_member<T>(archive: impl Read, wanted: &str, read: impl FnOnce(&mut dyn Read) -> io::Result<T>) -> io::Result<Option<T>> {
-    for entry in Archive::new(archive).entries()? {
-        let mut entry = entry?;
-        if entry.path()?.file_name().is_some_and(|name| name == wanted) {
-            return read(&mut entry).map(Some);
+    let (mut read, mut result) = (Some(read), None);
+    for_each_member(archive, ArchiveEnd::Required, |name, member| {
+        if let Member::File(bytes) = member
+            && Path::new(&name).file_name().is_some_and(|name| name == wanted)
+            && let Some(read) = read.take()
+        {
+            result = Some(read(bytes)?);
         }
-    }
-    Ok(None)
+        Ok(result.is_none())
+    })?;
+    Ok(result)
 }
 
 /// The file of a batch in a folder, plain or compressed.

@@ -5,6 +5,7 @@
 //! million numbers, `str::parse` is called. So the fast path needs no exact arithmetic, only a bound on its error.
 
 use super::block::{BLOCK_LEN, Block};
+use crate::import::{EXACT_LIMIT, exact};
 
 /// How far beyond a cell's first byte [`simple_cell`] and [`long_cell`] may look: the third word after a point at byte 9.
 pub(super) const LOOK_AHEAD: usize = 64;
@@ -24,7 +25,8 @@ pub(super) enum Place {
 }
 
 /// Parses the number at the start of `text`, and returns it with its length up to the delimiter or line feed. Handles only simple numbers, which
-/// most are: fewer than 16 bytes, 1 to 8 digits, optionally a point and up to 13 more. `None` does not mean that the cell is invalid.
+/// most are: fewer than 16 bytes, 1 to 8 digits, optionally a point and up to 13 more; less than [`EXACT_LIMIT`], without leading zeros. `None` does not mean
+/// that the cell is invalid.
 ///
 /// The result is finite.
 #[inline(always)]
@@ -52,8 +54,13 @@ pub(super) fn simple_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -
     if not_digits(whole) | not_digits(tenths) | not_digits(more) != 0 {
         return None;
     }
+    let n = eight_digits(whole);
+    // Large numbers lose digits and codes lose their zeros; neither is simple.
+    if n >= EXACT_LIMIT as u64 || starts_with_zero(text, negative, n_whole) {
+        return None;
+    }
     let after_point = eight_digits(tenths) * 100_000_000 + eight_digits(more);
-    let value = eight_digits(whole) as i64 as f64 + after_point as i64 as f64 * 1e-16;
+    let value = n as i64 as f64 + after_point as i64 as f64 * 1e-16;
     // The largest error: each term is rounded twice, each sum once. Less than 4 units in the last place.
     let rounded = round(value)?;
     Some((f32::from_bits(rounded.to_bits() | (negative as u32) << 31), len))
@@ -108,8 +115,17 @@ pub(super) fn long_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> 
         0.. => value * POWERS.get(exponent as usize)?,
         _ => value / POWERS.get(-exponent as usize)?,
     };
+    if value >= EXACT_LIMIT || starts_with_zero(text, negative, n_whole) {
+        return None;
+    }
     let rounded = round(value)?;
     Some((f32::from_bits(rounded.to_bits() | (negative as u32) << 31), len))
+}
+
+/// Whether the first of several digits before the point is a zero.
+#[inline(always)]
+fn starts_with_zero(text: &[u8; LOOK_AHEAD], first: usize, n_whole: usize) -> bool {
+    (n_whole > 1) & (text[first] == b'0')
 }
 
 fn digit_pair(tens: u8, ones: u8) -> i32 {
@@ -129,6 +145,12 @@ pub(crate) fn number(text: &[u8], decimal: u8) -> Option<f32> {
     } else {
         text.replace(char::from(decimal), ".").parse().ok()
     }
+}
+
+/// The exact value of a cell for which [`number`] returns a value, and whether `f32` holds it.
+pub(crate) fn exact_number(text: &[u8], decimal: u8) -> Option<(f64, bool)> {
+    let text = std::str::from_utf8(text).ok()?;
+    if decimal == b'.' { exact(text) } else { exact(&text.replace(char::from(decimal), ".")) }
 }
 
 /// Parses up to 19 digits, optionally with a point and an exponent.

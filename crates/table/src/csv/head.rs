@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::Path;
 
-use memchr::memchr_iter;
+use memchr::{memchr, memchr_iter};
 
 use super::chunks::MAX_ROW_BYTES;
 use super::decimal::{Marks, number};
 use super::quotes::cells;
-use super::rows::{SKIPPED, TEXT};
+use super::rows::{SHIFTED, SKIPPED, TEXT};
 use super::{CsvOptions, Decimal, Delimiter, Header};
 use crate::Error;
 use crate::import::{Categorical, Like, Roles, is_missing};
@@ -79,7 +79,10 @@ impl Head {
             Categorical::Auto => text_columns(&text[start..], marks, names.len(), &columns.missing_values),
             Categorical::No | Categorical::Columns(_) => Vec::new(),
         };
-        let roles = Roles::find(path, &names, columns, like, &|col| has_text[col])?;
+        // The index of a data frame is written before its columns, and rarely has a name.
+        let n_index = if has_header { first.iter().take_while(|cell| cell.is_empty()).count() } else { 0 };
+        let index: Vec<usize> = (0..n_index).collect();
+        let roles = Roles::find(path, &names, columns, like, &index, &|col| has_text[col])?;
         let slots = slots(&roles);
         Ok(Self { marks, roles, slots, start, line, has_header })
     }
@@ -94,7 +97,18 @@ pub(crate) fn what_else(text: &[u8]) -> Option<&'static str> {
         (b"\xff\xfe", "UTF-16 text (convert it to UTF-8 first)"),
         (b"\xfe\xff", "UTF-16 text (convert it to UTF-8 first)"),
     ];
-    known.iter().find(|(start, _)| text.starts_with(start)).map(|(_, what)| *what)
+    let found = known.iter().find(|(start, _)| text.starts_with(start)).map(|(_, what)| *what);
+    found.or_else(|| {
+        ends_lines_with_cr(text).then_some("lines that end in a carriage return alone (convert them to line feeds first)")
+    })
+}
+
+/// Whether lines end in a carriage return and no line feed follows, as on old Macintosh systems.
+fn ends_lines_with_cr(text: &[u8]) -> bool {
+    // The last line may have been given its line feed by the reader.
+    let lines = text.strip_suffix(b"\n").unwrap_or(text);
+    let lines = lines.strip_suffix(b"\r").unwrap_or(lines);
+    memchr(b'\r', lines).is_some() && memchr(b'\n', lines).is_none()
 }
 
 /// The first of tab, semicolon and comma that splits the first two rows into equally many cells, more than one.
@@ -118,12 +132,22 @@ fn is_header(path: &Path, line: u64, first: &Cells<'_>, marks: Marks) -> Result<
     let is_number = |cell: &Cow<'_, [u8]>| number(cell, marks.decimal).is_some();
     let a_number = first.iter().find(|cell| is_number(cell) && !is_missing(cell));
     let a_text = first.iter().find(|cell| !is_number(cell) && !is_missing(cell));
+    if counts_columns(first) {
+        return Ok(true);
+    }
     match (a_number, a_text) {
         (Some(number), Some(text)) => {
             Err(Error::HeaderOrRow { path: path.to_owned(), line, number: shown(number), text: shown(text) })
         }
         (_, text) => Ok(text.is_some()),
     }
+}
+
+/// Whether this is the header of a data frame whose columns have no names, with an index: `,0,1,2`.
+fn counts_columns(first: &Cells<'_>) -> bool {
+    let (index, columns) = first.split_at(first.len().min(1));
+    let counts = columns.iter().enumerate().all(|(i, cell)| **cell == *i.to_string().as_bytes());
+    index.iter().all(|cell| cell.is_empty()) && columns.len() > 1 && counts
 }
 
 fn column_names(path: &Path, line: u64, first: &Cells<'_>) -> Result<Vec<String>, Error> {
@@ -147,7 +171,7 @@ fn slots(roles: &Roles) -> Vec<usize> {
     let n_features = roles.rules.n_features();
     let mut slots = vec![SKIPPED; roles.names.len()];
     for (slot, &col) in roles.features.iter().enumerate() {
-        slots[col] = slot;
+        slots[col] = if roles.rules.offset(slot) == 0.0 { slot } else { SHIFTED + slot };
     }
     for (place, &col) in roles.categories.iter().enumerate() {
         slots[col] = TEXT + place;

@@ -88,7 +88,7 @@ pub fn import_csv_with_progress(
 fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     let columns = &options.columns;
     check_dest(dest, [path].into_iter().chain(columns.like.as_deref()))?;
-    let like = columns.like.as_deref().map(Like::read).transpose()?;
+    let like = columns.like.as_deref().map(Like::with_columns).transpose()?;
     let input = Input::open(path)?;
     let unreadable = read_error(path, input.action);
     let mut chunks = Chunks::new(input.bytes);
@@ -145,7 +145,9 @@ impl Place {
                 let name = head.roles.names[*col].clone();
                 Error::Cell { path, line, byte, col: col + 1, name, found: found.as_str().into(), expected }
             }
-            What::Ragged { found } => Error::Ragged { path, line, byte, expected: head.slots.len(), found: *found },
+            What::Ragged { found } => {
+                Error::Ragged { path, line, byte, has_header: head.has_header, expected: head.slots.len(), found: *found }
+            }
             What::QuoteLeftOpen => Error::QuoteLeftOpen { path, line, byte },
         }
     }

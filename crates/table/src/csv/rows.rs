@@ -4,14 +4,19 @@ use memchr::memchr_iter;
 
 use super::CsvOptions;
 use super::chunks::Chunk;
-use super::decimal::{LOOK_AHEAD, Marks, Place, long_cell, number, simple_cell};
+use super::decimal::{LOOK_AHEAD, Marks, Place, exact_number, long_cell, number, simple_cell};
 use super::head::{Head, shown};
 use super::quotes::{cell_content, cell_end, row_end};
 use crate::Expected;
-use crate::import::{BadRows, ChunkLabels, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected};
+use crate::import::{
+    BadRows, ChunkLabels, Digits, EXACT_LIMIT, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected, has_leading_zero,
+};
 
 /// The slot of the first column that is read as text: categories, followed by the label if it is a class.
 pub(super) const TEXT: usize = usize::MAX / 2;
+
+/// Added to the slot of a number from which an offset is subtracted.
+pub(super) const SHIFTED: usize = usize::MAX / 4;
 
 /// The slot of a dropped column.
 pub(super) const SKIPPED: usize = usize::MAX;
@@ -105,7 +110,7 @@ impl RowParser {
                 at += if text[at] == b'\n' { 1 } else { 2 };
                 continue;
             }
-            let mut result = self.parse_row(text, at, &mut row, &mut spans);
+            let mut result = self.parse_row(text, at, &mut row, &mut spans, &mut parsed.rows.digits);
             if !self.is_plain
                 && result.is_ok()
                 && let Err(problem) = self.complete(text, at, &mut row, &spans, &mut parsed.rows)
@@ -124,6 +129,7 @@ impl RowParser {
                     at = next;
                 }
                 Err((place, what)) => {
+                    let what = self.raggedness(text, at).unwrap_or(what);
                     if parsed.problems.len() < MAX_REPORTS {
                         parsed.problems.push(Problem { line: n_lines(&text[..place]), byte: place as u64, what });
                     }
@@ -142,17 +148,24 @@ impl RowParser {
     /// Parses the row at `start` into `row`, and stores the positions of its text cells in `spans`. Returns the byte after the row, or the
     /// position and kind of the problem.
     #[inline]
-    fn parse_row(&self, text: &[u8], start: usize, row: &mut [f32], spans: &mut [Span]) -> Result<usize, (usize, What)> {
+    fn parse_row(
+        &self,
+        text: &[u8],
+        start: usize,
+        row: &mut [f32],
+        spans: &mut [Span],
+        digits: &mut [Digits],
+    ) -> Result<usize, (usize, What)> {
         let (&last, inner) = self.slots.split_last().expect("a file has a label and a feature at least");
         let mut at = start;
         for (col, &slot) in inner.iter().enumerate() {
-            at += self.parse_cell(text, at, (col, slot), Place::Inner, row, spans)?;
+            at += self.parse_cell(text, at, (col, slot), Place::Inner, row, spans, digits)?;
             if text[at] != self.marks.delimiter {
                 return Err((at, What::Ragged { found: col + 1 }));
             }
             at += 1;
         }
-        at += self.parse_cell(text, at, (inner.len(), last), Place::Last, row, spans)?;
+        at += self.parse_cell(text, at, (inner.len(), last), Place::Last, row, spans, digits)?;
         if text[at] != b'\n' {
             return Err((start, What::Ragged { found: self.count_cells(text, start) }));
         }
@@ -215,6 +228,7 @@ impl RowParser {
 
     /// Parses the cell at `at` and returns its length.
     #[inline(always)]
+    #[expect(clippy::too_many_arguments, reason = "a cell, and everything that it may be stored in")]
     fn parse_cell(
         &self,
         text: &[u8],
@@ -223,8 +237,9 @@ impl RowParser {
         place: Place,
         row: &mut [f32],
         spans: &mut [Span],
+        digits: &mut [Digits],
     ) -> Result<usize, (usize, What)> {
-        if slot < TEXT
+        if slot < SHIFTED
             && let Some(window) = text[at..].first_chunk::<LOOK_AHEAD>()
         {
             if let Some((value, len)) = simple_cell(window, self.marks, place) {
@@ -236,7 +251,7 @@ impl RowParser {
                 return Ok(len);
             }
         }
-        self.parse_any_cell(text, at, (col, slot), row, spans)
+        self.parse_any_cell(text, at, (col, slot), row, spans, digits)
     }
 
     /// Like [`parse_cell`](Self::parse_cell), for cells of every kind: text, quoted, long, blank, missing, invalid.
@@ -248,6 +263,7 @@ impl RowParser {
         (col, slot): (usize, usize),
         row: &mut [f32],
         spans: &mut [Span],
+        digits: &mut [Digits],
     ) -> Result<usize, (usize, What)> {
         let Some(end) = cell_end(text, at, self.marks.delimiter) else {
             return Err((at, What::QuoteLeftOpen));
@@ -258,11 +274,13 @@ impl RowParser {
             }
             return Ok(end - at);
         }
+        let slot = if slot >= SHIFTED { slot - SHIFTED } else { slot };
         let content = cell_content(text, at, end);
         let value = number(&content, self.marks.decimal);
         let expected = match value {
             Some(value) if value.is_finite() => {
-                row[slot] = value;
+                row[slot] = self.shifted(&content, value, slot);
+                self.note(&content, value, digits.get_mut(slot));
                 return Ok(end - at);
             }
             Some(value) if value.is_infinite() && content.iter().any(u8::is_ascii_digit) => &expected::IN_RANGE,
@@ -287,6 +305,32 @@ impl RowParser {
         Err((at, What::Cell { col, found: shown(&content), expected }))
     }
 
+    /// The number in a cell without the offset of its feature; NaN if the number stands for a missing value.
+    fn shifted(&self, content: &[u8], value: f32, slot: usize) -> f32 {
+        let offset = self.rules.offset(slot);
+        match exact_number(content, self.marks.decimal) {
+            Some((exact, _)) if offset != 0.0 => {
+                if self.rules.is_missing_number(exact) {
+                    f32::NAN
+                } else {
+                    (exact - offset) as f32
+                }
+            }
+            _ => value,
+        }
+    }
+
+    /// Notes what is lost of a number that is stored as `value`; the weight of a row has no digits to note.
+    fn note(&self, content: &[u8], value: f32, digits: Option<&mut Digits>) {
+        let Some(digits) = digits else { return };
+        digits.n_leading_zeros += u64::from(has_leading_zero(content));
+        if f64::from(value.abs()) >= EXACT_LIMIT
+            && let Some((exact, is_exact)) = exact_number(content, self.marks.decimal)
+        {
+            digits.note_large(exact, is_exact);
+        }
+    }
+
     /// The error for a cell of the row at `start`, all cells of which were parsed.
     #[cold]
     fn wrong_cell(&self, text: &[u8], start: usize, col: usize, expected: &'static Expected) -> (usize, What) {
@@ -296,6 +340,14 @@ impl RowParser {
         }
         let found = shown(&cell_content(text, at, self.end_of_parsed(text, at)));
         (at, What::Cell { col, found, expected })
+    }
+
+    /// The number of cells in the row at `start`, if it is wrong: then a cell may be invalid because it is in another place.
+    #[cold]
+    fn raggedness(&self, text: &[u8], start: usize) -> Option<What> {
+        row_end(text, start, self.marks.delimiter)?;
+        let found = self.count_cells(text, start);
+        (found != self.slots.len()).then_some(What::Ragged { found })
     }
 
     /// The number of cells in the row, up to the end of the text.

@@ -3,7 +3,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::header::Header;
-use crate::import::{Array, Arrays, ImportReport, Input, LabelArray, NotFinite, Origin, Progress, SourceError, check_dest};
+use crate::import::{
+    Array, Arrays, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, Progress, SourceError, check_dest,
+};
 use crate::{Error, Remedy};
 
 /// How to read IDX files.
@@ -12,6 +14,12 @@ pub struct IdxOptions {
     /// The file of labels. By default it is the file in the same folder whose name has `labels` and `idx1` in place of `images` and `idx3`: for
     /// `train-images-idx3-ubyte.gz`, it is `train-labels-idx1-ubyte.gz`.
     pub labels: Option<PathBuf>,
+    /// The label of the first class, which is subtracted from labels that are integers: 1 for the letters of EMNIST, whose labels are 1 to 26. Unless it is 0, the
+    /// table has names for its classes, which are the labels of the file; a label below it is an error.
+    pub first_label: i64,
+    /// A table to match, so that a test set is imported like its training set: its rows must have the same shape and type. If it has classes, labels become their
+    /// numbers, and any other label is an error.
+    pub like: Option<PathBuf>,
     /// How to treat features that are NaN or infinite, which only files of floats can contain.
     pub not_finite: NotFinite,
 }
@@ -65,7 +73,9 @@ fn import(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnM
         Some(path) => path.clone(),
         None => labels_beside(path)?,
     };
-    check_dest(dest, [path, &labels_path])?;
+    check_dest(dest, [path, &labels_path].into_iter().chain(options.like.as_deref()))?;
+    let like = options.like.as_deref().map(Like::read).transpose()?;
+    let label_map = LabelMap::of(options.first_label, like.as_ref())?;
     let n_read = input.n_read;
     let mut features = array(path, input.bytes)?;
     if features.row_shape.len() == 2 {
@@ -73,7 +83,8 @@ fn import(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnM
     }
     let labels_input = Input::open(&labels_path)?;
     let labels = array(&labels_path, labels_input.bytes)?;
-    let arrays = Arrays { features, labels: LabelArray::Own(labels), weights: None, not_finite: options.not_finite };
+    let arrays =
+        Arrays { features, labels: LabelArray::Own(labels), weights: None, not_finite: options.not_finite, label_map, like };
     let origin = Origin {
         path,
         identity: input.source,

@@ -1,7 +1,7 @@
 //! One image: bytes of a file in, pixels out.
 
-use super::ImagesOptions;
-use super::options::Channels;
+use super::exif::Stored;
+use super::options::{Channels, ImagesOptions, Orientation};
 use super::resize::resized_to_fill;
 use super::samples::{Depth, Samples};
 use super::{jpeg, png};
@@ -54,6 +54,7 @@ pub(super) struct Opened<'a> {
     pub(super) height: usize,
     pub(super) width: usize,
     pub(super) samples: Samples,
+    pub(super) orientation: Stored,
     /// Decodes all samples, in rows from the top, or returns an error.
     pub(super) decode: Box<dyn FnOnce() -> Result<Vec<u8>, NoImage> + 'a>,
 }
@@ -64,7 +65,7 @@ pub(super) fn check_sides(height: usize, width: usize) -> Result<(), NoImage> {
 }
 
 /// Decodes and resizes the image in `file`, unless its shape then differs from `expected`.
-pub(super) fn decode(file: &[u8], options: ImagesOptions, expected: Option<Shape>) -> Result<Decoded, NoImage> {
+pub(super) fn decode(file: &[u8], options: &ImagesOptions, expected: Option<Shape>) -> Result<Decoded, NoImage> {
     let image = match file {
         [0x89, b'P', b'N', b'G', ..] => png::open(file)?,
         [0xff, 0xd8, 0xff, ..] => jpeg::open(file)?,
@@ -78,13 +79,16 @@ pub(super) fn decode(file: &[u8], options: ImagesOptions, expected: Option<Shape
         (Channels::Rgba, _) => 4,
     };
     let stored = Shape { height: image.height, width: image.width, n_channels };
-    let [height, width] = options.size.unwrap_or([stored.height, stored.width]);
+    let orientation = if options.orientation == Orientation::Upright { image.orientation } else { Stored::UPRIGHT };
+    let picture = orientation.shape(stored);
+    let [height, width] = options.size.unwrap_or([picture.height, picture.width]);
     let shape = Shape { height, width, n_channels };
     if expected.is_some_and(|expected| expected != shape) {
         return Ok(Decoded::OtherShape(shape));
     }
     // Channels are converted before resizing, so that all pixels are resized as 8-bit values.
     let values = image.samples.converted((image.decode)()?, n_channels);
-    let values = if stored == shape { values } else { resized_to_fill(&values, stored, [height, width]) };
+    let Pixels { values, .. } = orientation.applied(Pixels { shape: stored, values });
+    let values = if picture == shape { values } else { resized_to_fill(&values, picture, [height, width]) };
     Ok(Decoded::Image(Pixels { shape, values }))
 }

@@ -1,13 +1,14 @@
 //! Lists the images of a folder or archive, and their classes.
 
-use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use tar::Archive;
-
-use crate::import::Input;
+use super::tree::{Classes, Tree, visible};
+use crate::import::{ArchiveEnd, Input, Like, Member, SourceError, for_each_member};
+use crate::printable::listed;
 use crate::{Error, SourceIdentity};
 
 /// How deep folders may be nested.
@@ -19,80 +20,105 @@ const MAX_FILE_BYTES: u64 = 1 << 30;
 /// The contents of a source, before its images are decoded.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// The names of the classes, sorted; the index of a class is its label.
+    /// The names of the classes, in the order of their labels.
     pub(super) classes: Vec<String>,
+    labels: HashMap<String, u32>,
+    /// The classes without a file.
+    pub(super) empty_classes: Vec<String>,
+    /// How many folders lead to those of the classes.
+    depth: usize,
     /// Every file of a folder, in order; empty for an archive, whose files have the order of the archive.
     pub(super) files: Vec<PathBuf>,
     pub(super) identity: SourceIdentity,
 }
 
 impl Listing {
-    /// Lists a folder: its subfolders are the classes, and all files below one are its images. Everything is sorted by name.
-    pub(super) fn of_folder(folder: &Path) -> Result<Self, Error> {
-        let identity = SourceIdentity { n_bytes: 0, ..SourceIdentity::new(folder, &metadata(folder)?) };
-        let mut listing = Self { classes: Vec::new(), files: Vec::new(), identity };
-        for path in sorted_entries(folder)? {
-            if path.is_dir() {
-                listing.classes.push(last_name(&path));
+    /// Lists a folder, sorted by name.
+    pub(super) fn of_folder(folder: &Path, like: Option<&Like>) -> Result<Self, Error> {
+        let mut identity = SourceIdentity { n_bytes: 0, ..SourceIdentity::new(folder, &metadata(folder)?) };
+        let (mut files, mut tree) = (Vec::new(), Tree::default());
+        walk(folder, Path::new(""), 0, &mut |path, metadata| {
+            let Some(names) = visible(path) else { return false };
+            if metadata.is_dir() {
+                tree.add_folder(names);
+                return true;
             }
-            listing.add(path, 0)?;
-        }
-        Ok(listing)
+            let of_file = SourceIdentity::new(path, metadata);
+            identity.n_bytes += of_file.n_bytes;
+            identity.modified_ns = identity.modified_ns.max(of_file.modified_ns);
+            tree.add_file(names);
+            files.push(folder.join(path));
+            false
+        })?;
+        Self::new(folder, &tree, files, identity, like)
     }
 
-    fn add(&mut self, path: PathBuf, depth: usize) -> Result<(), Error> {
-        let metadata = metadata(&path)?;
-        if metadata.is_dir() {
-            if depth == MAX_DEPTH {
-                let cause = io::Error::other(format!("folders are nested {MAX_DEPTH} deep; is one a link to itself?"));
-                return Err(Error::Io { path, action: "list", cause });
-            }
-            return sorted_entries(&path)?.into_iter().try_for_each(|entry| self.add(entry, depth + 1));
-        }
-        let of_file = SourceIdentity::new(&path, &metadata);
-        self.identity.n_bytes += of_file.n_bytes;
-        self.identity.modified_ns = self.identity.modified_ns.max(of_file.modified_ns);
-        self.files.push(path);
-        Ok(())
-    }
-
-    /// Lists an archive, which is read to its end for the names: the folder of a file is its class.
-    pub(super) fn of_archive(path: &Path) -> Result<Self, Error> {
-        let mut classes = BTreeSet::new();
+    /// Lists an archive, which is read to its end for the names.
+    pub(super) fn of_archive(path: &Path, end: ArchiveEnd, like: Option<&Like>) -> Result<Self, Error> {
+        let mut tree = Tree::default();
         let input = Input::open(path)?;
-        let read = for_each_file(input.bytes, |name, _| {
-            classes.extend(class_in_archive(&name).map(str::to_owned));
+        let read = for_each_member(input.bytes, end, |name, member| {
+            match (visible(Path::new(&name)), member) {
+                (Some(names), Member::File(_)) => tree.add_file(names),
+                (Some(names), Member::Folder) => tree.add_folder(names),
+                (None, _) => {}
+            }
             Ok(true)
         });
         read.map_err(|cause| Error::Io { path: path.to_owned(), action: UNPACK, cause })?;
-        Ok(Self { classes: classes.into_iter().collect(), files: Vec::new(), identity: input.source })
+        Self::new(path, &tree, Vec::new(), input.source, like)
     }
 
-    /// The label of the class of that name.
-    pub(super) fn label(&self, class: &str) -> Option<u32> {
-        self.classes.binary_search_by(|other| other.as_str().cmp(class)).ok().and_then(|place| u32::try_from(place).ok())
+    fn new(path: &Path, tree: &Tree, files: Vec<PathBuf>, identity: SourceIdentity, like: Option<&Like>) -> Result<Self, Error> {
+        let Classes { depth, names, empty } = tree.classes().map_err(|reason| reason.at(path))?;
+        let classes = match like {
+            None => names,
+            Some(like) => {
+                if let Some(other) = names.iter().find(|name| !like.classes.contains(name)) {
+                    let reason = SourceError::Unexpected {
+                        part: "the source".to_owned(),
+                        found: format!("a folder `{other}`"),
+                        expected: format!("only the classes of the table to match: {}", listed(&like.classes)),
+                        remedies: &[],
+                    };
+                    return Err(reason.at(path));
+                }
+                like.classes.clone()
+            }
+        };
+        let labels = classes.iter().cloned().zip(0..).collect();
+        Ok(Self { classes, labels, empty_classes: empty, depth, files, identity })
+    }
+
+    /// The class of a file, and its label: `None` in place of the label if no folder of a class contains it, and altogether if the file is hidden.
+    pub(super) fn label(&self, path: &Path) -> Option<Option<u32>> {
+        let names = visible(path)?;
+        let class = (names.len() > self.depth + 1).then(|| &names[self.depth]);
+        Some(class.and_then(|class| self.labels.get(class)).copied())
     }
 }
 
-pub(super) const UNPACK: &str = "unpack (it is tar, damaged or cut short)";
-
-/// Calls `each` with the name and the bytes of every file of an archive, until it returns that it needs no more.
-pub(super) fn for_each_file(
-    archive: impl Read,
-    mut each: impl FnMut(String, &mut dyn Read) -> io::Result<bool>,
-) -> io::Result<()> {
-    let mut archive = Archive::new(archive);
-    for entry in archive.entries()? {
-        let mut entry = entry?;
-        if entry.header().entry_type().is_file() {
-            let name = entry.path()?.to_string_lossy().into_owned();
-            if !each(name, &mut entry)? {
-                break;
-            }
+/// Calls `each` with everything in the folder at `root` and `path`, by its path below `root`, sorted; `each` returns whether to look into a folder.
+fn walk(root: &Path, path: &Path, depth: usize, each: &mut dyn FnMut(&Path, &fs::Metadata) -> bool) -> Result<(), Error> {
+    let folder = root.join(path);
+    if depth > MAX_DEPTH {
+        let cause = io::Error::other(format!("folders are nested {MAX_DEPTH} deep; is one a link to itself?"));
+        return Err(Error::Io { path: folder, action: "list", cause });
+    }
+    for name in sorted_entries(&folder)? {
+        let below = path.join(name);
+        // What is hidden may be anything, such as a link to nowhere.
+        if visible(&below).is_none() {
+            continue;
+        }
+        if each(&below, &metadata(&root.join(&below))?) {
+            walk(root, &below, depth + 1, each)?;
         }
     }
     Ok(())
 }
+
+pub(super) const UNPACK: &str = "unpack (it is tar, damaged or cut short)";
 
 /// The bytes of one file.
 pub(super) fn read_file(from: impl Read) -> io::Result<Vec<u8>> {
@@ -104,21 +130,9 @@ pub(super) fn read_file(from: impl Read) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The name of the folder that contains a file of an archive.
-pub(super) fn class_in_archive(name: &str) -> Option<&str> {
-    Path::new(name).parent()?.file_name()?.to_str()
-}
-
-/// The class of a file below `folder`: the first folder on its path.
-pub(super) fn class_in_folder(folder: &Path, file: &Path) -> Option<String> {
-    let mut way = file.strip_prefix(folder).ok()?.iter();
-    let first = way.next()?;
-    way.next().map(|_| first.to_string_lossy().into_owned())
-}
-
-fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+fn sorted_entries(folder: &Path) -> Result<Vec<OsString>, Error> {
     let io = |cause| Error::Io { path: folder.to_owned(), action: "list", cause };
-    let entries: io::Result<Vec<_>> = fs::read_dir(folder).map_err(io)?.map(|entry| Ok(entry?.path())).collect();
+    let entries: io::Result<Vec<_>> = fs::read_dir(folder).map_err(io)?.map(|entry| Ok(entry?.file_name())).collect();
     let mut entries = entries.map_err(io)?;
     entries.sort_unstable();
     Ok(entries)
@@ -126,8 +140,4 @@ fn sorted_entries(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 fn metadata(path: &Path) -> Result<fs::Metadata, Error> {
     fs::metadata(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })
-}
-
-fn last_name(path: &Path) -> String {
-    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }

@@ -1,4 +1,3 @@
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,10 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::ImagesOptions;
 use super::decode::{Decoded, MAX_SIDE, NoImage, Shape, decode};
-use super::folder::{Listing, UNPACK, class_in_archive, class_in_folder, for_each_file, read_file};
+use super::folder::{Listing, UNPACK, read_file};
+use super::options::Channels;
 use crate::import::{
-    BadRows, ImportReport, Input, MAX_REPORTS, NobodyWaits, Progress, SourceError, check_dest, guarded, in_order, n_threads,
+    BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Progress, SourceError, check_dest,
+    for_each_member, guarded, in_order, n_threads,
 };
+use crate::parts::open_file;
 use crate::writer::ImportNotes;
 use crate::{DType, Error, Remedy, Schema, TableWriter};
 
@@ -19,14 +21,17 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Imports PNG and JPEG files into a table at `dest`: from a folder with one folder per class, as torchvision's `ImageFolder` reads it, or from a tar archive of
 /// such folders, plain or compressed.
 ///
-/// The folders in `source` are the classes, numbered from 0 in the order of their names. Every file in or below one of them is an image of that class, and rows
-/// are sorted by path. In an archive, the class of a file is the name of its folder, and rows have the order of the archive, which is read twice. Rows are `u8`,
-/// `[height, width, channels]`; labels are `u32`. Images are decoded on all cores, and only a few per core are in memory at a time. They must have one size
-/// unless [`ImagesOptions::size`] resizes them.
+/// The outermost folders are the classes, numbered from 0 in the order of their names; a single folder around all of them is left out. Every file in or below
+/// one of them is an image of that class. Hidden files and folders, and those that systems leave behind (`__MACOSX`, `@eaDir`, `Thumbs.db` and others), are left
+/// out. All this is the same for a folder and an archive of it. Rows of a folder are sorted by path; those of an archive have its order, and it is read twice. Rows
+/// are `u8`, `[height, width, channels]`; labels are `u32`. Photos are turned upright. Images are decoded on all cores, and only a few per core are in memory at a
+/// time. They must have one size unless [`ImagesOptions::size`] resizes them. A folder without an image is a class too, of which
+/// [`ImportReport::warnings`] tells.
 ///
 /// # Errors
 /// [`Error::Source`] names the first two images that differ, or the first file that is not an image, unless [`BadRows::Skip`], or a size out of range;
-/// [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err`, `dest` is unchanged.
+/// the parts of a data set in place of classes, `train` and `test`; an archive without its end, unless [`ImagesOptions::archive_end`];
+/// [`Error::NotAFile`] for pipes, sockets and devices; [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```no_run
 /// use brisk_table::{Channels, ImagesOptions, import_images};
@@ -50,13 +55,13 @@ pub fn import_images_with_progress(
     options: &ImagesOptions,
     mut progress: impl FnMut(Progress),
 ) -> Result<ImportReport, Error> {
-    import(source.as_ref(), dest.as_ref(), *options, &mut progress)
+    import(source.as_ref(), dest.as_ref(), options, &mut progress)
 }
 
 /// A file to be decoded.
 struct Job {
     name: String,
-    class: Option<String>,
+    label: Option<u32>,
     bytes: Bytes,
 }
 
@@ -75,31 +80,42 @@ struct Outcome {
 
 enum Bad {
     Source(SourceError),
+    /// It is not a regular file, or cannot be opened.
+    Other(Error),
     Read(io::Error),
 }
 
-fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-    check_size(options.size).map_err(|reason| reason.at(path))?;
+fn import(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    check_size(asked.size).map_err(|reason| reason.at(path))?;
+    let like = asked.like.as_deref().map(Like::read).transpose()?;
+    let options = match &like {
+        Some(like) => &matched(asked, like)?,
+        None => asked,
+    };
     let is_folder = path.is_dir();
-    let listing = if is_folder { Listing::of_folder(path)? } else { Listing::of_archive(path)? };
-    check_dest(dest, listing.files.iter().map(PathBuf::as_path).chain([path]))?;
+    let listing = if is_folder {
+        Listing::of_folder(path, like.as_ref())?
+    } else {
+        Listing::of_archive(path, options.archive_end, like.as_ref())?
+    };
+    check_dest(dest, listing.files.iter().map(PathBuf::as_path).chain([path]).chain(options.like.as_deref()))?;
     let n_read = Arc::new(AtomicU64::new(0));
-    let decode_all = |options: ImagesOptions, expected, take: &mut dyn FnMut(Outcome) -> Result<(), Option<Error>>| {
+    let decode_all = |options: &ImagesOptions, expected, take: &mut dyn FnMut(Outcome) -> Result<(), Option<Error>>| {
         let feed = |put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>| match is_folder {
             true => feed_folder(path, &listing, put),
-            false => feed_archive(path, &n_read, put),
+            false => feed_archive(path, &listing, options, &n_read, put),
         };
         let work = |job: Job, outlet: &crate::import::Outlet<Outcome>| {
             // An error means that the import has ended.
-            _ = outlet.put(decode_job(job, &listing, options, expected, is_folder.then_some(&*n_read)));
+            _ = outlet.put(decode_job(job, options, expected, is_folder.then_some(&*n_read)));
         };
         in_order(feed, n_threads(options.n_threads), 1, work, take)
     };
 
     // The first image determines the shape of all others.
     let mut first: Option<(String, Shape)> = None;
-    let one_thread = ImagesOptions { n_threads: 1, ..options };
-    let found = decode_all(one_thread, None, &mut |outcome| match outcome.result {
+    let one_thread = ImagesOptions { n_threads: 1, ..options.clone() };
+    let found = decode_all(&one_thread, None, &mut |outcome| match outcome.result {
         Ok((_, Decoded::Image(image))) => {
             first = Some((outcome.name, image.shape));
             Err(None)
@@ -114,6 +130,13 @@ fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn F
     let Some((first_name, shape)) = first else {
         return Err(Error::NoRows { path: path.to_owned(), found: "no PNG or JPEG file in a folder of its class" });
     };
+    let of_table = like.as_ref().map(|like| &like.row_shape[..]);
+    if let Some(&[height, width, n_channels]) = of_table
+        && (shape.height, shape.width, shape.n_channels) != (height, width, n_channels)
+    {
+        let of_table = Shape { height, width, n_channels };
+        return Err(unequal(path, ("the table to match", of_table), (&first_name, shape)));
+    }
     n_read.store(0, Ordering::Relaxed);
 
     let schema = Schema {
@@ -122,7 +145,7 @@ fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn F
         source: Some(listing.identity.clone()),
         ..Schema::shaped(&[shape.height, shape.width, shape.n_channels])
     };
-    let fingerprint = format!("images {:?}", ImagesOptions { n_threads: 0, ..options });
+    let fingerprint = format!("images {:?}", ImagesOptions { n_threads: 0, ..options.clone() });
     let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(fingerprint))?;
     let row_bytes = shape.height * shape.width * shape.n_channels;
     let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
@@ -143,7 +166,7 @@ fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn F
             if labels.len() == chunk_rows { write(&mut pixels, &mut labels).map_err(Some) } else { Ok(()) }
         }
         Ok((_, Decoded::OtherShape(other))) => Err(Some(unequal(path, (&first_name, shape), (&outcome.name, other)))),
-        Err(bad) if options.bad_files == BadRows::Skip && matches!(bad, Bad::Source(_)) => {
+        Err(bad) if options.bad_files == BadRows::Skip && !matches!(bad, Bad::Read(_)) => {
             n_skipped += 1;
             if first_skipped.len() < MAX_REPORTS {
                 first_skipped.push(error_of(bad, path));
@@ -154,37 +177,67 @@ fn import(path: &Path, dest: &Path, options: ImagesOptions, progress: &mut dyn F
     });
     written.map_err(|error: Option<Error>| error.expect("this pass ends early only with an error"))?;
     write(&mut pixels, &mut labels)?;
+    let warnings = listing.empty_classes.into_iter().map(|class| ImportWarning::EmptyClass { class }).collect();
     let report = ImportReport::finish(writer, listing.classes)?;
-    Ok(ImportReport { n_skipped, first_skipped, ..report })
+    Ok(ImportReport { n_skipped, first_skipped, warnings, ..report })
+}
+
+/// The options, with size and channels of the table to match.
+fn matched(options: &ImagesOptions, like: &Like) -> Result<ImagesOptions, Error> {
+    let &[height, width, n_channels] = &like.row_shape[..] else {
+        return Err(
+            like.wrong(&format!("its rows are {:?}, those of images have a height, a width and channels", like.row_shape))
+        );
+    };
+    if like.classes.is_empty() {
+        return Err(like.wrong("it does not name its classes, which are the folders of images"));
+    }
+    let of_table = match n_channels {
+        1 => Channels::Grey,
+        3 => Channels::Rgb,
+        4 => Channels::Rgba,
+        _ => Channels::AsStored,
+    };
+    if options.size.is_some_and(|size| size != [height, width])
+        || options.channels != Channels::AsStored && options.channels != of_table
+    {
+        return Err(
+            like.wrong(&format!("its images are {height} × {width} pixels of {n_channels} channels, others were asked for"))
+        );
+    }
+    Ok(ImagesOptions { size: Some([height, width]), channels: of_table, ..options.clone() })
 }
 
 fn feed_folder(folder: &Path, listing: &Listing, put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>) {
     for file in &listing.files {
-        let name = file.strip_prefix(folder).unwrap_or(file).display().to_string();
-        let job = Job { name, class: class_in_folder(folder, file), bytes: Bytes::At(file.clone()) };
-        if put(job).is_err() {
+        let below = file.strip_prefix(folder).unwrap_or(file);
+        let Some(label) = listing.label(below) else { continue };
+        if put(Job { name: below.display().to_string(), label, bytes: Bytes::At(file.clone()) }).is_err() {
             break;
         }
     }
 }
 
-fn feed_archive(path: &Path, n_read: &AtomicU64, put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>) {
-    let mut hand_out = |name: String, bytes| {
-        let class = class_in_archive(&name).map(str::to_owned);
-        put(Job { name, class, bytes })
-    };
+fn feed_archive(
+    path: &Path,
+    listing: &Listing,
+    options: &ImagesOptions,
+    n_read: &AtomicU64,
+    put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>,
+) {
     let fed = match Input::open(path) {
-        Ok(input) => for_each_file(input.bytes, |name, from| {
-            let bytes = read_file(from)?;
+        Ok(input) => for_each_member(input.bytes, options.archive_end, |name, member| {
+            let (Member::File(from), Some(label)) = (member, listing.label(Path::new(&name))) else { return Ok(true) };
+            let bytes = Bytes::Here(read_file(from)?);
             n_read.store(input.n_read.load(Ordering::Relaxed), Ordering::Relaxed);
-            Ok(hand_out(name, Bytes::Here(bytes)).is_ok())
+            Ok(put(Job { name, label, bytes }).is_ok())
         }),
         // The archive could be opened when it was listed.
         Err(error) => Err(io::Error::other(error)),
     };
     if let Err(error) = fed {
         // An error means that the import has already ended for another reason.
-        _ = hand_out(String::new(), Bytes::Failed(error));
+        _ = put(Job { name: String::new(), label: None, bytes: Bytes::Failed(error) });
     }
 }
 
@@ -203,27 +256,20 @@ fn check_size(size: Option<[usize; 2]>) -> Result<(), SourceError> {
     }
 }
 
-fn decode_job(
-    job: Job,
-    listing: &Listing,
-    options: ImagesOptions,
-    expected: Option<Shape>,
-    n_read: Option<&AtomicU64>,
-) -> Outcome {
-    let Job { name, class, bytes } = job;
+fn decode_job(job: Job, options: &ImagesOptions, expected: Option<Shape>, n_read: Option<&AtomicU64>) -> Outcome {
+    let Job { name, label, bytes } = job;
     let bytes = match bytes {
         Bytes::Here(bytes) => Ok(bytes),
-        Bytes::At(path) => File::open(path).and_then(read_file),
-        Bytes::Failed(error) => Err(error),
+        Bytes::At(path) => open_file(&path).map_err(Bad::Other).and_then(|file| read_file(file).map_err(Bad::Read)),
+        Bytes::Failed(error) => Err(Bad::Read(error)),
     };
     let bytes = match bytes {
         Ok(bytes) => bytes,
-        Err(error) => return Outcome { name, result: Err(Bad::Read(error)) },
+        Err(bad) => return Outcome { name, result: Err(bad) },
     };
     if let Some(n_read) = n_read {
         n_read.fetch_add(bytes.len() as u64, Ordering::Relaxed);
     }
-    let label = class.and_then(|class| listing.label(&class));
     let decoded = guarded(&format!("`{name}`"), || decode(&bytes, options, expected));
     let result = decoded.and_then(|decoded| decoded.map_err(|reason| bad_file(&name, reason))).and_then(|decoded| {
         let no_class = || SourceError::Unexpected {
@@ -250,7 +296,7 @@ fn bad_file(name: &str, reason: NoImage) -> SourceError {
             (found, "smaller images", &[Remedy::Correct, Remedy::SkipRows])
         }
         NoImage::TooDeep(samples) => {
-            (format!("{samples} pixels"), "8 bits per channel", &[Remedy::ConvertChannels, Remedy::SkipRows])
+            (samples.to_string(), "8 bits per channel, to be stored as it is", &[Remedy::ConvertChannels, Remedy::SkipRows])
         }
     };
     SourceError::Unexpected { part, found, expected: expected.to_owned(), remedies }
@@ -259,6 +305,7 @@ fn bad_file(name: &str, reason: NoImage) -> SourceError {
 fn error_of(bad: Bad, path: &Path) -> Error {
     match bad {
         Bad::Source(reason) => reason.at(path),
+        Bad::Other(error) => error,
         Bad::Read(cause) => Error::Io { path: path.to_owned(), action: if path.is_dir() { "read" } else { UNPACK }, cause },
     }
 }

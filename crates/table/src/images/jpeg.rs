@@ -7,6 +7,7 @@ use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
 use super::decode::{NoImage, Opened, check_sides};
+use super::exif::Stored;
 use super::samples::{Depth, Samples};
 
 /// Reads the headers of a JPEG file.
@@ -22,6 +23,7 @@ pub(super) fn open(file: &[u8]) -> Result<Opened<'_>, NoImage> {
         _ => (3, ColorSpace::RGB),
     };
     let samples = Samples { n_channels, depth: Depth::Eight };
+    let orientation = decoder.exif().map_or(Stored::UPRIGHT, |exif| Stored::of_exif(exif));
     // Headers are read leniently, because cameras and editors leave bytes between them. In the image data, a lenient decoder would replace what it cannot decode
     // by grey.
     decoder.set_options(options.jpeg_set_out_colorspace(colours).set_strict_mode(true));
@@ -33,7 +35,7 @@ pub(super) fn open(file: &[u8]) -> Result<Opened<'_>, NoImage> {
         decoder.decode_into(&mut bytes).map_err(damaged)?;
         Ok(bytes)
     });
-    Ok(Opened { height, width, samples, decode })
+    Ok(Opened { height, width, samples, orientation, decode })
 }
 
 /// Whether the image ends with the marker that every JPEG image ends with. Even a strict decoder accepts images that are cut off within their last blocks.

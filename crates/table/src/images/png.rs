@@ -5,6 +5,7 @@ use std::io::Cursor;
 use png::{BitDepth, ColorType, Decoder, DecodingError, Transformations};
 
 use super::decode::{NoImage, Opened, check_sides};
+use super::exif::Stored;
 use super::samples::{Depth, Samples};
 
 /// Reads the headers of a PNG file.
@@ -33,7 +34,7 @@ pub(super) fn open(file: &[u8]) -> Result<Opened<'_>, NoImage> {
         reader.next_frame(&mut bytes).map_err(damaged)?;
         Ok(bytes)
     });
-    Ok(Opened { height, width, samples, decode })
+    Ok(Opened { height, width, samples, orientation: Stored::UPRIGHT, decode })
 }
 
 fn damaged(error: DecodingError) -> NoImage {

@@ -22,12 +22,12 @@ pub(super) enum Depth {
 
 impl fmt::Display for Samples {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let channels = ["L", "La", "Rgb", "Rgba"][self.n_channels - 1];
+        let channels = ["grey", "grey and alpha", "RGB", "RGB and alpha"][self.n_channels - 1];
         let bits = match self.depth {
             Depth::Eight => 8,
             Depth::Sixteen => 16,
         };
-        write!(f, "{channels}{bits}")
+        write!(f, "{bits} bits per channel ({channels})")
     }
 }
 
@@ -121,6 +121,6 @@ mod tests {
         assert_eq!(samples(4, Depth::Eight).converted(vec![1, 2, 3, 9], 3), [1, 2, 3]);
         // 128 / 257 is less than a half, 129 / 257 more.
         assert_eq!(samples(3, Depth::Sixteen).converted(vec![0, 128, 0, 129, 255, 255], 4), [0, 1, 255, 255]);
-        assert_eq!(samples(1, Depth::Sixteen).to_string(), "L16");
+        assert_eq!(samples(1, Depth::Sixteen).to_string(), "16 bits per channel (grey)");
     }
 }

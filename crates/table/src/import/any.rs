@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use super::{Format, ImportReport, Progress};
+use super::{Format, ImportReport, ImportSetting, Like, Progress, Unused};
 use crate::Error;
 
 /// How to read a source of any format. By default, the format is detected, and read with the default options of that format.
@@ -16,6 +16,9 @@ use crate::Error;
 pub struct ImportOptions {
     /// The format; detected by default, see [`Format::detect`].
     pub format: Option<Format>,
+    /// The options that were chosen deliberately, as on a command line. If the format has no use for one of them, or the table to match determines it, the import
+    /// is refused. By default, options of other formats have no effect.
+    pub explicit: Vec<ImportSetting>,
     /// How to read text.
     #[cfg(feature = "csv")]
     pub csv: crate::CsvOptions,
@@ -39,10 +42,50 @@ pub struct ImportOptions {
     pub arrow: crate::ArrowOptions,
 }
 
+impl ImportOptions {
+    /// Refuses options that would have no effect.
+    fn check_explicit(&self, path: &Path, format: Format) -> Result<(), Error> {
+        let refuse = |setting, reason| Err(Error::UnusedSetting { path: path.to_owned(), setting, reason });
+        let like = self.like(format).map(Like::read).transpose()?;
+        for &setting in &self.explicit {
+            if !format.uses(setting) {
+                return refuse(setting, Unused::Format(format));
+            }
+            if like.as_ref().is_some_and(|like| like.determines(setting)) {
+                return refuse(setting, Unused::Like);
+            }
+            #[cfg(feature = "cifar")]
+            if setting == ImportSetting::CifarSet && crate::cifar::is_single_file(path)? {
+                return refuse(setting, Unused::SingleFile);
+            }
+        }
+        Ok(())
+    }
+
+    /// The table to match, for a format.
+    fn like(&self, format: Format) -> Option<&Path> {
+        match format {
+            #[cfg(feature = "csv")]
+            Format::Csv => self.csv.columns.like.as_deref(),
+            #[cfg(feature = "csv")]
+            Format::Svmlight => self.svmlight.like.as_deref(),
+            #[cfg(feature = "npy")]
+            Format::Npy => self.npy.like.as_deref(),
+            #[cfg(feature = "idx")]
+            Format::Idx => self.idx.like.as_deref(),
+            #[cfg(feature = "images")]
+            Format::Images => self.images.like.as_deref(),
+            #[cfg(feature = "arrow")]
+            Format::Arrow | Format::Parquet => self.arrow.columns.like.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 /// Imports a source of any format into a table at `dest`: text, svmlight, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet.
 ///
 /// # Errors
-/// As for [`Format::detect`] and the function of the format; [`Error::FeatureOff`] for a format whose feature is not enabled, with its
+/// As for [`Format::detect`] and the function of the format; [`Error::UnusedSetting`]; [`Error::FeatureOff`] for a format whose feature is not enabled, with its
 /// name. On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```
@@ -71,6 +114,7 @@ pub fn import_with_progress(
 ) -> Result<ImportReport, Error> {
     let (source, dest) = (source.as_ref(), dest.as_ref());
     let format = options.format.map_or_else(|| Format::detect(source), Ok)?;
+    options.check_explicit(source, format)?;
     match format {
         #[cfg(feature = "csv")]
         Format::Csv => crate::import_csv_with_progress(source, dest, &options.csv, progress),

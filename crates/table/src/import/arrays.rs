@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::numbers::{Features, Labels, NotFinite, Numbers, Unfit};
 use super::source_error::SourceError;
-use super::{ImportReport, Progress};
+use super::{ImportReport, LabelMap, Like, Progress};
 use crate::writer::ImportNotes;
 use crate::{Element, Error, RowBatch, Schema, SourceIdentity, TableWriter, Weights};
 
@@ -40,6 +40,10 @@ pub(crate) struct Arrays<'a> {
     pub(crate) labels: LabelArray<'a>,
     pub(crate) weights: Option<Array<'a>>,
     pub(crate) not_finite: NotFinite,
+    /// How labels become those of the table.
+    pub(crate) label_map: LabelMap,
+    /// The table to match.
+    pub(crate) like: Option<Like>,
 }
 
 /// What the table records about its import.
@@ -68,6 +72,7 @@ impl Arrays<'_> {
         }
         let mut rows = Rows::of(&self);
         let schema = rows.schema(&self, origin.identity.clone());
+        self.like.as_ref().map_or(Ok(()), |like| like.check_rows(&schema.row_shape, schema.dtype))?;
         let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options.clone()))?;
 
         let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
@@ -80,7 +85,7 @@ impl Arrays<'_> {
             progress(Progress { bytes_read: (origin.n_read)(), total_bytes: origin.identity.n_bytes, n_rows: writer.n_rows() });
         }
         self.check_ends().map_err(|failure| failure.into_error(origin.path))?;
-        ImportReport::finish(writer, Vec::new())
+        ImportReport::finish(writer, self.label_map.into_names())
     }
 
     /// Checks that the arrays fit together; returns the number of bytes of a row of features.
@@ -211,7 +216,7 @@ impl Rows {
 
     /// Reads `n` rows, starting at `first`.
     fn read(&mut self, arrays: &mut Arrays<'_>, first: u64, n: usize) -> Result<(), Failure> {
-        let Arrays { features, labels, weights, not_finite } = arrays;
+        let Arrays { features, labels, weights, not_finite, label_map, .. } = arrays;
         features.read(n, first, &mut self.bytes)?;
         let (name, numbers) = match labels {
             LabelArray::Own(labels) => {
@@ -230,6 +235,7 @@ impl Rows {
             Failure::Source(SourceError::Value { row, column, found: unfit.found, expected: unfit.expected })
         };
         numbers.labels(&self.label_bytes, &mut self.labels).map_err(|bad| unfit(name, 1, bad))?;
+        label_map.apply(&mut self.labels, first, name).map_err(Failure::Source)?;
         let row_len = self.bytes.len() / n / features.numbers.n_bytes();
         let converted = features.numbers.features(&self.bytes, *not_finite, &mut self.features);
         converted.map_err(|bad| unfit(&features.name, row_len, bad))?;

@@ -38,6 +38,13 @@ pub struct ColumnOptions {
     pub indicators: Indicators,
     /// The type in which features are stored.
     pub dtype: FeatureDType,
+    /// Numbers to subtract from features before they are rounded to `f32`, for columns of large numbers that differ in their last digits, such as time stamps:
+    /// see [`Digits`](crate::Digits). Filled-in values, means and statistics are those after the subtraction. The table does not record offsets.
+    pub offsets: Vec<(ColumnRef, f64)>,
+    /// Whether the index of a data frame is kept as a column: the columns that pandas' metadata in Arrow and Parquet files name as the index, and the columns
+    /// without a name at the start of a text file's header, as `DataFrame.to_csv` writes them. By default they are left out, unless another option names
+    /// them, and [`ImportReport::index_columns`](crate::ImportReport::index_columns) has their names.
+    pub keep_index: bool,
     /// How rows that cannot be read are treated.
     pub bad_rows: BadRows,
     /// A table to match, so that a test set can be imported like its training set: with the same columns, found by their names, in the same
@@ -61,6 +68,8 @@ impl Default for ColumnOptions {
             missing_values: Vec::new(),
             indicators: Indicators::default(),
             dtype: FeatureDType::default(),
+            offsets: Vec::new(),
+            keep_index: false,
             bad_rows: BadRows::default(),
             like: None,
         }
@@ -83,12 +92,15 @@ impl ColumnOptions {
 /// A column of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColumnRef {
-    /// The last column.
+    /// The last column, except for the index of a data frame.
     Last,
     /// By its index, counted from 0.
     Index(usize),
     /// By its name.
     Name(String),
+    /// As a user writes it: by its name or, if no column has that name, by its index. `name:3` is only a name and `index:3` only an index. A word that is the
+    /// name of one column and the index of another is [`Error::AmbiguousColumn`].
+    Word(String),
 }
 
 impl Default for ColumnRef {
@@ -114,7 +126,7 @@ impl fmt::Display for ColumnRef {
         match self {
             Self::Last => f.write_str("the last one"),
             Self::Index(index) => write!(f, "at index {index}, counted from 0,"),
-            Self::Name(name) => write!(f, "`{name}`"),
+            Self::Name(name) | Self::Word(name) => write!(f, "`{name}`"),
         }
     }
 }

@@ -15,6 +15,8 @@ pub(crate) struct FeatureRules {
     /// The features that have an indicator.
     indicators: Vec<usize>,
     dtype: FeatureDType,
+    /// What is subtracted from each column, or empty.
+    offsets: Vec<f64>,
 }
 
 /// How a missing feature is treated.
@@ -56,7 +58,31 @@ impl FeatureRules {
             numbers,
             indicators,
             dtype,
+            offsets: Vec::new(),
         }
+    }
+
+    /// Subtracts these offsets, one for each column, from features before they are rounded. Values to fill in are shifted too, unless they are `shifted` already.
+    pub(crate) fn with_offsets(mut self, offsets: Vec<f64>, shifted: bool) -> Self {
+        if let OnMissing::Fill(values) = &mut self.on_missing
+            && !shifted
+        {
+            for (value, offset) in values.iter_mut().zip(&offsets) {
+                *value = (f64::from(*value) - offset) as f32;
+            }
+        }
+        self.offsets = offsets;
+        self
+    }
+
+    /// What is subtracted from a feature before it is rounded.
+    pub(crate) fn offset(&self, feature: usize) -> f64 {
+        self.offsets.get(feature).copied().unwrap_or(0.0)
+    }
+
+    /// Whether a number means that the value is missing. [`finish`](Self::finish) compares numbers from which no offset was subtracted.
+    pub(crate) fn is_missing_number(&self, value: f64) -> bool {
+        self.numbers.contains(&(value as f32))
     }
 
     /// The number of features per row, including indicators.
@@ -92,11 +118,15 @@ impl FeatureRules {
     pub(crate) fn finish(&self, features: &mut [f32]) -> Result<(), (usize, &'static Expected)> {
         let (columns, indicators) = features.split_at_mut(self.n_columns);
         for (i, value) in columns.iter_mut().enumerate() {
-            if self.numbers.contains(value) {
+            if self.numbers.contains(value) && self.offset(i) == 0.0 {
                 if self.on_missing == OnMissing::Error {
                     return Err((i, &expected::NOT_MISSING));
                 }
                 *value = f32::NAN;
+            }
+            // A number of that meaning from which an offset was subtracted.
+            if value.is_nan() && self.on_missing == OnMissing::Error {
+                return Err((i, &expected::NOT_MISSING));
             }
         }
         for (indicator, &column) in indicators.iter_mut().zip(&self.indicators) {

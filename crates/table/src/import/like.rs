@@ -1,11 +1,13 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use super::FeatureDType;
-use crate::{Dictionary, Error, parts};
+use super::{FeatureDType, ImportSetting};
+use crate::parts::Opened;
+use crate::{DType, Dictionary, Error};
 
 /// The properties of the table to match that an import uses.
 #[derive(Debug)]
 pub(crate) struct Like {
+    path: PathBuf,
     column_names: Vec<String>,
     /// The features that have an indicator; the indicators are the last columns.
     pub(crate) indicators: Vec<String>,
@@ -15,25 +17,21 @@ pub(crate) struct Like {
     pub(crate) classes: Vec<String>,
     /// The values that replace missing values, one for each feature except the indicators.
     pub(crate) imputed: Option<Vec<f32>>,
-    pub(crate) dtype: FeatureDType,
+    pub(crate) row_shape: Vec<usize>,
+    stored: DType,
 }
 
 impl Like {
     /// Reads the header of the table at `path`.
     ///
     /// # Errors
-    /// As for [`Table::open`](crate::Table::open); [`Error::ColumnRoles`] for a table that does not name its columns, or whose features
-    /// have a type that importers do not write.
+    /// As for [`Table::open`](crate::Table::open).
     pub(crate) fn read(path: &Path) -> Result<Self, Error> {
-        let (metadata, dtype, n_labels) = parts::read_metadata(path)?;
-        let wrong = |problem: &str| Error::ColumnRoles { path: path.to_owned(), problem: problem.to_owned() };
-        let Some(dtype) = FeatureDType::from_dtype(dtype) else {
-            return Err(wrong("no import can match this table: its features are neither F32, F16 nor U8"));
-        };
-        if metadata.column_names.is_empty() && metadata.dictionaries.is_empty() {
-            return Err(wrong("no import can match this table: it does not name its columns"));
-        }
+        let parts = Opened::at(path)?.parts;
+        let n_labels = parts.n_labels();
+        let metadata = parts.metadata;
         Ok(Self {
+            path: path.to_owned(),
             column_names: metadata.column_names,
             indicators: metadata.indicators,
             label_names: metadata.label_names,
@@ -41,8 +39,56 @@ impl Like {
             dictionaries: metadata.dictionaries,
             classes: metadata.classes,
             imputed: metadata.imputed,
-            dtype,
+            row_shape: parts.features.shape[1..].to_vec(),
+            stored: parts.features.dtype,
         })
+    }
+
+    /// Like [`read`](Self::read), for a source with named columns.
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read); [`Error::ColumnRoles`] for a table that does not name its columns, or whose features have a type that importers do not
+    /// write.
+    pub(crate) fn with_columns(path: &Path) -> Result<Self, Error> {
+        let like = Self::read(path)?;
+        if FeatureDType::from_dtype(like.stored).is_none() {
+            return Err(like.wrong("its features are neither F32, F16 nor U8"));
+        }
+        if like.column_names.is_empty() && like.dictionaries.is_empty() {
+            return Err(like.wrong("it does not name its columns"));
+        }
+        Ok(like)
+    }
+
+    /// The error for a table that this import cannot match.
+    pub(crate) fn wrong(&self, problem: &str) -> Error {
+        Error::ColumnRoles { path: self.path.clone(), problem: format!("this import cannot match the table: {problem}") }
+    }
+
+    /// The type in which features are stored.
+    pub(crate) fn dtype(&self) -> FeatureDType {
+        FeatureDType::from_dtype(self.stored).unwrap_or_default()
+    }
+
+    /// Checks that an array has rows of the table's shape and type.
+    #[cfg(feature = "arrays")]
+    pub(crate) fn check_rows(&self, row_shape: &[usize], dtype: DType) -> Result<(), Error> {
+        if (row_shape, dtype) == (&self.row_shape, self.stored) {
+            return Ok(());
+        }
+        Err(self.wrong(&format!("its rows are {} {:?}, those of the source {dtype} {row_shape:?}", self.stored, self.row_shape)))
+    }
+
+    /// Whether the table replaces an option of the import.
+    pub(crate) fn determines(&self, setting: ImportSetting) -> bool {
+        use ImportSetting::*;
+        match setting {
+            Categorical | Indicators | DType | Channels | Size => true,
+            Labels => !self.label_names.is_empty(),
+            LabelKind | FirstLabel => !self.classes.is_empty(),
+            FillMissing | KeepMissing => self.imputed.is_some(),
+            _ => false,
+        }
     }
 
     /// The features that are columns of a source: all except the indicators.

@@ -1,7 +1,8 @@
+use super::{Digits, ImportWarning};
 use crate::{ColumnStatistics, Dictionary, Error};
 
 /// The result of an import.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct ImportReport {
     /// The number of rows in the table.
@@ -18,6 +19,15 @@ pub struct ImportReport {
     pub n_skipped: u64,
     /// Why, for the first few of them.
     pub first_skipped: Vec<Error>,
+    /// The columns that were left out because they are the index of a data frame; see [`ColumnOptions::keep_index`](crate::ColumnOptions::keep_index).
+    pub index_columns: Vec<String>,
+    /// What the columns lost when they were rounded to `f32`, one for each of the first columns: all except the indicators. Empty for formats without named
+    /// columns.
+    pub digits: Vec<Digits>,
+    /// The same for labels that are numbers, one for each label.
+    pub label_digits: Vec<Digits>,
+    /// What is probably not as it was meant.
+    pub warnings: Vec<ImportWarning>,
 }
 
 impl ImportReport {
@@ -27,8 +37,7 @@ impl ImportReport {
         writer.set_classes(classes.clone())?;
         let statistics = writer.statistics();
         let n_rows = writer.finish()?;
-        let (column_names, dictionaries) = (Vec::new(), Vec::new());
-        Ok(Self { n_rows, column_names, statistics, dictionaries, classes, n_skipped: 0, first_skipped: Vec::new() })
+        Ok(Self { n_rows, statistics, classes, ..Self::default() })
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Roles {
     pub(crate) rules: FeatureRules,
     /// The features that have an indicator, by their index among the features.
     pub(crate) indicators: Vec<usize>,
+    /// The names of the columns that are left out because they are the index of a data frame.
+    pub(crate) left_out: Vec<String>,
 }
 
 /// What the labels are converted to.
@@ -84,22 +86,32 @@ impl KnownClasses {
 
 impl Roles {
     /// The roles that `options`, or the table to match, give to the columns of the source at `path`, which have these names.
-    /// `has_text` returns whether a column was found to contain text.
+    /// `index` are the columns that are the index of a data frame, and `has_text` returns whether a column was found to contain text.
     ///
     /// # Errors
-    /// [`Error::NoColumn`], [`Error::ColumnRoles`].
+    /// [`Error::NoColumn`], [`Error::AmbiguousColumn`], [`Error::IndexAsLabel`], [`Error::ColumnRoles`].
     pub(crate) fn find(
         path: &Path,
         names: &[String],
         options: &ColumnOptions,
         like: Option<&Like>,
+        index: &[usize],
         has_text: &dyn Fn(usize) -> bool,
     ) -> Result<Self, Error> {
-        let finder = Finder { path, names, options };
-        match like {
+        let finder = Finder { path, names, options, index: if options.keep_index { &[] } else { index } };
+        let mut roles = match like {
             Some(like) => finder.by_table(like),
             None => finder.by_options(has_text),
-        }
+        }?;
+        roles.rules = finder.with_offsets(roles.rules, &roles.features, like.is_some_and(|like| like.imputed.is_some()))?;
+        let left_out = finder.index.iter().filter(|&&col| !roles.uses(col));
+        roles.left_out = left_out.map(|&col| names[col].clone()).collect();
+        Ok(roles)
+    }
+
+    fn uses(&self, col: usize) -> bool {
+        let Self { features, categories, label_columns, weight, .. } = self;
+        features.iter().chain(categories).chain(label_columns).chain(weight).any(|&used| used == col)
     }
 
     /// The names of the table's features, followed by those of the indicators.
@@ -132,6 +144,8 @@ struct Finder<'a> {
     path: &'a Path,
     names: &'a [String],
     options: &'a ColumnOptions,
+    /// The columns that are the index of a data frame, and are features only if they are named.
+    index: &'a [usize],
 }
 
 impl Finder<'_> {
@@ -144,9 +158,10 @@ impl Finder<'_> {
             return self.wrong(format!("column `{}` is both dropped and used as label or weight; choose one", names[both]));
         }
         let is_free = |col: &usize| !label_columns.contains(col) && Some(*col) != weight && !dropped.contains(col);
+        let is_data = |col: &usize| is_free(col) && !self.index.contains(col);
         let categories: Vec<usize> = match &options.categorical {
             Categorical::No => Vec::new(),
-            Categorical::Auto => (0..names.len()).filter(is_free).filter(|&col| has_text(col)).collect(),
+            Categorical::Auto => (0..names.len()).filter(is_data).filter(|&col| has_text(col)).collect(),
             Categorical::Columns(columns) => {
                 let mut columns = self.columns(columns, "categorical columns")?;
                 columns.sort_unstable();
@@ -158,7 +173,7 @@ impl Finder<'_> {
             let name = &names[both];
             return self.wrong(format!("column `{name}` is categorical and also label, weight or dropped; choose one"));
         }
-        let features: Vec<usize> = (0..names.len()).filter(is_free).filter(|col| !categories.contains(col)).collect();
+        let features: Vec<usize> = (0..names.len()).filter(is_data).filter(|col| !categories.contains(col)).collect();
         if features.is_empty() && categories.is_empty() {
             return self
                 .wrong(format!("no column is left for features, the file has {}; is the delimiter right?", listed(names)));
@@ -190,12 +205,14 @@ impl Finder<'_> {
             weight,
             labels: Labels::of(&options.label_kind).or_else(|problem| self.wrong(problem))?,
             indicators,
+            left_out: Vec::new(),
         })
     }
 
     fn by_table(&self, like: &Like) -> Result<Roles, Error> {
         let options = self.options;
         let named = |name: &str, role| self.column(&ColumnRef::from(name), role);
+        let dropped = self.columns(&options.drop, "columns to drop")?;
         let label_columns = match (&options.label_kind, &like.label_names[..]) {
             (LabelKind::Absent, _) => Vec::new(),
             (_, []) => self.label_columns()?,
@@ -209,6 +226,10 @@ impl Finder<'_> {
         let categories = like.dictionaries.iter().map(|dictionary| named(dictionary.name(), "categorical columns"));
         let place = |name: &String| like.features().iter().position(|feature| feature == name);
         let indicators: Vec<usize> = like.indicators.iter().filter_map(place).collect();
+        if let Some(&both) = dropped.iter().find(|&&col| features.contains(&col) || label_columns.contains(&col)) {
+            let name = &self.names[both];
+            return self.wrong(format!("column `{name}` is dropped, but the table to match has it; drop only other columns"));
+        }
         let on_missing = match &like.imputed {
             Some(values) => OnMissing::Fill(values.clone()),
             None => OnMissing::of(options.missing, features.len()),
@@ -216,7 +237,13 @@ impl Finder<'_> {
         let labels = match (&like.classes[..], &options.label_kind) {
             (_, LabelKind::Absent) => Ok(Labels::Absent),
             ([], LabelKind::Binary) => Ok(Labels::Binary),
-            ([], _) => Ok(Labels::Number),
+            ([], LabelKind::Number) => Ok(Labels::Number),
+            ([], LabelKind::Classes | LabelKind::Given(_)) => {
+                Err("labels are classes, but those of the table to match are numbers; import both as one kind".to_owned())
+            }
+            (_, LabelKind::Binary) => {
+                Err("labels are 0 or 1, but those of the table to match are classes; leave out the kind of labels".to_owned())
+            }
             // The given classes are the same, and may have more spellings.
             (names, LabelKind::Given(given)) if given.iter().map(|class| &class.name).eq(names) => {
                 KnownClasses::new(given).map(Labels::Known)
@@ -228,13 +255,14 @@ impl Finder<'_> {
         };
         Ok(Roles {
             names: self.names.to_vec(),
-            rules: FeatureRules::new(features.len(), on_missing, &options.missing_values, indicators.clone(), like.dtype),
+            rules: FeatureRules::new(features.len(), on_missing, &options.missing_values, indicators.clone(), like.dtype()),
             categories: categories.collect::<Result<_, _>>()?,
             features,
             weight: self.weight(&label_columns)?,
             label_columns,
             labels: labels.or_else(|problem| self.wrong(problem))?,
             indicators,
+            left_out: Vec::new(),
         })
     }
 
@@ -245,6 +273,10 @@ impl Finder<'_> {
             return Ok(Vec::new());
         }
         let columns = self.columns(labels, "label")?;
+        let is_index = |&(label, col): &(&ColumnRef, &usize)| self.index.contains(col) && *label == ColumnRef::Index(*col);
+        if let Some((_, &index)) = labels.iter().zip(&columns).find(is_index) {
+            return Err(Error::IndexAsLabel { path: self.path.to_owned(), index, name: self.names[index].clone() });
+        }
         if let Some(twice) = (1..columns.len()).find(|&at| columns[..at].contains(&columns[at])) {
             let name = &self.names[columns[twice]];
             return self.wrong(format!("column `{name}` is named as a label twice; name it once"));
@@ -276,21 +308,54 @@ impl Finder<'_> {
     }
 
     fn column(&self, asked: &ColumnRef, role: &'static str) -> Result<usize, Error> {
+        let named = |name: &str| self.names.iter().position(|other| other == name);
+        let indexed = |index: usize| (index < self.names.len()).then_some(index);
         let found = match asked {
-            ColumnRef::Last => self.names.len().checked_sub(1),
-            ColumnRef::Index(index) => (*index < self.names.len()).then_some(*index),
-            ColumnRef::Name(name) => self.names.iter().position(|other| other == name),
+            ColumnRef::Last => (0..self.names.len()).rev().find(|col| !self.index.contains(col)),
+            ColumnRef::Index(index) => indexed(*index),
+            ColumnRef::Name(name) => named(name),
+            ColumnRef::Word(word) => match (named(word), word.parse().ok().and_then(indexed)) {
+                (Some(named), Some(indexed)) if named != indexed => {
+                    let (path, indexed) = (self.path.to_owned(), self.names[indexed].clone());
+                    return Err(Error::AmbiguousColumn { path, role, word: word.clone(), named, indexed });
+                }
+                (Some(col), _) | (None, Some(col)) => Some(col),
+                (None, None) => match word.split_once(':') {
+                    Some(("name", name)) => named(name),
+                    Some(("index", index)) => index.parse().ok().and_then(indexed),
+                    _ => None,
+                },
+            },
         };
         found.ok_or_else(|| Error::NoColumn {
             path: self.path.to_owned(),
             role,
             asked: asked.to_string(),
             nearest: match asked {
-                ColumnRef::Name(name) => nearest(name, self.names).map(Box::from),
+                ColumnRef::Name(name) | ColumnRef::Word(name) => nearest(name, self.names).map(Box::from),
                 ColumnRef::Last | ColumnRef::Index(_) => None,
             },
             found: self.names.to_vec(),
         })
+    }
+
+    /// Adds the offsets of the options to the rules for these features.
+    fn with_offsets(&self, rules: FeatureRules, features: &[usize], shifted: bool) -> Result<FeatureRules, Error> {
+        if self.options.offsets.is_empty() {
+            return Ok(rules);
+        }
+        let mut offsets = vec![0.0; features.len()];
+        for (column, offset) in &self.options.offsets {
+            let col = self.column(column, "offsets")?;
+            let Some(feature) = features.iter().position(|&feature| feature == col) else {
+                return self.wrong(format!("column `{}` cannot have an offset, since it is not a feature", self.names[col]));
+            };
+            if !offset.is_finite() {
+                return self.wrong(format!("the offset of column `{}` is {offset}; pass a finite number", self.names[col]));
+            }
+            offsets[feature] = *offset;
+        }
+        Ok(rules.with_offsets(offsets, shifted))
     }
 
     fn wrong<T>(&self, problem: String) -> Result<T, Error> {

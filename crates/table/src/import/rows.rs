@@ -1,5 +1,5 @@
 use super::dictionary::LocalValues;
-use super::{FeatureDType, Roles};
+use super::{Digits, FeatureDType, Roles};
 use crate::statistics::Moments;
 
 /// Rows to be added to a table, and the statistics gathered from them on the worker threads.
@@ -14,6 +14,8 @@ pub(crate) struct RowChunk {
     pub(crate) weights: Vec<f32>,
     /// The values of each categorical column.
     pub(crate) values: Vec<LocalValues>,
+    /// What the numbers lost in rounding: one for each feature including indicators, then one for each label.
+    pub(crate) digits: Vec<Digits>,
     /// The features as they are stored, if not as `f32`.
     stored: Stored,
     moments: Moments,
@@ -50,6 +52,7 @@ impl RowChunk {
             },
             weights: Vec::new(),
             values: roles.categories.iter().map(|_| LocalValues::default()).collect(),
+            digits: vec![Digits::NONE; roles.rules.n_features() + roles.n_labels()],
             stored: match roles.rules.dtype() {
                 FeatureDType::F32 => Stored::F32,
                 #[cfg(feature = "half")]
@@ -65,6 +68,7 @@ impl RowChunk {
         self.categories.clear();
         self.weights.clear();
         self.values.iter_mut().for_each(LocalValues::clear);
+        self.digits.fill(Digits::NONE);
         match &mut self.labels {
             ChunkLabels::Numbers(labels) => labels.clear(),
             ChunkLabels::Known(labels) => labels.clear(),
@@ -92,6 +96,14 @@ impl RowChunk {
                 stored.extend(self.features.iter().map(|&value| value as u8));
                 self.moments.add(stored);
             }
+        }
+    }
+
+    /// The number of labels: of rows, if each has one.
+    pub(super) fn n_labels(&self) -> usize {
+        match &self.labels {
+            ChunkLabels::Numbers(labels) => labels.len(),
+            ChunkLabels::Found(labels, _) | ChunkLabels::Known(labels) => labels.len(),
         }
     }
 

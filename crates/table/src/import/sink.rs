@@ -1,10 +1,11 @@
 use std::path::{Path, PathBuf};
 
+use super::audit::Audit;
 use super::dictionary::GrowingDictionary;
 use super::features::OnMissing;
 use super::roles::Labels;
 use super::rows::ChunkLabels;
-use super::{BadRows, ColumnOptions, ImportReport, Like, MAX_REPORTS, Roles, RowChunk};
+use super::{BadRows, ColumnOptions, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Roles, RowChunk};
 use crate::writer::{ImportNotes, Parts};
 use crate::{DType, Error, Schema, SourceIdentity, TableWriter, Weights};
 
@@ -21,6 +22,12 @@ pub(crate) struct Sink {
     bad_rows: BadRows,
     n_skipped: u64,
     first_skipped: Vec<Error>,
+    audit: Audit,
+    /// What was lost in rounding: one for each feature including indicators, then one for each label.
+    digits: Vec<Digits>,
+    offsets: Vec<f64>,
+    index_columns: Vec<String>,
+    label_names: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -85,6 +92,11 @@ impl Sink {
             bad_rows: options.bad_rows,
             n_skipped: 0,
             first_skipped: Vec::new(),
+            audit: Audit::new(roles),
+            digits: vec![Digits::NONE; roles.rules.n_features() + roles.n_labels()],
+            offsets: (0..n_columns).map(|feature| roles.rules.offset(feature)).collect(),
+            index_columns: roles.left_out.clone(),
+            label_names,
         })
     }
 
@@ -114,6 +126,8 @@ impl Sink {
             let codes = classes.take_in(values, &self.path)?;
             recode(labels.iter_mut(), &codes);
         }
+        self.audit.look_at(rows);
+        self.digits.iter_mut().zip(&rows.digits).for_each(|(digits, of_chunk)| digits.merge(of_chunk));
         let labels: &[u8] = match &rows.labels {
             ChunkLabels::Numbers(labels) => bytemuck::cast_slice(labels),
             ChunkLabels::Found(labels, _) | ChunkLabels::Known(labels) => bytemuck::cast_slice(labels),
@@ -152,9 +166,50 @@ impl Sink {
         }
         let statistics = self.writer.statistics();
         let n_rows = self.writer.finish()?;
-        let (n_skipped, first_skipped, column_names) = (self.n_skipped, self.first_skipped, self.column_names);
-        Ok(ImportReport { n_rows, column_names, statistics, dictionaries, classes, n_skipped, first_skipped })
+        let label_digits = self.digits.split_off(self.digits.len() - self.label_names.len().max(1));
+        let mut digits = self.digits;
+        digits.truncate(self.n_columns);
+        for ((digits, stored), &offset) in digits.iter_mut().zip(&statistics).zip(&self.offsets) {
+            digits.complete(stored, offset);
+        }
+        let named = &self.column_names[..self.n_columns];
+        let mut warnings = digit_warnings(named, &digits, &self.offsets);
+        warnings.extend(self.label_names.iter().zip(&label_digits).filter_map(|(name, digits)| {
+            let (column, first) = (name.clone(), digits.first_rounded?);
+            Some(ImportWarning::RoundedLabel { column, n_values: digits.n_rounded, first, stored: f64::from(first as f32) })
+        }));
+        let categories: Vec<String> = dictionaries.iter().map(|dictionary| dictionary.name().to_owned()).collect();
+        let n_values: Vec<usize> = dictionaries.iter().map(|dictionary| dictionary.values().len()).collect();
+        warnings.extend(self.audit.warnings(named, &categories, &n_values));
+        Ok(ImportReport {
+            n_rows,
+            column_names: self.column_names,
+            statistics,
+            dictionaries,
+            classes,
+            n_skipped: self.n_skipped,
+            first_skipped: self.first_skipped,
+            index_columns: self.index_columns,
+            digits,
+            label_digits,
+            warnings,
+        })
     }
+}
+
+/// What the features of these names lost in rounding.
+fn digit_warnings(names: &[String], digits: &[Digits], offsets: &[f64]) -> Vec<ImportWarning> {
+    let mut warnings = Vec::new();
+    for ((column, digits), &offset) in names.iter().zip(digits).zip(offsets) {
+        if let Some(first) = digits.first_rounded.filter(|_| offset == 0.0) {
+            let (column, n_values) = (column.clone(), digits.n_rounded);
+            warnings.push(ImportWarning::Rounded { column, n_values, first, stored: f64::from(first as f32) });
+        }
+        if digits.n_leading_zeros > 0 {
+            warnings.push(ImportWarning::LeadingZeros { column: column.clone(), n_values: digits.n_leading_zeros });
+        }
+    }
+    warnings
 }
 
 /// Converts a chunk's codes to the table's; 0 stays 0.

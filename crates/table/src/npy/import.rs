@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::source::{Archive, Source, file_name};
 use super::{ArrayRef, NpyLabels, NpyOptions};
-use crate::import::{Array, Arrays, ImportReport, LabelArray, Origin, Progress, SourceError};
+use crate::import::{Array, Arrays, ImportReport, LabelArray, LabelMap, Like, Origin, Progress, SourceError, check_dest};
 use crate::printable::listed;
 use crate::{Error, Remedy};
 
@@ -77,7 +77,10 @@ fn import(path: &Path, dest: &Path, options: &NpyOptions, progress: &mut dyn FnM
         Some(name) => member(&source, of_features, name)?,
         None => source.array()?,
     };
-    let arrays = Arrays { features, labels, weights, not_finite: options.not_finite };
+    check_dest(dest, options.like.as_deref())?;
+    let like = options.like.as_deref().map(Like::read).transpose()?;
+    let label_map = LabelMap::of(options.first_label, like.as_ref())?;
+    let arrays = Arrays { features, labels, weights, not_finite: options.not_finite, label_map, like };
     let origin = Origin {
         path,
         identity: source.identity()?,

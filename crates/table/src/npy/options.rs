@@ -25,6 +25,12 @@ pub struct NpyOptions {
     pub labels: NpyLabels,
     /// Where the weights of the rows are, if they have any.
     pub weights: Option<ArrayRef>,
+    /// The label of the first class, which is subtracted from labels that are integers. Unless it is 0, the table has names for its classes, which are the
+    /// labels of the array; a label below it is an error.
+    pub first_label: i64,
+    /// A table to match, so that a test set is imported like its training set: its rows must have the same shape and type. If it has classes, labels become their
+    /// numbers, and any other label is an error.
+    pub like: Option<PathBuf>,
     /// How features that are NaN or infinite are treated.
     pub not_finite: NotFinite,
 }

@@ -8,7 +8,8 @@ use super::{FirstIndex, SvmlightError, SvmlightOptions};
 use crate::Error;
 use crate::csv::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES, parse_in_order, what_else};
 use crate::import::{
-    ColumnOptions, ImportReport, Input, Labels, Progress, Roles, RowChunk, Sink, check_dest, n_threads, read_error,
+    ColumnOptions, ImportReport, Input, LabelKind, Labels, Like, Missing, Progress, Roles, RowChunk, Sink, check_dest, n_threads,
+    read_error,
 };
 
 /// Imports an svmlight or libsvm file, plain or compressed, into a table at `dest`: lines `label index:value … # comment`.
@@ -65,12 +66,17 @@ fn import(
     options: &SvmlightOptions,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
-    check_dest(dest, [path])?;
+    check_dest(dest, [path].into_iter().chain(options.like.as_deref()))?;
+    let like = options.like.as_deref().map(Like::with_columns).transpose()?;
+    let options = &match &like {
+        Some(like) => matched(options, like)?,
+        None => options.clone(),
+    };
     let labels = Labels::of(&options.label_kind).map_err(|problem| wrong(path, problem))?;
     if labels == Labels::Absent {
         return Err(wrong(path, "rows of svmlight begin with a label; choose another kind of labels".to_owned()));
     }
-    let parser = LineParser::new(labels, options);
+    let mut parser = LineParser::new(labels, options);
     let shape = find_shape(path, options, &parser)?;
     let names = (0..shape.n_features).map(|place| format!("feature_{}", place + shape.first_index));
     let names: Vec<String> = std::iter::once("label".to_owned()).chain(names).collect();
@@ -81,13 +87,14 @@ fn import(
         bad_rows: options.bad_rows,
         ..ColumnOptions::default()
     };
-    let roles = Roles::find(path, &names, &columns, None, &|_| false)?;
+    let roles = Roles::find(path, &names, &columns, like.as_ref(), &[], &|_| false)?;
+    parser.labels = roles.labels.clone();
 
     let input = Input::open(path)?;
     let unreadable = read_error(path, input.action);
     let mut chunks = Chunks::new(input.bytes);
     let mut place = start(path, &mut chunks, &unreadable, shape.rows_at_once())?;
-    let mut sink = Sink::create(dest, &roles, &columns, None, input.source.clone(), options.fingerprint())?;
+    let mut sink = Sink::create(dest, &roles, &columns, like.as_ref(), input.source.clone(), options.fingerprint())?;
     let new = || DenseRows::new(RowChunk::new(&roles));
     let parse = |chunk: &_, dense: &mut DenseRows| dense.parse(chunk, &parser, options.bad_rows, shape, &roles.rules);
     let mut take = |dense: Result<&mut DenseRows, ChunkError>| {
@@ -105,6 +112,40 @@ fn import(
         return Err(no_rows(path, sink.n_skipped()));
     }
     sink.finish()
+}
+
+/// The options with those that the table to match determines.
+fn matched(options: &SvmlightOptions, like: &Like) -> Result<SvmlightOptions, Error> {
+    let names = like.features();
+    let first = names.first().and_then(|name| name.strip_prefix("feature_")?.parse().ok());
+    let is_of_svmlight = |&first: &usize| {
+        let expected = names.iter().zip(first..).all(|(name, index)| *name == format!("feature_{index}"));
+        expected && first <= 1 && like.dictionaries.is_empty() && like.indicators.is_empty()
+    };
+    let Some(first) = first.filter(is_of_svmlight) else {
+        return Err(like.wrong("its columns are not `feature_0` or `feature_1` and so on, as those of svmlight are"));
+    };
+    let first_index = if first == 0 { FirstIndex::Zero } else { FirstIndex::One };
+    let differs = options.n_features.is_some_and(|n| n != names.len())
+        || options.first_index != FirstIndex::Auto && options.first_index != first_index;
+    if differs {
+        return Err(like.wrong(&format!("its {} features begin with {first}, other ones were given", names.len())));
+    }
+    let label_kind = match (&like.classes[..], &options.label_kind) {
+        ([], kind) => kind.clone(),
+        // Text for which the roles then give the numbers of the table's classes.
+        (names, LabelKind::Number) => LabelKind::Given(names.iter().map(|name| name.as_str().into()).collect()),
+        (_, kind) => kind.clone(),
+    };
+    let missing = if like.imputed.is_some() { Missing::Mean } else { options.missing };
+    Ok(SvmlightOptions {
+        first_index,
+        n_features: Some(names.len()),
+        label_kind,
+        missing,
+        dtype: like.dtype(),
+        ..options.clone()
+    })
 }
 
 /// The shape of rows: from the options, and otherwise from a first pass over the file.

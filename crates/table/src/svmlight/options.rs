@@ -1,9 +1,11 @@
+use std::path::PathBuf;
+
 use crate::import::{BadRows, FeatureDType, LabelKind, Missing};
 
 /// How to read a file of svmlight or libsvm. By default, the first index and the number of features are detected.
 ///
-/// A test file may lack the last features of its training file, or some of its classes: pass the same `first_index`, `n_features` and
-/// [`LabelKind::Given`] for both files.
+/// A test file may lack the last features of its training file, or some of its classes: pass the training table as [`like`](Self::like), or the same
+/// `first_index`, `n_features` and [`LabelKind::Given`] for both files.
 ///
 /// # Examples
 /// ```
@@ -30,6 +32,8 @@ pub struct SvmlightOptions {
     pub dtype: FeatureDType,
     /// How rows that cannot be read are treated.
     pub bad_rows: BadRows,
+    /// A table to match, made from a file of svmlight: first index, number of features, classes, filled-in values and `dtype` are taken from it.
+    pub like: Option<PathBuf>,
     /// The number of threads that parse, or 0 for one per core. The table does not depend on it.
     pub n_threads: usize,
 }

@@ -161,10 +161,10 @@ fn a_bad_cell_is_placed_and_quoted() {
 
 #[test]
 fn ragged_rows_and_open_quotes() {
-    refuse("y,a,b\n1,2,3\n1,2\n", auto(), &["line 3: found 2 columns, expected 3"]);
-    refuse("y,a,b\n1,2,3\n1,2,3,4,5\n", auto(), &["line 3: found 5 columns, expected 3"]);
+    refuse("y,a,b\n1,2,3\n1,2\n", auto(), &["the header has 3 columns, line 3 has 2"]);
+    refuse("y,a,b\n1,2,3\n1,2,3,4,5\n", auto(), &["the header has 3 columns, line 3 has 5"]);
     refuse("y,a,b\n1,2,3\n1,2,\"3\n4,5,6\n", auto(), &["line 3: a quote is opened", "never closed"]);
-    refuse("y,a\n1,2\n1 2\n", auto(), &["line 3, column 1"]);
+    refuse("y,a\n1,2\n1 2\n", auto(), &["the header has 2 columns, line 3 has 1"]);
 }
 
 /// The line and the byte lead an editor and `tail -c` to the same place, in the first chunk and in a later one.
@@ -371,4 +371,29 @@ fn an_early_error_ends_a_long_import() {
     });
     let error = end.recv_timeout(std::time::Duration::from_secs(60)).expect("the import ends");
     assert!(error.contains("line 2, column 2 (`a`): found \"two\""), "{error}");
+}
+
+#[test]
+fn a_header_that_is_shorter_than_the_rows() {
+    let message = refused("sex,age\nMale,1,2\n");
+    assert!(message.contains("the header has 2 columns, line 2 has 3"), "{message}");
+    let message = refused("1,2\n3,x,4\n");
+    assert!(message.contains("the first row has 2 columns, line 2 has 3"), "{message}");
+}
+
+#[test]
+fn line_ends_of_old_systems_are_named() {
+    for text in ["y,a\r1,2\r0,3\r", "y,a\r1,2"] {
+        let message = refused(text);
+        assert!(message.contains("carriage return"), "{message}");
+    }
+}
+
+/// The message for a file that is refused.
+#[track_caller]
+fn refused(text: &str) -> String {
+    let (folder, dest) = crate::scratch();
+    let source = folder.path().join("rows.csv");
+    fs::write(&source, text).unwrap();
+    import_csv(&source, &dest, &CsvOptions::default()).unwrap_err().to_string()
 }

@@ -3,12 +3,23 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brisk_table::{BadRows, Channels, DType, ImagesOptions, ImportReport, Table, import_images, import_images_with_progress};
+use brisk_table::{
+    ArchiveEnd, BadRows, Channels, DType, ImagesOptions, ImportReport, ImportWarning, Orientation, Table, import_images,
+    import_images_with_progress,
+};
 use image::{ExtendedColorType, ImageFormat};
 
 use crate::real_files::data;
 
-const SKIP: ImagesOptions = ImagesOptions { channels: Channels::AsStored, size: None, bad_files: BadRows::Skip, n_threads: 0 };
+const SKIP: ImagesOptions = ImagesOptions {
+    channels: Channels::AsStored,
+    size: None,
+    bad_files: BadRows::Skip,
+    n_threads: 0,
+    orientation: Orientation::Upright,
+    archive_end: ArchiveEnd::Required,
+    like: None,
+};
 
 /// Writes a PNG or JPEG with those pixels, depending on the extension of its name.
 fn write(folder: &Path, name: &str, size: (u32, u32), colour: ExtendedColorType, pixels: &[u8]) {
@@ -217,7 +228,7 @@ fn other_files_are_errors_or_skipped() {
     let (scratch, _) = crate::scratch();
     write(scratch.path(), "x.png", (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
     let image = fs::read(scratch.path().join("x.png")).unwrap();
-    check("a/.DS_Store", b"\0\0\0\x01Bud1", "other first bytes than a PNG or JPEG has");
+    check("a/notes", b"\0\0\0\x01Bud1", "other first bytes than a PNG or JPEG has");
     check("b/notes.png", b"not an image", "other first bytes");
     check("a/cut.png", &image[..image.len() / 2], "a complete image");
     check("a/empty.png", b"", "other first bytes");
@@ -237,7 +248,11 @@ fn other_files_are_errors_or_skipped() {
     jpeg[frame + 7..frame + 9].copy_from_slice(&[0x40, 0x01]);
     check("a/wide.jpg", &jpeg, "a side of more than 16384 pixels");
     write(scratch.path(), "x16.png", (1, 1), ExtendedColorType::L16, &[1, 2]);
-    check("a/16.png", &fs::read(scratch.path().join("x16.png")).unwrap(), "found L16 pixels, expected 8 bits per channel");
+    check(
+        "a/16.png",
+        &fs::read(scratch.path().join("x16.png")).unwrap(),
+        "found 16 bits per channel (grey), expected 8 bits per channel",
+    );
 }
 
 #[test]
@@ -269,8 +284,8 @@ fn packed_archives_and_damaged_ones() {
     four_images(folder.path());
     let path = archive_of(folder.path());
     let (_, table) = import(&path, ImagesOptions::default()).unwrap();
-    // The classes are `a`, `b` and `deep`, which contains the last image.
-    assert_eq!(table.labels::<u32>().unwrap(), [1, 0, 2]);
+    // As of the folder: a single folder around the classes is none, and `deep` is in one.
+    assert_eq!((table.classes(), table.labels::<u32>().unwrap()), (&["a".into(), "b".into()][..], &[1, 0, 1][..]));
     assert_eq!(table.rows::<u8>(0..3).unwrap(), [3, 0, 2].map(|i| [i, 10, 20, i, 11, 21]).concat());
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
@@ -322,4 +337,112 @@ fn cifar10() {
             assert_eq!(label, u32::from(expected), "the classes of CIFAR-10 are sorted by name");
         }
     }
+}
+
+/// A tar of the folder's images, without the blocks at its end.
+fn endless_tar(folder: &Path, names: &[&str]) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    names.iter().for_each(|name| archive.append_path_with_name(folder.join(name), name).unwrap());
+    let mut bytes = archive.into_inner().unwrap();
+    bytes.truncate(bytes.len() - 1024);
+    bytes
+}
+
+#[test]
+fn an_archive_that_was_cut_between_files() {
+    let (folder, _) = crate::scratch();
+    four_images(folder.path());
+    let path = folder.path().join("x.tar");
+    let endless = endless_tar(folder.path(), &["a/1.png", "b/4.png"]);
+    fs::write(&path, &endless).unwrap();
+    let message = import(&path, ImagesOptions::default()).unwrap_err();
+    assert!(message.contains("x.tar: cannot unpack") && message.contains("no blocks at its end"), "{message}");
+    let optional = ImagesOptions { archive_end: ArchiveEnd::Optional, ..ImagesOptions::default() };
+    assert_eq!(import(&path, optional.clone()).unwrap().0.n_rows, 2);
+    // Within a file, the end is never optional.
+    fs::write(&path, &endless[..endless.len() - 512]).unwrap();
+    import(&path, optional).unwrap_err();
+    // What follows the end would be lost.
+    fs::write(&path, [&endless[..], &[0; 1024], &endless].concat()).unwrap();
+    let message = import(&path, ImagesOptions::default()).unwrap_err();
+    assert!(message.contains("another archive follows"), "{message}");
+}
+
+#[test]
+fn a_folder_and_its_archive_have_the_same_classes() {
+    let (folder, _) = crate::scratch();
+    let set = folder.path().join("set");
+    let names = [
+        "a/1.png",
+        "a/.ipynb_checkpoints/2.png",
+        "b/deep/3.png",
+        "@eaDir/4.png",
+        "__MACOSX/a/._1.png",
+        "b/Thumbs.db",
+        ".DS_Store",
+    ];
+    for name in names {
+        write(&set, &format!("{name}.png"), (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
+        fs::rename(set.join(format!("{name}.png")), set.join(name)).unwrap();
+    }
+    fs::create_dir(set.join("empty")).unwrap();
+    let archive = folder.path().join("set.tar");
+    let mut tar = tar::Builder::new(fs::File::create(&archive).unwrap());
+    tar.append_dir_all("set", &set).unwrap();
+    tar.finish().unwrap();
+    for source in [&set, &archive, &folder.path().to_owned()] {
+        if source == folder.path() {
+            fs::remove_file(&archive).unwrap();
+        }
+        let (report, table) = import(source, ImagesOptions::default()).unwrap();
+        assert_eq!((report.n_rows, table.classes()), (2, &["a", "b", "empty"].map(String::from)[..]), "{}", source.display());
+        assert_eq!(table.labels::<u32>().unwrap(), [0, 1]);
+        assert_eq!(report.warnings, [ImportWarning::EmptyClass { class: "empty".into() }]);
+    }
+    let parts = folder.path().join("parts");
+    for name in ["train/a/1.png", "test/a/1.png"] {
+        write(&parts, name, (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
+    }
+    let message = import(&parts, ImagesOptions::default()).unwrap_err();
+    assert!(message.contains("test, train") && message.contains("by itself"), "{message}");
+}
+
+#[test]
+fn a_test_set_has_the_labels_of_its_training_set() {
+    let (folder, train) = crate::scratch();
+    for name in ["train/a/1.png", "train/b/2.png", "train/c/3.png", "test/c/4.png", "test/b/5.png", "other/d/6.png"] {
+        write(folder.path(), name, (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
+    }
+    import_images(folder.path().join("train"), &train, &ImagesOptions::default()).unwrap();
+    let like = ImagesOptions { like: Some(train), ..ImagesOptions::default() };
+    let (_, table) = import(&folder.path().join("test"), like.clone()).unwrap();
+    assert_eq!((table.labels::<u32>().unwrap(), table.classes().len()), (&[1, 2][..], 3));
+    let message = import(&folder.path().join("other"), like.clone()).unwrap_err();
+    assert!(message.contains("a folder `d`") && message.contains("[\"a\", \"b\", \"c\"]"), "{message}");
+    let message = import(&folder.path().join("test"), ImagesOptions { size: Some([4, 4]), ..like }).unwrap_err();
+    assert!(message.contains("1 × 2 pixels of 3 channels"), "{message}");
+}
+
+#[test]
+fn photos_are_turned_as_their_data_says() {
+    let (folder, _) = crate::scratch();
+    // Two halves, the left one white.
+    let pixels: Vec<u8> = (0..16 * 8).map(|i| if i % 16 < 8 { 255 } else { 0 }).collect();
+    write(folder.path(), "a/1.jpg", (16, 8), ExtendedColorType::L8, &pixels);
+    let path = folder.path().join("a/1.jpg");
+    let plain = fs::read(&path).unwrap();
+    // To be turned to the right by a quarter: the white half is then above.
+    let tiff: &[u8] = b"MM\0*\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0\0\0\0\0";
+    let exif = [b"\xff\xe1\0\x22Exif\0\0", tiff].concat();
+    assert_eq!(exif.len(), 0x22 + 2);
+    fs::write(&path, [&plain[..2], &exif, &plain[2..]].concat()).unwrap();
+    let (_, table) = import(folder.path(), ImagesOptions::default()).unwrap();
+    assert_eq!(table.row_shape(), [16, 8, 1]);
+    let rows = table.rows::<u8>(0..1).unwrap();
+    assert!(rows[..64].iter().all(|&value| value > 128) && rows[64..].iter().all(|&value| value < 128), "{rows:?}");
+    let stored = ImagesOptions { orientation: Orientation::AsStored, ..ImagesOptions::default() };
+    assert_eq!(import(folder.path(), stored).unwrap().1.row_shape(), [8, 16, 1]);
+    // The size is that of the picture.
+    let sized = ImagesOptions { size: Some([16, 8]), ..ImagesOptions::default() };
+    assert_eq!(import(folder.path(), sized).unwrap().1.rows::<u8>(0..1).unwrap(), rows);
 }

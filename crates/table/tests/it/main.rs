@@ -35,9 +35,14 @@ mod real_columns;
 mod real_files;
 #[cfg(feature = "loader")]
 mod row_source;
+#[cfg(all(feature = "csv", feature = "npy", feature = "idx", feature = "cifar", feature = "images", feature = "parquet"))]
+mod settings;
 mod shards;
+#[cfg(all(unix, feature = "images", feature = "parquet", feature = "npy", feature = "idx", feature = "cifar"))]
+mod special_files;
 #[cfg(feature = "loader")]
 mod streamed;
+mod suspicious;
 mod svmlight;
 mod table;
 

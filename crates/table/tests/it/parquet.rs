@@ -170,3 +170,10 @@ fn any_byte_may_be_wrong() {
         }
     }
 }
+
+#[test]
+fn classes_of_floats_have_their_shortest_names() {
+    let classes = ColumnOptions { label_kind: LabelKind::Classes, ..ColumnOptions::default() };
+    let (report, _) = import(&mixed("float_classes.parquet"), classes).unwrap();
+    assert_eq!(report.classes, ["0.1", "0.25"]);
+}

@@ -150,7 +150,7 @@ impl TrainerConfig {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    let text = std::fs::read_to_string(path);
+    let text = brisk_table::open_regular_file(path).and_then(std::io::read_to_string);
     text.map_err(|cause| Error::Io { path: path.to_owned(), action: "read the settings", cause })
 }
 

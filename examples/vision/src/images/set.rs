@@ -31,7 +31,7 @@ impl ImageSet {
     /// If they cannot be read, with a remedy in terms of the examples' options; if rows are not images of bytes, if there are fewer than two classes, or if the test
     /// set has images of another shape or other classes; if a stop was requested.
     pub fn open(data: &Path, images: ImagesOptions, keep: KeepTables<'_>, stop: &StopFlag) -> Result<Self> {
-        Self::of(source::open(data, images, keep, stop)?)
+        Self::of(source::open(data, &images, keep, stop)?)
     }
 
     /// A data set made of a single table.

@@ -10,7 +10,7 @@ use brisk_table::{
 use brisk_train::StopFlag;
 
 use brisk_examples::import_error::{import as words_of_import, in_words_of};
-use brisk_examples::interruptible::{self, interruptible};
+use brisk_examples::interruptible::{self, Stopped, interruptible};
 
 /// Where the tables of imported images are kept.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ const TEST: &str = "test.safetensors";
 const TEST_FOLDERS: [&str; 4] = ["test", "val", "valid", "validation"];
 
 /// Opens the tables at `data`, or imports the files there.
-pub(super) fn open(data: &Path, images: ImagesOptions, keep: KeepTables<'_>, stop: &StopFlag) -> Result<Tables> {
+pub(super) fn open(data: &Path, images: &ImagesOptions, keep: KeepTables<'_>, stop: &StopFlag) -> Result<Tables> {
     let source = find(data)?;
     let is_resized = images.size.is_some() || images.channels != ImagesOptions::default().channels;
     let is_images = matches!(&source, Source::Files { train: Files { format: Format::Images, .. }, .. });
@@ -104,11 +104,15 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn import(files: &Files, images: ImagesOptions, dest: &Path, stop: &StopFlag) -> Result<Table> {
-    let options = ImportOptions { format: Some(files.format), images, cifar: files.cifar, ..ImportOptions::default() };
+fn import(files: &Files, images: &ImagesOptions, dest: &Path, stop: &StopFlag) -> Result<Table> {
+    let options =
+        ImportOptions { format: Some(files.format), images: images.clone(), cifar: files.cifar, ..ImportOptions::default() };
     let imported = interruptible(|| import_with_progress(&files.path, dest, &options, |_| interruptible::check(stop)));
     match imported {
-        None => bail!("{}: stopped on request while it was imported", printable(&files.path)),
+        None => {
+            let message = format!("{}: stopped on request while it was imported", printable(&files.path));
+            Err(Stopped::new(stop, message).into())
+        }
         Some(Err(error)) => Err(anyhow!(in_words_of(&error, remedy))),
         Some(Ok(_)) => Ok(Table::open(dest)?),
     }

@@ -1,0 +1,108 @@
+//! What rounding to `f32` takes from the numbers of a column.
+
+use crate::ColumnStatistics;
+
+/// From here on, `f32` does not hold every whole number.
+pub(crate) const EXACT_LIMIT: f64 = 16_777_216.0;
+
+/// What the numbers of a column lose when they are stored as `f32`. Text keeps its digits only as a category, or after an offset is subtracted.
+///
+/// Only numbers of 16,777,216 (2²⁴) and more in absolute value are examined; smaller whole numbers are exact.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Digits {
+    /// How many of these numbers differ from the `f32` nearest to them.
+    pub n_rounded: u64,
+    /// The first of those, rounded only to `f64`.
+    pub first_rounded: Option<f64>,
+    /// How many cells are whole numbers written with leading zeros, as codes are: `01234`. Only text can have them.
+    pub n_leading_zeros: u64,
+    /// The smallest value of the column, in `f64`; NaN if there is none.
+    pub min: f64,
+    /// The largest value of the column, in `f64`; NaN if there is none.
+    pub max: f64,
+}
+
+impl Digits {
+    pub(crate) const NONE: Self =
+        Self { n_rounded: 0, first_rounded: None, n_leading_zeros: 0, min: f64::INFINITY, max: f64::NEG_INFINITY };
+
+    /// Notes a number of at least [`EXACT_LIMIT`]; `is_exact` if `f32` holds it.
+    #[cold]
+    pub(crate) fn note_large(&mut self, value: f64, is_exact: bool) {
+        (self.min, self.max) = (self.min.min(value), self.max.max(value));
+        if !is_exact {
+            self.n_rounded += 1;
+            self.first_rounded.get_or_insert(value);
+        }
+    }
+
+    /// Notes a number of any size that was `f64` in the source.
+    #[cfg(feature = "arrow")]
+    #[inline]
+    pub(crate) fn note(&mut self, value: f64) {
+        if value.abs() >= EXACT_LIMIT && value.is_finite() {
+            self.note_large(value, f64::from(value as f32) == value);
+        }
+    }
+
+    pub(crate) fn merge(&mut self, later: &Self) {
+        self.n_rounded += later.n_rounded;
+        self.first_rounded = self.first_rounded.or(later.first_rounded);
+        self.n_leading_zeros += later.n_leading_zeros;
+        (self.min, self.max) = (self.min.min(later.min), self.max.max(later.max));
+    }
+
+    /// Completes the extremes, of which only those of large numbers were noted. `stored` is rounded, and `offset` was subtracted from it.
+    pub(crate) fn complete(&mut self, stored: &ColumnStatistics, offset: f64) {
+        let (min, max) = (stored.min + offset, stored.max + offset);
+        if !(min.abs() >= EXACT_LIMIT && self.min.is_finite()) {
+            self.min = min;
+        }
+        if !(max.abs() >= EXACT_LIMIT && self.max.is_finite()) {
+            self.max = max;
+        }
+    }
+}
+
+/// The exact value of a cell that is a number, and whether `f32` holds it. `text` has no surrounding blanks, and a decimal point.
+pub(crate) fn exact(text: &str) -> Option<(f64, bool)> {
+    if let Ok(whole) = text.parse::<i128>() {
+        return Some((whole as f64, whole as f32 as i128 == whole));
+    }
+    let value: f64 = text.parse().ok()?;
+    Some((value, f64::from(value as f32) == value))
+}
+
+/// Whether a cell is a whole number with leading zeros: `01234`, but neither `0` nor `0.5`.
+pub(crate) fn has_leading_zero(content: &[u8]) -> bool {
+    content.len() > 1 && content[0] == b'0' && content.iter().all(u8::is_ascii_digit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{exact, has_leading_zero};
+
+    #[track_caller]
+    fn check(text: &str, expected: Option<(f64, bool)>) {
+        assert_eq!(exact(text), expected, "{text}");
+    }
+
+    #[test]
+    fn whole_numbers_are_exact_up_to_24_bits() {
+        check("16777216", Some((16_777_216.0, true)));
+        check("16777217", Some((16_777_217.0, false)));
+        check("-16777219", Some((-16_777_219.0, false)));
+        // `f64` rounds this to a number that `f32` holds.
+        check("9007199254740993", Some((9_007_199_254_740_992.0, false)));
+        check("1e8", Some((1e8, true)));
+        check("16777216.5", Some((16_777_216.5, false)));
+        check("x", None);
+    }
+
+    #[test]
+    fn codes_begin_with_a_zero_and_are_whole() {
+        assert!(["01", "00", "01234"].into_iter().all(|code| has_leading_zero(code.as_bytes())));
+        assert!(["0", "10", "0.5", "00.5", "-01", ""].into_iter().all(|number| !has_leading_zero(number.as_bytes())));
+    }
+}

@@ -1,0 +1,150 @@
+//! Options and formats: each option has an effect or is refused, and a table to match is matched by every format.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use brisk_table::{
+    ArrayRef, ColumnOptions, CsvOptions, Error, Format, IdxOptions, ImportOptions, ImportSetting, LabelKind, NpyLabels,
+    NpyOptions, SvmlightOptions, Table, Unused, import, import_csv, import_idx, import_npy, import_svmlight,
+};
+
+/// A small valid source of each format.
+fn source(folder: &Path, format: Format) -> PathBuf {
+    let columns = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns");
+    let write = |name: &str, bytes: &[u8]| {
+        fs::write(folder.join(name), bytes).unwrap();
+        folder.join(name)
+    };
+    match format {
+        Format::Csv => write("rows.csv", b"y,a\n1,2\n0,3\n"),
+        Format::Svmlight => write("rows.svm", b"1 1:2\n0 2:3\n"),
+        Format::Npy => write("rows.npy", &npy("<f4", "(2, 2)", &[0; 16])),
+        Format::Idx => {
+            write("labels-idx1-ubyte", &[0, 0, 8, 1, 0, 0, 0, 2, 1, 2]);
+            write("images-idx3-ubyte", &[0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 7, 8])
+        }
+        Format::Cifar => write("batch.bin", &[7; 3073]),
+        Format::Images => {
+            fs::create_dir_all(folder.join("images/a")).unwrap();
+            image::save_buffer(folder.join("images/a/1.png"), &[1; 6], 2, 1, image::ExtendedColorType::Rgb8).unwrap();
+            folder.join("images")
+        }
+        Format::Arrow => columns.join("small.arrow"),
+        Format::Parquet => columns.join("small.parquet"),
+        other => panic!("no source of {other}"),
+    }
+}
+
+fn npy(descr: &str, shape: &str, values: &[u8]) -> Vec<u8> {
+    let text = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let len = u16::try_from(text.len()).unwrap().to_le_bytes();
+    [b"\x93NUMPY\x01\x00", len.as_slice(), text.as_bytes(), values].concat()
+}
+
+#[test]
+fn an_explicit_option_is_used_or_refused() {
+    for format in Format::ALL {
+        let (folder, dest) = crate::scratch();
+        let source = source(folder.path(), format);
+        for setting in ImportSetting::ALL {
+            let options = ImportOptions { explicit: vec![setting], ..ImportOptions::default() };
+            let refused = match import(&source, &dest, &options) {
+                Err(Error::UnusedSetting { setting: found, reason, .. }) => {
+                    let single = (format, setting) == (Format::Cifar, ImportSetting::CifarSet);
+                    let expected = if single { Unused::SingleFile } else { Unused::Format(format) };
+                    assert_eq!((found, reason), (setting, expected));
+                    !single
+                }
+                _ => false,
+            };
+            assert_eq!(refused, !format.uses(setting), "{format}: {setting:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_table_to_match_determines_is_refused() {
+    let (folder, dest) = crate::scratch();
+    let (source, like) = (source(folder.path(), Format::Csv), folder.path().join("like.safetensors"));
+    let classes = ColumnOptions { label_kind: LabelKind::Classes, ..ColumnOptions::default() };
+    import_csv(&source, &like, &CsvOptions { columns: classes, ..CsvOptions::default() }).unwrap();
+    let columns = ColumnOptions { like: Some(like), ..ColumnOptions::default() };
+    let refused = |setting| {
+        let csv = CsvOptions { columns: columns.clone(), ..CsvOptions::default() };
+        let options = ImportOptions { csv, explicit: vec![setting], ..ImportOptions::default() };
+        matches!(import(&source, &dest, &options), Err(Error::UnusedSetting { reason: Unused::Like, .. }))
+    };
+    use ImportSetting as Set;
+    assert!([Set::Labels, Set::LabelKind, Set::Categorical, Set::Indicators, Set::DType].into_iter().all(refused));
+    assert!(![Set::Weight, Set::Drop, Set::KeepMissing, Set::Like, Set::Header, Set::BadRows].into_iter().any(refused));
+    // A column that the table needs cannot be dropped, and its labels are of one kind.
+    let with = |change: fn(&mut ColumnOptions)| {
+        let mut columns = columns.clone();
+        change(&mut columns);
+        import_csv(&source, &dest, &CsvOptions { columns, ..CsvOptions::default() })
+    };
+    assert!(matches!(with(|columns| columns.drop = vec!["a".into()]), Err(Error::ColumnRoles { .. })));
+    assert!(matches!(with(|columns| columns.drop = vec!["b".into()]), Err(Error::NoColumn { .. })));
+    assert!(matches!(with(|columns| columns.label_kind = LabelKind::Binary), Err(Error::ColumnRoles { .. })));
+    with(|_| ()).unwrap();
+}
+
+#[test]
+fn svmlight_matches_a_table() {
+    let (folder, like) = crate::scratch();
+    let file = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).unwrap();
+        folder.path().join(name)
+    };
+    let train = file("train.svm", "-1 1:2 5:3\n+1 2:1\n");
+    let classes = SvmlightOptions { label_kind: LabelKind::Classes, ..SvmlightOptions::default() };
+    import_svmlight(train, &like, &classes).unwrap();
+    let dest = folder.path().join("test.safetensors");
+    let test = file("test.svm", "+1 3:7\n");
+    let options = SvmlightOptions { like: Some(like.clone()), ..SvmlightOptions::default() };
+    import_svmlight(&test, &dest, &options).unwrap();
+    let table = Table::open(&dest).unwrap();
+    assert_eq!((table.n_cols(), table.rows::<f32>(0..1).unwrap()), (5, &[0.0, 0.0, 7.0, 0.0, 0.0][..]));
+    assert_eq!((table.labels::<u32>().unwrap(), table.classes()), (&[1][..], Table::open(&like).unwrap().classes()));
+    // Indices that begin with 0 in the training set.
+    import_svmlight(file("zero.svm", "1 0:2 3:3\n"), &like, &SvmlightOptions::default()).unwrap();
+    import_svmlight(&test, &dest, &options).unwrap();
+    assert_eq!(Table::open(&dest).unwrap().rows::<f32>(0..1).unwrap(), [0.0, 0.0, 0.0, 7.0]);
+    assert!(matches!(import_svmlight(file("more.svm", "1 9:2\n"), &dest, &options), Err(Error::Svmlight { .. })));
+    import_csv(file("rows.csv", "y,a\n1,2\n"), &like, &CsvOptions::default()).unwrap();
+    assert!(matches!(import_svmlight(&test, &dest, &options), Err(Error::ColumnRoles { .. })));
+}
+
+#[test]
+fn labels_of_arrays_may_begin_with_any_number() {
+    let (folder, like) = crate::scratch();
+    let images = source(folder.path(), Format::Idx);
+    let run = |options: &IdxOptions| import_idx(&images, &like, options);
+    assert!(matches!(run(&IdxOptions { first_label: 2, ..IdxOptions::default() }), Err(Error::Source { .. })));
+    run(&IdxOptions::default()).unwrap();
+    let table = Table::open(&like).unwrap();
+    assert_eq!((table.labels::<u8>().unwrap(), table.classes().len()), (&[1, 2][..], 0));
+    run(&IdxOptions { first_label: 1, ..IdxOptions::default() }).unwrap();
+    let table = Table::open(&like).unwrap();
+    assert_eq!((table.labels::<u8>().unwrap(), table.classes()), (&[0, 1][..], &["1".into(), "2".into()][..]));
+
+    // A test set with the second class only, and one with another.
+    let dest = folder.path().join("test.safetensors");
+    let labels = folder.path().join("labels-idx1-ubyte");
+    let options = IdxOptions { like: Some(like.clone()), ..IdxOptions::default() };
+    fs::write(&labels, [0, 0, 8, 1, 0, 0, 0, 2, 2, 2]).unwrap();
+    import_idx(&images, &dest, &options).unwrap();
+    assert_eq!(Table::open(&dest).unwrap().labels::<u8>().unwrap(), [1, 1]);
+    fs::write(&labels, [0, 0, 8, 1, 0, 0, 0, 2, 2, 3]).unwrap();
+    let message = import_idx(&images, &dest, &options).unwrap_err().to_string();
+    assert!(message.contains("row 1") && message.contains("the label 3"), "{message}");
+
+    let [x, y] = ["x.npy", "y.npy"].map(|name| folder.path().join(name));
+    fs::write(&x, npy("|u1", "(2, 1, 1, 1)", &[5, 6])).unwrap();
+    fs::write(&y, npy("<i4", "(2,)", &[2, 0, 0, 0, 1, 0, 0, 0])).unwrap();
+    let options = NpyOptions { labels: NpyLabels::Array(ArrayRef::File(y)), like: Some(like), ..NpyOptions::default() };
+    import_npy(&x, &dest, &options).unwrap();
+    assert_eq!(Table::open(&dest).unwrap().labels::<i64>().unwrap(), [1, 0]);
+    fs::write(&x, npy("|u1", "(2, 1, 1)", &[5, 6])).unwrap();
+    assert!(matches!(import_npy(&x, &dest, &options), Err(Error::ColumnRoles { .. })));
+}

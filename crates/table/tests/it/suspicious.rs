@@ -1,0 +1,210 @@
+//! Columns that are probably not what they seem: indices, identifiers, leaked labels, and numbers that lose digits. And which column a word means.
+
+use std::fmt::Write;
+use std::fs;
+
+use brisk_table::{
+    Categorical, ColumnOptions, ColumnRef, CsvOptions, Digits, Error, Header, ImportReport, ImportWarning, LabelKind, Missing,
+    Table, import_csv,
+};
+
+fn labelled(label: &str) -> ColumnOptions {
+    ColumnOptions { labels: vec![label.into()], ..ColumnOptions::default() }
+}
+
+fn import(text: &str, columns: ColumnOptions) -> Result<(ImportReport, Table), Error> {
+    let (folder, dest) = crate::scratch();
+    let source = folder.path().join("rows.csv");
+    fs::write(&source, text).unwrap();
+    let report = import_csv(&source, &dest, &CsvOptions { columns, ..CsvOptions::default() })?;
+    Ok((report, Table::open(&dest).unwrap()))
+}
+
+/// Checks the columns of the table, and which are left out as an index.
+#[track_caller]
+fn check_columns(text: &str, columns: ColumnOptions, features: &[&str], index: &[&str]) {
+    let (report, table) = import(text, columns).unwrap();
+    assert_eq!(
+        (table.column_names(), &report.column_names[..]),
+        (&features.iter().map(|name| name.to_string()).collect::<Vec<_>>()[..], table.column_names())
+    );
+    assert_eq!(report.index_columns, index);
+}
+
+#[test]
+fn the_index_of_a_data_frame_is_not_a_feature() {
+    let text = ",a,b,y\n7,1,2,0\n8,3,4,1\n";
+    check_columns(text, labelled("y"), &["a", "b"], &["column_0"]);
+    check_columns(text, ColumnOptions { labels: vec![ColumnRef::Last], ..ColumnOptions::default() }, &["a", "b"], &["column_0"]);
+    check_columns(text, ColumnOptions { keep_index: true, ..labelled("y") }, &["column_0", "a", "b"], &[]);
+    // A name counts as an intention.
+    check_columns(text, ColumnOptions { weight: Some("column_0".into()), ..labelled("y") }, &["a", "b"], &[]);
+    check_columns(text, labelled("column_0"), &["a", "b", "y"], &[]);
+    // Two levels, and columns without names.
+    check_columns(",,a,y\n7,x,2,0\n8,x,4,1\n", labelled("y"), &["a"], &["column_0", "column_1"]);
+    check_columns(",0,1,2\n0,5,6,7\n1,8,9,7\n", labelled("2"), &["0", "1"], &["column_0"]);
+    // A column without a name among others is not the index.
+    check_columns("a,,y\n1,2,0\n3,4,1\n", labelled("y"), &["a", "column_1"], &[]);
+    assert!(matches!(import(text, ColumnOptions::default()), Err(Error::IndexAsLabel { index: 0, .. })));
+}
+
+#[cfg(feature = "parquet")]
+#[test]
+fn the_index_in_the_metadata_of_pandas() {
+    use std::path::Path;
+
+    use brisk_table::{ArrowOptions, import_arrow, import_parquet};
+
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns");
+    let run = |name: &str, columns: ColumnOptions| {
+        let (_folder, dest) = crate::scratch();
+        let (source, options) = (folder.join(name), ArrowOptions { columns, ..ArrowOptions::default() });
+        if name.ends_with("parquet") { import_parquet(source, dest, &options) } else { import_arrow(source, dest, &options) }
+            .unwrap()
+    };
+    for name in ["pandas_index.parquet", "pandas_index.arrow"] {
+        let report = run(name, labelled("y"));
+        assert_eq!(
+            (&report.column_names[..], &report.index_columns[..]),
+            (&["x".into(), "t".into()][..], &["__index_level_0__".into()][..]),
+            "{name}"
+        );
+        let kept = run(name, ColumnOptions { keep_index: true, ..labelled("y") });
+        assert_eq!((kept.column_names.len(), kept.index_columns.len()), (3, 0), "{name}");
+        let last = run(name, ColumnOptions { labels: vec![ColumnRef::Last], ..ColumnOptions::default() });
+        assert_eq!(last.column_names, ["y", "x"], "{name}");
+        // The time stamps are 60 s apart, `f32` has steps of 128 s.
+        assert_eq!(
+            (report.digits[1].n_rounded, report.digits[1].min, report.digits[1].max),
+            (11, 1.7e9, 1.7e9 + 660.0),
+            "{name}"
+        );
+    }
+}
+
+/// Rows of 2,000 with the columns `y` and `a`, and `b` for the tests: `b` has two kinds of text if it is a category.
+fn rows(b: impl Fn(usize) -> String) -> String {
+    (0..2000).fold("y,a,b\n".to_owned(), |mut text, row| {
+        let noise = row * 7919 % 1009;
+        _ = writeln!(text, "{},{noise},{}", u8::from(noise % 3 == 0), b(row));
+        text
+    })
+}
+
+#[track_caller]
+fn check_warnings(text: &str, columns: ColumnOptions, expected: &[ImportWarning]) {
+    let (report, _) = import(text, columns).unwrap();
+    assert_eq!(report.warnings, expected);
+}
+
+#[test]
+fn columns_that_count_rows_or_give_the_label_away() {
+    let column = || "b".to_owned();
+    let label = |row: usize| usize::from(row * 7919 % 1009 % 3 == 0);
+    let auto = ColumnOptions { categorical: Categorical::Auto, ..ColumnOptions::default() };
+    check_warnings(&rows(|row| (row * 31 % 977).to_string()), ColumnOptions::default(), &[]);
+    check_warnings(
+        &rows(|row| row.to_string()),
+        ColumnOptions::default(),
+        &[ImportWarning::Sequence { column: column(), first: 0.0 }],
+    );
+    check_warnings(
+        &rows(|row| (row + 1).to_string()),
+        ColumnOptions::default(),
+        &[ImportWarning::Sequence { column: column(), first: 1.0 }],
+    );
+    check_warnings(&rows(|row| format!("id{row}")), auto.clone(), &[ImportWarning::AllDifferent { column: column() }]);
+    check_warnings(
+        &rows(|row| (3 - label(row)).to_string()),
+        ColumnOptions::default(),
+        &[ImportWarning::PredictsLabel { column: column() }],
+    );
+    let words = |row| ["no", "yes"][label(row)].to_owned();
+    check_warnings(&rows(words), auto, &[ImportWarning::PredictsLabel { column: column() }]);
+    let classes = ColumnOptions { label_kind: LabelKind::Classes, ..ColumnOptions::default() };
+    check_warnings(&rows(|row| (9 * label(row)).to_string()), classes, &[ImportWarning::PredictsLabel { column: column() }]);
+}
+
+#[track_caller]
+fn check_digits(cells: &[&str], n_rounded: u64, first_rounded: Option<f64>, n_leading_zeros: u64, [min, max]: [f64; 2]) {
+    let text = cells.iter().fold("y,a\n".to_owned(), |text, cell| text + "0," + cell + "\n");
+    let (report, _) = import(&text, ColumnOptions { missing: Missing::Keep, ..ColumnOptions::default() }).unwrap();
+    let Digits { n_rounded: rounded, first_rounded: first, n_leading_zeros: zeros, min: smallest, max: largest, .. } =
+        report.digits[0];
+    assert_eq!((rounded, first, zeros, smallest, largest), (n_rounded, first_rounded, n_leading_zeros, min, max), "{cells:?}");
+    let warned = |of: fn(&ImportWarning) -> bool| report.warnings.iter().any(of);
+    assert_eq!(warned(|warning| matches!(warning, ImportWarning::Rounded { .. })), n_rounded > 0, "{cells:?}");
+    assert_eq!(warned(|warning| matches!(warning, ImportWarning::LeadingZeros { .. })), n_leading_zeros > 0, "{cells:?}");
+}
+
+#[test]
+fn digits_that_f32_does_not_hold_are_counted() {
+    check_digits(&["16777215", "-5", ""], 0, None, 0, [-5.0, 16_777_215.0]);
+    check_digits(&["16777216", "16777217", "16777218"], 1, Some(16_777_217.0), 0, [16_777_216.0, 16_777_218.0]);
+    check_digits(&["1700000060", "1700000000", "3"], 1, Some(1_700_000_060.0), 0, [3.0, 1_700_000_060.0]);
+    check_digits(&["16777217.5", "1.7000000601e9"], 2, Some(16_777_217.5), 0, [16_777_217.5, 1_700_000_060.1]);
+    check_digits(&["01234", "1234", "00", "0.5"], 0, None, 2, [0.0, 1234.0]);
+    check_digits(&["\"007\"", "7"], 0, None, 1, [7.0, 7.0]);
+}
+
+#[test]
+fn labels_that_merge_are_told() {
+    let (report, _) = import("y,a\n16777216,1\n16777217,2\n16777218,3\n", ColumnOptions::default()).unwrap();
+    let warning = ImportWarning::RoundedLabel { column: "y".into(), n_values: 1, first: 16_777_217.0, stored: 16_777_216.0 };
+    assert_eq!((report.warnings, report.label_digits[0].n_rounded), (vec![warning], 1));
+    let classes = ColumnOptions { label_kind: LabelKind::Classes, ..ColumnOptions::default() };
+    let (report, table) = import("y,a\n16777216,1\n16777217,2\n16777218,3\n", classes).unwrap();
+    assert_eq!((report.warnings, report.classes.len(), table.labels::<u32>().unwrap()), (vec![], 3, &[0, 1, 2][..]));
+}
+
+#[test]
+fn an_offset_saves_the_digits() {
+    let shifted = |missing| ColumnOptions {
+        offsets: vec![("t".into(), 1_700_000_000.0)],
+        missing,
+        missing_values: vec!["-999".into()],
+        ..ColumnOptions::default()
+    };
+    let text = "y,t,a\n0,1700000060,1\n1,-999.0,2\n1,1700000061.5,3\n";
+    let (report, table) = import(text, shifted(Missing::Mean)).unwrap();
+    assert_eq!(table.rows::<f32>(0..3).unwrap(), [60.0, 1.0, 60.75, 2.0, 61.5, 3.0]);
+    assert_eq!((report.digits[0].min, report.digits[0].max, report.warnings.len()), (1_700_000_060.0, 1_700_000_061.5, 0));
+    let (_, table) = import(text, shifted(Missing::Value(1.7e9))).unwrap();
+    assert_eq!(table.rows::<f32>(1..2).unwrap(), [0.0, 2.0]);
+    import(text, shifted(Missing::Error)).unwrap_err();
+    let unknown = ColumnOptions { offsets: vec![("y".into(), 1.0)], ..ColumnOptions::default() };
+    assert!(matches!(import(text, unknown), Err(Error::ColumnRoles { .. })));
+}
+
+/// Checks which column is the label.
+#[track_caller]
+fn check_word(word: &str, expected: &str) {
+    let columns = ColumnOptions { labels: vec![ColumnRef::Word(word.into())], ..ColumnOptions::default() };
+    assert_eq!(import_with_header(columns).unwrap().1.label_names(), [expected], "{word}");
+}
+
+fn import_with_header(columns: ColumnOptions) -> Result<(ImportReport, Table), Error> {
+    let (folder, dest) = crate::scratch();
+    let source = folder.path().join("rows.csv");
+    fs::write(&source, "a,3,2,index:0\n1,2,3,4\n").unwrap();
+    let options = CsvOptions { columns, header: Header::Present, ..CsvOptions::default() };
+    Ok((import_csv(&source, &dest, &options)?, Table::open(&dest).unwrap()))
+}
+
+#[test]
+fn a_word_is_a_name_before_it_is_an_index() {
+    check_word("2", "2");
+    check_word("1", "3");
+    check_word("name:3", "3");
+    check_word("index:3", "index:0");
+    check_word("index:0", "index:0");
+    let columns = ColumnOptions { labels: vec![ColumnRef::Word("3".into())], ..ColumnOptions::default() };
+    match import_with_header(columns) {
+        Err(Error::AmbiguousColumn { word, named, indexed, .. }) => assert_eq!((&*word, named, &*indexed), ("3", 1, "index:0")),
+        other => panic!("{other:?}"),
+    }
+    for word in ["4", "name:b", "index:4", "index:x"] {
+        let columns = ColumnOptions { drop: vec![ColumnRef::Word(word.into())], ..ColumnOptions::default() };
+        assert!(matches!(import_with_header(columns), Err(Error::NoColumn { .. })), "{word}");
+    }
+}
