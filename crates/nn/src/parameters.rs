@@ -384,6 +384,13 @@ impl Parameters {
         Ok(Self { values, grads, buffers, ..self.clone() })
     }
 
+    /// The same parameters, not sharded, with separate memory for values and gradients, such as to record what a step computes on any number of replicas.
+    pub fn undivided(&self) -> Self {
+        let values = Persistent::required(self.values.name(), DType::F32, self.len);
+        let grads = Persistent::new(self.grads.name(), DType::F32, self.len);
+        Self { values, grads, division: None, ..self.clone() }
+    }
+
     /// Writes the initial values of parameters and buffers to `device`.
     ///
     /// # Errors

@@ -249,6 +249,18 @@ impl Graph {
         tensor
     }
 
+    /// The kernels recorded so far, as [`Program::listing`] has them, then the [constants](Self::constant) by name with a checksum of their values.
+    pub fn listing(&self) -> String {
+        let inner = self.inner();
+        let mut listing = inner.program.listing();
+        for (persistent, bytes) in &inner.constants {
+            let buffer = inner.program.position_of(persistent).unwrap_or_default();
+            let checksum = bytes.iter().fold(FNV_START, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_FACTOR));
+            listing.push_str(&format!("constant {buffer} {} {checksum:016x}\n", persistent.name()));
+        }
+        listing
+    }
+
     /// Records the backward pass of `loss`, which must be a single number: the gradient of every parameter that the loss depends on is
     /// written to the buffer that was given to [`parameter`](Self::parameter).
     ///
@@ -438,3 +450,7 @@ fn check_elements(op: &'static str, persistent: &Persistent, range: &Range<usize
     let expected = format!("{} elements, those of {range:?} of `{}` ({})", range.len(), persistent.name(), persistent.len());
     Err(Error::Shape { op, arg: "shape", expected, found: shape.to_vec() })
 }
+
+/// Of FNV-1a in 64 bits.
+const FNV_START: u64 = 0xcbf2_9ce4_8422_2325;
+const FNV_FACTOR: u64 = 0x0000_0100_0000_01b3;

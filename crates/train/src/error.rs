@@ -135,8 +135,9 @@ pub enum Error {
     },
     /// The run that wrote the checkpoint differs from the one that resumes from it.
     #[error(
-        "{checkpoint}: the run that wrote it differs from this one: {}; make them the same, or allow the difference ({}) by `Trainer::resume_anyway` or `Training::resume_with`",
+        "{checkpoint}: the run that wrote it differs from this one: {}; make them the same, {}or allow the difference ({}) by `Trainer::resume_anyway` or `Training::resume_with`",
         differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        if differences.iter().any(|found| found.what == ResumeDifference::SCHEDULE_LENGTH) { "keep the planned learning rates by `Trainer::extend`, " } else { "" },
         mismatches(differences)
     )]
     ResumeMismatch {

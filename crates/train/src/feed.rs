@@ -24,12 +24,13 @@ use chunks::{Chunks, OpenChunks, SourceChunks};
 use inspect::layout_of;
 use resident::is_computed_on_devices;
 use source_rows::{DigestRows, SourceRows};
-use table::{DeviceTable, EpochOrder, RowLayout};
+use table::{DeviceTable, EpochOrder};
 
 pub use config::{FeedChoice, FeedConfig, FeedFact};
 pub use element::FeedElement;
 pub use probe::FeedProbe;
 pub use resident::ResidentRows;
+pub(crate) use table::RowLayout;
 pub use table::{BatchTensors, PartnerLabels};
 
 /// Batches of a source's rows on a device: resident there, or streamed, with the same batches in the same order.
@@ -170,7 +171,7 @@ impl<'a> Feed<'a> {
         let batch_bytes = batch_rows.saturating_mul(layout.row_bytes());
         let chunk_batches = (config.chunk_bytes / batch_bytes).clamp(1, n_rows.div_ceil(batch_rows).max(1));
         let chunk_rows = chunk_batches * batch_rows;
-        let table = DeviceTable::new(device, set, layout, chunk_rows);
+        let table = DeviceTable::new(device.max_binding_bytes(), set, layout, chunk_rows);
         let batching = Batching { order: order.clone(), ..Batching::of(chunk_rows) };
         let chunks = Rc::new(SourceChunks::new(set, source, batching, chunk_batches, config.ahead)?);
         let chunk_bytes = table.len_bytes();
@@ -209,9 +210,16 @@ impl<'a> Feed<'a> {
             FeedChoice::Streamed => (config.chunk_bytes / (batch_rows * layout.row_bytes())).max(1) * batch_rows,
             _ => n_rows,
         };
-        let table = DeviceTable::new(device, set, layout, n_resident.min(n_rows));
+        let table = DeviceTable::new(device.max_binding_bytes(), set, layout, n_resident.min(n_rows));
         let fact = FeedFact::ResidentAsked { len_bytes: table.len_bytes() };
         Ok(Self { table, n_rows, batch_rows, order, fact, stream: None, augment: None, source: None })
+    }
+
+    /// A feed of one batch, for a step that is recorded and not compiled.
+    pub(crate) fn recorded_only(layout: RowLayout, batch_rows: usize) -> Self {
+        let table = DeviceTable::new(usize::MAX, "recorded", layout, batch_rows);
+        let (order, fact) = (Order::Sequential, FeedFact::ResidentAsked { len_bytes: table.len_bytes() });
+        Self { table, n_rows: batch_rows, batch_rows, order, fact, stream: None, augment: None, source: None }
     }
 
     /// The same rows in sequential order, in batches of a different size.

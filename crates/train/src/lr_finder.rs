@@ -63,7 +63,8 @@ impl Trainer<'_> {
         };
         let step = Step::over(device, &feed, &scale)
             .config(step_config)
-            .train(params, &*optimizer, &Schedule::from_fn(move |step, _| rate(step)))
+            .train(params, &*optimizer, &Schedule::from_fn(move |step, _| rate(step.min(N_STEPS - 1))))
+            .epochs(N_STEPS)
             .record(|batch, params| {
                 let outputs = batch.outputs(model.module(), &params[0], task);
                 batch.loss(task, &outputs, Reduction::Mean)

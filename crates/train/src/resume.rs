@@ -8,24 +8,26 @@ use crate::Error;
 /// A difference between a run and the checkpoint that it resumes from. Each is refused unless
 /// [`Training::resume_with`](crate::Training::resume_with) allows it.
 ///
-/// Their names, for options of programs, are `format`, `rows`, `precision` and `settings`.
+/// Their names, for options of programs, are `format`, `rows`, `precision`, `settings` and `computation`.
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResumeMismatch {
     /// The checkpoint has no format version: an earlier version of brisk wrote it, or another program. It has no checksum and does not say what it was
     /// trained on.
     Format,
-    /// The training or validation rows are different, by their [`RowDigest`](crate::RowDigest).
+    /// The training or validation rows are different, by their [`RowDigest`](crate::RowDigest), or their columns are standardised differently.
     Rows,
     /// The precision of the products is different.
     Precision,
-    /// A setting that changes results is different: seed, order of rows, batch size, accumulation, learning rates, clipping, loss scaling.
+    /// A setting that changes results is different: seed, order of rows, batch size, accumulation, learning rates, clipping, loss scaling, number of validation rows.
     Settings,
+    /// What is computed is different, as it is recorded: the model, the loss, the optimizer, the augmentation or the evaluation. Versions of brisk may record them differently.
+    Computation,
 }
 
 impl ResumeMismatch {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Format, Self::Rows, Self::Precision, Self::Settings];
+    pub const ALL: [Self; 5] = [Self::Format, Self::Rows, Self::Precision, Self::Settings, Self::Computation];
 
     /// Its name.
     pub fn name(self) -> &'static str {
@@ -34,6 +36,7 @@ impl ResumeMismatch {
             Self::Rows => "rows",
             Self::Precision => "precision",
             Self::Settings => "settings",
+            Self::Computation => "computation",
         }
     }
 }
@@ -64,6 +67,12 @@ pub struct ResumeDifference {
     pub checkpoint: String,
     /// This run's value.
     pub run: String,
+}
+
+impl ResumeDifference {
+    /// What differs if the schedule was planned for another number of steps, and its rates depend on that. A run that is [extended](crate::TrainerConfig::extend) keeps the
+    /// planned rates.
+    pub const SCHEDULE_LENGTH: &str = "steps of the schedule";
 }
 
 impl fmt::Display for ResumeDifference {

@@ -25,6 +25,8 @@ pub(crate) struct RunState {
     pub(crate) last_value: f64,
     /// Whether the model was validated after its last step.
     pub(crate) is_validated: bool,
+    /// Steps for which the schedule was planned.
+    pub(crate) schedule_steps: usize,
     /// Rows of the log: one per epoch, and one per validation within an epoch.
     pub(crate) n_log_rows: usize,
     /// Seconds of training and validation so far, if the time of the run is limited.
@@ -77,6 +79,7 @@ impl RunState {
             skipped_before: 0,
             last_value: f64::NAN,
             is_validated: false,
+            schedule_steps: 0,
             n_log_rows: 0,
             seconds: 0.0,
             early_stopping,
@@ -151,8 +154,6 @@ impl RunState {
         watched: &str,
         params: &Parameters,
     ) -> Result<Self, Error> {
-        // The error for a different model names one of its parameters, rather than a copy of one.
-        params.entries().iter().try_for_each(|entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
         let mut run = Self::new(early_stopping);
         run.n_epochs = checkpoint.metadata("epoch", "a number of epochs")?;
         run.n_steps = checkpoint.metadata("step", "a number of steps")?;

@@ -260,7 +260,7 @@ pub struct Step<'a> {
     step: CompiledStep,
     schedules: Vec<Schedule>,
     accumulate: usize,
-    n_epochs: usize,
+    n_epochs: Option<usize>,
     /// Steps that had been skipped when the epoch started.
     skipped_before: Cell<u32>,
 }
@@ -275,7 +275,7 @@ pub struct StepBuilder<'s, 'a> {
     trained: Vec<Trained<'s>>,
     schedules: Vec<Schedule>,
     frozen: Vec<Frozen<'s>>,
-    n_epochs: usize,
+    n_epochs: Option<usize>,
 }
 
 impl<'a> Step<'a> {
@@ -298,7 +298,7 @@ impl<'a> Step<'a> {
             trained: Vec::new(),
             schedules: Vec::new(),
             frozen: Vec::new(),
-            n_epochs: 1,
+            n_epochs: None,
         }
     }
 
@@ -306,7 +306,7 @@ impl<'a> Step<'a> {
     /// its step is skipped: parameters and optimizers stay as they are.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLoss`] names the batch, unless its step was skipped, or the last batch if no loss of the epoch is finite; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
+    /// [`Error::Setting`] for an epoch after the last one of a [schedule](StepBuilder::epochs); [`Error::NonFiniteLoss`] names the batch, unless its step was skipped, or the last batch if no loss of the epoch is finite; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
     pub fn run_epoch(&self, epoch: usize) -> Result<EpochLoss, Error> {
         let mut losses = Self::run_epoch_in_turn(&[self], epoch)?;
         Ok(losses.remove(0))
@@ -344,10 +344,16 @@ impl<'a> Step<'a> {
     }
 
     fn start_epoch(&self, epoch: usize) -> Result<(), Error> {
+        let total_steps = self.n_epochs.unwrap_or(1) * self.feed.n_batches().div_ceil(self.accumulate);
+        let depends = self.schedules.iter().find(|schedule| schedule.depends_on_length());
+        if let (Some(schedule), Some(n_epochs)) = (depends, self.n_epochs.filter(|&n_epochs| epoch >= n_epochs)) {
+            let found = format!("epoch {} of {n_epochs}, after which the schedule `{schedule}` has no learning rates", epoch + 1);
+            return Err(Error::Setting { name: "epochs", found, expected: "more of them (`StepBuilder::epochs`)" });
+        }
         self.skipped_before.set(self.step.scaler.report(&self.device)?.n_skipped);
         let n_batches = self.feed.n_batches();
         let epoch_steps = n_batches.div_ceil(self.accumulate);
-        let (first_step, total_steps) = (epoch * epoch_steps, self.n_epochs * epoch_steps);
+        let first_step = epoch * epoch_steps;
         for (inputs, schedule) in self.step.inputs.iter().zip(&self.schedules) {
             let rate = |batch: usize| schedule.rate(first_step + batch / self.accumulate, total_steps) as f32;
             self.device.write(&inputs.lr, &(0..n_batches).map(rate).collect::<Vec<_>>())?;
@@ -417,9 +423,10 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         self
     }
 
-    /// Sets how many epochs the run has, for schedules that depend on it; 1 by default.
+    /// Sets how many epochs the run has. A schedule whose rates [depend on it](Schedule::depends_on_length), such as [`Schedule::one_cycle`], requires it, and has no rates for
+    /// further epochs; others ignore it.
     pub fn epochs(mut self, n_epochs: usize) -> Self {
-        self.n_epochs = n_epochs;
+        self.n_epochs = Some(n_epochs);
         self
     }
 
@@ -462,11 +469,16 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
     /// that are [frozen](Self::freeze). Compiles it, and writes the initial values of the trained parameters and their optimizers to the device.
     ///
     /// # Errors
-    /// [`Error::Tensor`] with the first error of the recording, or if nothing is trained, or the device has no room.
+    /// [`Error::Setting`] if a schedule requires the number of [epochs](Self::epochs); [`Error::Tensor`] with the first error of the recording, or if nothing is trained, or the device has no room.
     #[track_caller]
     pub fn record(self, loss: impl FnOnce(&BatchTensors, &[Bound]) -> Tensor) -> Result<Step<'a>, Error> {
         let Self { device, feed, scale, config, trained, schedules, frozen, n_epochs } = self;
-        let total_steps = n_epochs * feed.n_batches().div_ceil(config.accumulate.max(1));
+        if let (None, Some(schedule)) = (n_epochs, schedules.iter().find(|schedule| schedule.depends_on_length())) {
+            let found = format!("none, for the schedule `{schedule}`");
+            let expected = "the number of epochs (`StepBuilder::epochs`), on which its learning rates depend";
+            return Err(Error::Setting { name: "epochs", found, expected });
+        }
+        let total_steps = n_epochs.unwrap_or(1) * feed.n_batches().div_ceil(config.accumulate.max(1));
         schedules.iter().try_for_each(|schedule| schedule.check(total_steps))?;
         let recorded =
             RecordedStep::record(&feed, &scale, &config, &trained, &frozen, None, |batch, _, bound| loss(batch, bound))?;

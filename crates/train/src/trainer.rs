@@ -345,6 +345,12 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Lets [`resume`](Self::resume) continue for more epochs with the learning rates that were planned before ([`TrainerConfig::extend`]).
+    pub fn extend(mut self) -> Self {
+        self.config.extend = true;
+        self
+    }
+
     /// Ends the run after its current steps when the flag is set, as by Ctrl-C.
     pub fn stop_on(mut self, stop: &StopFlag) -> Self {
         self.outputs.stop = stop.clone();

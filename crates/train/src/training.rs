@@ -1,6 +1,7 @@
 mod anomaly;
 mod checkpoint_writer;
 mod checks;
+mod computation;
 mod epochs;
 mod fit;
 mod kept;
@@ -21,7 +22,7 @@ use brisk_nn::{Augment, Ema, Optimizer, Parameters};
 
 use crate::feed::inspect::{check_codes_and_weights, check_columns, check_label_count, layout_of};
 use crate::feed::survey::Survey;
-use crate::feed::{Feed, FeedConfig, FeedElement};
+use crate::feed::{Feed, FeedConfig, FeedElement, RowLayout};
 use crate::flat::Flat;
 use crate::memory_check::check_memory;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
@@ -34,6 +35,7 @@ use crate::{
 pub(crate) use validation::measured;
 
 use checkpoint_writer::CheckpointWriter;
+use computation::Computation;
 use snapshot::SnapshotMemory;
 use validation::Validation;
 
@@ -65,6 +67,7 @@ pub struct Training<'a> {
     /// The replicas that share the rows of each batch.
     replicas: Option<&'a DataParallel>,
     digests: [RowDigest; 2],
+    computation: Vec<Computation>,
     warnings: Vec<Warning>,
     writer: RefCell<CheckpointWriter>,
     memory: RefCell<SnapshotMemory>,
@@ -123,7 +126,7 @@ impl<'a> Training<'a> {
         let n_labels = task.n_labels();
         check_label_count("train", train, n_labels)?;
         check_label_count("valid", valid, n_labels)?;
-        layout_of("train", train)?;
+        let layout = RowLayout { labels: task.labels().dtype(), ..layout_of("train", train)? };
         if augment.is_none() {
             check_columns("train", train.n_cols(), module)?;
         }
@@ -159,9 +162,9 @@ impl<'a> Training<'a> {
         let order = feed.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
         let feed = FeedConfig { labels: task.labels().dtype(), ..feed.clone() };
         let train = Feed::new(device, "train", train, order, config.batch_rows, &feed)?;
-        let train = match augment {
+        let train = match &augment {
             None => train,
-            Some(augment) => train.augmented(augment),
+            Some(augment) => train.augmented(augment.clone()),
         };
         let left = feed.budget_bytes.map(|budget| budget.saturating_sub(train.len_bytes()));
         let feed = FeedConfig { budget_bytes: left, ..feed };
@@ -182,6 +185,10 @@ impl<'a> Training<'a> {
             let outputs = batch.outputs(module, &bound[0], task);
             batch.loss(task, &outputs, reduction)
         })?;
+        let computation = Computation::of(&learner, task, layout, augment.as_ref(), config.batch_rows)?;
+        if let Some(replicas) = replicas {
+            replicas.agree(computation.iter().filter_map(Computation::described).collect())?;
+        }
         let evaluated = ema.as_ref().map_or_else(|| params.clone(), |ema| ema.averaged(params));
         let scorer = RecordedScorer::record(device, module, &evaluated, &valid, &scale, config.precision, replicas, Some(task))?;
         check_memory(device, params, optimizer, averages, &[&step.graph, scorer.graph()], replicas)?;
@@ -202,6 +209,7 @@ impl<'a> Training<'a> {
             n_batches,
             check_interval,
             digests,
+            computation,
             replicas,
             warnings,
             writer: RefCell::default(),

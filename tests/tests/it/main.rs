@@ -7,6 +7,7 @@ mod example;
 mod gpu;
 mod resume;
 mod resume_cli;
+mod resume_computation;
 mod resume_refused;
 mod run;
 mod say;

@@ -114,6 +114,36 @@ fn mistakes_are_named() -> Result<(), Error> {
     Ok(())
 }
 
+#[test]
+fn a_schedule_has_the_epochs_that_were_planned() -> Result<(), Error> {
+    let (device, rows, (line, params)) = (cpu(1), points(), line("line"));
+    let feed = Feed::new(&device, "points", &rows, Order::Sequential, 50, &FeedConfig::default())?;
+    let (scale, sgd) = (Standardisation::none(1), Sgd::new(&params));
+    let record = |schedule: Schedule, n_epochs: Option<usize>| {
+        let builder = Step::over(&device, &feed, &scale).train(&params, &sgd, &schedule);
+        let builder = match n_epochs {
+            None => builder,
+            Some(n_epochs) => builder.epochs(n_epochs),
+        };
+        builder.record(|batch, params| {
+            line.forward(&params[0], &batch.x).squeeze(1).mse_loss(&batch.labels, &batch.weights, Default::default())
+        })
+    };
+    for schedule in [Schedule::one_cycle(0.1), Schedule::constant(0.1).warmup(0.1), Schedule::from_fn(|_, _| 0.1)] {
+        let error = record(schedule.clone(), None).expect_err("it depends on the number of epochs");
+        assert!(matches!(error, Error::Setting { name: "epochs", .. }), "{error}");
+        let step = record(schedule, Some(2))?;
+        step.run_epoch(0)?;
+        step.run_epoch(1)?;
+        let error = step.run_epoch(2).expect_err("two epochs were planned");
+        assert!(matches!(error, Error::Setting { name: "epochs", .. }) && error.to_string().contains("epoch 3 of 2"), "{error}");
+    }
+    for (schedule, n_epochs) in [(Schedule::constant(0.1), None), (Schedule::step(0.1, 3, 0.5), Some(1))] {
+        record(schedule, n_epochs)?.run_epoch(5)?;
+    }
+    Ok(())
+}
+
 /// 90 points in three batches.
 fn weighted(weight: impl Fn(usize) -> f32) -> Rows {
     let points = points();

@@ -49,6 +49,31 @@ impl Schedule {
         }
     }
 
+    /// Whether rates depend on the number of the run's steps: if a length is a share of them, or for a [function](Self::from_fn).
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::Schedule;
+    ///
+    /// assert!(Schedule::one_cycle(0.1).depends_on_length());
+    /// assert!(!Schedule::step(0.1, 500, 0.5).depends_on_length());
+    /// ```
+    pub fn depends_on_length(&self) -> bool {
+        let is_share = |steps: &Steps| matches!(steps, Steps::Share(_));
+        match self {
+            Self::Constant { .. } | Self::Exponential { .. } => false,
+            Self::OneCycle { total_steps: length, .. }
+            | Self::CosineAnnealing { t_max: length, .. }
+            | Self::CosineWarmRestarts { t_0: length, .. }
+            | Self::Step { step_size: length, .. }
+            | Self::Polynomial { total_iters: length, .. } => is_share(length),
+            Self::MultiStep { milestones, .. } => milestones.iter().any(is_share),
+            Self::PiecewiseLinear { points } => points.iter().any(|(steps, _)| is_share(steps)),
+            Self::Warmup { steps, then } => is_share(steps) || then.depends_on_length(),
+            Self::Function(_) => true,
+        }
+    }
+
     /// The rates of `steps` as a device takes them.
     pub fn table(&self, steps: Range<usize>, total_steps: usize) -> Vec<f32> {
         steps.map(|step| self.rate(step, total_steps) as f32).collect()

@@ -108,6 +108,40 @@ impl Program {
         self.steps.iter().map(|step| step.kernel.name())
     }
 
+    /// The recorded kernels, one per line: name, sizes and constants as the kernel's `Debug` form has them, and arguments. It is equal for programs that compute the
+    /// same in the same way, and depends neither on a device nor on the names of buffers.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_program::{Program, kernels::{DType, Map}};
+    ///
+    /// let scaled = |factor: f32| {
+    ///     let mut program = Program::new("scaled");
+    ///     let [x, y] = ["x", "y"].map(|name| program.transient(name, DType::F32, 4));
+    ///     program.push(Map::unary(4, move |x| x * factor), &[x, y]).map(|()| program.listing())
+    /// };
+    /// assert_eq!(scaled(2.0)?, scaled(2.0)?);
+    /// assert_ne!(scaled(2.0)?, scaled(3.0)?);
+    /// # Ok::<(), brisk_program::Error>(())
+    /// ```
+    pub fn listing(&self) -> String {
+        let mut listing = String::new();
+        for Step { kernel, args, .. } in &self.steps {
+            listing.push_str(&format!("{} {kernel:?}", kernel.name()));
+            for StepArg { name, buffer, bytes, access } in args {
+                let Buffer { dtype, len, .. } = self.buffers[*buffer];
+                listing.push_str(&format!(" {name}={access:?} {buffer}:{dtype}[{len}] {bytes:?}"));
+            }
+            listing.push('\n');
+        }
+        listing
+    }
+
+    /// The position of a buffer among those of the program, as [`listing`](Self::listing) has it.
+    pub fn position_of(&self, persistent: &Persistent) -> Option<usize> {
+        self.buffers.iter().position(|buffer| buffer.persistent.as_ref().is_some_and(|known| known.id() == persistent.id()))
+    }
+
     /// The work of one replay.
     pub fn cost(&self) -> Cost {
         self.cost_since(0)
@@ -127,8 +161,7 @@ impl Program {
 
     /// Binds a buffer that outlives the run; binding it again returns the same slice.
     pub fn persistent(&mut self, persistent: &Persistent) -> Slice {
-        let known = self.buffers.iter().position(|b| b.persistent.as_ref().is_some_and(|p| p.id() == persistent.id()));
-        let buffer = known.unwrap_or_else(|| {
+        let buffer = self.position_of(persistent).unwrap_or_else(|| {
             self.buffers.push(Buffer {
                 name: persistent.name().to_owned(),
                 dtype: persistent.dtype(),

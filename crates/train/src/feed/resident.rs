@@ -45,7 +45,7 @@ impl ResidentRows {
         if let Some(available_bytes) = available_bytes.filter(|&available_bytes| needed_bytes > available_bytes) {
             return Err(Error::RowMemory { set: name, needed_bytes, available_bytes });
         }
-        let table = DeviceTable::new(device, name, layout, source.n_rows());
+        let table = DeviceTable::new(device.max_binding_bytes(), name, layout, source.n_rows());
         let slot_bytes = table.len_bytes().min(SLOT_BYTES);
         let mut uploads = device.uploads(slot_bytes, 2)?;
         for_each_chunk(name, source, |read| {

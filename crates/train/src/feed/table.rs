@@ -101,10 +101,10 @@ impl RowLayout {
 }
 
 impl DeviceTable {
-    pub(crate) fn new(device: &Device, name: &str, layout: RowLayout, n_rows: usize) -> Self {
-        let windows = |what: &str, dtype, n_cols| {
-            Windows::new(&format!("{name}.{what}"), dtype, n_rows, n_cols, device.max_binding_bytes())
-        };
+    /// A table in windows of at most `max_binding_bytes`.
+    pub(crate) fn new(max_binding_bytes: usize, name: &str, layout: RowLayout, n_rows: usize) -> Self {
+        let windows =
+            |what: &str, dtype, n_cols| Windows::new(&format!("{name}.{what}"), dtype, n_rows, n_cols, max_binding_bytes);
         let is_scaled = layout.labels == DType::F32 && layout.n_labels > 1;
         let label_scale = |what: &str| Persistent::new(format!("{name}.{what}"), DType::F32, layout.n_labels);
         Self {

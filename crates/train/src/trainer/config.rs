@@ -44,6 +44,9 @@ pub struct TrainerConfig {
     pub sanity_validation: usize,
     /// The learning rate of each step; 1e-3 by default.
     pub schedule: Schedule,
+    /// Whether a run that resumes keeps the learning rates that were planned by the run that wrote the checkpoint, although it has more or fewer epochs: lengths of the
+    /// schedule are shares of the steps that were planned then. Without it, another number of steps is refused if the rates depend on it.
+    pub extend: bool,
     /// An exponential moving average of parameters and buffers, which is validated, kept as the best model and left in the model by the run; `None` for the
     /// parameters themselves.
     pub ema: Option<EmaConfig>,
@@ -88,6 +91,7 @@ impl Default for TrainerConfig {
             limit_valid_batches: None,
             sanity_validation: 0,
             schedule: Schedule::Constant { lr: 1e-3 },
+            extend: false,
             ema: None,
             early_stopping: None,
             seed: 0,
@@ -134,6 +138,7 @@ impl TrainerConfig {
             ("keep_best", self.keep_best.to_string()),
             ("detect_anomaly", self.detect_anomaly.to_string()),
             ("profile_batches", self.profile_batches.to_string()),
+            ("extend", self.extend.to_string()),
             ("max_skipped", max_skipped.to_string()),
             ("init_scale", scaler.init_scale.to_string()),
             ("growth_factor", scaler.growth_factor.to_string()),

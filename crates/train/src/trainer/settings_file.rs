@@ -81,6 +81,9 @@ impl TrainerConfig {
         if let Some(is_written) = section.boolean("checkpoint_on_error")? {
             config.checkpoint_on_error = is_written;
         }
+        if let Some(is_on) = section.boolean("extend")? {
+            config.extend = is_on;
+        }
         if let Some(is_on) = section.boolean("detect_anomaly")? {
             config.detect_anomaly = is_on;
         }

@@ -127,7 +127,7 @@ impl Training<'_> {
         });
         if when != When::Limit {
             let n_steps = fit.run.n_steps + fit.run.n_batches / config.accumulate;
-            let lr = config.schedule.rate(n_steps.saturating_sub(1), self.total_steps());
+            let lr = config.schedule.rate(n_steps.saturating_sub(1), fit.run.schedule_steps);
             let epoch = fit.run.position().in_epochs(*n_batches);
             if let Some(log) = &mut fit.log {
                 log.append(&[&[("epoch", epoch), ("lr", lr)], &metrics[..]].concat())?;

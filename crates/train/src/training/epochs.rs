@@ -53,7 +53,7 @@ impl Training<'_> {
         outputs: &mut Outputs,
     ) -> Result<FitReport, Error> {
         let Self { config, n_batches, .. } = self;
-        config.schedule.check(self.total_steps())?;
+        config.schedule.check(run.schedule_steps)?;
         // A run that had already ended early when it was killed has nothing left to train.
         let stop = run.early_stopping.stopped().filter(|_| config.early_stopping.is_some() && run.n_epochs >= config.min_epochs);
         let has_all_steps = config.max_steps.is_some_and(|max_steps| run.n_steps >= max_steps);
@@ -116,8 +116,8 @@ impl Training<'_> {
 
     /// Sets the values that change from epoch to epoch: the batch index, the losses so far, and the learning rates, which it returns. The feed writes the order of rows.
     fn start_epoch(&self, fit: &mut Fit<'_, '_>) -> Result<Vec<f32>, Error> {
-        let (Self { config, device, .. }, run, total_steps) = (self, &fit.run, self.total_steps());
-        let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate, total_steps) as f32;
+        let (Self { config, device, .. }, run) = (self, &fit.run);
+        let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate, run.schedule_steps) as f32;
         let rates: Vec<f32> = (0..self.n_batches).map(rate).collect();
         device.write(&self.step.inputs[0].lr, &rates)?;
         device.write_at(self.step.state(), 0, &[run.n_batches as u32])?;

@@ -141,7 +141,8 @@ impl Training<'_> {
                 Some(log)
             }
         };
-        self.fit_from(RunState::new(self.early_stopping()), log, outputs)
+        let run = RunState { schedule_steps: self.total_steps(), ..RunState::new(self.early_stopping()) };
+        self.fit_from(run, log, outputs)
     }
 
     /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same rows and settings wrote, with the batch that follows it: the result is bit-identical to
@@ -150,7 +151,9 @@ impl Training<'_> {
     /// The [`Model`](crate::Model) whose parameters the learner has is not changed by the run: load the result from [`RunFolder::best`], or use
     /// [`Trainer::resume`](crate::Trainer::resume), which leaves it in the model.
     ///
-    /// The number of epochs, early stopping, and how often checkpoints are written may differ. A run that had ended ends again, with the same result, unless more epochs
+    /// What decides the results is compared as it was recorded: model, loss, optimizer, augmentation and evaluation, standardisation, rows, and the settings of the run. The number of
+    /// replicas, the device, early stopping, how often checkpoints are written, and how rows reach the device may differ; so may the number of epochs, unless the learning rates
+    /// depend on it: then [`extend`](crate::TrainerConfig::extend) keeps those that were planned. A run that had ended ends again, with the same result, unless more epochs
     /// or more patience let it continue.
     ///
     /// # Errors

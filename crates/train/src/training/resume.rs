@@ -4,10 +4,11 @@ use brisk_loader::Order;
 use brisk_nn::GradScalerConfig;
 
 use super::Training;
+use super::computation::shortened;
 use crate::checkpoint::FORMAT_VERSION;
 use crate::run_state::RunState;
 use crate::trainer::described_ema;
-use crate::{Checkpoint, Described, Error, GradientClip, ResumeDifference, ResumeMismatch};
+use crate::{Checkpoint, Described, Error, GradientClip, ResumeDifference, ResumeMismatch, Standardisation, TrainerConfig};
 
 /// A value recorded under `key`, which must be the same in a run that resumes.
 struct Recorded {
@@ -31,7 +32,12 @@ impl Training<'_> {
             checkpoint: "none".to_owned(),
             run: FORMAT_VERSION.to_string(),
         });
-        format.into_iter().chain(self.differing(checkpoint).into_iter().map(|(_, difference)| difference)).collect()
+        let settings: Vec<_> = self.differing(checkpoint).into_iter().map(|(_, difference)| difference).collect();
+        // Other rows usually have other means and deviations.
+        let has_same_rows = settings.iter().all(|found| found.mismatch != ResumeMismatch::Rows);
+        let standardisation = has_same_rows.then(|| self.differing_standardisation(checkpoint)).flatten();
+        let computed = self.differing_computation(checkpoint);
+        format.into_iter().chain(settings).chain(standardisation).chain(computed).collect()
     }
 
     /// Checks that this run may resume from the checkpoint, and returns its position. Changes neither device nor disk.
@@ -40,6 +46,8 @@ impl Training<'_> {
             let content = format!("content {:016x}", checkpoint.fingerprint());
             replicas.agree(vec![Described { what: "the checkpoint to resume from".to_owned(), is: content }])?;
         }
+        // The error for a different model names one of its parameters, rather than a digest or a copy of one.
+        self.params.entries().iter().try_for_each(|entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
         let refused: Vec<ResumeDifference> =
             self.resume_differences(checkpoint).into_iter().filter(|found| !allowed.contains(&found.mismatch)).collect();
         if !refused.is_empty() {
@@ -50,15 +58,28 @@ impl Training<'_> {
             // The batches of the epoch have changed, so the epoch starts again.
             run.restart_epoch();
         }
+        run.schedule_steps = self.schedule_steps(checkpoint)?;
         run.check(checkpoint, self.n_batches, self.config.accumulate)?;
         Ok(run)
     }
 
     /// Adds the values that must be the same when a run resumes.
-    pub(super) fn record_into(&self, checkpoint: &mut Checkpoint) {
+    pub(super) fn record_into(&self, checkpoint: &mut Checkpoint, run: &RunState) {
         for Recorded { key, value, .. } in self.recorded() {
             checkpoint.insert_metadata(key, value);
         }
+        for part in &self.computation {
+            checkpoint.insert_metadata(part.key, &part.value);
+        }
+        checkpoint.insert_metadata(SCHEDULE_STEPS, run.schedule_steps);
+    }
+
+    /// The number of steps for which the schedule was planned: by this run, or, if it is [extended](TrainerConfig::extend), by the one that wrote the checkpoint.
+    fn schedule_steps(&self, checkpoint: &Checkpoint) -> Result<usize, Error> {
+        if self.config.extend && checkpoint.has_metadata(SCHEDULE_STEPS) {
+            return checkpoint.metadata(SCHEDULE_STEPS, "a number of steps");
+        }
+        Ok(self.total_steps())
     }
 
     fn differing(&self, checkpoint: &Checkpoint) -> Vec<(Recorded, ResumeDifference)> {
@@ -79,12 +100,76 @@ impl Training<'_> {
         self.recorded().into_iter().filter_map(differs).collect()
     }
 
+    /// The parts of what is computed that differ; the whole step, of which most are parts, only if no part does.
+    fn differing_computation(&self, checkpoint: &Checkpoint) -> Vec<ResumeDifference> {
+        if checkpoint.format_version().is_none() {
+            return Vec::new();
+        }
+        let mut differences = Vec::new();
+        for part in &self.computation {
+            let found = checkpoint.metadata::<String>(part.key, "text").unwrap_or_else(|_| "not recorded".to_owned());
+            if found != part.value && (differences.is_empty() || !part.has_others()) {
+                let [checkpoint, run] = shortened(&found, &part.value);
+                differences.push(ResumeDifference { mismatch: ResumeMismatch::Computation, what: part.what, checkpoint, run });
+            }
+        }
+        differences
+    }
+
+    /// The first column that is standardised differently. Values that a source computed in another order differ by rounding.
+    fn differing_standardisation(&self, checkpoint: &Checkpoint) -> Option<ResumeDifference> {
+        const TOLERANCE: f32 = 1e-4;
+        let (mean, inv_std) = (self.scale.mean(), self.scale.inv_std());
+        let column = |name| checkpoint.f32(name, &[mean.len()]).ok();
+        let theirs = Standardisation::new(column("input.mean")?.to_vec(), column("input.inv_std")?.to_vec());
+        let differs = |&col: &usize| {
+            let is_near = |a: f32, b: f32| (a - b).abs() <= TOLERANCE;
+            let (mean_off, factor) = ((mean[col] - theirs.mean()[col]) * inv_std[col], theirs.inv_std()[col] / inv_std[col]);
+            !is_near(mean_off, 0.0) || !is_near(factor, 1.0)
+        };
+        let col = (0..mean.len()).find(differs)?;
+        let described = |scale: &Standardisation| {
+            format!("column {col} by mean {} and deviation {}", scale.mean()[col], 1.0 / scale.inv_std()[col])
+        };
+        let (checkpoint, run) = (described(&theirs), described(&self.scale));
+        Some(ResumeDifference { mismatch: ResumeMismatch::Rows, what: "standardisation", checkpoint, run })
+    }
+
     fn recorded(&self) -> Vec<Recorded> {
         use ResumeMismatch::{Precision, Rows, Settings};
 
-        let config = &self.config;
+        let TrainerConfig {
+            batch_rows,
+            accumulate,
+            precision,
+            clip,
+            schedule,
+            ema,
+            seed,
+            // What follows from these is compared: the scaler as it is recorded, batches of an epoch, validation rows, steps of the schedule.
+            scaler: _,
+            limit_train_batches: _,
+            limit_valid_batches: _,
+            // These say when a run ends, is validated, and what it writes.
+            max_epochs: _,
+            max_steps: _,
+            max_time: _,
+            min_epochs: _,
+            max_skipped: _,
+            extend: _,
+            early_stopping: _,
+            validate_every: _,
+            validate_within_epoch: _,
+            sanity_validation: _,
+            checkpoint_every: _,
+            checkpoint_interval: _,
+            checkpoint_on_error: _,
+            keep_best: _,
+            detect_anomaly: _,
+            profile_batches: _,
+        } = &self.config;
         let [train, valid] = self.digests.map(|digest| format!("digest {digest}"));
-        let clip = match config.clip {
+        let clip = match clip {
             None => "none".to_owned(),
             Some(GradientClip::Norm(norm)) => format!("norm at most {norm}"),
             Some(GradientClip::Value(value)) => format!("values at most {value}"),
@@ -95,26 +180,36 @@ impl Training<'_> {
             }
             _ => "none".to_owned(),
         };
-        let ema = config.ema.map_or("none".to_owned(), |ema| described_ema(&ema));
+        let ema = ema.map_or("none".to_owned(), |ema| described_ema(&ema));
         let order = match self.train.order() {
-            Order::Shuffled { seed } if *seed == config.seed => "shuffled by the seed".to_owned(),
+            Order::Shuffled { seed: of_order } if of_order == seed => "shuffled by the seed".to_owned(),
             order => order.to_string(),
         };
+        let n_valid = self.valid_rows().n_rows().to_string();
         let recorded = |key, what, mismatch, value, moves_batches| Recorded { key, what, mismatch, value, moves_batches };
-        vec![
+        let mut all = vec![
             recorded("train_rows", "training rows", Rows, train, true),
             recorded("valid_rows", "validation rows", Rows, valid, false),
-            recorded("precision", "precision", Precision, config.precision.to_string(), false),
+            recorded("precision", "precision", Precision, precision.to_string(), false),
             recorded("loss_scaling", "loss scaling", Precision, scaling, false),
-            recorded("seed", "seed", Settings, config.seed.to_string(), true),
+            recorded("seed", "seed", Settings, seed.to_string(), true),
             recorded("order", "order of rows", Settings, order, true),
-            recorded("batch_rows", "batch size", Settings, config.batch_rows.to_string(), true),
+            recorded("batch_rows", "batch size", Settings, batch_rows.to_string(), true),
             recorded("n_batches", "batches per epoch", Settings, self.n_batches.to_string(), true),
-            recorded("accumulate", "batches per step", Settings, config.accumulate.to_string(), true),
-            recorded("learning_rate", "learning rate", Settings, config.schedule.to_string(), false),
+            recorded("accumulate", "batches per step", Settings, accumulate.to_string(), true),
+            recorded("learning_rate", "learning rate", Settings, schedule.to_string(), false),
             recorded("clip", "gradient clipping", Settings, clip, false),
             recorded(EMA, "average of the parameters", Settings, ema, false),
             recorded("watched", "watched metric", Settings, self.validation.watched().to_owned(), false),
-        ]
+            recorded("n_valid_rows", "number of validation rows", Settings, n_valid, false),
+        ];
+        if schedule.depends_on_length() && !self.config.extend {
+            let steps = self.total_steps().to_string();
+            all.push(recorded(SCHEDULE_STEPS, ResumeDifference::SCHEDULE_LENGTH, Settings, steps, false));
+        }
+        all
     }
 }
+
+/// The key for the number of steps for which the schedule was planned.
+const SCHEDULE_STEPS: &str = "schedule_steps";

@@ -97,7 +97,7 @@ impl Training<'_> {
         checkpoint.insert("input.inv_std", &[n_cols], self.scale.inv_std().to_vec())?;
         run.insert_into(&mut checkpoint)?;
         checkpoint.insert_metadata(self.validation.watched(), watched);
-        self.record_into(&mut checkpoint);
+        self.record_into(&mut checkpoint, run);
         outputs.callbacks.iter().try_for_each(|callback| callback.on_save_checkpoint(&mut checkpoint))?;
         Ok(checkpoint)
     }

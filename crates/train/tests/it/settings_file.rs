@@ -32,6 +32,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         checkpoint_on_error = true
         keep_best = 3
         detect_anomaly = true
+        extend = true
         profile_batches = 5
         max_skipped = 7
 
@@ -89,6 +90,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         checkpoint_on_error: true,
         keep_best: 3,
         detect_anomaly: true,
+        extend: true,
         profile_batches: 5,
         max_skipped: 7,
         schedule: Schedule::cosine(0.1).warmup(0.05),

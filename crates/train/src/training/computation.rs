@@ -1,0 +1,207 @@
+//! What a run computes, as it is recorded, for checkpoints and replicas to compare: so a setting cannot be left out of a list.
+
+use std::rc::Rc;
+
+use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
+use brisk_nn::{Augment, GradScalerConfig, Optimizer, Parameters, StepInputs};
+use twox_hash::XxHash3_64;
+
+use crate::feed::{Feed, RowLayout};
+use crate::step::{RecordedStep, StepConfig, Trained};
+use crate::{Described, Error, Learner, Standardisation, Task};
+
+/// A part of what a run computes, as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Computation {
+    /// Names it in checkpoints.
+    pub(super) key: &'static str,
+    /// Names it in messages.
+    pub(super) what: &'static str,
+    /// The digest, then the text unless it is long.
+    pub(super) value: String,
+}
+
+/// Rows of a batch, and of the table they are gathered from. The same for all runs, so that the size of a batch is compared as a setting.
+const ROWS: usize = 64;
+
+const OPTIMIZER: &str = "computed_optimizer";
+const EVALUATION: &str = "computed_evaluation";
+const STEP: &str = "computed_step";
+
+/// Texts up to this length are kept, so that a message can say what differs.
+const KEPT_LEN: usize = 4096;
+
+impl Computation {
+    /// The parts: each is recorded on its own, for all rows of a batch and whole parameters, so that it does not depend on the number of replicas, the device, or how rows reach it.
+    ///
+    /// # Errors
+    /// Those of the recording.
+    #[track_caller]
+    pub(super) fn of(
+        learner: &Learner<'_>,
+        task: &dyn Task,
+        layout: RowLayout,
+        augment: Option<&Rc<dyn Augment + '_>>,
+        batch_rows: usize,
+    ) -> Result<Vec<Self>, Error> {
+        // A model may require a multiple of more rows.
+        Self::of_batches(learner, task, layout, augment, ROWS)
+            .or_else(|_| Self::of_batches(learner, task, layout, augment, batch_rows))
+    }
+
+    /// Whether other parts are part of it, so that it differs where they do.
+    pub(super) fn has_others(&self) -> bool {
+        [EVALUATION, STEP].contains(&self.key)
+    }
+
+    /// The part for replicas to compare, each of which may have another shard of the parameters.
+    pub(super) fn described(&self) -> Option<Described> {
+        let digest = self.value.lines().next().unwrap_or_default();
+        (self.key != OPTIMIZER).then(|| Described { what: self.what.to_owned(), is: digest.to_owned() })
+    }
+
+    #[track_caller]
+    fn of_batches(
+        learner: &Learner<'_>,
+        task: &dyn Task,
+        layout: RowLayout,
+        augment: Option<&Rc<dyn Augment + '_>>,
+        batch_rows: usize,
+    ) -> Result<Vec<Self>, Error> {
+        let Learner { module, params, optimizer } = *learner;
+        let params_of_all = params.undivided();
+        let scale = Standardisation::none(layout.n_cols);
+        let plain = Feed::recorded_only(layout, batch_rows);
+        let augmented = augment.map_or_else(|| plain.clone(), |augment| plain.clone().augmented(augment.clone()));
+        let state = Graph::state_buffer();
+        let listing = |graph: Graph| graph.check().map(|()| graph.listing());
+
+        let graph = Graph::training("augmentation");
+        augmented.record(&graph, &scale, &state);
+        let augmentation = listing(graph)?;
+
+        let graph = Graph::training("batch");
+        plain.record(&graph, &scale, &state);
+        let batch = listing(graph)?;
+        let after_batch = |listing: String| listing.strip_prefix(&batch).map_or(listing.clone(), str::to_owned);
+
+        let graph = Graph::training("model");
+        let batch = plain.record(&graph, &scale, &state);
+        let outputs = batch.outputs(module, &params_of_all.bind(&graph), task);
+        let (dtype, shape) = (outputs.dtype(), outputs.shape().to_vec());
+        let model = after_batch(listing(graph)?);
+
+        let graph = Graph::training("loss");
+        let batch = plain.record(&graph, &scale, &state);
+        let outputs = Persistent::new("outputs", dtype, shape.iter().product());
+        batch.loss(task, &graph.tensor(&outputs, &shape), Reduction::Mean);
+        let loss = after_batch(listing(graph)?);
+
+        let graph = Graph::inference("evaluate");
+        let batch = plain.record(&graph, &scale, &state);
+        let outputs = batch.outputs(module, &params_of_all.bind(&graph), task);
+        batch.loss(task, &outputs, Reduction::Sum);
+        let evaluation = listing(graph)?;
+
+        // The whole step, which also has the backward pass. Its settings are compared by name.
+        let config = StepConfig {
+            precision: Precision::F32,
+            scaler: GradScalerConfig::default(),
+            clip: None,
+            accumulate: 1,
+            detect_anomaly: false,
+            n_batches: Some(1),
+        };
+        let trained = [Trained { params: &params_of_all, optimizer: &NoStep, ema: None }];
+        let step = RecordedStep::record(&augmented, &scale, &config, &trained, &[], None, |batch, reduction, bound| {
+            let outputs = batch.outputs(module, &bound[0], task);
+            batch.loss(task, &outputs, reduction)
+        })?;
+        let step = step.graph.listing();
+
+        let parts = [
+            ("computed_input", "input of a training batch (augmentation)", Some(augmentation)),
+            ("computed_model", "model", Some(model)),
+            ("computed_loss", "loss", Some(loss)),
+            (OPTIMIZER, "optimizer", optimizer_listing(optimizer, params)?),
+            (EVALUATION, "evaluation", Some(evaluation)),
+            (STEP, "training step", Some(step)),
+        ];
+        Ok(parts.into_iter().filter_map(|(key, what, text)| Some(Self { key, what, value: value_of(&text?) })).collect())
+    }
+}
+
+/// What an optimizer records; without the lengths of buffers and groups of parameters if each element is updated independently, so that it is the same for shards of the
+/// parameters. `None` for a shard without elements.
+fn optimizer_listing(optimizer: &dyn Optimizer, params: &Parameters) -> Result<Option<String>, Error> {
+    let graph = Graph::training("optimizer");
+    let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
+    optimizer.record(&graph, params, &inputs);
+    graph.check()?;
+    if !optimizer.divides() {
+        return Ok(Some(graph.listing()));
+    }
+    let mut kernels = graph.listing();
+    for piece in params.pieces() {
+        let len = piece.state.len();
+        for end in [",", " "] {
+            kernels = kernels.replace(&format!(": {len}{end}"), &format!(": _{end}"));
+        }
+    }
+    let mut lines: Vec<&str> = kernels.lines().filter_map(|line| line.split_once(" }").map(|(kernel, _)| kernel)).collect();
+    lines.dedup();
+    Ok((!lines.is_empty()).then(|| lines.join("\n")))
+}
+
+fn value_of(text: &str) -> String {
+    let digest = format!("digest {:016x}", XxHash3_64::oneshot(text.as_bytes()));
+    if text.len() > KEPT_LEN { digest } else { format!("{digest}\n{text}") }
+}
+
+/// Two values of one part, shortened to the first field that differs.
+pub(super) fn shortened(checkpoint: &str, run: &str) -> [String; 2] {
+    let digests = || [checkpoint, run].map(|value| value.lines().next().unwrap_or_default().to_owned());
+    let (mut theirs, mut ours) = (checkpoint.lines().skip(1), run.lines().skip(1));
+    loop {
+        match (theirs.next(), ours.next()) {
+            (Some(a), Some(b)) if a == b => {}
+            (None, None) => return digests(),
+            (a, b) => {
+                let (a, b) = (a.unwrap_or("nothing"), b.unwrap_or("nothing"));
+                let n_same = a.bytes().zip(b.bytes()).take_while(|(a, b)| a == b).count();
+                return [field_at(a, n_same), field_at(b, n_same)];
+            }
+        }
+    }
+}
+
+/// The field of a `Debug` form that contains byte `at`.
+fn field_at(line: &str, at: usize) -> String {
+    const SHOWN_CHARS: usize = 60;
+    let bytes = line.as_bytes();
+    let ends_field = |&byte: &u8| byte == b',' || byte == b'{' || byte == b'}';
+    let start = bytes.iter().take(at).rposition(ends_field).map_or(0, |before| before + 1);
+    let end = bytes.iter().skip(at).position(ends_field).map_or(bytes.len(), |len| at + len);
+    let field = line.get(start..end).unwrap_or(line).trim();
+    field.chars().take(SHOWN_CHARS).collect()
+}
+
+/// An optimizer that does nothing.
+#[derive(Debug)]
+struct NoStep;
+
+impl Optimizer for NoStep {
+    fn record(&self, _: &Graph, _: &Parameters, _: &StepInputs) {}
+
+    fn skips(&self) -> bool {
+        true
+    }
+
+    fn divides(&self) -> bool {
+        true
+    }
+
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        Vec::new()
+    }
+}
