@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
-use brisk_nn::{Augment, GradScalerConfig, Optimizer, Parameters, StepInputs};
+use brisk_nn::{Augment, GradScalerConfig, Optimizer, ParameterId, Parameters, StepInputs};
 use twox_hash::XxHash3_64;
 
 use crate::feed::{Feed, RowLayout};
@@ -110,9 +110,10 @@ impl Computation {
             clip: None,
             accumulate: 1,
             detect_anomaly: false,
+            seed: 0,
             n_batches: Some(1),
         };
-        let trained = [Trained { params: &params_of_all, optimizer: &NoStep, ema: None }];
+        let trained = [Trained { params: &params_of_all, optimizer: &NoStep(optimizer), ema: None }];
         let step = RecordedStep::record(&augmented, &scale, &config, &trained, &[], None, |batch, reduction, bound| {
             let outputs = batch.outputs(module, &bound[0], task);
             batch.loss(task, &outputs, reduction)
@@ -186,11 +187,11 @@ fn field_at(line: &str, at: usize) -> String {
     field.chars().take(SHOWN_CHARS).collect()
 }
 
-/// An optimizer that does nothing.
+/// An optimizer that does nothing, and freezes the same parameters as another.
 #[derive(Debug)]
-struct NoStep;
+struct NoStep<'a>(&'a dyn Optimizer);
 
-impl Optimizer for NoStep {
+impl Optimizer for NoStep<'_> {
     fn record(&self, _: &Graph, _: &Parameters, _: &StepInputs) {}
 
     fn skips(&self) -> bool {
@@ -199,6 +200,10 @@ impl Optimizer for NoStep {
 
     fn divides(&self) -> bool {
         true
+    }
+
+    fn trains(&self, id: ParameterId) -> bool {
+        self.0.trains(id)
     }
 
     fn state(&self) -> Vec<(String, &Persistent)> {
