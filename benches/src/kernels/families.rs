@@ -76,7 +76,7 @@ impl Bench<'_> {
             self.moved("cross-entropy", CrossEntropy::new(n_rows, n_cols))?,
             self.moved("layer norm", layer_norm)?,
             self.moved("layer norm, gradient", LayerNormGrad { forward: layer_norm })?,
-            self.moved("batch norm, statistics", BatchNormStats { shape, eps: 1e-5, momentum: 0.1 })?,
+            self.moved("batch norm, statistics", BatchNormStats { shape, n_weights: 0, eps: 1e-5, momentum: 0.1 })?,
             self.moved("batch norm", shape.normalise(&Activation::identity()))?,
             self.moved("batch norm, gradient", shape.grad_x())?,
             self.moved("max pool 2x2", MaxPool2d { shape: pool })?,

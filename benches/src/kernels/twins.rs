@@ -36,7 +36,10 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     rows.push(bench.move_bytes("sum of columns", MapReduce::of(ReduceOp::Sum, &[n_rows, n_cols], &[0]))?);
     rows.push(bench.move_bytes("softmax", Softmax { n_rows, n_cols, form: SoftmaxForm::Probability })?);
     rows.push(bench.move_bytes("layer norm", layer_norm)?);
-    rows.push(bench.move_bytes("batch norm, statistics", BatchNormStats { shape: batch_norm, eps: 1e-5, momentum: 0.1 })?);
+    rows.push(
+        bench
+            .move_bytes("batch norm, statistics", BatchNormStats { shape: batch_norm, n_weights: 0, eps: 1e-5, momentum: 0.1 })?,
+    );
     rows.push(bench.move_bytes("batch norm", batch_norm.normalise(&Activation::identity()))?);
     rows.push(bench.move_bytes("adam", Adam::new(n, 1))?);
     Ok(Table { device: bench.device.info().clone(), rows })

@@ -6,6 +6,8 @@ use crate::{Bound, BufferId, Init, Module, ParameterId, ParametersBuilder};
 ///
 /// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference, or if its parameters are
 /// [frozen](Bound::is_frozen), it normalises by the running statistics.
+/// If the graph has [weights](brisk_tensor::Graph::set_row_weights) of the batch's rows, as those of trainers have where they are needed, the statistics are weighted: the padding of a short last batch
+/// and other rows of weight 0 count as absent.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_channels]` or `[n_images, height, width, n_channels]`; `weight`, `bias`, `running_mean`, `running_var`: `[n_channels]`.
@@ -88,7 +90,8 @@ impl BatchNorm {
     ///
     /// # Errors
     /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of channels; [`Error::Refused`](brisk_tensor::Error::Refused) if a training batch is not made of whole
-    /// ghost batches; [`Error::Program`](brisk_tensor::Error::Program) if a ghost batch has fewer than two values per channel.
+    /// ghost batches; [`Error::Program`](brisk_tensor::Error::Program) if a ghost batch has fewer than two values per channel; [`Error::OneValue`](brisk_tensor::Error::OneValue) if the last batch of an
+    /// epoch leaves one.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.bias);

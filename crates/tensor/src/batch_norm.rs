@@ -4,7 +4,8 @@ use brisk_kernels::{Activation, BatchNormFrozenStats, BatchNormShape, BatchNormS
 use brisk_program::Slice;
 
 use crate::operation::check_kernel;
-use crate::sync_batch_norm::{SyncStats, SyncSums};
+use crate::row_weights::NormWeights;
+use crate::sync_batch_norm::{SyncStats, SyncSums, SyncedRows};
 use crate::tensor::rows_of_last;
 use crate::{AllGather, Backward, Error, Forward, Operation, Tensor};
 
@@ -61,7 +62,9 @@ impl BatchNormOptions<'_> {
 }
 
 impl Tensor {
-    /// Normalises each channel over all other dimensions: over the rows, or over the pixels of all images.
+    /// Normalises each channel over all other dimensions: over the rows, or over the pixels of all images. If the graph has [weights](crate::Graph::set_row_weights) of the batch's
+    /// rows, the statistics of a batch and the update of the running ones are weighted by them: rows of weight 0 count as absent, and a batch with at most one value per channel left
+    /// does not change the running statistics.
     ///
     /// # Shapes
     /// `self`: `[n_rows, n_channels]`, or `[n_images, height, width, n_channels]`; the result likewise. Groups divide the first dimension.
@@ -69,7 +72,7 @@ impl Tensor {
     /// Any for `self`, and the result likewise; weight, bias and statistics are f32.
     /// # Errors
     /// [`Error::Shape`], also if the groups do not divide the rows or images evenly; [`Error::ForeignTensor`]; [`Error::Program`] if a group has fewer
-    /// than two values per channel.
+    /// than two values per channel; [`Error::OneValue`] if the last batch of an epoch leaves a group with one.
     /// # Reference
     /// `torch.nn.functional.batch_norm`. With groups, the running statistics move by the mean of the updates of all groups.
     #[track_caller]
@@ -81,9 +84,18 @@ impl Tensor {
             Err(error) => return self.refused(error, self.shape()),
         };
         let filled = |name, value| graph.constant(name, &vec![value; n_channels], &[n_channels]);
+        let is_of_one_group = matches!(statistics, Statistics::Batch { n_groups: 1, .. });
+        let replicas = graph.replicas().filter(|_| is_of_one_group);
+        let row_weights = match statistics {
+            Statistics::Running => Ok(None),
+            Statistics::Batch { n_groups, .. } => graph.norm_weights(NAME, self, n_groups, replicas.is_some()),
+        };
+        let row_weights = match row_weights {
+            Ok(row_weights) => row_weights,
+            Err(error) => return self.refused(error, self.shape()),
+        };
         let weight = weight.map_or_else(|| filled("ones", 1.0), Self::clone);
         let bias = bias.map_or_else(|| filled("zeros", 0.0), Self::clone);
-        let is_of_one_group = matches!(statistics, Statistics::Batch { n_groups: 1, .. });
         // A kernel must not have inputs that it does not read.
         let is_read = activation.forward.reads(0) && (activation.from_output.is_some() || activation.slope().reads(0));
         let is_fused = activation.is_identity() || is_read && !graph.overrides_activation();
@@ -92,7 +104,8 @@ impl Tensor {
             statistics,
             eps,
             activation: if is_fused { activation.clone() } else { Activation::identity() },
-            replicas: graph.replicas().filter(|_| is_of_one_group),
+            replicas,
+            row_weights,
         };
         let y = graph.apply(operation, &[self, &weight, &bias]);
         if is_fused { y } else { y.activate(activation.clone()) }
@@ -108,12 +121,24 @@ struct Normalisation {
     activation: Activation,
     /// The replicas that share the statistics of the batch.
     replicas: Option<Arc<dyn AllGather>>,
+    /// The weights of the rows of the batch, if not all count alike.
+    row_weights: Option<NormWeights>,
 }
 
 impl Normalisation {
     fn shape(&self, x: &[usize]) -> BatchNormShape {
         let (n_rows, n_channels) = rows_of_last(x);
         BatchNormShape { n_rows, n_channels, n_groups: n_groups(self.statistics) }
+    }
+
+    /// The weights as they were set, if there are any.
+    fn row_weights(&self) -> Option<Slice> {
+        self.row_weights.as_ref().map(|of| of.weights)
+    }
+
+    /// How the `n_rows` rows of this replica count among those of all.
+    fn synced(&self, n_rows: usize) -> SyncedRows {
+        SyncedRows { n_rows, n_weights: self.row_weights().map_or(0, |weights| weights.len()) }
     }
 }
 
@@ -149,16 +174,18 @@ impl Operation for Normalisation {
         let BatchNormShape { n_channels, n_rows, .. } = shape;
         let (x, [mean, var], eps) = (forward.input(0), self.running, self.eps);
         let stats = forward.transient("stats", DType::F32, shape.n_stats());
-        match self.statistics {
-            Statistics::Batch { momentum, .. } => match &self.replicas {
-                None => forward.push(BatchNormStats { shape, eps, momentum }, &[x, mean, var, stats])?,
-                Some(replicas) => {
-                    forward.push(BatchNormStats { shape, eps, momentum: 0.0 }, &[x, mean, var, stats])?;
-                    let sync = SyncStats { replicas: replicas.clone(), n_channels, n_rows, eps, momentum };
-                    forward.push_host(Arc::new(sync), &[stats, mean, var])?;
-                }
-            },
-            Statistics::Running => forward.push(BatchNormFrozenStats { n_channels, eps }, &[mean, var, stats])?,
+        if let Statistics::Batch { momentum, .. } = self.statistics {
+            let (n_weights, shares) = self.row_weights.as_ref().map_or((0, None), |of| (of.shares.len(), Some(of.shares)));
+            let own_momentum = if self.replicas.is_some() { 0.0 } else { momentum };
+            let args = [Some(x), shares, Some(mean), Some(var), Some(stats)];
+            let kernel = BatchNormStats { shape, n_weights, eps, momentum: own_momentum };
+            forward.push(kernel, &args.into_iter().flatten().collect::<Vec<_>>())?;
+            if let Some(replicas) = self.replicas.clone() {
+                let sync = SyncStats { replicas, n_channels, rows: self.synced(n_rows), eps, momentum };
+                forward.push_host(Arc::new(sync), &[&[stats, mean, var], self.row_weights().as_slice()].concat())?;
+            }
+        } else {
+            forward.push(BatchNormFrozenStats { n_channels, eps }, &[mean, var, stats])?;
         }
         let (weight, bias, y) = (forward.input(1), forward.input(2), forward.output());
         forward.push(shape.normalise(&self.activation), &[x, stats, stats, weight, bias, y])?;
@@ -190,7 +217,15 @@ impl Operation for Normalisation {
             return Ok(());
         }
         if let Some(replicas) = self.replicas.clone() {
-            backward.push_host(Arc::new(SyncSums { replicas, n_channels, n_rows }), &[sums])?;
+            let sync = SyncSums { replicas, n_channels, rows: self.synced(n_rows) };
+            backward.push_host(Arc::new(sync), &[&[sums], self.row_weights().as_slice()].concat())?;
+        }
+        if let Some(NormWeights { shares, .. }) = self.row_weights {
+            let n_weights = shares.len();
+            let factors = [(); 3].map(|()| backward.transient("batch_norm_factors", DType::F32, shape.n_stats() / 2));
+            let args = [stats, weight, sums, sums];
+            backward.push(shape.weighted_grad_factors(n_weights), &[&args[..], &factors].concat())?;
+            return backward.give(0, shape.weighted_grad_x(n_weights), &[&[dz, x, shares, stats][..], &factors].concat());
         }
         match is_of_batch {
             true => backward.give(0, shape.grad_x(), &[dz, x, stats, stats, weight, sums, sums]),

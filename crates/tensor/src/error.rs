@@ -151,6 +151,20 @@ pub enum Error {
         /// The graph.
         graph: String,
     },
+    /// A normalisation over the rows of a batch for which the last batch of an epoch leaves one value per channel.
+    #[error(
+        "{op}: {n_rows} rows in batches of {batch_rows} leave a last batch of {n_last}, which gives the normalisation a single value per channel, whose variance does not exist; leave that batch out (`drop_last`), or choose another batch size"
+    )]
+    OneValue {
+        /// The operation.
+        op: &'static str,
+        /// Rows of an epoch.
+        n_rows: usize,
+        /// Rows of a batch.
+        batch_rows: usize,
+        /// Rows of the last batch.
+        n_last: usize,
+    },
     /// An operation that is not valid in this state, such as one that is recorded in the wrong order.
     #[error("{op}: {found}, expected {expected}")]
     Refused {

@@ -15,6 +15,7 @@ use crate::backward;
 use crate::cast::Rounded;
 use crate::failure::FirstError;
 use crate::node::Node;
+use crate::row_weights::RowWeights;
 use crate::rows::Cursor;
 use crate::scope::OpenScope;
 use crate::tensor::n_elements;
@@ -68,6 +69,8 @@ pub(crate) struct Inner {
     pub(crate) outer: Option<&'static Location<'static>>,
     /// The replicas that share the statistics of batches.
     pub(crate) replicas: Option<Arc<dyn AllGather>>,
+    /// The weights of the rows of a batch, if not all count alike.
+    pub(crate) row_weights: Option<RowWeights>,
     /// How kernels are fused when the graph is compiled.
     rewrites: Vec<Rewrite>,
 }
@@ -119,6 +122,7 @@ impl Graph {
             scopes: Vec::new(),
             outer: None,
             replicas: None,
+            row_weights: None,
             rewrites: Rewrite::ALL.to_vec(),
         };
         Self { inner: Rc::new(RefCell::new(inner)) }

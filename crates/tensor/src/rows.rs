@@ -107,7 +107,8 @@ impl Batch {
 }
 
 impl Graph {
-    /// The rows of the current batch: `n` of them, from `order` ([`ORDER_LEN`] u32) at the batch index in `state` ([`STATE_LEN`] u32).
+    /// The rows of the current batch: `n` of them, from `order` ([`ORDER_LEN`] u32) at the batch index in `state` ([`STATE_LEN`] u32). A short last batch is padded by rows of weight 0:
+    /// reduce losses with [`Batch::weights`], and give them to [`set_row_weights`](Self::set_row_weights) before layers that take statistics over the batch.
     ///
     /// # Errors
     /// [`Error::Program`] if the buffers have other lengths or types.

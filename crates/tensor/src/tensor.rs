@@ -61,6 +61,11 @@ impl Tensor {
         self.slice
     }
 
+    /// How many operations that read it have been recorded so far, so that a caller can check whether a function used a tensor that it was given.
+    pub fn n_readers(&self) -> usize {
+        self.graph.inner().nodes[self.id].n_uses
+    }
+
     /// The same elements in another shape; no kernel runs.
     ///
     /// # Errors

@@ -66,6 +66,7 @@ impl Trainer<'_> {
         let feed_config = self.feed_for(task);
         let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
         let feed = Feed::planned(device, "train", train, order, n_rows, &feed_config)?;
+        let feed = if config.drop_last { feed.drop_last() } else { feed };
         let scale = Standardisation::none(train.n_cols());
         let optimizer = self.make_optimizer(params)?;
         let step_config = StepConfig {

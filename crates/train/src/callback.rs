@@ -143,7 +143,7 @@ impl RunView<'_> {
 pub struct BatchesEnd<'r> {
     /// The first of them within the epoch, from 0.
     pub first_batch: usize,
-    /// The loss of each.
+    /// The loss of each: the mean over its rows, by their weights; NaN for a batch whose weights are all 0.
     pub losses: &'r [f32],
     /// The learning rate of each.
     pub learning_rates: &'r [f32],

@@ -45,6 +45,8 @@ pub struct Feed<'a> {
     order: Order,
     fact: FeedFact,
     stream: Option<Stream<'a>>,
+    /// Whether a short last batch is left out.
+    drops_last: bool,
     /// How batches of training are made, unless by gathering rows.
     augment: Option<Rc<dyn Augment + 'a>>,
     /// The rows as they are in the source; `None` where only those on the device are known.
@@ -152,7 +154,8 @@ impl<'a> Feed<'a> {
     }
 
     fn resident(rows: ResidentRows, order: Order, batch_rows: usize, fact: FeedFact) -> Self {
-        Self { n_rows: rows.n_rows(), table: rows.table, batch_rows, order, fact, stream: None, augment: None, source: None }
+        let n_rows = rows.n_rows();
+        Self { table: rows.table, n_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None }
     }
 
     fn streamed<S: RowSource<Feature: FeedElement>>(
@@ -179,7 +182,8 @@ impl<'a> Feed<'a> {
         let slot_bytes = chunk_bytes + chunk_rows * DType::U32.size_bytes();
         let uploads = Rc::new(RefCell::new(device.uploads(slot_bytes, 2)?));
         let stream = Some(Stream { chunks, chunk_batches, uploads, max_binding_bytes: device.max_binding_bytes() });
-        Ok(Self { table, n_rows, batch_rows, order, fact: fact(chunk_bytes), stream, augment: None, source: None })
+        let fact = fact(chunk_bytes);
+        Ok(Self { table, n_rows, batch_rows, order, fact, stream, drops_last: false, augment: None, source: None })
     }
 
     /// The same rows, with batches that `augment` makes. Random numbers of brisk's own augmentations depend on the row and the epoch, so that they are the same on
@@ -192,6 +196,15 @@ impl<'a> Feed<'a> {
             None => self.table,
         };
         Self { table, augment: Some(augment), ..self }
+    }
+
+    /// The same rows without the last batch of an epoch, if that is short: its rows take part in the epochs whose order puts them elsewhere. A short batch is otherwise padded by
+    /// its own rows with weight 0, which losses and [statistics of a batch](Graph::set_row_weights) treat as absent.
+    ///
+    /// # Reference
+    /// `drop_last` of `torch.utils.data.DataLoader`.
+    pub fn drop_last(self) -> Self {
+        Self { drops_last: true, ..self }
     }
 
     /// The feed without rows on the device, for a step that is recorded only to plan its memory.
@@ -212,19 +225,19 @@ impl<'a> Feed<'a> {
         };
         let table = DeviceTable::new(device.max_binding_bytes(), set, layout, n_resident.min(n_rows));
         let fact = FeedFact::ResidentAsked { len_bytes: table.len_bytes() };
-        Ok(Self { table, n_rows, batch_rows, order, fact, stream: None, augment: None, source: None })
+        Ok(Self { table, n_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None })
     }
 
     /// A feed of one batch, for a step that is recorded and not compiled.
     pub(crate) fn recorded_only(layout: RowLayout, batch_rows: usize) -> Self {
         let table = DeviceTable::new(usize::MAX, "recorded", layout, batch_rows);
         let (order, fact) = (Order::Sequential, FeedFact::ResidentAsked { len_bytes: table.len_bytes() });
-        Self { table, n_rows: batch_rows, batch_rows, order, fact, stream: None, augment: None, source: None }
+        Self { table, n_rows: batch_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None }
     }
 
     /// The same rows in sequential order, in batches of a different size.
     pub(crate) fn in_batches(&self, batch_rows: usize) -> Self {
-        Self { batch_rows: batch_rows.clamp(1, self.n_rows), order: Order::Sequential, ..self.clone() }
+        Self { batch_rows: batch_rows.clamp(1, self.n_rows), order: Order::Sequential, drops_last: false, ..self.clone() }
     }
 
     /// The first `n_rows` rows of a feed in sequential order.
@@ -260,9 +273,9 @@ impl<'a> Feed<'a> {
         &self.order
     }
 
-    /// How many batches an epoch has; the last may be short.
+    /// How many batches an epoch has; the last may be short, unless it is [left out](Self::drop_last).
     pub fn n_batches(&self) -> usize {
-        self.n_rows.div_ceil(self.batch_rows)
+        if self.drops_last { self.n_rows / self.batch_rows } else { self.n_rows.div_ceil(self.batch_rows) }
     }
 
     /// How rows reach the device, and why.
@@ -296,13 +309,13 @@ impl<'a> Feed<'a> {
         self.table.record_part(graph, scale, state, part, self.augment.as_deref())
     }
 
-    /// Records the weight of each row of the whole batch, `[batch_rows]`, where all weights add up to 1. The losses of some of the rows, weighted by these shares and
-    /// summed, are what these rows add to the mean over the batch.
+    /// Records the weight of each row of the whole batch, `[batch_rows]`. The losses of some of the rows, weighted by [shares](Tensor::shares) of these weights and summed, are what
+    /// these rows add to the mean over the batch.
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    pub fn record_shares(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> Tensor {
-        self.table.record_shares(graph, scale, state, self.batch_rows)
+    pub fn record_weights(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> Tensor {
+        self.table.record_weights(graph, scale, state, self.batch_rows)
     }
 
     /// Whether rows have weights.

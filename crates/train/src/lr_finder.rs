@@ -49,6 +49,7 @@ impl Trainer<'_> {
         let feed_config = self.feed_for(task);
         let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
         let feed = Feed::new(device, "train", train, order, config.batch_rows, &feed_config)?;
+        let feed = if config.drop_last { feed.drop_last() } else { feed };
         let params = model.params();
         let optimizer = self.make_optimizer(params)?;
         let rate = |step: usize| RATES[0] * (RATES[1] / RATES[0]).powf(step as f64 / (N_STEPS - 1) as f64);
@@ -69,11 +70,12 @@ impl Trainer<'_> {
                 let outputs = batch.outputs(model.module(), &params[0], task);
                 batch.loss(task, &outputs, Reduction::Mean)
             })?;
-        let mut losses: Vec<f32> = Vec::new();
+        // `None` for a batch without weight, which was not trained on.
+        let mut losses: Vec<Option<f32>> = Vec::new();
         for epoch in 0.. {
             let (of_epoch, is_finite) = step.run_epoch_to_the_end(epoch)?;
             // With accumulation, the loss of the first batch of each step; all batches of a step see the same parameters.
-            losses.extend(of_epoch.iter().step_by(config.accumulate.max(1)));
+            losses.extend(of_epoch.into_iter().step_by(config.accumulate.max(1)));
             if losses.len() >= N_STEPS || !is_finite {
                 break;
             }
@@ -84,12 +86,13 @@ impl Trainer<'_> {
 }
 
 impl LearningRates {
-    fn of(losses: &[f32], rate: impl Fn(usize) -> f64) -> Self {
+    fn of(losses: &[Option<f32>], rate: impl Fn(usize) -> f64) -> Self {
         let (mut mean, mut best) = (0.0, f64::INFINITY);
         let mut found = Self { rates: Vec::new(), losses: Vec::new(), suggestion: None };
-        for (step, &loss) in losses.iter().enumerate() {
+        let trained = losses.iter().enumerate().filter_map(|(step, &loss)| Some((step, loss?)));
+        for (n_before, (step, loss)) in trained.enumerate() {
             mean = 0.9 * mean + 0.1 * f64::from(loss);
-            let smoothed = mean / (1.0 - 0.9_f64.powi(step as i32 + 1));
+            let smoothed = mean / (1.0 - 0.9_f64.powi(n_before as i32 + 1));
             if !smoothed.is_finite() || (step > 1 && smoothed > DIVERGED * best) {
                 break;
             }

@@ -272,17 +272,22 @@ pub struct Scores {
     pub values: Vec<(String, f64)>,
     /// Metrics that are not numbers, such as a confusion matrix.
     pub others: Vec<(String, MetricValue)>,
+    /// Metrics that do not exist for the rows, such as R² of labels that are all the same, and why.
+    pub undefined: Vec<(String, String)>,
 }
 
 impl Scores {
     /// The metrics of `task` for outputs and labels, after `loss`.
     pub(crate) fn of(task: &dyn Task, outputs: &[f32], labels: &[f32], loss: Option<f64>) -> Result<Self, Error> {
-        let mut scores = Self { values: Vec::new(), others: Vec::new() };
+        let mut scores = Self { values: Vec::new(), others: Vec::new(), undefined: Vec::new() };
         scores.values.extend(loss.map(|loss| ("loss".to_owned(), loss)));
         for mut metric in task.metrics() {
-            match measured(metric.as_mut(), outputs, labels, task.n_labels())? {
-                MetricValue::Number(value) => scores.values.push((metric.name().to_owned(), value)),
-                value => scores.others.push((metric.name().to_owned(), value)),
+            let (name, value) = (metric.name().to_owned(), measured(metric.as_mut(), outputs, labels, task.n_labels()));
+            match value {
+                Ok(MetricValue::Number(value)) => scores.values.push((name, value)),
+                Ok(value) => scores.others.push((name, value)),
+                Err(Error::Metric(error)) if error.is_of_few_rows() => scores.undefined.push((name, error.to_string())),
+                Err(error) => return Err(error),
             }
         }
         Ok(scores)
@@ -298,6 +303,9 @@ impl fmt::Display for Scores {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, (name, value)) in self.values.iter().enumerate() {
             write!(f, "{}{name} {value:.4}", if i == 0 { "" } else { ", " })?;
+        }
+        for (i, (name, _)) in self.undefined.iter().enumerate() {
+            write!(f, "{}{name} undefined", if i + self.values.len() == 0 { "" } else { ", " })?;
         }
         Ok(())
     }

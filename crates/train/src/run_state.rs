@@ -18,6 +18,8 @@ pub(crate) struct RunState {
     pub(crate) n_batches: usize,
     /// The losses of these batches and the number of their steps that were skipped, if they were read for a checkpoint.
     pub(crate) losses: Vec<f32>,
+    /// The sums of the weights of the rows of these batches.
+    pub(crate) loss_weights: Vec<f32>,
     pub(crate) n_skipped: u32,
     /// The scaler's count when it was last read.
     pub(crate) skipped_before: u32,
@@ -49,6 +51,9 @@ const VALIDATED: &str = "validated";
 /// The tensor with the losses of an unfinished epoch.
 const LOSSES: &str = "run.losses";
 
+/// The tensor with the sums of the weights of the rows of its batches; checkpoints of earlier versions do not have it.
+const LOSS_WEIGHTS: &str = "run.loss_weights";
+
 /// The metadata with the watched metric of the best model; for the last model, the metadata is named after the metric.
 const BEST_VALUE: &str = "best_value";
 
@@ -75,6 +80,7 @@ impl RunState {
             n_steps: 0,
             n_batches: 0,
             losses: Vec::new(),
+            loss_weights: Vec::new(),
             n_skipped: 0,
             skipped_before: 0,
             last_value: f64::NAN,
@@ -98,7 +104,7 @@ impl RunState {
         self.n_epochs += 1;
         self.n_steps += n_steps;
         (self.n_batches, self.n_skipped) = (0, 0);
-        self.losses.clear();
+        (self.losses, self.loss_weights) = (Vec::new(), Vec::new());
     }
 
     /// Whether a model with this value of the watched metric is the best so far.
@@ -128,6 +134,7 @@ impl RunState {
             checkpoint.insert_metadata("batch", self.n_batches);
             checkpoint.insert_metadata("skipped", self.n_skipped);
             checkpoint.insert(LOSSES, &[self.n_batches], self.losses.clone())?;
+            checkpoint.insert(LOSS_WEIGHTS, &[self.n_batches], self.loss_weights.clone())?;
         }
         Ok(())
     }
@@ -176,6 +183,10 @@ impl RunState {
             run.n_batches = checkpoint.metadata("batch", "a number of batches")?;
             run.n_skipped = checkpoint.metadata("skipped", "a number of steps")?;
             run.losses = checkpoint.f32(LOSSES, &[run.n_batches])?.to_vec();
+            run.loss_weights = match checkpoint.contains(LOSS_WEIGHTS) {
+                true => checkpoint.f32(LOSS_WEIGHTS, &[run.n_batches])?.to_vec(),
+                false => vec![1.0; run.n_batches],
+            };
         }
         run.best = if checkpoint.has_metadata(BEST_EPOCH) {
             let within = checkpoint.has_metadata(BEST_BATCH);
@@ -196,7 +207,7 @@ impl RunState {
     /// Returns to the start of the unfinished epoch.
     pub(crate) fn restart_epoch(&mut self) {
         (self.n_batches, self.n_skipped, self.is_validated) = (0, 0, false);
-        self.losses.clear();
+        (self.losses, self.loss_weights) = (Vec::new(), Vec::new());
     }
 
     /// Refuses values of a checkpoint that no run with this many batches per epoch, and this many of them per step, can have written.

@@ -210,7 +210,14 @@ impl<'a> RecordedScorer<'a> {
             Some(task) => {
                 let outputs = batch.outputs(model, &bound, task);
                 let (labels, weights) = (batch.labels.clone(), batch.counts.clone());
+                let n_readers = weights.n_readers();
                 let loss = task.loss(&outputs, &LabelledRows { labels, weights, reduction: Reduction::Sum });
+                let has_padding = !feed.n_rows().is_multiple_of(feed.batch_rows());
+                if has_padding && batch.counts.n_readers() == n_readers && !loss.is_failed() {
+                    let found = format!("`{task:?}`, whose loss ignores them, so that the padding of a batch would count");
+                    let expected = "a loss weighted by them, as `LabelledRows::reduce` does";
+                    graph.fail(brisk_nn::Error::Refused { op: "weights of rows", found, expected });
+                }
                 (outputs, Some(loss))
             }
         });

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use brisk_nn::tensor::program::kernels::expr::Expr;
 use brisk_nn::tensor::program::kernels::{STATE_LEN, SkipWeightless};
 use brisk_nn::tensor::program::{Device, Executable};
-use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction, Tensor};
+use brisk_nn::tensor::{DType, EpochRows, Graph, Persistent, Precision, Reduction, Tensor};
 use brisk_nn::{Accumulate, Bound, Ema, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, Schedule, StepInputs};
 
 use crate::data_parallel::check_batch;
@@ -52,6 +52,8 @@ pub(crate) struct RecordedStep {
     pub(crate) graph: Graph,
     inputs: Vec<StepInputs>,
     losses: Persistent,
+    loss_weights: Option<Persistent>,
+    epoch: EpochRows,
     scaler: GradScaler,
 }
 
@@ -63,6 +65,10 @@ pub(crate) struct CompiledStep {
     /// The inputs of each optimizer. The batch is that of the first.
     pub(crate) inputs: Vec<StepInputs>,
     pub(crate) losses: Persistent,
+    /// The sum of the weights of each batch, if rows have weights.
+    pub(crate) loss_weights: Option<Persistent>,
+    /// The rows of an epoch that are trained on.
+    epoch: EpochRows,
     pub(crate) scaler: GradScaler,
 }
 
@@ -93,6 +99,7 @@ impl RecordedStep {
             return Err(refused("step", "a step without parameters".to_owned(), expected));
         };
         let losses = Persistent::new("losses", DType::F32, n_batches);
+        let loss_weights = feed.has_weights().then(|| Persistent::new("loss_weights", DType::F32, n_batches));
         let is_scaled = config.precision == Precision::F16 && config.scaler.enabled;
         let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
 
@@ -110,28 +117,51 @@ impl RecordedStep {
             Frozen { params, updates_buffers: true } => params.bind_frozen(&graph).updating_buffers(),
         });
         let bound: Vec<Bound> = bound.chain(frozen).collect();
-        // The sum of the weights of a batch, or of their shares, is 0 if all weights are 0.
+        let batch_rows = feed.batch_rows();
+        let part = replicas.map_or(0..batch_rows, |replicas| replicas.part_of(batch_rows));
+        let n_rows = feed.n_rows().min(n_batches * batch_rows);
+        let epoch = EpochRows { n_rows, batch_rows, part: part.clone() };
+        let has_padding = n_rows < n_batches * batch_rows;
+        // The sum of the weights of a batch.
         let sum_of = |weights: &Tensor| feed.has_weights().then(|| weights.sum(..));
         let (batch, weight) = match replicas {
             None => {
                 let batch = feed.record(&graph, scale, state);
                 let weight = sum_of(&batch.weights);
+                if has_padding || feed.has_weights() {
+                    graph.set_row_weights(&batch.weights, &epoch);
+                }
                 // A batch whose weights are all 0 has no mean: its loss is computed with weights of 1, and replaced by 0.
                 let weights = weight.as_ref().map(|weight| &batch.weights + &weight.map(is_zero));
                 (BatchTensors { weights: weights.unwrap_or_else(|| batch.weights.clone()), ..batch }, weight)
             }
             Some(replicas) => {
-                check_batch(feed.batch_rows(), replicas.world_size())?;
-                let part = replicas.part_of(feed.batch_rows());
-                let shares = feed.record_shares(&graph, scale, state);
-                let weight = sum_of(&shares);
+                check_batch(batch_rows, replicas.world_size())?;
+                let weights = feed.record_weights(&graph, scale, state);
+                let weight = sum_of(&weights);
+                let shares = weights.shares();
                 let batch = feed.record_part(&graph, scale, state, part.clone());
-                (BatchTensors { weights: shares.narrow(0, part), ..batch }, weight)
+                let shares = shares.narrow(0, part);
+                if has_padding || feed.has_weights() {
+                    graph.set_row_weights(&shares, &epoch);
+                }
+                (BatchTensors { weights: shares, ..batch }, weight)
             }
         };
         // The losses of parts, weighted by their shares of the whole batch, add up to its mean.
         let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
+        let n_readers = batch.n_readers_of_weights();
         let loss = graph.autocast(config.precision, || loss(&batch, reduction, &bound));
+        if (has_padding || feed.has_weights()) && !loss.is_failed() && batch.n_readers_of_weights() == n_readers {
+            let found = match has_padding {
+                true => {
+                    format!("a loss that ignores them, and {n_rows} rows in batches of {batch_rows}, the last of which is padded")
+                }
+                false => "a loss that ignores them, and rows with weights".to_owned(),
+            };
+            let expected = "a loss weighted by them (`BatchTensors::mean`, `LabelledRows::reduce`), or batches of equal length (`drop_last`, another batch size) of rows without weights";
+            return Err(refused("weights of rows", found, expected));
+        }
         let or_zero = |weight: &Tensor| loss.map2(weight, |loss, weight| is_zero(weight).select(0.0, loss));
         let loss = weight.as_ref().map_or_else(|| loss.clone(), or_zero);
         scaler.backward(&loss)?;
@@ -186,14 +216,17 @@ impl RecordedStep {
             Some(replicas) => replicas.all_reduce_and_ask(&graph, &loss, ReduceOp::Sum),
         };
         graph.store(&loss, state, &losses);
+        if let (Some(weight), Some(loss_weights)) = (&weight, &loss_weights) {
+            graph.store(weight, state, loss_weights);
+        }
         inputs.iter().for_each(|inputs| graph.advance(&inputs.state));
-        Ok(Self { graph, inputs, losses, scaler })
+        Ok(Self { graph, inputs, losses, loss_weights, epoch, scaler })
     }
 
     pub(crate) fn compile(self, device: &Device) -> Result<CompiledStep, Error> {
-        let Self { graph, inputs, losses, scaler } = self;
+        let Self { graph, inputs, losses, loss_weights, epoch, scaler } = self;
         let executable = graph.compile(device)?;
-        Ok(CompiledStep { graph, executable, inputs, losses, scaler })
+        Ok(CompiledStep { graph, executable, inputs, losses, loss_weights, epoch, scaler })
     }
 }
 
@@ -206,6 +239,15 @@ impl CompiledStep {
     /// The state of the run: the batch index and the number of steps.
     pub(crate) fn state(&self) -> &Persistent {
         &self.inputs[0].state
+    }
+
+    /// How much the loss of each batch of an epoch counts: the sum of the weights of its rows.
+    pub(crate) fn loss_weights(&self, device: &Device) -> Result<Vec<f32>, Error> {
+        let EpochRows { n_rows, batch_rows, .. } = self.epoch;
+        match &self.loss_weights {
+            Some(weights) => Ok(device.read(weights)?),
+            None => Ok((0..n_rows).step_by(batch_rows).map(|first| batch_rows.min(n_rows - first) as f32).collect()),
+        }
     }
 }
 
@@ -245,7 +287,7 @@ fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
 /// let feed = Feed::new(&device, "points", &points, Order::Shuffled { seed: 7 }, 20, &FeedConfig::default())?;
 /// let step = Step::over(&device, &feed, &Standardisation::none(1))
 ///     .train(&params, &optimizer, &Schedule::constant(0.05))
-///     .record(|batch, params| line.forward(&params[0], &batch.x).squeeze(1).l1_loss(&batch.labels, LossReduction::Mean))?;
+///     .record(|batch, params| batch.mean(&line.forward(&params[0], &batch.x).squeeze(1).l1_loss(&batch.labels, LossReduction::None)))?;
 /// let mut loss = f64::NAN;
 /// for epoch in 0..60 {
 ///     loss = step.run_epoch(epoch)?.mean;
@@ -302,8 +344,8 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates. A batch whose row weights are all 0 has a loss of 0, and
-    /// its step is skipped: parameters and optimizers stay as they are.
+    /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates. A batch whose row weights are all 0 has a loss of 0, which does not
+    /// count, and its step is skipped: parameters and optimizers stay as they are.
     ///
     /// # Errors
     /// [`Error::Setting`] for an epoch after the last one of a [schedule](StepBuilder::epochs); [`Error::NonFiniteLoss`] names the batch, unless its step was skipped, or the last batch if no loss of the epoch is finite; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
@@ -334,13 +376,15 @@ impl<'a> Step<'a> {
         steps.iter().map(|step| step.losses(epoch)).collect()
     }
 
-    /// The losses of an epoch, and whether all of them are finite.
-    pub(crate) fn run_epoch_to_the_end(&self, epoch: usize) -> Result<(Vec<f32>, bool), Error> {
-        match self.run_epoch(epoch) {
-            Ok(losses) => Ok((losses.batches, true)),
-            Err(Error::NonFiniteLoss { .. }) => Ok((self.device.read(&self.step.losses)?, false)),
-            Err(error) => Err(error),
-        }
+    /// The losses of an epoch, `None` for a batch whose weights are all 0, and whether all of them are finite.
+    pub(crate) fn run_epoch_to_the_end(&self, epoch: usize) -> Result<(Vec<Option<f32>>, bool), Error> {
+        let (losses, is_finite) = match self.run_epoch(epoch) {
+            Ok(losses) => (losses.batches, true),
+            Err(Error::NonFiniteLoss { .. }) => (self.device.read(&self.step.losses)?, false),
+            Err(error) => return Err(error),
+        };
+        let weights = self.step.loss_weights(&self.device)?;
+        Ok((losses.into_iter().zip(weights).map(|(loss, weight)| (weight > 0.0).then_some(loss)).collect(), is_finite))
     }
 
     fn start_epoch(&self, epoch: usize) -> Result<(), Error> {
@@ -365,7 +409,8 @@ impl<'a> Step<'a> {
     fn losses(&self, epoch: usize) -> Result<EpochLoss, Error> {
         let losses: Vec<f32> = self.device.read(&self.step.losses)?;
         let n_skipped = self.step.scaler.report(&self.device)?.n_skipped.wrapping_sub(self.skipped_before.get());
-        let mean = mean_loss(&losses, n_skipped as usize * self.accumulate, epoch)?;
+        let weights = self.step.loss_weights(&self.device)?;
+        let mean = mean_loss(&losses, &weights, n_skipped as usize * self.accumulate, epoch)?;
         if let (true, Some(&loss)) = (mean.is_nan(), losses.last()) {
             return Err(Error::NonFiniteLoss { epoch: epoch + 1, step: losses.len(), loss });
         }
@@ -378,15 +423,27 @@ impl<'a> Step<'a> {
     }
 }
 
-/// The mean of an epoch's losses. Losses that are not finite are left out if they may belong to skipped steps; NaN if none is finite.
-pub(crate) fn mean_loss(losses: &[f32], n_skipped: usize, epoch: usize) -> Result<f64, Error> {
-    let finite = losses.iter().filter(|loss| loss.is_finite());
-    let n_finite = finite.clone().count();
+/// The mean of an epoch's losses over its rows: that of each batch counts as much as the weights of its rows. Losses that are not finite are left out if they may belong to
+/// skipped steps; NaN if none is finite, and 0 if all weights are 0.
+pub(crate) fn mean_loss(losses: &[f32], weights: &[f32], n_skipped: usize, epoch: usize) -> Result<f64, Error> {
+    check_losses(losses, n_skipped, epoch)?;
+    let finite = losses.iter().zip(weights).filter(|(loss, _)| loss.is_finite());
+    if finite.clone().next().is_none() {
+        return Ok(f64::NAN);
+    }
+    let total: f64 = finite.clone().map(|(_, &weight)| f64::from(weight)).sum();
+    let sum: f64 = finite.map(|(&loss, &weight)| f64::from(loss) * f64::from(weight)).sum();
+    Ok(if total > 0.0 { sum / total } else { 0.0 })
+}
+
+/// Checks that losses are finite, except for those of at most `n_skipped` steps that were skipped.
+pub(crate) fn check_losses(losses: &[f32], n_skipped: usize, epoch: usize) -> Result<(), Error> {
+    let n_finite = losses.iter().filter(|loss| loss.is_finite()).count();
     match losses.iter().position(|loss| !loss.is_finite()) {
         Some(step) if losses.len() - n_finite > n_skipped => {
             Err(Error::NonFiniteLoss { epoch: epoch + 1, step: step + 1, loss: losses[step] })
         }
-        _ => Ok(finite.map(|&loss| f64::from(loss)).sum::<f64>() / n_finite as f64),
+        _ => Ok(()),
     }
 }
 
@@ -396,7 +453,7 @@ const BATCHES_AT_A_TIME: usize = 64;
 /// The losses of an epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EpochLoss {
-    /// Their mean; the mean of the finite ones if steps were skipped.
+    /// The mean over the rows of the epoch, weighted by their weights; over those of batches with a finite loss if steps were skipped.
     pub mean: f64,
     /// The loss of each batch.
     pub batches: Vec<f32>,

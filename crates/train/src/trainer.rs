@@ -108,6 +108,12 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Leaves out the last batch of an epoch if it has fewer rows than the others, as [`Feed::drop_last`](crate::Feed::drop_last).
+    pub fn drop_last(mut self) -> Self {
+        self.config.drop_last = true;
+        self
+    }
+
     /// Sets the batches per step of the optimizer, which uses the mean of their gradients.
     pub fn accumulate(mut self, n_batches: usize) -> Self {
         self.config.accumulate = n_batches;
@@ -544,7 +550,7 @@ impl<'a> Trainer<'a> {
         let training = Training::new(setup, learner, task, (train, valid))?;
         let scale = training.scale().clone();
         if self.has_progress {
-            self.outputs.progress = Progress::stderr(self.config.max_epochs, training.train_rows().n_rows() as u64);
+            self.outputs.progress = Progress::stderr(self.config.max_epochs, training.epoch_rows() as u64);
         }
         if self.replicas.is_none_or(|replicas| replicas.rank() == 0) {
             training.warnings().iter().for_each(|warning| self.outputs.progress.note(&format!("warning: {warning}")));

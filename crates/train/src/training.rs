@@ -153,8 +153,8 @@ impl<'a> Training<'a> {
         valid_labels.truncate(n_valid_rows * n_labels);
         check_codes_and_weights("train", train, module.categories(), config.batch_rows)?;
         check_codes_and_weights("valid", valid, module.categories(), 1)?;
-        let validation = Validation::new(task, &config, valid_labels)?;
-        validation.check_classes(train.n_rows())?;
+        let mut validation = Validation::new(task, &config, valid_labels)?;
+        let undefined = validation.leave_out_undefined(train.n_rows(), task.n_outputs())?;
         of_train.non_finite.or(of_valid.non_finite).map_or(Ok(()), Err)?;
         let scale = scale.map_or_else(|| Ok(moments.standardisation()), |scale| scale.checked(train.n_cols()))?;
         scale.write(device)?;
@@ -162,6 +162,7 @@ impl<'a> Training<'a> {
         let order = feed.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
         let feed = FeedConfig { labels: task.labels().dtype(), ..feed.clone() };
         let train = Feed::new(device, "train", train, order, config.batch_rows, &feed)?;
+        let train = if config.drop_last { train.drop_last() } else { train };
         let train = match &augment {
             None => train,
             Some(augment) => train.augmented(augment.clone()),
@@ -171,6 +172,7 @@ impl<'a> Training<'a> {
         let valid = Feed::new(device, "valid", valid, Order::Sequential, EVALUATION_ROWS, &feed)?.first_rows(n_valid_rows);
 
         let mut warnings = config.warnings(train.n_rows());
+        warnings.extend(undefined);
         let normalises_parts =
             |replicas: &&DataParallel| replicas.world_size() > 1 && replicas.normalises_parts() && !params.buffers().is_empty();
         let of_parts = replicas.filter(normalises_parts);
@@ -250,6 +252,11 @@ impl<'a> Training<'a> {
     /// How columns are standardised: by mean and deviation of the training rows.
     pub fn scale(&self) -> &Standardisation {
         &self.scale
+    }
+
+    /// The training rows of an epoch: all of them, unless batches are left out.
+    pub(crate) fn epoch_rows(&self) -> usize {
+        self.train.n_rows().min(self.n_batches * self.config.batch_rows)
     }
 
     /// The training rows, and how they reach the device.

@@ -31,6 +31,13 @@ pub enum Warning {
         /// The loss of the first batch.
         loss: f32,
     },
+    /// A metric that does not exist for the validation rows, such as R² of labels that are all the same; the run leaves it out.
+    UndefinedMetric {
+        /// Its name in logs, such as `valid_r2`.
+        metric: String,
+        /// Why it does not exist.
+        reason: String,
+    },
     /// The loss on the validation rows is NaN or infinite, for the first time in the run. If the loss of a training step is, the run ends
     /// ([`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss)).
     NonFiniteValidLoss {
@@ -92,6 +99,7 @@ impl fmt::Display for Warning {
                     "the first loss is {loss:e}; look for features, labels or weights of the wrong scale: labels of a regression are not standardised"
                 )
             }
+            Self::UndefinedMetric { metric, reason } => write!(f, "`{metric}` is left out: {reason}"),
             Self::NonFiniteValidLoss { epoch, batch, loss } => {
                 write!(
                     f,
@@ -121,6 +129,7 @@ mod tests {
             Warning::TinyClip { clip: GradientClip::Norm(0.0) },
             Warning::TinyClip { clip: GradientClip::Value(1e-30) },
             Warning::LargeLoss { loss: 1e20 },
+            Warning::UndefinedMetric { metric: "valid_r2".to_owned(), reason: "r2: all 20 labels are the same".to_owned() },
             Warning::NonFiniteValidLoss { epoch: 1, batch: 8, loss: f64::INFINITY },
             Warning::NoStepTaken { epoch: 1, n_skipped: 1, scale: 256.0 },
             Warning::NoStepTaken { epoch: 2, n_skipped: 8, scale: 256.0 },

@@ -53,10 +53,10 @@ fn plain_loop(ready: &Ready, scale: &Standardisation, device: &Device, seed: u64
             device.write(&inputs.lr, &[SCHEDULE.rate(n_steps, 40) as f32])?;
             device.write(&inputs.state, &[0, n_steps as u32, 0, 0])?;
             step.run(1)?;
-            sum += f64::from(device.read::<f32>(&losses)?[0]);
+            sum += f64::from(device.read::<f32>(&losses)?[0]) * rows.len() as f64;
             n_steps += 1;
         }
-        epochs.push((device.read(params.values())?, sum / n_rows.div_ceil(BATCH) as f64));
+        epochs.push((device.read(params.values())?, sum / n_rows as f64));
     }
     Ok(epochs)
 }

@@ -59,6 +59,7 @@ mod replicas;
 mod selective;
 mod several_labels;
 mod shared_device_cli;
+mod short_batches;
 #[cfg(unix)]
 mod signals_cli;
 mod step_logs;

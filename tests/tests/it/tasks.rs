@@ -3,7 +3,7 @@
 use brisk_loader::{Rows, split};
 use brisk_nn::tensor::{LossReduction, Precision, Tensor};
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig, ParametersBuilder, Schedule};
-use brisk_train::metrics::{MeanAbsoluteError, Metric};
+use brisk_train::metrics::{MeanAbsoluteError, Metric, MetricError};
 use brisk_train::{
     Binary, Checkpoint, Classification, DataParallelConfig, EarlyStopping, Error, LabelledRows, Labels, Learner, Model,
     Regression, Task, Trainer, ZeroStage, run_threads,
@@ -142,6 +142,33 @@ fn rows_with_weights_count_as_rows_that_are_repeated() -> Result<(), Error> {
         assert!((found - expected).abs() <= 1e-6, "{task:?}: {found}, expected {expected}");
     }
     Ok(())
+}
+
+/// R² of labels that are all the same, and the area under the curve of one class.
+#[test]
+fn a_metric_that_does_not_exist_is_left_out() -> Result<(), Error> {
+    let check = |task: &dyn Task, train: &Rows, name: &str, watched: &str| {
+        let valid = rows(20, |_| 1.0);
+        let watching = |metric: &str| {
+            let mut model = model(1, 1);
+            let early_stopping = EarlyStopping::on(format!("valid_{metric}"));
+            let mut trainer = Trainer::new(&cpu(1)).batch_rows(16).max_epochs(2).early_stopping(early_stopping);
+            trainer.fit(&mut model, task, train, &valid).map(|report| (model, report))
+        };
+        let (model, report) = watching(watched)?;
+        assert_eq!(report.n_epochs, 2, "the run does not end");
+        let warned =
+            report.warnings.iter().filter(|warning| warning.to_string().contains(&format!("`valid_{name}` is left out")));
+        assert_eq!(warned.count(), 1, "{:?}", report.warnings);
+        assert!(report.history.iter().all(|epoch| epoch.get(&format!("valid_{name}")).is_none()));
+        let scores = model.evaluate(task, &valid)?;
+        assert_eq!((scores.get(name), &scores.undefined[0].0[..]), (None, name), "{scores}");
+        let error = watching(name).expect_err("it is watched");
+        assert!(matches!(error, Error::HeldOutOneClass { .. } | Error::Metric(MetricError::ConstantLabel { .. })), "{error}");
+        Ok::<_, Error>(())
+    };
+    check(&Regression::mse(), &rows(40, |x| x[0]), "r2", "rmse")?;
+    check(&Binary::new(), &rows(40, |x| f32::from(u8::from(x[0] > 0.0))), "auc", "loss")
 }
 
 #[test]

@@ -7,7 +7,9 @@ use crate::core::stored_types::{Group, Template};
 use crate::expr::Expr;
 use crate::{Activation, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Map, Param, TwinArgs};
 
-const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl")], &[Group::one("X").loads()]);
+const X: &[Group] = &[Group::one("X").loads()];
+const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"), part!("batch_norm_equal_weights.wgsl")], X);
+const WEIGHTED_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"), part!("batch_norm_row_weights.wgsl")], X);
 
 /// The sizes of a batch normalisation: rows of channels, in one or several groups.
 ///
@@ -79,14 +81,19 @@ impl BatchNormShape {
         self.group_parts() > FEW_PARTS
     }
 
-    /// Elements of two sums for each block and channel.
-    fn n_blocks_len(&self) -> usize {
-        self.n_groups.saturating_mul(self.group_blocks()).saturating_mul(2).saturating_mul(self.n_channels)
+    /// Blocks of all groups.
+    fn n_blocks(&self) -> usize {
+        self.n_groups.saturating_mul(self.group_blocks())
     }
 
-    /// Elements of two sums for each part and channel.
-    pub(crate) fn n_parts_len(&self) -> usize {
-        self.n_groups.saturating_mul(self.group_parts()).saturating_mul(2).saturating_mul(self.n_channels)
+    /// Parts of all groups.
+    fn n_parts(&self) -> usize {
+        self.n_groups.saturating_mul(self.group_parts())
+    }
+
+    /// Elements of the sums of a part: the mean of each channel, its squared deviations, the sum of the weights and that of their squares.
+    pub(crate) const fn part_len(&self) -> usize {
+        self.n_channels.saturating_mul(2).saturating_add(2)
     }
 
     pub(crate) fn check(&self, kernel: &impl Kernel) -> Result<(), Error> {
@@ -113,8 +120,12 @@ impl BatchNormShape {
 /// `stats = (mean, 1 / √(var + ε))` with the variance of all values of a channel, and
 /// `running = (1 - momentum) running + momentum · new`, `new` being the mean over the groups of the mean and of the unbiased variance.
 ///
+/// Rows may have weights: a mean is then `Σ w x / Σ w`, a variance `Σ w (x - mean)² / Σ w`, and the unbiased variance is that of `(Σ w)² / Σ w²` rows. Weights of 0 and 1 give the
+/// statistics of the rows of weight 1, and a common factor of all weights has no effect. A group with at most one row of a weight above 0 has no unbiased variance and
+/// leaves the running statistics as they are; without any such row its statistics are 0.
+///
 /// # Shapes
-/// `x`: `[n_rows, n_channels]`; `running_mean`, `running_var`: `[n_channels]`, updated in place; `stats`: `[n_groups, 2, n_channels]`.
+/// `x`: `[n_rows, n_channels]`; `weights`, if there are any: `[n_weights]`, whose squares must be finite; `running_mean`, `running_var`: `[n_channels]`, updated in place; `stats`: `[n_groups, 2, n_channels]`.
 /// # Dtypes
 /// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Each part's mean is subtracted before its squares are summed; parts are merged in order (Chan, Golub & LeVeque
 /// 1983), on GPUs in two levels if there are many, so that a mean far from 0 does not reduce the precision of the variance.
@@ -126,6 +137,8 @@ impl BatchNormShape {
 pub struct BatchNormStats {
     /// The sizes.
     pub shape: BatchNormShape,
+    /// The number of weights, each of which is that of equally many consecutive rows; 0 if all rows count alike.
+    pub n_weights: usize,
     /// ε, added to the variance.
     pub eps: f32,
     /// The fraction of the running statistics that is replaced.
@@ -139,15 +152,18 @@ impl Kernel for BatchNormStats {
 
     fn args(&self) -> Vec<Arg> {
         let shape = &self.shape;
-        let mut args = vec![
-            Arg::read("x", DType::F32, shape.len()),
+        let mut args = vec![Arg::read("x", DType::F32, shape.len())];
+        if self.n_weights > 0 {
+            args.push(Arg::read("weights", DType::F32, self.n_weights));
+        }
+        args.extend([
             Arg::read_write("running_mean", DType::F32, shape.n_channels),
             Arg::read_write("running_var", DType::F32, shape.n_channels),
             Arg::write("stats", DType::F32, shape.n_stats()),
-            Arg::scratch("parts", DType::F32, shape.n_parts_len()),
-        ];
+            Arg::scratch("parts", DType::F32, shape.n_parts().saturating_mul(shape.part_len())),
+        ]);
         if shape.has_blocks() {
-            args.push(Arg::scratch("joined", DType::F32, shape.n_blocks_len()));
+            args.push(Arg::scratch("joined", DType::F32, shape.n_blocks().saturating_mul(shape.part_len())));
         }
         args
     }
@@ -159,6 +175,10 @@ impl Kernel for BatchNormStats {
             let expected = "at least 2, for a variance; use larger batches or fewer groups";
             return Err(Error::Size { kernel: self.name(), size: "rows of a group", found, expected });
         }
+        if self.n_weights > 0 && !self.shape.n_rows.is_multiple_of(self.n_weights) {
+            let expected = "a divisor of the number of rows";
+            return Err(Error::Size { kernel: self.name(), size: "n_weights", found: self.n_weights, expected });
+        }
         Ok(())
     }
 
@@ -167,9 +187,10 @@ impl Kernel for BatchNormStats {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
+        let weights = if self.n_weights > 0 { args.read("weights") } else { &[] };
         let running = ["running_mean", "running_var"].map(|name| args.write(name));
         let (stats, parts) = (args.write("stats"), args.write("parts"));
-        with_element!(args.dtype("x"), T => batch_norm_cpu::stats::<T>(self, args.read("x"), running, stats, parts));
+        with_element!(args.dtype("x"), T => batch_norm_cpu::stats::<T>(self, args.read("x"), weights, running, stats, parts));
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
@@ -188,29 +209,34 @@ impl StoredForm for BatchNormStats {
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let (module, n) = (BATCH_NORM_STATS.module(&[("X", dtypes[0])]), self.shape.n_parts_len() / 2);
-        let part = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats", module, n)?.params(self.shape.params());
-        let args = self.args();
-        let mut dispatches = vec![part.bind(&args, ["x"], ["parts"])?];
-        let shape = &self.shape;
-        let (merged, part_rows, group_parts) = if shape.has_blocks() {
+        let (shape, args, is_weighted) = (&self.shape, self.args(), self.n_weights > 0);
+        let template = if is_weighted { &WEIGHTED_STATS } else { &BATCH_NORM_STATS };
+        let (module, n) = (template.module(&[("X", dtypes[0])]), shape.n_parts().saturating_mul(shape.n_channels));
+        let part = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats", module, n)?.params(shape.params());
+        let part = match is_weighted {
+            true => part.param("weight_rows", shape.n_rows / self.n_weights).bind(&args, ["x", "weights"], ["parts"])?,
+            false => part.bind(&args, ["x"], ["parts"])?,
+        };
+        let mut dispatches = vec![part];
+        let (merged, group_parts) = if shape.has_blocks() {
             let (block_parts, group_blocks) = (shape.block_parts(), shape.group_blocks());
             let module = module!("batch_norm_stats_join.wgsl", "batch_norm_merge_parts.wgsl");
-            let join = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats.join", module, shape.n_blocks_len() / 2)?
-                .params(shape.params())
+            let n = shape.n_blocks().saturating_mul(shape.n_channels);
+            let join = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats.join", module, n)?
+                .param("n_channels", shape.n_channels)
+                .param("n_groups", shape.n_groups)
+                .param("group_parts", shape.group_parts())
                 .param("block_parts", block_parts)
                 .param("group_blocks", group_blocks);
             dispatches.push(join.bind(&args, ["parts"], ["joined"])?);
-            (Binding::of("joined").named("parts"), block_parts * shape.part_rows(), group_blocks)
+            (Binding::of("joined").named("parts"), group_blocks)
         } else {
-            (Binding::of("parts"), shape.part_rows(), shape.group_parts())
+            (Binding::of("parts"), shape.group_parts())
         };
         let module = module!("batch_norm_stats_merge.wgsl", "batch_norm_merge_parts.wgsl");
         let merge = Dispatch::elementwise(self.name(), "kernels.batch_norm_stats.merge", module, shape.n_channels)?
             .param("n_channels", shape.n_channels)
             .param("n_groups", shape.n_groups)
-            .param("group_rows", shape.group_rows())
-            .param("part_rows", part_rows)
             .param("group_parts", group_parts)
             .param("eps", self.eps)
             .param("momentum", self.momentum);

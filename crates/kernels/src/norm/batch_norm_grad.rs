@@ -127,6 +127,45 @@ impl BatchNormShape {
         )
     }
 
+    /// The kernel of the factors of [`weighted_grad_x`](Self::weighted_grad_x).
+    ///
+    /// # Shapes
+    /// Its arguments are `stats`, `[n_groups, 2, n_channels]`; `weight`, `[n_channels]`; `sums` twice, `[2, n_groups, n_channels]`; and three results, `[n_groups, n_channels]`.
+    pub fn weighted_grad_factors(&self, n_weights: usize) -> Map {
+        let [inv_std, weight, sum, sum_x] = [0, 1, 2, 3].map(Expr::input);
+        let factor = inv_std.clone() * weight;
+        let share = n_weights as f32 / self.n_rows.max(1) as f32;
+        let of_sum = factor.clone() * share;
+        let exprs = [factor, of_sum.clone() * sum, of_sum * inv_std * sum_x];
+        Map {
+            shape: vec![self.n_groups, 1, self.n_channels],
+            inputs: vec![self.statistic(Half::Second), self.channels(), self.sum(Half::First), self.sum(Half::Second)],
+            outputs: exprs.map(|expr| MapOutput { expr, dtype: DType::F32 }).to_vec(),
+        }
+    }
+
+    /// [`grad_x`](Self::grad_x) for rows with weights that add up to 1 in each group, each of which is that of `n_rows / n_weights` consecutive rows:
+    /// `grad_x = weight / √(var + ε) · (grad_y - row_weight (Σ grad_y + x̂ Σ grad_y x̂))`, where `row_weight` is the part of a weight that a row has.
+    ///
+    /// # Shapes
+    /// Its arguments are `grad_y` and `x`, `[n_rows, n_channels]`; the weights, `[n_weights]`; `stats`, `[n_groups, 2, n_channels]`; the three results of
+    /// [`weighted_grad_factors`](Self::weighted_grad_factors); and `grad_x`, `[n_rows, n_channels]`. The groups divide the weights.
+    /// # Dtypes
+    /// f32; `grad_y`, `x` and `grad_x` in f16 and bf16 by [`stored`](crate::stored).
+    pub fn weighted_grad_x(&self, n_weights: usize) -> Map {
+        let [grad_y, x, row_weight, mean, factor, of_sum, of_sum_x] = [0, 1, 2, 3, 4, 5, 6].map(Expr::input);
+        let (g, c) = (self.n_groups, self.n_channels);
+        let shape = [g, n_weights / g.max(1), self.n_rows / n_weights.max(1), c];
+        let elements = MapInput::new(&shape, DType::F32);
+        let row_weights = MapInput::new(&[g, shape[1], 1, 1], DType::F32);
+        let mean_of_group =
+            MapInput { shape: vec![g, 1, 1, c], strides: vec![c.saturating_mul(2), c, c, 1], ..self.statistic(Half::First) };
+        let factors = MapInput::new(&[g, 1, 1, c], DType::F32);
+        let inputs = vec![elements.clone(), elements, row_weights, mean_of_group, factors.clone(), factors.clone(), factors];
+        let expr = grad_y * factor - row_weight * ((x - mean) * of_sum_x + of_sum);
+        Map { shape: shape.to_vec(), inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
+    }
+
     /// The kernel of the gradient of `x`, if the statistics are the running ones and do not depend on it: `grad_x = grad_y weight / √(var + ε)`.
     ///
     /// # Shapes

@@ -1,19 +1,20 @@
-// Part: the mean of channel i and the sum of squared deviations from it, merged in order from consecutive parts (Chan, Golub & LeVeque 1983). Expects the binding `parts`.
-// Each part has params.part_rows rows, except that the last one has the remaining rows.
+// Part: the mean of channel i, the sum of squared deviations from it, and the sums of weights and of their squares, merged in order from consecutive parts (Chan, Golub & LeVeque
+// 1983). Expects the binding `parts`, as batch_norm_stats.wgsl writes it.
 
-struct Merged { mean: f32, squares: f32 }
+struct Merged { mean: f32, squares: f32, weight: vec2f }
 
-fn merge_parts(i: u32, first: u32, n_parts: u32, rows: u32) -> Merged {
-    var mean = 0.0;
-    var squares = 0.0;
-    var before = 0u;
+fn merge_parts(i: u32, first: u32, n_parts: u32) -> Merged {
+    var merged = Merged(0.0, 0.0, vec2f());
     for (var part = first; part < first + n_parts; part += 1u) {
-        let n = min(params.part_rows, rows - before);
-        let share = f32(n) / f32(before + n);
-        let off = parts[2u * part * params.n_channels + i] - mean;
-        mean += off * share;
-        squares += parts[(2u * part + 1u) * params.n_channels + i] + off * off * (share * f32(before));
-        before += n;
+        let at = part * (2u * params.n_channels + 2u);
+        let weight = vec2f(parts[at + 2u * params.n_channels], parts[at + 2u * params.n_channels + 1u]);
+        if weight.x > 0.0 {
+            let share = weight.x / (merged.weight.x + weight.x);
+            let off = parts[at + i] - merged.mean;
+            merged.mean += off * share;
+            merged.squares += parts[at + params.n_channels + i] + off * off * (share * merged.weight.x);
+            merged.weight += weight;
+        }
     }
-    return Merged(mean, squares);
+    return merged;
 }

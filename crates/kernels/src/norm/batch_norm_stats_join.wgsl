@@ -1,5 +1,5 @@
-// joined[block] = the mean of each channel over a block of `block_parts` parts of a group, and the sum of squared deviations from it: between the dispatches of
-// batch_norm_stats.wgsl and batch_norm_stats_merge.wgsl, so that no chain is longer than the square root of the number of parts.
+// joined[block] = the sums of batch_norm_stats.wgsl over a block of `block_parts` parts of a group: between that dispatch and batch_norm_stats_merge.wgsl, so that no chain is
+// longer than the square root of the number of parts.
 // Twin: `merge` in batch_norm_cpu.rs, which merges the parts in one chain. One invocation per channel and block.
 
 fn element(i: u32) {
@@ -10,8 +10,12 @@ fn element(i: u32) {
     let block = i / params.n_channels;
     let first = block % params.group_blocks * params.block_parts;
     let n_parts = min(params.block_parts, params.group_parts - first);
-    let rows = min(n_parts * params.part_rows, params.group_rows - first * params.part_rows);
-    let merged = merge_parts(channel, block / params.group_blocks * params.group_parts + first, n_parts, rows);
-    joined[2u * block * params.n_channels + channel] = merged.mean;
-    joined[(2u * block + 1u) * params.n_channels + channel] = merged.squares;
+    let merged = merge_parts(channel, block / params.group_blocks * params.group_parts + first, n_parts);
+    let at = block * (2u * params.n_channels + 2u);
+    joined[at + channel] = merged.mean;
+    joined[at + params.n_channels + channel] = merged.squares;
+    if channel == 0u {
+        joined[at + 2u * params.n_channels] = merged.weight.x;
+        joined[at + 2u * params.n_channels + 1u] = merged.weight.y;
+    }
 }

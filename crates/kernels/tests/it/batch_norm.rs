@@ -11,7 +11,7 @@ fn shape(n_rows: usize, n_channels: usize, n_groups: usize) -> BatchNormShape {
 }
 
 fn stats_of(shape: BatchNormShape, x: &[f32]) -> Vec<Words> {
-    let kernel = BatchNormStats { shape, eps: EPS, momentum: 0.25 };
+    let kernel = BatchNormStats { shape, n_weights: 0, eps: EPS, momentum: 0.25 };
     run_twin(&kernel, &[words(x), words(&vec![0.0; shape.n_channels]), words(&vec![1.0; shape.n_channels])])
 }
 
@@ -101,6 +101,58 @@ fn gradients_equal_finite_differences() {
     }
 }
 
+/// Weights of 0 and 1 give the statistics and gradients of the rows of weight 1, whatever the others contain; a common factor of the weights has no effect.
+#[test]
+fn weights_select_rows() {
+    let mut random = Random::new(5);
+    for (n_real, n_weights, weight_rows, factor) in
+        [(13, 16, 1, 1.0), (5, 8, 30, 1.0), (3, 8, 25, 0.25), (150, 200, 2, 3.0), (2, 70, 40, 1.0)]
+    {
+        let (whole, real) = (shape(n_weights * weight_rows, 3, 1), shape(n_real * weight_rows, 3, 1));
+        let mut x = random.floats(whole.len());
+        x[real.len()..].fill(1e9);
+        let (grad_y, weight) = (random.floats(real.len()), words(&random.floats(3)));
+        let weights: Vec<f32> = (0..n_weights).map(|i| if i < n_real { factor } else { 0.0 }).collect();
+        let running = [words(&[0.5; 3]), words(&[2.0; 3])];
+        let stats = |shape, n_weights| BatchNormStats { shape, n_weights, eps: EPS, momentum: 0.25 };
+        let given = [words(&x), words(&weights), running[0].clone(), running[1].clone()];
+        let weighted = run_twin(&stats(whole, n_weights), &given);
+        gpu_equals_twin_within(&stats(whole, n_weights), &given, Tolerance { absolute: 5e-5, relative: 5e-5 });
+        let plain = run_twin(&stats(real, 0), &[words(&x[..real.len()]), running[0].clone(), running[1].clone()]);
+        for (result, name) in ["running_mean", "running_var", "stats"].into_iter().enumerate() {
+            assert_close(name, floats(&weighted[result]), floats(&plain[result]), DEFAULT);
+        }
+        let padded = [&grad_y[..], &vec![0.0; whole.len() - real.len()]].concat();
+        let shares: Vec<f32> = weights.iter().map(|weight| weight / (factor * n_real as f32)).collect();
+        let sums = |shape: BatchNormShape, grad_y: &[f32], stats: &Words| {
+            run_twin(&shape.grad_sums(), &[words(grad_y), words(&x[..shape.len()]), stats.clone(), stats.clone()]).remove(0)
+        };
+        let (of_whole, of_real) = (sums(whole, &padded, &weighted[2]), sums(real, &grad_y, &plain[2]));
+        let factors = whole.weighted_grad_factors(n_weights);
+        let factors = run_twin(&factors, &[weighted[2].clone(), weight.clone(), of_whole.clone(), of_whole]);
+        let given = [&[words(&padded), words(&x), words(&shares), weighted[2].clone()], &factors[..]].concat();
+        let grad_x = twin_floats(&whole.weighted_grad_x(n_weights), &given);
+        gpu_equals_twin_within(&whole.weighted_grad_x(n_weights), &given, Tolerance { absolute: 5e-5, relative: 5e-5 });
+        let stats = plain[2].clone();
+        let given = [words(&grad_y), words(&x[..real.len()]), stats.clone(), stats, weight, of_real.clone(), of_real];
+        assert_close("grad_x", &grad_x[..real.len()], &twin_floats(&real.grad_x(), &given), GRADIENT);
+        assert_eq!(grad_x[real.len()..], vec![0.0; whole.len() - real.len()], "absent rows");
+    }
+}
+
+/// A group without a row has statistics of 0; one with a single row normalises by a variance of 0. Neither moves the running statistics.
+#[test]
+fn groups_without_a_variance_move_nothing() {
+    let shape = shape(6, 1, 3);
+    let kernel = BatchNormStats { shape, n_weights: 6, eps: 0.25, momentum: 0.5 };
+    let given = [words(&[1.0, 3.0, 5.0, 9.0, 7.0, 7.0]), words(&[1.0, 1.0, 0.0, 2.0, 0.0, 0.0]), words(&[0.0]), words(&[1.0])];
+    let results = run_twin(&kernel, &given);
+    assert_close("running mean", floats(&results[0]), &[1.0], DEFAULT);
+    assert_close("running var", floats(&results[1]), &[1.5], DEFAULT);
+    assert_close("stats", floats(&results[2]), &[2.0, 1.25_f32.sqrt().recip(), 9.0, 2.0, 0.0, 0.0], DEFAULT);
+    gpu_equals_twin(&kernel, &given);
+}
+
 #[test]
 fn running_statistics_normalise_without_changing() {
     let (mean, var) = (words(&[1.0, -2.0]), words(&[4.0, 0.25]));
@@ -139,7 +191,7 @@ fn gpu_agrees() {
         let (weight, bias) = (words(&random.floats(shape.n_channels)), words(&random.floats(shape.n_channels)));
         let running = [words(&random.floats(shape.n_channels)), words(&vec![0.7; shape.n_channels])];
         let (x, grad_y) = (words(&x), words(&grad_y));
-        let kernel = BatchNormStats { shape, eps: EPS, momentum: 0.1 };
+        let kernel = BatchNormStats { shape, n_weights: 0, eps: EPS, momentum: 0.1 };
         gpu_equals_twin_within(&kernel, &[x.clone(), running[0].clone(), running[1].clone()], divided);
         let stats = stats_of(shape, floats(&x)).remove(2);
         for activation in [Activation::identity(), Activation::celu(0.3), Activation::gelu()] {
@@ -182,7 +234,10 @@ fn bits_do_not_depend_on_threads() {
     let shape = shape(9000, 12, 3);
     let (x, grad_y) = (words(&random.floats(shape.len())), words(&random.floats(shape.len())));
     let (weight, running) = (words(&random.floats(12)), words(&[1.0; 12]));
-    same_bits_on_any_pool(&BatchNormStats { shape, eps: EPS, momentum: 0.1 }, &[x.clone(), running.clone(), running]);
+    same_bits_on_any_pool(
+        &BatchNormStats { shape, n_weights: 0, eps: EPS, momentum: 0.1 },
+        &[x.clone(), running.clone(), running],
+    );
     let stats = stats_of(shape, floats(&x)).remove(2);
     same_bits_on_any_pool(
         &shape.normalise(&Activation::relu()),
@@ -198,10 +253,12 @@ fn groups_that_make_no_sense_are_refused() {
         let error = kernel.check().expect_err("a shape that makes no sense");
         assert_eq!(error.to_string(), expected, "{kernel:?}");
     }
-    let stats = |shape| BatchNormStats { shape, eps: EPS, momentum: 0.1 };
+    let stats = |shape| BatchNormStats { shape, n_weights: 0, eps: EPS, momentum: 0.1 };
     refuses(stats(shape(7, 1, 2)), "batch_norm_stats: n_groups is 2, expected a divisor of the number of rows");
     refuses(stats(shape(7, 1, 0)), "batch_norm_stats: n_groups is 0, expected 1 to 2^32 - 1");
     let few = "expected at least 2, for a variance; use larger batches or fewer groups";
     refuses(stats(shape(1, 9, 1)), &format!("batch_norm_stats: rows of a group is 1, {few}"));
     refuses(stats(shape(4, 9, 4)), &format!("batch_norm_stats: rows of a group is 1, {few}"));
+    let weighted = BatchNormStats { n_weights: 4, ..stats(shape(6, 1, 1)) };
+    refuses(weighted, "batch_norm_stats: n_weights is 4, expected a divisor of the number of rows");
 }

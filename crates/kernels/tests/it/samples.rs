@@ -80,7 +80,12 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     samples.push(Box::new(Matmul { m: 70, k: 1, transpose: Transpose::None, epilogue: output_grad(&relu), ..thin }));
     let shape = BatchNormShape { n_rows: 70, n_channels: 3, n_groups: 1 };
     let large = BatchNormShape { n_rows: 40 * 64, ..shape };
-    samples.extend([shape, large].map(|shape| Box::new(BatchNormStats { shape, eps: 1e-5, momentum: 0.1 }) as Box<dyn Kernel>));
+    samples.extend(
+        [shape, large].map(|shape| Box::new(BatchNormStats { shape, n_weights: 0, eps: 1e-5, momentum: 0.1 }) as Box<dyn Kernel>),
+    );
+    samples.push(Box::new(BatchNormStats { shape, n_weights: 35, eps: 1e-5, momentum: 0.1 }));
+    samples.push(Box::new(shape.weighted_grad_factors(35)));
+    samples.push(Box::new(shape.weighted_grad_x(35)));
     samples.push(Box::new(BatchNormFrozenStats { n_channels: 3, eps: 1e-5 }));
     samples.push(Box::new(shape.normalise(&relu)));
     samples.push(Box::new(shape.activation_grad(&Activation::gelu())));

@@ -294,7 +294,7 @@ fn batch_norm_has_a_form() {
             let stats = random.floats(shape.n_stats());
             let tolerance = Tolerance::of_sum(n_rows);
 
-            let kernel = BatchNormStats { shape, eps: 1e-2, momentum: 0.1 };
+            let kernel = BatchNormStats { shape, n_weights: 0, eps: 1e-2, momentum: 0.1 };
             let given = [x.clone(), channels(&mut random), vec![1.0; n_channels]];
             has_form(kernel, &[half, F32, F32, F32], "Stored");
             stored_equals_f32_within(kernel, &[half, F32, F32, F32], &given, tolerance);
@@ -399,7 +399,12 @@ fn its_own_types_leave_a_kernel_as_it_is() {
 
 #[test]
 fn scratch_is_the_kernels_and_then_the_copies() {
-    let norm = BatchNormStats { shape: BatchNormShape { n_rows: 4, n_channels: 3, n_groups: 1 }, eps: 1e-5, momentum: 0.1 };
+    let norm = BatchNormStats {
+        shape: BatchNormShape { n_rows: 4, n_channels: 3, n_groups: 1 },
+        n_weights: 0,
+        eps: 1e-5,
+        momentum: 0.1,
+    };
     let low = stored(norm, &[DType::F32, DType::F16, DType::F32, DType::F32]).expect("f16 for f32");
     let (args, of) = (low.args(), norm.args());
     assert_eq!(args[1], Arg { dtype: DType::F16, ..of[1] });

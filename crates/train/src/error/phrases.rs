@@ -39,6 +39,15 @@ pub(crate) fn all_labels(n_rows: usize, class: u8, label: Option<usize>) -> Stri
     }
 }
 
+/// `all 5 labels are the same`; `label 2 is the same in all 5 rows` if there are several labels.
+pub(crate) fn same_labels(n_rows: usize, label: Option<usize>) -> String {
+    match label {
+        Some(label) => format!("label {label} is the same in {}", all_rows(n_rows)),
+        None if n_rows == 1 => "there is one label".to_owned(),
+        None => format!("all {n_rows} labels are the same"),
+    }
+}
+
 /// `the label of row 3`; `label 2 of row 3` if there are several; each with its name, if it has one.
 pub(super) fn label_of(row: usize, label: Option<usize>, name: Option<&str>) -> String {
     let label = label.map_or_else(|| "the label".to_owned(), |label| format!("label {label}"));

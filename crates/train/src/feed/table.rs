@@ -185,15 +185,14 @@ impl DeviceTable {
         self.weights.is_some()
     }
 
-    /// Records the weight of each row of the batch, where all weights add up to 1.
-    pub(crate) fn record_shares(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> Tensor {
+    /// Records the weight of each row of the batch.
+    pub(crate) fn record_weights(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> Tensor {
         let [_, _, zero, one] = scale.buffers();
         let batch = graph.batch(&self.order, state, batch_rows);
-        let weights = match &self.weights {
+        match &self.weights {
             Some(weights) => batch.weights.multiply(&graph.gather(&batch, weights, zero, one).reshape(&[batch_rows])),
             None => batch.weights,
-        };
-        weights.shares()
+        }
     }
 
     /// Records the gathering of some rows of the batch whose index is in `state`.
@@ -237,6 +236,19 @@ impl DeviceTable {
 }
 
 impl BatchTensors {
+    /// The mean of the losses of rows, weighted by the weights of the rows, so that the padding of a short last batch does not count. Where a row has several losses, the mean of
+    /// these is its loss.
+    ///
+    /// # Shapes
+    /// `losses`: `[n]` or `[n, n_labels]`; the result has no dimensions.
+    /// # Errors
+    /// [`Shape`](brisk_nn::Error::Shape) for any other shape.
+    #[track_caller]
+    pub fn mean(&self, losses: &Tensor) -> Tensor {
+        let (labels, weights) = (self.labels.clone(), self.weights.clone());
+        LabelledRows { labels, weights, reduction: Reduction::Mean }.reduce(losses)
+    }
+
     /// Records the loss of a task. For rows that are mixed with others it is `Σ w ((1 - s) l + s l')`, where `l` is the loss of a row by its own label,
     /// `l'` that by the label of its partner, `s` the share of the partner and `w` the weight of the row. A mean divides it by `Σ w`, even if classes have
     /// different weights, as PyTorch's cross-entropy does for probabilities as targets.
@@ -256,6 +268,11 @@ impl BatchTensors {
         let of_partners = weights.multiply(&partners.shares);
         let own = &weights - &of_partners;
         loss(&self.labels, &own, Reduction::Sum) + loss(&partners.labels, &of_partners, Reduction::Sum)
+    }
+
+    /// How many operations read the weights of the rows.
+    pub(crate) fn n_readers_of_weights(&self) -> usize {
+        self.weights.n_readers()
     }
 
     /// Records `module` over the batch, whose outputs must be those that `task` requires.

@@ -10,7 +10,7 @@ use crate::Error;
 pub enum Average {
     /// The score of class 1. For binary classification.
     Binary,
-    /// The mean over classes. A class that is neither labelled nor predicted in any row is left out, unless rows are multi-label.
+    /// The mean over classes. A class that is neither labelled nor predicted in any row, rows of weight 0 among them, is left out, unless rows are multi-label.
     Macro,
     /// One score, of the counts of all classes together.
     Micro,
@@ -18,8 +18,8 @@ pub enum Average {
     Weighted,
 }
 
-/// The number of a class's rows: hits, predicted, labelled.
-pub(super) type Counts = [f64; 3];
+/// The weights of a class's rows: hits, predicted, labelled; then the number of rows that are predicted or labelled, whatever their weight.
+pub(super) type Counts = [f64; 4];
 
 /// The counts per class of all rows.
 pub(super) type ClassCounts = Tally<Vec<Counts>>;
@@ -32,7 +32,7 @@ impl ClassCounts {
             _ => Target::of_classification(self.metric(), rows)?,
         };
         let n_classes = if target == Target::Binary { 2 } else { rows.n_outputs };
-        self.update(
+        self.update_all(
             rows,
             target,
             || vec![Counts::default(); n_classes],
@@ -47,8 +47,10 @@ impl ClassCounts {
                     return;
                 }
                 let predicted = if target == Target::Binary { usize::from(row.outputs[0] > 0.0) } else { arg_max(row.outputs) };
-                classes[predicted][1] += row.weight;
-                classes[row.class()][2] += row.weight;
+                for (class, count) in [(predicted, 1), (row.class(), 2)] {
+                    classes[class][count] += row.weight;
+                    classes[class][3] += 1.0;
+                }
                 if predicted == row.class() {
                     classes[predicted][0] += row.weight;
                 }
@@ -59,10 +61,12 @@ impl ClassCounts {
     /// The average of `score` over the classes.
     pub(super) fn averaged(&self, average: Average, score: impl Fn(&Counts) -> f64) -> Result<f64, Error> {
         let (classes, _) = self.sums()?;
-        let occurs = |counts: &&Counts| self.target() == Target::Labels || counts[1] + counts[2] > 0.0;
+        let occurs = |counts: &&Counts| self.target() == Target::Labels || counts[3] > 0.0;
         Ok(match average {
             Average::Binary => score(&classes[1]),
-            Average::Micro => score(&classes.iter().fold(Counts::default(), |sum, counts| [0, 1, 2].map(|i| sum[i] + counts[i]))),
+            Average::Micro => {
+                score(&classes.iter().fold(Counts::default(), |sum, counts| [0, 1, 2, 3].map(|i| sum[i] + counts[i])))
+            }
             Average::Macro => {
                 let n_classes = classes.iter().filter(occurs).count();
                 classes.iter().filter(occurs).map(score).sum::<f64>() / n_classes as f64

@@ -1,4 +1,4 @@
-use crate::error::phrases::{all_labels, all_rows, count};
+use crate::error::phrases::{all_labels, all_rows, count, same_labels};
 use brisk_loader::with_causes;
 
 /// Why a metric has no value for the rows. Rows are counted from 0 over all batches.
@@ -114,14 +114,12 @@ pub enum MetricError {
         n_rows: usize,
     },
     /// All rows have the same label, so that nothing is explained.
-    #[error("{metric}: label {label} is {value} in {}, expected values that differ; evaluate on more rows", all_rows(*n_rows))]
+    #[error("{metric}: {}, expected values that differ; evaluate on more rows", same_labels(*n_rows, *label))]
     ConstantLabel {
         /// Which metric.
         metric: &'static str,
-        /// Which label of a row.
-        label: usize,
-        /// Its value.
-        value: f64,
+        /// Which label of a row, from 0, where rows have several.
+        label: Option<usize>,
         /// How many rows there are.
         n_rows: usize,
     },

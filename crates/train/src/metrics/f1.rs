@@ -20,7 +20,7 @@ impl F1 {
     }
 
     fn score(&self) -> Result<f64, Error> {
-        self.counts.averaged(self.average, |&[hits, predicted, labelled]| ratio(2.0 * hits, predicted + labelled))
+        self.counts.averaged(self.average, |&[hits, predicted, labelled, _]| ratio(2.0 * hits, predicted + labelled))
     }
 }
 

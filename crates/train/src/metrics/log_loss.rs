@@ -6,8 +6,8 @@ use crate::{Error, Mode};
 /// The mean negative logarithm of the probability that the model gives to the label, also known as cross-entropy.
 ///
 /// The probability is the sigmoid of a binary logit, or the softmax of a row's logits. Multi-label rows are averaged over their
-/// labels. `sklearn.metrics.log_loss(labels, probabilities)`, but computed from the logits, hence without its clipping of
-/// probabilities: a row that is wrong with a logit difference of 1000 costs 1000.
+/// labels. `sklearn.metrics.log_loss(labels, probabilities)` of probabilities in f64, which it clips to `[ε, 1 - ε]` with `ε = 2⁻⁵²`: a label costs at least 2.2e-16 and at
+/// most 36.04, whatever the logits are. The loss that a [`Task`](crate::Task) trains by is not clipped.
 #[derive(Clone, Debug)]
 pub struct LogLoss(Tally<[f64; 1]>);
 
@@ -87,11 +87,13 @@ pub fn log_loss_binary(logits: &[f32], labels: &[f32]) -> Result<f64, Error> {
 }
 
 fn loss(row: Row<'_>, target: Target) -> f64 {
+    // -ln (1 - ε), which is ε in f64, and -ln ε.
+    let clipped = |loss: f64| loss.clamp(f64::EPSILON, -f64::EPSILON.ln());
     if target == Target::Classes {
-        return cross_entropy(row.outputs, row.class());
+        return clipped(cross_entropy(row.outputs, row.class()));
     }
     let elements = row.outputs.iter().zip(row.labels);
     let sum: f64 =
-        elements.map(|(&logit, &label)| softplus(if label > 0.0 { -f64::from(logit) } else { f64::from(logit) })).sum();
+        elements.map(|(&logit, &label)| clipped(softplus(if label > 0.0 { -f64::from(logit) } else { f64::from(logit) }))).sum();
     sum / row.labels.len() as f64
 }

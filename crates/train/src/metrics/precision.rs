@@ -38,6 +38,6 @@ impl Metric for Precision {
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
-        self.counts.averaged(self.average, |&[hits, predicted, _]| ratio(hits, predicted)).map(MetricValue::Number)
+        self.counts.averaged(self.average, |&[hits, predicted, ..]| ratio(hits, predicted)).map(MetricValue::Number)
     }
 }

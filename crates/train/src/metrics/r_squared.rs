@@ -5,7 +5,8 @@ use crate::{Error, Mode};
 /// The coefficient of determination: `1 - Σ (label - prediction)² / Σ (label - mean label)²`.
 ///
 /// Called `r2` in logs and early stopping (`valid_r2`), R² in reports. `sklearn.metrics.r2_score(labels, predictions)`. With several labels per row, the mean over the labels. Labels that are all the
-/// same, a single row among them, have no R²: [`MetricError::ConstantLabel`], where scikit-learn gives 0, 1, or NaN and a warning.
+/// same, a single row among them, have no R²: [`MetricError::ConstantLabel`], where scikit-learn gives 0, 1, or NaN and a warning. A training run leaves it out with a
+/// [`Warning`](crate::Warning::UndefinedMetric).
 #[derive(Clone, Debug)]
 pub struct RSquared(Tally<Vec<Deviations>>);
 
@@ -76,13 +77,9 @@ impl Metric for RSquared {
 
     fn compute(&self) -> Result<MetricValue, Error> {
         let (columns, _) = self.0.sums()?;
-        if let Some((label, column)) = columns.iter().enumerate().find(|(_, column)| column.squared_deviation == 0.0) {
-            return Err(Error::from(MetricError::ConstantLabel {
-                metric: self.0.metric(),
-                label,
-                value: column.mean,
-                n_rows: self.0.n_rows(),
-            }));
+        if let Some(label) = columns.iter().position(|column| column.squared_deviation == 0.0) {
+            let label = (columns.len() > 1).then_some(label);
+            return Err(Error::from(MetricError::ConstantLabel { metric: self.0.metric(), label, n_rows: self.0.n_rows() }));
         }
         let scores = columns.iter().map(|column| 1.0 - column.squared_error / column.squared_deviation);
         Ok(MetricValue::Number(scores.sum::<f64>() / columns.len() as f64))

@@ -38,6 +38,6 @@ impl Metric for Recall {
     }
 
     fn compute(&self) -> Result<MetricValue, Error> {
-        self.counts.averaged(self.average, |&[hits, _, labelled]| ratio(hits, labelled)).map(MetricValue::Number)
+        self.counts.averaged(self.average, |&[hits, _, labelled, _]| ratio(hits, labelled)).map(MetricValue::Number)
     }
 }

@@ -87,9 +87,25 @@ impl<T: Sums> Tally<T> {
         self.n_rows
     }
 
-    /// Checks the rows, folds chunks of them from `zero` in parallel, and adds the results in order. If a row is refused,
+    /// Checks the rows, folds chunks of those with a weight above 0 from `zero` in parallel, and adds the results in order. If a row is refused,
     /// nothing has been added.
     pub(super) fn update(
+        &mut self,
+        rows: &Scored<'_>,
+        target: Target,
+        zero: impl Fn() -> T + Sync,
+        add: impl Fn(&mut T, Row<'_>) + Sync,
+    ) -> Result<(), Error> {
+        // A loss of infinity times a weight of 0 must not become NaN.
+        self.update_all(rows, target, zero, |sums, row| {
+            if row.weight > 0.0 {
+                add(sums, row)
+            }
+        })
+    }
+
+    /// The same for all rows, also those of weight 0.
+    pub(super) fn update_all(
         &mut self,
         rows: &Scored<'_>,
         target: Target,
@@ -113,11 +129,8 @@ impl<T: Sums> Tally<T> {
                 let (mut sums, mut total) = (zero(), 0.0);
                 for index in chunk * CHUNK_ROWS..rows.n_rows().min((chunk + 1) * CHUNK_ROWS) {
                     let row = row(metric, rows, index, first_row, target)?;
-                    // A loss of infinity times a weight of 0 must not become NaN.
-                    if row.weight > 0.0 {
-                        total += row.weight;
-                        add(&mut sums, row);
-                    }
+                    total += row.weight;
+                    add(&mut sums, row);
                 }
                 Ok((sums, total))
             })

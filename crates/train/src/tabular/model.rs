@@ -12,7 +12,6 @@ use super::json::{Part, network_json, preprocessing_json, target_json};
 use super::{Columns, Network, Predictions, Preprocessed, Preprocessing, TabularError, Target};
 use crate::atomic_file::write_atomically;
 use crate::feed::FeedElement;
-use crate::training::measured;
 use crate::{Error, Model, Predictor, Scores, Standardisation, Task};
 
 /// A network for a table, with everything needed to predict rows by it: how columns are preprocessed, the target, and the network's sizes.
@@ -90,14 +89,7 @@ impl TabularModel {
             self.target.restore(&mut outputs);
             self.target.restore(&mut labels);
         }
-        let mut scores = Scores { values: Vec::new(), others: Vec::new() };
-        for mut metric in self.task().metrics() {
-            let value = measured(metric.as_mut(), &outputs, &labels, 1)?;
-            if let Some(value) = value.number() {
-                scores.values.push((metric.name().to_owned(), value));
-            }
-        }
-        Ok(scores)
+        Scores::of(&*self.task(), &outputs, &labels, None)
     }
 
     /// A predictor for rows with the columns of the training table.

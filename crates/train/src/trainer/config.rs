@@ -10,6 +10,9 @@ use crate::{Described, EarlyStopping, Error, Warning};
 pub struct TrainerConfig {
     /// Rows per batch, of all replicas together; 256 by default.
     pub batch_rows: usize,
+    /// Whether the last batch of an epoch is left out if it has fewer rows than the others. Otherwise its missing rows have weight 0 and count as absent in losses and in the
+    /// statistics of batch normalisation. Validation uses all rows. False by default.
+    pub drop_last: bool,
     /// Batches per step: the optimizer uses the mean of their gradients. The last step of an epoch may have fewer batches, and divides by the same number. 1 by default.
     pub accumulate: usize,
     /// The precision of products, in training and validation. Parameters are always f32; f16 scales the loss.
@@ -76,6 +79,7 @@ impl Default for TrainerConfig {
     fn default() -> Self {
         Self {
             batch_rows: 256,
+            drop_last: false,
             accumulate: 1,
             precision: Precision::F32,
             scaler: GradScalerConfig::default(),
@@ -119,6 +123,7 @@ impl TrainerConfig {
         let limit = |limit: Option<Limit>| limit.map_or("none".to_owned(), |limit| format!("{limit:?}"));
         let mut settings = vec![
             ("batch_rows", batch_rows.to_string()),
+            ("drop_last", self.drop_last.to_string()),
             ("accumulate", accumulate.to_string()),
             ("precision", precision.to_string()),
             ("clip", clip),

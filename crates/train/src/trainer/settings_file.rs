@@ -87,6 +87,9 @@ impl TrainerConfig {
         if let Some(is_on) = section.boolean("detect_anomaly")? {
             config.detect_anomaly = is_on;
         }
+        if let Some(drops_last) = section.boolean("drop_last")? {
+            config.drop_last = drops_last;
+        }
         if let Some(precision) =
             section.choice("precision", &[("f32", Precision::F32), ("f16", Precision::F16), ("bf16", Precision::Bf16)])?
         {

@@ -122,6 +122,7 @@ impl Training<'_> {
         device.write(&self.step.inputs[0].lr, &rates)?;
         device.write_at(self.step.state(), 0, &[run.n_batches as u32])?;
         device.write_at(&self.step.losses, 0, &run.losses)?;
+        self.step.loss_weights.as_ref().map_or(Ok(()), |weights| device.write_at(weights, 0, &run.loss_weights))?;
         self.show(fit.outputs, |progress| progress.epoch_started(run.n_epochs));
         let view = RunView { epoch: run.n_epochs + 1, n_steps: run.n_steps, ..self.view() };
         fit.outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_epoch_start(&view))?;

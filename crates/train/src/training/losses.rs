@@ -12,7 +12,7 @@ use crate::{Error, Warning};
 pub(super) struct EpochLosses {
     /// The epoch, from 0.
     pub(super) epoch: usize,
-    /// Their mean; the mean of the finite ones if steps were skipped.
+    /// Their mean over the rows, by [`mean_loss`].
     pub(super) mean: f64,
     /// The losses of the epoch's first batch and of the last so far; 0 without any.
     pub(super) first: f32,
@@ -40,9 +40,11 @@ impl Training<'_> {
             let ScalerReport { scale, n_skipped_in_a_row: n_skipped, .. } = scaler;
             return Err(Error::SkippedSteps { epoch: epoch + 1, n_skipped, scale, loss: last });
         }
-        let mean = mean_loss(losses, run.n_skipped as usize * config.accumulate, epoch)?;
+        let weights = self.step.loss_weights(device)?;
+        let mean = mean_loss(losses, &weights, run.n_skipped as usize * config.accumulate, epoch)?;
         run.n_batches = n_done - n_done % config.accumulate;
         run.losses = losses[..run.n_batches].to_vec();
+        run.loss_weights = weights[..run.n_batches].to_vec();
         let n_steps = if n_done == self.n_batches { n_done.div_ceil(config.accumulate) } else { n_done / config.accumulate };
         let losses = EpochLosses { epoch, mean, first, last, n_steps, n_skipped: run.n_skipped, scaler };
         Ok(losses)

@@ -8,7 +8,7 @@ use super::epochs::Fit;
 use super::{Ended, Outputs, Training};
 use crate::feed::{Cursor, OpenFeed};
 use crate::run_state::RunState;
-use crate::step::mean_loss;
+use crate::step::check_losses;
 use crate::{BatchesEnd, DataParallel, Error, RunView};
 
 /// The maximum number of steps that are submitted at a time, so that the progress bar moves and a request to stop is noticed.
@@ -172,16 +172,22 @@ impl Training<'_> {
             return Ok(());
         }
         let losses: Vec<f32> = self.device.read(&self.step.losses)?;
+        let mut told = losses[batches.clone()].to_vec();
+        if self.train.has_weights() {
+            let weights = self.step.loss_weights(&self.device)?;
+            let weightless = told.iter_mut().zip(&weights[batches.clone()]).filter(|(_, weight)| **weight == 0.0);
+            weightless.for_each(|(loss, _)| *loss = f32::NAN);
+        }
         let end = BatchesEnd {
             first_batch: batches.start,
-            losses: &losses[batches.clone()],
+            losses: &told,
             learning_rates: &rates[batches.clone()],
             n_rows: self.rows_before(batches.end) - self.rows_before(batches.start),
         };
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(view, &end))?;
         // An epoch may take hours. In f16, steps that overflow are skipped, and replicas have different clocks: both check at the end of the epoch.
         if !self.step.scaler.config().enabled && self.replicas.is_none() {
-            mean_loss(&losses[..batches.end], 0, view.epoch - 1)?;
+            check_losses(&losses[..batches.end], 0, view.epoch - 1)?;
         }
         Ok(())
     }

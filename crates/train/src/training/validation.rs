@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use super::TrainerConfig;
-use crate::metrics::{Metric, MetricValue, Scored};
-use crate::{Error, Labels, Mode, Task};
+use crate::metrics::{Metric, MetricError, MetricValue, Scored};
+use crate::{Error, Mode, Task, Warning};
 
 /// The metrics of a task, the labels for them, and which of them decides.
 #[derive(Debug)]
@@ -12,7 +12,6 @@ pub(super) struct Validation {
     /// `[n_rows, n_labels]`.
     labels: Vec<f32>,
     n_labels: usize,
-    kind: Labels,
     metrics: RefCell<Vec<Box<dyn Metric>>>,
     watched: String,
     mode: Mode,
@@ -33,28 +32,35 @@ impl Validation {
             let known = known.into_iter().map(|(name, _)| name).collect();
             return Err(Error::UnknownMetric { found: watched, known });
         };
-        Ok(Self { labels, n_labels: task.n_labels(), kind: task.labels(), metrics: RefCell::new(metrics), watched, mode })
+        Ok(Self { labels, n_labels: task.n_labels(), metrics: RefCell::new(metrics), watched, mode })
     }
 
-    /// Reports an undefined area under the curve now rather than after an epoch.
+    /// Leaves out the metrics that do not exist for the labels, such as the area under a curve of one class: now rather than after an epoch. Returns a warning for each.
     ///
     /// # Errors
-    /// [`Error::HeldOutOneClass`].
-    pub(super) fn check_classes(&self, n_train_rows: usize) -> Result<(), Error> {
-        let needs_both = self.kind == Labels::Binary && self.metrics.borrow().iter().any(|metric| metric.name() == "auc");
-        if !needs_both {
-            return Ok(());
-        }
-        let column = |label: usize| self.labels.iter().skip(label).step_by(self.n_labels);
-        for label in 0..self.n_labels.min(self.labels.len()) {
-            let first = self.labels[label];
-            if column(label).all(|&other| other == first) {
-                let n_rows = self.labels.len() / self.n_labels;
-                let of_several = (self.n_labels > 1).then_some(label);
-                return Err(Error::HeldOutOneClass { n_rows, n_train_rows, class: u8::from(first != 0.0), label: of_several });
+    /// [`Error::HeldOutOneClass`], [`Error::Metric`] if the run watches one of them.
+    pub(super) fn leave_out_undefined(&mut self, n_train_rows: usize, n_outputs: usize) -> Result<Vec<Warning>, Error> {
+        let (labels, n_labels) = (&self.labels, self.n_labels);
+        let n_rows = labels.len() / n_labels.max(1);
+        // Whether they exist depends on the labels only.
+        let outputs = vec![0.0; n_rows * n_outputs];
+        let mut undefined = Vec::new();
+        self.metrics.get_mut().retain_mut(|metric| match measured(metric.as_mut(), &outputs, labels, n_labels) {
+            Err(Error::Metric(error)) if error.is_of_few_rows() => {
+                undefined.push((format!("valid_{}", metric.name()), error));
+                false
             }
-        }
-        Ok(())
+            // Another error may be of these outputs only.
+            _ => true,
+        });
+        let warn = |(metric, error): (String, MetricError)| match error {
+            MetricError::OneClass { class, label, .. } if metric == self.watched => {
+                Err(Error::HeldOutOneClass { n_rows, n_train_rows, class, label })
+            }
+            error if metric == self.watched => Err(Error::Metric(error)),
+            error => Ok(Warning::UndefinedMetric { metric, reason: error.to_string() }),
+        };
+        undefined.into_iter().map(warn).collect()
     }
 
     /// The labels of the validation rows, `[n_rows, n_labels]`.

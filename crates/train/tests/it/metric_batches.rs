@@ -197,7 +197,7 @@ fn wrong_rows_are_one_clear_error() {
     refused(
         RSquared::new(),
         Scored::binary(&[1.0, 2.0], &[5.0; 2]),
-        "r2: label 0 is 5 in all 2 rows, expected values that differ; evaluate on more rows",
+        "r2: all 2 labels are the same, expected values that differ; evaluate on more rows",
     );
     refused(MeanAbsoluteError::new(), Scored::binary(&[], &[]), "mae: no rows; expected at least one");
     refused(

@@ -49,6 +49,34 @@ fn check_matrix(rows: &Rows, mut metric: impl Metric, expected: &[f64], weighted
     }
 }
 
+/// Class 2 is labelled only, and class 3 predicted only, in rows of weight 0, where scikit-learn counts them.
+#[test]
+fn classes_of_rows_without_weight_count_in_macro_averages() {
+    let outputs = [
+        [2.0, 1.0, 0.0, 0.0],
+        [0.0, 3.0, 1.0, 0.0],
+        [0.0, 1.0, 4.0, 0.0],
+        [1.0, 5.0, 0.0, 2.0],
+        [0.0, 0.0, 0.0, 9.0],
+        [3.0, 0.0, 1.0, 0.0],
+    ]
+    .concat();
+    let (labels, weights) = ([0.0, 1.0, 2.0, 1.0, 1.0, 1.0], [1.0, 2.0, 0.0, 1.0, 0.0, 0.5]);
+    let rows = Scored::classes(&outputs, 4, &labels).with_weights(&weights);
+    let check = |mut metric: Box<dyn Metric>, expected: f64| {
+        let found = metric.measure(&rows).expect("a value").number().expect("a number");
+        assert!((found - expected).abs() < 1e-14, "{metric:?}: found {found}, expected {expected}");
+    };
+    check(Box::new(F1::new(Average::Macro)), 0.4307692307692308);
+    check(Box::new(Precision::new(Average::Macro)), 0.41666666666666663);
+    check(Box::new(Recall::new(Average::Macro)), 0.4642857142857143);
+    check(Box::new(F1::new(Average::Micro)), 0.8888888888888888);
+    check(Box::new(F1::new(Average::Weighted)), 0.8957264957264957);
+    check(Box::new(Accuracy::new()), 0.8888888888888888);
+    check(Box::new(LogLoss::new()), 0.5763284864802212);
+    check(Box::new(TopKAccuracy::new(2)), 0.8888888888888888);
+}
+
 #[test]
 fn binary() {
     let rows = &Rows::new(|i| {

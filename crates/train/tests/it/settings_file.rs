@@ -23,6 +23,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         validate_every = 3
         validate_within_epoch = 0.25
         limit_train_batches = 0.5
+        drop_last = true
         limit_valid_batches = 8
         sanity_validation = 2
         clip_norm = 1
@@ -81,6 +82,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         validate_every: 3,
         validate_within_epoch: Some(ValidationInterval::Share(0.25)),
         limit_train_batches: Some(Limit::Share(0.5)),
+        drop_last: true,
         limit_valid_batches: Some(Limit::Batches(8)),
         sanity_validation: 2,
         clip: Some(GradientClip::Norm(1.0)),
