@@ -7,15 +7,14 @@ mod output;
 #[cfg(feature = "all-formats")]
 mod parquet;
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use brisk_examples::tabular::{OpenTable, import, is_table, open_table};
+use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_output, command_line, print, write_json};
-use brisk_table::{ColumnOptions, LabelKind, Schema, TableWriter, printable};
-use brisk_train::tabular::{Columns, TabularModel};
+use brisk_table::printable;
+use brisk_train::tabular::TabularModel;
 use brisk_train::{StopFlag, closing_table, rows_per_second, seconds, thousands};
 use serde_json::json;
 
@@ -33,9 +32,14 @@ fn run(options: Options) -> Result<ExitCode> {
     let device = options.device.builder().open()?;
     let model = TabularModel::load(&options.model)?;
     let predictor = model.predictor(&device)?;
-    let opened = open(&options, &predictor.columns(), &stop)?;
+    let text = options.text.added_to(model.text_options());
+    let rows = read(&options.data, Program::Predict, &stop, |progress| model.read_rows_with(&options.data, &text, progress))?;
+    for unseen in &rows.unseen {
+        let kind = if unseen.are_all() { "warning: " } else { "" };
+        print::note(format_args!("{kind}{unseen}"));
+    }
     let computing = Instant::now();
-    let predictions = predictor.predict(&Columns::of(&opened.table)?, &opened.table)?;
+    let predictions = predictor.predict(&rows.columns, &rows.table)?;
     let rows_per_s = predictions.n_rows() as f64 / computing.elapsed().as_secs_f64();
     let name = model.target().name();
     output.write(&options.out, name, &predictions)?;
@@ -43,6 +47,7 @@ fn run(options: Options) -> Result<ExitCode> {
         let results = json!({
             "device": device.info().to_string(), "executor": device.info().kind.executor(), "rows": predictions.n_rows(),
             "target": name, "task": model.target().kind().to_string(), "classes": model.target().classes(),
+            "unseen": rows.unseen.iter().map(|unseen| (unseen.column.clone(), unseen.n_rows.into())).collect::<serde_json::Map<_, _>>(),
             "rows_per_s": rows_per_s, "seconds": started.elapsed().as_secs_f64(), "out": options.out.to_string_lossy(),
         });
         write_json(path, &results)?;
@@ -67,23 +72,4 @@ fn check(options: &Options) -> Result<Output> {
     check_files_differ(&outputs, &[("DATA", data), ("MODEL", &options.model)])?;
     outputs.into_iter().try_for_each(|(option, path)| check_output(option, path))?;
     Ok(output)
-}
-
-/// The rows, with the columns that the model needs.
-fn open(options: &Options, columns: &Columns, stop: &StopFlag) -> Result<OpenTable> {
-    if is_table(&options.data) {
-        return open_table(&options.data);
-    }
-    let folder = options.out.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // The importer takes columns and dictionaries from a table; this one has them, but no rows.
-    let scratch = tempfile::tempdir_in(folder)?;
-    let like = scratch.path().join("columns.safetensors");
-    let categories = columns.categories.iter().map(|column| column.name().to_owned()).collect();
-    let mut writer = TableWriter::create(&like, Schema { categories, ..Schema::named(columns.numbers.clone()) })?;
-    if !columns.categories.is_empty() {
-        writer.set_dictionaries(columns.categories.clone())?;
-    }
-    writer.finish()?;
-    let columns = ColumnOptions { like: Some(like), label_kind: LabelKind::Absent, ..ColumnOptions::default() };
-    import(&options.data, &options.text, columns, folder, stop)
 }

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
 use brisk_examples::command_line::DeviceOption;
-use brisk_examples::tabular::TextOptions;
+use brisk_examples::tabular::TextArguments;
 use clap::Parser;
 
 /// Predicts the target of rows with a model that `tabular` has trained
@@ -19,11 +19,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) json: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) text: TextOptions,
+    pub(crate) text: TextArguments,
     #[command(flatten)]
     pub(crate) device: DeviceOption,
 }
 
 const EXAMPLES: &str = "\
+Columns are found by their names and read as in training. Values of categories that did not occur there count as missing and are reported.
+
 Examples:
   cargo run --release --example predict -- target/tabular/model new_houses.csv --out prices.csv";

@@ -1,14 +1,12 @@
-//! Shared code of `tabular` and `predict`: tables of any format, with columns of numbers and categories.
+//! Shared code of `tabular` and `predict`: how text is read, and errors in terms of their options.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use anyhow::{Result, anyhow};
-use brisk_table::{
-    Categorical, ColumnOptions, CsvOptions, Error, Header, ImportOptions, Missing, Remedy, Table, import_with_progress, printable,
-};
-use brisk_train::StopFlag;
+use anyhow::{Error, Result, anyhow};
+use brisk_table::{Decimal, Header, Remedy, printable};
+use brisk_train::tabular::{TabularError, TextOptions};
+use brisk_train::{Error as TrainError, StopFlag};
 use clap::Args;
-use tempfile::TempDir;
 
 use crate::command_line::value::{MAX_COUNT, one_of, whole};
 use crate::import_error::{in_words_of, training};
@@ -17,7 +15,7 @@ use crate::interruptible::{self, Stopped, interruptible};
 /// How text files are read.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
-pub struct TextOptions {
+pub struct TextArguments {
     /// Whether the first row of a text file names the columns: auto, present, absent
     #[arg(long, value_name = "WHICH", help_heading = "Data", default_value = "auto",
         value_parser = one_of([("auto", Header::Auto), ("present", Header::Present), ("absent", Header::Absent)]))]
@@ -26,101 +24,99 @@ pub struct TextOptions {
     #[arg(long, value_name = "N", help_heading = "Data", default_value = "0", allow_negative_numbers = true,
         value_parser = whole::<usize>(0..=MAX_COUNT))]
     pub skip_lines: usize,
+    /// Word for a missing value, besides empty cells and the usual NA, NaN, null, None, -, ., ?, \N, #N/A, #DIV/0!; may be repeated
+    #[arg(long, value_name = "WORD", help_heading = "Data", allow_hyphen_values = true)]
+    pub missing_value: Vec<String>,
+    /// Decimal mark of numbers in text, a point or a comma [default: . ; in predict that of the training table]
+    #[arg(long, value_name = "MARK", help_heading = "Data",
+        value_parser = one_of([(".", Decimal::Point), (",", Decimal::Comma)]))]
+    pub decimal: Option<Decimal>,
 }
 
-/// A table, and the folder that it was imported into, which is removed with it.
-#[derive(Debug)]
-pub struct OpenTable {
-    /// The table.
-    pub table: Table,
-    _folder: Option<TempDir>,
-}
-
-/// Whether the file is a table by its name; any other is imported.
-pub fn is_table(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "safetensors")
-}
-
-/// Opens a brisk table.
-///
-/// # Errors
-/// If it is not one, or cannot be read.
-pub fn open_table(path: &Path) -> Result<OpenTable> {
-    Ok(OpenTable { table: Table::open(path)?, _folder: None })
-}
-
-/// Imports a file of any format into a temporary table in `folder`. Text becomes categories, missing numbers stay missing.
-///
-/// # Errors
-/// If the file cannot be read as a table, with the options of these examples as remedies; if a stop was requested.
-pub fn import(path: &Path, text: &TextOptions, columns: ColumnOptions, folder: &Path, stop: &StopFlag) -> Result<OpenTable> {
-    let scratch = tempfile::tempdir_in(folder)?;
-    let table = import_into(path, text, columns, &scratch.path().join("rows.safetensors"), stop)
-        .map_err(|error| anyhow!(in_words_of(&error, remedy)))?;
-    let table = table.ok_or_else(|| stopped(path, stop))?;
-    Ok(OpenTable { table, _folder: Some(scratch) })
-}
-
-/// Imports rows with a label: numbers if they are numbers, else classes.
-///
-/// # Errors
-/// As [`import`].
-pub fn import_labelled(
-    path: &Path,
-    text: &TextOptions,
-    columns: ColumnOptions,
-    folder: &Path,
-    stop: &StopFlag,
-) -> Result<OpenTable> {
-    let scratch = tempfile::tempdir_in(folder)?;
-    let dest = scratch.path().join("rows.safetensors");
-    let mut imported = import_into(path, text, columns.clone(), &dest, stop);
-    if matches!(&imported, Err(error) if error.remedies().contains(&Remedy::LabelsAsClasses)) {
-        let columns = ColumnOptions { label_kind: brisk_table::LabelKind::Classes, ..columns };
-        imported = import_into(path, text, columns, &dest, stop);
+impl TextArguments {
+    /// These options, in addition to those of a model.
+    pub fn added_to(&self, text: &TextOptions) -> TextOptions {
+        let mut missing_values = text.missing_values.clone();
+        missing_values.extend(self.missing_value.iter().filter(|word| !text.missing_values.contains(word)).cloned());
+        TextOptions {
+            header: self.header,
+            skip_lines: self.skip_lines,
+            decimal: self.decimal.unwrap_or(text.decimal),
+            missing_values,
+        }
     }
-    let table = imported.map_err(|error| anyhow!(in_words_of(&error, remedy)))?;
-    let table = table.ok_or_else(|| stopped(path, stop))?;
-    Ok(OpenTable { table, _folder: Some(scratch) })
 }
 
-/// The table; `None` if a stop was requested.
-fn import_into(
+/// Which of the two programs reports an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Program {
+    /// `tabular`.
+    Tabular,
+    /// `predict`.
+    Predict,
+}
+
+/// Reads a table by `read`, which calls the function that it gets from time to time.
+///
+/// # Errors
+/// As `read`, with the options of the program as remedies; if a stop was requested.
+pub fn read<T>(
     path: &Path,
-    text: &TextOptions,
-    columns: ColumnOptions,
-    dest: &PathBuf,
+    program: Program,
     stop: &StopFlag,
-) -> Result<Option<Table>, Error> {
-    let columns = ColumnOptions { categorical: Categorical::Auto, missing: Missing::Keep, ..columns };
-    let csv = CsvOptions { columns: columns.clone(), header: text.header, skip_lines: text.skip_lines, ..CsvOptions::default() };
-    let options = ImportOptions { csv, ..ImportOptions::default() };
-    #[cfg(feature = "all-formats")]
-    let options = {
-        let arrow = brisk_table::ArrowOptions { columns, ..brisk_table::ArrowOptions::default() };
-        ImportOptions { arrow, ..options }
-    };
-    let imported = interruptible(|| import_with_progress(path, dest, &options, |_| interruptible::check(stop)));
-    imported.map_or(Ok(None), |imported| imported.and_then(|_| Table::open(dest)).map(Some))
+    read: impl FnOnce(&mut dyn FnMut()) -> Result<T, TrainError>,
+) -> Result<T> {
+    let done = interruptible(|| read(&mut || interruptible::check(stop)));
+    let done =
+        done.ok_or_else(|| Stopped::new(stop, format!("{}: stopped on request while it was imported", printable(path))))?;
+    done.map_err(|error| in_options_of(program, error))
 }
 
-fn stopped(path: &Path, stop: &StopFlag) -> Stopped {
-    Stopped::new(stop, format!("{}: stopped on request while it was imported", printable(path)))
+/// The error with the options of a program as remedies.
+pub fn in_options_of(program: Program, error: TrainError) -> Error {
+    match &error {
+        TrainError::Table(error) => anyhow!(in_words_of(error, |remedy| self::remedy(program, remedy))),
+        TrainError::Tabular(TabularError::OddCells(odd)) => {
+            let decimal = if odd.decimal_comma { "pass `--decimal ,`, " } else { "" };
+            let keep = if odd.is_target {
+                "`--task classes` if they are classes".to_owned()
+            } else {
+                format!("`--categorical {}` to keep them as categories", printable(&odd.column))
+            };
+            anyhow!(
+                "{odd}; {decimal}correct them, or pass `--missing-value WORD` for a word that means a missing value, or {keep}"
+            )
+        }
+        TrainError::Tabular(TabularError::TooManyClasses { .. }) => {
+            let problem = error.to_string();
+            let problem = problem.split(';').next().unwrap_or_default();
+            anyhow!("{problem}; name another column with `--target`, or pass `--task classes` if they are right")
+        }
+        TrainError::Tabular(TabularError::UnusedOption { path, option, format }) => {
+            let option = match *option {
+                "missing_values" => "--missing-value",
+                "skip_lines" => "--skip-lines",
+                "keep_index" => "--keep-index",
+                "text" => "--header, --skip-lines, --missing-value or --decimal",
+                other => return anyhow!("{}: `--{other}` has no effect on {format}; leave it out", printable(path)),
+            };
+            anyhow!("{}: `{option}` has no effect on {format}; leave it out", printable(path))
+        }
+        _ => error.into(),
+    }
 }
 
-/// Remedies as options of these examples.
-fn remedy(remedy: Remedy) -> Option<&'static str> {
-    Some(match remedy {
-        Remedy::OtherLabel => "name another column with `--target`",
-        Remedy::DropColumn => "leave the column out with `--drop`",
-        Remedy::HeaderPresent => "pass `--header present`",
-        Remedy::HeaderAbsent => "pass `--header absent`",
-        Remedy::SkipRows | Remedy::FillMissing | Remedy::KeepMissing => return None,
-        other => return training(other),
+/// Remedies as options of the program.
+fn remedy(program: Program, remedy: Remedy) -> Option<&'static str> {
+    Some(match (program, remedy) {
+        (_, Remedy::HeaderPresent) => "pass `--header present`",
+        (_, Remedy::HeaderAbsent) => "pass `--header absent`",
+        (_, Remedy::SkipRows | Remedy::FillMissing | Remedy::KeepMissing | Remedy::LabelsAsClasses) => return None,
+        (Program::Tabular, Remedy::OtherLabel) => "name another column with `--target`",
+        (Program::Tabular, Remedy::DropColumn) => "leave the column out with `--drop`",
+        (Program::Tabular, Remedy::MakeCategorical) => "keep its values as categories with `--categorical`",
+        (Program::Predict, Remedy::MakeCategorical) => "pass `--missing-value WORD` or `--decimal ,` if that is what it means",
+        (Program::Predict, Remedy::DropColumn) => return None,
+        (_, other) => return training(other),
     })
-}
-
-/// A column by its name, or by its index from 0.
-pub fn column(word: &str) -> brisk_table::ColumnRef {
-    brisk_table::ColumnRef::Word(word.to_owned())
 }

@@ -8,15 +8,17 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, bail, ensure};
-use brisk_examples::tabular::{OpenTable, column, import_labelled, is_table, open_table};
+use anyhow::{Result, ensure};
+use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_folder, check_output, command_line, print, write_json};
 use brisk_loader::{RowSource, Rows, Subset, labels_of, split, stratified_split};
 use brisk_nn::Adam;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::kernels::WeightDecay;
-use brisk_table::{ColumnOptions, ColumnRef, RowBatch, Schema, Table, TableWriter, printable};
-use brisk_train::tabular::{Columns, Network, Preprocessing, TabularModel, Target};
+use brisk_table::{RowBatch, Schema, Table, TableWriter, printable};
+use brisk_train::tabular::{
+    Decoding, DetectOptions, Detected, Network, Preprocessing, TabularModel, TabularRemedy, Target, TextOptions,
+};
 use brisk_train::{EarlyStopping, FeedProbe, Learner, Scores, StopFlag, Trainer, mebibytes, rows_per_second, seconds, thousands};
 use serde_json::{Value, json};
 
@@ -35,11 +37,10 @@ fn run(options: Options) -> Result<ExitCode> {
 
     // The table: which columns are numbers, which are categories, and which is the target.
     std::fs::create_dir_all(&options.out)?;
-    let opened = open(&options, &stop)?;
-    let table = &opened.table;
-    let columns = Columns::of(table)?;
-    let target = Target::detect(label_name(table)?, table.classes(), options.task, table)?;
-    let [train, valid, test] = split_rows(table, &target, options.seed)?;
+    let detected = detect(&options, &stop)?;
+    let Detected { table, columns, target, .. } = &detected;
+    ensure!(table.n_rows() > 0, "{}: the table has no rows", printable(&options.data));
+    let [train, valid, test] = split_rows(table, target, options.seed)?;
     print::note(format_args!(
         "rows: {} to train on, {} to validate, {} to test",
         thousands(train.n_rows() as u64),
@@ -48,19 +49,37 @@ fn run(options: Options) -> Result<ExitCode> {
     ));
 
     // How columns become features, fitted to the training rows.
-    let preprocessing = Preprocessing::fit(&columns, &train, options.scaling)?;
-    let target = target.fitted_to("train", &train)?;
+    let preprocessing = Preprocessing::fit(columns, &train, options.scaling)?;
+    let target = target.clone().fitted_to("train", &train)?;
     let with_missing = preprocessing.numbers().iter().filter(|column| column.has_indicator).count();
     print::note(format_args!(
         "columns: {} numbers ({with_missing} with missing values), {} categories",
         preprocessing.numbers().len(),
         preprocessing.categories().len()
     ));
-    print::note(format_args!("target: {}, {}", printable(target.name()), described(&target)));
+    for (column, decoding) in &columns.decoded {
+        let how = match decoding {
+            Decoding::Date => "dates, which become year, month, weekday, hour and days",
+            _ => "large numbers, which become differences",
+        };
+        print::note(format_args!("column `{}`: {how}", printable(column)));
+    }
+    for warning in &detected.warnings {
+        let column = printable(warning.column());
+        let option = match warning.remedy() {
+            TabularRemedy::Drop => format!("`--drop {column}` leaves it out"),
+            TabularRemedy::KeepIndex => "`--keep-index` keeps it".to_owned(),
+            _ => format!("`--categorical {column}` makes its values categories"),
+        };
+        print::note(format_args!("warning: {warning}; {option}"));
+    }
+    let other = if detected.target_is_guess { "; `--target COLUMN` chooses another" } else { "" };
+    print::note(format_args!("target: {}, {}{other}", printable(target.name()), described(&target)));
     let mut model = TabularModel::new(options.seed, preprocessing, target, options.network());
-    let train = model.rows(&columns, &train)?.to_rows("train")?;
-    let valid = model.rows(&columns, &valid)?.to_rows("valid")?;
-    let test = model.rows(&columns, &test)?.to_rows("test")?;
+    model.set_text_options(detected.text.clone());
+    let train = model.rows(columns, &train)?.to_rows("train")?;
+    let valid = model.rows(columns, &valid)?.to_rows("valid")?;
+    let test = model.rows(columns, &test)?.to_rows("test")?;
     if let Some(folder) = &options.save_rows {
         std::fs::create_dir_all(folder)?;
         for (name, rows) in [("train", &train), ("valid", &valid), ("test", &test)] {
@@ -108,6 +127,7 @@ fn run(options: Options) -> Result<ExitCode> {
             "precision": options.precision.to_string(), "simulated": false, "parameters": n_parameters,
             "target": model.target().name(), "task": model.target().kind().to_string(), "ended": report.ended.to_string(),
             "model_folder": options.out.to_string_lossy(),
+            "warnings": detected.warnings.iter().map(ToString::to_string).collect::<Vec<_>>(),
         });
         for (prefix, scores) in [("test", &scores), ("trivial", &trivial)] {
             scores.values.iter().for_each(|(name, value)| results[format!("{prefix}_{name}")] = Value::from(*value));
@@ -137,34 +157,13 @@ fn check(options: &Options) -> Result<()> {
     check_output("--json", json)
 }
 
-fn open(options: &Options, stop: &StopFlag) -> Result<OpenTable> {
-    let Options { data, target, drop, out, text, .. } = options;
-    if !is_table(data) {
-        let label = target.as_deref().map_or(ColumnRef::Last, column);
-        let drop = drop.iter().flatten().map(|word| column(word)).collect();
-        return import_labelled(data, text, ColumnOptions { labels: vec![label], drop, ..ColumnOptions::default() }, out, stop);
-    }
-    let opened = open_table(data)?;
-    let label = label_name(&opened.table)?;
-    if target.as_deref().is_some_and(|target| target != label) {
-        bail!("{}: the label of this table is `{}`; import its source again with another", printable(data), printable(label));
-    }
-    ensure!(drop.is_none(), "{}: --drop leaves out columns of a file that is imported, not of a brisk table", printable(data));
-    ensure!(opened.table.n_rows() > 0, "{}: the table has no rows", printable(data));
-    Ok(opened)
-}
-
-/// The name of the label; a table to train on must have one.
-fn label_name(table: &Table) -> Result<&str> {
-    let [name] = table.label_names() else {
-        let (path, n_labels) = (printable(table.path()), table.n_labels());
-        ensure!(
-            n_labels == 1,
-            "{path}: the table has {n_labels} labels, this program predicts one; import its source again with one `--label`"
-        );
-        return Ok("label");
-    };
-    Ok(name)
+/// The table, and what its columns are.
+fn detect(options: &Options, stop: &StopFlag) -> Result<Detected> {
+    let Options { data, target, task, drop, categorical, keep_index, text, .. } = options;
+    let [drop, categorical] = [drop, categorical].map(|columns| columns.clone().unwrap_or_default());
+    let text = text.added_to(&TextOptions::default());
+    let how = DetectOptions { target: target.clone(), task: *task, drop, categorical, keep_index: *keep_index, text };
+    read(data, Program::Tabular, stop, |progress| TabularModel::detect_with_progress(data, &how, progress))
 }
 
 /// 70 % to train on, 10 % to validate, 20 % to test; of each class, if there are classes.

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use brisk_examples::command_line::DeviceOption;
 use brisk_examples::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
-use brisk_examples::tabular::TextOptions;
+use brisk_examples::tabular::TextArguments;
 use brisk_nn::tensor::Precision;
 use brisk_train::tabular::{Network, Scaling, TargetKind};
 use clap::Parser;
@@ -13,7 +13,7 @@ use clap::Parser;
 pub(crate) struct Options {
     /// Table to train on: CSV, TSV, Parquet and other formats, plain or compressed, or a brisk table (.safetensors)
     pub(crate) data: PathBuf,
-    /// Column to predict, by name or by index from 0 [default: the last; of a brisk table its label]
+    /// Column to predict, by name or by index from 0 [default: one called target, label, class or y, else the last; of a brisk table its label]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     pub(crate) target: Option<String>,
     /// What the target is [default: classes if it is text, or if it has few different whole numbers, else number]
@@ -23,8 +23,14 @@ pub(crate) struct Options {
     /// Columns to leave out, by name or by index
     #[arg(long, value_name = "A,B", help_heading = "Data", value_parser = list(|word| Ok(word.to_owned())))]
     pub(crate) drop: Option<std::vec::Vec<String>>,
+    /// Columns whose values are categories, whatever they look like: codes, dates, identifiers
+    #[arg(long, value_name = "A,B", help_heading = "Data", value_parser = list(|word| Ok(word.to_owned())))]
+    pub(crate) categorical: Option<std::vec::Vec<String>>,
+    /// Keep the index of a data frame as a column
+    #[arg(long, help_heading = "Data")]
+    pub(crate) keep_index: bool,
     #[command(flatten)]
-    pub(crate) text: TextOptions,
+    pub(crate) text: TextArguments,
     /// How columns of numbers are scaled: standard (mean 0, deviation 1) or quantile (normal distribution by ranks)
     #[arg(long, value_name = "HOW", help_heading = "Data", default_value = "standard",
         value_parser = one_of([("standard", Scaling::Standard), ("quantile", Scaling::Quantile)]))]
@@ -90,6 +96,9 @@ impl Options {
 }
 
 const EXAMPLES: &str = "\
+Columns are numbers, categories (text, and numbers with leading zeros) or dates of ISO 8601, which become year, month, weekday, hour and days. Other dates and
+identifiers are left out with a warning; numbers among which there is other text are an error. The model folder keeps all that predict needs.
+
 Examples:
   cargo run --release --example tabular -- houses.csv --target price
   cargo run --release --example predict -- target/tabular/model new_houses.csv --out prices.csv";

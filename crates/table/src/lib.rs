@@ -12,6 +12,7 @@ mod dictionary;
 mod dtype;
 mod error;
 mod file_id;
+mod iso_time;
 mod map;
 #[cfg(feature = "import")]
 #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
@@ -49,6 +50,8 @@ mod npy;
 #[cfg(feature = "loader")]
 mod row_source;
 #[cfg(feature = "csv")]
+mod survey;
+#[cfg(feature = "csv")]
 mod svmlight;
 
 #[cfg(feature = "arrow")]
@@ -61,7 +64,7 @@ pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_
 #[cfg(feature = "csv")]
 pub use csv::{
     CsvOptions, Decimal, Delimiter, Header, import_csv, import_csv_if_changed, import_csv_if_changed_with_progress,
-    import_csv_with_progress,
+    import_csv_with_progress, survey_csv, survey_csv_with_progress,
 };
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
@@ -81,6 +84,7 @@ pub use import::{
     ImportSetting, ImportWarning, Imported, Indicators, LabelKind, Missing, Progress, SourceError, Unused, import,
     import_with_progress, predicts_label,
 };
+pub use iso_time::IsoTime;
 pub use map::Access;
 #[cfg(feature = "npy")]
 pub use npy::{ArrayRef, NpyLabels, NpyOptions, import_npy, import_npy_with_progress};
@@ -91,6 +95,8 @@ pub use shards::{ShardMismatch, ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;
 pub use statistics::ColumnStatistics;
 pub use streamed::{ReadAhead, ReadAheadReport, StreamedTable};
+#[cfg(feature = "csv")]
+pub use survey::{ColumnKind, ColumnSurvey, OddCell, Survey};
 #[cfg(feature = "csv")]
 pub use svmlight::{FirstIndex, SvmlightError, SvmlightOptions, import_svmlight, import_svmlight_with_progress};
 pub use table::Table;

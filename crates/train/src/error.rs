@@ -675,6 +675,9 @@ pub enum Error {
     /// An error of a histogram or an image to show.
     #[error(transparent)]
     Plot(#[from] crate::PlotError),
+    /// A table cannot be read or imported.
+    #[error(transparent)]
+    Table(#[from] brisk_table::Error),
     /// An error of a table's columns, its target, or the folder of a model.
     #[error(transparent)]
     Tabular(#[from] crate::tabular::TabularError),

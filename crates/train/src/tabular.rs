@@ -35,22 +35,34 @@
 
 mod adapter;
 mod columns;
+mod detect;
 mod error;
 mod json;
 mod model;
 mod network;
 mod normal;
+mod number_source;
 mod predictions;
 mod preprocessing;
+mod read_rows;
+mod reading;
 mod scale;
+mod scratch;
 mod target;
+mod text_options;
+mod warning;
 
-pub use adapter::Preprocessed;
+pub use adapter::{Preprocessed, UnseenValues};
 pub use columns::Columns;
-pub use error::TabularError;
+pub use detect::{DetectOptions, Detected};
+pub use error::{OddCells, TabularError};
 pub use model::{TabularModel, TabularPredictor};
 pub use network::Network;
 pub use predictions::Predictions;
 pub use preprocessing::{NumberColumn, Preprocessing};
+pub use read_rows::TabularRows;
+pub use reading::{Decoding, Reading};
 pub use scale::{ColumnScale, Scaling};
 pub use target::{Target, TargetKind};
+pub use text_options::TextOptions;
+pub use warning::{TabularRemedy, TabularWarning};

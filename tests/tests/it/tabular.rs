@@ -4,7 +4,9 @@ use std::fs;
 
 use brisk_loader::{RowSource, Rows, row_source_conformance, split};
 use brisk_table::Dictionary;
-use brisk_train::tabular::{Columns, Network, Preprocessing, Scaling, TabularError, TabularModel, Target, TargetKind};
+use brisk_train::tabular::{
+    Columns, Decoding, Network, Preprocessing, Reading, Scaling, TabularError, TabularModel, Target, TargetKind,
+};
 use brisk_train::{Error, Trainer};
 
 use crate::gpu::cpu;
@@ -201,8 +203,8 @@ fn folders_that_are_no_model_are_refused() -> Result<(), Error> {
         fs::write(&description, text.replacen(from, to, 1)).expect("it can be written");
         load()
     };
-    let error = replace("\"format\": 1", "\"format\": 7");
-    assert!(error.contains("the model has format 7, this version of brisk reads format 1"), "{error}");
+    let error = replace("\"format\": 2", "\"format\": 7");
+    assert!(error.contains("the model has format 7, this version of brisk reads format 2"), "{error}");
     assert!(replace("\"kind\": \"mlp\"", "\"kind\": \"cnn\"").contains("`network.kind` is not `mlp` or `resnet`"));
     assert!(replace("\"scaling\"", "\"scalings\"").contains("`preprocessing.scaling` is missing"));
     assert!(replace("{", "[").contains("is not JSON"));
@@ -214,5 +216,102 @@ fn folders_that_are_no_model_are_refused() -> Result<(), Error> {
     assert!(load().contains("the two files are of different models"), "{}", load());
     fs::remove_file(&parameters).expect("it is there");
     assert!(load().contains("parameters.safetensors: not found"), "{}", load());
+    Ok(())
+}
+
+#[test]
+fn values_that_no_model_has_are_refused_by_name() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let model = trained(Network::Mlp { hidden: vec![8] })?;
+    model.save(folder.path())?;
+    let path = folder.path().join("model.json");
+    let text = fs::read_to_string(&path).expect("it was written");
+    let saved: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
+    let check = |pointer: &str, value: serde_json::Value, words: &[&str]| {
+        let mut changed = saved.clone();
+        *changed.pointer_mut(pointer).expect("it is there") = value;
+        fs::write(&path, format!("{changed:#}\n")).expect("it can be written");
+        let error = TabularModel::load(folder.path()).expect_err("it is wrong").to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{pointer}: {error}");
+    };
+    for std in [0.0, -1.0, 1e39] {
+        check("/preprocessing/numbers/0/scale/std", std.into(), &["model.json", "preprocessing.numbers[0].scale.std"]);
+    }
+    check("/preprocessing/numbers/0/column", "weight".into(), &["column `weight` twice"]);
+    check("/preprocessing/categories/0/name", "weight".into(), &["column `weight` twice"]);
+    check("/preprocessing/categories/0/values/0", "blue".into(), &["\"blue\" twice"]);
+    check("/target/classes/0", "1".into(), &["target.classes", "\"1\" twice"]);
+    check("/target/labels/0", 7.into(), &["target.labels"]);
+    check("/network/hidden", vec![1_048_576; 50].into(), &["`network` has at least", "bytes of parameters"]);
+    let blocks = serde_json::json!({ "kind": "resnet", "width": 64, "hidden": 64, "blocks": 1 << 20 });
+    check("/network", blocks, &["`network` has at least", "bytes of parameters"]);
+    // Any other change, for example of a mean.
+    check("/preprocessing/numbers/0/mean", 3.into(), &["model.json", "checksum"]);
+    fs::write(&path, &text).expect("it can be written");
+    TabularModel::load(folder.path()).map(drop)
+}
+
+#[test]
+fn any_flipped_bit_of_a_model_folder_is_an_error() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    trained(Network::Mlp { hidden: vec![4] })?.save(folder.path())?;
+    for name in ["model.json", "parameters.safetensors"] {
+        let path = folder.path().join(name);
+        let mut bytes = fs::read(&path).expect("it was written");
+        for i in 0..250 {
+            let bit = (noise(i, 3).abs().fract() * 1e6) as usize % (8 * bytes.len());
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            fs::write(&path, &bytes).expect("it can be written");
+            assert!(TabularModel::load(folder.path()).is_err(), "{name}, bit {bit}");
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        fs::write(&path, &bytes).expect("it can be written");
+    }
+    TabularModel::load(folder.path()).map(drop)
+}
+
+#[test]
+fn text_is_compared_after_normalization_and_unseen_values_are_counted() -> Result<(), Error> {
+    let columns = |values: &[&str]| Columns { categories: vec![dictionary("city", values)], ..Columns::numbers(["size"]) };
+    let rows = |codes: Vec<u32>| {
+        Rows::new(vec![1.0; codes.len()], vec![0.0; codes.len()], 1)
+            .and_then(|rows| rows.with_categories(codes, 1))
+            .expect("rows")
+    };
+    // Composed, and decomposed as on a Mac.
+    let preprocessing =
+        Preprocessing::fit(&columns(&["Z\u{fc}rich", "Zu\u{308}rich", "Bern"]), &rows(vec![1, 2, 3]), Scaling::Standard)?;
+    assert_eq!(preprocessing.categories()[0].values(), ["Z\u{fc}rich", "Bern"]);
+    let others = columns(&["Zu\u{308}rich", "Atlantis", "Utopia"]);
+    let over = preprocessing.over(&others, rows(vec![1, 2, 3, 2, 0]))?;
+    let mut codes = [9; 5];
+    over.gather_categories(&[0, 1, 2, 3, 4], &mut codes).expect("five rows");
+    assert_eq!(codes, [1, 0, 0, 0, 0]);
+    let unseen = &over.unseen_values()?[0];
+    assert_eq!(
+        (&unseen.column[..], unseen.n_rows, unseen.n_values, unseen.n_present, unseen.are_all()),
+        ("city", 3, 2, 4, false)
+    );
+    let over = preprocessing.over(&others, rows(vec![2, 3]))?;
+    assert!(over.unseen_values()?[0].are_all(), "all values are unseen");
+    Ok(())
+}
+
+#[test]
+fn dates_are_decoded_and_wrong_ones_refused() -> Result<(), Error> {
+    let days = dictionary("day", &["2024-02-28", "2024-03-01T12:00"]);
+    let columns = Columns { categories: vec![days], decoded: vec![("day".to_owned(), Decoding::Date)], ..Columns::default() };
+    let rows = |codes: Vec<u32>| {
+        let n = codes.len();
+        Rows::new(Vec::<f32>::new(), vec![0.0; n], 0).and_then(|rows| rows.with_categories(codes, 1)).expect("rows")
+    };
+    let preprocessing = Preprocessing::fit(&columns, &rows(vec![1, 2]), Scaling::Standard)?;
+    assert_eq!(preprocessing.feature_names(), ["day_year", "day_month", "day_weekday", "day_hour", "day_days"]);
+    let raw = preprocessing.numbers().iter().map(|column| (column.mean, column.reading)).collect::<Vec<_>>();
+    assert_eq!(raw[1], (2.5, Reading::Month));
+    assert_eq!(raw[4], (1.25, Reading::Days { first: 19_781 }));
+    let wrong = Columns { categories: vec![dictionary("day", &["2024-02-28", "soon"])], ..columns };
+    let error = preprocessing.over(&wrong, rows(vec![1, 1, 2])).expect_err("`soon` is no date").to_string();
+    assert!(error.contains("row 2, column `day`: found \"soon\""), "{error}");
     Ok(())
 }

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::example::built;
 use crate::run::noise;
+use crate::say::say;
 use crate::usage::check_usage_error;
 
 /// A folder with tables in it.
@@ -187,7 +188,7 @@ fn tables_that_cannot_be_learned_are_refused() {
     refuse("y\n1\n2\n", &["no column is left for features"]);
     refuse(&format!("a,y\n{}", rows("1,no\n")), &["50 rows all have the label no"]);
     refuse(&format!("a,b,y\n{}", rows("1,,0\n2,?,1\n")), &["column `b` has no value", "drop it"]);
-    refuse(&format!("a,y\n{}3,\n", rows("1,0\n2,1\n")), &["bad.csv, line 102, column 2 (`y`)", "missing value"]);
+    refuse(&format!("a,y\n{}3,\n", rows("1,0\n2,1\n")), &["bad.csv, line 102, column 2 (`y`)", "expected a label"]);
     refuse("a,y\n1,0\n2,1\n", &["too few"]);
     place.refuse("tabular", &["none.csv", "--out", "model"], &["none.csv", "no such file"]);
     place.refuse("tabular", &["fruit.csv", "--target", "taste", "--out", "model"], &["`taste`", "\"name\""]);
@@ -196,11 +197,7 @@ fn tables_that_cannot_be_learned_are_refused() {
     let mut writer = TableWriter::create(place.path("two.safetensors"), schema).expect("a new file");
     writer.push(&[1.0_f32], &[2.0_f32, 3.0]).expect("a row");
     writer.finish().expect("written");
-    place.refuse(
-        "tabular",
-        &["two.safetensors", "--out", "model"],
-        &["two.safetensors: the table has 2 labels", "one `--label`"],
-    );
+    place.refuse("tabular", &["two.safetensors", "--out", "model"], &["two.safetensors: the table has 2 labels", "one label"]);
     let (output, _) = place.run("tabular", &["fruit.csv", "--model", "forest"]);
     check_usage_error(&output, &["--model", "forest"], &["mlp", "resnet"]);
 }
@@ -219,4 +216,246 @@ fn rows_that_cannot_be_predicted_are_refused() {
     fs::remove_file(place.path("model/parameters.safetensors")).expect("it is there");
     place.refuse("predict", &["model", "fruit.csv", "--out", "out.csv"], &["parameters.safetensors", "not found"]);
     assert!(!place.path("out.csv").exists() && Path::new(&place.path("fruit.csv")).exists(), "nothing was written");
+}
+
+/// Trains on `text`, and returns what was printed about it.
+#[track_caller]
+fn noted(text: &str, args: &[&str]) -> String {
+    let place = Place::new();
+    place.write("rows.csv", text);
+    let args = [&["rows.csv", "--epochs", "1", "--hidden", "4", "--out", "model"][..], args].concat();
+    let (output, stderr) = place.run("tabular", &args);
+    assert!(output.status.success(), "{stderr}");
+    stderr
+}
+
+/// Rows with a number, a cell of `column`, and a label.
+fn with_column(n_rows: usize, column: impl Fn(usize) -> String) -> String {
+    let row = |row: usize| format!("{},{},{}\n", noise(row, 0), column(row), ["no", "yes"][row % 2]);
+    "size,other,name\n".to_owned() + &(0..n_rows).map(row).collect::<String>()
+}
+
+#[test]
+fn odd_cells_are_shown_with_their_lines_wherever_they_are() {
+    let place = Place::new();
+    for odd in [0, 299] {
+        for (cell, line) in [("12.5x", odd + 2), ("inf", odd + 2)] {
+            let cell = |row: usize| if row == odd { cell.to_owned() } else { row.to_string() };
+            place.write("bad.csv", &with_column(300, cell));
+            let words = ["column `other` has 299 numbers", &format!("line {line} has"), "--missing-value", "--categorical other"];
+            place.refuse("tabular", &["bad.csv", "--out", "model"], &words);
+            // The same in the target.
+            let words = ["column `other`", &format!("line {line} has"), "--task classes"];
+            place.refuse("tabular", &["bad.csv", "--target", "other", "--out", "model"], &words);
+        }
+    }
+    place.write("bad.csv", &with_column(300, |row| format!("\"{row},5\"")));
+    place.refuse("tabular", &["bad.csv", "--out", "model"], &["`other`", "--decimal ,"]);
+    place.write("bad.csv", &with_column(300, |row| format!("class {row}")));
+    place.refuse(
+        "tabular",
+        &["bad.csv", "--target", "other", "--out", "model"],
+        &["300 classes in 300 rows", "--target", "--task classes"],
+    );
+    place.write("bad.csv", &with_column(300, |row| format!("2024-01-{:02}", row % 28 + 1)));
+    place.refuse("tabular", &["bad.csv", "--target", "other", "--out", "model"], &["`other`", "dates"]);
+    place.refuse(
+        "tabular",
+        &["bad.csv", "--drop", "name,name", "--categorical", "name", "--out", "model"],
+        &["`name`", "two roles"],
+    );
+}
+
+#[test]
+fn words_for_missing_values_do_not_change_a_column() {
+    for word in ["-", ".", "#DIV/0!", "\\N", "<NA>", "None", "\u{a0}"] {
+        let noted = noted(&with_column(300, |row| if row % 50 == 7 { word.to_owned() } else { row.to_string() }), &[]);
+        assert!(noted.contains("2 numbers (1 with missing values), 0 categories"), "{word}: {noted}");
+    }
+    let text = with_column(300, |row| if row % 9 == 0 { "absent".to_owned() } else { row.to_string() });
+    assert!(noted(&text, &["--missing-value", "absent"]).contains("2 numbers (1 with missing values)"), "a word of the user");
+    let text = with_column(300, |row| ["None", "Brick", "Stone"][row % 3].to_owned());
+    let place = Place::new();
+    place.write("rows.csv", &text);
+    place.succeed("tabular", &["rows.csv", "--epochs", "1", "--hidden", "4", "--out", "model"]);
+    let values = &place.json("model/model.json")["preprocessing"]["categories"][0]["values"];
+    assert_eq!(values.as_array().map(Vec::len), Some(3), "`None` is one of the values: {values}");
+}
+
+#[test]
+fn dates_codes_and_identifiers_are_recognised() {
+    let noted_of = |cell: &dyn Fn(usize) -> String| noted(&with_column(300, cell), &[]);
+    let dates = noted_of(&|row| format!("2024-{:02}-{:02}T{:02}:30", row % 12 + 1, row % 28 + 1, row % 24));
+    assert!(dates.contains("6 numbers (0 with missing values), 0 categories") && dates.contains("`other`: dates"), "{dates}");
+    let codes = noted_of(&|row| format!("{:05}", row % 17));
+    assert!(codes.contains("1 numbers (0 with missing values), 1 categories") && codes.contains("leading zeros"), "{codes}");
+    let left_out = |cell: &dyn Fn(usize) -> String| {
+        let noted = noted_of(cell);
+        assert!(noted.contains("1 numbers (0 with missing values), 0 categories"), "{noted}");
+        assert!(noted.contains("`other` is left out") && noted.contains("--categorical other"), "{noted}");
+    };
+    left_out(&|row| format!("customer {row}"));
+    left_out(&|row| format!("{:02}.01.2024", row % 28 + 1));
+    let kept = noted(&with_column(300, |row| format!("customer {row}")), &["--categorical", "other"]);
+    assert!(kept.contains("1 numbers (0 with missing values), 1 categories"), "{kept}");
+}
+
+#[test]
+fn large_numbers_keep_their_digits() {
+    let place = Place::new();
+    // Time stamps that differ in their last digits, of which the target is a function.
+    let rows: String =
+        (0..600).map(|row| format!("{},{}\n", 1_700_000_000 + row * 7 % 600, (row * 7 % 600) as f32 * 0.01)).collect();
+    place.write("times.csv", &format!("time,delay\n{rows}"));
+    let args = [&["times.csv", "--out", "model", "--json", "out.json"][..], &FAST].concat();
+    place.succeed("tabular", &args);
+    assert!(place.json("out.json")["test_r2"].as_f64() > Some(0.97), "{}", place.json("out.json"));
+    place.succeed("predict", &["model", "times.csv", "--out", "delays.csv"]);
+    let text = fs::read_to_string(place.path("delays.csv")).expect("it was written");
+    let delays: Vec<f32> = text.lines().skip(1).map(|line| line.parse().expect("a number")).collect();
+    assert!((delays[0] - delays[85]).abs() > 4.0, "0 and 595 * 0.01: {} {}", delays[0], delays[85]);
+    // Classes beyond 2^24.
+    let noted = noted(&with_column(300, |row| (16_777_216 + row % 3).to_string()), &["--target", "other"]);
+    assert!(noted.contains("3 classes: 16777216, 16777217, 16777218"), "{noted}");
+}
+
+#[test]
+fn the_target_is_guessed_by_its_name_and_said() {
+    let text = (0..300).map(|row| format!("{},{}\n", ["a", "b"][row % 2], noise(row, 0))).collect::<String>();
+    let guessed = noted(&format!("Label,size\n{text}"), &[]);
+    assert!(guessed.contains("target: Label, 2 classes: a, b; `--target COLUMN` chooses another"), "{guessed}");
+    assert!(noted(&format!("group,size\n{text}"), &[]).contains("target: size, a number"), "the last");
+}
+
+#[test]
+fn options_that_do_nothing_are_refused() {
+    let place = Place::new();
+    place.write(
+        "rows.svm",
+        &(0..60).map(|row| format!("{} 1:{} 2:{}\n", row % 2, noise(row, 0), noise(row, 1))).collect::<String>(),
+    );
+    for option in [&["--drop", "a"], &["--target", "a"], &["--categorical", "a"], &["--decimal", ","], &["--missing-value", "x"]]
+    {
+        place.refuse("tabular", &[&["rows.svm", "--out", "model"][..], option].concat(), &["rows.svm", option[0], "svmlight"]);
+    }
+}
+
+/// From a file with everything in it to predictions: dates, codes, words for missing values, and categories that are new when predicting.
+#[test]
+fn an_adult_file_is_learned_and_predicted() {
+    let names = "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,race,sex,gain,loss,hours,country,income";
+    let Some(data) = std::env::var_os("BRISK_DATA").map(PathBuf::from) else {
+        say("BRISK_DATA is not set: THE RUN OVER THE ADULT CENSUS HAS NOT RUN");
+        return;
+    };
+    let file = fs::File::open(data.join("tabular/adult.data.gz")).expect("BRISK_DATA has the adult census");
+    let text = std::io::read_to_string(flate2::read::GzDecoder::new(file)).expect("it is text");
+    let place = Place::new();
+    let write = |name: &str, rows: std::ops::Range<usize>, with_target: bool| {
+        let mut out = format!("id,{},day,zip,score\n", if with_target { names } else { names.trim_end_matches(",income") });
+        for (row, line) in text.lines().enumerate().skip(rows.start).take(rows.len()) {
+            let mut cells: Vec<String> = line.split(',').map(|cell| cell.trim().to_owned()).collect();
+            if !with_target {
+                cells.pop();
+                cells[13] = if row % 2 == 0 { "Atlantis".to_owned() } else { cells[13].clone() };
+            }
+            let score = match row % 10 {
+                0 => "-".to_owned(),
+                1 => "#DIV/0!".to_owned(),
+                _ => cells[4].clone() + ".5",
+            };
+            let cells = cells.join(",");
+            out += &format!(
+                "P{row},{cells},2024-{:02}-{:02} {:02}:00,{:05},{score}\n",
+                row % 12 + 1,
+                row % 28 + 1,
+                row % 24,
+                row % 23
+            );
+        }
+        place.write(name, &out);
+    };
+    write("adult.csv", 0..900, true);
+    write("new.csv", 900..1100, false);
+    // One row whose texts are all missing.
+    let new = fs::read_to_string(place.path("new.csv")).expect("it was written");
+    let mut lines: Vec<String> = new.lines().map(str::to_owned).collect();
+    lines[1] = "P,39,?,77516,,13,NA,?,?,?,?,0,0,40,?,,,".to_owned();
+    place.write("new.csv", &(lines.join("\n") + "\n"));
+
+    let args = ["adult.csv", "--target", "income", "--epochs", "12", "--hidden", "32", "--out", "model", "--json", "out.json"];
+    let (output, noted) = place.run("tabular", &args);
+    assert!(output.status.success(), "{noted}");
+    let results = place.json("out.json");
+    assert!(results["test_auc"].as_f64() > Some(0.8), "{results}");
+    let columns = &place.json("model/model.json")["preprocessing"];
+    let listed = |kind: &str| -> Vec<String> {
+        let names =
+            columns[kind].as_array().into_iter().flatten().map(|column| column["name"].as_str().unwrap_or_default().to_owned());
+        names.collect()
+    };
+    let numbers = [
+        "age",
+        "fnlwgt",
+        "education-num",
+        "gain",
+        "loss",
+        "hours",
+        "score",
+        "day_year",
+        "day_month",
+        "day_weekday",
+        "day_hour",
+        "day_days",
+    ];
+    assert_eq!(listed("numbers"), numbers);
+    let categories = ["workclass", "education", "marital-status", "occupation", "relationship", "race", "sex", "country", "zip"];
+    assert_eq!(listed("categories"), categories);
+    for said in ["column `id` is left out", "column `zip` has numbers with leading zeros", "column `day`: dates"] {
+        assert!(noted.contains(said), "no `{said}`: {noted}");
+    }
+
+    let (output, noted) = place.run("predict", &["model", "new.csv", "--out", "incomes.csv"]);
+    assert!(output.status.success(), "{noted}");
+    assert!(noted.contains("column `country`: ") && noted.contains("\"Atlantis\""), "{noted}");
+    let predictions = fs::read_to_string(place.path("incomes.csv")).expect("it was written");
+    assert_eq!(predictions.lines().count(), 201);
+    let expected: Vec<bool> = text.lines().skip(900).take(200).map(|line| line.ends_with(">50K")).collect();
+    let right = predictions.lines().skip(1).zip(expected).filter(|(line, rich)| line.starts_with(">50K") == *rich).count();
+    assert!(right > 145, "{right} of 200");
+}
+
+/// What a killed run leaves is in the folder that the system clears, not beside the model.
+#[test]
+#[cfg(unix)]
+fn scratch_files_are_in_the_folder_for_temporary_files() {
+    let place = Place::new();
+    place.succeed("tabular", &["fruit.csv", "--drop", "price", "--epochs", "1", "--hidden", "4", "--out", "model"]);
+    for (example, args) in
+        [("tabular", ["fruit.csv", "--epochs=1", "--out=model"]), ("predict", ["model", "fruit.csv", "--out=out.csv"])]
+    {
+        let mut command = Command::new(built(example));
+        let output = command
+            .args(args)
+            .env("BRISK_DEVICE", "cpu")
+            .env("TMPDIR", place.path("gone"))
+            .current_dir(place.dir.path())
+            .output();
+        let stderr = String::from_utf8_lossy(&output.expect("the example runs").stderr).into_owned();
+        assert!(stderr.contains("gone") && stderr.contains("cannot create"), "{example}: {stderr}");
+    }
+}
+
+#[test]
+fn an_index_and_columns_that_know_the_target_are_said() {
+    let rows: String = (0..300).map(|row| format!("{row},{},{}\n", noise(row, 0), row % 2)).collect();
+    let left_out = noted(&format!(",size,label\n{rows}"), &[]);
+    assert!(left_out.contains("it is the index of a data frame; `--keep-index` keeps it"), "{left_out}");
+    assert!(left_out.contains("1 numbers (0 with missing values), 0 categories"), "{left_out}");
+    assert!(noted(&format!(",size,label\n{rows}"), &["--keep-index"]).contains("2 numbers"), "kept");
+    let counted = noted(&format!("n,size,label\n{rows}"), &[]);
+    assert!(counted.contains("column `n` counts the rows, as an index does; `--drop n` leaves it out"), "{counted}");
+    let rows: String = (0..300).map(|row| format!("{},{},{}\n", row % 2 * 7, noise(row, 0), row % 2)).collect();
+    let known = noted(&format!("outcome,size,label\n{rows}"), &[]);
+    assert!(known.contains("column `outcome` alone predicts the target"), "{known}");
 }

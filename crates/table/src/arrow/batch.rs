@@ -126,7 +126,7 @@ impl<'a> Converter<'a> {
             (Some(classes), Some(&col)) => {
                 let wrong = |found: &str, expected| (col, found.to_owned(), expected);
                 let name = classes.rows[row].map(|at| classes.values[at].as_str());
-                let Some(name) = name.filter(|name| !roles.rules.is_missing(name.as_bytes())) else {
+                let Some(name) = name.filter(|name| !roles.rules.is_missing_text(name.as_bytes())) else {
                     return Err(wrong(name.unwrap_or("null"), &expected::CLASS));
                 };
                 if let Labels::Known(known) = &roles.labels
@@ -154,7 +154,7 @@ impl<'a> Converter<'a> {
         }
         for (column, values) in text.categories.iter().zip(&mut out.values) {
             let value = column.rows[row].map(|at| column.values[at].as_str());
-            let value = value.filter(|value| !roles.rules.is_missing(value.as_bytes()));
+            let value = value.filter(|value| !roles.rules.is_missing_text(value.as_bytes()));
             out.categories.push(value.map_or(0, |value| values.code(value)));
         }
         Ok(())

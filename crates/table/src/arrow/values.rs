@@ -2,11 +2,13 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    ArrowDictionaryKeyType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, DecimalType, Float16Type, Float32Type,
-    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    ArrowDictionaryKeyType, ArrowTemporalType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type,
+    Decimal256Type, DecimalType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrowPrimitiveType, PrimitiveArray};
-use arrow_schema::DataType;
+use arrow_schema::{DataType, TimeUnit};
 
 /// Whether values of this type are numbers, or are all missing.
 pub(super) fn is_number(dtype: &DataType) -> bool {
@@ -19,9 +21,10 @@ pub(super) fn is_number(dtype: &DataType) -> bool {
     }
 }
 
-/// Whether values of this type are text.
+/// Whether values of this type are text, or dates and times, which are read as text of ISO 8601.
 pub(super) fn is_text(dtype: &DataType) -> bool {
     match dtype {
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => true,
         DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => true,
         DataType::Dictionary(_, value) => matches!(**value, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View),
         _ => false,
@@ -106,6 +109,14 @@ pub(super) fn texts(array: &dyn Array) -> Texts {
         DataType::Float32 => each(array.as_primitive::<Float32Type>().iter().map(|value| value.map(|value| value.to_string()))),
         DataType::Float16 => each(array.as_primitive::<Float16Type>().iter().map(|value| value.map(|value| value.to_string()))),
         DataType::Boolean => each(array.as_boolean().iter().map(|value| value.map(|truth| truth.to_string()))),
+        DataType::Date32 => each(times::<Date32Type>(array, "%Y-%m-%d")),
+        DataType::Date64 => each(times::<Date64Type>(array, "%Y-%m-%d")),
+        DataType::Timestamp(unit, _) => match unit {
+            TimeUnit::Second => each(times::<TimestampSecondType>(array, TIME)),
+            TimeUnit::Millisecond => each(times::<TimestampMillisecondType>(array, TIME)),
+            TimeUnit::Microsecond => each(times::<TimestampMicrosecondType>(array, TIME)),
+            TimeUnit::Nanosecond => each(times::<TimestampNanosecondType>(array, TIME)),
+        },
         DataType::Dictionary(..) => {
             let (values, keys) = dictionary(array);
             let of_values = texts(values);
@@ -117,6 +128,21 @@ pub(super) fn texts(array: &dyn Array) -> Texts {
             each(numbers(array).into_iter().map(|value| value.map(|value| value.to_string()))))
         }
     }
+}
+
+/// A time as text, with as many digits of a second as it has.
+const TIME: &str = "%Y-%m-%dT%H:%M:%S%.f";
+
+/// Dates and times as text, in UTC; beyond the years that can be written they are missing.
+fn times<T: ArrowTemporalType>(array: &dyn Array, format: &'static str) -> impl Iterator<Item = Option<String>>
+where
+    i64: From<T::Native>,
+{
+    let array = array.as_primitive::<T>();
+    (0..array.len()).map(move |row| {
+        let time = array.is_valid(row).then(|| array.value_as_datetime(row)).flatten();
+        time.map(|time| time.format(format).to_string())
+    })
 }
 
 /// The values of a dictionary, and for each row the index of its value.

@@ -4,6 +4,8 @@
 //! unless the `f64` lies so close to the midpoint between two `f32` that the error could carry it across; in that case, about once in ten
 //! million numbers, `str::parse` is called. So the fast path needs no exact arithmetic, only a bound on its error.
 
+use std::borrow::Cow;
+
 use super::block::{BLOCK_LEN, Block};
 use crate::import::{EXACT_LIMIT, exact};
 
@@ -132,25 +134,49 @@ fn digit_pair(tens: u8, ones: u8) -> i32 {
     i32::from(tens - b'0') * 10 + i32::from(ones - b'0')
 }
 
-/// Parses any number that `str::parse::<f32>` accepts, with a bit-identical result. `text` has no surrounding blanks.
+/// Parses any number that `str::parse::<f32>` accepts, with a bit-identical result; also with the minus sign U+2212, and between no-break spaces.
+/// `text` has no surrounding blanks.
 pub(crate) fn number(text: &[u8], decimal: u8) -> Option<f32> {
-    if let Some(value) = scientific(text, decimal) {
-        return Some(value);
+    scientific(text, decimal).or_else(|| parse(text, decimal))
+}
+
+/// Like [`number`], in `f64`.
+pub(crate) fn number64(text: &[u8], decimal: u8) -> Option<f64> {
+    let mut rest = text;
+    let (mut whole, mut n_digits) = (0, 0);
+    take_digits(&mut rest, &mut whole, &mut n_digits);
+    // Whole numbers below 2^53 are exact.
+    if rest.is_empty() && (1..=15).contains(&n_digits) {
+        return Some(whole as f64);
     }
-    let text = std::str::from_utf8(text).ok()?;
-    if decimal == b'.' {
-        text.parse().ok()
-    } else if text.contains('.') {
-        None
-    } else {
-        text.replace(char::from(decimal), ".").parse().ok()
+    match text.first() {
+        // Most text cannot be a number.
+        Some(b'0'..=b'9' | b'+' | b'-' | b'.' | b',' | b'i' | b'I' | b'n' | b'N' | 128..) => parse(text, decimal),
+        _ => None,
     }
+}
+
+fn parse<T: std::str::FromStr>(text: &[u8], decimal: u8) -> Option<T> {
+    plain(text, decimal)?.parse().ok()
 }
 
 /// The exact value of a cell for which [`number`] returns a value, and whether `f32` holds it.
 pub(crate) fn exact_number(text: &[u8], decimal: u8) -> Option<(f64, bool)> {
+    exact(&plain(text, decimal)?)
+}
+
+/// The text of a number as `str::parse` takes it: with a decimal point and the ASCII minus sign, and without no-break spaces around it.
+fn plain(text: &[u8], decimal: u8) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(text).ok()?;
-    if decimal == b'.' { exact(text) } else { exact(&text.replace(char::from(decimal), ".")) }
+    let ascii = match text.is_ascii() {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(text.trim().replace('\u{2212}', "-")),
+    };
+    match decimal {
+        b'.' => Some(ascii),
+        _ if ascii.contains('.') => None,
+        _ => Some(Cow::Owned(ascii.replace(char::from(decimal), "."))),
+    }
 }
 
 /// Parses up to 19 digits, optionally with a point and an exponent.

@@ -10,7 +10,7 @@ use super::chunks::MAX_ROW_BYTES;
 use super::decimal::{Marks, number};
 use super::quotes::cells;
 use super::rows::{SHIFTED, SKIPPED, TEXT};
-use super::{CsvOptions, Decimal, Delimiter, Header};
+use super::{CsvOptions, Delimiter, Header};
 use crate::Error;
 use crate::import::{Categorical, Like, Roles, is_missing};
 
@@ -48,10 +48,7 @@ impl Head {
             };
             return Err(Error::NoRows { path: path.to_owned(), found });
         }
-        let marks = Marks {
-            delimiter: delimiter(text, start, options),
-            decimal: if options.decimal == Decimal::Comma { b',' } else { b'.' },
-        };
+        let marks = Marks { delimiter: delimiter(text, start, options), decimal: options.decimal.mark() };
         if marks.delimiter == marks.decimal || matches!(marks.delimiter, b'"' | b'\n' | b'\r' | b'-' | b'+' | b'.' | b'0'..=b'9')
         {
             let delimiter = char::from(marks.delimiter);

@@ -207,7 +207,7 @@ impl RowParser {
             let Ok(name) = str::from_utf8(&class) else {
                 return Err(wrong(&expected::CLASS_IN_UTF8));
             };
-            if self.rules.is_missing(&class) {
+            if self.rules.is_missing_text(&class) {
                 return Err(wrong(&expected::CLASS));
             }
             match (&mut rows.labels, &self.labels) {
@@ -220,7 +220,7 @@ impl RowParser {
         }
         for (span, values) in categories.iter().zip(&mut rows.values) {
             let value = content(span);
-            let value = if self.rules.is_missing(&value) { None } else { str::from_utf8(&value).ok() };
+            let value = if self.rules.is_missing_text(&value) { None } else { str::from_utf8(&value).ok() };
             rows.categories.push(value.map_or(0, |value| values.code(value)));
         }
         Ok(())

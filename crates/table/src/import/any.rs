@@ -43,6 +43,17 @@ pub struct ImportOptions {
 }
 
 impl ImportOptions {
+    /// These columns, for the formats whose columns have names: text, Arrow and Parquet. All else is as by default.
+    pub fn with_columns(columns: &crate::ColumnOptions) -> Self {
+        Self {
+            #[cfg(feature = "csv")]
+            csv: crate::CsvOptions { columns: columns.clone(), ..crate::CsvOptions::default() },
+            #[cfg(feature = "arrow")]
+            arrow: crate::ArrowOptions { columns: columns.clone(), ..crate::ArrowOptions::default() },
+            ..Self::default()
+        }
+    }
+
     /// Refuses options that would have no effect.
     fn check_explicit(&self, path: &Path, format: Format) -> Result<(), Error> {
         let refuse = |setting, reason| Err(Error::UnusedSetting { path: path.to_owned(), setting, reason });

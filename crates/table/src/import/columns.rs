@@ -24,6 +24,8 @@ pub struct ColumnOptions {
     pub labels: Vec<ColumnRef>,
     /// What values labels may have.
     pub label_kind: LabelKind,
+    /// Which columns are features; by default all that have no other role. If they are named, columns without a role are dropped.
+    pub features: Option<Vec<ColumnRef>>,
     /// The column with the weights of the rows, if there is one.
     pub weight: Option<ColumnRef>,
     /// Columns to drop. Their cells may contain anything.
@@ -50,7 +52,7 @@ pub struct ColumnOptions {
     /// A table to match, so that a test set can be imported like its training set: with the same columns, found by their names, in the same
     /// order; the same dictionaries, so values that are not in them are unknown; the same classes; and the same values in place of missing ones.
     ///
-    /// The table replaces some of the other options: `labels`, `label_kind`, `categorical`, `indicators` and `dtype` are taken from it, and
+    /// The table replaces some of the other options: `labels`, `label_kind`, `features`, `categorical`, `indicators` and `dtype` are taken from it, and
     /// `missing` too if it filled in values. Columns that it does not have are dropped.
     pub like: Option<PathBuf>,
 }
@@ -61,6 +63,7 @@ impl Default for ColumnOptions {
         Self {
             labels: vec![ColumnRef::default()],
             label_kind: LabelKind::default(),
+            features: None,
             weight: None,
             drop: Vec::new(),
             categorical: Categorical::default(),
@@ -184,8 +187,9 @@ pub enum Categorical {
     Auto,
 }
 
-/// How missing features are treated: cells that are empty, or `NaN`, `NA`, `N/A`, `null`, `None` or `?` in any case, and the cells that
-/// [`ColumnOptions::missing_values`] lists.
+/// How missing features are treated: cells that are empty, or in any case one of `NaN`, `NA`, `N/A`, `null`, `None`, `NaT`, `<NA>`, `?`, `-`, `--`, `.`,
+/// `\N`, `#N/A`, `#DIV/0!`, `#VALUE!` and the other error values of spreadsheets, and the cells that [`ColumnOptions::missing_values`] lists.
+/// In a column of text, `None` is a value like any other.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub enum Missing {
     /// They are errors, and so are infinities.

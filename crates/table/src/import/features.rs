@@ -98,9 +98,18 @@ impl FeatureRules {
         &self.on_missing
     }
 
-    /// Whether the text of a cell, without surrounding blanks, means that the value is missing.
+    /// Whether the text of a number's cell, without surrounding blanks, means that the value is missing.
     pub(crate) fn is_missing(&self, content: &[u8]) -> bool {
-        is_missing(content) || self.words.iter().any(|word| content.eq_ignore_ascii_case(word.as_bytes()))
+        is_missing(content) || self.is_missing_word(content)
+    }
+
+    /// The same for the cell of a category or a class.
+    pub(crate) fn is_missing_text(&self, content: &[u8]) -> bool {
+        is_missing_text(content) || self.is_missing_word(content)
+    }
+
+    fn is_missing_word(&self, content: &[u8]) -> bool {
+        self.words.iter().any(|word| content.eq_ignore_ascii_case(word.as_bytes()))
     }
 
     /// Whether [`finish`](Self::finish) leaves rows of finite numbers unchanged.
@@ -164,8 +173,26 @@ impl FeatureRules {
     }
 }
 
+/// Words for missing values, in lower case: those of Python, R, SQL, SAS, spreadsheets and pandas.
+const MISSING: [&str; 26] = [
+    "nan", "na", "n/a", "null", "none", "nat", "<na>", "?", "-", "--", ".", "\\n", "#n/a", "#na", "#n/a n/a", "#div/0!",
+    "#value!", "#ref!", "#num!", "#name?", "#null!", "-nan", "1.#ind", "-1.#ind", "1.#qnan", "-1.#qnan",
+];
+
 /// Whether the text of a cell means that the value is missing.
 pub(crate) fn is_missing(content: &[u8]) -> bool {
-    const WORDS: [&str; 6] = ["nan", "na", "n/a", "null", "none", "?"];
-    content.is_empty() || WORDS.iter().any(|word| content.eq_ignore_ascii_case(word.as_bytes()))
+    match content.first() {
+        None => true,
+        Some(b'n' | b'N' | b'<' | b'?' | b'-' | b'.' | b'\\' | b'#' | b'1') => {
+            MISSING.iter().any(|word| content.eq_ignore_ascii_case(word.as_bytes()))
+        }
+        // Other blanks, such as a no-break space.
+        Some(128..) => str::from_utf8(content).is_ok_and(|text| text.trim().is_empty()),
+        Some(_) => false,
+    }
+}
+
+/// The same for text: there, `None` is a value like any other.
+pub(crate) fn is_missing_text(content: &[u8]) -> bool {
+    !content.eq_ignore_ascii_case(b"none") && is_missing(content)
 }

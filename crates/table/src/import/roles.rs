@@ -140,6 +140,44 @@ impl Roles {
     }
 }
 
+impl ColumnRef {
+    /// The index of this column among columns with these names, of the source at `path`; `role` is what it is for, as messages say.
+    ///
+    /// # Errors
+    /// [`Error::NoColumn`], [`Error::AmbiguousColumn`].
+    pub fn find(&self, path: &Path, names: &[String], role: &'static str) -> Result<usize, Error> {
+        let named = |name: &str| names.iter().position(|other| other == name);
+        let indexed = |index: usize| (index < names.len()).then_some(index);
+        let found = match self {
+            Self::Last => names.len().checked_sub(1),
+            Self::Index(index) => indexed(*index),
+            Self::Name(name) => named(name),
+            Self::Word(word) => match (named(word), word.parse().ok().and_then(indexed)) {
+                (Some(named), Some(indexed)) if named != indexed => {
+                    let (path, indexed) = (path.to_owned(), names[indexed].clone());
+                    return Err(Error::AmbiguousColumn { path, role, word: word.clone(), named, indexed });
+                }
+                (Some(col), _) | (None, Some(col)) => Some(col),
+                (None, None) => match word.split_once(':') {
+                    Some(("name", name)) => named(name),
+                    Some(("index", index)) => index.parse().ok().and_then(indexed),
+                    _ => None,
+                },
+            },
+        };
+        found.ok_or_else(|| Error::NoColumn {
+            path: path.to_owned(),
+            role,
+            asked: self.to_string(),
+            nearest: match self {
+                Self::Name(name) | Self::Word(name) => nearest(name, names).map(Box::from),
+                Self::Last | Self::Index(_) => None,
+            },
+            found: names.to_vec(),
+        })
+    }
+}
+
 struct Finder<'a> {
     path: &'a Path,
     names: &'a [String],
@@ -173,7 +211,16 @@ impl Finder<'_> {
             let name = &names[both];
             return self.wrong(format!("column `{name}` is categorical and also label, weight or dropped; choose one"));
         }
-        let features: Vec<usize> = (0..names.len()).filter(is_data).filter(|col| !categories.contains(col)).collect();
+        let features: Vec<usize> = match &options.features {
+            None => (0..names.len()).filter(is_data).filter(|col| !categories.contains(col)).collect(),
+            Some(features) => self.columns(features, "features")?,
+        };
+        let is_twice = |at: usize| features[..at].contains(&features[at]);
+        let has_role = |at: usize| !is_free(&features[at]) || categories.contains(&features[at]);
+        if let Some(at) = (0..features.len()).find(|&at| has_role(at) || (options.features.is_some() && is_twice(at))) {
+            let name = &names[features[at]];
+            return self.wrong(format!("column `{name}` is named as a feature twice, or has another role; choose one"));
+        }
         if features.is_empty() && categories.is_empty() {
             return self
                 .wrong(format!("no column is left for features, the file has {}; is the delimiter right?", listed(names)));
@@ -308,35 +355,13 @@ impl Finder<'_> {
     }
 
     fn column(&self, asked: &ColumnRef, role: &'static str) -> Result<usize, Error> {
-        let named = |name: &str| self.names.iter().position(|other| other == name);
-        let indexed = |index: usize| (index < self.names.len()).then_some(index);
-        let found = match asked {
-            ColumnRef::Last => (0..self.names.len()).rev().find(|col| !self.index.contains(col)),
-            ColumnRef::Index(index) => indexed(*index),
-            ColumnRef::Name(name) => named(name),
-            ColumnRef::Word(word) => match (named(word), word.parse().ok().and_then(indexed)) {
-                (Some(named), Some(indexed)) if named != indexed => {
-                    let (path, indexed) = (self.path.to_owned(), self.names[indexed].clone());
-                    return Err(Error::AmbiguousColumn { path, role, word: word.clone(), named, indexed });
-                }
-                (Some(col), _) | (None, Some(col)) => Some(col),
-                (None, None) => match word.split_once(':') {
-                    Some(("name", name)) => named(name),
-                    Some(("index", index)) => index.parse().ok().and_then(indexed),
-                    _ => None,
-                },
+        match asked {
+            ColumnRef::Last => match (0..self.names.len()).rev().find(|col| !self.index.contains(col)) {
+                Some(last) => Ok(last),
+                None => asked.find(self.path, self.names, role),
             },
-        };
-        found.ok_or_else(|| Error::NoColumn {
-            path: self.path.to_owned(),
-            role,
-            asked: asked.to_string(),
-            nearest: match asked {
-                ColumnRef::Name(name) | ColumnRef::Word(name) => nearest(name, self.names).map(Box::from),
-                ColumnRef::Last | ColumnRef::Index(_) => None,
-            },
-            found: self.names.to_vec(),
-        })
+            _ => asked.find(self.path, self.names, role),
+        }
     }
 
     /// Adds the offsets of the options to the rules for these features.

@@ -1,59 +1,123 @@
-use brisk_loader::{RowSource, Rows};
+use std::fmt;
 
+use brisk_loader::{RowSource, Rows};
+use brisk_table::{Dictionary, printable};
+
+use super::number_source::NumberSource;
+use super::preprocessing::nfc;
 use super::{Columns, Preprocessing, TabularError, Target};
 use crate::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{failed, for_each_chunk};
+
+/// Values of a categorical column that did not occur in training: [`Preprocessed::unseen_values`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnseenValues {
+    /// The column.
+    pub column: String,
+    /// Rows with such a value.
+    pub n_rows: usize,
+    /// How many different values there are.
+    pub n_values: usize,
+    /// Rows with any value.
+    pub n_present: usize,
+    /// The first few of the values.
+    pub examples: Vec<String>,
+}
+
+impl UnseenValues {
+    /// Whether no row has a value that occurred in training: the column then says nothing, and is probably a different one.
+    pub fn are_all(&self) -> bool {
+        self.n_rows == self.n_present
+    }
+}
+
+impl fmt::Display for UnseenValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { column, n_rows, n_values, n_present, examples } = self;
+        let examples: Vec<_> = examples.iter().map(|value| format!("{:?}", printable(value))).collect();
+        let more = if examples.len() < *n_values { ", …" } else { "" };
+        let column = printable(column);
+        write!(f, "column `{column}`: {n_rows} of {n_present} values did not occur in training: {}{more}", examples.join(", "))
+    }
+}
 
 /// Rows of another source whose columns a [`Preprocessing`] converts to features: [`Preprocessing::over`].
 #[derive(Debug, Clone)]
 pub struct Preprocessed<S> {
     rows: S,
     preprocessing: Preprocessing,
-    /// The source's feature for each column of numbers.
-    numbers: Vec<usize>,
+    /// Where each column of numbers comes from.
+    numbers: Vec<NumberSource>,
     /// The source's category for each categorical column.
     categories: Vec<usize>,
     /// For each categorical column, the model's code for each code of the source.
     codes: Vec<Vec<u32>>,
+    columns: Columns,
     target: Option<Target>,
     n_features: usize,
 }
 
 impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     pub(super) fn new(preprocessing: &Preprocessing, columns: &Columns, rows: S) -> Result<Self, Error> {
-        let number = |name: &str| columns.numbers.iter().position(|other| other == name);
-        let category = |name: &str| columns.categories.iter().position(|other| other.name() == name);
-        let (mut numbers, mut categories, mut missing) = (Vec::new(), Vec::new(), Vec::new());
-        let mut other_kind = None;
-        let [plain, text] = ["numbers", "text"];
-        for column in &preprocessing.numbers {
-            match number(&column.name) {
-                Some(col) => numbers.push(col),
-                None if category(&column.name).is_some() => other_kind = Some((&column.name[..], text, plain)),
-                None => missing.push(column.name.clone()),
-            }
-        }
-        for column in &preprocessing.categories {
-            match category(column.name()) {
-                Some(col) => categories.push(col),
-                None if number(column.name()).is_some() => other_kind = Some((column.name(), plain, text)),
-                None => missing.push(column.name().to_owned()),
-            }
-        }
+        let is_missing = |name: &&str| {
+            !columns.numbers.iter().any(|other| other == name) && !columns.categories.iter().any(|other| other.name() == *name)
+        };
+        let names = preprocessing.numbers.iter().map(|column| column.column.as_str());
+        let names = names.chain(preprocessing.categories.iter().map(Dictionary::name));
+        let mut missing: Vec<String> = names.filter(is_missing).map(str::to_owned).collect();
+        missing.dedup();
         if !missing.is_empty() {
             return Err(TabularError::MissingColumns { names: missing, found: columns.names() }.into());
         }
-        if let Some((column, found, expected)) = other_kind {
-            return Err(TabularError::ColumnKind { column: column.to_owned(), found, expected }.into());
+        let readings = preprocessing.numbers.iter().map(|column| (column.column.as_str(), column.reading));
+        let numbers = NumberSource::find_all(columns, &rows, readings)?;
+        let (mut categories, mut codes) = (Vec::new(), Vec::new());
+        for column in &preprocessing.categories {
+            let Some(col) = columns.categories.iter().position(|other| other.name() == column.name()) else {
+                let (column, found, expected) = (column.name().to_owned(), "numbers", "text");
+                return Err(TabularError::ColumnKind { column, found, expected }.into());
+            };
+            categories.push(col);
+            let values = columns.categories[col].values().iter().map(|value| column.code(&nfc(value)));
+            codes.push(std::iter::once(0).chain(values).collect());
         }
-        let codes = preprocessing.categories.iter().zip(&categories).map(|(column, &col)| {
-            let values = columns.categories[col].values().iter().map(|value| column.code(value));
-            std::iter::once(0).chain(values).collect()
-        });
-        let codes = codes.collect();
         let n_features = preprocessing.feature_names().len();
-        Ok(Self { rows, numbers, categories, codes, target: None, n_features, preprocessing: preprocessing.clone() })
+        let (preprocessing, columns) = (preprocessing.clone(), columns.clone());
+        Ok(Self { rows, numbers, categories, codes, columns, target: None, n_features, preprocessing })
+    }
+
+    /// The categorical columns with values that did not occur in training, in which case they count as missing.
+    ///
+    /// # Errors
+    /// [`Error::Rows`] if the source fails.
+    pub fn unseen_values(&self) -> Result<Vec<UnseenValues>, Error> {
+        let width = self.rows.n_categories();
+        let mut counts: Vec<Vec<usize>> = self.codes.iter().map(|codes| vec![0; codes.len()]).collect();
+        if width > 0 && self.codes.iter().any(|codes| codes.iter().skip(1).any(|&code| code == 0)) {
+            for_each_chunk("preprocessed", &self.rows, |read| {
+                for (counts, &col) in counts.iter_mut().zip(&self.categories) {
+                    for &code in read.categories.iter().skip(col).step_by(width) {
+                        counts.get_mut(code as usize).into_iter().for_each(|count| *count += 1);
+                    }
+                }
+                Ok(())
+            })?;
+        }
+        let of_column = |((counts, codes), &col): ((&Vec<usize>, &Vec<u32>), &usize)| {
+            let column = &self.columns.categories[col];
+            let is_unseen = |code: &usize| codes[*code] == 0 && counts[*code] > 0;
+            let unseen: Vec<usize> = (1..codes.len()).filter(is_unseen).collect();
+            (!unseen.is_empty()).then(|| UnseenValues {
+                column: column.name().to_owned(),
+                n_rows: unseen.iter().map(|&code| counts[code]).sum(),
+                n_values: unseen.len(),
+                n_present: counts.iter().skip(1).sum(),
+                examples: unseen.iter().take(3).filter_map(|&code| column.value(code as u32)).map(str::to_owned).collect(),
+            })
+        };
+        Ok(counts.iter().zip(&self.codes).zip(&self.categories).filter_map(of_column).collect())
     }
 
     /// The same rows with labels as the [task](Target::task) of `target` takes them: class numbers, or standardised numbers.
@@ -81,12 +145,12 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     }
 
     /// Computes the features of one row of the source.
-    fn convert(&self, from: &[S::Feature], to: &mut [f32]) {
+    fn convert(&self, from: &[S::Feature], codes: &[u32], to: &mut [f32]) {
         let columns = &self.preprocessing.numbers;
         let (numbers, indicators) = to.split_at_mut(columns.len());
         let mut indicators = indicators.iter_mut();
-        for ((column, &col), to) in columns.iter().zip(&self.numbers).zip(numbers) {
-            let value: f32 = from[col].into();
+        for ((column, source), to) in columns.iter().zip(&self.numbers).zip(numbers) {
+            let value = source.value(from, codes);
             let is_missing = value.is_nan();
             *to = column.scale.apply(if is_missing { column.mean } else { value });
             if column.has_indicator
@@ -125,8 +189,14 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
             return self.rows.gather(rows, &mut raw, labels);
         }
         self.rows.gather(rows, &mut raw, labels)?;
+        let needs_codes = self.numbers.iter().any(|source| matches!(source, NumberSource::Codes { .. }));
+        let n_codes = if needs_codes { self.rows.n_categories() } else { 0 };
+        let mut codes = vec![0; rows.len() * n_codes];
+        if needs_codes {
+            self.rows.gather_categories(rows, &mut codes)?;
+        }
         for (row, to) in features.chunks_exact_mut(self.n_features).enumerate() {
-            self.convert(&raw[row * width..][..width], to);
+            self.convert(&raw[row * width..][..width], &codes[row * n_codes..][..n_codes], to);
         }
         if let Some(target) = &self.target {
             labels.iter_mut().for_each(|label| *label = target.label(*label));

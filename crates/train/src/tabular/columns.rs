@@ -1,6 +1,6 @@
-use brisk_table::{Dictionary, Table};
+use brisk_table::{Dictionary, IsoTime, Table};
 
-use super::TabularError;
+use super::{Decoding, TabularError};
 use crate::Error;
 
 /// The columns of a source of rows, by name and in its order.
@@ -10,15 +10,17 @@ pub struct Columns {
     pub numbers: Vec<String>,
     /// The columns that are categories, with the values that their codes stand for.
     pub categories: Vec<Dictionary>,
+    /// The categories that are numbers or dates, by name, and how they become numbers.
+    pub decoded: Vec<(String, Decoding)>,
 }
 
 impl Columns {
     /// Columns of numbers only.
     pub fn numbers<N: Into<String>>(names: impl IntoIterator<Item = N>) -> Self {
-        Self { numbers: names.into_iter().map(Into::into).collect(), categories: Vec::new() }
+        Self { numbers: names.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// The columns of a table. Columns without names are called `column_0`, `column_1` and so on.
+    /// The columns of a table. Columns without names are called `column_0`, `column_1` and so on. Categories that are all dates of ISO 8601 are decoded.
     ///
     /// # Errors
     /// [`TabularError::NoDictionaries`] for categories for which the file does not say what their codes stand for.
@@ -31,7 +33,17 @@ impl Columns {
             let path = table.path().to_owned();
             return Err(TabularError::NoDictionaries { path, n_categories: table.n_categories() }.into());
         }
-        Ok(Self { numbers, categories: table.dictionaries().to_vec() })
+        let categories = table.dictionaries().to_vec();
+        let are_dates = |column: &&Dictionary| {
+            !column.values().is_empty() && column.values().iter().all(|value| IsoTime::parse(value).is_some())
+        };
+        let decoded = categories.iter().filter(are_dates).map(|column| (column.name().to_owned(), Decoding::Date)).collect();
+        Ok(Self { numbers, categories, decoded })
+    }
+
+    /// How the category is decoded, if it is.
+    pub(super) fn decoding(&self, name: &str) -> Option<Decoding> {
+        self.decoded.iter().find(|(other, _)| other == name).map(|(_, decoding)| *decoding)
     }
 
     /// The names of all columns.

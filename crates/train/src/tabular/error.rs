@@ -1,4 +1,7 @@
+use std::fmt;
 use std::path::PathBuf;
+
+use brisk_table::{OddCell, printable};
 
 use super::TargetKind;
 
@@ -23,6 +26,63 @@ pub enum TabularError {
         found: &'static str,
         /// Its kind in training.
         expected: &'static str,
+    },
+    /// A column is nearly all numbers or dates, so that the other cells are probably mistakes or words for a missing value.
+    #[error(
+        "{0}; correct them, {decimal}add a word for missing values to `TextOptions::missing_values`, or name the column in `DetectOptions::categorical`",
+        decimal = if .0.decimal_comma { "set `TextOptions::decimal`, " } else { "" }
+    )]
+    OddCells(Box<OddCells>),
+    /// A cell with text is not what the model reads from its column.
+    #[error("{}column `{}`: found {found:?}, expected {expected}; correct it", row_place(*row), printable(column), found = printable(found))]
+    Value {
+        /// The first row with it, from 0.
+        row: Option<usize>,
+        /// The column.
+        column: String,
+        /// The text.
+        found: String,
+        /// What the model reads.
+        expected: &'static str,
+    },
+    /// There are too few rows of each class.
+    #[error(
+        "target `{}`: {n_classes} classes in {n_rows} rows are too many to learn; choose another target, or ask for classes if they are right",
+        printable(target)
+    )]
+    TooManyClasses {
+        /// The target.
+        target: String,
+        /// Different labels.
+        n_classes: usize,
+        /// How many rows there are.
+        n_rows: usize,
+    },
+    /// An option does nothing for a source of this format.
+    #[error("{path}: `{option}` has no effect on {format}; leave it out", path = printable(path))]
+    UnusedOption {
+        /// The source.
+        path: PathBuf,
+        /// The option.
+        option: &'static str,
+        /// The format of the source.
+        format: &'static str,
+    },
+    /// A table with several labels, or none.
+    #[error("{path}: the table has {n_labels} labels, a model predicts one; import its source again with one label", path = printable(path))]
+    LabelCount {
+        /// The table.
+        path: PathBuf,
+        /// Its labels.
+        n_labels: usize,
+    },
+    /// A table that was imported with another label than the target.
+    #[error("{path}: the label of this table is `{}`; import its source again with another", printable(label), path = printable(path))]
+    OtherLabel {
+        /// The table.
+        path: PathBuf,
+        /// Its label.
+        label: String,
     },
     /// The columns and the rows do not belong together.
     #[error("{n_names} {what} are named, the rows have {found}; name the columns of these rows")]
@@ -134,6 +194,44 @@ pub enum TabularError {
         /// The checksum in the description.
         expected: u32,
     },
+}
+
+/// A column that is nearly all numbers or dates: [`TabularError::OddCells`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct OddCells {
+    /// The source.
+    pub path: PathBuf,
+    /// The column.
+    pub column: String,
+    /// What the other cells are: `numbers` or `dates`.
+    pub expected: &'static str,
+    /// How many cells are of this kind.
+    pub n_expected: u64,
+    /// The first of the cells that are not.
+    pub cells: Vec<OddCell>,
+    /// What the cells' numbers count: `line` or `row`.
+    pub counted: &'static str,
+    /// Whether they are numbers with decimal commas.
+    pub decimal_comma: bool,
+    /// Whether it is the column to predict.
+    pub is_target: bool,
+}
+
+impl fmt::Display for OddCells {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, column, expected, n_expected, cells, counted, .. } = self;
+        let cells = cells.iter().map(|cell| format!("{counted} {} has {:?}", cell.line, printable(&cell.text)));
+        let cells = cells.collect::<Vec<_>>().join(", ");
+        let (path, column) = (printable(path), printable(column));
+        let with = if self.decimal_comma { " with decimal commas" } else { "" };
+        write!(f, "{path}: column `{column}` has {n_expected} {expected}, but {cells}")?;
+        if with.is_empty() { Ok(()) } else { write!(f, ", which are {expected}{with}") }
+    }
+}
+
+fn row_place(row: Option<usize>) -> String {
+    row.map_or_else(String::new, |row| format!("row {row}, "))
 }
 
 /// Up to eight names.

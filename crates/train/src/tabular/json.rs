@@ -1,12 +1,13 @@
 //! The parts of a model as JSON.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use brisk_table::Dictionary;
+use brisk_table::{Decimal, Dictionary};
 use serde_json::{Value, json};
 
 use super::preprocessing::dictionary;
-use super::{ColumnScale, Network, NumberColumn, Preprocessing, Scaling, TabularError, Target};
+use super::{ColumnScale, Network, NumberColumn, Preprocessing, Reading, Scaling, TabularError, Target, TextOptions};
 use crate::Error;
 
 pub(super) fn network_json(network: &Network) -> Value {
@@ -33,7 +34,16 @@ pub(super) fn preprocessing_json(preprocessing: &Preprocessing) -> Value {
             ColumnScale::Standard { mean, std } => json!({ "mean": mean, "std": std }),
             ColumnScale::Quantile { quantiles } => json!({ "quantiles": quantiles }),
         };
-        json!({ "name": column.name, "mean": column.mean, "has_indicator": column.has_indicator, "scale": scale })
+        let mut reading = json!({ "kind": column.reading.name() });
+        match column.reading {
+            Reading::Offset(offset) => reading["offset"] = json!(offset),
+            Reading::Days { first } => reading["first"] = json!(first),
+            _ => {}
+        }
+        json!({
+            "name": column.name, "column": column.column, "reading": reading, "mean": column.mean, "has_indicator": column.has_indicator,
+            "scale": scale,
+        })
     };
     let category = |column: &Dictionary| json!({ "name": column.name(), "values": column.values() });
     json!({
@@ -41,6 +51,14 @@ pub(super) fn preprocessing_json(preprocessing: &Preprocessing) -> Value {
         "numbers": preprocessing.numbers.iter().map(number).collect::<Vec<_>>(),
         "categories": preprocessing.categories.iter().map(category).collect::<Vec<_>>(),
     })
+}
+
+pub(super) fn text_json(text: &TextOptions) -> Value {
+    let decimal = match text.decimal {
+        Decimal::Point => "point",
+        Decimal::Comma => "comma",
+    };
+    json!({ "decimal": decimal, "missing_values": text.missing_values })
 }
 
 /// A value within a file, and where it is.
@@ -83,10 +101,19 @@ impl<'a> Part<'a> {
         self.value.as_u64().and_then(|count| usize::try_from(count).ok()).ok_or_else(|| self.refused("a whole number"))
     }
 
+    pub(super) fn text_options(&self) -> Result<TextOptions, Error> {
+        let decimal = match self.get("decimal")?.text()? {
+            "point" => Decimal::Point,
+            "comma" => Decimal::Comma,
+            _ => return Err(self.get("decimal")?.refused("`point` or `comma`")),
+        };
+        Ok(TextOptions { decimal, missing_values: self.get("missing_values")?.strings()?, ..TextOptions::default() })
+    }
+
     pub(super) fn network(&self) -> Result<Network, Error> {
         let size = |key: &str| match self.get(key)?.count()? {
-            size @ 0..=MAX_SIZE => Ok(size),
-            _ => Err(self.get(key)?.refused("a size of at most 2^20")),
+            size @ 1..=MAX_SIZE => Ok(size),
+            _ => Err(self.get(key)?.refused("a size from 1 to 2^20")),
         };
         match self.get("kind")?.text()? {
             "mlp" => {
@@ -96,7 +123,11 @@ impl<'a> Part<'a> {
                 }
                 Ok(Network::Mlp { hidden })
             }
-            "resnet" => Ok(Network::ResidualMlp { width: size("width")?, hidden: size("hidden")?, n_blocks: size("blocks")? }),
+            "resnet" => Ok(Network::ResidualMlp {
+                width: size("width")?,
+                hidden: size("hidden")?,
+                n_blocks: self.get("blocks")?.count()?,
+            }),
             _ => Err(self.get("kind")?.refused("`mlp` or `resnet`")),
         }
     }
@@ -105,13 +136,16 @@ impl<'a> Part<'a> {
         let name = self.get("name")?.text()?.to_owned();
         match self.get("kind")?.text()? {
             "classes" => {
-                let (classes, labels) = (self.get("classes")?.strings()?, self.get("labels")?.floats()?);
+                let (classes, labels) = (self.get("classes")?.different_strings()?, self.get("labels")?.floats()?);
+                if !labels.is_sorted_by(|a, b| a < b) {
+                    return Err(self.get("labels")?.refused("different numbers in ascending order"));
+                }
                 if classes.len() != labels.len() || classes.len() < 2 {
                     return Err(self.get("classes")?.refused("two or more classes, and a label for each"));
                 }
                 Ok(Target::Classes { name, classes, labels })
             }
-            "number" => Ok(Target::Number { name, mean: self.get("mean")?.float()?, std: self.get("std")?.float()? }),
+            "number" => Ok(Target::Number { name, mean: self.get("mean")?.float()?, std: self.get("std")?.std()? }),
             _ => Err(self.get("kind")?.refused("`classes` or `number`")),
         }
     }
@@ -122,9 +156,22 @@ impl<'a> Part<'a> {
             "quantile" => Scaling::Quantile,
             _ => return Err(self.get("scaling")?.refused("`standard` or `quantile`")),
         };
-        let numbers = self.get("numbers")?.list()?.iter().map(Part::number_column).collect::<Result<_, _>>()?;
-        let category = |column: Part<'_>| dictionary(column.get("name")?.text()?, column.get("values")?.strings()?);
-        let categories = self.get("categories")?.list()?.into_iter().map(category).collect::<Result<_, Error>>()?;
+        let numbers: Vec<NumberColumn> =
+            self.get("numbers")?.list()?.iter().map(Part::number_column).collect::<Result<_, _>>()?;
+        let category = |column: Part<'_>| dictionary(column.get("name")?.text()?, column.get("values")?.different_strings()?);
+        let categories: Vec<Dictionary> =
+            self.get("categories")?.list()?.into_iter().map(category).collect::<Result<_, Error>>()?;
+        // A column has one use; only the parts of a date are several.
+        let mut columns = HashMap::new();
+        let uses = numbers.iter().map(|column| (column.column.as_str(), column.reading.name()));
+        for (name, reading) in uses.chain(categories.iter().map(|column| (column.name(), "category"))) {
+            let earlier: &mut Vec<&str> = columns.entry(name).or_default();
+            let is_part = |reading: &str| !matches!(reading, "number" | "offset" | "category");
+            if earlier.iter().any(|&other| other == reading || !is_part(other) || !is_part(reading)) {
+                return Err(self.wrong(format!("has column `{name}` twice")));
+            }
+            earlier.push(reading);
+        }
         Ok(Preprocessing { scaling, numbers, categories })
     }
 
@@ -138,17 +185,42 @@ impl<'a> Part<'a> {
             }
             ColumnScale::Quantile { quantiles: values }
         } else {
-            ColumnScale::Standard { mean: scale.get("mean")?.float()?, std: scale.get("std")?.float()? }
+            ColumnScale::Standard { mean: scale.get("mean")?.float()?, std: scale.get("std")?.std()? }
         };
         let has_indicator = self.get("has_indicator")?;
         let has_indicator = has_indicator.value.as_bool().ok_or_else(|| has_indicator.refused("`true` or `false`"))?;
         let name = self.get("name")?.text()?.to_owned();
-        Ok(NumberColumn { name, mean: self.get("mean")?.float()?, has_indicator, scale })
+        let (column, reading) = (self.get("column")?.text()?.to_owned(), self.get("reading")?.reading()?);
+        Ok(NumberColumn { name, column, reading, mean: self.get("mean")?.float()?, has_indicator, scale })
+    }
+
+    fn reading(&self) -> Result<Reading, Error> {
+        Ok(match self.get("kind")?.text()? {
+            "number" => Reading::Number,
+            "offset" => Reading::Offset(self.get("offset")?.number()?),
+            "year" => Reading::Year,
+            "month" => Reading::Month,
+            "weekday" => Reading::Weekday,
+            "hour" => Reading::Hour,
+            "days" => {
+                let first = self.get("first")?;
+                Reading::Days { first: first.value.as_i64().ok_or_else(|| first.refused("a whole number"))? }
+            }
+            _ => return Err(self.get("kind")?.refused("a way to read a column")),
+        })
     }
 
     /// Every f32 is written exactly.
     fn float(&self) -> Result<f32, Error> {
-        Ok(self.number()? as f32)
+        Some(self.number()? as f32)
+            .filter(|number| number.is_finite())
+            .ok_or_else(|| self.refused("a number in the range of f32"))
+    }
+
+    /// A standard deviation, by which numbers are divided.
+    fn std(&self) -> Result<f32, Error> {
+        let std = self.float()?;
+        if std > 0.0 && (1.0 / std).is_finite() { Ok(std) } else { Err(self.refused("a positive number, as deviations are")) }
     }
 
     fn floats(&self) -> Result<Vec<f32>, Error> {
@@ -159,8 +231,21 @@ impl<'a> Part<'a> {
         self.list()?.iter().map(|part| part.text().map(str::to_owned)).collect()
     }
 
+    fn different_strings(&self) -> Result<Vec<String>, Error> {
+        let strings = self.strings()?;
+        let mut seen = HashSet::new();
+        match strings.iter().find(|&string| !seen.insert(string)) {
+            Some(twice) => Err(self.wrong(format!("has {twice:?} twice"))),
+            None => Ok(strings),
+        }
+    }
+
     fn refused(&self, expected: &str) -> Error {
-        let problem = format!("`{}` is not {expected}", self.place);
+        self.wrong(format!("is not {expected}"))
+    }
+
+    fn wrong(&self, problem: String) -> Error {
+        let problem = format!("`{}` {problem}", self.place);
         TabularError::ModelFile { path: self.path.to_owned(), problem }.into()
     }
 }

@@ -8,8 +8,8 @@ use brisk_nn::Module;
 use brisk_nn::tensor::program::Device;
 use serde_json::{Value, json};
 
-use super::json::{Part, network_json, preprocessing_json, target_json};
-use super::{Columns, Network, Predictions, Preprocessed, Preprocessing, TabularError, Target};
+use super::json::{Part, network_json, preprocessing_json, target_json, text_json};
+use super::{Columns, Network, Predictions, Preprocessed, Preprocessing, TabularError, Target, TextOptions};
 use crate::atomic_file::write_atomically;
 use crate::feed::FeedElement;
 use crate::{Error, Model, Predictor, Scores, Standardisation, Task};
@@ -25,10 +25,11 @@ pub struct TabularModel {
     network: Network,
     model: Model<Box<dyn Module>>,
     scores: Vec<(String, f64)>,
+    text: TextOptions,
 }
 
 /// The version of the format of `model.json`.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 const DESCRIPTION: &str = "model.json";
 const PARAMETERS: &str = "parameters.safetensors";
@@ -41,7 +42,7 @@ impl TabularModel {
         let mut model = Model::new(seed, |params| network.build(params, n_inputs, &embeddings, n_outputs));
         // The preprocessing has already scaled the columns.
         model.set_standardisation(Standardisation::none(n_inputs));
-        Self { preprocessing, target, network, model, scores: Vec::new() }
+        Self { preprocessing, target, network, model, scores: Vec::new(), text: TextOptions::default() }
     }
 
     /// `rows` with the features, categories and labels that the network takes.
@@ -141,6 +142,16 @@ impl TabularModel {
         self.scores = scores;
     }
 
+    /// How the text of the training table was read: its decimal mark and its words for missing values.
+    pub fn text_options(&self) -> &TextOptions {
+        &self.text
+    }
+
+    /// Sets how text is read, which is kept with the model. (`header` and `skip_lines` belong to a file and are not.)
+    pub fn set_text_options(&mut self, text: TextOptions) {
+        self.text = text;
+    }
+
     /// Writes the model to a folder, which is created: `parameters.safetensors`, and `model.json` with everything else. An existing model
     /// is replaced; if that is interrupted, [`load`](Self::load) returns an error instead of a mixture of the two.
     ///
@@ -155,13 +166,17 @@ impl TabularModel {
         let description = json!({
             "format": FORMAT,
             "brisk_version": env!("CARGO_PKG_VERSION"),
-            "parameters_crc32": crc32_of(&parameters)?,
+            "checksum": UNSEALED,
+            "parameters_crc32": crc32fast::hash(&read(&parameters)?),
+            "text": text_json(&self.text),
             "network": network_json(&self.network),
             "target": target_json(&self.target),
             "preprocessing": preprocessing_json(&self.preprocessing),
             "scores": scores,
         });
         let text = format!("{description:#}\n");
+        let checksum = format!("{:08x}", crc32fast::hash(text.as_bytes()));
+        let text = text.replacen(&sealed(UNSEALED), &sealed(&checksum), 1);
         write_atomically(&folder.join(DESCRIPTION), |file| file.write_all(text.as_bytes()))
     }
 
@@ -178,7 +193,7 @@ impl TabularModel {
                 return Err(TabularError::NoModel { path: path.clone() }.into());
             }
         }
-        let text = fs::read(&path).map_err(|cause| Error::Io { path: path.clone(), action: "read", cause })?;
+        let text = read(&path)?;
         let damaged =
             |error: serde_json::Error| TabularError::ModelFile { path: path.clone(), problem: format!("is not JSON: {error}") };
         let value: Value = serde_json::from_slice(&text).map_err(damaged)?;
@@ -191,26 +206,52 @@ impl TabularModel {
             };
             return Err(TabularError::ModelFormat { path, found, expected: FORMAT, version }.into());
         }
-        let expected = description.get("parameters_crc32")?.count()? as u32;
-        let found = crc32_of(&parameters)?;
-        if found != expected {
-            return Err(TabularError::OtherParameters { path: parameters, found, expected }.into());
+        let crc32 = description.get("parameters_crc32")?.count()?;
+        let parameter_bytes = read(&parameters)?;
+        let (found, n_bytes) = (crc32fast::hash(&parameter_bytes), parameter_bytes.len());
+        drop(parameter_bytes);
+        if found as usize != crc32 {
+            return Err(TabularError::OtherParameters { path: parameters, found, expected: crc32 as u32 }.into());
         }
         let network = description.get("network")?.network()?;
         let target = description.get("target")?.target()?;
         let preprocessing = description.get("preprocessing")?.preprocessing()?;
         let score = |score: Part<'_>| Ok((score.get("name")?.text()?.to_owned(), score.get("value")?.number()?));
         let scores = description.get("scores")?.list()?.into_iter().map(score).collect::<Result<_, Error>>()?;
+        let options = description.get("text")?.text_options()?;
         let (n_inputs, n_outputs) = (preprocessing.feature_names().len(), target.task().n_outputs());
+        let damaged = |problem: String| -> Error { TabularError::ModelFile { path: path.clone(), problem }.into() };
+        let min_bytes = 4 * network.min_parameters(n_inputs, n_outputs);
+        if min_bytes > n_bytes as u128 {
+            return Err(damaged(format!("`network` has at least {min_bytes} bytes of parameters, their file has {n_bytes}")));
+        }
+        let (found, expected) = checksums(&text, description.get("checksum")?.text()?);
+        if found != expected {
+            return Err(damaged(format!("has checksum {found}, expected {expected}")));
+        }
         let embeddings = preprocessing.embeddings();
         let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, n_outputs))?;
-        Ok(Self { preprocessing, target, network, model, scores })
+        Ok(Self { preprocessing, target, network, model, scores, text: options })
     }
 }
 
-fn crc32_of(path: &Path) -> Result<u32, Error> {
-    let bytes = fs::read(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })?;
-    Ok(crc32fast::hash(&bytes))
+/// In place of the checksum in the text of which it is the checksum.
+const UNSEALED: &str = "00000000";
+
+/// How the checksum is written.
+fn sealed(checksum: &str) -> String {
+    format!("\"checksum\": \"{checksum}\"")
+}
+
+/// The checksum of a description, and the one that is written in it.
+fn checksums<'a>(text: &[u8], expected: &'a str) -> (String, &'a str) {
+    // Without the very bytes of `sealed` the text differs from what was written, and so does its checksum.
+    let unsealed = String::from_utf8_lossy(text).replacen(&sealed(expected), &sealed(UNSEALED), 1);
+    (format!("{:08x}", crc32fast::hash(unsealed.as_bytes())), expected)
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, Error> {
+    fs::read(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })
 }
 
 /// Predicts the target of rows: [`TabularModel::predictor`]. `Send` and `Sync`.

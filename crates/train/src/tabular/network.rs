@@ -20,6 +20,20 @@ pub enum Network {
 }
 
 impl Network {
+    /// A lower bound of the number of parameters that [`build`](Self::build) adds.
+    pub(super) fn min_parameters(&self, n_inputs: usize, n_outputs: usize) -> u128 {
+        let product = |a: usize, b: usize| a as u128 * b as u128;
+        match self {
+            Self::Mlp { hidden } => {
+                let sizes: Vec<usize> = [n_inputs].into_iter().chain(hidden.iter().copied()).chain([n_outputs]).collect();
+                sizes.windows(2).map(|pair| product(pair[0], pair[1])).sum()
+            }
+            &Self::ResidualMlp { width, hidden, n_blocks } => {
+                product(n_inputs, width) + n_blocks as u128 * 2 * product(width, hidden) + product(width, n_outputs)
+            }
+        }
+    }
+
     /// Adds the parameters of a network for rows of `n_inputs` numbers and `categories`.
     pub fn build(
         &self,

@@ -1,15 +1,19 @@
+use std::borrow::Cow;
+use std::collections::HashSet;
+
 use brisk_loader::RowSource;
 use brisk_nn::CategoricalColumn;
 use brisk_table::Dictionary;
 
-use super::{ColumnScale, Columns, Preprocessed, Scaling, TabularError};
+use super::number_source::NumberSource;
+use super::{ColumnScale, Columns, Decoding, Preprocessed, Reading, Scaling, TabularError};
 use crate::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{for_each_chunk, source_row};
 
 /// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become the mean of their
 /// column, and a column of 0 and 1 marks them; categories get the codes of an embedding, 0 for values that are missing or did not
-/// occur in training.
+/// occur in training. Dates and large numbers are [decoded](super::Decoding). Text is compared after normalization (NFC).
 ///
 /// # Examples
 /// ```
@@ -39,11 +43,15 @@ pub struct Preprocessing {
     pub(super) categories: Vec<Dictionary>,
 }
 
-/// A column of numbers in the training rows.
+/// A column of numbers, read from a column of the training rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NumberColumn {
-    /// Its name.
+    /// Its name: that of the column, or `COLUMN_year` and so on for the parts of a date.
     pub name: String,
+    /// The column of the rows.
+    pub column: String,
+    /// How it is read from that column.
+    pub reading: Reading,
     /// The replacement for a missing value before it is scaled: the mean.
     pub mean: f32,
     /// Whether values were missing in training. Then a column of 0 and 1 follows all columns of numbers.
@@ -65,22 +73,33 @@ impl Preprocessing {
     ///
     /// # Errors
     /// [`Error::EmptySet`]; [`TabularError::ColumnNames`] if the rows do not have these columns; [`TabularError::AllMissing`],
-    /// [`TabularError::Infinite`], [`TabularError::TooManyValues`] for columns that cannot be used; [`Error::Rows`] if the source fails.
+    /// [`TabularError::Infinite`], [`TabularError::TooManyValues`], [`TabularError::Value`] for columns that cannot be used; [`Error::Rows`] if the
+    /// source fails.
     pub fn fit<S: RowSource<Feature: FeedElement>>(columns: &Columns, rows: &S, scaling: Scaling) -> Result<Self, Error> {
         check_columns(columns, rows)?;
         let (n_rows, n_cols, n_categories) = (rows.n_rows(), rows.n_cols(), rows.n_categories());
         if n_rows == 0 || n_rows >= u32::MAX as usize {
             return Err(Error::EmptySet { set: "train", n_rows, n_cols });
         }
-        let mut moments = vec![Moments::default(); n_cols];
-        let mut sorted = vec![Vec::new(); if scaling == Scaling::Quantile { n_cols } else { 0 }];
+        let plain = columns.numbers.iter().map(|column| (column.as_str(), Reading::Number));
+        let decoded = columns.categories.iter().filter_map(|column| {
+            let readings = columns.decoding(column.name())?.readings(column.values());
+            Some(readings.into_iter().map(|reading| (column.name(), reading)))
+        });
+        let readings: Vec<(&str, Reading)> = plain.chain(decoded.flatten()).collect();
+        let sources = NumberSource::find_all(columns, rows, readings.iter().copied())?;
+        let mut moments = vec![Moments::default(); readings.len()];
+        let mut sorted = vec![Vec::new(); if scaling == Scaling::Quantile { readings.len() } else { 0 }];
         let stride = n_rows.div_ceil(MAX_SORTED_ROWS);
         let mut seen: Vec<Vec<bool>> = columns.categories.iter().map(|column| vec![false; column.n_codes()]).collect();
         let mut infinite = None;
         for_each_chunk("train", rows, |read| {
-            for (row, values) in (read.first..).zip(read.features.chunks_exact(n_cols.max(1))) {
-                for (col, &value) in values.iter().enumerate() {
-                    let value: f32 = value.into();
+            for i in 0..read.labels.len() / rows.n_labels().max(1) {
+                let row = read.first + i;
+                let (features, codes) =
+                    (&read.features[i * n_cols..][..n_cols], &read.categories[i * n_categories..][..n_categories]);
+                for (col, source) in sources.iter().enumerate() {
+                    let value = source.value(features, codes);
                     if value.is_infinite() {
                         infinite = infinite.or(Some((row, col)));
                     }
@@ -89,8 +108,6 @@ impl Preprocessing {
                         sorted.push(value);
                     }
                 }
-            }
-            for codes in read.categories.chunks_exact(n_categories.max(1)) {
                 for (seen, &code) in seen.iter_mut().zip(codes) {
                     if let Some(seen) = seen.get_mut(code as usize) {
                         *seen = true;
@@ -100,24 +117,27 @@ impl Preprocessing {
             Ok(())
         })?;
         if let Some((row, col)) = infinite {
-            return Err(TabularError::Infinite { row: source_row(rows, row), column: columns.numbers[col].clone() }.into());
+            return Err(TabularError::Infinite { row: source_row(rows, row), column: readings[col].0.to_owned() }.into());
         }
         let all_missing = |column: &str| TabularError::AllMissing { column: column.to_owned(), n_rows };
         let mut sorted = sorted.into_iter();
-        let number = |(name, moments): (&String, Moments)| {
+        let number = |(&(column, reading), moments): (&(&str, Reading), Moments)| {
             let values = sorted.next();
             if moments.count == 0 || values.as_ref().is_some_and(Vec::is_empty) {
-                return Err(all_missing(name));
+                return Err(all_missing(column));
             }
             let std = (moments.squares / moments.count as f64).sqrt();
             let scale = values.map_or_else(|| ColumnScale::standard(moments.mean, std), ColumnScale::quantile);
+            let (name, column) = (reading.feature_name(column), column.to_owned());
             let has_indicator = (moments.count as usize) < n_rows;
-            Ok(NumberColumn { name: name.clone(), mean: moments.mean as f32, has_indicator, scale })
+            Ok(NumberColumn { name, column, reading, mean: moments.mean as f32, has_indicator, scale })
         };
-        let numbers = columns.numbers.iter().zip(moments).map(number).collect::<Result<_, _>>()?;
+        let numbers = readings.iter().zip(moments).map(number).collect::<Result<_, _>>()?;
         let category = |(column, seen): (&Dictionary, Vec<bool>)| {
-            let values = column.values().iter().zip(&seen[1..]).filter(|(_, seen)| **seen).map(|(value, _)| value.clone());
-            let values: Vec<String> = values.collect();
+            let values = column.values().iter().zip(&seen[1..]).filter(|(_, seen)| **seen).map(|(value, _)| nfc(value));
+            // Different spellings of a value are one after normalization.
+            let mut known = HashSet::new();
+            let values: Vec<String> = values.filter(|value| known.insert(value.to_string())).map(Cow::into_owned).collect();
             match values.len() {
                 0 => Err(all_missing(column.name()).into()),
                 n_values if n_values > MAX_VALUES => {
@@ -127,7 +147,8 @@ impl Preprocessing {
                 _ => dictionary(column.name(), values),
             }
         };
-        let categories = columns.categories.iter().zip(seen).map(category).collect::<Result<_, Error>>()?;
+        let categories = columns.categories.iter().zip(seen).filter(|(column, _)| columns.decoding(column.name()).is_none());
+        let categories = categories.map(category).collect::<Result<_, Error>>()?;
         Ok(Self { scaling, numbers, categories })
     }
 
@@ -137,7 +158,8 @@ impl Preprocessing {
     /// Infinite numbers remain infinite where columns are standardised.
     ///
     /// # Errors
-    /// [`TabularError::MissingColumns`], [`TabularError::ColumnKind`], [`TabularError::ColumnNames`].
+    /// [`TabularError::MissingColumns`], [`TabularError::ColumnKind`], [`TabularError::ColumnNames`]; [`TabularError::Value`] for text that is no
+    /// number or date where the model needs one.
     pub fn over<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: S) -> Result<Preprocessed<S>, Error> {
         check_columns(columns, &rows)?;
         Preprocessed::new(self, columns, rows)
@@ -158,10 +180,23 @@ impl Preprocessing {
         &self.categories
     }
 
-    /// The columns that rows must have.
+    /// The columns that rows must have; those that are decoded have no dictionary.
     pub fn columns(&self) -> Columns {
-        let numbers = self.numbers.iter().map(|column| column.name.clone()).collect();
-        Columns { numbers, categories: self.categories.clone() }
+        let mut columns = Columns { categories: self.categories.clone(), ..Columns::default() };
+        for NumberColumn { column, reading, .. } in &self.numbers {
+            let decoding = match reading {
+                Reading::Number => {
+                    columns.numbers.push(column.clone());
+                    continue;
+                }
+                Reading::Offset(_) => Decoding::Number,
+                _ => Decoding::Date,
+            };
+            if columns.decoding(column).is_none() {
+                columns.decoded.push((column.clone(), decoding));
+            }
+        }
+        columns
     }
 
     /// The names of the features, in order: those of the numbers, then `NAME_missing` for each that was missing in training. A table of categories
@@ -180,6 +215,12 @@ impl Preprocessing {
     pub fn embeddings(&self) -> Vec<CategoricalColumn> {
         self.categories.iter().map(|column| CategoricalColumn::of(column.n_codes())).collect()
     }
+}
+
+/// Text as it is compared: after the Unicode normalization form C.
+pub(super) fn nfc(text: &str) -> Cow<'_, str> {
+    use unicode_normalization::UnicodeNormalization;
+    if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
 }
 
 pub(super) fn dictionary(name: &str, values: Vec<String>) -> Result<Dictionary, Error> {

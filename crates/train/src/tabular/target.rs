@@ -61,7 +61,10 @@ impl fmt::Display for TargetKind {
 }
 
 /// Whole numbers with at most this many different values are treated as classes, unless a kind is given.
-const MAX_GUESSED_CLASSES: usize = 20;
+pub(super) const MAX_GUESSED_CLASSES: usize = 20;
+
+/// The fewest rows per class, on average, with which more than [`MAX_GUESSED_CLASSES`] named classes are accepted, unless a kind is given.
+const MIN_ROWS_PER_CLASS: usize = 5;
 
 impl Target {
     /// The target in the labels of `rows`, which [`fitted_to`](Self::fitted_to) then fits to the training rows. `class_names` are the names of the
@@ -71,7 +74,8 @@ impl Target {
     /// 20 are different; else they are numbers to predict.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLabel`]; [`TabularError::OneLabel`]; [`TabularError::TargetKind`] if the labels are not of the `kind`; [`Error::Rows`].
+    /// [`Error::NonFiniteLabel`]; [`TabularError::OneLabel`]; [`TabularError::TargetKind`] if the labels are not of the `kind`;
+    /// [`TabularError::TooManyClasses`] for more than 20 named classes of which most have fewer than 5 rows, unless `kind` is given; [`Error::Rows`].
     pub fn detect<S: RowSource<Feature: FeedElement>>(
         name: &str,
         class_names: &[String],
@@ -90,6 +94,10 @@ impl Target {
         let class_name = |label: f32| class_names.get(label as usize).cloned().unwrap_or_else(|| label.to_string());
         if let [label] = labels[..] {
             return Err(TabularError::OneLabel { target: target(), label: class_name(label), n_rows }.into());
+        }
+        let n_classes = class_names.len();
+        if kind.is_none() && n_classes > MAX_GUESSED_CLASSES && n_classes * MIN_ROWS_PER_CLASS > n_rows {
+            return Err(TabularError::TooManyClasses { target: target(), n_classes, n_rows }.into());
         }
         let are_whole = labels.iter().all(|label| label.fract() == 0.0);
         let kind = kind.unwrap_or(match (class_names, labels.len()) {

@@ -1,4 +1,4 @@
-use super::{LOOK_AHEAD, Marks, Place, long_cell, number, simple_cell};
+use super::{LOOK_AHEAD, Marks, Place, exact_number, long_cell, number, number64, simple_cell};
 
 const MARKS: Marks = Marks { delimiter: b',', decimal: b'.' };
 
@@ -134,5 +134,22 @@ impl Random {
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         z ^ z >> 31
+    }
+}
+
+/// All ways to read a number agree about signs and blanks beyond ASCII, so that an offset is subtracted from each of them.
+#[test]
+fn the_minus_sign_and_no_break_spaces_are_read() {
+    for (cell, decimal, expected) in [
+        ("\u{2212}16777217", b'.', Some(-16_777_217.0)),
+        ("\u{a0}12.5\u{202f}", b'.', Some(12.5)),
+        ("\u{2212}1,5", b',', Some(-1.5)),
+        ("1.5", b',', None),
+        ("\u{b5}5", b'.', None),
+    ] {
+        let cell = cell.as_bytes();
+        assert_eq!(number64(cell, decimal), expected, "{cell:?}");
+        assert_eq!(number(cell, decimal), expected.map(|number| number as f32), "{cell:?}");
+        assert_eq!(exact_number(cell, decimal).map(|(exact, _)| exact), expected, "{cell:?}");
     }
 }

@@ -1,0 +1,194 @@
+/// A date of ISO 8601, with or without a time of day: `2024-02-29`, `2024-02-29T13:45`, `2024-02-29 13:45:10.5Z`.
+///
+/// An offset from UTC is accepted and is not applied: the time is that of the place where it was written down.
+///
+/// # Examples
+/// ```
+/// use brisk_table::IsoTime;
+///
+/// let time = IsoTime::parse("2024-02-29 13:45").unwrap();
+/// assert_eq!((time.year, time.month, time.day, time.seconds), (2024, 2, 29, Some(13.75 * 3600.0)));
+/// assert_eq!((time.days(), time.weekday()), (19_782, 3));
+/// assert_eq!(IsoTime::parse("2023-02-29"), None);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct IsoTime {
+    /// The year, 0 to 9999.
+    pub year: u16,
+    /// The month, 1 to 12.
+    pub month: u8,
+    /// The day of the month, from 1.
+    pub day: u8,
+    /// Seconds since midnight, if there is a time.
+    pub seconds: Option<f64>,
+}
+
+impl IsoTime {
+    /// The date or time that `text` is; `None` if it is anything else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (date, rest) = text.split_at_checked(10)?;
+        let [y, m, d] = fields(date, '-', [4, 2, 2])?;
+        let (year, month, day) = (u16::try_from(y).ok()?, u8::try_from(m).ok()?, u8::try_from(d).ok()?);
+        if !(1..=12).contains(&month) || day == 0 || day > days_in(year, month) {
+            return None;
+        }
+        let seconds = match rest.strip_prefix(['T', 't', ' ']) {
+            Some(time) => Some(seconds(time)?),
+            None if rest.is_empty() => None,
+            None => return None,
+        };
+        Some(Self { year, month, day, seconds })
+    }
+
+    /// Days from 1970-01-01 to this date.
+    ///
+    /// # Reference
+    /// Howard Hinnant, "chrono-compatible low-level date algorithms", `days_from_civil`.
+    pub fn days(&self) -> i64 {
+        let (month, day) = (i64::from(self.month), i64::from(self.day));
+        let year = i64::from(self.year) - i64::from(month <= 2);
+        let (era, month_from_march) = (year.div_euclid(400), (month + 9) % 12);
+        let (year_of_era, day_of_year) = (year.rem_euclid(400), (153 * month_from_march + 2) / 5 + day - 1);
+        era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+    }
+
+    /// The day of the week, from 0 for Monday to 6.
+    pub fn weekday(&self) -> u8 {
+        u8::try_from((self.days() + 3).rem_euclid(7)).unwrap_or(0)
+    }
+}
+
+/// Seconds of `13:45`, `13:45:10` or `13:45:10.5`, each with or without an offset from UTC.
+fn seconds(time: &str) -> Option<f64> {
+    let time = match time.find(['Z', 'z', '+', '-']) {
+        Some(at) if matches!(&time[at..], "Z" | "z") => &time[..at],
+        Some(at) => {
+            let offset = &time[at + 1..];
+            fields(offset, ':', [2, 2])
+                .map(|_: [u32; 2]| ())
+                .or_else(|| digits(offset).filter(|_| matches!(offset.len(), 2 | 4)).map(|_| ()))?;
+            time[..at].trim_end()
+        }
+        None => time,
+    };
+    let (whole, fraction) = time.split_once(['.', ',']).map_or((time, None), |(whole, fraction)| (whole, Some(fraction)));
+    let [hour, minute, second] = match (fields(whole, ':', [2, 2, 2]), fields(whole, ':', [2, 2]), fraction) {
+        (Some(fields), _, _) => fields,
+        (None, Some([hour, minute]), None) => [hour, minute, 0],
+        _ => return None,
+    };
+    let fraction: f64 = match fraction {
+        Some(fraction) if !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("0.{fraction}").parse().ok()?
+        }
+        Some(_) => return None,
+        None => 0.0,
+    };
+    (hour < 24 && minute < 60 && second <= 60).then(|| f64::from(hour * 3600 + minute * 60 + second) + fraction)
+}
+
+/// The numbers between separators, each with this many digits.
+fn fields<const N: usize>(text: &str, separator: char, n_digits: [usize; N]) -> Option<[u32; N]> {
+    let mut parts = text.split(separator);
+    let mut numbers = [0; N];
+    for (number, n_digits) in numbers.iter_mut().zip(n_digits) {
+        *number = digits(parts.next().filter(|part| part.len() == n_digits)?)?;
+    }
+    parts.next().is_none().then_some(numbers)
+}
+
+fn digits(text: &str) -> Option<u32> {
+    if text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+}
+
+fn days_in(year: u16, month: u8) -> u8 {
+    match month {
+        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        2 => 28,
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
+    }
+}
+
+/// Whether text looks like a date or a time of day in a form other than that of [`IsoTime`]: `05.01.2024`, `1/5/24 10:30 PM`, `5 Jan 2024`, `10:30`.
+#[cfg(feature = "csv")]
+pub(crate) fn looks_like_date(text: &str) -> bool {
+    const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    if text.len() > 40 || !text.bytes().any(|byte| byte.is_ascii_digit()) {
+        return false;
+    }
+    let (date, time) = text.split_once([' ', 'T']).unwrap_or((text, ""));
+    let is_time = |text: &str| {
+        let mut parts = text.trim_end_matches(|c: char| c.is_ascii_alphabetic() || c == ' ').split(':');
+        let is_part = |part: Option<&str>| part.is_some_and(|part| !part.is_empty() && part.len() <= 2 && digits(part).is_some());
+        is_part(parts.next())
+            && is_part(parts.next())
+            && parts.next().is_none_or(|second| second.parse::<f32>().is_ok_and(|s| s < 61.0))
+    };
+    if is_time(text) {
+        return true;
+    }
+    for separator in ['/', '.', '-'] {
+        let parts: Vec<&str> = date.split(separator).collect();
+        if parts.len() == 3 && parts.iter().all(|part| !part.is_empty() && part.len() <= 4 && digits(part).is_some()) {
+            let n_years = parts.iter().filter(|part| part.len() == 4).count();
+            let are_days = parts.iter().filter(|part| part.len() <= 2).all(|part| digits(part).is_some_and(|day| day <= 99));
+            let has_year = n_years == 1 || (n_years == 0 && separator == '/');
+            return has_year && are_days && (time.is_empty() || is_time(time));
+        }
+    }
+    // Words, of which one is a month, and numbers.
+    let words = text.split([' ', '-', ',', '/', '.']).filter(|word| !word.is_empty());
+    let mut has_month = false;
+    let all_known = words.into_iter().all(|word| {
+        let lower = word.to_ascii_lowercase();
+        let is_month =
+            MONTHS.iter().any(|month| lower.starts_with(month)) && lower.bytes().all(|byte| byte.is_ascii_alphabetic());
+        has_month |= is_month;
+        is_month || digits(word).is_some() || is_time(word)
+    });
+    all_known && has_month
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_of_iso_8601_are_read() {
+        let seconds = |text: &str| IsoTime::parse(text).and_then(|time| time.seconds);
+        for (text, expected) in [
+            ("2024-01-05T10:30", Some(37_800.0)),
+            ("2024-01-05 10:30:01.5", Some(37_801.5)),
+            ("2024-01-05T10:30:00Z", Some(37_800.0)),
+            ("2024-01-05T10:30:00+02:00", Some(37_800.0)),
+            ("2024-01-05 10:30:00 -0500", Some(37_800.0)),
+            ("2024-01-05", None),
+        ] {
+            assert_eq!(seconds(text), expected, "{text}");
+            assert!(IsoTime::parse(text).is_some(), "{text}");
+        }
+        for text in
+            ["2024-13-01", "2024-02-30", "05-01-2024", "2024-1-5", "2024-01-05x", "2024-01-05 25:00", "2024-01-05T", "20240105"]
+        {
+            assert_eq!(IsoTime::parse(text), None, "{text}");
+        }
+        let days = |text: &str| IsoTime::parse(text).map(|time| (time.days(), time.weekday()));
+        assert_eq!(days("1970-01-01"), Some((0, 3)));
+        assert_eq!(days("2000-03-01"), Some((11_017, 2)));
+        assert_eq!(days("1969-12-28"), Some((-4, 6)));
+    }
+
+    #[cfg(feature = "csv")]
+    #[test]
+    fn other_dates_are_recognised() {
+        for text in
+            ["05.01.2024", "1/5/24", "1/5/2024 10:30 PM", "2024/01/05", "5 Jan 2024", "Jan-24", "January 5, 2024", "10:30:15"]
+        {
+            assert!(looks_like_date(text), "{text}");
+        }
+        for text in ["1.2.3", "Private", "10-15", "12.5x", "May", "A/5 21171", "13-inch", "192.168.0.1", "1-2-3"] {
+            assert!(!looks_like_date(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,281 @@
+use super::sketch::Distinct;
+use crate::csv::number64;
+use crate::import::is_missing;
+use crate::iso_time::looks_like_date;
+use crate::{ColumnStatistics, Decimal, IsoTime};
+
+/// How many cells that differ from the others are kept.
+const MAX_ODD: usize = 3;
+
+/// A text column is nearly all numbers, or nearly all dates, if they are at least this many times as many as the other cells.
+const NEARLY_ALL: u64 = 4;
+
+/// A column of numbers with at most this many different words has words for something that is missing or special.
+const FEW_WORDS: u64 = 3;
+
+/// The fewest different numbers for which this is assumed.
+const MANY_NUMBERS: u64 = 20;
+
+/// What the cells of a column are.
+///
+/// # Examples
+/// ```
+/// use brisk_table::{ColumnKind, ColumnSurvey, Decimal};
+///
+/// let mut ages = ColumnSurvey::new("age", Decimal::Point, &[]);
+/// for (line, cell) in (2..).zip(["31", "45", "-", "28", "27", "5o", "66"]) {
+///     ages.add(cell, line, 1);
+/// }
+/// assert_eq!(ages.kind(), ColumnKind::AlmostNumbers { decimal_comma: false });
+/// assert_eq!((ages.n_missing, ages.not_numbers[0].line, ages.not_numbers[0].text.as_str()), (1, 7, "5o"));
+/// ```
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ColumnSurvey {
+    /// Its name.
+    pub name: String,
+    /// Cells that are missing.
+    pub n_missing: u64,
+    /// Cells that are finite numbers.
+    pub n_numbers: u64,
+    /// Cells that are dates or times of ISO 8601.
+    pub n_dates: u64,
+    /// Other cells, without those that are `None`.
+    pub n_texts: u64,
+    /// Cells that are `None`: a value in a column of text, missing in any other.
+    pub n_none: u64,
+    /// The first cells that are neither numbers nor missing.
+    pub not_numbers: Vec<OddCell>,
+    /// The first cells that are neither dates nor missing.
+    pub not_dates: Vec<OddCell>,
+    /// Whether some of the numbers are whole numbers with leading zeros.
+    pub has_leading_zeros: bool,
+    /// Whether all numbers are whole.
+    pub are_whole: bool,
+    /// The smallest number, in `f64`; infinite if there are none.
+    pub min: f64,
+    /// The largest number.
+    pub max: f64,
+    n_decimal_commas: u64,
+    n_other_dates: u64,
+    texts: Distinct,
+    numbers: Distinct,
+    decimal: u8,
+    missing: Vec<String>,
+    missing_numbers: Vec<f64>,
+}
+
+/// A cell that differs from the others of its column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OddCell {
+    /// Its line, counted from 1; or its row in a source that is not text.
+    pub line: u64,
+    /// Its text, shortened if long.
+    pub text: String,
+}
+
+/// The kind of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnKind {
+    /// All cells are missing.
+    Empty,
+    /// Numbers.
+    Numbers,
+    /// Whole numbers of which some have leading zeros, which only names have.
+    Codes,
+    /// Dates of ISO 8601, some of them with a time of day.
+    Dates,
+    /// Dates in another form.
+    OtherDates,
+    /// Text.
+    Text,
+    /// Numbers, but for a few cells.
+    AlmostNumbers {
+        /// Whether they are if commas are read as decimal marks.
+        decimal_comma: bool,
+    },
+    /// Dates, but for a few cells.
+    AlmostDates,
+}
+
+impl ColumnSurvey {
+    /// A column without cells. `missing` are words that count as missing, besides those that [`Missing`](crate::Missing) lists.
+    pub fn new(name: impl Into<String>, decimal: Decimal, missing: &[String]) -> Self {
+        Self {
+            name: name.into(),
+            n_missing: 0,
+            n_numbers: 0,
+            n_dates: 0,
+            n_texts: 0,
+            n_none: 0,
+            not_numbers: Vec::new(),
+            not_dates: Vec::new(),
+            has_leading_zeros: false,
+            are_whole: true,
+            min: f64::INFINITY,
+            max: f64::NEG_INFINITY,
+            n_decimal_commas: 0,
+            n_other_dates: 0,
+            texts: Distinct::default(),
+            numbers: Distinct::default(),
+            decimal: decimal.mark(),
+            missing: missing.iter().map(|word| word.trim().to_owned()).collect(),
+            missing_numbers: missing.iter().filter_map(|word| word.trim().parse().ok()).collect(),
+        }
+    }
+
+    /// A column of numbers of which only the statistics are known, in a source of `n_rows`.
+    pub fn of_numbers(name: impl Into<String>, statistics: &ColumnStatistics, n_rows: u64) -> Self {
+        Self {
+            n_numbers: statistics.count,
+            n_missing: n_rows - statistics.count,
+            are_whole: false,
+            min: statistics.min,
+            max: statistics.max,
+            ..Self::new(name, Decimal::Point, &[])
+        }
+    }
+
+    /// Adds a cell that occurs `n` times, first in that line. Lines must ascend.
+    pub fn add(&mut self, cell: &str, line: u64, n: u64) {
+        self.add_bytes(cell.as_bytes(), n, || line);
+    }
+
+    pub(crate) fn add_bytes(&mut self, cell: &[u8], n: u64, line: impl Fn() -> u64) {
+        if let Some(number) = number64(cell, self.decimal).filter(|number| number.is_finite()) {
+            if self.missing_numbers.contains(&number) {
+                self.n_missing += n;
+                return;
+            }
+            self.n_numbers += n;
+            self.has_leading_zeros |= matches!(cell, [b'0', b'0'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
+            self.are_whole &= number.fract() == 0.0;
+            (self.min, self.max) = (self.min.min(number), self.max.max(number));
+            self.numbers.add(cell);
+            note(&mut self.not_dates, cell, line);
+            return;
+        }
+        if cell.eq_ignore_ascii_case(b"none") {
+            self.n_none += n;
+            return;
+        }
+        if is_missing(cell) || self.missing.iter().any(|word| cell.eq_ignore_ascii_case(word.as_bytes())) {
+            self.n_missing += n;
+            return;
+        }
+        self.texts.add(cell);
+        note(&mut self.not_numbers, cell, &line);
+        let text = str::from_utf8(cell).unwrap_or_default();
+        if IsoTime::parse(text).is_some() {
+            self.n_dates += n;
+            return;
+        }
+        note(&mut self.not_dates, cell, line);
+        self.n_texts += n;
+        if self.decimal == b'.' && cell.contains(&b',') && number64(cell, b',').is_some() {
+            self.n_decimal_commas += n;
+        } else if looks_like_date(text) {
+            self.n_other_dates += n;
+        }
+    }
+
+    /// Adds the cells of the rows after those of `self`, whose lines are counted from `line`.
+    pub(crate) fn merge(&mut self, later: &Self, line: u64) {
+        self.n_missing += later.n_missing;
+        self.n_numbers += later.n_numbers;
+        self.n_dates += later.n_dates;
+        self.n_texts += later.n_texts;
+        self.n_none += later.n_none;
+        self.n_decimal_commas += later.n_decimal_commas;
+        self.n_other_dates += later.n_other_dates;
+        self.has_leading_zeros |= later.has_leading_zeros;
+        self.are_whole &= later.are_whole;
+        (self.min, self.max) = (self.min.min(later.min), self.max.max(later.max));
+        self.texts.merge(&later.texts);
+        self.numbers.merge(&later.numbers);
+        for (cells, later) in [(&mut self.not_numbers, &later.not_numbers), (&mut self.not_dates, &later.not_dates)] {
+            let room = MAX_ODD - cells.len();
+            cells.extend(later.iter().take(room).map(|cell| OddCell { line: line + cell.line, ..cell.clone() }));
+        }
+    }
+
+    /// The kind that all cells together have, whatever their order.
+    pub fn kind(&self) -> ColumnKind {
+        let (numbers, dates, texts) = (self.n_numbers, self.n_dates, self.n_texts);
+        let nearly = |n: u64| n > 0 && n >= NEARLY_ALL * (numbers + dates + texts - n);
+        match (numbers, dates, texts) {
+            (0, 0, 0) => ColumnKind::Empty,
+            (_, 0, 0) if self.has_leading_zeros && self.are_whole => ColumnKind::Codes,
+            (_, 0, 0) => ColumnKind::Numbers,
+            (0, _, 0) => ColumnKind::Dates,
+            _ if self.n_decimal_commas > 0 && nearly(numbers + self.n_decimal_commas) => {
+                ColumnKind::AlmostNumbers { decimal_comma: true }
+            }
+            _ if nearly(numbers) => ColumnKind::AlmostNumbers { decimal_comma: false },
+            _ if self.n_other_dates > 0 && nearly(self.n_other_dates) => ColumnKind::OtherDates,
+            _ if nearly(dates) => ColumnKind::AlmostDates,
+            _ if numbers >= dates + texts && self.texts.count() <= FEW_WORDS && self.numbers.count() > MANY_NUMBERS => {
+                ColumnKind::AlmostNumbers { decimal_comma: false }
+            }
+            _ => ColumnKind::Text,
+        }
+    }
+
+    /// The number of cells that are not missing, if `None` is a value.
+    pub fn n_values(&self) -> u64 {
+        self.n_numbers + self.n_dates + self.n_texts + self.n_none
+    }
+
+    /// About how many different values there are; exact below 1024.
+    pub fn n_distinct(&self) -> u64 {
+        self.numbers.count() + self.texts.count() + u64::from(self.n_none > 0)
+    }
+}
+
+fn note(cells: &mut Vec<OddCell>, cell: &[u8], line: impl Fn() -> u64) {
+    if cells.len() < MAX_ODD {
+        cells.push(OddCell { line: line(), text: crate::csv::shown(cell) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(cells: &[&str], expected: ColumnKind) {
+        // In any order.
+        for start in [0, cells.len() / 2, cells.len() - 1] {
+            let mut column = ColumnSurvey::new("a", Decimal::Point, &["-999".to_owned(), "absent".to_owned()]);
+            for i in 0..cells.len() {
+                column.add(cells[(start + i) % cells.len()], i as u64, 1);
+            }
+            assert_eq!(column.kind(), expected, "{cells:?} from {start}");
+        }
+    }
+
+    #[test]
+    fn kinds_are_those_of_all_cells() {
+        let words =
+            ["", "NA", "n/a", "NaN", "null", "None", "-", ".", "?", "\\N", "<NA>", "#N/A", "#DIV/0!", "#VALUE!", "\u{a0}"];
+        for word in words {
+            check(&["1", "2.5", word, "-3e2", "-999", "absent"], ColumnKind::Numbers);
+            check(&["2024-01-05", word, "2024-01-06 10:30"], ColumnKind::Dates);
+        }
+        check(&words, ColumnKind::Empty);
+        check(&["\u{2212}3", "4\u{a0}", "5"], ColumnKind::Numbers);
+        check(&["None", "BrkFace", "Stone"], ColumnKind::Text);
+        check(&["01234", "1234", "999"], ColumnKind::Codes);
+        check(&["0", "10", "0.5", "00.5"], ColumnKind::Numbers);
+        check(&["1", "2", "3", "4", "12.5x"], ColumnKind::AlmostNumbers { decimal_comma: false });
+        check(&["1", "2", "3", "4", "inf"], ColumnKind::AlmostNumbers { decimal_comma: false });
+        check(&["1,5", "2", "3,25", "4"], ColumnKind::AlmostNumbers { decimal_comma: true });
+        check(&["05.01.2024", "06.01.2024"], ColumnKind::OtherDates);
+        check(&["2024-01-05", "2024-01-06", "2024-01-07", "2024-01-08", "soon"], ColumnKind::AlmostDates);
+        check(&["A/5 21171", "17463", "PC 17599"], ColumnKind::Text);
+        let numbers: Vec<String> = (0..40).map(|i| i.to_string()).collect();
+        let mut many: Vec<&str> = numbers.iter().map(String::as_str).collect();
+        many.extend(["unknown"; 30]);
+        check(&many, ColumnKind::AlmostNumbers { decimal_comma: false });
+    }
+}

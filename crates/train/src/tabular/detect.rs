@@ -1,0 +1,413 @@
+use std::path::Path;
+
+use brisk_table::{
+    Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, Error as TableError, Format, ImportOptions, ImportWarning,
+    LabelKind, Missing, Table, survey_csv_with_progress,
+};
+
+use super::scratch::import_to_memory;
+use super::target::MAX_GUESSED_CLASSES;
+use super::text_options::check_used;
+use super::{Columns, Decoding, OddCells, TabularError, TabularModel, TabularWarning, Target, TargetKind, TextOptions};
+use crate::Error;
+
+/// What [`TabularModel::detect`] is told about a file. Columns are named as in [`ColumnRef::Word`]: by their names, or by their indices from 0.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct DetectOptions {
+    /// The column to predict. By default, a column that is called `target`, `label`, `class` or `y`, in any case; else the last.
+    pub target: Option<String>,
+    /// What the target is, if it is not to be found out: see [`Target::detect`].
+    pub task: Option<TargetKind>,
+    /// Columns to leave out.
+    pub drop: Vec<String>,
+    /// Columns that are categories, whatever their cells are.
+    pub categorical: Vec<String>,
+    /// Whether the index of a data frame is kept as a column: [`ColumnOptions::keep_index`].
+    pub keep_index: bool,
+    /// How text is read.
+    pub text: TextOptions,
+}
+
+/// A table and what its columns are: [`TabularModel::detect`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Detected {
+    /// The rows.
+    pub table: Table,
+    /// Its columns.
+    pub columns: Columns,
+    /// The target; [`Target::fitted_to`] fits it to the training rows.
+    pub target: Target,
+    /// Whether the target was chosen because of its name or its place, not by its user.
+    pub target_is_guess: bool,
+    /// Decisions that the user may want to change.
+    pub warnings: Vec<TabularWarning>,
+    /// The words and marks with which the text was read, to be [kept](TabularModel::set_text_options) with the model.
+    pub text: TextOptions,
+}
+
+/// Names of columns that are targets.
+const TARGETS: [&str; 4] = ["target", "label", "class", "y"];
+
+/// A column of text identifies rows if at least this share of its values are different, of more than [`MIN_IDENTIFIERS`].
+const IDENTIFIER_SHARE: f64 = 0.9;
+const MIN_IDENTIFIERS: u64 = 20;
+
+/// Whole numbers up to this are exact in `f32`.
+const MAX_EXACT: f64 = 16_777_216.0;
+
+/// Fractions are shifted if they are this many times as large as their spread.
+const FAR_FROM_ZERO: f64 = 256.0;
+
+/// Columns with at most this many different values can be decoded: their text has to fit into the header of a table.
+const MAX_DECODED: u64 = 1_000_000;
+
+impl TabularModel {
+    /// Reads a file of any format, and finds what its columns are, which of them is the target, and what is odd about them. All cells are read before
+    /// anything is decided, so that the order of the rows does not matter.
+    ///
+    /// - Columns of numbers are numbers. If they are too large for `f32` but close to each other, they are [shifted](super::Reading::Offset).
+    /// - Dates of ISO 8601 are [decoded](Decoding::Date); other dates are left out.
+    /// - Whole numbers with leading zeros, and text, are categories; text whose values are nearly all different is left out.
+    /// - Numbers or dates among which there is other text are an error, which shows the first such cells.
+    ///
+    /// # Errors
+    /// [`TabularError::OddCells`], [`TabularError::TargetKind`], [`TabularError::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no
+    /// such column; as [`Target::detect`].
+    ///
+    /// # Cost
+    /// Reads the file twice. The table is in memory.
+    ///
+    /// # Examples
+    /// ```
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("houses.csv");
+    /// use brisk_train::tabular::{DetectOptions, Decoding, TabularModel};
+    ///
+    /// std::fs::write(&path, "id,sold,zip,rooms,price\nA1,2024-01-05,01234,3,250\nA2,2024-02-11,12345,-,310\n")?;
+    /// let detected = TabularModel::detect(&path, &DetectOptions { drop: vec!["id".into()], ..DetectOptions::default() })?;
+    /// assert_eq!((detected.target.name(), &detected.columns.numbers[..]), ("price", &["rooms".to_owned()][..]));
+    /// assert_eq!(detected.columns.decoded, [("sold".to_owned(), Decoding::Date)]);
+    /// assert_eq!(detected.warnings[0].to_string(), "column `zip` has numbers with leading zeros, which are read as categories");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn detect(file: impl AsRef<Path>, options: &DetectOptions) -> Result<Detected, Error> {
+        Self::detect_with_progress(file, options, || ())
+    }
+
+    /// Like [`detect`](Self::detect); `progress` is called on this thread from time to time.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect).
+    pub fn detect_with_progress(
+        file: impl AsRef<Path>,
+        options: &DetectOptions,
+        mut progress: impl FnMut(),
+    ) -> Result<Detected, Error> {
+        let path = file.as_ref();
+        if is_table(path) {
+            return of_table(path, options);
+        }
+        let format = Format::detect(path)?;
+        options.text.check(path, format)?;
+        let has_names = matches!(format, Format::Csv | Format::Arrow | Format::Parquet);
+        check_used(has_names || options.target.is_none(), path, "target", format)?;
+        check_used(has_names || options.drop.is_empty(), path, "drop", format)?;
+        check_used(has_names || options.categorical.is_empty(), path, "categorical", format)?;
+        check_used(has_names || !options.keep_index, path, "keep_index", format)?;
+        if !has_names {
+            let (table, _) = import_to_memory(path, &ImportOptions::default(), &mut |_| progress())?;
+            return detected(table, options, Plan::default());
+        }
+        let survey = match format {
+            Format::Csv => {
+                let columns = ColumnOptions { keep_index: options.keep_index, ..ColumnOptions::default() };
+                let csv = options.text.apply(ImportOptions::with_columns(&columns)).csv;
+                let survey = survey_csv_with_progress(path, &csv, |_| progress())?;
+                Surveyed { columns: survey.columns, index: survey.index_columns }
+            }
+            _ => survey_typed(path, options, &mut progress)?,
+        };
+        let mut plan = Plan::new(path, &survey, options, if format == Format::Csv { "line" } else { "row" })?;
+        let columns = ColumnOptions { missing_values: options.text.missing_values.clone(), ..plan.columns.clone() };
+        let import = options.text.apply(ImportOptions::with_columns(&columns));
+        let (table, report) = import_to_memory(path, &import, &mut |_| progress())?;
+        plan.warnings.extend(report.warnings.into_iter().filter_map(of_import));
+        detected(table, options, plan)
+    }
+}
+
+/// The warnings of an import that the survey did not find.
+fn of_import(warning: ImportWarning) -> Option<TabularWarning> {
+    match warning {
+        ImportWarning::Sequence { column, .. } => Some(TabularWarning::Sequence { column }),
+        ImportWarning::PredictsLabel { column } => Some(TabularWarning::PredictsTarget { column }),
+        _ => None,
+    }
+}
+
+/// Whether the file is a table of brisk by its name.
+pub(super) fn is_table(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "safetensors")
+}
+
+/// A table that was imported before: its columns are what they are.
+fn of_table(path: &Path, options: &DetectOptions) -> Result<Detected, Error> {
+    let table = Table::open(path)?;
+    let unused = |is_used, option| match is_used {
+        true => Ok(()),
+        false => Err(TabularError::UnusedOption { path: path.to_owned(), option, format: "a table that was imported before" }),
+    };
+    let label = table.label_names().first().map_or("label", String::as_str);
+    if options.target.as_deref().is_some_and(|target| target != label) {
+        return Err(TabularError::OtherLabel { path: path.to_owned(), label: label.to_owned() }.into());
+    }
+    unused(options.drop.is_empty(), "drop")?;
+    unused(options.categorical.is_empty(), "categorical")?;
+    unused(!options.keep_index, "keep_index")?;
+    unused(options.text == TextOptions::default(), "text")?;
+    detected(table, options, Plan::default())
+}
+
+fn detected(table: Table, options: &DetectOptions, plan: Plan) -> Result<Detected, Error> {
+    let n_labels = table.n_labels();
+    if n_labels != 1 {
+        return Err(TabularError::LabelCount { path: table.path().to_owned(), n_labels }.into());
+    }
+    let mut columns = Columns::of(&table)?;
+    if let Some(decoded) = plan.decoded {
+        columns.decoded = decoded;
+    }
+    let name = table.label_names().first().map_or("label", String::as_str);
+    let target = Target::detect(name, table.classes(), options.task, &table)?;
+    let (target_is_guess, warnings, text) = (plan.target_is_guess, plan.warnings, options.text.clone());
+    Ok(Detected { columns, target, table, target_is_guess, warnings, text })
+}
+
+/// What the columns of a file are.
+struct Surveyed {
+    columns: Vec<ColumnSurvey>,
+    /// Those that are the index of a data frame, whether they are among the columns or not.
+    index: Vec<String>,
+}
+
+/// Surveys a file whose columns have types, by importing it with text as categories.
+fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut dyn FnMut()) -> Result<Surveyed, Error> {
+    let missing_values = options.text.missing_values.clone();
+    let mut columns = ColumnOptions {
+        label_kind: LabelKind::Absent,
+        categorical: Categorical::Auto,
+        missing: Missing::Keep,
+        missing_values: missing_values.clone(),
+        keep_index: options.keep_index,
+        ..ColumnOptions::default()
+    };
+    let mut import = |columns: &ColumnOptions| import_to_memory(path, &ImportOptions::with_columns(columns), &mut |_| progress());
+    let (mut table, mut report) = import(&columns)?;
+    // Numbers of which f32 has too few digits are read again, as text.
+    let is_large = |(_, column): &(&String, &brisk_table::ColumnStatistics)| column.min.abs().max(column.max.abs()) >= MAX_EXACT;
+    let large: Vec<&String> = report.column_names.iter().zip(&report.statistics).filter(is_large).map(|(name, _)| name).collect();
+    if !large.is_empty() {
+        let text = report.dictionaries.iter().map(|dictionary| dictionary.name());
+        let text = text.chain(large.iter().map(|name| name.as_str())).map(ColumnRef::from).collect();
+        columns.categorical = Categorical::Columns(text);
+        (table, report) = import(&columns)?;
+    }
+    let n_rows = report.n_rows as u64;
+    let numbers = report.column_names.iter().zip(&report.statistics);
+    let mut surveys: Vec<_> = numbers.map(|(name, statistics)| ColumnSurvey::of_numbers(name, statistics, n_rows)).collect();
+    let codes = table.categories(0..table.n_rows())?;
+    let width = report.dictionaries.len();
+    for (col, dictionary) in report.dictionaries.iter().enumerate() {
+        let mut first_and_count = vec![(0, 0); dictionary.n_codes()];
+        for (row, &code) in codes.iter().skip(col).step_by(width).enumerate() {
+            let (first, count) = &mut first_and_count[code as usize];
+            *first = if *count == 0 { row as u64 } else { *first };
+            *count += 1;
+        }
+        let mut survey = ColumnSurvey::new(dictionary.name(), options.text.decimal, &missing_values);
+        for (value, &(first, count)) in dictionary.values().iter().zip(&first_and_count[1..]) {
+            survey.add(value, first, count);
+        }
+        survey.n_missing += first_and_count[0].1;
+        surveys.push(survey);
+    }
+    Ok(Surveyed { columns: surveys, index: report.index_columns })
+}
+
+/// The roles of the columns of a file.
+#[derive(Debug, Default)]
+struct Plan {
+    columns: ColumnOptions,
+    decoded: Option<Vec<(String, Decoding)>>,
+    target_is_guess: bool,
+    warnings: Vec<TabularWarning>,
+}
+
+impl Plan {
+    fn new(path: &Path, survey: &Surveyed, options: &DetectOptions, counted: &'static str) -> Result<Self, Error> {
+        let surveyed = &survey.columns[..];
+        let names: Vec<String> = surveyed.iter().map(|column| column.name.clone()).collect();
+        let find = |name: &String, role: &'static str| ColumnRef::Word(name.clone()).find(path, &names, role);
+        let target = match &options.target {
+            Some(target) => find(target, "target")?,
+            None => guessed_target(survey),
+        };
+        let dropped = options.drop.iter().map(|name| find(name, "columns to drop")).collect::<Result<Vec<_>, _>>()?;
+        let categorical =
+            options.categorical.iter().map(|name| find(name, "categorical columns")).collect::<Result<Vec<_>, _>>()?;
+        let twice = |col: &&usize| dropped.contains(col) || **col == target;
+        if let Some(&both) = categorical.iter().find(twice).or_else(|| dropped.iter().find(|&&col| col == target)) {
+            let problem = format!("column `{}` is given two roles; choose one", surveyed[both].name);
+            return Err(TableError::ColumnRoles { path: path.to_owned(), problem }.into());
+        }
+        let (mut features, mut text, mut decoded, mut warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let index = &survey.index;
+        let used = |name: &String| categorical.iter().chain([&target]).any(|&col| surveyed[col].name == *name);
+        let left_out = index.iter().filter(|name| !used(name)).cloned();
+        warnings.extend(left_out.map(|column| TabularWarning::Index { column }));
+        for (col, survey) in surveyed.iter().enumerate() {
+            let name = &survey.name;
+            if col == target || dropped.contains(&col) {
+                continue;
+            }
+            if categorical.contains(&col) {
+                text.push(name.as_str().into());
+                continue;
+            }
+            if index.contains(name) {
+                continue;
+            }
+            match Use::of(survey, &mut warnings) {
+                Use::Number => features.push(name.as_str().into()),
+                Use::Category => text.push(name.as_str().into()),
+                Use::Decoded(decoding) => {
+                    text.push(name.as_str().into());
+                    decoded.push((name.clone(), decoding));
+                }
+                Use::LeftOut => {}
+                Use::Refused { expected } => return Err(odd(path, survey, expected, counted, false)),
+            }
+        }
+        let label_kind = label_kind(path, &surveyed[target], options.task, counted, &mut warnings)?;
+        if features.is_empty() && text.is_empty() {
+            let problem = "no column is left for features; keep one with `categorical`, or is the delimiter right?".to_owned();
+            return Err(TableError::ColumnRoles { path: path.to_owned(), problem }.into());
+        }
+        let columns = ColumnOptions {
+            labels: vec![surveyed[target].name.as_str().into()],
+            label_kind,
+            features: Some(features),
+            categorical: Categorical::Columns(text),
+            missing: Missing::Keep,
+            ..ColumnOptions::default()
+        };
+        Ok(Self { columns, decoded: Some(decoded), target_is_guess: options.target.is_none(), warnings })
+    }
+}
+
+/// What a column is used for.
+enum Use {
+    Number,
+    Category,
+    Decoded(Decoding),
+    LeftOut,
+    Refused { expected: &'static str },
+}
+
+impl Use {
+    fn of(survey: &ColumnSurvey, warnings: &mut Vec<TabularWarning>) -> Self {
+        let column = survey.name.clone();
+        let (n_distinct, n_values) = (survey.n_distinct(), survey.n_values());
+        let is_identifier = n_distinct > MIN_IDENTIFIERS && n_distinct as f64 >= IDENTIFIER_SHARE * n_values as f64;
+        match survey.kind() {
+            ColumnKind::Numbers if is_precise(survey) => Self::Number,
+            ColumnKind::Numbers => {
+                let can_be_shifted =
+                    n_distinct <= MAX_DECODED && survey.max.abs().max(survey.min.abs()) > survey.max - survey.min;
+                if survey.are_whole && (!can_be_shifted || survey.max - survey.min > 2.0 * MAX_EXACT) {
+                    warnings.push(TabularWarning::Rounded { column, largest: survey.min.abs().max(survey.max.abs()) });
+                }
+                if can_be_shifted { Self::Decoded(Decoding::Number) } else { Self::Number }
+            }
+            ColumnKind::Dates if n_distinct <= MAX_DECODED => Self::Decoded(Decoding::Date),
+            ColumnKind::AlmostNumbers { .. } => Self::Refused { expected: "numbers" },
+            ColumnKind::AlmostDates => Self::Refused { expected: "dates" },
+            ColumnKind::OtherDates => {
+                let example = survey.not_dates.first().map_or_else(String::new, |cell| cell.text.clone());
+                warnings.push(TabularWarning::OtherDates { column, example });
+                Self::LeftOut
+            }
+            // That no row has a value is an error when the preprocessing is fitted.
+            ColumnKind::Empty => Self::Number,
+            _ if is_identifier => {
+                warnings.push(TabularWarning::Identifier { column, n_distinct, n_values });
+                Self::LeftOut
+            }
+            ColumnKind::Codes => {
+                warnings.push(TabularWarning::Codes { column });
+                Self::Category
+            }
+            _ => Self::Category,
+        }
+    }
+}
+
+/// Whether `f32` has enough digits for the numbers.
+fn is_precise(survey: &ColumnSurvey) -> bool {
+    let (largest, spread) = (survey.min.abs().max(survey.max.abs()), survey.max - survey.min);
+    if survey.are_whole { largest <= MAX_EXACT } else { spread == 0.0 || largest < FAR_FROM_ZERO * spread }
+}
+
+/// How the labels are read.
+fn label_kind(
+    path: &Path,
+    survey: &ColumnSurvey,
+    task: Option<TargetKind>,
+    counted: &'static str,
+    warnings: &mut Vec<TabularWarning>,
+) -> Result<LabelKind, Error> {
+    let asks_for_classes = matches!(task, Some(TargetKind::Classes | TargetKind::Binary));
+    match survey.kind() {
+        ColumnKind::Numbers | ColumnKind::Empty if is_precise(survey) => Ok(LabelKind::Number),
+        ColumnKind::Numbers => {
+            let are_classes = survey.are_whole && survey.n_distinct() <= MAX_GUESSED_CLASSES as u64;
+            if asks_for_classes || (task.is_none() && are_classes) {
+                return Ok(LabelKind::Classes);
+            }
+            let largest = survey.min.abs().max(survey.max.abs());
+            if survey.are_whole {
+                warnings.push(TabularWarning::Rounded { column: survey.name.clone(), largest });
+            }
+            Ok(LabelKind::Number)
+        }
+        ColumnKind::AlmostNumbers { .. } if !asks_for_classes => Err(odd(path, survey, "numbers", counted, true)),
+        ColumnKind::AlmostDates if !asks_for_classes => Err(odd(path, survey, "dates", counted, true)),
+        ColumnKind::Dates | ColumnKind::OtherDates if !asks_for_classes => {
+            let (target, found) = (survey.name.clone(), "dates".to_owned());
+            Err(TabularError::TargetKind { target, kind: TargetKind::Number, found }.into())
+        }
+        _ => Ok(LabelKind::Classes),
+    }
+}
+
+fn odd(path: &Path, survey: &ColumnSurvey, expected: &'static str, counted: &'static str, is_target: bool) -> Error {
+    let are_dates = expected == "dates";
+    let odd = OddCells {
+        path: path.to_owned(),
+        column: survey.name.clone(),
+        expected,
+        n_expected: if are_dates { survey.n_dates } else { survey.n_numbers },
+        cells: if are_dates { survey.not_dates.clone() } else { survey.not_numbers.clone() },
+        counted,
+        decimal_comma: survey.kind() == ColumnKind::AlmostNumbers { decimal_comma: true },
+        is_target,
+    };
+    TabularError::OddCells(Box::new(odd)).into()
+}
+
+fn guessed_target(survey: &Surveyed) -> usize {
+    let named = |target: &&str| survey.columns.iter().position(|column| column.name.eq_ignore_ascii_case(target));
+    let last = || survey.columns.iter().rposition(|column| !survey.index.contains(&column.name)).unwrap_or(0);
+    TARGETS.iter().find_map(|target| named(&target)).unwrap_or_else(last)
+}

@@ -1,0 +1,84 @@
+use std::path::Path;
+
+use brisk_table::{Categorical, ColumnOptions, ColumnRef, Format, ImportOptions, LabelKind, Missing, Table};
+
+use super::detect::is_table;
+use super::scratch::import_to_memory;
+use super::{Columns, TabularModel, TextOptions, UnseenValues};
+use crate::Error;
+
+/// Rows with the columns that a model needs: [`TabularModel::read_rows`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct TabularRows {
+    /// The rows. Without labels, unless the file is a table that has them.
+    pub table: Table,
+    /// Their columns.
+    pub columns: Columns,
+    /// The columns with values that did not occur in training.
+    pub unseen: Vec<UnseenValues>,
+}
+
+impl TabularModel {
+    /// Reads the rows of a file of any format, for [`TabularPredictor::predict`](super::TabularPredictor::predict). Every column is read as it was
+    /// in training, whatever its cells look like in this file; columns are found by name, others are left out, and a target is not needed. Text is read
+    /// with the model's [`text_options`](Self::text_options).
+    ///
+    /// # Errors
+    /// [`Error::Table`] if the file cannot be read, lacks a column, or has text where the model needs numbers, with the line;
+    /// [`TabularError`](super::TabularError) for columns of other kinds.
+    /// # Examples
+    /// ```no_run
+    /// use brisk_nn::tensor::program::Device;
+    /// use brisk_train::tabular::TabularModel;
+    ///
+    /// let model = TabularModel::load("prices")?;
+    /// let rows = model.read_rows("new_houses.csv")?;
+    /// rows.unseen.iter().for_each(|unseen| eprintln!("{unseen}"));
+    /// let predictions = model.predictor(&Device::best()?)?.predict(&rows.columns, &rows.table)?;
+    /// # Ok::<(), brisk_train::Error>(())
+    /// ```
+    pub fn read_rows(&self, file: impl AsRef<Path>) -> Result<TabularRows, Error> {
+        self.read_rows_with(file, self.text_options(), || ())
+    }
+
+    /// Like [`read_rows`](Self::read_rows), with other options for text; `progress` is called on this thread from time to time.
+    ///
+    /// # Errors
+    /// As [`read_rows`](Self::read_rows); [`TabularError::UnusedOption`](super::TabularError::UnusedOption).
+    pub fn read_rows_with(
+        &self,
+        file: impl AsRef<Path>,
+        text: &TextOptions,
+        mut progress: impl FnMut(),
+    ) -> Result<TabularRows, Error> {
+        let path = file.as_ref();
+        let needed = self.preprocessing().columns();
+        let (table, columns) = if is_table(path) {
+            let table = Table::open(path)?;
+            let columns = Columns::of(&table)?;
+            (table, columns)
+        } else {
+            let format = Format::detect(path)?;
+            if text != self.text_options() {
+                text.check(path, format)?;
+            }
+            let decoded = needed.decoded.iter().map(|(name, _)| name.as_str());
+            let text_columns = needed.categories.iter().map(|column| column.name()).chain(decoded).map(ColumnRef::from).collect();
+            let columns = ColumnOptions {
+                label_kind: LabelKind::Absent,
+                features: Some(needed.numbers.iter().map(|name| name.as_str().into()).collect()),
+                categorical: Categorical::Columns(text_columns),
+                missing: Missing::Keep,
+                missing_values: text.missing_values.clone(),
+                ..ColumnOptions::default()
+            };
+            let import = text.apply(ImportOptions::with_columns(&columns));
+            let (table, _) = import_to_memory(path, &import, &mut |_| progress())?;
+            let columns = Columns { decoded: needed.decoded.clone(), ..Columns::of(&table)? };
+            (table, columns)
+        };
+        let unseen = self.preprocessing().over(&columns, &table)?.unseen_values()?;
+        Ok(TabularRows { table, columns, unseen })
+    }
+}

@@ -1,0 +1,121 @@
+use brisk_table::IsoTime;
+
+/// How a number is read from the cells of a column.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Reading {
+    /// As it is.
+    Number,
+    /// Its difference to this number, computed in `f64`: so a number that is large but close to others, such as a time stamp, keeps its digits.
+    Offset(f64),
+    /// The year of a date of ISO 8601.
+    Year,
+    /// Its month, from 1 to 12.
+    Month,
+    /// Its day of the week, from 0 for Monday to 6.
+    Weekday,
+    /// The hour of its time, with a fraction; 0 for a date without a time.
+    Hour,
+    /// Days since this day, which is counted from 1970-01-01, with a fraction for the time.
+    Days {
+        /// The first day of the training table.
+        first: i64,
+    },
+}
+
+impl Reading {
+    /// The number of a feature; NaN if it is missing. Dates are not features.
+    pub(super) fn of_number(self, value: f32) -> f32 {
+        match self {
+            Self::Offset(offset) => (f64::from(value) - offset) as f32,
+            _ => value,
+        }
+    }
+
+    /// The number of a cell with text; `None` if the text is something else.
+    pub(super) fn of_text(self, text: &str) -> Option<f32> {
+        let time = || IsoTime::parse(text);
+        Some(match self {
+            Self::Number => decimal(text)? as f32,
+            Self::Offset(offset) => (decimal(text)? - offset) as f32,
+            Self::Year => f32::from(time()?.year),
+            Self::Month => f32::from(time()?.month),
+            Self::Weekday => f32::from(time()?.weekday()),
+            Self::Hour => (time()?.seconds.unwrap_or(0.0) / 3600.0) as f32,
+            Self::Days { first } => {
+                let time = time()?;
+                ((time.days() - first) as f64 + time.seconds.unwrap_or(0.0) / 86_400.0) as f32
+            }
+        })
+    }
+
+    /// The name of a feature that is read from a column in this way.
+    pub(super) fn feature_name(self, column: &str) -> String {
+        match self {
+            Self::Number | Self::Offset(_) => column.to_owned(),
+            other => format!("{column}_{}", other.name()),
+        }
+    }
+
+    /// Its name in `model.json`.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Number => "number",
+            Self::Offset(_) => "offset",
+            Self::Year => "year",
+            Self::Month => "month",
+            Self::Weekday => "weekday",
+            Self::Hour => "hour",
+            Self::Days { .. } => "days",
+        }
+    }
+
+    /// What cells are expected to be.
+    pub(super) fn expected(self) -> &'static str {
+        match self {
+            Self::Number | Self::Offset(_) => "a number",
+            _ => "a date of ISO 8601",
+        }
+    }
+}
+
+/// A number with either decimal mark.
+pub(super) fn decimal(text: &str) -> Option<f64> {
+    let plain = text.trim().replace('\u{2212}', "-").replace(',', ".");
+    plain.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// How a column of text is converted to numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Decoding {
+    /// Numbers of which `f32` has too few digits; they become differences to a number in their midst.
+    Number,
+    /// Dates of ISO 8601: year, month, day of the week, hour if there are times, and days since the first one.
+    Date,
+}
+
+impl Decoding {
+    /// The readings for a column with these values.
+    pub(super) fn readings(self, values: &[String]) -> Vec<Reading> {
+        match self {
+            Self::Number => {
+                let numbers = values.iter().filter_map(|value| decimal(value));
+                let (min, max) = numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), x| (min.min(x), max.max(x)));
+                let middle = (min / 2.0 + max / 2.0).round();
+                vec![Reading::Offset(if middle.is_finite() { middle } else { 0.0 })]
+            }
+            Self::Date => {
+                let times: Vec<IsoTime> = values.iter().filter_map(|value| IsoTime::parse(value)).collect();
+                let first = times.iter().map(IsoTime::days).min().unwrap_or(0);
+                let has_times = times.iter().any(|time| time.seconds.is_some_and(|seconds| seconds != 0.0));
+                let hour = has_times.then_some(Reading::Hour);
+                [Reading::Year, Reading::Month, Reading::Weekday]
+                    .into_iter()
+                    .chain(hour)
+                    .chain([Reading::Days { first }])
+                    .collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,62 @@
+use brisk_table::{CsvOptions, Decimal, Format, Header, ImportOptions};
+
+use super::TabularError;
+use crate::Error;
+use std::path::Path;
+
+/// How a text file of rows is read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TextOptions {
+    /// Whether the first row names the columns.
+    pub header: Header,
+    /// Lines at the start of the file that are neither header nor rows.
+    pub skip_lines: usize,
+    /// The decimal mark of numbers.
+    pub decimal: Decimal,
+    /// Words for missing values, besides those that [`brisk_table::Missing`] lists.
+    pub missing_values: Vec<String>,
+}
+
+impl TextOptions {
+    /// The options of an import of a file of that format.
+    ///
+    /// # Errors
+    /// [`TabularError::UnusedOption`] if the format has no use for one of them.
+    pub(super) fn check(&self, path: &Path, format: Format) -> Result<(), Error> {
+        let is_text = format == Format::Csv;
+        let has_names = is_text || matches!(format, Format::Arrow | Format::Parquet);
+        let options = [
+            (is_text || self.header == Header::Auto, "header"),
+            (is_text || self.skip_lines == 0, "skip_lines"),
+            (is_text || self.decimal == Decimal::Point, "decimal"),
+            (has_names || self.missing_values.is_empty(), "missing_values"),
+        ];
+        options.into_iter().try_for_each(|(is_used, option)| check_used(is_used, path, option, format))
+    }
+
+    /// These options, in those of an import.
+    pub(super) fn apply(&self, options: ImportOptions) -> ImportOptions {
+        let Self { header, skip_lines, decimal, missing_values } = self.clone();
+        let mut options = options;
+        options.csv = CsvOptions { header, skip_lines, decimal, ..options.csv };
+        options.csv.columns.missing_values = missing_values;
+        options
+    }
+}
+
+pub(super) fn check_used(is_used: bool, path: &Path, option: &'static str, format: Format) -> Result<(), Error> {
+    if is_used {
+        return Ok(());
+    }
+    let format = match format {
+        Format::Svmlight => "svmlight",
+        Format::Npy => "numpy's arrays",
+        Format::Idx => "IDX",
+        Format::Cifar => "CIFAR",
+        Format::Images => "images",
+        Format::Arrow => "Arrow",
+        Format::Parquet => "Parquet",
+        _ => "this format",
+    };
+    Err(TabularError::UnusedOption { path: path.to_owned(), option, format }.into())
+}
