@@ -155,6 +155,25 @@ impl Backward<'_> {
         Ok(())
     }
 
+    /// The activation that input `i` is the output of, if only this operation reads it and the derivative follows from the output: [`give_through`](Self::give_through).
+    pub fn activation_below(&self, i: usize) -> Option<&Activation> {
+        let node = &self.nodes[source(self.nodes, self.input_id(i))];
+        node.output_of
+            .as_ref()
+            .filter(|activation| node.n_uses == 1 && !activation.is_identity() && activation.from_output.is_some())
+    }
+
+    /// [`give`](Self::give) for a kernel that computes the gradient before the [activation below](Self::activation_below).
+    ///
+    /// # Errors
+    /// As [`push`](Self::push).
+    pub fn give_through(&mut self, i: usize, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {
+        let id = source(self.nodes, self.input_id(i));
+        self.give_to(id, kernel, args)?;
+        self.grads[id].through_activation = true;
+        Ok(())
+    }
+
     /// Gives input `i` a gradient that is already in a buffer: the gradient of a sum, for example, is also that of each summand.
     ///
     /// # Errors

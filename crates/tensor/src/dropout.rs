@@ -1,4 +1,5 @@
-use brisk_kernels::{Draws, Map};
+use brisk_kernels::expr::Expr;
+use brisk_kernels::{Activation, Draws, Map, MapInput};
 use brisk_program::Slice;
 
 use crate::{Backward, Error, Forward, Mode, Operation, Tensor};
@@ -73,7 +74,21 @@ impl Operation for Dropout {
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
-        let dy = backward.grad();
-        backward.give(0, self.kernel(dy.len()), &[dy, self.state])
+        let (dy, y) = (backward.grad(), backward.output());
+        let Some(slope) = backward.activation_below(0).and_then(Activation::grad_from_output) else {
+            return backward.give(0, self.kernel(dy.len()), &[dy, self.state]);
+        };
+        // The gradient before the activation, whose output is `y` divided by the scale where it is kept: the activation's own output need not be kept.
+        let scale = 1.0 / (1.0 - self.p);
+        let [of_dy, of_y, u] = [0, 1, 2].map(Expr::input);
+        let grad = slope.substitute(&[of_dy * scale, of_y / scale]);
+        if slope.evaluate(&[1.0, 0.0]) == 0.0 {
+            // As for ReLU, 0 where an element was dropped.
+            return backward.give_through(0, Map::flat(dy.len(), grad), &[dy, y]);
+        }
+        let mut kernel = Map::flat(dy.len(), grad);
+        kernel.inputs.push(MapInput::uniform(&[dy.len()], self.draws));
+        kernel.outputs[0].expr = u.lt(self.p).select(0.0, &kernel.outputs[0].expr);
+        backward.give_through(0, kernel, &[dy, y, self.state])
     }
 }

@@ -63,11 +63,13 @@ const fn hash(index: u32, a: u32, b: u32) -> u32 {
 /// The numbers from index `start` on, uniform in `[0, 1)` with 24 bits.
 pub(super) fn fill(keys: [u32; 2], start: u32, y: &mut [f32]) {
     vectorised(
+        // By value, so that stores cannot change the keys and the loop vectorises.
         #[inline(always)]
-        || {
+        move || {
+            let [a, b] = keys;
             for (i, y) in (0_u32..).zip(y.iter_mut()) {
                 // 24 bits, so that the conversion of signed numbers, which vectors have, is the same.
-                let bits = hash(start.wrapping_add(i), keys[0], keys[1]) >> 8;
+                let bits = hash(start.wrapping_add(i), a, b) >> 8;
                 *y = bits.cast_signed() as f32 * (1.0 / 16_777_216.0);
             }
         },

@@ -436,6 +436,7 @@ fn types_that_make_no_sense_are_refused() {
         "advance: `state` (U32) stored as F16 is not supported, expected its own type, or f16 or bf16 for f32",
     );
     let cast = Cast { n: 4, from: DType::F16, to: DType::F16 };
-    let expected = "cast: F16 to F16 is not supported, expected f32, f16 or bf16 to another of them, or u8 or u32 to f32";
+    let expected =
+        "cast: F16 to F16 is not supported, expected f32, f16 or bf16 to another of them, or to u8 or u32, or these to f32";
     assert_eq!(cast.check().expect_err("the same type").to_string(), expected);
 }

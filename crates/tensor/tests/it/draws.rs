@@ -1,7 +1,7 @@
 //! Random numbers of a graph: dropout, uniform and normal.
 
 use brisk_tensor::program::Device;
-use brisk_tensor::{DType, Error, Graph, Persistent, Tensor, Windows};
+use brisk_tensor::{Activation, DType, Error, Graph, Persistent, Tensor, Windows};
 
 use crate::finite_difference::check_gradients;
 use crate::refusal::{check_refused, parameter};
@@ -60,6 +60,35 @@ fn dropout_goes_back_through_what_it_kept() {
     // Two dropouts in one graph keep different elements.
     check_gradients(&[&[40, 3]], |_, p| p[0].dropout(0.4).dropout(0.4));
     check_gradients(&[&[40, 3]], |graph, p| &p[0] * graph.uniform(&[40, 1]) + graph.normal(&[3]));
+}
+
+/// The gradient of dropout is that of the activation below it, from the result of dropout: with ReLU it takes no kernel, and the result of the activation is not kept.
+#[test]
+fn dropout_adds_one_kernel_and_its_gradient_none_or_one() -> Result<(), Error> {
+    let activations = [
+        (Activation::relu(), 1),
+        (Activation::sigmoid(), 1),
+        (Activation::tanh(), 2),
+        (Activation::celu(1.0), 2),
+        (Activation::identity(), 2),
+    ];
+    for (activation, n_more) in activations {
+        let net = |p: &[Tensor]| {
+            let hidden = p[0].linear(&p[1], None, activation.clone()).dropout(0.4);
+            hidden.linear(&p[2], None, Activation::identity())
+        };
+        check_gradients(&[&[12, 8], &[20, 8], &[6, 20]], |_, p| net(p));
+        let kernels = |p: f32| {
+            let graph = Graph::training("net");
+            let of = |shape: &[usize]| parameter(&graph, shape);
+            let hidden = of(&[64, 32]).linear(&of(&[48, 32]), None, activation.clone()).dropout(p);
+            let y = hidden.linear(&of(&[16, 48]), None, Activation::identity());
+            graph.backward(&y.mean(..))?;
+            Ok::<_, Error>(graph.fused().n_kernels())
+        };
+        assert_eq!(kernels(0.5)?, kernels(0.0)? + n_more, "with {activation:?}");
+    }
+    Ok(())
 }
 
 #[test]
