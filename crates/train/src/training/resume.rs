@@ -148,6 +148,7 @@ impl Training<'_> {
             seed,
             // What follows from these is compared: the scaler as it is recorded, batches of an epoch, validation rows, steps of the schedule.
             scaler: _,
+            drop_last: _,
             limit_train_batches: _,
             limit_valid_batches: _,
             // These say when a run ends, is validated, and what it writes.
