@@ -1,4 +1,4 @@
-// Part: random numbers of a map. Twin: map/draws.rs.
+// Part: random numbers of a map. Twin: map/draws_cpu.rs.
 
 // Two rounds of xorshift and multiplication, with a key before each.
 fn draw_bits(index: U, a: u32, b: u32) -> U {

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::draws::{self, Draws};
+use super::draws::Draws;
+use super::draws_cpu;
 use super::layout::{Pattern, n_elements};
 use super::map::Map;
 use super::map_input::MapInput;
@@ -69,7 +70,7 @@ impl<'a> Input<'a> {
             Self::All(x) => Operand::Slice(x.get(range, buffer)),
             Self::Periodic(periodic) => Operand::Slice(periodic.block(range, buffer)),
             Self::Draws { keys, first } => {
-                draws::fill(*keys, first.wrapping_add(in_u32(range.start)), buffer);
+                draws_cpu::fill(*keys, first.wrapping_add(in_u32(range.start)), buffer);
                 Operand::Slice(buffer)
             }
             Self::Output => unreachable!("the caller reads the output"),
