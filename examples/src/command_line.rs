@@ -13,7 +13,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, Parser, value_parser};
 use clap_complete::Shell;
 
-use crate::interruptible::Stopped;
+use crate::interruptible::StoppedImport;
 use crate::print;
 
 pub use device_option::DeviceOption;
@@ -25,7 +25,7 @@ const COMPLETIONS: &str = "completions";
 
 /// Runs an example: parses its command line and passes the options to `program`.
 ///
-/// The exit status is the one that `program` returns, 1 if it returns an error (that of the signal if the error is [`Stopped`]), and 2 for a wrong command line. `--help` and `--completions SHELL`
+/// The exit status is the one that `program` returns, 1 if it returns an error (that of the signal if the error is [`StoppedImport`]), and 2 for a wrong command line. `--help` and `--completions SHELL`
 /// print to standard output.
 pub fn run<O: Parser>(program: impl FnOnce(O) -> Result<ExitCode>) -> ExitCode {
     run_with_given(|options, _| program(options))
@@ -49,7 +49,7 @@ pub fn run_with_given<O: Parser>(program: impl FnOnce(O, &[Given]) -> Result<Exi
     });
     outcome.unwrap_or_else(|error| {
         print::error(&error);
-        error.downcast_ref::<Stopped>().map_or(ExitCode::FAILURE, Stopped::exit_code)
+        error.downcast_ref::<StoppedImport>().map_or(ExitCode::FAILURE, StoppedImport::exit_code)
     })
 }
 

@@ -79,3 +79,29 @@ pub fn write_json(path: &Path, results: &Value) -> Result<()> {
     });
     written.with_context(|| format!("{}: cannot write the results", printable(path)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(path: &str, is_outside: bool) {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        for folder in ["data/a", "data.old"] {
+            fs::create_dir_all(dir.path().join(folder)).expect("it can be created");
+        }
+        let checked = check_outside(&[("--model", &dir.path().join(path))], ("--data", &dir.path().join("data")));
+        assert_eq!(checked.is_ok(), is_outside, "{path}: {checked:?}");
+    }
+
+    #[test]
+    fn an_output_is_not_among_the_data() {
+        check("data/model", false);
+        check("data/a/model", false);
+        check("data/new/folder/model", false);
+        check("data.old/../data/model", false);
+        check("model", true);
+        check("data.old/model", true);
+        check("new/model", true);
+    }
+}

@@ -8,7 +8,7 @@ mod place;
 mod simulate;
 pub mod stopped;
 
-pub use data::{Data, StoppedImport};
+pub use data::Data;
 pub use network::Network;
 pub use options::Options;
 pub use outcome::Outcome;

@@ -2,8 +2,10 @@
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use brisk_table::printable;
 use brisk_train::{StopFlag, StopSignal};
 
 /// The panic payload that unwinds an importer, which then removes what it has written: a progress callback has no other way to stop it.
@@ -25,17 +27,17 @@ pub fn check(stop: &StopFlag) {
     }
 }
 
-/// The error of a program that ends because a stop was requested: the exit status is that of the signal.
+/// The error of rows whose import was stopped on request. The exit status of a program that returns it is that of the signal.
 #[derive(Debug)]
-pub struct Stopped {
-    message: String,
+pub struct StoppedImport {
+    source: PathBuf,
     signal: Option<StopSignal>,
 }
 
-impl Stopped {
-    /// With a message that says what is left undone.
-    pub fn new(stop: &StopFlag, message: String) -> Self {
-        Self { message, signal: stop.signal() }
+impl StoppedImport {
+    /// Of the rows at `source`.
+    pub fn new(source: &Path, stop: &StopFlag) -> Self {
+        Self { source: source.to_owned(), signal: stop.signal() }
     }
 
     /// 128 plus the number of the signal.
@@ -44,10 +46,10 @@ impl Stopped {
     }
 }
 
-impl fmt::Display for Stopped {
+impl fmt::Display for StoppedImport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        write!(f, "{}: stopped on request while it was imported", printable(&self.source))
     }
 }
 
-impl std::error::Error for Stopped {}
+impl std::error::Error for StoppedImport {}

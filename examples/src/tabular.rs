@@ -10,7 +10,7 @@ use clap::Args;
 
 use crate::command_line::value::{MAX_COUNT, one_of, whole};
 use crate::import_error::{in_words_of, training};
-use crate::interruptible::{self, Stopped, interruptible};
+use crate::interruptible::{self, StoppedImport, interruptible};
 
 /// How text files are read.
 #[derive(Debug, Clone, Args)]
@@ -67,8 +67,7 @@ pub fn read<T>(
     read: impl FnOnce(&mut dyn FnMut()) -> Result<T, TrainError>,
 ) -> Result<T> {
     let done = interruptible(|| read(&mut || interruptible::check(stop)));
-    let done =
-        done.ok_or_else(|| Stopped::new(stop, format!("{}: stopped on request while it was imported", printable(path))))?;
+    let done = done.ok_or_else(|| StoppedImport::new(path, stop))?;
     done.map_err(|error| in_options_of(program, error))
 }
 

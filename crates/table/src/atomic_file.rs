@@ -16,7 +16,7 @@ pub(crate) use claim::{Leftover, create_claimed};
 pub use rename::PublishError;
 pub(crate) use rename::replace;
 pub(crate) use scratch::scratch_file;
-pub use target::open_regular_file;
+pub use target::{open_regular_file, read_regular_file};
 pub(crate) use target::{resolve, special_file};
 use temp_name::TempNames;
 

@@ -58,7 +58,7 @@ mod svmlight;
 pub use arrow::{ArrowOptions, import_arrow, import_arrow_with_progress};
 #[cfg(feature = "parquet")]
 pub use arrow::{import_parquet, import_parquet_with_progress};
-pub use atomic_file::{AtomicFile, PublishError, open_regular_file};
+pub use atomic_file::{AtomicFile, PublishError, open_regular_file, read_regular_file};
 #[cfg(feature = "cifar")]
 pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_with_progress};
 #[cfg(feature = "csv")]

@@ -1,13 +1,12 @@
 //! The two tables of a run: simulated, imported from text, or brisk tables.
 
-use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use brisk_replicate::Error::Disagreement;
 use brisk_table::{
-    BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed_with_progress, printable,
+    BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed_with_progress,
 };
 use brisk_train::metrics::roc_auc;
 use brisk_train::{Labels, StopFlag};
@@ -16,7 +15,7 @@ use super::Options;
 use super::options::is_table;
 use super::simulate::SimulatedFile;
 use crate::import_error::{in_words_of, training};
-use crate::interruptible::{self, interruptible};
+use crate::interruptible::{self, StoppedImport, interruptible};
 
 /// The rows to train on, the rows to test on, and their files.
 #[derive(Debug)]
@@ -35,7 +34,7 @@ impl Data {
     ///
     /// # Errors
     /// If a file cannot be read or written, or the columns of the two differ.
-    /// If a stop is requested during an import, it removes what it has written and returns [`StoppedImport`].
+    /// If a stop is requested during an import, it removes what it has written and returns [`StoppedImport`](crate::interruptible::StoppedImport).
     pub fn open(options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) -> Result<Self> {
         let (train_path, test_path) = match (&options.train, &options.test) {
             (Some(train), Some(test)) => (train.clone(), test.clone()),
@@ -86,20 +85,6 @@ impl Data {
     }
 }
 
-/// The error of rows whose import was stopped on request.
-#[derive(Debug)]
-pub struct StoppedImport {
-    source: PathBuf,
-}
-
-impl fmt::Display for StoppedImport {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: stopped on request while it was imported", printable(&self.source))
-    }
-}
-
-impl std::error::Error for StoppedImport {}
-
 /// The files of this many simulated collisions, which are created unless an earlier run left them.
 fn simulated_files(options: &Options, note: &dyn Fn(&str)) -> Result<(PathBuf, PathBuf)> {
     let dir = &options.data_dir;
@@ -127,7 +112,7 @@ fn open(path: &Path, options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) ->
     }
     let label = match &options.label {
         None => ColumnRef::Index(0),
-        Some(word) => word.parse().map_or_else(|_| ColumnRef::Name(word.clone()), ColumnRef::Index),
+        Some(word) => ColumnRef::Word(word.clone()),
     };
     let columns = ColumnOptions {
         labels: vec![label],
@@ -140,7 +125,7 @@ fn open(path: &Path, options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) ->
         .with_context(|| format!("{}: cannot create the folder", options.data_dir.display()))?;
     let dest = options.data_dir.join(table_name(path));
     let imported = interruptible(|| import_csv_if_changed_with_progress(path, &dest, &csv, |_| interruptible::check(stop)));
-    let imported = imported.ok_or_else(|| StoppedImport { source: path.to_owned() })?;
+    let imported = imported.ok_or_else(|| StoppedImport::new(path, stop))?;
     match imported.map_err(|error| anyhow!(in_words_of(&error, training)))? {
         Imported::Written(report) => {
             note(&format!("imported {} rows of {}", report.n_rows, path.display()));

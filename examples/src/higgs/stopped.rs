@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use brisk_train::{Ended, Error, FitReport, StopFlag};
 
-use super::data::StoppedImport;
+use crate::interruptible::StoppedImport;
 use crate::print;
 
 /// The section of `--help` on the exit status of examples that can be stopped.

@@ -384,3 +384,90 @@ fn an_import_runs_in_the_background_of_a_script() {
         assert_eq!(place.left(), ["out.safetensors"], "{shell}");
     }
 }
+
+/// The options of `--help` that any format takes.
+const OF_EVERY_FORMAT: [&str; 5] = ["--format", "--stats", "--json", "--completions", "--help"];
+
+/// Every other option, with a value that changes something, and the formats that use it.
+const OPTIONS: [(&str, &str, &[&str]); 27] = [
+    ("--label", "1", &["csv"]),
+    ("--label-kind", "classes", &["csv", "svm"]),
+    ("--weight", "b", &["csv", "npy"]),
+    ("--drop", "b", &["csv"]),
+    ("--categorical", "b", &["csv"]),
+    ("--missing", "keep", &["csv", "svm", "npy", "idx"]),
+    ("--missing-value", "7", &["csv"]),
+    ("--indicators", "b", &["csv"]),
+    ("--dtype", "f16", &["csv", "svm"]),
+    ("--offset", "b=1", &["csv"]),
+    ("--keep-index", "", &["csv"]),
+    ("--like", "like", &["csv", "svm", "npy", "idx", "images"]),
+    ("--features", "x", &["npy"]),
+    ("--labels", "y", &["npy", "idx"]),
+    ("--first-label", "1", &["npy", "idx"]),
+    ("--cifar-labels", "fine", &["bin"]),
+    ("--cifar-set", "test", &[]),
+    ("--channels", "grey", &["images"]),
+    ("--size", "2", &["images"]),
+    ("--orientation", "stored", &["images"]),
+    ("--archive-end", "optional", &["images"]),
+    ("--delimiter", ";", &["csv"]),
+    ("--decimal", "comma", &["csv"]),
+    ("--header", "absent", &["csv"]),
+    ("--skip-lines", "1", &["csv"]),
+    ("--on-bad-row", "skip", &["csv", "svm", "images"]),
+    ("--threads", "1", &["csv", "svm", "images"]),
+];
+
+#[test]
+fn an_option_has_an_effect_or_is_refused() {
+    let place = Place::new();
+    place.write("in.csv", "y,a,b\n1,2,3\n0,4,7\n");
+    place.write("in.svm", "1 1:2\n0 2:3\n");
+    fs::write(place.path("in.idx"), [0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 7]).expect("it can be written");
+    fs::write(place.path("in.bin"), [7; 3073]).expect("it can be written");
+    let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }\n";
+    let npy = [b"\x93NUMPY\x01\x00", &[header.len() as u8, 0][..], header.as_bytes(), &[0; 8]].concat();
+    fs::write(place.path("in.npy"), npy).expect("it can be written");
+    fs::create_dir_all(place.path("in.images/a")).expect("it can be created");
+    let (_, help, _) = place.run(&["--help"]);
+    let help = help.split("An option that has no effect").next().unwrap_or_default();
+    let named = help.split_whitespace().filter(|word| word.starts_with("--")).map(|word| word.trim_end_matches([',', ']', ')']));
+    for option in named.filter(|option| option.len() > 2 && !OF_EVERY_FORMAT.contains(option)) {
+        assert!(OPTIONS.iter().any(|(known, ..)| *known == option), "{option} is not in the table of this test");
+    }
+    for (option, value, formats) in OPTIONS {
+        for format in ["csv", "svm", "npy", "idx", "bin", "images"] {
+            let source = format!("in.{format}");
+            let mut args = vec![&*source, "out", option, value];
+            args.retain(|arg| !arg.is_empty());
+            let (_, _, stderr) = place.run(&args);
+            let is_refused = stderr.contains(&format!("`{option}` has no effect"));
+            assert_eq!(is_refused, !formats.contains(&format), "{args:?}: {stderr}");
+        }
+    }
+    let (output, _, stderr) = place.run(&["in.npy", "out", "--labels", "0", "--missing", "mean"]);
+    assert!(output.status.code() == Some(1) && stderr.contains("`--missing` has no effect"), "{stderr}");
+}
+
+#[test]
+fn what_is_suspicious_is_told() {
+    let place = Place::new();
+    let rows: String = (0..200).map(|row| format!("{row},{},{},{}\n", row % 3, 1_700_000_000 + 3 * row, row * 7 % 11)).collect();
+    place.write("frame.csv", &format!(",y,time,a\n{rows}"));
+    let args = ["frame.csv", "out.safetensors", "--label", "y", "--json", "out.json"];
+    let (output, _, stderr) = place.run(&args);
+    assert!(output.status.success(), "{stderr}");
+    for words in
+        ["the index of a data frame: column_0; --keep-index", "warning: column `time`: f32 has too few digits", "`--offset`"]
+    {
+        assert!(stderr.contains(words), "no `{words}` in {stderr}");
+    }
+    let json = fs::read_to_string(place.path("out.json")).expect("the results");
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["index_columns"][0], json["warnings"].as_array().map(Vec::len)), (&"column_0".into(), Some(1)));
+    let (_, _, stderr) = place.run(&[&args[..], &["--offset", "time=1.7e9"]].concat());
+    assert!(!stderr.contains("warning"), "{stderr}");
+    let (output, _, stderr) = place.run(&["frame.csv", "out.safetensors"]);
+    assert!(output.status.code() == Some(1) && stderr.contains("`--label`") && stderr.contains("`--keep-index`"), "{stderr}");
+}

@@ -15,8 +15,11 @@ use ureq::http::Response;
 
 use super::catalogue::File;
 
-/// Attempts without a new byte after which a download fails.
+/// Attempts without progress after which a download fails.
 const MAX_ATTEMPTS: u32 = 5;
+
+/// The bytes of an attempt that count as progress, which a server that sends a few bytes per connection does not make.
+const PROGRESS_BYTES: u64 = 1 << 20;
 
 /// Bytes that are written at a time.
 const BUFFER_BYTES: usize = 1 << 16;
@@ -27,6 +30,8 @@ pub(super) struct Client {
     agent: Agent,
     /// The pause before the second attempt, which doubles before each further one.
     pause: Duration,
+    /// The bytes that count as progress.
+    progress: u64,
 }
 
 /// The result of an attempt.
@@ -44,7 +49,7 @@ impl Client {
             .http_status_as_error(false)
             .timeout_connect(Some(Duration::from_secs(30)))
             .timeout_recv_response(Some(Duration::from_secs(60)));
-        Self { agent: config.build().into(), pause: Duration::from_secs(1) }
+        Self { agent: config.build().into(), pause: Duration::from_secs(1), progress: PROGRESS_BYTES }
     }
 
     /// Downloads `file` from `url` into `folder`, unless it already exists; `say` gets lines that report the progress.
@@ -55,6 +60,11 @@ impl Client {
             say(format!("{}: downloaded already", dest.display()));
             return Ok(());
         }
+        ensure!(
+            ["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)),
+            "{url}: only http:// and https:// can be downloaded; copy a file of your own to {}, which is then checked",
+            dest.display()
+        );
         let part = folder.join(format!("{}.part", file.name));
         let mut out = OpenOptions::new().create(true).append(true).read(true).open(&part).with_context(|| cannot_write(&part))?;
         if let Err(fs::TryLockError::WouldBlock) = out.try_lock() {
@@ -67,7 +77,7 @@ impl Client {
             match self.attempt(url, file, &mut out, &part, say)? {
                 Attempt::Complete => break,
                 Attempt::Cut(reason) => {
-                    attempts = if length(&out, &part)? > before { 1 } else { attempts + 1 };
+                    attempts = if length(&out, &part)? >= before + self.progress { 1 } else { attempts + 1 };
                     ensure!(
                         attempts < MAX_ATTEMPTS,
                         "{url}: {reason}, {MAX_ATTEMPTS} times in a row; {} has the bytes so far, and the same command continues from there",

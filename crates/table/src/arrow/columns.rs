@@ -133,9 +133,9 @@ fn index_columns(schema: &Schema, names: &[String]) -> Vec<usize> {
 fn dropped(schema: &Schema, names: &[String], places: &[Place], drop: &[ColumnRef]) -> Vec<ColumnRef> {
     let mut all = Vec::with_capacity(drop.len());
     for column in drop {
-        let list = schema.fields().iter().position(|field| {
-            matches!(field.data_type(), DataType::FixedSizeList(..)) && *column == ColumnRef::Name(field.name().clone())
-        });
+        let is_meant = |name: &String| matches!(column, ColumnRef::Name(named) | ColumnRef::Word(named) if named == name);
+        let is_list = |dtype: &DataType| matches!(dtype, DataType::FixedSizeList(..));
+        let list = schema.fields().iter().position(|field| is_list(field.data_type()) && is_meant(field.name()));
         match list {
             Some(list) => {
                 let of_list = places.iter().zip(names).filter(|(place, _)| place.field == list);

@@ -1,7 +1,7 @@
 //! Which file an output path refers to.
 
 use std::fs::{self, File, FileType};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf, is_separator};
 
 use super::folder_of;
@@ -52,6 +52,16 @@ pub fn open_regular_file(path: &Path) -> io::Result<File> {
         Some(found) => Err(invalid(format!("is {found}, expected a file"))),
         None => File::open(path),
     }
+}
+
+/// The bytes of a file that [`open_regular_file`] opens.
+///
+/// # Errors
+/// As for [`open_regular_file`].
+pub fn read_regular_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open_regular_file(path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 #[cfg(unix)]

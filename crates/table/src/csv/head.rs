@@ -12,7 +12,7 @@ use super::quotes::cells;
 use super::rows::{SHIFTED, SKIPPED, TEXT};
 use super::{CsvOptions, Delimiter, Header};
 use crate::Error;
-use crate::import::{Categorical, Like, Roles, is_missing};
+use crate::import::{Categorical, Like, Roles, has_leading_zero, is_missing};
 
 /// How to read a file, with all options resolved.
 #[derive(Debug)]
@@ -182,7 +182,7 @@ fn slots(roles: &Roles) -> Vec<usize> {
     slots
 }
 
-/// Which columns contain text in some row of `text`: a cell that is neither a number nor missing.
+/// Which columns contain text in some row of `text`: a cell that is neither a number nor missing, or a code such as `01234`.
 fn text_columns(text: &[u8], marks: Marks, n_columns: usize, missing: &[String]) -> Vec<bool> {
     let is_word = |cell: &[u8]| is_missing(cell) || missing.iter().any(|word| cell.eq_ignore_ascii_case(word.trim().as_bytes()));
     let (mut has_text, mut at) = (vec![false; n_columns], 0);
@@ -191,7 +191,7 @@ fn text_columns(text: &[u8], marks: Marks, n_columns: usize, missing: &[String])
         // Rows of other lengths are bad, or blank lines.
         if row.len() == n_columns {
             for (has_text, cell) in has_text.iter_mut().zip(&row) {
-                *has_text |= number(cell, marks.decimal).is_none() && !is_word(cell);
+                *has_text |= (number(cell, marks.decimal).is_none() || has_leading_zero(cell)) && !is_word(cell);
             }
         }
     }

@@ -308,15 +308,10 @@ impl RowParser {
     /// The number in a cell without the offset of its feature; NaN if the number stands for a missing value.
     fn shifted(&self, content: &[u8], value: f32, slot: usize) -> f32 {
         let offset = self.rules.offset(slot);
-        match exact_number(content, self.marks.decimal) {
-            Some((exact, _)) if offset != 0.0 => {
-                if self.rules.is_missing_number(exact) {
-                    f32::NAN
-                } else {
-                    (exact - offset) as f32
-                }
-            }
-            _ => value,
+        match if offset == 0.0 { None } else { exact_number(content, self.marks.decimal) } {
+            None => value,
+            Some((exact, _)) if self.rules.is_missing_number(exact) => f32::NAN,
+            Some((exact, _)) => (exact - offset) as f32,
         }
     }
 

@@ -7,6 +7,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::tree::{Classes, Tree, visible};
+use crate::file_id::FileId;
 use crate::import::{ArchiveEnd, Input, Like, Member, SourceError, for_each_member};
 use crate::printable::listed;
 use crate::{Error, SourceIdentity};
@@ -37,7 +38,7 @@ impl Listing {
     pub(super) fn of_folder(folder: &Path, like: Option<&Like>) -> Result<Self, Error> {
         let mut identity = SourceIdentity { n_bytes: 0, ..SourceIdentity::new(folder, &metadata(folder)?) };
         let (mut files, mut tree) = (Vec::new(), Tree::default());
-        walk(folder, Path::new(""), 0, &mut |path, metadata| {
+        walk(folder, Path::new(""), &mut Vec::new(), &mut |path, metadata| {
             let Some(names) = visible(path) else { return false };
             if metadata.is_dir() {
                 tree.add_folder(names);
@@ -101,10 +102,15 @@ impl Listing {
 /// Calls `each` with everything in the folder at `root` and `path`, by its path below `root`, sorted; `each` returns whether to look into a folder.
 fn walk(root: &Path, path: &Path, depth: usize, each: &mut dyn FnMut(&Path, &fs::Metadata) -> bool) -> Result<(), Error> {
     let folder = root.join(path);
-    if depth > MAX_DEPTH {
-        let cause = io::Error::other(format!("folders are nested {MAX_DEPTH} deep; is one a link to itself?"));
-        return Err(Error::Io { path: folder, action: "list", cause });
+    let list = |cause| Error::Io { path: folder.clone(), action: "list", cause };
+    let id = FileId::of(&folder).map_err(list)?;
+    if above.contains(&id) {
+        return Err(list(io::Error::other("it is a link to a folder that contains it")));
     }
+    if above.len() > MAX_DEPTH {
+        return Err(list(io::Error::other(format!("folders are nested {MAX_DEPTH} deep"))));
+    }
+    above.push(id);
     for name in sorted_entries(&folder)? {
         let below = path.join(name);
         // What is hidden may be anything, such as a link to nowhere.
@@ -112,9 +118,10 @@ fn walk(root: &Path, path: &Path, depth: usize, each: &mut dyn FnMut(&Path, &fs:
             continue;
         }
         if each(&below, &metadata(&root.join(&below))?) {
-            walk(root, &below, depth + 1, each)?;
+            walk(root, &below, above, each)?;
         }
     }
+    above.pop();
     Ok(())
 }
 

@@ -183,7 +183,7 @@ pub enum Categorical {
     No,
     /// These.
     Columns(Vec<ColumnRef>),
-    /// All columns with text in the first rows: as many rows as a megabyte holds.
+    /// All columns with text, or with whole numbers that have leading zeros as codes do, in the first rows: as many rows as a megabyte holds.
     Auto,
 }
 

@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::PublishError;
-use crate::atomic_file::{Leftover, create_claimed, replace, sync_folder};
+use crate::atomic_file::{Leftover, create_claimed, read_regular_file, replace, sync_folder};
 use crate::format::ShardIndex;
 
 /// The index of a folder of shards.
@@ -132,7 +132,7 @@ fn sweep(folder: &Path, which: Generations) {
     let dead: Vec<_> =
         generations.into_iter().filter_map(|(generation, names)| Some((Dead::find(folder, generation, which)?, names))).collect();
 
-    let published = fs::read(folder.join(INDEX)).ok().and_then(|json| ShardIndex::parse(&json).ok());
+    let published = read_regular_file(&folder.join(INDEX)).ok().and_then(|json| ShardIndex::parse(&json).ok());
     let is_published =
         |name: &String| published.as_ref().is_some_and(|index| index.shards.iter().any(|shard| shard.file_name == *name));
     for (dead, names) in dead {

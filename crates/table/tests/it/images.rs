@@ -446,3 +446,23 @@ fn photos_are_turned_as_their_data_says() {
     let sized = ImagesOptions { size: Some([16, 8]), ..ImagesOptions::default() };
     assert_eq!(import(folder.path(), sized).unwrap().1.rows::<u8>(0..1).unwrap(), rows);
 }
+
+#[cfg(unix)]
+#[test]
+fn links_are_followed_but_not_in_circles() {
+    use std::os::unix::fs::symlink;
+
+    let (folder, _) = crate::scratch();
+    write(folder.path(), "elsewhere/x.png", (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
+    let set = folder.path().join("set");
+    fs::create_dir_all(set.join("b")).unwrap();
+    symlink("../elsewhere", set.join("a")).unwrap();
+    symlink("../../elsewhere/x.png", set.join("b/1.png")).unwrap();
+    let (report, table) = import(&set, ImagesOptions::default()).unwrap();
+    assert_eq!((report.n_rows, table.classes()), (2, &["a", "b"].map(String::from)[..]));
+    // Two links to a folder above would make 2³² paths of 32 folders.
+    symlink("..", set.join("b/up")).unwrap();
+    symlink("..", set.join("b/again")).unwrap();
+    let message = import(&set, ImagesOptions::default()).unwrap_err();
+    assert!(message.contains("a link to a folder that contains it"), "{message}");
+}

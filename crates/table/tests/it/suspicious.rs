@@ -148,6 +148,13 @@ fn digits_that_f32_does_not_hold_are_counted() {
 }
 
 #[test]
+fn a_column_of_codes_is_found_to_be_a_category() {
+    let auto = ColumnOptions { categorical: Categorical::Auto, ..ColumnOptions::default() };
+    let (report, _) = import("y,zip,a\n0,1234,0.5\n1,01234,0\n", auto).unwrap();
+    assert_eq!((report.dictionaries[0].values(), report.column_names.len()), (&["1234".into(), "01234".into()][..], 1));
+}
+
+#[test]
 fn labels_that_merge_are_told() {
     let (report, _) = import("y,a\n16777216,1\n16777217,2\n16777218,3\n", ColumnOptions::default()).unwrap();
     let warning = ImportWarning::RoundedLabel { column: "y".into(), n_values: 1, first: 16_777_217.0, stored: 16_777_216.0 };

@@ -55,7 +55,7 @@ impl Index {
     /// The index of the checkpoint `NAME.safetensors`, if there is one.
     pub(crate) fn load_if_any(path: &Path) -> Result<Option<Self>, Error> {
         let path = Self::path_of(path);
-        let bytes = match fs::read(&path) {
+        let bytes = match brisk_table::read_regular_file(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(cause) => return Err(Error::Io { path, action: "read the index of a checkpoint", cause }),

@@ -10,7 +10,7 @@ use brisk_table::{
 use brisk_train::StopFlag;
 
 use brisk_examples::import_error::{import as words_of_import, in_words_of};
-use brisk_examples::interruptible::{self, Stopped, interruptible};
+use brisk_examples::interruptible::{self, StoppedImport, interruptible};
 
 /// Where the tables of imported images are kept.
 #[derive(Debug, Clone, Copy)]
@@ -109,10 +109,7 @@ fn import(files: &Files, images: &ImagesOptions, dest: &Path, stop: &StopFlag) -
         ImportOptions { format: Some(files.format), images: images.clone(), cifar: files.cifar, ..ImportOptions::default() };
     let imported = interruptible(|| import_with_progress(&files.path, dest, &options, |_| interruptible::check(stop)));
     match imported {
-        None => {
-            let message = format!("{}: stopped on request while it was imported", printable(&files.path));
-            Err(Stopped::new(stop, message).into())
-        }
+        None => Err(StoppedImport::new(&files.path, stop).into()),
         Some(Err(error)) => Err(anyhow!(in_words_of(&error, remedy))),
         Some(Ok(_)) => Ok(Table::open(dest)?),
     }

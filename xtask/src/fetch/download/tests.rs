@@ -107,7 +107,7 @@ impl Place {
 
     fn download(&self, url: &str) -> Result<String> {
         let config = Agent::config_builder().http_status_as_error(false).proxy(None);
-        let client = Client { agent: config.build().into(), pause: Duration::from_millis(1) };
+        let client = Client { agent: config.build().into(), pause: Duration::from_millis(1), progress: 8 };
         let mut said = String::new();
         client.download(url, &FILE, self.dir.path(), &mut |line| said += &(line + "\n"))?;
         Ok(said)
@@ -207,6 +207,10 @@ fn servers_that_have_no_file_or_do_not_answer() {
     place_fails(&Server::new(&[Answer::Status(403)]), &["the server refuses (status 403"], Some(b""));
     let server = Server::new(&[Answer::Cut(10), Answer::Cut(0)]);
     place_fails(&server, &["the connection", "5 times in a row", "the same command continues"], Some(&CONTENT[..10]));
+    // A byte per connection is no progress.
+    place_fails(&Server::new(&[Answer::Cut(1)]), &["5 times in a row"], Some(&CONTENT[..5]));
+    let place = Place::new();
+    place.fail("file:///tmp/fox.txt", &["only http:// and https://", "copy"], None);
     // A port that was free a moment ago.
     let port = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port();
     Place::new().fail(&format!("http://127.0.0.1:{port}/fox.txt"), &["refused", "5 times in a row"], Some(b""));
