@@ -100,7 +100,13 @@ impl Listing {
 }
 
 /// Calls `each` with everything in the folder at `root` and `path`, by its path below `root`, sorted; `each` returns whether to look into a folder.
-fn walk(root: &Path, path: &Path, depth: usize, each: &mut dyn FnMut(&Path, &fs::Metadata) -> bool) -> Result<(), Error> {
+/// `above` are the folders that contain it.
+fn walk(
+    root: &Path,
+    path: &Path,
+    above: &mut Vec<FileId>,
+    each: &mut dyn FnMut(&Path, &fs::Metadata) -> bool,
+) -> Result<(), Error> {
     let folder = root.join(path);
     let list = |cause| Error::Io { path: folder.clone(), action: "list", cause };
     let id = FileId::of(&folder).map_err(list)?;
