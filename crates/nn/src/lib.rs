@@ -21,6 +21,7 @@ mod lookahead;
 mod mlp;
 mod module;
 mod muon;
+mod newest;
 mod newton_schulz;
 mod optimizer;
 mod origin;

@@ -8,6 +8,7 @@ use brisk_tensor::program::{Device, Slice};
 use brisk_tensor::{Error, Graph, Mode, Persistent, Scope, Tensor};
 
 use crate::initial::Initial;
+use crate::newest::Newest;
 use crate::origin::Origin;
 use crate::{BoundBucket, Buffer, BufferId, Division, Init, Kept, Piece};
 
@@ -15,6 +16,9 @@ use crate::{BoundBucket, Buffer, BufferId, Division, Init, Kept, Piece};
 ///
 /// An optimizer, a norm, a check for infinities, an average or an all-reduce is therefore one kernel for any number of tensors.
 /// Each tensor starts at a multiple of 64 elements; the elements between tensors stay 0.
+///
+/// Their newest values are those on the device where a program or the host has last written to them, or the initial ones: [`newest`](Self::newest) returns them, and a
+/// saved model, a prediction and an evaluation use them.
 ///
 /// Making parameters takes no memory for their values: a device allocates them when they are first written there or a program is compiled,
 /// and initial values are drawn a piece at a time. So a model of any size can be created, and [measured](Self::len) before it is used.
@@ -25,6 +29,7 @@ pub struct Parameters {
     grads: Persistent,
     len: usize,
     initial: Initial,
+    newest: Newest,
     buffers: Vec<Buffer>,
     /// The line that added each parameter.
     made_at: Vec<&'static Location<'static>>,
@@ -147,7 +152,19 @@ impl ParametersBuilder {
         let values = Persistent::required("parameters", DType::F32, len);
         let grads = Persistent::new("gradients", DType::F32, len);
         let (initial, origin) = (Initial::new(seed, inits), Origin::new());
-        Parameters { entries, values, grads, len, initial, buffers, made_at, division: None, origin, first_error }
+        Parameters {
+            entries,
+            values,
+            grads,
+            len,
+            initial,
+            newest: Newest::default(),
+            buffers,
+            made_at,
+            division: None,
+            origin,
+            first_error,
+        }
     }
 
     fn note_too_large(&mut self, name: &str, shape: &[usize]) {
@@ -192,7 +209,7 @@ impl Parameters {
             Kept::Own => Persistent::new(whole.name(), DType::F32, own_len),
         };
         let (values, grads) = (kept(division.values, &self.values), kept(division.gradients, &self.grads));
-        Ok(Self { values, grads, division: Some(division), ..self })
+        Ok(Self { values, grads, division: Some(division), newest: Newest::default(), ..self })
     }
 
     /// How they are sharded across replicas, if they are.
@@ -368,27 +385,87 @@ impl Parameters {
     /// The same parameters with their values, and those of their buffers, in different memory of the same layout.
     pub(crate) fn with_values(&self, values: &Persistent, buffers: &[Persistent]) -> Self {
         let buffers = self.buffers.iter().zip(buffers).map(|(buffer, values)| buffer.with_values(values)).collect();
-        Self { values: values.clone(), buffers, ..self.clone() }
+        Self { values: values.clone(), buffers, newest: Newest::default(), ..self.clone() }
     }
 
-    /// Parameters with the same names, shapes and initial values, but with separate memory for values, gradients and buffers: training one does not
-    /// change the other.
+    /// Parameters with the same names and shapes, whose initial values are the [newest](Self::newest) of these, with separate memory for values, gradients and buffers:
+    /// training one does not change the other.
     ///
     /// # Errors
-    /// [`Error::Refused`] for parameters that are sharded across replicas.
+    /// [`Error::Refused`] for parameters that are sharded across replicas; [`Error::Program`] if a device fails.
     pub fn detached(&self) -> Result<Self, Error> {
         self.check_whole("detached")?;
         let values = Persistent::required(self.values.name(), DType::F32, self.values.len());
         let grads = Persistent::new(self.grads.name(), DType::F32, self.grads.len());
-        let buffers = self.buffers.iter().map(Buffer::detached).collect();
-        Ok(Self { values, grads, buffers, ..self.clone() })
+        let mut copy = self.clone();
+        copy.fetch()?;
+        let buffers = copy.buffers.iter().map(Buffer::detached).collect();
+        Ok(Self { values, grads, buffers, newest: Newest::default(), ..copy })
+    }
+
+    /// Whether both are parameters of one model, as clones are.
+    pub fn is_of_same_model(&self, other: &Self) -> bool {
+        self.origin.is(other.origin)
+    }
+
+    /// The device that has newer values than the initial ones.
+    pub fn newest_device(&self) -> Option<Device> {
+        self.newest.device(&self.values)
+    }
+
+    /// The newest values `[len]`, padding included: those on the device that has last written to them, or the initial ones. [`Buffer::newest`] returns those of buffers.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if this replica keeps only [its own](Division); [`Error::Program`] if the device fails.
+    pub fn newest(&self) -> Result<Vec<f32>, Error> {
+        let Some(device) = self.newest_device() else { return Ok(self.initial()) };
+        if self.values.len() != self.len {
+            self.check_whole("newest")?;
+        }
+        Ok(device.read(&self.values)?)
+    }
+
+    /// Writes the newest values of parameters and buffers to `device`, unless it has them.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check); [`Error::Program`].
+    pub fn write_newest(&self, device: &Device) -> Result<(), Error> {
+        self.check()?;
+        match self.newest_device() {
+            Some(newest) if newest.is_same(device) => {}
+            Some(newest) => device.write(&self.values, &newest.read::<f32>(&self.values)?)?,
+            None if self.newest.is_initial_on(&self.values, device) => {}
+            None => self.write_initial_values(device)?,
+        }
+        self.buffers.iter().try_for_each(|buffer| buffer.write_newest(device))
+    }
+
+    /// Makes the newest values of parameters and buffers the initial ones, from which training starts.
+    ///
+    /// # Errors
+    /// As [`newest`](Self::newest).
+    pub fn fetch(&mut self) -> Result<(), Error> {
+        if self.newest_device().is_some() {
+            let values = self.newest()?;
+            for (index, entry) in self.entries.iter().enumerate() {
+                self.initial.replace(index, &values[entry.range.clone()]);
+            }
+            self.newest.set_equal(&self.values);
+        }
+        self.buffers.iter_mut().try_for_each(Buffer::fetch)
+    }
+
+    /// Makes the initial values of parameters and buffers the newest, whatever a device has.
+    pub fn keep_initial(&self) {
+        self.newest.set_initial(&self.values);
+        self.buffers.iter().for_each(Buffer::keep_initial);
     }
 
     /// The same parameters, not sharded, with separate memory for values and gradients, such as to record what a step computes on any number of replicas.
     pub fn undivided(&self) -> Self {
         let values = Persistent::required(self.values.name(), DType::F32, self.len);
         let grads = Persistent::new(self.grads.name(), DType::F32, self.len);
-        Self { values, grads, division: None, ..self.clone() }
+        Self { values, grads, division: None, newest: Newest::default(), ..self.clone() }
     }
 
     /// Writes the initial values of parameters and buffers to `device`.
@@ -397,6 +474,11 @@ impl Parameters {
     /// As [`check`](Self::check); [`Error::Program`].
     pub fn write_initial(&self, device: &Device) -> Result<(), Error> {
         self.check()?;
+        self.write_initial_values(device)?;
+        self.buffers.iter().try_for_each(|buffer| buffer.write_initial(device))
+    }
+
+    fn write_initial_values(&self, device: &Device) -> Result<(), Error> {
         let mut at = 0;
         match &self.division {
             Some(division @ Division { values: Kept::Own, .. }) => {
@@ -414,9 +496,7 @@ impl Parameters {
         if at < self.values.len() {
             device.write_at(&self.values, at, &vec![0.0_f32; self.values.len() - at])?;
         }
-        for buffer in &self.buffers {
-            device.write(buffer.values(), &buffer.initial())?;
-        }
+        self.newest.set_equal(&self.values);
         Ok(())
     }
 
@@ -429,32 +509,38 @@ impl Parameters {
         Ok(())
     }
 
-    /// Replaces a initial value, such as one read from a file.
+    /// Replaces the initial value of a parameter, such as by one read from a file; also on the device that has the [newest](Self::newest) values, if one has.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are more or fewer values than the parameter has.
+    /// [`Error::Shape`] if there are more or fewer values than the parameter has; as [`newest`](Self::newest).
     pub fn set_initial(&mut self, id: ParameterId, values: &[f32]) -> Result<(), Error> {
         let entry = &self.entries[id.0];
         if values.len() != entry.range.len() {
             let expected = format!("{} elements for `{}`", entry.range.len(), entry.name);
             return Err(Error::Shape { op: "set_initial", arg: "values", expected, found: vec![values.len()] });
         }
+        match self.newest_device() {
+            None => self.newest.set_initial(&self.values),
+            Some(device) => {
+                self.check_whole("set_initial")?;
+                device.write_at(&self.values, self.entries[id.0].range.start, values)?;
+            }
+        }
         self.initial.replace(id.0, values);
         Ok(())
     }
 
-    /// Replaces the initial value of a buffer, such as by one read from a file.
+    /// Replaces the initial value of a buffer, such as by one read from a file; also on the device that has the [newest](Buffer::newest) values, if one has.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are more or fewer values than the buffer has.
+    /// [`Error::Shape`] if there are more or fewer values than the buffer has; [`Error::Program`] if the device fails.
     pub fn set_initial_buffer(&mut self, id: BufferId, values: &[f32]) -> Result<(), Error> {
         let buffer = &mut self.buffers[id.0];
         if values.len() != buffer.values().len() {
             let expected = format!("{} elements for `{}`", buffer.values().len(), buffer.name());
             return Err(Error::Shape { op: "set_initial_buffer", arg: "values", expected, found: vec![values.len()] });
         }
-        buffer.set_initial(values);
-        Ok(())
+        buffer.set_initial(values)
     }
 
     /// The parameters and buffers as tensors of `graph`.

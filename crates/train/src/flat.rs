@@ -121,6 +121,8 @@ pub(crate) fn state_of(checkpoint: &Checkpoint, params: &Parameters, name: &str)
 }
 
 fn flat_of(checkpoint: &Checkpoint, params: &Parameters, name: impl Fn(&Entry) -> String) -> Result<Vec<f32>, Error> {
+    // Names and shapes are compared before memory is taken: the sizes of a model may come from a forged file.
+    params.entries().iter().try_for_each(|entry| checkpoint.f32(&name(entry), &entry.shape).map(drop))?;
     let mut values = vec![0.0; params.len()];
     for entry in params.entries() {
         values[entry.range.clone()].copy_from_slice(checkpoint.f32(&name(entry), &entry.shape)?);

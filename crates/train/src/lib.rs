@@ -12,6 +12,7 @@ mod feed;
 mod flat;
 mod host_memory;
 mod learner;
+mod loaded_part;
 mod log;
 mod lr_finder;
 mod memory_check;
@@ -59,6 +60,7 @@ pub use feed::{
     Turn,
 };
 pub use learner::Learner;
+pub use loaded_part::{LoadedPart, MismatchedTensor};
 pub use log::MetricsLog;
 pub use lr_finder::LearningRates;
 pub use model::{Model, Scores};

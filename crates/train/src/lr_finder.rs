@@ -50,7 +50,7 @@ impl Trainer<'_> {
         let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
         let feed = Feed::new(device, "train", train, order, config.batch_rows, &feed_config)?;
         let feed = if config.drop_last { feed.drop_last() } else { feed };
-        let params = model.params();
+        let params = &model.params().detached()?;
         let optimizer = self.make_optimizer(params)?;
         let rate = |step: usize| RATES[0] * (RATES[1] / RATES[0]).powf(step as f64 / (N_STEPS - 1) as f64);
         let step_config = StepConfig {

@@ -12,8 +12,10 @@ use brisk_nn::{Activation, Module, Parameters, ParametersBuilder};
 use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedConfig, FeedElement};
 use crate::flat::{self, Flat};
+use crate::loaded_part::LoadedPart;
 use crate::metrics::MetricValue;
 use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
+use crate::step::Step;
 use crate::training::measured;
 use crate::{Checkpoint, DataParallel, Error, Standardisation, Task};
 
@@ -46,7 +48,7 @@ impl<M: Module> Model<M> {
     /// [`Error::Io`], [`Error::Damaged`], [`Error::NotACheckpoint`] for a file that cannot be read or is not that of a model; [`Error::MissingTensor`], [`Error::TensorMismatch`] for one of another model;
     /// [`Error::UnknownLayout`] for convolutions of another program: see [`load_pytorch`](Self::load_pytorch).
     pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
-        Self::from_checkpoint(&Checkpoint::load(path)?.in_ohwi(false)?, make)
+        Self::from_checkpoint(&model_file(Checkpoint::load(path)?)?.in_ohwi(false)?, make)
     }
 
     /// [`load`](Self::load) for a PyTorch `state_dict` in safetensors format, whose weights of convolutions are `[out, in, height, width]`.
@@ -57,15 +59,52 @@ impl<M: Module> Model<M> {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn load_pytorch(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
-        Self::from_checkpoint(&Checkpoint::load(path)?.in_ohwi(true)?, make)
+        Self::from_checkpoint(&model_file(Checkpoint::load(path)?)?.in_ohwi(true)?, make)
+    }
+
+    /// Replaces the parameters and buffers whose names begin with `prefix` by those of a file, such as a backbone whose head is of another task; with an empty prefix, all that
+    /// the file has. The others keep their values. The result says what was left out: nothing has to fit, but something has to be found. If the model has no standardisation
+    /// of its input yet, it takes that of the file.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load) for a file that cannot be read; [`Error::MissingTensor`] or [`Error::TensorMismatch`] of the first tensor if none fits;
+    /// [`Error::Setting`] if no name begins with `prefix`.
+    ///
+    /// # Reference
+    /// `load_state_dict(…, strict=False)` of PyTorch, which returns missing and unexpected keys; there, another shape is an error.
+    /// # Examples
+    /// ```
+    /// use brisk_nn::{Activation, Linear, Sequential};
+    /// use brisk_train::Model;
+    ///
+    /// # let path = std::env::temp_dir().join(format!("brisk-train-part-{}.safetensors", std::process::id()));
+    /// let network = |n_classes: usize| {
+    ///     Model::new(7, |p| {
+    ///         let backbone = Linear::new(p, "backbone", 8, 16, Activation::relu());
+    ///         Sequential(vec![Box::new(backbone), Box::new(Linear::new(p, "head", 16, n_classes, Activation::identity()))])
+    ///     })
+    /// };
+    /// network(10).save(&path)?;
+    ///
+    /// let mut model = network(3);
+    /// let part = model.load_part(&path, "")?;
+    /// assert_eq!(part.loaded, ["backbone.weight", "backbone.bias"]);
+    /// assert_eq!(part.mismatched[0].to_string(), "`head.weight` is [10, 16] in the file, [3, 16] in the model");
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn load_part(&mut self, path: impl AsRef<Path>, prefix: &str) -> Result<LoadedPart, Error> {
+        let checkpoint = model_file(Checkpoint::load(path)?)?.in_ohwi(false)?;
+        let part = LoadedPart::load(&mut self.params, &checkpoint, prefix)?;
+        if self.scale.is_none() {
+            self.scale = standardisation_of(&checkpoint)?;
+        }
+        Ok(part)
     }
 
     fn from_checkpoint(checkpoint: &Checkpoint, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
-        if checkpoint.has_metadata("brisk_table") {
-            let found = "a table of rows; give the path of a model";
-            return Err(Error::NotACheckpoint { path: checkpoint.name().into(), found });
-        }
         let mut model = Self::new(0, make);
+        model.params.check()?;
         model.set_values(&flat::values_of(checkpoint, &model.params, str::to_owned)?)?;
         for id in model.params.buffer_ids() {
             let buffer = model.params.buffer(id);
@@ -75,10 +114,7 @@ impl<M: Module> Model<M> {
         if checkpoint.has_metadata(PRECISION) {
             model.precision = checkpoint.metadata(PRECISION, "f32, f16 or bf16")?;
         }
-        if let Some(n_cols) = checkpoint.tensors().find(|(name, ..)| *name == MEAN).map(|(_, shape, _)| shape.iter().product()) {
-            let column = |name| Ok::<_, Error>(checkpoint.f32(name, &[n_cols])?.to_vec());
-            model.scale = Some(Standardisation::new(column(MEAN)?, column(INV_STD)?));
-        }
+        model.scale = standardisation_of(checkpoint)?;
         Ok(model)
     }
 
@@ -112,13 +148,12 @@ impl<M: Module> Model<M> {
     /// The parameters and buffers by name.
     fn state(&self) -> Result<Checkpoint, Error> {
         let mut checkpoint = Checkpoint::new();
-        for id in self.params.ids_where(|_| true) {
-            let entry = self.params.entry(id);
-            checkpoint.insert(&entry.name, &entry.shape, self.params.initial_of(id))?;
+        let values = self.params.newest()?;
+        for entry in self.params.entries() {
+            checkpoint.insert(&entry.name, &entry.shape, values[entry.range.clone()].to_vec())?;
         }
-        for id in self.params.buffer_ids() {
-            let buffer = self.params.buffer(id);
-            checkpoint.insert(buffer.name(), buffer.shape(), buffer.initial())?;
+        for buffer in self.params.buffers() {
+            checkpoint.insert(buffer.name(), buffer.shape(), buffer.newest()?)?;
         }
         Ok(checkpoint)
     }
@@ -155,8 +190,8 @@ impl<M: Module> Model<M> {
         rows: &S,
         task: Option<&dyn Task>,
     ) -> Result<Evaluation, Error> {
-        let device = match self.device.get() {
-            Some(device) => device.clone(),
+        let device = match self.device.get().cloned().or_else(|| self.params.newest_device()) {
+            Some(device) => device,
             None => {
                 let device = Device::best()?;
                 self.device.get_or_init(|| device).clone()
@@ -168,7 +203,7 @@ impl<M: Module> Model<M> {
         }
         check_columns("test", rows.n_cols(), &self.module)?;
         scale.write(&device)?;
-        self.params.write_initial(&device)?;
+        self.params.write_newest(&device)?;
         let labels = task.map_or(brisk_nn::tensor::DType::F32, |task| task.labels().dtype());
         let config = FeedConfig { labels, ..FeedConfig::default() };
         let feed = Feed::new(&device, "test", rows, Order::Sequential, EVALUATION_ROWS, &config)?;
@@ -188,7 +223,7 @@ impl<M: Module> Model<M> {
         &self.module
     }
 
-    /// The parameters: their initial values are those that the model has now.
+    /// The parameters, whose [newest](Parameters::newest) values are those of the model.
     pub fn params(&self) -> &Parameters {
         &self.params
     }
@@ -196,6 +231,28 @@ impl<M: Module> Model<M> {
     /// The parameters, to set their initial values: those from which training starts.
     pub fn params_mut(&mut self) -> &mut Parameters {
         &mut self.params
+    }
+
+    /// Takes over how a [`Step`] that trains these parameters standardises its input, its device and its precision. The values are those of the parameters, which the step
+    /// trains: predictions, evaluations and files have the newest ones, also if the step is run again.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if the step trains other parameters.
+    ///
+    /// # Examples
+    /// See [`Step`].
+    pub fn trained_by(&mut self, step: &Step<'_>) -> Result<(), Error> {
+        if !step.trains(&self.params) {
+            let found = "a step that does not train the parameters of this model".to_owned();
+            return Err(Error::Setting {
+                name: "step",
+                found,
+                expected: "one that does (`StepBuilder::train(model.params(), …)`)",
+            });
+        }
+        (self.scale, self.precision) = (Some(step.standardisation().clone()), step.precision());
+        self.device = OnceLock::from(step.device().clone());
+        Ok(())
     }
 
     /// The same parameters with another module over them, such as one that averages outputs over several views of its input.
@@ -261,8 +318,25 @@ impl<M: Module> Model<M> {
     }
 }
 
-const MEAN: &str = "input.mean";
-const INV_STD: &str = "input.inv_std";
+/// The checkpoint, unless it is a table.
+fn model_file(checkpoint: Checkpoint) -> Result<Checkpoint, Error> {
+    if checkpoint.has_metadata("brisk_table") {
+        let found = "a table of rows; give the path of a model";
+        return Err(Error::NotACheckpoint { path: checkpoint.name().into(), found });
+    }
+    Ok(checkpoint)
+}
+
+/// The standardisation in a file, if it has one.
+fn standardisation_of(checkpoint: &Checkpoint) -> Result<Option<Standardisation>, Error> {
+    let mean = checkpoint.tensors().find(|(name, ..)| *name == MEAN);
+    let Some(n_cols) = mean.map(|(_, shape, _)| shape.iter().product()) else { return Ok(None) };
+    let column = |name| Ok::<_, Error>(checkpoint.f32(name, &[n_cols])?.to_vec());
+    Ok(Some(Standardisation::new(column(MEAN)?, column(INV_STD)?)))
+}
+
+pub(crate) const MEAN: &str = "input.mean";
+pub(crate) const INV_STD: &str = "input.inv_std";
 const PRECISION: &str = "precision";
 
 /// The results of an evaluation, by name. Its `Display` form is one line.

@@ -112,7 +112,7 @@ impl Predictor {
         })
     }
 
-    /// A predictor of whatever `outputs` records from the parameters, the features `[n_rows, n_cols]` and, if there are any, the codes of the categories
+    /// A predictor of whatever `outputs` records from the parameters, with their [newest](Parameters::newest) values, the features `[n_rows, n_cols]` and, if there are any, the codes of the categories
     /// `[n_rows, n_categories]` u32: one tensor or several, whose first dimension is `n_rows`. It is called once for each size of batches. The outputs for a row must not depend on
     /// the other rows of a batch, some of which are padding.
     ///

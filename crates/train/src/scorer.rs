@@ -41,6 +41,7 @@ pub(crate) struct RecordedScorer<'a> {
     /// The summed loss of each batch.
     losses: Option<Persistent>,
     feed: Feed<'a>,
+    params: Parameters,
     /// Batches whose scores are collected before they are read.
     turn_batches: usize,
     /// The replicas that share the rows of each batch.
@@ -100,11 +101,12 @@ impl<'a> Scorer<'a> {
         RecordedScorer::record(device, model, params, feed, scale, precision, Some(replicas), None)?.compile(device)
     }
 
-    /// The model's outputs for every row, `[n_rows, n_outputs]`, in the order of the feed's first epoch: the table's, unless it is shuffled.
+    /// The outputs of the model with the [newest](Parameters::newest) parameters for every row, `[n_rows, n_outputs]`, in the order of the feed's first epoch: the table's, unless it is shuffled.
     ///
     /// # Errors
     /// [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
     pub fn scores(&self) -> Result<Vec<f32>, Error> {
+        self.recorded.params.write_newest(self.executable.device())?;
         Ok(self.recorded.feed.open(self.executable.device(), |open| self.evaluate(open))?.outputs)
     }
 
@@ -235,7 +237,8 @@ impl<'a> RecordedScorer<'a> {
         if let Some(replicas) = replicas {
             replicas.gather_parameters(&graph, params, &bound);
         }
-        Ok(Self { graph, state, scores, n_outputs, losses, feed: feed.clone(), turn_batches, replicas })
+        let (feed, params) = (feed.clone(), params.clone());
+        Ok(Self { graph, state, scores, n_outputs, losses, feed, params, turn_batches, replicas })
     }
 
     pub(crate) fn graph(&self) -> &Graph {

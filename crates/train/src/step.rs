@@ -295,12 +295,49 @@ fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
 /// assert!(loss < 0.05, "{loss}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+/// Parameters of a [`Model`](crate::Model) are trained in the same way; the model then predicts, evaluates and is saved with the newest values:
+/// ```
+/// # use brisk_loader::{Order, Rows};
+/// # use brisk_nn::tensor::program::Device;
+/// use brisk_nn::{Activation, Adam, Linear, Schedule};
+/// use brisk_train::{Feed, FeedConfig, Model, Predictor, Standardisation, Step};
+///
+/// # let x: Vec<f32> = (0..100).map(|x| x as f32).collect();
+/// # let points = Rows::new(x.clone(), x.iter().map(|x| 3.0 - x / 50.0).collect::<Vec<_>>(), 1)?;
+/// # let device = Device::cpu()?;
+/// # let feed = Feed::new(&device, "points", &points, Order::Shuffled { seed: 7 }, 20, &FeedConfig::default())?;
+/// let mut model = Model::new(7, |params| Linear::new(params, "line", 1, 1, Activation::identity()));
+/// let (line, optimizer) = (model.module().clone(), Adam::new(model.params()));
+/// let step = Step::over(&device, &feed, &Standardisation::of("points", &points)?)
+///     .train(model.params(), &optimizer, &Schedule::constant(0.05))
+///     .record(|batch, params| {
+///         let y = line.forward(&params[0], &batch.x).squeeze(1);
+///         y.mse_loss(&batch.labels, &batch.weights, Default::default())
+///     })?;
+/// for epoch in 0..60 {
+///     step.run_epoch(epoch)?;
+/// }
+/// model.trained_by(&step)?;
+/// let at_50 = Predictor::new(&device, &model, 1)?.predict(&[50.0], &[])?;
+/// assert!((at_50[0] - 2.0).abs() < 0.1, "{at_50:?}");
+///
+/// # let path = std::env::temp_dir().join(format!("brisk-train-step-{}.safetensors", std::process::id()));
+/// model.save(&path)?;
+/// let loaded = Model::load(&path, |params| Linear::new(params, "line", 1, 1, Activation::identity()))?;
+/// assert_eq!(Predictor::new(&device, &loaded, 1)?.predict(&[50.0], &[])?, at_50);
+/// # std::fs::remove_file(&path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Step<'a> {
     device: Device,
     feed: Feed<'a>,
     step: CompiledStep,
     schedules: Vec<Schedule>,
+    scale: Standardisation,
+    precision: Precision,
+    /// The parameters that it trains.
+    trained: Vec<Parameters>,
     accumulate: usize,
     n_epochs: Option<usize>,
     /// Steps that had been skipped when the epoch started.
@@ -420,6 +457,22 @@ impl<'a> Step<'a> {
     /// The recorded step, for [`Graph::planned_peak_bytes`].
     pub fn graph(&self) -> &Graph {
         &self.step.graph
+    }
+
+    pub(crate) fn trains(&self, params: &Parameters) -> bool {
+        self.trained.iter().any(|trained| trained.is_of_same_model(params))
+    }
+
+    pub(crate) fn standardisation(&self) -> &Standardisation {
+        &self.scale
+    }
+
+    pub(crate) fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    pub(crate) fn device(&self) -> &Device {
+        &self.device
     }
 }
 
@@ -549,6 +602,10 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
             }
             device.write(&inputs.state, &[0_u32; STATE_LEN])?;
         }
-        Ok(Step { device, feed, step, schedules, accumulate: config.accumulate, n_epochs, skipped_before: Cell::new(0) })
+        frozen.iter().try_for_each(|frozen| frozen.params.write_newest(&device))?;
+        let trained = trained.iter().map(|trained| trained.params.clone()).collect();
+        let StepConfig { precision, accumulate, .. } = config;
+        let skipped_before = Cell::new(0);
+        Ok(Step { device, feed, step, schedules, scale, precision, trained, accumulate, n_epochs, skipped_before })
     }
 }

@@ -539,6 +539,7 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
+        model.params_mut().fetch()?;
         let params = match self.replicas {
             None => model.params().clone(),
             Some(replicas) => replicas.divide(model.params().clone())?,
@@ -574,6 +575,8 @@ impl<'a> Trainer<'a> {
         if !has_config {
             self.outputs.config = None;
         }
+        // Of a run that failed, the device has values from before the error.
+        model.params().keep_initial();
         let report = report?;
         drop(training);
         model.take_trained(&self.device, &params, self.replicas, scale, self.config.precision)?;

@@ -15,6 +15,7 @@ mod steps;
 mod tasks;
 mod usage;
 
+mod newest_parameters;
 mod order;
 mod own;
 

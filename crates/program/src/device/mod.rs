@@ -311,7 +311,7 @@ impl Device {
         self.set_written(persistent);
     }
 
-    /// Notes that a [required](Persistent::required) buffer has been written on this device.
+    /// Notes that a buffer has been written on this device.
     pub(crate) fn set_written(&self, persistent: &Persistent) {
         if persistent.is_required() {
             match self.executor() {
@@ -319,6 +319,12 @@ impl Device {
                 Executor::Gpu(gpu) => gpu.memory().set_written(persistent),
             }
         }
+        persistent.note_write(self);
+    }
+
+    /// Whether both are the same device, as clones are.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
     }
 
     pub(crate) fn is_written(&self, persistent: &Persistent) -> bool {

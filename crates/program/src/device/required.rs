@@ -4,7 +4,7 @@ use brisk_kernels::Access;
 
 use crate::{Device, Error, Persistent, Program};
 
-/// The [required](Persistent::required) buffers of a program, which are checked before its first run.
+/// The [required](Persistent::required) buffers of a program, which are checked before its first run, and all buffers that it writes.
 #[derive(Debug)]
 pub(crate) struct Required {
     program: String,
@@ -19,10 +19,11 @@ impl Required {
         let mut required =
             Self { program: program.name().to_owned(), read: Vec::new(), written: Vec::new(), has_run: false.into() };
         for (buffer, persistent) in program.buffers().iter().map(|buffer| buffer.persistent.as_ref()).enumerate() {
-            let Some(persistent) = persistent.filter(|persistent| persistent.is_required()) else { continue };
+            let Some(persistent) = persistent else { continue };
             let uses = program.steps().iter().flat_map(|step| step.args.iter().map(|arg| (step.kernel.name(), arg)));
             let mut uses = uses.filter(|(_, arg)| arg.buffer == buffer).peekable();
-            if let Some(&(kernel, _)) = uses.peek().filter(|(_, arg)| matches!(arg.access, Access::Read | Access::ReadWrite)) {
+            let is_read = |access| matches!(access, Access::Read | Access::ReadWrite);
+            if let Some(&(kernel, _)) = uses.peek().filter(|(_, arg)| persistent.is_required() && is_read(arg.access)) {
                 required.read.push((persistent.clone(), kernel));
             }
             if uses.any(|(_, arg)| arg.access.writes()) {
@@ -50,7 +51,12 @@ impl Required {
 
     /// Called after `n` runs: notes the buffers they have written.
     pub(crate) fn note_run(&self, device: &Device, n: usize) {
-        if n > 0 && !self.has_run.swap(true, Ordering::Relaxed) {
+        if n == 0 {
+            return;
+        }
+        if self.has_run.swap(true, Ordering::Relaxed) {
+            self.written.iter().for_each(|persistent| persistent.note_write(device));
+        } else {
             self.written.iter().for_each(|persistent| device.set_written(persistent));
         }
     }

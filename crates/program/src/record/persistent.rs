@@ -1,7 +1,10 @@
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use brisk_kernels::DType;
+
+use crate::Device;
 
 /// A buffer that outlives a run: weights, optimizer state, a table, a counter.
 ///
@@ -36,6 +39,17 @@ struct Inner {
     dtype: DType,
     len: usize,
     is_required: bool,
+    last_write: LastWrite,
+}
+
+/// The device that has last written to a buffer, and the number of writes on all devices.
+#[derive(Default)]
+struct LastWrite(Mutex<Option<(Device, u64)>>);
+
+impl fmt::Debug for LastWrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LastWrite").finish_non_exhaustive()
+    }
 }
 
 /// A device's reference to a buffer that it has allocated: tells whether any other handle of it exists.
@@ -61,7 +75,7 @@ impl Persistent {
 
     fn make(name: String, dtype: DType, len: usize, is_required: bool) -> Self {
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self { inner: Arc::new(Inner { id, name, dtype, len, is_required }) }
+        Self { inner: Arc::new(Inner { id, name, dtype, len, is_required, last_write: LastWrite::default() }) }
     }
 
     /// The name.
@@ -92,6 +106,21 @@ impl Persistent {
     /// Whether its values must be written before a program reads them.
     pub fn is_required(&self) -> bool {
         self.inner.is_required
+    }
+
+    /// The device on which the buffer was last written, from the host or by a program, and the number of such writes on all devices, where a call of
+    /// [`Executable::run`](crate::Executable::run) counts as one. `None` before the first.
+    pub fn last_write(&self) -> Option<(Device, u64)> {
+        self.inner.last_write.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes a write on `device`.
+    pub(crate) fn note_write(&self, device: &Device) {
+        let mut last = self.inner.last_write.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *last {
+            Some((known, n_writes)) if known.is_same(device) => *n_writes += 1,
+            other => *other = Some((device.clone(), other.as_ref().map_or(0, |(_, n_writes)| *n_writes) + 1)),
+        }
     }
 
     /// Bytes that a device allocates for it.

@@ -1,0 +1,90 @@
+use std::fmt;
+
+use brisk_nn::Parameters;
+
+use crate::model::{INV_STD, MEAN};
+use crate::{Checkpoint, Error};
+
+/// What [`Model::load_part`](crate::Model::load_part) took from a file, and what it left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LoadedPart {
+    /// The parameters and buffers of the model that have the values of the file.
+    pub loaded: Vec<String>,
+    /// Those that begin with the prefix and are not in the file: they keep their values.
+    pub missing: Vec<String>,
+    /// Tensors of the file that the model does not have, or that do not begin with the prefix.
+    pub unexpected: Vec<String>,
+    /// Those of another shape, or of another type than f32: they keep their values.
+    pub mismatched: Vec<MismatchedTensor>,
+}
+
+/// A tensor that has another shape in a file than in a model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MismatchedTensor {
+    /// Its name.
+    pub name: String,
+    /// Its shape in the file.
+    pub found: Vec<usize>,
+    /// Its shape in the model.
+    pub expected: Vec<usize>,
+}
+
+impl fmt::Display for MismatchedTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, found, expected } = self;
+        write!(f, "`{name}` is {found:?} in the file, {expected:?} in the model")
+    }
+}
+
+impl LoadedPart {
+    /// Replaces the values of `params` whose names begin with `prefix`.
+    pub(crate) fn load(params: &mut Parameters, checkpoint: &Checkpoint, prefix: &str) -> Result<Self, Error> {
+        let mut part = Self::default();
+        for id in params.ids_where(|entry| entry.name.starts_with(prefix)) {
+            let entry = params.entry(id).clone();
+            if let Some(values) = part.look_up(checkpoint, &entry.name, &entry.shape) {
+                params.set_initial(id, values)?;
+            }
+        }
+        for id in params.buffer_ids() {
+            let (name, shape) = (params.buffer(id).name().to_owned(), params.buffer(id).shape().to_vec());
+            if !name.starts_with(prefix) {
+                continue;
+            }
+            if let Some(values) = part.look_up(checkpoint, &name, &shape) {
+                params.set_initial_buffer(id, values)?;
+            }
+        }
+        if part.loaded.is_empty() {
+            // The error of the first tensor says what the file has instead.
+            let first = params.entries().iter().find(|entry| entry.name.starts_with(prefix));
+            first.map_or(Ok(()), |entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
+            let expected = "the start of the names of some of the model's parameters";
+            return Err(Error::Setting { name: "prefix", found: format!("{prefix:?}"), expected });
+        }
+        let is_known =
+            |name: &str| part.loaded.iter().chain(part.mismatched.iter().map(|found| &found.name)).any(|known| known == name);
+        let of_file = checkpoint.tensors().map(|(name, ..)| name).filter(|name| ![MEAN, INV_STD].contains(name));
+        part.unexpected = of_file.filter(|name| !is_known(name)).map(str::to_owned).collect();
+        Ok(part)
+    }
+
+    /// The values of a tensor of the file, if it fits.
+    fn look_up<'c>(&mut self, checkpoint: &'c Checkpoint, name: &str, shape: &[usize]) -> Option<&'c [f32]> {
+        match checkpoint.f32(name, shape) {
+            Ok(values) => {
+                self.loaded.push(name.to_owned());
+                return Some(values);
+            }
+            Err(Error::TensorMismatch { found_shape, .. }) => {
+                self.mismatched.push(MismatchedTensor {
+                    name: name.to_owned(),
+                    found: found_shape.to_vec(),
+                    expected: shape.to_vec(),
+                });
+            }
+            Err(_) => self.missing.push(name.to_owned()),
+        }
+        None
+    }
+}
