@@ -1,3 +1,4 @@
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use brisk_loader::{ColumnMoments, RowSource};
@@ -99,6 +100,29 @@ impl Standardisation {
             return Err(Error::ColumnCount { set: "train", found: n_cols, expected: self.mean.len() });
         }
         Ok(self)
+    }
+
+    /// The first column of rows with the moments of `rows` that this leaves far from mean 0 and deviation 1. Columns with equal mean and deviation, such as the pixels of
+    /// a channel, are one. Columns that are only scaled, not centred, are not judged, nor are deviations of constant columns.
+    pub(crate) fn misfit(&self, rows: &Self) -> Option<usize> {
+        const FAR: f64 = 4.0;
+        let mut groups: BTreeMap<[u32; 2], Vec<usize>> = BTreeMap::new();
+        for (col, (mean, inv_std)) in self.mean.iter().zip(&self.inv_std).enumerate().filter(|(_, (mean, _))| **mean != 0.0) {
+            groups.entry([mean.to_bits(), inv_std.to_bits()]).or_default().push(col);
+        }
+        let is_far = |columns: &&Vec<usize>| {
+            let first = columns[0];
+            let (mean, inv_std) = (f64::from(self.mean[first]), f64::from(self.inv_std[first]));
+            let n = columns.len() as f64;
+            let own_mean = columns.iter().map(|&col| f64::from(rows.mean[col])).sum::<f64>() / n;
+            // A constant column has a factor of 1.
+            let changing: Vec<usize> = columns.iter().copied().filter(|&col| rows.inv_std[col] != 1.0).collect();
+            let square = |&col: &usize| (f64::from(rows.mean[col]) - own_mean).powi(2) + f64::from(rows.inv_std[col]).powi(-2);
+            let std = (changing.iter().map(square).sum::<f64>() / n).sqrt() * inv_std;
+            let is_scaled = !changing.is_empty() && !(1.0 / FAR..=FAR).contains(&std);
+            ((own_mean - mean) * inv_std).abs() > FAR || is_scaled
+        };
+        groups.values().filter(is_far).map(|columns| columns[0]).min()
     }
 
     /// The columns' means.

@@ -435,13 +435,13 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        let setup = self.setup(self.scale.clone());
+        let setup = self.setup(self.scale.clone(), false);
         Training::new(setup, learner, task, (train, valid))
     }
 
-    fn setup(&self, scale: Option<Standardisation>) -> Setup<'_, 'a> {
+    fn setup(&self, scale: Option<Standardisation>, is_scale_kept: bool) -> Setup<'_, 'a> {
         let Self { device, config, feed, augment, replicas, .. } = self;
-        Setup { device, config: config.clone(), feed, scale, augment: augment.clone(), replicas: *replicas }
+        Setup { device, config: config.clone(), feed, scale, is_scale_kept, augment: augment.clone(), replicas: *replicas }
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -546,7 +546,8 @@ impl<'a> Trainer<'a> {
         };
         let optimizer = self.make_optimizer(&params)?;
         let scale = self.scale.clone().or_else(|| model.standardisation().cloned());
-        let setup = self.setup(scale);
+        let is_scale_kept = self.scale.is_none() && scale.is_some();
+        let setup = self.setup(scale, is_scale_kept);
         let learner = Learner::new(model.module(), &params, &*optimizer);
         let training = Training::new(setup, learner, task, (train, valid))?;
         let scale = training.scale().clone();

@@ -81,6 +81,8 @@ pub(crate) struct Setup<'s, 'a> {
     pub(crate) feed: &'s FeedConfig,
     /// How columns are standardised, unless by the training rows.
     pub(crate) scale: Option<Standardisation>,
+    /// Whether that is how the model has been trained before, rather than a setting.
+    pub(crate) is_scale_kept: bool,
     /// How training batches are made, unless by gathering rows.
     pub(crate) augment: Option<Rc<dyn Augment + 'a>>,
     pub(crate) replicas: Option<&'a DataParallel>,
@@ -98,7 +100,7 @@ impl<'a> Training<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        let Setup { device, config, feed, scale, augment, replicas } = setup;
+        let Setup { device, config, feed, scale, is_scale_kept, augment, replicas } = setup;
         let Learner { module, params, optimizer } = learner;
         config.check()?;
         if let Some(replicas) = replicas {
@@ -136,7 +138,7 @@ impl<'a> Training<'a> {
         layout_of("valid", valid)?;
         let scale = scale.or_else(|| Standardisation::known(train));
         let mut moments = Moments::new(train.n_cols());
-        let of_train = Survey::of("train", train, scale.is_none().then_some(&mut moments))?;
+        let of_train = Survey::of("train", train, (scale.is_none() || is_scale_kept).then_some(&mut moments))?;
         let of_valid = Survey::of("valid", valid, None)?;
         let digests = [of_train.digest, of_valid.digest];
         if let Some(replicas) = replicas {
@@ -157,6 +159,14 @@ impl<'a> Training<'a> {
         let undefined = validation.leave_out_undefined(train.n_rows(), task.n_outputs())?;
         of_train.non_finite.or(of_valid.non_finite).map_or(Ok(()), Err)?;
         let scale = scale.map_or_else(|| Ok(moments.standardisation()), |scale| scale.checked(train.n_cols()))?;
+        let of_rows = is_scale_kept.then(|| Standardisation::known(train).unwrap_or_else(|| moments.standardisation()));
+        let misfit = of_rows.and_then(|of_rows| {
+            scale.misfit(&of_rows).map(|column| Warning::KeptStandardisation {
+                column,
+                kept: [scale.mean()[column], 1.0 / scale.inv_std()[column]],
+                of_rows: [of_rows.mean()[column], 1.0 / of_rows.inv_std()[column]],
+            })
+        });
         scale.write(device)?;
 
         let order = feed.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
@@ -172,6 +182,7 @@ impl<'a> Training<'a> {
         let valid = Feed::new(device, "valid", valid, Order::Sequential, EVALUATION_ROWS, &feed)?.first_rows(n_valid_rows);
 
         let mut warnings = config.warnings(train.n_rows());
+        warnings.extend(misfit);
         warnings.extend(undefined);
         let normalises_parts =
             |replicas: &&DataParallel| replicas.world_size() > 1 && replicas.normalises_parts() && !params.buffers().is_empty();

@@ -26,6 +26,16 @@ pub enum Warning {
         /// How many replicas there are.
         n_replicas: usize,
     },
+    /// The model keeps the standardisation of the rows that it was trained on before, with which these rows are far from mean 0 and deviation 1. Set
+    /// [`Trainer::standardisation`](crate::Trainer::standardisation) to that of the rows, or to the model's own, if that is intended.
+    KeptStandardisation {
+        /// The first such column.
+        column: usize,
+        /// Mean and deviation by which it is standardised.
+        kept: [f32; 2],
+        /// Mean and deviation that it has in the training rows.
+        of_rows: [f32; 2],
+    },
     /// The first loss is [`LARGE_LOSS`](Self::LARGE_LOSS) or more.
     LargeLoss {
         /// The loss of the first batch.
@@ -91,6 +101,13 @@ impl fmt::Display for Warning {
                     f,
                     "batch normalisation uses the statistics of each of {n_replicas} replicas' part of a batch, so the result differs from that of one device; \
                      `BatchStatistics::OfAll` uses those of the whole batch"
+                )
+            }
+            Self::KeptStandardisation { column, kept: [mean, std], of_rows: [own_mean, own_std] } => {
+                write!(
+                    f,
+                    "column {column} has mean {own_mean} and deviation {own_std}, but the model keeps standardising it by mean {mean} and deviation {std}, those of the \
+                     rows that it was trained on before; `Trainer::standardisation` with `Standardisation::of(…)` uses those of these rows"
                 )
             }
             Self::LargeLoss { loss } => {

@@ -43,6 +43,7 @@ mod higgs_cli;
 mod images_cli;
 mod import_cli;
 mod inspect_cli;
+mod kept_standardisation;
 mod kinks;
 mod launch_mpijob;
 #[cfg(unix)]
