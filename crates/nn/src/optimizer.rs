@@ -30,7 +30,7 @@ pub trait Optimizer: Debug {
         false
     }
 
-    /// Whether a step may change this parameter. By default all of them; those outside the [groups](ParameterGroup) of an optimizer, or in a group with a rate of 0, are
+    /// Whether layers of this parameter are trained: whether a step may change it. By default all of them; those outside the [groups](ParameterGroup) of an optimizer, or in a group with a rate of 0, are
     /// [frozen](crate::Bound::freeze_where).
     fn trains(&self, _id: ParameterId) -> bool {
         true

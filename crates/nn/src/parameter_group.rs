@@ -27,17 +27,25 @@ pub struct ParameterGroup {
     ids: Vec<ParameterId>,
     lr_factor: f32,
     weight_decay: Option<f32>,
+    /// Whether layers update their buffers although the rate is 0.
+    updates_buffers: bool,
 }
 
 impl ParameterGroup {
     /// A group of these parameters with the optimizer's rate and decay.
     pub fn new(ids: impl Into<Vec<ParameterId>>) -> Self {
-        Self { ids: ids.into(), lr_factor: 1.0, weight_decay: None }
+        Self { ids: ids.into(), lr_factor: 1.0, weight_decay: None, updates_buffers: false }
     }
 
-    /// Sets the factor of their learning rate; 0 freezes them.
+    /// Sets the factor of their learning rate; 0 freezes them and the running statistics of their layers.
     pub fn lr_factor(mut self, lr_factor: f32) -> Self {
         self.lr_factor = lr_factor;
+        self
+    }
+
+    /// Lets layers of frozen parameters update their running statistics, as in PyTorch.
+    pub fn updating_buffers(mut self) -> Self {
+        self.updates_buffers = true;
         self
     }
 
@@ -69,9 +77,10 @@ impl Groups {
         Ok(Self(groups.to_vec()))
     }
 
-    /// Whether the parameter is in a group with a rate other than 0.
+    /// Whether the parameter is in a group that is not frozen.
     pub(crate) fn trains(&self, id: ParameterId) -> bool {
-        self.0.iter().any(|group| group.lr_factor > 0.0 && group.ids.contains(&id))
+        let is_trained = |group: &ParameterGroup| group.lr_factor > 0.0 || group.updates_buffers;
+        self.0.iter().any(|group| is_trained(group) && group.ids.contains(&id))
     }
 
     /// Factor and decay of each span of the parameters of a piece, as the kernels take them; the factor is negative for parameters in no group.
