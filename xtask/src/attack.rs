@@ -15,9 +15,6 @@ use crate::shell::{command, output};
 #[path = "../../tests/src/bin/attack/command_line.rs"]
 mod command_line;
 
-/// The programs that are attacked.
-const EXAMPLES: [&str; 4] = ["higgs", "data_parallel", "import", "inspect"];
-
 /// Attacks the example programs and checks what they leave: kills, signals, full disks, damaged files, odd command lines
 ///
 /// Prints a table of what was tried and found; the exit status is 1 if there was a loss, a panic, a hang or a wrong result. A finding names the
@@ -37,7 +34,7 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options, args: &[OsString]) -> Result<ExitCode> {
     let mut build = command("cargo build --workspace --release --message-format json-render-diagnostics --bin attack");
     if options.programs.is_none() {
-        build.args(EXAMPLES.iter().flat_map(|name| ["--example", name]));
+        build.args(command_line::PROGRAMS.iter().flat_map(|name| ["--example", name]));
         match mpi::ensure(options.install.get()) {
             Ok(()) => drop(build.args(["--features", "brisk-examples/mpi"])),
             Err(error) => eprintln!("ranks are left out: {error:#}"),
@@ -51,7 +48,7 @@ pub(crate) fn run(options: &Options, args: &[OsString]) -> Result<ExitCode> {
     attack.args(args.iter().filter(|arg| *arg != "--no-install"));
     attack.arg("--xtask").arg(std::env::current_exe().context("cannot find the path of xtask itself")?);
     if options.programs.is_none() {
-        let higgs = path("example", EXAMPLES[0])?;
+        let higgs = path("example", command_line::PROGRAMS[0])?;
         attack.arg("--programs").arg(higgs.parent().context("a program lies in a folder")?);
     }
     finish(&mut attack)

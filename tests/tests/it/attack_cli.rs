@@ -6,6 +6,9 @@ use crate::example::built;
 #[cfg(all(unix, feature = "mpi"))]
 use crate::example::xtask;
 
+/// The programs that are attacked.
+const PROGRAMS: [&str; 6] = ["higgs", "data_parallel", "import", "inspect", "tabular", "predict"];
+
 #[test]
 fn an_attack_that_cannot_be_run_says_why() {
     let check = |args: &[&str], words: &str| {
@@ -22,7 +25,7 @@ fn an_attack_that_cannot_be_run_says_why() {
 #[test]
 fn a_finding_is_reported_with_the_command_that_repeats_it() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    for name in ["higgs", "data_parallel", "import", "inspect"] {
+    for name in PROGRAMS {
         std::fs::copy(built(name), folder.path().join(name)).expect("there is room for a program");
     }
     std::fs::write(
@@ -73,7 +76,7 @@ short_forms! {
 #[cfg(all(unix, feature = "mpi"))]
 #[track_caller]
 fn nothing_is_found_by(part: &str, n_cases: u32) {
-    let programs = ["higgs", "data_parallel", "import", "inspect"].map(built);
+    let programs = PROGRAMS.map(built);
     let [higgs, ..] = &programs;
     let mut attack = Command::new(env!("CARGO_BIN_EXE_attack"));
     attack.arg("--programs").arg(higgs.parent().expect("examples lie in a folder")).arg("--xtask").arg(xtask());

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
 use crate::case::Case;
-use crate::command_line::{Options, PartName};
+use crate::command_line::{Options, PROGRAMS, PartName};
 use crate::parts::{Cases, PARTS, Part, Prepared};
 use crate::report::{Report, Row};
 use crate::run::{Run, quoted};
@@ -27,7 +27,7 @@ impl<'a> Attack<'a> {
         }
         let programs =
             fs::canonicalize(programs).with_context(|| format!("--programs {}: there is no such folder", programs.display()))?;
-        for name in ["higgs", "data_parallel", "import", "inspect"] {
+        for name in PROGRAMS {
             if !programs.join(name).is_file() {
                 bail!(
                     "--programs {}: it has no program `{name}`; build it with `cargo build --example {name}`",

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+/// The programs that are attacked.
+pub(crate) const PROGRAMS: [&str; 6] = ["higgs", "data_parallel", "import", "inspect", "tabular", "predict"];
+
 /// The options of the attack.
 #[derive(Clone, Debug, Args)]
 // A group would be named `Options`, as that of the options of `cargo xtask attack`.
@@ -50,6 +53,8 @@ pub(crate) enum PartName {
     Resuming,
     /// Runs that train nothing, test on rows they trained on, or do not fit into memory
     WrongResults,
+    /// Inputs that are easily read wrongly without a word: the right value, a warning or an error is expected
+    Silent,
     /// Ranks of an MPI job whose rows or labels differ
     UnlikeRanks,
     /// SIGKILL at random moments of `import`

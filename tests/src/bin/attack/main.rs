@@ -31,7 +31,7 @@ use command_line::Options;
 #[derive(Debug, Parser)]
 #[command(name = "attack")]
 struct CommandLine {
-    /// Folder of the programs to attack: higgs, data_parallel, import and inspect
+    /// Folder of the programs to attack: higgs, data_parallel, import, inspect, tabular and predict
     #[arg(long, value_name = "DIR")]
     programs: PathBuf,
     /// The program `xtask`, which starts ranks [default: xtask in the folder of the programs or its parent]

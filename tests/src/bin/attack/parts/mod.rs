@@ -12,6 +12,7 @@ mod resuming;
 mod same_pid;
 pub(crate) mod shard_kills;
 mod signals;
+mod silent;
 mod training_kills;
 mod unlike_ranks;
 mod wrong_results;
@@ -61,6 +62,7 @@ pub(crate) const PARTS: &[Part] = &[
     options::PART,
     resuming::PART,
     wrong_results::PART,
+    silent::PART,
     unlike_ranks::PART,
     import_kills::PART,
     shard_kills::PART,

@@ -1,0 +1,179 @@
+//! Inputs that are easily read wrongly without a word: the right value, a warning or an error that names the place is expected.
+//!
+//! Each row of the tables in `silent/` has files, command lines, and what must be said or computed.
+
+mod files;
+mod found;
+mod options;
+mod tables;
+mod targets;
+mod values;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use super::{Cases, Part, Prepared};
+use crate::case::Case;
+use crate::command_line::PartName;
+use crate::report::Kind;
+use found::{Check, Found};
+
+pub(crate) const PART: Part = Part { name: PartName::Silent, weight: 0.0, prepare: |_| Prepared::ready(Silent { rows: rows() }) };
+
+struct Silent {
+    rows: Vec<Row>,
+}
+
+fn rows() -> Vec<Row> {
+    [tables::rows(), values::rows(), targets::rows(), options::rows(), files::rows()].into_iter().flatten().collect()
+}
+
+/// One input, and what is expected of it.
+struct Row {
+    /// What is unusual about it.
+    name: String,
+    files: Vec<(String, Content)>,
+    /// Programs with their arguments, without quoting. All but the last must succeed.
+    lines: Vec<String>,
+    /// Words that are replaced in a file before the last program: the file, the words and the new ones.
+    edit: Option<[String; 3]>,
+    expected: Expected,
+}
+
+enum Content {
+    Bytes(Vec<u8>),
+    Link(&'static str),
+    Fifo,
+}
+
+/// What must be said or computed by the last program. One of several words separated by `|` is enough.
+struct Expected {
+    /// The words of a refusal, if it may be refused.
+    refused: Option<Vec<String>>,
+    /// What holds if it succeeds, if it may.
+    computed: Option<Check>,
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
+}
+
+/// Fails with a message that has all of these words.
+fn refused(words: &[&str]) -> Expected {
+    Expected { refused: Some(owned(words)), computed: None }
+}
+
+/// Succeeds, and the check holds.
+fn computed(check: impl Fn(&Found<'_>) -> Result<()> + 'static) -> Expected {
+    Expected { refused: None, computed: Some(Box::new(check)) }
+}
+
+/// Succeeds, and prints all of these words.
+fn said(words: &[&str]) -> Expected {
+    let words = owned(words);
+    computed(move |found| found.said(&words))
+}
+
+/// Fails with a message that has all of these words, or succeeds, and the check holds.
+fn either(words: &[&str], check: impl Fn(&Found<'_>) -> Result<()> + 'static) -> Expected {
+    Expected { refused: Some(owned(words)), ..computed(check) }
+}
+
+/// Fails with a message that has all of the first words, or succeeds and prints all of the second.
+fn refused_or_said(words: &[&str], warning: &[&str]) -> Expected {
+    Expected { refused: Some(owned(words)), ..said(warning) }
+}
+
+/// A row without files, which [`Row::file`] adds.
+fn row(name: impl Into<String>, lines: &[&str], expected: Expected) -> Row {
+    Row { name: name.into(), files: Vec::new(), lines: owned(lines), edit: None, expected }
+}
+
+impl Row {
+    fn file(self, name: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        self.content(name, Content::Bytes(bytes.into()))
+    }
+
+    fn content(mut self, name: &str, content: Content) -> Self {
+        self.files.push((name.to_owned(), content));
+        self
+    }
+
+    fn edit(self, file: &str, from: &str, to: &str) -> Self {
+        Self { edit: Some([file, from, to].map(str::to_owned)), ..self }
+    }
+
+    fn write(&self, case: &Case<'_>) -> Result<()> {
+        for (name, content) in &self.files {
+            let path = case.path(name);
+            if let Some(folder) = path.parent() {
+                fs::create_dir_all(folder)?;
+            }
+            let written = match content {
+                Content::Bytes(bytes) => fs::write(&path, bytes),
+                Content::Link(to) => std::os::unix::fs::symlink(to, &path),
+                Content::Fifo => make_fifo(&path),
+            };
+            written.with_context(|| format!("{}: cannot make the file", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+impl Cases for Silent {
+    fn n_listed(&self) -> u64 {
+        self.rows.len() as u64
+    }
+
+    fn run(&self, case: &mut Case<'_>) -> Result<()> {
+        let row = &self.rows[case.index as usize % self.rows.len()];
+        row.write(case)?;
+        let Some((last, first)) = row.lines.split_last() else { return Ok(()) };
+        for line in first {
+            let run = command(case, line);
+            if case.succeed(run, &format!("{}: an earlier command fails", row.name))?.is_none() {
+                return Ok(());
+            }
+        }
+        if let Some([file, from, to]) = &row.edit {
+            let text = fs::read_to_string(case.path(file))?;
+            ensure!(text.contains(from), "{file} has no {from}: {text}");
+            fs::write(case.path(file), text.replacen(from, to, 1))?;
+        }
+        let run = command(case, last);
+        let ended = case.end(run)?;
+        if ended.timed_out || ended.panic().is_some() {
+            return Ok(());
+        }
+        let dir = case.dir.clone();
+        if let Err(problem) = row.expected.check(&Found { dir: &dir, ended: &ended }) {
+            case.find(Kind::Wrong, &row.name, format!("{problem:#}\n{ended}"));
+        }
+        Ok(())
+    }
+}
+
+fn command(case: &Case<'_>, line: &str) -> crate::run::Run {
+    let mut words = line.split(' ');
+    case.program(words.next().unwrap_or_default()).args(words)
+}
+
+impl Expected {
+    fn check(&self, found: &Found<'_>) -> Result<()> {
+        match (&self.refused, &self.computed) {
+            (Some(words), None) => found.refused(words),
+            (Some(words), Some(_)) if found.was_refused() => found.said(words),
+            (_, Some(check)) => found.succeeded().and_then(|()| check(found)),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// A pipe with a name, made by the program `mkfifo`.
+fn make_fifo(path: &Path) -> std::io::Result<()> {
+    let status = Command::new("mkfifo").arg(path).status()?;
+    if status.success() { Ok(()) } else { Err(std::io::Error::other("mkfifo fails")) }
+}

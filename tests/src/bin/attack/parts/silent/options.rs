@@ -1,0 +1,163 @@
+//! Options that a format has no use for, and columns whose names are numbers.
+
+use super::files::{npy, png, tar};
+use super::tables::text;
+use super::{Expected, Row, computed, either, refused, row};
+
+pub(super) fn rows() -> Vec<Row> {
+    let numbers = || text("3,7,x,y", 40, |i| format!("{i},{},{},{}", 100 + i, 200 + i, i % 2));
+    let csv = |name: &str, line: &str, expected: Expected| row(name, &[line], expected).file("rows.csv", numbers());
+    let mut rows = vec![
+        csv(
+            "a label whose name is the index of another column",
+            "import rows.csv out.safetensors --header present --label 3",
+            computed(|found| found.columns(&["7", "x", "y"])),
+        ),
+        csv(
+            "a column to leave out whose name is a number",
+            "import rows.csv out.safetensors --header present --label y --drop 3",
+            computed(|found| found.columns(&["7", "x"])),
+        ),
+        csv(
+            "a weight whose name is a number",
+            "import rows.csv out.safetensors --header present --label y --weight 3",
+            computed(|found| found.columns(&["7", "x"])),
+        ),
+        csv(
+            "a column to leave out that does not exist",
+            "import rows.csv out.safetensors --header present --label y --drop z",
+            refused(&["`z`"]),
+        ),
+        csv(
+            "a column of text that does not exist",
+            "import rows.csv out.safetensors --header present --label y --categorical z",
+            refused(&["`z`"]),
+        ),
+        csv(
+            "indicators of a column that does not exist",
+            "import rows.csv out.safetensors --header present --label y --indicators z --missing mean",
+            refused(&["`z`"]),
+        ),
+        csv(
+            "a label that is left out as well",
+            "import rows.csv out.safetensors --header present --label y --drop y",
+            refused(&["`y`"]),
+        ),
+        csv(
+            "a column to leave out that is the target",
+            "tabular rows.csv --header present --target y --drop y --out model",
+            refused(&["`y`"]),
+        ),
+        csv(
+            "a word for missing values, which are an error",
+            "import rows.csv out.safetensors --header present --label y --missing-value 12",
+            refused(&["line"]),
+        ),
+    ];
+    let like = "--like like.safetensors";
+    let columns = [
+        "--label 1",
+        "--label-kind classes",
+        "--weight 1",
+        "--drop 1",
+        "--categorical 1",
+        "--categorical auto",
+        "--missing mean",
+        "--missing-value -9",
+        "--indicators all",
+        "--dtype f16",
+        like,
+    ];
+    let arrays = ["--features a", "--labels 0", "--cifar-labels fine", "--cifar-set test", "--channels grey", "--size 8"];
+    let text_options = ["--delimiter ;", "--decimal comma", "--header absent", "--skip-lines 1"];
+    // What each format uses.
+    let formats: [(&str, &str, &[&str]); 5] = [
+        (
+            "csv",
+            "rows.csv",
+            &[
+                "--label",
+                "--label-kind",
+                "--weight",
+                "--drop",
+                "--categorical",
+                "--missing",
+                "--missing-value",
+                "--indicators",
+                "--dtype",
+                "--like",
+                "--delimiter",
+                "--decimal",
+                "--header",
+                "--skip-lines",
+            ],
+        ),
+        ("svmlight", "rows.svm", &["--label-kind", "--missing", "--dtype", "--like"]),
+        ("npy", "rows.npy", &["--features", "--labels", "--missing"]),
+        ("images", "images", &["--like", "--channels", "--size"]),
+        ("a tar of images", "images.tar", &["--like", "--channels", "--size"]),
+    ];
+    for (format, source, used) in formats {
+        for option in columns.into_iter().chain(arrays).chain(text_options) {
+            let name = option.split(' ').next().unwrap_or_default();
+            if used.contains(&name) {
+                continue;
+            }
+            let line = match format {
+                "csv" => format!("import {source} out.safetensors --label y --header present {option}"),
+                "npy" => format!("import {source} out.safetensors --labels 0 {option}"),
+                _ => format!("import {source} out.safetensors {option}"),
+            };
+            rows.push(with_sources(row(
+                format!("{name} with {format}"),
+                &["import rows.csv like.safetensors --label y --header present", &line],
+                refused(&[name]),
+            )));
+        }
+    }
+    // A table that does not exist is used by no format.
+    for source in ["rows.csv", "rows.svm", "rows.npy", "images"] {
+        let labels = match source {
+            "rows.csv" => "--label 0 ",
+            "rows.npy" => "--labels 0 ",
+            _ => "",
+        };
+        let line = format!("import {source} out.safetensors {labels}--like nosuch.safetensors");
+        rows.push(with_sources(row(format!("--like nosuch.safetensors with {source}"), &[&line], refused(&["nosuch|--like"]))));
+    }
+    rows.push(with_sources(
+        row(
+            "svmlight like a table of more columns",
+            &["import wide.svm wide.safetensors", "import rows.svm out.safetensors --like wide.safetensors"],
+            either(&["--like|columns"], |found| {
+                let table = found.table("out.safetensors")?;
+                anyhow::ensure!(table.row_shape() == [5], "the rows are {:?}, expected 5 columns", table.row_shape());
+                Ok(())
+            }),
+        )
+        .file("wide.svm", "0 1:1 5:2\n1 2:1\n"),
+    ));
+    for option in ["--header present", "--skip-lines 1", "--decimal comma", "--missing-value -9", "--drop x"] {
+        let name = option.split(' ').next().unwrap_or_default();
+        rows.push(
+            row(
+                format!("{name} with a table"),
+                &[
+                    "import rows.csv rows.safetensors --header present --label y --label-kind classes",
+                    &format!("tabular rows.safetensors {option} --epochs 1 --hidden 4 --out model"),
+                ],
+                refused(&[name]),
+            )
+            .file("rows.csv", numbers()),
+        );
+    }
+    rows
+}
+
+/// The row with a source of each format beside it.
+fn with_sources(row: Row) -> Row {
+    let row = row.file("rows.csv", text("3,7,x,y", 40, |i| format!("{i},{},{},{}", 100 + i, 200 + i, i % 2)));
+    let row = row.file("rows.svm", text("0 1:0.5 3:2", 20, |i| format!("{} 2:{i}", i % 2))).file("rows.npy", npy(20));
+    let images = ["a/1.png", "a/2.png", "b/1.png"];
+    images.iter().fold(row, |row, name| row.file(&format!("images/{name}"), png())).file("images.tar", tar(&images))
+}
