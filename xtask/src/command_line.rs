@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{attack, bench, chart, check, conformance, cross, fetch, mpi, shell, tidy, wgsl, with_candle};
+use crate::{attack, bench, chart, check, conformance, cross, fetch, fuzz_tensors, mpi, shell, tidy, wgsl, with_candle};
 
 /// All automation of the workspace
 #[derive(Debug, Parser)]
@@ -26,6 +26,7 @@ enum Command {
     /// Each line of output is a place and what is wrong there. The rules are in xtask/src/tidy.
     Tidy,
     Conformance(conformance::Options),
+    FuzzTensors(fuzz_tensors::Options),
     Bench(bench::Options),
     Chart(chart::Options),
     Attack(attack::Options),
@@ -51,6 +52,7 @@ impl CommandLine {
             Command::Test(options) => check::run(&options),
             Command::Tidy => tidy::run(),
             Command::Conformance(_) => conformance::run(args),
+            Command::FuzzTensors(options) => fuzz_tensors::run(&options, args),
             Command::Bench(options) => bench::run(&options, args),
             Command::Chart(options) => chart::run(&options),
             Command::Attack(options) => attack::run(&options, args),

@@ -10,6 +10,7 @@ mod command_line;
 mod conformance;
 mod cross;
 mod fetch;
+mod fuzz_tensors;
 mod metadata;
 #[cfg_attr(not(unix), expect(dead_code, reason = "jobs of several processes are supervised on Unix only"))]
 mod mpi;

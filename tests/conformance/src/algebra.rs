@@ -1,8 +1,8 @@
 //! Programs of tensor algebra, executed step by step, and losses composed of it.
 
 use anyhow::{Context, Result, bail};
-use brisk_program::Device;
-use brisk_tensor::{Dims, Expr, LossReduction, Tensor, Transpose};
+use brisk_program::{Device, Rewrite};
+use brisk_tensor::{Activation, Dims, Expr, LossReduction, Reduction, Tensor, Transpose};
 use serde_json::Value;
 
 use crate::case::{Case, Outputs};
@@ -17,6 +17,15 @@ pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Out
         "loss" => loss(case, &mut bench),
         _ => Ok(None),
     })?;
+    y.map(|y| bench.finish(&y)).transpose()
+}
+
+/// Runs the steps of a case with the kernels fused as `rewrites` say.
+pub(crate) fn run_program(case: &Case, device: &Device, form: Form, rewrites: &[Rewrite]) -> Result<Option<Outputs>> {
+    let mut bench = Workbench::new(case, device, form);
+    let graph = bench.graph.clone();
+    graph.fuse_by(rewrites);
+    let y = graph.autocast(form.autocast(), || steps(case, &mut bench))?;
     y.map(|y| bench.finish(&y)).transpose()
 }
 
@@ -119,6 +128,14 @@ fn result(step: &Value, args: &[Argument]) -> Result<Option<Tensor>> {
         ("where", Some(y)) => x.less(y).where_(others[1], others[2]),
         ("matmul", Some(y)) => x.matmul(y, Transpose::None),
         ("concat", _) => x.concat(&others, whole("dim")?),
+        ("batched_matmul", Some(y)) => x.batched_matmul(y, Transpose::None),
+        ("linear", Some(y)) => x.linear(y, others.get(1).copied(), activation(step["activation"].as_str())?),
+        ("layer_norm", Some(y)) => x.layer_norm(Some(y), others.get(1).copied(), float("eps")?),
+        ("l1_loss", Some(y)) => x.l1_loss(y, reduction(step)?),
+        ("smooth_l1_loss", Some(y)) => x.smooth_l1_loss(y, 1.0, reduction(step)?),
+        ("huber_loss", Some(y)) => x.huber_loss(y, 1.0, reduction(step)?),
+        ("mse_loss", Some(y)) => x.mse_loss(y, &ones(x, x.shape()[0]), weighted(step)?),
+        ("bce_with_logits", Some(y)) => x.bce_with_logits(y, &ones(x, x.n_elements()), weighted(step)?, 1.0),
         ("neg", None) => x.neg(),
         ("abs", None) => x.abs(),
         ("sign", None) => x.sign(),
@@ -155,10 +172,45 @@ fn result(step: &Value, args: &[Argument]) -> Result<Option<Tensor>> {
         }
         ("permute", None) => x.permute(&list("dims")?),
         ("reshape", None) => x.reshape(&reshaped(x, &step["shape"])?),
+        ("logsumexp", None) => x.logsumexp(dims()?),
+        ("flip", None) => x.flip(&list("dims")?[..]),
+        ("index_select", None) => {
+            let indices: Vec<u32> = list("indices")?.into_iter().map(|index| index as u32).collect();
+            x.index_select(whole("dim")?, &indices)
+        }
         ("softmax", None) => x.softmax(whole("dim")?),
+        ("log_softmax", None) => x.log_softmax(whole("dim")?),
         ("cumsum", None) => x.cumsum(whole("dim")?),
         _ => return Ok(None),
     }))
+}
+
+fn activation(name: Option<&str>) -> Result<Activation> {
+    Ok(match name {
+        Some("identity") => Activation::identity(),
+        Some("relu") => Activation::relu(),
+        Some("gelu") => Activation::gelu(),
+        Some("silu") => Activation::silu(),
+        Some("tanh") => Activation::tanh(),
+        other => bail!("there is no activation {other:?}"),
+    })
+}
+
+fn reduction(step: &Value) -> Result<LossReduction> {
+    Ok(match step["reduction"].as_str() {
+        Some("mean") => LossReduction::Mean,
+        Some("sum") => LossReduction::Sum,
+        other => bail!("there is no reduction {other:?}"),
+    })
+}
+
+fn weighted(step: &Value) -> Result<Reduction> {
+    Ok(if let LossReduction::Sum = reduction(step)? { Reduction::Sum } else { Reduction::Mean })
+}
+
+/// Weights of rows or elements.
+fn ones(x: &Tensor, n: usize) -> Tensor {
+    x.graph().constant("ones", &vec![1.0; n], &[n])
 }
 
 /// The shape that PyTorch's `reshape` gives `x`, where -1 stands for the remaining length.

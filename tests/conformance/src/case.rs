@@ -55,6 +55,15 @@ impl Case {
         })
     }
 
+    /// A case without tensors, which [`insert`](Self::insert) adds.
+    pub(crate) fn new(op: &str, params: Value) -> Self {
+        Self { file: op.to_owned(), op: op.to_owned(), params, rtol: 0.0, atol: 0.0, tensors: BTreeMap::new() }
+    }
+
+    pub(crate) fn insert(&mut self, name: String, shape: &[usize], floats: Vec<f32>) {
+        self.tensors.insert(name, Values { shape: shape.to_vec(), floats });
+    }
+
     pub(crate) fn tensor(&self, name: &str) -> Result<&Values> {
         self.tensors.get(name).with_context(|| format!("{}: no tensor `{name}`", self.file))
     }

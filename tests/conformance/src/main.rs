@@ -5,6 +5,7 @@ mod case;
 mod command_line;
 mod convnet;
 mod form;
+mod fuzz;
 mod operators;
 mod optimizers;
 #[cfg(feature = "mpi")]
@@ -22,12 +23,18 @@ use brisk_tensor::Precision;
 use clap::Parser;
 
 use case::{Case, Outcome, Outputs};
-use command_line::CommandLine;
+use command_line::{CommandLine, Precision as Chosen};
 use form::Form;
 
 #[expect(clippy::print_stderr, reason = "an error goes to standard error")]
 fn main() -> ExitCode {
-    match run() {
+    // `cargo xtask fuzz-tensors` starts it with this word.
+    let args: Vec<_> = std::env::args_os().collect();
+    let ended = match args.get(1) {
+        Some(word) if word == "fuzz-tensors" => fuzz::run(&fuzz::command_line::CommandLine::parse_from(&args[1..])),
+        _ => run(),
+    };
+    match ended {
         Ok(0) => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(error) => {
@@ -74,12 +81,12 @@ impl Options {
     }
 }
 
-impl From<command_line::Precision> for Precision {
-    fn from(precision: command_line::Precision) -> Self {
+impl From<Chosen> for Precision {
+    fn from(precision: Chosen) -> Self {
         match precision {
-            command_line::Precision::F32 => Self::F32,
-            command_line::Precision::F16 => Self::F16,
-            command_line::Precision::Bf16 => Self::Bf16,
+            Chosen::F32 => Self::F32,
+            Chosen::F16 => Self::F16,
+            Chosen::Bf16 => Self::Bf16,
         }
     }
 }
