@@ -42,16 +42,22 @@ impl Tensor {
         binary(self, b, "minimum", |a, b| a.min(b))
     }
 
-    /// 1 where `self` is less than `b`, else 0.
+    /// 1 where `self` is less than `b`, else 0. No gradient passes through it.
     #[track_caller]
     pub fn less(&self, b: &Self) -> Self {
-        binary(self, b, "less", |a, b| a.lt(b))
+        self.compare(b, "less", |a, b| a.lt(b))
     }
 
-    /// 1 where `self` equals `b`, else 0.
+    /// 1 where `self` equals `b`, else 0. No gradient passes through it.
     #[track_caller]
     pub fn equal(&self, b: &Self) -> Self {
-        binary(self, b, "equal", |a, b| Expr::eq(&a, b))
+        self.compare(b, "equal", |a, b| Expr::eq(&a, b))
+    }
+
+    #[track_caller]
+    fn compare(&self, b: &Self, name: &'static str, f: impl FnOnce(Expr, Expr) -> Expr) -> Self {
+        let [x, y] = [0, 1].map(Expr::input);
+        self.graph().apply(Elementwise::new(name, f(x, y)).without_derivative(), &[self, b])
     }
 
     /// `if_true` where this tensor is not 0, else `if_false`; all three broadcast.

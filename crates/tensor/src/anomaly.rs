@@ -139,7 +139,7 @@ impl Graph {
         }
         let first = Persistent::new("first anomaly", DType::U32, FIRST_NON_FINITE_LEN);
         let mut inner = self.inner_mut();
-        inner.constants.push((first.clone(), bytemuck::cast_slice(&NONE).to_vec()));
+        inner.constants.push((first.clone(), bytemuck::cast_slice::<_, u8>(&NONE).into()));
         inner.watch = Some(Watch { first, places: Vec::new(), outside: Vec::new() });
     }
 

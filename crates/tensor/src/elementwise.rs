@@ -34,12 +34,20 @@ pub struct Elementwise {
     /// Given derivatives, with the index of their input.
     derivatives: Vec<(usize, Expr)>,
     autocast_rule: AutocastRule,
+    is_differentiable: bool,
 }
 
 impl Elementwise {
     /// An operation that computes `expr`, whose input `i` is tensor `i` of those that it is applied to.
     pub const fn new(name: &'static str, expr: Expr) -> Self {
-        Self { name, expr, from_output: None, derivatives: Vec::new(), autocast_rule: AutocastRule::Promote }
+        Self {
+            name,
+            expr,
+            from_output: None,
+            derivatives: Vec::new(),
+            autocast_rule: AutocastRule::Promote,
+            is_differentiable: true,
+        }
     }
 
     /// Sets the derivative of a function of one input as an expression of the *output*, as input 0. The input then need not be kept for the
@@ -53,6 +61,12 @@ impl Elementwise {
     /// zero by zero or be less accurate.
     pub fn with_derivative(mut self, input: usize, derivative: Expr) -> Self {
         self.derivatives.push((input, derivative));
+        self
+    }
+
+    /// No gradient passes through it. A derivative of 0 would make NaN of an infinite derivative of what it is applied to.
+    pub const fn without_derivative(mut self) -> Self {
+        self.is_differentiable = false;
         self
     }
 
@@ -94,6 +108,10 @@ impl Operation for Elementwise {
 
     fn autocast_rule(&self) -> AutocastRule {
         self.autocast_rule
+    }
+
+    fn is_differentiable(&self) -> bool {
+        self.is_differentiable
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {

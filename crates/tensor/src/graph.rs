@@ -56,7 +56,7 @@ pub(crate) struct Inner {
     /// Whether such a range is being recorded.
     pub(crate) in_segment: bool,
     /// Values that are written when the graph is compiled.
-    pub(crate) constants: Vec<(Persistent, Vec<u8>)>,
+    pub(crate) constants: Vec<(Persistent, Arc<[u8]>)>,
     went_back: bool,
     /// The batch indices that batches are gathered by, and results stored by.
     pub(crate) cursors: Vec<Cursor>,
@@ -248,7 +248,7 @@ impl Graph {
     fn constant_of(&self, persistent: Persistent, bytes: &[u8], shape: &[usize]) -> Tensor {
         let tensor = self.tensor(&persistent, shape);
         if !tensor.is_failed() {
-            self.inner_mut().constants.push((persistent, bytes.to_vec()));
+            self.inner_mut().constants.push((persistent, bytes.into()));
         }
         tensor
     }
@@ -352,14 +352,7 @@ impl Graph {
     /// # Errors
     /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::SameDraws`]; [`Error::Program`].
     pub fn compile(&self, device: &Device) -> Result<Executable, Error> {
-        self.check()?;
-        self.check_cursors()?;
-        let inner = self.inner.borrow();
-        let executable = device.compile(&inner.program.rewritten(&inner.rewrites))?;
-        for (persistent, values) in &inner.constants {
-            device.write_bytes(persistent, values)?;
-        }
-        Ok(executable)
+        self.recording()?.compile(device)
     }
 
     /// Calls `f` with the program recorded so far. To record custom kernels, see [`record`](Self::record).

@@ -274,3 +274,19 @@ fn a_division_by_zero_is_a_value() -> Result<(), Error> {
     assert_eq!(y.shape(), [2]);
     graph.check()
 }
+
+/// `where(x^1.5 < 2, x, 0)` has gradients 1 and 0, although the derivative of the root of a negative number is NaN. The gradients are PyTorch's.
+#[test]
+fn no_gradient_passes_through_a_comparison() -> Result<(), Error> {
+    let graph = Graph::training("net");
+    let (values, grads) = (Persistent::new("x", DType::F32, 3), Persistent::new("grads", DType::F32, 3));
+    let x = graph.parameter(&values, &grads, 0..3, &[3]);
+    let (two, zero) = (graph.constant("two", &[2.0], &[1]), graph.constant("zero", &[0.0], &[1]));
+    let root = x.map(|x| x.powf(1.5));
+    graph.backward(&(root.less(&two).where_(&x, &zero).sum(..) + root.equal(&two).where_(&x, &zero).sum(..)))?;
+    let device = Device::cpu()?;
+    device.write(&values, &[1.0_f32, 3.0, -1.0])?;
+    graph.compile(&device)?.run(1)?;
+    assert_eq!(device.read::<f32>(&grads)?, [1.0, 0.0, 0.0]);
+    Ok(())
+}
