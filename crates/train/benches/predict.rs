@@ -14,14 +14,16 @@ use brisk_nn::{Activation, Mlp, MlpConfig};
 use brisk_train::{Model, Predictor};
 
 const N_COLS: usize = 784;
-const SIZES: [usize; 4] = [1, 16, 256, 4096];
+const SIZES: [usize; 6] = [1, 16, 100, 256, 1000, 4097];
+const MAX_ROWS: usize = 4097;
 
 /// Prints the milliseconds of each size, one per line.
 const PEER: &str = "
-import sys, time, torch
+import json, sys, time, torch
 torch.set_num_threads(1)
 model = torch.nn.Sequential(torch.nn.Linear(784, 256), torch.nn.ReLU(), torch.nn.Linear(256, 26)).eval()
-for rows, repeats in ((1, 2000), (16, 1000), (256, 100), (4096, 10)):
+for rows in json.loads(sys.argv[1]):
+    repeats = max(10, 100_000 // (rows + 50))
     x, times = torch.rand(rows, 784), []
     with torch.inference_mode():
         for _ in range(repeats):
@@ -40,9 +42,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![256], n_outputs: 26, activation: Activation::relu() };
     let model = Model::new(7, |params| Mlp::new(params, &sizes));
     let predictor = Predictor::new(&device, &model, N_COLS)?;
-    let features: Vec<f32> = (0..4096 * N_COLS).map(|i| (i as f32 * 0.618).fract()).collect();
-    let expected = model.predict(&Rows::new(&features[..], vec![0.0; 4096], N_COLS)?)?;
-    for n_rows in [1, 7, 300] {
+    let features: Vec<f32> = (0..MAX_ROWS * N_COLS).map(|i| (i as f32 * 0.618).fract()).collect();
+    let expected = model.predict(&Rows::new(&features[..], vec![0.0; MAX_ROWS], N_COLS)?)?;
+    for n_rows in SIZES {
         let found = predictor.predict(&features[..n_rows * N_COLS], &[])?;
         let is_close = found.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-4);
         assert!(is_close && found.len() == n_rows * 26, "{n_rows} rows are predicted as the model does");
@@ -73,7 +75,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn peer_ms(python: &str) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
-    let output = Command::new(python).args(["-c", PEER]).output()?;
+    let output = Command::new(python).args(["-c", PEER, &format!("{SIZES:?}")]).output()?;
     if !output.status.success() {
         return Err(format!("{python}: {}", String::from_utf8_lossy(&output.stderr)).into());
     }

@@ -1,22 +1,26 @@
 //! Inference: a model compiled for a few sizes of batches, which together take any number of rows.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard};
 
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::{Device, Executable};
-use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Tensor};
+use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Recording, Tensor};
 use brisk_nn::{Bound, CategoricalColumn, Module, Parameters};
 
 use crate::feed::inspect::check_columns;
 use crate::{Error, Model};
 
-/// The sizes of batches that a model is compiled for.
-const BATCH_ROWS: [usize; 4] = [1, 16, 256, 4096];
+/// The sizes of batches that a model can be compiled for.
+const BATCH_ROWS: [usize; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+
+/// How many rows take as long as starting a batch and reading the parameters: what a further batch costs.
+const ROWS_PER_BATCH: usize = 16;
 
 /// What a model returns for rows in memory, from one row to any number. `Send` and `Sync`: threads may share one; batches of one size are
 /// computed one at a time.
 ///
-/// Results for a row are equal up to rounding, whatever batch it is in. The model is recorded and compiled when the predictor is made, for batches of 1, 16, 256 and 4096 rows.
+/// Results for a row are equal up to rounding, whatever batch it is in. The model is recorded when the predictor is made, for batches of 1, 2, 4, 8, ... and 4096 rows, and compiled for a size when it is first needed;
+/// all sizes share the parameters, and the memory of all of them is less than that of 8192 rows.
 /// The predictor has a copy of the parameters: training the model further does not change it.
 ///
 /// # Examples
@@ -50,7 +54,7 @@ pub struct Predictor {
     /// Columns of each output.
     widths: Vec<usize>,
     /// In ascending order of rows.
-    batches: Vec<Mutex<CompiledBatch>>,
+    batches: Vec<RecordedBatch>,
 }
 
 /// The rows that a [`Predictor`] takes.
@@ -69,14 +73,17 @@ impl PredictorInputs {
     }
 }
 
-/// The model for batches of one size, with the memory of its inputs and outputs.
+/// The model for batches of one size, with its inputs and outputs.
 #[derive(Debug)]
-struct CompiledBatch {
+struct RecordedBatch {
     n_rows: usize,
     x: Persistent,
     categories: Option<Persistent>,
+    state: Persistent,
     outputs: Vec<Persistent>,
-    executable: Executable,
+    recording: Recording,
+    /// Compiled when it is first needed; held while a batch of this size is computed.
+    executable: Mutex<Option<Executable>>,
 }
 
 impl Predictor {
@@ -138,15 +145,12 @@ impl Predictor {
     ) -> Result<Self, Error> {
         let params = params.detached()?;
         params.write_initial(device)?;
-        let batch = |n_rows| CompiledBatch::record(precision, device, &params, inputs, n_rows, &outputs);
+        let batch = |n_rows| RecordedBatch::record(precision, &params, inputs, n_rows, &outputs);
         let batches = BATCH_ROWS.into_iter().map(batch).collect::<Result<Vec<_>, Error>>()?;
+        // A model that the device cannot run is refused here.
+        drop(batches[0].compiled(device)?);
         let widths = batches[0].outputs.iter().map(Persistent::len).collect();
-        Ok(Self {
-            device: device.clone(),
-            inputs: inputs.clone(),
-            widths,
-            batches: batches.into_iter().map(Mutex::new).collect(),
-        })
+        Ok(Self { device: device.clone(), inputs: inputs.clone(), widths, batches })
     }
 
     /// The first output for each row.
@@ -169,13 +173,15 @@ impl Predictor {
         let mut all: Vec<Vec<f32>> = self.widths.iter().map(|width| Vec::with_capacity(n_rows * width)).collect();
         let mut first = 0;
         while first < n_rows {
-            let batch = self.batch_for(n_rows - first).lock().expect("no thread panics while it computes a batch");
+            let batch = &self.batches[cheapest(n_rows - first).1];
+            let mut compiled = batch.compiled(&self.device)?;
+            let Some(executable) = compiled.as_mut() else { continue };
             let end = n_rows.min(first + batch.n_rows);
             self.device.write_at(&batch.x, 0, &features[first * n_cols..end * n_cols])?;
             if let Some(codes) = &batch.categories {
                 self.device.write_at(codes, 0, &categories[first * n_categories..end * n_categories])?;
             }
-            batch.executable.run(1)?;
+            executable.run(1)?;
             for ((output, all), width) in batch.outputs.iter().zip(&mut all).zip(&self.widths) {
                 let values: Vec<f32> = self.device.read(output)?;
                 all.extend_from_slice(&values[..(end - first) * width]);
@@ -193,12 +199,6 @@ impl Predictor {
     /// Columns of each output.
     pub fn n_outputs(&self) -> &[usize] {
         &self.widths
-    }
-
-    /// The batch size for the next rows, of `n_rows` remaining ones: the largest that is at least half filled.
-    fn batch_for(&self, n_rows: usize) -> &Mutex<CompiledBatch> {
-        let at = BATCH_ROWS.iter().rposition(|&size| size <= n_rows.saturating_mul(2)).unwrap_or(0);
-        &self.batches[at]
     }
 
     /// Checks the inputs, and returns the number of rows.
@@ -226,11 +226,40 @@ impl Predictor {
     }
 }
 
-impl CompiledBatch {
+/// The cost of predicting `n_rows` rows in units of a row, and the index in [`BATCH_ROWS`] of the batch to begin with: one that takes all of them, or
+/// the next smaller one.
+fn cheapest(n_rows: usize) -> (usize, usize) {
+    let at = BATCH_ROWS.iter().position(|&size| size >= n_rows).unwrap_or(BATCH_ROWS.len());
+    let one = BATCH_ROWS.get(at).map_or(usize::MAX, |size| size + ROWS_PER_BATCH);
+    let Some(below) = at.checked_sub(1) else { return (one, at) };
+    // Of more rows than the largest batch takes, only the next batch is chosen.
+    let rest = if at == BATCH_ROWS.len() { 0 } else { cheapest(n_rows - BATCH_ROWS[below]).0 };
+    let several = BATCH_ROWS[below] + ROWS_PER_BATCH + rest;
+    if several < one { (several, below) } else { (one, at) }
+}
+
+impl RecordedBatch {
+    /// The executable, compiled if this is the first batch of its size.
+    fn compiled(&self, device: &Device) -> Result<MutexGuard<'_, Option<Executable>>, Error> {
+        let mut executable = self.executable.lock().expect("no thread panics while it computes a batch");
+        if executable.is_none() {
+            let compiled = self.recording.compile(device)?;
+            device.write(&self.state, &[0_u32; STATE_LEN])?;
+            // The rows beyond a short batch are computed as well; they start as zeros.
+            if !self.x.is_empty() {
+                device.write(&self.x, &vec![0.0_f32; self.x.len()])?;
+            }
+            if let Some(categories) = &self.categories {
+                device.write(categories, &vec![0_u32; categories.len()])?;
+            }
+            *executable = Some(compiled);
+        }
+        Ok(executable)
+    }
+
     #[track_caller]
     fn record(
         precision: Precision,
-        device: &Device,
         params: &Parameters,
         inputs: &PredictorInputs,
         n_rows: usize,
@@ -261,13 +290,7 @@ impl CompiledBatch {
             graph.store(&tensor.cast(DType::F32), &state, &output);
             stored.push(output);
         }
-        let executable = graph.compile(device)?;
-        device.write(&state, &[0_u32; STATE_LEN])?;
-        // The rows beyond a short batch are computed as well; they start as zeros.
-        device.write(&x, &vec![0.0_f32; x.len()])?;
-        if let Some(categories) = &categories {
-            device.write(categories, &vec![0_u32; categories.len()])?;
-        }
-        Ok(Self { n_rows, x, categories, outputs: stored, executable })
+        let recording = graph.recording()?;
+        Ok(Self { n_rows, x, categories, state, outputs: stored, recording, executable: Mutex::new(None) })
     }
 }
