@@ -59,7 +59,7 @@ class Rounding:
         if self.generator is None:
             return y
         is_exact = y.to(torch.float32).to(F64) == y
-        noisy = y + 4 * self.uniform(y) * 2.0**-24 * torch.sqrt(terms)
+        noisy = y + 8 * self.uniform(y) * 2.0**-24 * torch.sqrt(terms)
         return torch.where(is_exact | ~torch.isfinite(noisy), y, noisy)
 
 
@@ -247,6 +247,8 @@ def along_dims(s, x, rounding):
 
 def computed(s, args, rounding):
     op = s["op"]
+    if op == "erf":
+        return torch.erf(Jitter.apply(args[0], rounding))
     if op == "gelu":
         return Gelu.apply(args[0], rounding)
     if op in UNARY:
@@ -289,6 +291,10 @@ def computed(s, args, rounding):
         return Product.apply(x, args[1], rounding)
     if op in LOSSES:
         losses = Jitter.apply(LOSSES[op](Jitter.apply(x, rounding), args[1], reduction="none"), rounding)
+        if op == "bce_with_logits":
+            # PyTorch, too, subtracts two numbers of the size of the logit.
+            exact = losses.detach()
+            losses = losses + (rounding.noise(exact, x.detach() ** 2) - exact)
         total = Sum.apply(losses, list(range(x.dim())), False, rounding)
         return total / x.numel() if s["reduction"] == "mean" else total
     raise ValueError(f"there is no operation {op}")

@@ -87,6 +87,7 @@ pub(super) fn run(options: &Options, suite: &Cifar10) -> Result<Vec<Value>> {
                 seed,
                 max_steps: None,
                 selective_share: None,
+                measures_costs: false,
                 has_progress: stderr().is_terminal(),
                 report: None,
             };

@@ -1,6 +1,6 @@
 //! Inference: a model compiled for a few sizes of batches, which together take any number of rows.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::{Device, Executable};
@@ -146,9 +146,9 @@ impl Predictor {
         let params = params.detached()?;
         params.write_initial(device)?;
         let batch = |n_rows| RecordedBatch::record(precision, &params, inputs, n_rows, &outputs);
-        let batches = BATCH_ROWS.into_iter().map(batch).collect::<Result<Vec<_>, Error>>()?;
+        let mut batches = BATCH_ROWS.into_iter().map(batch).collect::<Result<Vec<_>, Error>>()?;
         // A model that the device cannot run is refused here.
-        drop(batches[0].compiled(device)?);
+        batches[0].executable = Mutex::new(Some(batches[0].compile(device)?));
         let widths = batches[0].outputs.iter().map(Persistent::len).collect();
         Ok(Self { device: device.clone(), inputs: inputs.clone(), widths, batches })
     }
@@ -174,8 +174,11 @@ impl Predictor {
         let mut first = 0;
         while first < n_rows {
             let batch = &self.batches[cheapest(n_rows - first).1];
-            let mut compiled = batch.compiled(&self.device)?;
-            let Some(executable) = compiled.as_mut() else { continue };
+            let mut compiled = batch.executable.lock().expect("no thread panics while it computes a batch");
+            let executable = match &mut *compiled {
+                Some(executable) => executable,
+                empty => empty.insert(batch.compile(&self.device)?),
+            };
             let end = n_rows.min(first + batch.n_rows);
             self.device.write_at(&batch.x, 0, &features[first * n_cols..end * n_cols])?;
             if let Some(codes) = &batch.categories {
@@ -239,20 +242,13 @@ fn cheapest(n_rows: usize) -> (usize, usize) {
 }
 
 impl RecordedBatch {
-    /// The executable, compiled if this is the first batch of its size.
-    fn compiled(&self, device: &Device) -> Result<MutexGuard<'_, Option<Executable>>, Error> {
-        let mut executable = self.executable.lock().expect("no thread panics while it computes a batch");
-        if executable.is_none() {
-            let compiled = self.recording.compile(device)?;
-            device.write(&self.state, &[0_u32; STATE_LEN])?;
-            // The rows beyond a short batch are computed as well; they start as zeros.
-            if !self.x.is_empty() {
-                device.write(&self.x, &vec![0.0_f32; self.x.len()])?;
-            }
-            if let Some(categories) = &self.categories {
-                device.write(categories, &vec![0_u32; categories.len()])?;
-            }
-            *executable = Some(compiled);
+    fn compile(&self, device: &Device) -> Result<Executable, Error> {
+        let executable = self.recording.compile(device)?;
+        device.write(&self.state, &[0_u32; STATE_LEN])?;
+        // The rows beyond a short batch are computed as well; they start as zeros.
+        device.write(&self.x, &vec![0.0_f32; self.x.len()])?;
+        if let Some(categories) = &self.categories {
+            device.write(categories, &vec![0_u32; categories.len()])?;
         }
         Ok(executable)
     }

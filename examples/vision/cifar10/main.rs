@@ -9,16 +9,18 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
 use brisk_examples::command_line::{self, DeviceOption, value};
-use brisk_examples::print;
+use brisk_examples::{check_files_differ, check_output, print, write_json};
 use brisk_nn::tensor::Precision;
 use brisk_train::thousands;
 use brisk_vision::{PAGE_RUNGS, Recipe};
 use brisk_vision_examples::cifar10::{Cifar10, Settings, run};
 use brisk_vision_examples::images::{MixingOptions, RecipeName, check_ghost_batches};
 use clap::Parser;
+use serde_json::{Value, json};
 
 /// Trains on CIFAR-10 with a fast recipe, and prints its accuracy and time
 #[derive(Debug, Parser)]
@@ -71,6 +73,9 @@ struct Options {
     /// Write the report of the last run to this file
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Write the results to FILE as one JSON object: those of the last run, and the accuracies of each
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
     #[command(flatten)]
     device: DeviceOption,
 }
@@ -101,7 +106,16 @@ fn train(options: &Options) -> Result<()> {
 
     let recipe = Recipe { mixing: options.mixing.mixing(), ..recipe };
 
+    if let Some(json) = &options.json {
+        let report = options.report.as_deref().map(|report| ("--report", report));
+        let data = options.data.as_deref().map(|data| ("--data", data));
+        let outputs: Vec<_> = [("--json", json.as_path())].into_iter().chain(report).collect();
+        check_files_differ(&outputs, &Vec::from_iter(data))?;
+        check_output("--json", json)?;
+    }
+    let started = Instant::now();
     let device = options.device.builder().open()?;
+    let mut runs = Vec::new();
     let data = Cifar10::open(options.data.as_deref(), "target/cifar10".as_ref())?;
     for seed in options.seed..options.seed + options.runs {
         let settings = Settings {
@@ -113,6 +127,7 @@ fn train(options: &Options) -> Result<()> {
             max_steps: options.steps,
             selective_share: Some(options.selective),
             has_progress: true,
+            measures_costs: options.json.is_some(),
             report: options.report.clone(),
         };
         let outcome = run(&device, &data, &settings)?;
@@ -126,6 +141,24 @@ fn train(options: &Options) -> Result<()> {
             outcome.images_per_second,
             thousands(n_careful as u64)
         ))?;
+        if let Some(path) = &options.json {
+            let [plain, mirrored, six] = outcome.accuracy;
+            runs.push(json!({
+                "seed": seed, "test_accuracy": plain, "test_accuracy_mirrored": mirrored, "test_accuracy_six_views": six,
+                "test_accuracy_selective": outcome.selective.map(|(accuracy, _)| accuracy), "train_seconds": outcome.train_seconds,
+            }));
+            let mut results = json!({
+                "device": device.info().to_string(), "executor": device.info().kind.executor(), "rows": outcome.n_images,
+                "epochs": outcome.n_epochs, "steps": outcome.n_steps, "seconds": started.elapsed().as_secs_f64(),
+                "loader_rows_per_s": outcome.costs.map(|costs| costs.loader_rows_per_s), "train_rows_per_s": outcome.images_per_second,
+                "planned_peak_bytes": outcome.costs.map(|costs| costs.planned_peak_bytes), "precision": options.precision.to_string(),
+                "simulated": false, "parameters": outcome.n_parameters, "runs": runs,
+            });
+            if let (Some(results), Some(last)) = (results.as_object_mut(), runs.last().and_then(Value::as_object)) {
+                results.extend(last.clone());
+            }
+            write_json(path, &results)?;
+        }
     }
     Ok(())
 }

@@ -9,16 +9,17 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use brisk_examples::{check_files_differ, check_output, check_outside, command_line, print};
+use brisk_examples::{check_files_differ, check_output, check_outside, command_line, print, write_json};
 use brisk_loader::RowSource;
 use brisk_table::{ImagesOptions, printable};
 use brisk_train::report::ImageGrid;
 use brisk_train::{
-    Classification, Ended, FeedChoice, FeedConfig, Limit, Model, Standardisation, StopFlag, Trainer, closing_table,
+    Classification, Ended, FeedChoice, FeedConfig, Learner, Limit, Model, Standardisation, StopFlag, Trainer, closing_table,
     rows_per_second, seconds, thousands,
 };
 use brisk_vision::{Recipe, View, WithViews};
-use brisk_vision_examples::images::{ImageSet, KeepTables, check_ghost_batches, standardised};
+use brisk_vision_examples::images::{Costs, ImageSet, KeepTables, check_ghost_batches, standardised};
+use serde_json::json;
 
 use options::Options;
 
@@ -97,6 +98,14 @@ fn run(options: Options) -> Result<ExitCode> {
             Ok(if wrong.is_empty() { vec![] } else { vec![wrong.into()] })
         });
     }
+    let costs = match &options.json {
+        None => None,
+        Some(_) => {
+            let params = model.params();
+            let optimizer = recipe.optimizer(&network, params, train.n_rows())?;
+            Some(Costs::of(&device, &trainer, Learner::new(&network, params, &*optimizer), &task, &train, &valid)?)
+        }
+    };
     let report = trainer.fit(&mut model, &task, &train, &valid)?;
     report.warnings.iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
     if report.ended == Ended::Stopped {
@@ -108,11 +117,31 @@ fn run(options: Options) -> Result<ExitCode> {
     model.save(&options.model)?;
     let judge = Classification::of(n_classes);
     let plain = model.evaluate(&judge, &valid)?;
+    let n_parameters = model.params().n_trained();
     let mut lines = vec![("accuracy", percent(plain.get("accuracy")))];
+    let mut with_views_accuracy = None;
     if recipe.views != View::plain() {
         let views = recipe.views.clone();
         let with_views = model.map(|network| WithViews { model: network, image, views });
-        lines.push(("with views", percent(with_views.evaluate(&judge, &valid)?.get("accuracy"))));
+        with_views_accuracy = with_views.evaluate(&judge, &valid)?.get("accuracy");
+        lines.push(("with views", percent(with_views_accuracy)));
+    }
+    if let Some(path) = &options.json {
+        // Without a test set, the images that were held out.
+        let set_name = if set.has_test() { "test" } else { "valid" };
+        let mut results = json!({
+            "device": device.info().to_string(), "executor": device.info().kind.executor(), "seed": options.seed, "rows": train.n_rows(),
+            "epochs": report.n_epochs, "best_epoch": report.best_epoch, "seconds": started.elapsed().as_secs_f64(),
+            "train_seconds": report.train_seconds, "loader_rows_per_s": costs.map(|costs| costs.loader_rows_per_s),
+            "train_rows_per_s": report.train_rows_per_s, "planned_peak_bytes": costs.map(|costs| costs.planned_peak_bytes),
+            "precision": options.precision.to_string(), "simulated": false, "parameters": n_parameters, "ended": report.ended.to_string(),
+            "model": options.model.to_string_lossy(),
+        });
+        results[format!("{set_name}_accuracy")] = plain.get("accuracy").into();
+        if let Some(accuracy) = with_views_accuracy {
+            results[format!("{set_name}_accuracy_with_views")] = accuracy.into();
+        }
+        write_json(path, &results)?;
     }
     lines.extend([
         ("epochs", format!("{} (best: {})", report.n_epochs, report.best_epoch)),
@@ -139,6 +168,12 @@ fn check(options: &Options) -> Result<()> {
     check_outside(&outputs, data[0])?;
     check_files_differ(&[("--model", &options.model)], &data)?;
     check_output("--model", &options.model)?;
+    if let Some(json) = options.json.as_deref() {
+        let (json, others) = (("--json", json), &outputs);
+        check_outside(&[json], data[0])?;
+        check_files_differ(&[&[json], &others[..]].concat(), &data)?;
+        check_output("--json", json.1)?;
+    }
     let Some(report) = options.report.as_deref() else { return Ok(()) };
     check_files_differ(&[("--report", report), ("--model", &options.model)], &data)?;
     check_output("--report", report)

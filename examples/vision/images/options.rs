@@ -51,6 +51,9 @@ pub(crate) struct Options {
     /// Write an HTML page with the curves of the run and the model's errors to FILE
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) report: Option<PathBuf>,
+    /// Write the results to FILE as one JSON object
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) json: Option<PathBuf>,
 }
 
 /// The default path of the model.

@@ -6,17 +6,20 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use brisk_examples::import_error::{in_words_of, training as words_of_training};
 use brisk_loader::{RowSource, Subset, split};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_table::{CifarOptions, CifarSet, Table, Typed, import_cifar, printable};
+use brisk_table::{CifarOptions, CifarSet, Remedy, Table, Typed, import_cifar, printable};
 use brisk_train::report::ImageGrid;
 use brisk_train::{
-    BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Selective, Standardisation,
-    Trainer, ValidationEnd,
+    BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Learner, Limit, Model, RunView, Selective,
+    Standardisation, Trainer, ValidationEnd,
 };
 use brisk_vision::{Network, Recipe, View, WithViews};
+
+use crate::images::Costs;
 
 /// Training and test set.
 #[derive(Debug)]
@@ -57,11 +60,20 @@ impl Cifar10 {
                     bail!("{}: there is no such table; {remedy}", printable(&path));
                 };
                 std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", printable(folder)))?;
-                import_cifar(source, &path, &CifarOptions { set, ..CifarOptions::default() })?;
+                let imported = import_cifar(source, &path, &CifarOptions { set, ..CifarOptions::default() });
+                imported.map_err(|error| anyhow!(in_words_of(&error, remedy)))?;
             }
             Ok(Table::open(path)?)
         };
         Ok(Self { train: table(TRAIN, CifarSet::Train)?, test: table("test.safetensors", CifarSet::Test)? })
+    }
+}
+
+/// Remedies in terms of the example.
+fn remedy(remedy: Remedy) -> Option<&'static str> {
+    match remedy {
+        Remedy::ReadAsCifar100 => Some("train on it with the example images"),
+        _ => words_of_training(remedy),
     }
 }
 
@@ -88,6 +100,8 @@ pub struct Settings {
     pub selective_share: Option<f64>,
     /// Whether to show a progress bar.
     pub has_progress: bool,
+    /// Whether to measure [`Outcome::costs`] before the run.
+    pub measures_costs: bool,
     /// Where the report of the run is written.
     pub report: Option<PathBuf>,
 }
@@ -95,6 +109,14 @@ pub struct Settings {
 /// The result of a run.
 #[derive(Debug, Clone)]
 pub struct Outcome {
+    /// What the run took apart from its steps, if that was asked for.
+    pub costs: Option<Costs>,
+    /// The number of images that the run trained on.
+    pub n_images: usize,
+    /// The number of epochs, of which the last may be incomplete.
+    pub n_epochs: usize,
+    /// Trained parameters.
+    pub n_parameters: usize,
     /// The number of steps of the run.
     pub n_steps: usize,
     /// Seconds of training: whitening, compilation of the step, and all steps; not the evaluation.
@@ -129,6 +151,7 @@ pub struct EpochEnd {
 pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outcome> {
     let recipe = &settings.recipe;
     let run = Run::new(data, settings)?;
+    let costs = settings.measures_costs.then(|| run.costs(device)).transpose()?;
     let clock = Clock::started();
     let (mut model, scale) = run.model(device)?;
     let network = model.module().clone();
@@ -144,6 +167,7 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
     }
     trainer.fit(&mut model, &run.task(), &run.train, &run.test)?;
     drop(trainer);
+    let n_parameters = model.params().n_trained();
 
     let (image, judge) = (recipe.image(), Classification::of(N_CLASSES));
     let mut selective = None;
@@ -167,7 +191,21 @@ pub fn run(device: &Device, data: &Cifar10, settings: &Settings) -> Result<Outco
     }
     let (n_steps, train_seconds, losses) = (run.n_steps, clock.seconds(), clock.0.take().losses);
     let images_per_second = (n_steps * recipe.batch_rows) as f64 / train_seconds;
-    Ok(Outcome { n_steps, train_seconds, test_seconds, images_per_second, accuracy, selective, by_recipe, losses })
+    let (n_images, n_epochs) = (run.train.n_rows(), run.n_epochs());
+    Ok(Outcome {
+        costs,
+        n_images,
+        n_epochs,
+        n_parameters,
+        n_steps,
+        train_seconds,
+        test_seconds,
+        images_per_second,
+        accuracy,
+        selective,
+        by_recipe,
+        losses,
+    })
 }
 
 /// Trains once, and evaluates with the recipe's views after each epoch.
@@ -234,6 +272,15 @@ impl<'r> Run<'r> {
         let network = model.module().clone();
         recipe.initialise(&network, model.params_mut(), device, &images)?;
         Ok((model, scale))
+    }
+
+    /// What the run takes, measured with a model of its own.
+    fn costs(&self, device: &Device) -> Result<Costs> {
+        let (model, scale) = self.model(device)?;
+        let (network, params) = (model.module(), model.params());
+        let trainer = self.trainer(device, network, scale, self.n_epochs(), &Clock::started());
+        let optimizer = self.settings.recipe.optimizer(network, params, self.train.n_rows())?;
+        Costs::of(device, &trainer, Learner::new(network, params, &*optimizer), &self.task(), &self.train, &self.test)
     }
 
     /// A trainer for `network` with the recipe's settings, which evaluates it every `validate_every` epochs and at the end.

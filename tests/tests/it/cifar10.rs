@@ -37,6 +37,7 @@ fn settings(recipe: Recipe, [n_train, n_test]: [usize; 2]) -> Settings {
         seed: 0,
         max_steps: None,
         selective_share: None,
+        measures_costs: false,
         has_progress: false,
         report: None,
     }

@@ -44,6 +44,7 @@ mod images_cli;
 mod import_cli;
 mod inspect_cli;
 mod kept_standardisation;
+mod json_of_examples;
 mod kinks;
 mod launch_mpijob;
 #[cfg(unix)]
