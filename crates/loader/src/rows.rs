@@ -24,6 +24,7 @@ use crate::{Error, Feature, RowSource};
 pub struct Rows<F = Vec<f32>, L = Vec<f32>> {
     features: F,
     labels: L,
+    n_rows: usize,
     n_cols: usize,
     n_labels: usize,
     categories: Arc<[u32]>,
@@ -64,10 +65,8 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
         }
         let n_rows = labels.len() / n_labels;
         check_length(op, "features", n_rows.saturating_mul(n_cols), features.len())?;
-        if n_rows > u32::MAX as usize {
-            return Err(Error::TooManyRows { n_rows });
-        }
-        Ok(Self { features, labels, n_cols, n_labels, categories: Arc::new([]), n_categories: 0, weights: None })
+        check_n_rows(n_rows)?;
+        Ok(Self { features, labels, n_rows, n_cols, n_labels, categories: Arc::new([]), n_categories: 0, weights: None })
     }
 
     /// Adds `n_categories` categories per row: `[n_rows, n_categories]`, row-major. An `Arc` is shared, not copied.
@@ -88,7 +87,7 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     /// ```
     pub fn with_categories(self, categories: impl Into<Arc<[u32]>>, n_categories: usize) -> Result<Self, Error> {
         let categories = categories.into();
-        let expected = self.n_labelled().saturating_mul(n_categories);
+        let expected = self.n_rows.saturating_mul(n_categories);
         check_length("Rows::with_categories", "categories", expected, categories.len())?;
         Ok(Self { categories, n_categories, ..self })
     }
@@ -99,7 +98,7 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     /// [`Error::Length`] if the number of weights does not match the number of rows.
     pub fn with_weights(self, weights: impl Into<Arc<[f32]>>) -> Result<Self, Error> {
         let weights = weights.into();
-        check_length("Rows::with_weights", "weights", self.n_labelled(), weights.len())?;
+        check_length("Rows::with_weights", "weights", self.n_rows, weights.len())?;
         Ok(Self { weights: Some(weights), ..self })
     }
 
@@ -133,10 +132,37 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
             gather_checked(&self.labels, self.n_labels, rows, labels);
         }
     }
+}
 
-    /// The number of rows, computed from the labels.
-    fn n_labelled(&self) -> usize {
-        self.labels.len() / self.n_labels
+impl<T, F: Deref<Target = [T]>> Rows<F> {
+    /// Creates rows that have no labels: for a model that learns from its input only, such as an autoencoder, and for rows to predict on.
+    ///
+    /// # Errors
+    /// [`Error::Length`] unless `features` are whole rows of `n_cols`, at least one; [`Error::TooManyRows`] beyond 2³² − 1 rows.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_loader::{RowSource, Rows};
+    ///
+    /// let rows = Rows::without_labels(vec![0.5, 1.5, 2.5, 3.5, 4.5, 5.5], 2)?;
+    /// assert_eq!((rows.n_rows(), rows.n_labels()), (3, 0));
+    /// # Ok::<(), brisk_loader::Error>(())
+    /// ```
+    pub fn without_labels(features: F, n_cols: usize) -> Result<Self, Error> {
+        const OP: &str = "Rows::without_labels";
+        let n_rows = features.len() / n_cols.max(1);
+        check_length(OP, "features", n_rows * n_cols, features.len())?;
+        check_n_rows(n_rows)?;
+        Ok(Self {
+            features,
+            labels: Vec::new(),
+            n_rows,
+            n_cols,
+            n_labels: 0,
+            categories: Arc::new([]),
+            n_categories: 0,
+            weights: None,
+        })
     }
 }
 
@@ -147,8 +173,8 @@ impl<F, L> Rows<F, L> {
         features: impl FnOnce(F) -> Result<G, E>,
         labels: impl FnOnce(L) -> Result<M, E>,
     ) -> Result<Rows<G, M>, E> {
-        let Self { features: f, labels: l, n_cols, n_labels, categories, n_categories, weights } = self;
-        Ok(Rows { features: features(f)?, labels: labels(l)?, n_cols, n_labels, categories, n_categories, weights })
+        let Self { features: f, labels: l, n_rows, n_cols, n_labels, categories, n_categories, weights } = self;
+        Ok(Rows { features: features(f)?, labels: labels(l)?, n_rows, n_cols, n_labels, categories, n_categories, weights })
     }
 }
 
@@ -162,7 +188,7 @@ where
     type Error = Error;
 
     fn n_rows(&self) -> usize {
-        self.n_labelled()
+        self.n_rows
     }
 
     fn n_cols(&self) -> usize {
@@ -263,6 +289,10 @@ pub fn check_gather<S: RowSource + ?Sized>(
     check_length("gather", "features", rows.len().saturating_mul(source.n_cols()), features.len())?;
     check_length("gather", "labels", rows.len().saturating_mul(source.n_labels()), labels.len())?;
     check_rows(rows, source.n_rows())
+}
+
+fn check_n_rows(n_rows: usize) -> Result<(), Error> {
+    if n_rows > u32::MAX as usize { Err(Error::TooManyRows { n_rows }) } else { Ok(()) }
 }
 
 fn check_rows(rows: &[u32], n_rows: usize) -> Result<(), Error> {

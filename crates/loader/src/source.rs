@@ -14,7 +14,7 @@ impl<T: Copy + Default + PartialEq + Debug + Send + Sync + 'static> Feature for 
 
 /// Rows that can be gathered into a caller's buffers, in any order: the only interface between this crate and data.
 ///
-/// A row is `n_cols` features and one or several `f32` labels; a source may also have categories and weights. How they are stored is up to
+/// A row is `n_cols` features and one `f32` label, several, or none; a source may also have categories and weights. How they are stored is up to
 /// the source. Gathering takes `&self` and several threads gather at once, so a source has no cursor. There are at most 2³² − 1 rows, so
 /// that a row number is a `u32` and `u32::MAX` is never a valid one.
 ///
@@ -62,7 +62,7 @@ pub trait RowSource: Sync {
     /// The number of features per row; the same at every call.
     fn n_cols(&self) -> usize;
 
-    /// The number of labels per row; the same at every call, and at least 1. The default is 1.
+    /// The number of labels per row; the same at every call. The default is 1; 0 for rows without labels.
     fn n_labels(&self) -> usize {
         1
     }

@@ -6,7 +6,7 @@ use crate::operation::check_kernel;
 use crate::{Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
-    /// Concatenates this matrix and `others` along their columns.
+    /// Concatenates this matrix and `others` along their columns. Matrices without columns are left out.
     ///
     /// # Shapes
     /// All: `[n_rows, …]` of two dimensions; the result `[n_rows, Σ columns]`.
@@ -18,8 +18,14 @@ impl Tensor {
     /// `torch.cat(xs, 1)`.
     #[track_caller]
     pub fn concat_columns(&self, others: &[&Self]) -> Self {
-        let parts: Vec<&Self> = std::iter::once(self).chain(others.iter().copied()).collect();
-        self.graph().apply(Concatenation, &parts)
+        let mut parts: Vec<&Self> = std::iter::once(self).chain(others.iter().copied()).collect();
+        let n_rows = self.shape().first();
+        parts.retain(|part| !(part.shape().len() == 2 && part.shape()[1] == 0 && part.shape().first() == n_rows));
+        match parts[..] {
+            [] => self.clone(),
+            [only] if parts.len() <= others.len() => only.clone(),
+            _ => self.graph().apply(Concatenation, &parts),
+        }
     }
 
     /// A range of the columns of a matrix.

@@ -154,6 +154,8 @@ impl Graph {
     #[track_caller]
     pub fn part(&self, persistent: &Persistent, range: Range<usize>, shape: &[usize]) -> Tensor {
         match check_elements("tensor", persistent, &range, shape) {
+            // Devices have no empty buffers.
+            Ok(()) if range.is_empty() => self.empty("tensor", persistent.dtype(), shape),
             Ok(()) => self.add_node(Node::of(self.buffer(persistent).slice(range), shape)),
             Err(error) => self.failed(error, persistent.dtype(), shape),
         }
@@ -392,6 +394,11 @@ impl Graph {
             Ok(()) => self.add_node(Node::of(slice, shape)),
             Err(error) => self.failed(error, slice.dtype(), shape),
         }
+    }
+
+    /// A tensor without elements, which takes no memory. No kernel may read it.
+    pub(crate) fn empty(&self, name: &'static str, dtype: DType, shape: &[usize]) -> Tensor {
+        self.add_node(Node::of(self.transient(name, dtype, 0), shape))
     }
 
     /// The slice of a persistent buffer in the graph's program.

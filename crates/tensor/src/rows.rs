@@ -138,7 +138,7 @@ impl Graph {
     /// The batch's rows of a table, standardised by column: `(table[row] - mean) * inv_std`. One kernel per window.
     ///
     /// # Shapes
-    /// `table`: `[n_table_rows, n_cols]`; `mean`, `inv_std`: `[n_cols]`; the result `[n, n_cols]`.
+    /// `table`: `[n_table_rows, n_cols]`; `mean`, `inv_std`: `[n_cols]`; the result `[n, n_cols]`. Without columns no kernel is recorded.
     /// # Dtypes
     /// `table` f32 or u8, which is 0 to 255; the rest and the result f32.
     /// # Errors
@@ -150,8 +150,8 @@ impl Graph {
         if let Err(error) = check_statistics("gather", n_cols, mean, inv_std) {
             return self.failed(error, DType::F32, &[n, n_cols]);
         }
-        let [mean, inv_std] = [mean, inv_std].map(|values| self.buffer(values));
         self.gather_windows("gather", batch, table, DType::F32, n_cols, |first_row, window, y| {
+            let [mean, inv_std] = [mean, inv_std].map(|values| self.buffer(values));
             let kernel = GatherRows { dtype, first_row, n_table_rows: window.len() / n_cols.max(1), n_cols, n };
             self.try_push(kernel, &[window, batch.rows, mean, inv_std, y])
         })
@@ -221,7 +221,8 @@ impl Graph {
         y.reshape(&shape)
     }
 
-    /// Records a kernel for each window of `table`, made from the first row of the window, its buffer, and the buffer of the result of `n_cols` columns.
+    /// Records a kernel for each window of `table`, made from the first row of the window, its buffer, and the buffer of the result of `n_cols` columns; none for a result
+    /// without columns.
     #[track_caller]
     fn gather_windows(
         &self,
@@ -238,6 +239,9 @@ impl Graph {
         }
         if batch.weights.is_failed() {
             return self.failed_tensor(dtype, &shape);
+        }
+        if n_cols == 0 {
+            return self.empty(op, dtype, &shape);
         }
         match self.push_windows(op, table, dtype, shape[0] * shape[1], push) {
             Ok(y) => self.wrap(y, &shape),

@@ -112,6 +112,9 @@ impl Windows {
             let expected = format!("whole rows of {}, from row {first} to at most {}", self.n_cols, self.n_rows);
             return Err(Error::Shape { op: "write", arg: "values", expected, found: vec![values.len()] }.into());
         }
+        if values.is_empty() {
+            return Ok(());
+        }
         for Part { window, first: at, rows } in self.parts(first..first + n) {
             let values = &values[(rows.start - first) * self.n_cols..(rows.end - first) * self.n_cols];
             f(&self.buffers[window], at * self.n_cols, values)?;

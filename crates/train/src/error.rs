@@ -8,7 +8,9 @@ use crate::memory_check::{bytes, refusal};
 use crate::metrics::MetricError;
 use crate::{ResumeDifference, ResumeMismatch, StateMemory};
 
-use phrases::{all_labels, count, did_you_mean, epochs, feature_of, label_of, left, list, mismatches, written};
+use phrases::{
+    all_labels, count, did_you_mean, epochs, feature_of, label_of, left, list, mismatches, way_out_of_label_count, written,
+};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -296,7 +298,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A label is not the number of a class.
-    #[error("{set} rows: {} is {found}, expected the number of a class, 0 to {}; give the task more classes, number the labels from 0, or use `Regression` for labels that are not classes", label_of(*row, *label, name.as_deref()), n_classes.saturating_sub(1))]
+    #[error("{set} rows: {} is {found}, expected the number of a class, 0 to {}; give the task more classes, number the labels from 0 as `import --first-label` does, or use `Regression` for labels that are not classes", label_of(*row, *label, name.as_deref()), n_classes.saturating_sub(1))]
     ClassLabel {
         /// Which rows.
         set: &'static str,
@@ -381,7 +383,7 @@ pub enum Error {
         /// How many rows there are.
         found: usize,
     },
-    /// A set has no rows or no columns, or more rows than can be numbered.
+    /// A set has no rows, neither columns nor categories, or more rows than can be numbered.
     #[error("{set} rows: {n_rows} rows of {n_cols} columns, expected at least one of each and fewer than 2^32 - 1 rows")]
     EmptySet {
         /// Which rows: `train`, `valid`, `test`.
@@ -422,10 +424,7 @@ pub enum Error {
         expected: usize,
     },
     /// Rows have a different number of labels than the task takes.
-    #[error(
-        "{set} rows: {} per row, the task takes {expected}; choose as many label columns, or a task for {found}",
-        count(*found, "label")
-    )]
+    #[error("{set} rows: {} per row, the task takes {expected}; {}", count(*found, "label"), way_out_of_label_count(*found, *expected))]
     LabelCount {
         /// Which rows.
         set: &'static str,

@@ -79,7 +79,7 @@ pub use step_log::StepLog;
 pub use stop_flag::{StopFlag, StopSignal};
 pub use summary::{LayerSummary, Summary};
 pub use swa::Swa;
-pub use task::{Binary, Classification, LabelledRows, Labels, MultiLabel, Regression, Task};
+pub use task::{Binary, Classification, Head, Heads, LabelledRows, Labels, MultiLabel, Regression, Task};
 pub use trainer::{GradientClip, Limit, RunSettings, Trainer, TrainerConfig, ValidationInterval};
 pub use training::{Ended, EpochMetrics, FitReport, Outputs, Training};
 pub use warning::Warning;

@@ -5,6 +5,7 @@ use brisk_nn::{Module, Schedule};
 use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedElement};
 use crate::step::{Step, StepConfig};
+use crate::task::read_labels;
 use crate::{Error, Model, Standardisation, Task, Trainer};
 
 /// The losses at learning rates that grow from step to step, and the rate that they suggest: [`Trainer::find_learning_rate`].
@@ -43,7 +44,7 @@ impl Trainer<'_> {
         S: RowSource<Feature: FeedElement>,
     {
         let (device, config) = (self.device(), self.settings());
-        task.labels().read_columns("train", train, task.n_labels())?;
+        read_labels(task, "train", train)?;
         check_columns("train", train.n_cols(), model.module())?;
         let scale = model.standardisation().cloned().map_or_else(|| Standardisation::of("train", train), Ok)?;
         let feed_config = self.feed_for(task);

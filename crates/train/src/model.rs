@@ -13,10 +13,10 @@ use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedConfig, FeedElement};
 use crate::flat::{self, Flat};
 use crate::loaded_part::LoadedPart;
-use crate::metrics::MetricValue;
+use crate::metrics::{MetricValue, Scored};
 use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
 use crate::step::Step;
-use crate::training::measured;
+use crate::task::read_labels;
 use crate::{Checkpoint, DataParallel, Error, Standardisation, Task};
 
 /// A module with its parameters and the standardisation of its input: what a [`Trainer`](crate::Trainer) trains, and a file keeps.
@@ -165,8 +165,7 @@ impl<M: Module> Model<M> {
     /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task.
     #[track_caller]
     pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
-        let n_labels = task.n_labels();
-        let labels = task.labels().read_columns("test", rows, n_labels)?;
+        let labels = read_labels(task, "test", rows)?;
         let Evaluation { outputs, loss } = self.outputs_of(&self.module, rows, Some(task))?;
         Scores::of(task, &outputs, &labels, loss)
     }
@@ -353,10 +352,11 @@ pub struct Scores {
 impl Scores {
     /// The metrics of `task` for outputs and labels, after `loss`.
     pub(crate) fn of(task: &dyn Task, outputs: &[f32], labels: &[f32], loss: Option<f64>) -> Result<Self, Error> {
+        let rows = Scored { outputs, n_outputs: task.n_outputs(), labels, n_labels: task.n_labels(), weights: None };
         let mut scores = Self { values: Vec::new(), others: Vec::new(), undefined: Vec::new() };
         scores.values.extend(loss.map(|loss| ("loss".to_owned(), loss)));
         for mut metric in task.metrics() {
-            let (name, value) = (metric.name().to_owned(), measured(metric.as_mut(), outputs, labels, task.n_labels()));
+            let (name, value) = (metric.name().to_owned(), metric.measure(&rows));
             match value {
                 Ok(MetricValue::Number(value)) => scores.values.push((name, value)),
                 Ok(value) => scores.others.push((name, value)),

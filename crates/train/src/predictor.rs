@@ -180,7 +180,9 @@ impl Predictor {
                 empty => empty.insert(batch.compile(&self.device)?),
             };
             let end = n_rows.min(first + batch.n_rows);
-            self.device.write_at(&batch.x, 0, &features[first * n_cols..end * n_cols])?;
+            if n_cols > 0 {
+                self.device.write_at(&batch.x, 0, &features[first * n_cols..end * n_cols])?;
+            }
             if let Some(codes) = &batch.categories {
                 self.device.write_at(codes, 0, &categories[first * n_categories..end * n_categories])?;
             }
@@ -246,7 +248,9 @@ impl RecordedBatch {
         let executable = self.recording.compile(device)?;
         device.write(&self.state, &[0_u32; STATE_LEN])?;
         // The rows beyond a short batch are computed as well; they start as zeros.
-        device.write(&self.x, &vec![0.0_f32; self.x.len()])?;
+        if !self.x.is_empty() {
+            device.write(&self.x, &vec![0.0_f32; self.x.len()])?;
+        }
         if let Some(categories) = &self.categories {
             device.write(categories, &vec![0_u32; categories.len()])?;
         }

@@ -16,6 +16,7 @@ pub struct ReportFile<'a> {
     path: PathBuf,
     labels: Labels,
     n_labels: usize,
+    n_outputs: usize,
     settings: Vec<(String, String)>,
     classes: Vec<String>,
     panels: Option<ReportPanels<'a>>,
@@ -53,6 +54,7 @@ impl<'a> ReportFile<'a> {
             path: path.into(),
             labels: task.labels(),
             n_labels: task.n_labels(),
+            n_outputs: task.n_outputs(),
             settings,
             classes: Vec::new(),
             panels: None,
@@ -129,13 +131,22 @@ impl<'a> ReportFile<'a> {
         }
         if let Some(best) = &self.best {
             report.section("Validation rows");
-            let n_labels = self.n_labels;
-            let n_outputs = best.outputs.len() * n_labels / best.labels.len().max(1);
+            let (n_labels, n_outputs) = (self.n_labels, self.n_outputs);
             let rows = Scored { outputs: &best.outputs, n_outputs, labels: &best.labels, n_labels, weights: None };
+            // Outputs of another form, such as those of several heads, have no charts but the caller's.
+            let (is_each, is_class) = (n_outputs == n_labels, |n_classes| (n_labels, n_outputs) == (1, n_classes));
             match self.labels {
-                Labels::Binary | Labels::Classes { .. } => report.classification(&rows, &self.classes)?,
-                Labels::Numbers => report.regression(&rows)?,
-            };
+                Labels::Binary if is_each => {
+                    report.classification(&rows, &self.classes)?;
+                }
+                Labels::Classes { n_classes } if is_class(n_classes) => {
+                    report.classification(&rows, &self.classes)?;
+                }
+                Labels::Numbers if is_each => {
+                    report.regression(&rows)?;
+                }
+                _ => {}
+            }
             if let Some(panels) = &self.panels {
                 panels(&rows)?.into_iter().for_each(|panel| {
                     report.panel(panel);

@@ -9,7 +9,7 @@ use brisk_nn::{Module, Parameters};
 use crate::data_parallel::check_batch;
 use crate::feed::{Cursor, Feed, OpenFeed};
 use crate::flat::Flat;
-use crate::{DataParallel, Error, LabelledRows, ResidentRows, Standardisation, Task};
+use crate::{BatchTensors, DataParallel, Error, ResidentRows, Standardisation, Task};
 
 /// Rows scored at a time when evaluating.
 pub(crate) const EVALUATION_ROWS: usize = 1024;
@@ -211,15 +211,8 @@ impl<'a> RecordedScorer<'a> {
             None => (batch.forward(model, &bound), None),
             Some(task) => {
                 let outputs = batch.outputs(model, &bound, task);
-                let (labels, weights) = (batch.labels.clone(), batch.counts.clone());
-                let n_readers = weights.n_readers();
-                let loss = task.loss(&outputs, &LabelledRows { labels, weights, reduction: Reduction::Sum });
-                let has_padding = !feed.n_rows().is_multiple_of(feed.batch_rows());
-                if has_padding && batch.counts.n_readers() == n_readers && !loss.is_failed() {
-                    let found = format!("`{task:?}`, whose loss ignores them, so that the padding of a batch would count");
-                    let expected = "a loss weighted by them, as `LabelledRows::reduce` does";
-                    graph.fail(brisk_nn::Error::Refused { op: "weights of rows", found, expected });
-                }
+                let batch = BatchTensors { weights: batch.counts.clone(), ..batch.clone() };
+                let loss = batch.loss(task, &outputs, Reduction::Sum);
                 (outputs, Some(loss))
             }
         });

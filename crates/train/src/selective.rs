@@ -5,6 +5,7 @@ use brisk_nn::Module;
 
 use crate::feed::FeedElement;
 use crate::feed::inspect::failed;
+use crate::task::read_labels;
 use crate::{Error, Labels, Model, Scores, Task};
 
 /// The result of two passes, and the rows of the second.
@@ -145,12 +146,12 @@ impl<M: Module> Model<M> {
         careful: &dyn Module,
         share: f64,
     ) -> Result<Selective<Scores>, Error> {
-        let is_classification = task.n_labels() == 1 && !matches!(task.labels(), Labels::Numbers);
+        let is_classification = task.n_labels() == 1 && !matches!(task.labels(), Labels::Numbers | Labels::Mixed);
         if !is_classification {
             let expected = "one whose rows each have one label that is a class, since other predictions have no confidence";
             return Err(Error::Setting { name: "task", found: format!("{task:?}"), expected });
         }
-        let labels = task.labels().read("test", rows)?;
+        let labels = read_labels(task, "test", rows)?;
         let Selective { result: outputs, careful_rows } = self.predict_selectively(rows, careful, share)?;
         let loss =
             if outputs.iter().all(|output| output.is_finite()) { self.loss_of(task, &outputs, &labels)? } else { Some(f64::NAN) };

@@ -1,13 +1,13 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use brisk_loader::{ColumnMoments, RowSource};
+use brisk_loader::{ColumnMoments, RowSource, labels_of};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Persistent};
 
 use crate::Error;
 use crate::feed::FeedElement;
-use crate::feed::inspect::{check_finite, failed, for_each_chunk, layout_of};
+use crate::feed::inspect::{check_finite, failed, for_each_chunk, layout_of, source_row};
 
 /// Brings columns to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
 #[derive(Debug, Clone)]
@@ -37,6 +37,30 @@ impl Standardisation {
             moments.add(read.features);
             Ok(())
         })?;
+        Ok(moments.standardisation())
+    }
+
+    /// The same of some labels of each row, such as those of a [head](crate::Head::standardised) that learns numbers.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of), with [`Error::LabelCount`] if the rows do not have these labels, and [`Error::NonFiniteLabel`].
+    pub fn of_labels<S: RowSource>(set: &'static str, source: &S, labels: Range<usize>) -> Result<Self, Error> {
+        let n_labels = source.n_labels();
+        if labels.end > n_labels || labels.is_empty() {
+            return Err(Error::LabelCount { set, found: n_labels, expected: labels.end.max(1) });
+        }
+        let all = labels_of(source).map_err(|error| failed(set, &error))?;
+        if all.is_empty() {
+            return Err(Error::EmptySet { set, n_rows: 0, n_cols: source.n_cols() });
+        }
+        let own: Vec<f32> = all.chunks_exact(n_labels).flat_map(|row| &row[labels.clone()]).copied().collect();
+        if let Some(i) = own.iter().position(|label| !label.is_finite()) {
+            let (row, label) = (source_row(source, i / labels.len()), labels.start + i % labels.len());
+            let name = source.label_name(label).map(str::to_owned);
+            return Err(Error::NonFiniteLabel { set, row, label: (n_labels > 1).then_some(label), name, found: own[i] });
+        }
+        let mut moments = Moments::new(labels.len());
+        moments.add(&own);
         Ok(moments.standardisation())
     }
 
@@ -179,7 +203,7 @@ impl Standardisation {
     /// [`Error::Tensor`] if the device has no room.
     pub fn write(&self, device: &Device) -> Result<(), Error> {
         let values: [&[f32]; 4] = [&self.mean, &self.inv_std, &[0.0], &[1.0]];
-        for (buffer, values) in self.buffers.iter().zip(values) {
+        for (buffer, values) in self.buffers.iter().zip(values).filter(|(_, values)| !values.is_empty()) {
             device.write(buffer, values)?;
         }
         Ok(())
@@ -202,7 +226,7 @@ impl Moments {
 
     /// Adds rows, in their order.
     pub(crate) fn add<T: FeedElement>(&mut self, features: &[T]) {
-        for row in features.chunks_exact(self.mean.len()) {
+        for row in features.chunks_exact(self.mean.len().max(1)) {
             self.count += 1.0;
             for ((&x, mean), squares) in row.iter().zip(&mut self.mean).zip(&mut self.squares) {
                 let x = f64::from(x.into());

@@ -2,6 +2,8 @@
 
 mod binary;
 mod classification;
+mod head_metric;
+mod heads;
 mod labels;
 mod multi_label;
 mod regression;
@@ -12,13 +14,17 @@ use brisk_nn::tensor::{DType, Reduction, Tensor};
 
 use crate::metrics::Metric;
 
+pub(crate) use labels::{check_labels, read_labels};
+
 pub use binary::Binary;
 pub use classification::Classification;
+pub use heads::{Head, Heads};
 pub use labels::Labels;
 pub use multi_label::MultiLabel;
 pub use regression::Regression;
 
-/// A task that a [`Trainer`](crate::Trainer) trains a model for: [`Binary`], [`Classification`], [`MultiLabel`], [`Regression`], or one of your own. Dyn-compatible.
+/// A task that a [`Trainer`](crate::Trainer) trains a model for: [`Binary`], [`Classification`], [`MultiLabel`], [`Regression`], several of them as [`Heads`] of one
+/// model, or one of your own. Dyn-compatible.
 ///
 /// # Examples
 /// Counts, by the likelihood of a Poisson distribution whose logarithmic rate is the model's output:
@@ -52,16 +58,22 @@ pub trait Task: Debug {
     /// Which labels the rows must have. They are checked before anything is trained.
     fn labels(&self) -> Labels;
 
-    /// How many labels each row must have: one, unless the task says otherwise.
+    /// How many labels each row must have: one, unless the task says otherwise. A task that takes none, such as the reconstruction of the input, trains on rows
+    /// with any number of labels, or [without](brisk_loader::Rows::without_labels).
     fn n_labels(&self) -> usize {
         1
+    }
+
+    /// The kind of each label of a row: all are [`labels`](Self::labels), unless that is [`Labels::Mixed`].
+    fn label_kinds(&self) -> Vec<Labels> {
+        vec![self.labels(); self.n_labels()]
     }
 
     /// Columns of the model's output.
     fn n_outputs(&self) -> usize;
 
     /// Records the loss of a batch: a tensor without dimensions. It must be linear in the weights of rows, which
-    /// [mixed rows](crate::BatchTensors::loss), replicas and the padding of a batch rely on; [`LabelledRows::reduce`] is.
+    /// [mixed rows](crate::BatchTensors::loss), replicas and the padding of a batch rely on; [`LabelledRows::reduce`] is. A loss that does not read them is refused.
     ///
     /// # Shapes
     /// `outputs`: `[n, n_outputs]`, what the model returned.
@@ -76,10 +88,14 @@ pub trait Task: Debug {
     fn watched(&self) -> &str;
 }
 
-/// The labels and weights of a batch as tensors, for [`Task::loss`].
+/// The rows of a batch as tensors, for [`Task::loss`].
 #[derive(Debug, Clone)]
 pub struct LabelledRows {
-    /// `[n]`, or `[n, n_labels]` where the task takes several: u32 where the task's labels are [classes](Labels::Classes), else f32.
+    /// `[n, n_cols]` f32: the input as the model saw it, standardised and, in training, augmented.
+    pub x: Tensor,
+    /// `[n, n_categories]` u32, if rows have categories.
+    pub categories: Option<Tensor>,
+    /// `[n]`, or `[n, n_labels]` where rows have several or none: u32 where the task's labels are [classes](Labels::Classes), else f32.
     pub labels: Tensor,
     /// `[n]` f32: the weight of each row; 0 for the padding of a short last batch.
     pub weights: Tensor,
@@ -109,4 +125,20 @@ impl LabelledRows {
             Reduction::Sum => weighted.sum(..),
         }
     }
+}
+
+/// Records the loss of `task`, and refuses one that is not a single number, or in which the weights of the rows do not count.
+#[track_caller]
+pub(crate) fn record_loss(task: &dyn Task, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
+    let n_readers = rows.weights.n_readers();
+    let loss = task.loss(outputs, rows);
+    let expected = if !loss.shape().is_empty() {
+        "one number for the batch: the losses of its rows, reduced by `LabelledRows::reduce`"
+    } else if !loss.is_failed() && rows.weights.n_readers() == n_readers {
+        "one that is weighted by the rows' `weights`, as `LabelledRows::reduce` does; otherwise the padding of a short batch would be trained on"
+    } else {
+        return loss;
+    };
+    let found = format!("a loss of shape {:?} from the task {task:?}", loss.shape());
+    loss.graph().failed(brisk_nn::Error::Refused { op: "loss", found, expected }, DType::F32, &[])
 }

@@ -28,11 +28,10 @@ use crate::memory_check::check_memory;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::standardisation::Moments;
 use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
+use crate::task::check_labels;
 use crate::{
     DataParallel, Described, Error, Learner, Limit, RowDigest, Scorer, Standardisation, StateMemory, Task, TrainerConfig, Warning,
 };
-
-pub(crate) use validation::measured;
 
 use checkpoint_writer::CheckpointWriter;
 use computation::Computation;
@@ -145,8 +144,8 @@ impl<'a> Training<'a> {
             let rows = [("train", train.n_rows()), ("valid", valid.n_rows())].into_iter().zip(digests);
             replicas.agree(rows.map(|((set, n_rows), digest)| described_rows(set, n_rows, train.n_cols(), digest)).collect())?;
         }
-        task.labels().check("train", train, &of_train.labels)?;
-        task.labels().check("valid", valid, &of_valid.labels)?;
+        check_labels(task, "train", train, &of_train.labels)?;
+        check_labels(task, "valid", valid, &of_valid.labels)?;
         let mut valid_labels = of_valid.labels;
         let batch_rows = config.batch_rows.clamp(1, train.n_rows());
         let limit_valid = |limit: Limit| limit.of_setting("limit_valid_batches", valid.n_rows().div_ceil(batch_rows));
@@ -156,7 +155,7 @@ impl<'a> Training<'a> {
         check_codes_and_weights("train", train, module.categories(), config.batch_rows)?;
         check_codes_and_weights("valid", valid, module.categories(), 1)?;
         let mut validation = Validation::new(task, &config, valid_labels)?;
-        let undefined = validation.leave_out_undefined(train.n_rows(), task.n_outputs())?;
+        let undefined = validation.leave_out_undefined(train.n_rows())?;
         of_train.non_finite.or(of_valid.non_finite).map_or(Ok(()), Err)?;
         let scale = scale.map_or_else(|| Ok(moments.standardisation()), |scale| scale.checked(train.n_cols()))?;
         let of_rows = is_scale_kept.then(|| Standardisation::known(train).unwrap_or_else(|| moments.standardisation()));

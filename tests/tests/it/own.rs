@@ -56,6 +56,18 @@ fn a_task() {
 }
 
 #[test]
+fn heads_and_an_autoencoder() {
+    for (name, result) in [("two_heads", "rent_rmse"), ("autoencoder", "test_loss")] {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let json = folder.path().join("results.json");
+        let output = Command::new(built(name)).args(["--device", "cpu", "--json"]).arg(&json).output().expect("the example runs");
+        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+        let results = std::fs::read_to_string(&json).expect("results");
+        assert!(results.contains(result), "{name}: {results}");
+    }
+}
+
+#[test]
 fn a_training_loop() {
     let printed = printed("custom_loop");
     // Neither wins: both losses are close to those of random guesses, 2 ln 2 and ln 2.

@@ -3,7 +3,7 @@
 use brisk_loader::{Order, Rows};
 use brisk_nn::tensor::{LossReduction, Precision, Tensor};
 use brisk_nn::{Activation, Adam, Linear, Parameters, ParametersBuilder, Schedule, Sgd};
-use brisk_train::{BatchTensors, Error, Feed, FeedConfig, GradientClip, LabelledRows, Standardisation, Step};
+use brisk_train::{BatchTensors, Error, Feed, FeedConfig, GradientClip, Standardisation, Step};
 
 use crate::gpu::cpu;
 
@@ -173,8 +173,7 @@ fn a_batch_whose_weights_are_all_zero_changes_nothing() -> Result<(), Error> {
     let mse = |y: &Tensor, batch: &BatchTensors| y.mse_loss(&batch.labels, &batch.weights, Default::default());
     let own = |y: &Tensor, batch: &BatchTensors| {
         let losses = y.l1_loss(&batch.labels, LossReduction::None);
-        let rows = LabelledRows { labels: batch.labels.clone(), weights: batch.weights.clone(), reduction: Default::default() };
-        rows.reduce(&losses)
+        batch.labelled(Default::default()).reduce(&losses)
     };
     for reduce in [mse as fn(&_, &_) -> _, own] {
         let (found, params) = train(&weightless, reduce)?;

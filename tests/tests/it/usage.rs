@@ -17,9 +17,11 @@ pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) 
     }
 }
 
-const EXAMPLES: [&str; 20] = [
+const EXAMPLES: [&str; 22] = [
     "first_network",
     "own_task",
+    "two_heads",
+    "autoencoder",
     "custom_loop",
     "sequence",
     "higgs",

@@ -1,7 +1,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use brisk_loader::{Error, RowSource, Rows, row_source_conformance, split};
+use brisk_loader::{Batching, Error, Loader, RowSource, Rows, row_source_conformance, split};
 
 /// `n` rows of `n_cols` columns; each value identifies its row and column.
 pub(crate) fn numbered(n: usize, n_cols: usize) -> Rows {
@@ -55,6 +55,29 @@ fn lent_shared_and_dynamic_sources_conform() {
     row_source_conformance(&Box::new(described(300, 5)));
     let dynamic: &dyn RowSource<Feature = f32, Error = Error> = &rows;
     row_source_conformance(dynamic);
+}
+
+#[test]
+fn rows_without_labels_conform_and_are_batched() {
+    for n in [1, 256, 700] {
+        let rows = Rows::without_labels((0..3 * n).map(|i| i as f32).collect::<Vec<_>>(), 3).unwrap();
+        row_source_conformance(&rows);
+        let weights: Vec<f32> = (0..n).map(|row| row as f32 + 0.5).collect();
+        let rows = rows.with_categories(vec![7; 2 * n], 2).and_then(|rows| rows.with_weights(weights)).unwrap();
+        row_source_conformance(&rows);
+        let [part, _] = split(&rows, 7, [0.5, 0.5]).unwrap();
+        row_source_conformance(&part);
+        let mut loader = Loader::new(&rows, Batching::of(100)).unwrap();
+        let mut batches = loader.epoch(0);
+        let mut n_found = 0;
+        while let Some(batch) = batches.next_batch().unwrap() {
+            assert_eq!((batch.labels.len(), batch.features.len()), (0, 300), "{n} rows");
+            n_found += batch.rows;
+        }
+        assert_eq!(n_found, n);
+    }
+    let error = Rows::without_labels(vec![0.0; 7], 3).unwrap_err();
+    assert!(matches!(error, Error::Length { arg: "features", expected: 6, found: 7, .. }), "{error}");
 }
 
 /// The same rows as [`described`] with three labels each: ten times the row, plus the index of the label.

@@ -54,6 +54,14 @@ pub(super) fn label_of(row: usize, label: Option<usize>, name: Option<&str>) -> 
     format!("{label}{} of row {row}", quoted(name))
 }
 
+/// What to do about rows that have another number of labels than the task takes.
+pub(super) fn way_out_of_label_count(found: usize, expected: usize) -> String {
+    if found == 0 {
+        return format!("give the rows {}, or train a task that takes none", count(expected, "label"));
+    }
+    format!("choose as many label columns, or a task for {found}")
+}
+
 /// `column 3 of row 17`, `column 3 (`age`) of row 17`.
 pub(super) fn feature_of(row: usize, column: usize, name: Option<&str>) -> String {
     format!("column {column}{} of row {row}", quoted(name))

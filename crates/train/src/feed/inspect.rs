@@ -24,17 +24,17 @@ pub(crate) struct Read<'a, T> {
 /// The layout of `source`'s rows, of which there must be at least one, and no more than row numbers allow.
 pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<RowLayout, Error> {
     let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
-    if n_rows == 0 || n_cols == 0 || n_rows >= u32::MAX as usize {
+    let (n_labels, n_categories, has_weights) = (source.n_labels(), source.n_categories(), source.has_weights());
+    if n_rows == 0 || n_cols + n_categories == 0 || n_rows >= u32::MAX as usize {
         return Err(Error::EmptySet { set, n_rows, n_cols });
     }
-    let (n_labels, n_categories, has_weights) = (source.n_labels(), source.n_categories(), source.has_weights());
     Ok(RowLayout { dtype: S::Feature::DTYPE, labels: DType::F32, n_labels, n_cols, n_categories, has_weights })
 }
 
-/// Checks that rows have as many labels as a task takes.
+/// Checks that rows have as many labels as a task takes. A task that takes none ignores them.
 pub(crate) fn check_label_count<S: RowSource>(set: &'static str, source: &S, expected: usize) -> Result<(), Error> {
     let found = source.n_labels();
-    if found == expected { Ok(()) } else { Err(Error::LabelCount { set, found, expected }) }
+    if found == expected || expected == 0 { Ok(()) } else { Err(Error::LabelCount { set, found, expected }) }
 }
 
 /// The number of a set's row where the rows are stored, so that an error names the row of the file rather than that of a split.

@@ -50,21 +50,31 @@ impl Survey {
         let mut labels = vec![0.0; n_rows * n_labels];
         let mut blocks = Vec::with_capacity(n_rows.div_ceil(block_rows));
         let mut non_finite = None;
-        for (chunk, labels) in labels.chunks_mut(chunk_rows * n_labels).enumerate() {
-            let features = &mut features[..labels.len() / n_labels * n_cols];
-            let of_blocks = features.par_chunks_mut(block_rows * n_cols).zip(labels.par_chunks_mut(block_rows * n_labels));
-            let digests = of_blocks.enumerate().map_init(
+        for first in (0..n_rows).step_by(chunk_rows) {
+            let n_in_chunk = chunk_rows.min(n_rows - first);
+            let features = &mut features[..n_in_chunk * n_cols];
+            let labels = &mut labels[first * n_labels..][..n_in_chunk * n_labels];
+            let ranges = (0..n_in_chunk).step_by(block_rows).map(|start| start..n_in_chunk.min(start + block_rows));
+            let (mut features_left, mut labels_left) = (&mut features[..], labels);
+            let of_blocks: Vec<_> = ranges
+                .map(|rows| {
+                    let features = features_left.split_off_mut(..rows.len() * n_cols).unwrap_or_default();
+                    let labels = labels_left.split_off_mut(..rows.len() * n_labels).unwrap_or_default();
+                    (rows, features, labels)
+                })
+                .collect();
+            let digests = of_blocks.into_par_iter().map_init(
                 || Others::new(source, block_rows.min(n_rows)),
-                |others, (block, (features, labels))| {
-                    let (first, n) = (chunk * chunk_rows + block * block_rows, labels.len() / n_labels);
-                    source.gather_range(first..first + n, features, labels).map_err(|error| failed(set, &error))?;
-                    let (categories, weights) = others.gather(set, source, first, n)?;
+                |others, (rows, features, labels)| {
+                    let rows = first + rows.start..first + rows.end;
+                    source.gather_range(rows.clone(), features, labels).map_err(|error| failed(set, &error))?;
+                    let (categories, weights) = others.gather(set, source, rows.start, rows.len())?;
                     Ok(RowDigest::of_block(features, labels, categories, weights))
                 },
             );
             blocks.extend(digests.collect::<Result<Vec<u64>, Error>>()?);
             if non_finite.is_none() {
-                non_finite = check_finite(set, source, features, |row| chunk * chunk_rows + row).err();
+                non_finite = check_finite(set, source, features, |row| first + row).err();
             }
             if let Some(moments) = &mut moments {
                 moments.add(features);

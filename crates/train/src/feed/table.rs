@@ -7,6 +7,7 @@ use brisk_nn::tensor::{Batch, DType, Graph, Persistent, Reduction, Tensor, Windo
 use brisk_nn::{Augment, Augmented, BatchSource, MixedLabels};
 
 use crate::error::phrases::count;
+use crate::task::record_loss;
 use crate::{Error, LabelledRows, Standardisation, Task};
 
 /// Rows on a device, in windows if they are too many for one binding, and the order in which batches take them.
@@ -14,7 +15,7 @@ use crate::{Error, LabelledRows, Standardisation, Task};
 pub(crate) struct DeviceTable {
     features: Windows,
     labels: Windows,
-    /// Leaves labels unchanged when they are gathered: a mean of 0 and a factor of 1 for each of several columns of numbers.
+    /// Leaves labels unchanged when they are gathered: a mean of 0 and a factor of 1 for each column of numbers, unless there is one.
     label_scale: Option<[Persistent; 2]>,
     categories: Option<Windows>,
     weights: Option<Windows>,
@@ -74,7 +75,7 @@ pub struct BatchTensors {
     pub x: Tensor,
     /// `[n, n_categories]` u32, if rows have categories.
     pub categories: Option<Tensor>,
-    /// `[n]`, or `[n, n_labels]` if rows have several labels: f32, or u32 for [class numbers](crate::Labels::Classes).
+    /// `[n]`, or `[n, n_labels]` if rows have several labels or none: f32, or u32 for [class numbers](crate::Labels::Classes).
     pub labels: Tensor,
     /// `[n]`: the weight of each row, 1 if rows have no weights; 0 for the padding of a short last batch.
     pub weights: Tensor,
@@ -105,7 +106,7 @@ impl DeviceTable {
     pub(crate) fn new(max_binding_bytes: usize, name: &str, layout: RowLayout, n_rows: usize) -> Self {
         let windows =
             |what: &str, dtype, n_cols| Windows::new(&format!("{name}.{what}"), dtype, n_rows, n_cols, max_binding_bytes);
-        let is_scaled = layout.labels == DType::F32 && layout.n_labels > 1;
+        let is_scaled = layout.labels == DType::F32 && layout.n_labels != 1;
         let label_scale = |what: &str| Persistent::new(format!("{name}.{what}"), DType::F32, layout.n_labels);
         Self {
             label_scale: is_scaled.then(|| ["label_mean", "label_inv_std"].map(label_scale)),
@@ -153,7 +154,7 @@ impl DeviceTable {
             add_parts(&mut parts, &self.labels, first, chunk.labels)?;
         }
         let (zeros, ones) = (vec![0.0_f32; self.labels.n_cols()], vec![1.0_f32; self.labels.n_cols()]);
-        if let Some([mean, inv_std]) = self.label_scale.as_ref().filter(|_| first == 0) {
+        if let Some([mean, inv_std]) = self.label_scale.as_ref().filter(|_| first == 0 && !zeros.is_empty()) {
             parts.extend([Upload::new(mean, 0, &zeros), Upload::new(inv_std, 0, &ones)]);
         }
         if let Some(categories) = &self.categories {
@@ -245,8 +246,7 @@ impl BatchTensors {
     /// [`Shape`](brisk_nn::Error::Shape) for any other shape.
     #[track_caller]
     pub fn mean(&self, losses: &Tensor) -> Tensor {
-        let (labels, weights) = (self.labels.clone(), self.weights.clone());
-        LabelledRows { labels, weights, reduction: Reduction::Mean }.reduce(losses)
+        self.labelled(Reduction::Mean).reduce(losses)
     }
 
     /// Records the loss of a task. For rows that are mixed with others it is `Σ w ((1 - s) l + s l')`, where `l` is the loss of a row by its own label,
@@ -257,17 +257,30 @@ impl BatchTensors {
     /// As [`Task::loss`].
     #[track_caller]
     pub fn loss(&self, task: &dyn Task, outputs: &Tensor, reduction: Reduction) -> Tensor {
-        let loss = |labels: &Tensor, weights: &Tensor, reduction| {
-            task.loss(outputs, &LabelledRows { labels: labels.clone(), weights: weights.clone(), reduction })
-        };
-        let Some(partners) = &self.partners else { return loss(&self.labels, &self.weights, reduction) };
+        let rows = self.labelled(reduction);
+        let Some(partners) = &self.partners else { return record_loss(task, outputs, &rows) };
         let weights = match reduction {
             Reduction::Mean => self.weights.shares(),
             Reduction::Sum => self.weights.clone(),
         };
         let of_partners = weights.multiply(&partners.shares);
         let own = &weights - &of_partners;
-        loss(&self.labels, &own, Reduction::Sum) + loss(&partners.labels, &of_partners, Reduction::Sum)
+        let loss = |labels: &Tensor, weights: Tensor| {
+            let rows = LabelledRows { labels: labels.clone(), weights, reduction: Reduction::Sum, ..rows.clone() };
+            record_loss(task, outputs, &rows)
+        };
+        loss(&self.labels, own) + loss(&partners.labels, of_partners)
+    }
+
+    /// The rows as a task's loss takes them, without partners. A loss of your own can [reduce](LabelledRows::reduce) those of its rows by them.
+    pub fn labelled(&self, reduction: Reduction) -> LabelledRows {
+        LabelledRows {
+            x: self.x.clone(),
+            categories: self.categories.clone(),
+            labels: self.labels.clone(),
+            weights: self.weights.clone(),
+            reduction,
+        }
     }
 
     /// How many operations read the weights of the rows.

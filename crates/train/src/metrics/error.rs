@@ -136,9 +136,12 @@ pub enum MetricError {
 impl MetricError {
     /// Whether the metric may be defined for more rows than it was given.
     pub(crate) fn is_of_few_rows(&self) -> bool {
-        matches!(
-            self,
-            Self::OneClass { .. } | Self::NoPositiveLabel { .. } | Self::ConstantLabel { .. } | Self::NoRowWeight { .. }
-        )
+        match self {
+            Self::OneClass { .. } | Self::NoPositiveLabel { .. } | Self::ConstantLabel { .. } | Self::NoRowWeight { .. } => true,
+            Self::Custom { cause, .. } => {
+                matches!(cause.downcast_ref(), Some(crate::Error::Metric(error)) if error.is_of_few_rows())
+            }
+            _ => false,
+        }
     }
 }

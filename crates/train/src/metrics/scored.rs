@@ -16,7 +16,7 @@ pub struct Scored<'a> {
     pub n_outputs: usize,
     /// `[n_rows, n_labels]`, row-major.
     pub labels: &'a [f32],
-    /// Labels per row.
+    /// Labels per row; 0 for a task that takes none.
     pub n_labels: usize,
     /// `[n_rows]`, finite and not negative. Without weights every row counts as 1; a row of weight 0 does not count.
     pub weights: Option<&'a [f32]>,
@@ -44,8 +44,11 @@ impl<'a> Scored<'a> {
         Self { weights: Some(weights), ..self }
     }
 
-    /// How many rows there are, by their labels.
+    /// How many rows there are, by their labels; by their outputs if they have none.
     pub fn n_rows(&self) -> usize {
-        self.labels.len() / self.n_labels.max(1)
+        match self.n_labels {
+            0 => self.outputs.len() / self.n_outputs.max(1),
+            n_labels => self.labels.len() / n_labels,
+        }
     }
 }

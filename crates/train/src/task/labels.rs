@@ -1,8 +1,8 @@
 use brisk_loader::{RowSource, labels_of};
 use brisk_nn::tensor::DType;
 
-use crate::Error;
 use crate::feed::inspect::{check_label_count, failed, source_row};
+use crate::{Error, Task};
 
 /// Which labels rows may have.
 #[non_exhaustive]
@@ -17,6 +17,8 @@ pub enum Labels {
     },
     /// Any finite number.
     Numbers,
+    /// Of several kinds: those of [`Task::label_kinds`].
+    Mixed,
 }
 
 impl Labels {
@@ -24,7 +26,7 @@ impl Labels {
     pub fn dtype(self) -> DType {
         match self {
             Self::Classes { .. } => DType::U32,
-            Self::Binary | Self::Numbers => DType::F32,
+            Self::Binary | Self::Numbers | Self::Mixed => DType::F32,
         }
     }
 
@@ -42,30 +44,14 @@ impl Labels {
     /// # Errors
     /// As [`read`](Self::read).
     pub fn read_columns<S: RowSource>(self, set: &'static str, source: &S, n_labels: usize) -> Result<Vec<f32>, Error> {
-        check_label_count(set, source, n_labels)?;
-        let labels = labels_of(source).map_err(|error| failed(set, &error))?;
-        self.check(set, source, &labels)?;
-        Ok(labels)
-    }
-
-    /// Checks all labels of `source`, given their values.
-    pub(crate) fn check<S: RowSource>(self, set: &'static str, source: &S, labels: &[f32]) -> Result<(), Error> {
-        let n_labels = source.n_labels();
-        match labels.iter().position(|&label| !self.allows(label)) {
-            None => Ok(()),
-            Some(i) => {
-                let label = (n_labels > 1).then_some(i % n_labels);
-                let name = source.label_name(i % n_labels).map(str::to_owned);
-                Err(self.refusal(set, (source_row(source, i / n_labels), label), name, labels[i]))
-            }
-        }
+        read(&vec![self; n_labels], set, source)
     }
 
     fn allows(self, label: f32) -> bool {
         match self {
             Self::Binary => label == 0.0 || label == 1.0,
             Self::Classes { n_classes } => label >= 0.0 && label.fract() == 0.0 && (label as usize) < n_classes,
-            Self::Numbers => label.is_finite(),
+            Self::Numbers | Self::Mixed => label.is_finite(),
         }
     }
 
@@ -73,7 +59,41 @@ impl Labels {
         match self {
             Self::Binary => Error::BinaryLabel { set, row, label, name, found },
             Self::Classes { n_classes } => Error::ClassLabel { set, row, label, name, found, n_classes },
-            Self::Numbers => Error::NonFiniteLabel { set, row, label, name, found },
+            Self::Numbers | Self::Mixed => Error::NonFiniteLabel { set, row, label, name, found },
         }
     }
+}
+
+/// All labels that `task` takes of `source`: `[n_rows, n_labels]`, row-major.
+///
+/// # Errors
+/// As [`Labels::read`].
+pub(crate) fn read_labels<S: RowSource>(task: &dyn Task, set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
+    read(&task.label_kinds(), set, source)
+}
+
+/// Checks all labels of `source`, given their values.
+///
+/// # Errors
+/// As [`Labels::read`].
+pub(crate) fn check_labels<S: RowSource>(task: &dyn Task, set: &'static str, source: &S, labels: &[f32]) -> Result<(), Error> {
+    check(&task.label_kinds(), set, source, labels)
+}
+
+fn read<S: RowSource>(kinds: &[Labels], set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
+    check_label_count(set, source, kinds.len())?;
+    if kinds.is_empty() {
+        return Ok(Vec::new());
+    }
+    let labels = labels_of(source).map_err(|error| failed(set, &error))?;
+    check(kinds, set, source, &labels)?;
+    Ok(labels)
+}
+
+fn check<S: RowSource>(kinds: &[Labels], set: &'static str, source: &S, labels: &[f32]) -> Result<(), Error> {
+    let n_labels = kinds.len();
+    let Some(i) = labels.iter().zip(kinds.iter().cycle()).position(|(&label, kind)| !kind.allows(label)) else { return Ok(()) };
+    let label = (n_labels > 1).then_some(i % n_labels);
+    let name = source.label_name(i % n_labels).map(str::to_owned);
+    Err(kinds[i % n_labels].refusal(set, (source_row(source, i / n_labels), label), name, labels[i]))
 }

@@ -60,7 +60,7 @@ impl Training<'_> {
     /// Validates on a few batches before the first step, only to find errors.
     pub(super) fn check_validation(&self, valid: &mut OpenFeed<'_>) -> Result<(), Error> {
         let Evaluation { outputs, .. } = self.scorer.evaluate_first(valid, self.config.sanity_validation)?;
-        self.validation.try_out(&outputs, outputs.len() / self.scorer.n_outputs().max(1))
+        self.validation.try_out(&outputs)
     }
 
     /// The batch of the epoch after which the model is validated next within it; `usize::MAX` if there is none.

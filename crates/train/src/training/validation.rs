@@ -12,6 +12,7 @@ pub(super) struct Validation {
     /// `[n_rows, n_labels]`.
     labels: Vec<f32>,
     n_labels: usize,
+    n_outputs: usize,
     metrics: RefCell<Vec<Box<dyn Metric>>>,
     watched: String,
     mode: Mode,
@@ -32,20 +33,22 @@ impl Validation {
             let known = known.into_iter().map(|(name, _)| name).collect();
             return Err(Error::UnknownMetric { found: watched, known });
         };
-        Ok(Self { labels, n_labels: task.n_labels(), metrics: RefCell::new(metrics), watched, mode })
+        let (n_labels, n_outputs) = (task.n_labels(), task.n_outputs());
+        Ok(Self { labels, n_labels, n_outputs, metrics: RefCell::new(metrics), watched, mode })
     }
 
     /// Leaves out the metrics that do not exist for the labels, such as the area under a curve of one class: now rather than after an epoch. Returns a warning for each.
     ///
     /// # Errors
     /// [`Error::HeldOutOneClass`], [`Error::Metric`] if the run watches one of them.
-    pub(super) fn leave_out_undefined(&mut self, n_train_rows: usize, n_outputs: usize) -> Result<Vec<Warning>, Error> {
-        let (labels, n_labels) = (&self.labels, self.n_labels);
+    pub(super) fn leave_out_undefined(&mut self, n_train_rows: usize) -> Result<Vec<Warning>, Error> {
+        let &mut Self { ref labels, n_labels, n_outputs, .. } = self;
         let n_rows = labels.len() / n_labels.max(1);
         // Whether they exist depends on the labels only.
         let outputs = vec![0.0; n_rows * n_outputs];
+        let rows = Scored { outputs: &outputs, n_outputs, labels, n_labels, weights: None };
         let mut undefined = Vec::new();
-        self.metrics.get_mut().retain_mut(|metric| match measured(metric.as_mut(), &outputs, labels, n_labels) {
+        self.metrics.get_mut().retain_mut(|metric| match metric.measure(&rows) {
             Err(Error::Metric(error)) if error.is_of_few_rows() => {
                 undefined.push((format!("valid_{}", metric.name()), error));
                 false
@@ -92,9 +95,9 @@ impl Validation {
 
     /// Computes all metrics for the first rows, given the model's outputs for them, to see whether that works. Metrics that are not defined for so few rows, such as the area
     /// under a curve of one class, are skipped.
-    pub(super) fn try_out(&self, outputs: &[f32], n_rows: usize) -> Result<(), Error> {
+    pub(super) fn try_out(&self, outputs: &[f32]) -> Result<(), Error> {
         for metric in self.metrics.borrow_mut().iter_mut() {
-            match measured(metric.as_mut(), outputs, &self.labels[..n_rows * self.n_labels], self.n_labels) {
+            match metric.measure(&self.scored(outputs)) {
                 Err(Error::Metric(error)) if error.is_of_few_rows() => {}
                 found => drop(found?),
             }
@@ -102,11 +105,18 @@ impl Validation {
         Ok(())
     }
 
+    /// The first rows, for which `outputs` are given.
+    fn scored<'a>(&'a self, outputs: &'a [f32]) -> Scored<'a> {
+        let &Self { n_labels, n_outputs, .. } = self;
+        let labels = &self.labels[..outputs.len() / n_outputs.max(1) * n_labels];
+        Scored { outputs, n_outputs, labels, n_labels, weights: None }
+    }
+
     /// All metrics that are numbers, by name, given the model's outputs for all rows, and the losses.
     pub(super) fn measure(&self, outputs: &[f32], train_loss: f64, valid_loss: f64) -> Result<Vec<(String, f64)>, Error> {
         let mut found = vec![(LOSSES[0].to_owned(), train_loss), (LOSSES[1].to_owned(), valid_loss)];
         for metric in self.metrics.borrow_mut().iter_mut() {
-            if let MetricValue::Number(value) = measured(metric.as_mut(), outputs, &self.labels, self.n_labels)? {
+            if let MetricValue::Number(value) = metric.measure(&self.scored(outputs))? {
                 found.push((format!("valid_{}", metric.name()), value));
             }
         }
@@ -116,11 +126,3 @@ impl Validation {
 
 /// The losses that every run has.
 const LOSSES: [&str; 2] = ["train_loss", "valid_loss"];
-
-/// One metric over rows with `n_labels` labels each.
-pub(crate) fn measured(metric: &mut dyn Metric, outputs: &[f32], labels: &[f32], n_labels: usize) -> Result<MetricValue, Error> {
-    metric.reset();
-    let n_outputs = outputs.len() * n_labels / labels.len().max(1);
-    metric.update(&Scored { outputs, n_outputs, labels, n_labels, weights: None })?;
-    metric.compute()
-}

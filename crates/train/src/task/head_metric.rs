@@ -1,0 +1,87 @@
+use std::ops::Range;
+
+use super::heads::Placed;
+use crate::metrics::{Metric, MetricError, MetricValue, Scored};
+use crate::{Error, Mode, Standardisation};
+
+/// A metric of one head, over its columns of the outputs and of the labels.
+#[derive(Debug)]
+pub(super) struct HeadMetric {
+    name: String,
+    metric: Box<dyn Metric>,
+    outputs: Range<usize>,
+    labels: Range<usize>,
+    scale: Option<Standardisation>,
+}
+
+impl HeadMetric {
+    pub(super) fn new(placed: &Placed<'_>, metric: Box<dyn Metric>) -> Self {
+        let &Placed { head, first_output, first_label } = placed;
+        Self {
+            name: format!("{}_{}", head.name(), metric.name()),
+            metric,
+            outputs: first_output..first_output + head.task().n_outputs(),
+            labels: first_label..first_label + head.task().n_labels(),
+            scale: head.scale().cloned(),
+        }
+    }
+
+    fn named(&self, error: Error) -> Error {
+        MetricError::Custom { metric: self.name.clone(), cause: Box::new(error) }.into()
+    }
+}
+
+impl Metric for HeadMetric {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn mode(&self) -> Mode {
+        self.metric.mode()
+    }
+
+    fn reset(&mut self) {
+        self.metric.reset();
+    }
+
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        let Self { outputs, labels, .. } = self;
+        if outputs.end > rows.n_outputs || labels.end > rows.n_labels {
+            let expected = format!("at least {} outputs and {} labels", outputs.end, labels.end);
+            let (n_outputs, n_labels) = (rows.n_outputs, rows.n_labels);
+            return Err(self.named(MetricError::Columns { metric: "head", n_outputs, n_labels, expected }.into()));
+        }
+        let mut own_outputs = columns(rows.outputs, rows.n_outputs, outputs);
+        let own_labels = columns(rows.labels, rows.n_labels, labels);
+        restore(self.scale.as_ref(), &mut own_outputs);
+        let own = Scored {
+            outputs: &own_outputs,
+            n_outputs: outputs.len(),
+            labels: &own_labels,
+            n_labels: labels.len(),
+            weights: rows.weights,
+        };
+        self.metric.update(&own).map_err(|error| self.named(error))
+    }
+
+    fn compute(&self) -> Result<MetricValue, Error> {
+        self.metric.compute().map_err(|error| self.named(error))
+    }
+
+    fn is_number(&self) -> bool {
+        self.metric.is_number()
+    }
+}
+
+/// Some columns of `[n_rows, n_cols]`.
+pub(super) fn columns(values: &[f32], n_cols: usize, range: &Range<usize>) -> Vec<f32> {
+    values.chunks_exact(n_cols.max(1)).flat_map(|row| &row[range.clone()]).copied().collect()
+}
+
+/// Standardised outputs in the units of the labels.
+pub(super) fn restore(scale: Option<&Standardisation>, outputs: &mut [f32]) {
+    if let Some(scale) = scale {
+        let columns = scale.mean().iter().zip(scale.inv_std()).cycle();
+        outputs.iter_mut().zip(columns).for_each(|(output, (mean, inv_std))| *output = *output / inv_std + mean);
+    }
+}
