@@ -320,7 +320,7 @@ impl Graph {
     }
 
     /// Checks that the states of batches and of random numbers advance; otherwise each replay would see the same.
-    fn check_cursors(&self) -> Result<(), Error> {
+    pub(crate) fn check_cursors(&self) -> Result<(), Error> {
         let inner = self.inner();
         let names: Vec<_> = inner.program.kernel_names().collect();
         let stays = |cursor: &&Cursor| {
