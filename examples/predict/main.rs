@@ -19,7 +19,7 @@ use brisk_train::{StopFlag, closing_table, rows_per_second, seconds, thousands};
 use serde_json::json;
 
 use options::Options;
-use output::Output;
+use output::{Cells, Output};
 
 fn main() -> ExitCode {
     command_line::run(run)
@@ -42,7 +42,12 @@ fn run(options: Options) -> Result<ExitCode> {
     let predictions = predictor.predict(&rows.columns, &rows.table)?;
     let rows_per_s = predictions.n_rows() as f64 / computing.elapsed().as_secs_f64();
     let name = model.target().name();
-    output.write(&options.out, name, &predictions)?;
+    output.write(
+        &options.out,
+        name,
+        &predictions,
+        if options.spreadsheet { Cells::ForSpreadsheets } else { Cells::AsTheyAre },
+    )?;
     if let Some(path) = &options.json {
         let results = json!({
             "device": device.info().to_string(), "executor": device.info().kind.executor(), "rows": predictions.n_rows(),
@@ -66,6 +71,7 @@ fn run(options: Options) -> Result<ExitCode> {
 fn check(options: &Options) -> Result<Output> {
     let Options { data, out, json, .. } = options;
     let output = Output::of(out)?;
+    ensure!(!options.spreadsheet || output == Output::Csv, "--spreadsheet: {} is not a CSV file", printable(out));
     ensure!(data.exists(), "{}: cannot open the table: there is no such file", printable(data));
     let mut outputs = vec![("--out", out.as_path())];
     outputs.extend(json.as_deref().map(|json| ("--json", json)));

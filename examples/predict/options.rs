@@ -15,6 +15,9 @@ pub(crate) struct Options {
     /// File to write: .csv, .parquet (with the feature all-formats) or a brisk table, .safetensors
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) out: PathBuf,
+    /// For a CSV that a spreadsheet opens: put a ' before names that start with =, +, - or @, which it would run as formulas
+    #[arg(long, help_heading = "Results")]
+    pub(crate) spreadsheet: bool,
     /// Write the results to FILE as one JSON object
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) json: Option<PathBuf>,

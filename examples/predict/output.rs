@@ -32,9 +32,9 @@ impl Output {
     }
 
     /// Writes the predictions of the target `name`, completely or not at all.
-    pub(crate) fn write(self, path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
+    pub(crate) fn write(self, path: &Path, name: &str, predictions: &Predictions, cells: Cells) -> Result<()> {
         match self {
-            Self::Csv => write_whole(path, csv(name, predictions).as_bytes()),
+            Self::Csv => write_whole(path, csv(name, predictions, cells).as_bytes()),
             Self::Table => table(path, name, predictions),
             #[cfg(feature = "all-formats")]
             Self::Parquet => write_whole(path, &super::parquet::encode(name, predictions)?),
@@ -44,18 +44,26 @@ impl Output {
     }
 }
 
+/// How names are written to CSV.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cells {
+    AsTheyAre,
+    /// With a `'` before those that a spreadsheet would run as formulas.
+    ForSpreadsheets,
+}
+
 /// The column of a class's probability.
 pub(crate) fn probability_name(class: &str) -> String {
     format!("probability_{class}")
 }
 
-fn csv(name: &str, predictions: &Predictions) -> String {
+fn csv(name: &str, predictions: &Predictions, cells: Cells) -> String {
     let classes = predictions.classes();
     let header = std::iter::once(name.to_owned()).chain(classes.iter().map(|class| probability_name(class)));
-    let mut text = header.map(|cell| quoted(&cell)).collect::<Vec<_>>().join(",") + "\n";
+    let mut text = header.map(|cell| cells.cell(&cell)).collect::<Vec<_>>().join(",") + "\n";
     for row in 0..predictions.n_rows() {
         match predictions.class(row) {
-            Some(class) => text += &quoted(class),
+            Some(class) => text += &cells.cell(class),
             None => text += &predictions.numbers()[row].to_string(),
         }
         for probability in &predictions.probabilities()[row * classes.len()..][..classes.len()] {
@@ -64,6 +72,13 @@ fn csv(name: &str, predictions: &Predictions) -> String {
         text.push('\n');
     }
     text
+}
+
+impl Cells {
+    fn cell(self, name: &str) -> String {
+        let is_formula = self == Self::ForSpreadsheets && name.starts_with(['=', '+', '-', '@', '\t', '\r']);
+        quoted(&if is_formula { format!("'{name}") } else { name.to_owned() })
+    }
 }
 
 /// A CSV cell, in quotes if it needs them.
@@ -101,7 +116,14 @@ fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::quoted;
+    use super::{Cells, quoted};
+
+    #[test]
+    fn formulas_are_escaped_for_spreadsheets_only() {
+        let names = ["=1+1", "+1", "-1", "@a", "a=b", "=a,b"];
+        assert_eq!(names.map(|name| Cells::AsTheyAre.cell(name)), ["=1+1", "+1", "-1", "@a", "a=b", "\"=a,b\""]);
+        assert_eq!(names.map(|name| Cells::ForSpreadsheets.cell(name)), ["'=1+1", "'+1", "'-1", "'@a", "a=b", "\"'=a,b\""]);
+    }
 
     #[test]
     fn cells_are_quoted_if_needed() {

@@ -27,6 +27,7 @@ pub use crate::core::dispatch::{Dispatch, MAX_WORKGROUPS, fold_workgroups};
 pub use crate::core::dtype::DType;
 pub use crate::core::error::Error;
 pub use crate::core::gpu;
+pub use crate::core::interval::{Interval, Outside};
 pub use crate::core::kernel::{Cost, Kernel};
 pub use crate::core::module::{Module, Part};
 pub use crate::core::param::Param;

@@ -12,7 +12,8 @@ use crate::{Batch, Batching, Error, Feature, Loader, RowSource, State};
 /// How many batches are made ahead of the consumer, and by how many threads. Neither changes the batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    /// The number of batches that may be ready or in progress, besides the one that the consumer uses: `depth + 1` are allocated. 0 counts as 1.
+    /// The number of batches that may be ready or in progress, besides the one that the consumer uses: `depth + 1` are allocated. 0 counts as 1, and more batches than
+    /// an epoch has as that many.
     pub depth: usize,
     /// The number of threads, each of which makes a different batch. One is enough for rows in memory; use more if a source decodes or waits for a disk. 0 counts as 1.
     pub workers: usize,
@@ -47,7 +48,10 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
     /// # Ok::<(), brisk_loader::Error>(())
     /// ```
     pub fn prefetch<'scope>(&'scope self, scope: &'scope Scope<'scope, '_>, ahead: Ahead) -> Prefetch<'scope, M::Out> {
-        let (depth, n_workers) = (ahead.depth.max(1), ahead.workers.max(1));
+        // More than an epoch has would wait for nothing.
+        let n_batches = Plan::new(self.batching(), self.identity().n_rows, 0, 0).map_or(1, |plan| plan.n_batches());
+        let depth = ahead.depth.clamp(1, n_batches.max(1));
+        let n_workers = ahead.workers.clamp(1, depth);
         let ring = Arc::new(Ring::new(depth, n_workers, self.timer().cloned(), || self.new_buffers()));
         let workers = (0..n_workers).map(|worker| {
             let (ring, mut scratch) = (Arc::clone(&ring), self.new_scratch());

@@ -1,4 +1,4 @@
-use brisk_kernels::{DType, GatherRuns, MapReduce, Momentum, MuonMomentum, MuonStep, ReduceOp, Runs, ScaleRuns};
+use brisk_kernels::{DType, GatherRuns, Interval, MapReduce, Momentum, MuonMomentum, MuonStep, ReduceOp, Runs, ScaleRuns};
 use brisk_tensor::program::{Error as ProgramError, Program};
 use brisk_tensor::{Error, Graph, Persistent};
 
@@ -202,6 +202,17 @@ impl Optimizer for Muon {
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
         if let Err(error) = params.check_whole("muon").and_then(|()| params.check_state("muon", self.origin, &self.buffer)) {
             return graph.fail(error);
+        }
+        let [a, b, c] = self.newton_schulz.coefficients;
+        let settings = [
+            ("lr_factor", self.lr_factor, Interval::NonNegative),
+            ("weight_decay", self.weight_decay, Interval::NonNegative),
+            ("eps", self.newton_schulz.eps, Interval::Positive),
+            ("coefficients", a + b + c, Interval::Finite),
+        ];
+        if let Err(outside) = settings.into_iter().try_for_each(|(name, value, interval)| interval.check(name, value)) {
+            let found = format!("{} = {}", outside.name, outside.found);
+            return graph.fail(Error::Refused { op: "muon", found, expected: outside.expected });
         }
         graph.record(|program| self.shapes.iter().try_for_each(|matrices| self.record_shape(program, params, inputs, matrices)));
     }

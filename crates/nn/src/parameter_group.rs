@@ -1,4 +1,4 @@
-use brisk_kernels::GROUP_LEN;
+use brisk_kernels::{GROUP_LEN, Interval, Outside};
 use brisk_tensor::program::Error as ProgramError;
 use brisk_tensor::{Error, Graph, Tensor};
 
@@ -66,8 +66,12 @@ impl Groups {
             let error = brisk_kernels::Error::Unsupported { kernel: "parameter groups", found, expected };
             Err(Error::Program(ProgramError::from(error)))
         };
-        if let Some(group) = groups.iter().find(|group| !(group.lr_factor >= 0.0 && group.lr_factor.is_finite())) {
-            return refused(format!("lr_factor = {}", group.lr_factor), "a number that is not negative");
+        for &ParameterGroup { lr_factor, weight_decay, .. } in groups {
+            for (name, value) in [("lr_factor", lr_factor), ("weight_decay", weight_decay.unwrap_or(0.0))] {
+                if let Err(Outside { found, expected, .. }) = Interval::NonNegative.check(name, value) {
+                    return refused(format!("{name} = {found}"), expected);
+                }
+            }
         }
         let mut ids: Vec<_> = groups.iter().flat_map(|group| &group.ids).collect();
         ids.sort_unstable();

@@ -1,7 +1,7 @@
 use brisk_kernels::{DType, RateAtStep};
 use brisk_tensor::{Graph, Persistent};
 
-use crate::{Optimizer, ParameterId, Parameters, Schedule, StepInputs};
+use crate::{Error, Optimizer, ParameterId, Parameters, Schedule, StepInputs};
 
 /// An optimizer with a separate schedule, for example for a bias that is only trained in the first epochs. Combine it in
 /// [`Together`](crate::Together) with optimizers that follow the run's schedule.
@@ -27,19 +27,28 @@ pub struct Scheduled<O> {
     optimizer: O,
     rates: Vec<f32>,
     rate: Persistent,
+    /// Whether the schedule can be followed.
+    check: Result<(), Error>,
 }
 
 impl<O: Optimizer> Scheduled<O> {
-    /// `optimizer` with the rates of `schedule` in a run of `total_steps`, including skipped steps.
+    /// `optimizer` with the rates of `schedule` in a run of `total_steps`, including skipped steps. An invalid schedule is an error when the step is recorded.
     pub fn new(optimizer: O, schedule: &Schedule, total_steps: usize) -> Self {
-        let rates = schedule.table(0..total_steps.max(1), total_steps.max(1));
-        Self { optimizer, rates, rate: Persistent::new("rate", DType::F32, 1) }
+        let check = schedule.check(total_steps.max(1));
+        let rates = match &check {
+            Ok(()) => schedule.table(0..total_steps.max(1), total_steps.max(1)),
+            Err(_) => vec![0.0],
+        };
+        Self { optimizer, rates, rate: Persistent::new("rate", DType::F32, 1), check }
     }
 }
 
 impl<O: Optimizer> Optimizer for Scheduled<O> {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
+        if let Err(error) = &self.check {
+            return graph.fail(error.clone());
+        }
         let n = self.rates.len();
         let table = graph.constant("rates", &self.rates, &[n]);
         graph.push(RateAtStep { n }, &[table.slice(), graph.buffer(&inputs.state), graph.buffer(&self.rate)]);

@@ -1,3 +1,5 @@
+use std::fmt;
+
 use crate::Error;
 use crate::format::FormatError;
 
@@ -16,12 +18,19 @@ use crate::format::FormatError;
 /// assert_eq!(workclass.n_codes(), 3);
 /// # Ok::<(), brisk_table::Error>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Dictionary {
     name: String,
     values: Vec<String>,
     /// The codes, sorted by their values, for binary search.
     by_value: Vec<u32>,
+}
+
+/// The name and the number of values, which may be many.
+impl fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dictionary").field("name", &self.name).field("n_values", &self.values.len()).finish_non_exhaustive()
+    }
 }
 
 impl Dictionary {

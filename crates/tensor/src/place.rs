@@ -7,7 +7,7 @@ use crate::scope::{self, OpenScope};
 
 /// Where an operation was recorded: the [scope](crate::Graph::scope), and the line of the caller's source.
 ///
-/// `Display` is one line, such as ``in conv2, at src/main.rs:12``; `Debug` also prints the backtrace, if there is one.
+/// `Display` is one line, such as ``in conv2, at src/main.rs:12``, with the caller's line before that of a library that called the operation; `Debug` also prints the backtrace, if there is one.
 #[derive(Clone)]
 pub struct Place {
     scope: String,
@@ -65,10 +65,12 @@ impl fmt::Display for Place {
         if !self.scope.is_empty() {
             write!(f, "in {}, ", self.scope)?;
         }
-        write!(f, "at {}:{}", self.location.file(), self.location.line())?;
-        let outer = self.outer.filter(|outer| (outer.file(), outer.line()) != (self.location.file(), self.location.line()));
-        outer.map_or(Ok(()), |outer| write!(f, ", from {}:{}", outer.file(), outer.line()))?;
-        self.made_at.map_or(Ok(()), |made_at| write!(f, "; the layer was made at {}:{}", made_at.file(), made_at.line()))
+        // The caller's lines come first, then one that may be a library's.
+        let line = |at: &Location<'_>| format!("{}:{}", at.file(), at.line());
+        let (inner, outer) = (line(self.location), self.outer.map(line));
+        write!(f, "at {}", outer.as_ref().unwrap_or(&inner))?;
+        self.made_at.map_or(Ok(()), |made_at| write!(f, "; the layer was made at {}", line(made_at)))?;
+        outer.filter(|outer| *outer != inner).map_or(Ok(()), |_| write!(f, "; recorded at {inner}"))
     }
 }
 

@@ -38,6 +38,8 @@ impl Trainer<'_> {
         M: Module,
         S: RowSource<Feature: FeedElement>,
     {
+        self.settings().check()?;
+        task.check()?;
         check_label_count("train", train, task.n_labels())?;
         check_columns("train", train.n_cols(), model.module())?;
         let mut n_rows = train.n_rows().checked_ilog2().map_or(1, |log| 1 << log);
@@ -76,6 +78,7 @@ impl Trainer<'_> {
             accumulate: config.accumulate,
             detect_anomaly: false,
             seed: config.seed,
+            record_grad_norms: false,
             n_batches: None,
         };
         let ema = config.ema.map(|config| Ema::new(params, config));

@@ -8,8 +8,9 @@ use crate::{Checkpoint, EpochMetrics, Error, FitReport};
 
 /// Is notified of the progress of a run, and can end it: loggers, averages of parameters, plots. Each method has a default that does nothing.
 ///
-/// Steps are submitted to the device many at a time, so a callback is called for groups of steps, about every quarter of a second, and receives their losses
-/// when the device has finished them. With replicas, each has its own callbacks; [`RunView::is_first`] is for those that write files. A callback that
+/// Steps are submitted to the device many at a time, so [`on_batches_end`](Self::on_batches_end) is called for groups of batches, about every quarter of a second and before each
+/// checkpoint and validation, and receives their losses when the device has finished them. A callback that acts at certain steps asks for them with
+/// [`every_n_steps`](Self::every_n_steps). With replicas, each has its own callbacks; [`RunView::is_first`] is for those that write files. A callback that
 /// ends the run must do so on every replica.
 ///
 /// # Examples
@@ -47,12 +48,53 @@ pub trait Callback {
         Ok(())
     }
 
-    /// A group of batches has been trained on.
+    /// A group of batches has been trained on. All batches that a checkpoint covers are reported before it is written, and all batches that the device has finished before the run
+    /// ends, also if a stop was requested or an error ends it.
     ///
     /// # Errors
     /// Ends the run.
     fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
         let _ = (run, batches);
+        Ok(())
+    }
+
+    /// How many steps of the optimizer lie between two calls of [`on_step_end`](Self::on_step_end); 0, the default, for no calls. It must not change during a run.
+    ///
+    /// # Cost
+    /// The host waits for the device after each of these steps.
+    fn every_n_steps(&self) -> usize {
+        0
+    }
+
+    /// A step of the run has been taken, whose number is a multiple of [`every_n_steps`](Self::every_n_steps). The device has taken no further step, so that `run.params` has the
+    /// parameters after this step and its gradients. Its batches have been reported to [`on_batches_end`](Self::on_batches_end).
+    ///
+    /// # Errors
+    /// Ends the run.
+    /// # Examples
+    /// Notes the norm of the gradients at every 100th step:
+    /// ```
+    /// use brisk_nn::tensor::program::Device;
+    /// use brisk_train::{Callback, Error, RunView, StepEnd, Trainer};
+    ///
+    /// #[derive(Default)]
+    /// struct GradNorms(Vec<(usize, f32)>);
+    ///
+    /// impl Callback for GradNorms {
+    ///     fn every_n_steps(&self) -> usize {
+    ///         100
+    ///     }
+    ///     fn on_step_end(&mut self, _: &RunView<'_>, step: &StepEnd) -> Result<(), Error> {
+    ///         self.0.extend(step.grad_norm.map(|norm| (step.step, norm)));
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let trainer = Trainer::new(&Device::cpu()?).record_grad_norms().callback(GradNorms::default());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    fn on_step_end(&mut self, run: &RunView<'_>, step: &StepEnd) -> Result<(), Error> {
+        let _ = (run, step);
         Ok(())
     }
 
@@ -78,6 +120,21 @@ pub trait Callback {
     /// The run ends with an error, after which nothing else is called.
     fn on_exception(&mut self, run: &RunView<'_>, error: &Error) {
         let _ = (run, error);
+    }
+
+    /// Whether this callback needs the outputs of the best model if that was validated before the run was resumed.
+    fn needs_best_outputs(&self) -> bool {
+        false
+    }
+
+    /// The outputs of the best model for the validation rows, and the labels of these rows, shaped as in [`ValidationEnd`]. They are computed again before
+    /// [`on_fit_end`](Self::on_fit_end), if the model was validated before the run was resumed and a callback [needs](Self::needs_best_outputs) them.
+    ///
+    /// # Errors
+    /// Is returned by the run.
+    fn on_best_outputs(&mut self, run: &RunView<'_>, outputs: &[f32], labels: &[f32]) -> Result<(), Error> {
+        let _ = (run, outputs, labels);
+        Ok(())
     }
 
     /// The run has ended, and the device has the parameters of the best model.
@@ -147,8 +204,27 @@ pub struct BatchesEnd<'r> {
     pub losses: &'r [f32],
     /// The learning rate of each.
     pub learning_rates: &'r [f32],
+    /// The norm of the gradients of each, before clipping, if the run [records](crate::TrainerConfig::record_grad_norms) it; else empty. With several batches per step, only those of
+    /// the last batch of a step are norms of what the optimizer receives.
+    pub grad_norms: &'r [f32],
     /// How many rows they have together.
     pub n_rows: usize,
+}
+
+/// A step of the optimizer that has been taken.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub struct StepEnd {
+    /// Its number in the run, from 1. Skipped steps count.
+    pub step: usize,
+    /// Its last batch within the epoch, from 1.
+    pub batch: usize,
+    /// The loss of that batch.
+    pub loss: f32,
+    /// The learning rate of the step.
+    pub learning_rate: f32,
+    /// The norm of all gradients as the optimizer receives them, but before clipping, if the run [records](crate::TrainerConfig::record_grad_norms) it.
+    pub grad_norm: Option<f32>,
 }
 
 /// A validation.
@@ -165,4 +241,6 @@ pub struct ValidationEnd<'r> {
     pub is_best: bool,
     /// Whether this is a validation within an epoch, not at its end or at the end of the run.
     pub is_within_epoch: bool,
+    /// Whether a limit on steps or time ends the run here, within an epoch. A run that resumes without the limit does not have this validation.
+    pub is_at_limit: bool,
 }

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use brisk_nn::tensor::program::kernels::Interval;
+
 use crate::Error;
 
 /// Whether lower or higher values of a metric are better.
@@ -113,6 +115,18 @@ impl EarlyStopping {
     pub fn divergence_threshold(mut self, threshold: f64) -> Self {
         self.divergence_threshold = Some(threshold);
         self
+    }
+
+    /// # Errors
+    /// [`Error::Setting`] for a number that is not finite.
+    pub(crate) fn check_settings(&self) -> Result<(), Error> {
+        let numbers = [
+            ("early_stopping.min_delta", Some(self.min_delta)),
+            ("early_stopping.stopping_threshold", self.stopping_threshold),
+            ("early_stopping.divergence_threshold", self.divergence_threshold),
+        ];
+        let set = numbers.into_iter().filter_map(|(name, number)| Some((name, number?)));
+        Ok(set.into_iter().try_for_each(|(name, number)| Interval::Finite.check(name, number))?)
     }
 
     /// The same with the mode of the metric, unless the mode was set.

@@ -21,7 +21,7 @@ use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 
 use crate::{Error, RowDigest, Standardisation, host_memory};
 use chunks::{Chunks, OpenChunks, SourceChunks};
-use inspect::layout_of;
+use inspect::{check_unchanged, layout_of};
 use resident::is_computed_on_devices;
 use source_rows::{DigestRows, SourceRows};
 use table::{DeviceTable, EpochOrder};
@@ -93,7 +93,7 @@ impl<'a> Feed<'a> {
     /// Makes rows resident or streams them, as `config` says or depending on whether they fit. `config.order` is ignored in favour of `order`.
     ///
     /// # Errors
-    /// [`Error::EmptySet`], [`Error::NonFinite`], [`Error::Rows`] for rows that cannot be used; [`Error::ResidentOrder`] if rows must be
+    /// [`Error::Setting`] for batches of 0 rows; [`Error::EmptySet`], [`Error::NonFinite`], [`Error::Rows`] for rows that cannot be used; [`Error::ResidentOrder`] if rows must be
     /// resident in an order that devices do not compute; [`Error::Tensor`] if the device has no room even for a chunk.
     pub fn new<S: RowSource<Feature: FeedElement>>(
         device: &Device,
@@ -103,7 +103,9 @@ impl<'a> Feed<'a> {
         batch_rows: usize,
         config: &FeedConfig,
     ) -> Result<Self, Error> {
+        let n_rows = source.n_rows();
         let feed = Self::by_choice(device, set, source, order, batch_rows, config)?;
+        check_unchanged(set, source, n_rows)?;
         Ok(Self { source: Some(Rc::new(SourceRows { set, source })), ..feed })
     }
 
@@ -116,7 +118,10 @@ impl<'a> Feed<'a> {
         config: &FeedConfig,
     ) -> Result<Self, Error> {
         let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
-        let batch_rows = batch_rows.clamp(1, source.n_rows());
+        if batch_rows == 0 {
+            return Err(Error::Setting { name: "batch_rows", found: "0".to_owned(), expected: "at least one row" });
+        }
+        let batch_rows = batch_rows.min(source.n_rows()).max(1);
         let len_bytes = ResidentRows::len_bytes_of(layout, source.n_rows());
         let streamed = |fact: fn(usize, usize) -> FeedFact| {
             Self::streamed(device, set, source, order.clone(), batch_rows, config, |chunk_bytes| fact(len_bytes, chunk_bytes))
@@ -218,7 +223,7 @@ impl<'a> Feed<'a> {
     ) -> Result<Self, Error> {
         let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
         let n_rows = source.n_rows();
-        let batch_rows = batch_rows.clamp(1, n_rows);
+        let batch_rows = batch_rows.min(n_rows).max(1);
         let n_resident = match config.choice {
             FeedChoice::Streamed => (config.chunk_bytes / (batch_rows * layout.row_bytes())).max(1) * batch_rows,
             _ => n_rows,

@@ -47,7 +47,7 @@ mod warning;
 
 pub use brisk_nn::tensor::Precision;
 pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
-pub use callback::{BatchesEnd, Callback, RunView, ValidationEnd};
+pub use callback::{BatchesEnd, Callback, RunView, StepEnd, ValidationEnd};
 pub use checkpoint::{Checkpoint, SharedSlice, TensorData};
 pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 pub use data_parallel::{

@@ -25,6 +25,9 @@ const N_STEPS: usize = 100;
 /// The rates of its first and of its last step.
 const RATES: [f64; 2] = [1e-7, 1.0];
 
+/// The first steps, which suggest no rate.
+const SKIPPED_STEPS: usize = 10;
+
 /// A search ends when the loss is this many times the best.
 const DIVERGED: f64 = 4.0;
 
@@ -36,7 +39,7 @@ impl Trainer<'_> {
     /// Smith 2017, arXiv:1506.01186; the suggestion is that of PyTorch Lightning's `LearningRateFinder`: where the smoothed loss falls fastest, except for the first 10 steps
     /// and the last.
     /// # Errors
-    /// As [`prepare`](Self::prepare), except for those of validation rows.
+    /// As [`prepare`](Self::prepare), except for those of validation rows; [`Error::NoLearningRate`] if the loss diverges, or is not finite, within the first 10 steps.
     #[track_caller]
     pub fn find_learning_rate<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S) -> Result<LearningRates, Error>
     where
@@ -44,6 +47,8 @@ impl Trainer<'_> {
         S: RowSource<Feature: FeedElement>,
     {
         let (device, config) = (self.device(), self.settings());
+        config.check()?;
+        task.check()?;
         read_labels(task, "train", train)?;
         check_columns("train", train.n_cols(), model.module())?;
         let scale = model.standardisation().cloned().map_or_else(|| Standardisation::of("train", train), Ok)?;
@@ -61,6 +66,7 @@ impl Trainer<'_> {
             accumulate: config.accumulate,
             detect_anomaly: false,
             seed: config.seed,
+            record_grad_norms: false,
             n_batches: None,
         };
         let step = Step::over(device, &feed, &scale)
@@ -82,7 +88,17 @@ impl Trainer<'_> {
             }
         }
         losses.truncate(N_STEPS);
-        Ok(LearningRates::of(&losses, rate))
+        let found = LearningRates::of(&losses, rate);
+        if found.rates.len() <= SKIPPED_STEPS {
+            let (n_steps, last) = (found.rates.len(), losses.get(found.rates.len()).copied().unwrap_or(f32::NAN));
+            return Err(Error::NoLearningRate {
+                n_steps,
+                rate: rate(n_steps),
+                first: losses.first().copied().unwrap_or(f32::NAN),
+                last,
+            });
+        }
+        Ok(found)
     }
 }
 
@@ -102,7 +118,7 @@ impl LearningRates {
             found.losses.push(smoothed);
         }
         let slope = |step: usize| (found.losses[step + 1] - found.losses[step - 1]) / 2.0;
-        let steps = 10.min(found.losses.len())..found.losses.len().saturating_sub(1);
+        let steps = SKIPPED_STEPS.min(found.losses.len())..found.losses.len().saturating_sub(1);
         let steepest = steps.filter(|&step| slope(step) < 0.0).min_by(|&a, &b| slope(a).total_cmp(&slope(b)));
         found.suggestion = steepest.map(|step| found.rates[step]);
         found

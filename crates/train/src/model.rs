@@ -165,6 +165,7 @@ impl<M: Module> Model<M> {
     /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task.
     #[track_caller]
     pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
+        task.check()?;
         let labels = read_labels(task, "test", rows)?;
         let Evaluation { outputs, loss } = self.outputs_of(&self.module, rows, Some(task))?;
         Scores::of(task, &outputs, &labels, loss)

@@ -99,7 +99,7 @@ impl Progress {
         let elapsed = self.started.elapsed().as_secs_f64();
         let metrics = shown(metrics);
         let rate = rows_per_second(self.n_rows as f64 / elapsed);
-        self.note(&format!("{}{metrics}  {rate} rows/s  {}", self.epoch_name(), seconds(elapsed)));
+        self.note(&format!("{}{metrics}  {rate} rows/s with validation  {}", self.epoch_name(), seconds(elapsed)));
         if let Shown::Bar { bar, .. } = &self.shown {
             bar.set_message(metrics);
         }

@@ -1,3 +1,5 @@
+mod history;
+
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -8,10 +10,17 @@ use crate::atomic_file::check_output;
 use crate::metrics::Scored;
 use crate::position::Position;
 use crate::report::{Panel, Report, metric_label};
-use crate::{BatchesEnd, Callback, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, seconds, thousands};
+use crate::{
+    BatchesEnd, Callback, Checkpoint, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, seconds, thousands,
+};
+
+use history::History;
 
 /// Writes a [`Report`] of the run when it ends, also with an error: curves of losses and metrics, learning rates, the outputs of the best model for the
 /// validation rows, settings and the device. A [`Callback`]; [`Trainer::report`](crate::Trainer::report) adds one.
+///
+/// The report of a run that was resumed is of the whole run: checkpoints have the history of a run with a report, eight bytes per batch. If the checkpoint is from a run without
+/// one, the report starts where the run was resumed, and says so.
 pub struct ReportFile<'a> {
     path: PathBuf,
     labels: Labels,
@@ -20,22 +29,14 @@ pub struct ReportFile<'a> {
     settings: Vec<(String, String)>,
     classes: Vec<String>,
     panels: Option<ReportPanels<'a>>,
-    history: Vec<EpochMetrics>,
-    /// Rows trained on.
-    n_rows: usize,
-    losses: Vec<f64>,
-    rates: Vec<f64>,
-    first_step: usize,
-    best: Option<Best>,
+    history: History,
+    /// The validation at a limit that ended the run within an epoch, which is not part of the run's history.
+    at_limit: Option<EpochMetrics>,
+    /// The outputs of the best model so far for the validation rows, and their labels, if they are known.
+    best_rows: Option<[Vec<f32>; 2]>,
+    /// Whether `history` is that of a checkpoint, from which the run resumes.
+    is_resumed: bool,
     started: Instant,
-}
-
-/// The outputs of the best model so far for the validation rows.
-#[derive(Debug)]
-struct Best {
-    metrics: EpochMetrics,
-    outputs: Vec<f32>,
-    labels: Vec<f32>,
 }
 
 /// Makes panels of a report from the outputs of the best model for the validation rows.
@@ -58,12 +59,10 @@ impl<'a> ReportFile<'a> {
             settings,
             classes: Vec::new(),
             panels: None,
-            history: Vec::new(),
-            n_rows: 0,
-            losses: Vec::new(),
-            rates: Vec::new(),
-            first_step: 0,
-            best: None,
+            history: History::default(),
+            at_limit: None,
+            best_rows: None,
+            is_resumed: false,
             started: Instant::now(),
         }
     }
@@ -87,15 +86,23 @@ impl<'a> ReportFile<'a> {
         stem.or(folder).map_or("Training run".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
+    /// Seconds of the run, without the time between its parts.
+    fn seconds(&self) -> f64 {
+        self.history.seconds + self.started.elapsed().as_secs_f64()
+    }
+
     fn report(&self, run: &RunView<'_>, ended: &str, fitted: Option<&FitReport>) -> Result<Report, Error> {
         let mut report = Report::new(self.title());
-        let n_epochs = self.losses.len() as f64 / run.n_batches.max(1) as f64;
-        report.subtitle(format!("{} epochs on {}, {ended}", rounded(n_epochs), run.device.info()));
+        let History { first_batch, losses, rates, best, .. } = &self.history;
+        let epochs = |n_batches: usize| rounded(n_batches as f64 / run.n_batches.max(1) as f64);
+        let from = if *first_batch == 0 { String::new() } else { format!(", shown from {} on", epochs(*first_batch)) };
+        report.subtitle(format!("{} epochs on {}, {ended}{from}", epochs(first_batch + losses.len()), run.device.info()));
         let epochs_at = |metrics: &EpochMetrics| {
             let EpochMetrics { epoch, batch, .. } = *metrics;
             Position::of(epoch, (batch < run.n_batches).then_some(batch)).in_epochs(run.n_batches)
         };
-        if let Some(Best { metrics, .. }) = &self.best {
+        let validations = || self.history.validations.iter().chain(&self.at_limit);
+        if let Some(metrics) = validations().find(|metrics| *best == Some((metrics.epoch, metrics.batch))) {
             let at = epochs_at(metrics);
             report.best_within(at).figure("Best epoch", rounded(at));
             let is_shown = |name: &str| fitted.is_none_or(|fitted| fitted.watched == name) || name == "valid_loss";
@@ -103,10 +110,9 @@ impl<'a> ReportFile<'a> {
                 report.figure(metric_label(name), format!("{value:.4}"));
             }
         }
-        let elapsed = self.started.elapsed();
-        report.figure("Time", seconds(elapsed.as_secs_f64()));
-        if self.n_rows > 0 {
-            report.figure("Rows per second", thousands((self.n_rows as f64 / elapsed.as_secs_f64()) as u64));
+        report.figure("Time", seconds(self.seconds()));
+        if let Some(fitted) = fitted.filter(|fitted| fitted.train_rows_per_s > 0.0) {
+            report.figure("Training rows per second", thousands(fitted.train_rows_per_s as u64));
         }
 
         if let Some(fitted) = fitted {
@@ -117,22 +123,23 @@ impl<'a> ReportFile<'a> {
             }
         }
         report.section("Training");
-        if let Some(first) = self.history.first() {
+        if let Some(first) = validations().next() {
             let names: Vec<&str> = first.values.iter().map(|(name, _)| name.as_str()).collect();
-            let columns: Vec<Vec<f64>> =
-                names.iter().map(|name| self.history.iter().map(|epoch| epoch.get(name).unwrap_or(f64::NAN)).collect()).collect();
+            let column = |name: &&str| validations().map(|epoch| epoch.get(name).unwrap_or(f64::NAN)).collect();
+            let columns: Vec<Vec<f64>> = names.iter().map(column).collect();
             let columns: Vec<(&str, &[f64])> = names.iter().copied().zip(columns.iter().map(Vec::as_slice)).collect();
-            let epochs: Vec<f64> = self.history.iter().map(epochs_at).collect();
+            let epochs: Vec<f64> = validations().map(epochs_at).collect();
             report.within_epochs(&epochs, &columns);
         }
-        if !self.losses.is_empty() {
-            report.steps("Loss of each batch", self.first_step, &self.losses);
-            report.steps("Learning rate", self.first_step, &self.rates);
+        if !losses.is_empty() {
+            let numbers = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<_>>();
+            report.steps("Loss of each batch", *first_batch, &numbers(losses));
+            report.steps("Learning rate", *first_batch, &numbers(rates));
         }
-        if let Some(best) = &self.best {
+        if let Some([outputs, labels]) = &self.best_rows {
             report.section("Validation rows");
             let (n_labels, n_outputs) = (self.n_labels, self.n_outputs);
-            let rows = Scored { outputs: &best.outputs, n_outputs, labels: &best.labels, n_labels, weights: None };
+            let rows = Scored { outputs, n_outputs, labels, n_labels, weights: None };
             // Outputs of another form, such as those of several heads, have no charts but the caller's.
             let (is_each, is_class) = (n_outputs == n_labels, |n_classes| (n_labels, n_outputs) == (1, n_classes));
             match self.labels {
@@ -165,8 +172,20 @@ impl<'a> ReportFile<'a> {
 }
 
 impl Callback for ReportFile<'_> {
+    fn on_load_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        (self.history, self.is_resumed) = (History::of(checkpoint)?, true);
+        Ok(())
+    }
+
+    fn on_save_checkpoint(&self, checkpoint: &mut Checkpoint) -> Result<(), Error> {
+        self.history.insert_into(checkpoint, self.seconds())
+    }
+
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
-        (self.started, self.first_step) = (Instant::now(), run.n_steps);
+        (self.started, self.at_limit, self.best_rows) = (Instant::now(), None, None);
+        if !std::mem::take(&mut self.is_resumed) {
+            self.history = History::default();
+        }
         // If the file cannot be written, the error is reported now rather than after the run.
         let Some(folder) = self.path.parent().filter(|_| run.is_first) else { return Ok(()) };
         std::fs::create_dir_all(folder).map_err(|cause| {
@@ -176,31 +195,46 @@ impl Callback for ReportFile<'_> {
         check_output(&self.path)
     }
 
-    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
-        self.n_rows += batches.n_rows;
-        self.losses.extend(batches.losses.iter().map(|&loss| f64::from(loss)));
-        self.rates.extend(batches.learning_rates.iter().map(|&rate| f64::from(rate)));
+    fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        let first = run.first_batch() as usize + batches.first_batch;
+        self.history.add_batches(first, batches.losses, batches.learning_rates);
         Ok(())
     }
 
     fn on_validation_end(&mut self, _: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
-        self.history.push(validation.metrics.clone());
+        let metrics = validation.metrics.clone();
         if validation.is_best {
-            let (outputs, labels) = (validation.outputs.to_vec(), validation.labels.to_vec());
-            self.best = Some(Best { metrics: validation.metrics.clone(), outputs, labels });
+            self.history.best = Some((metrics.epoch, metrics.batch));
+            self.best_rows = Some([validation.outputs.to_vec(), validation.labels.to_vec()]);
+        }
+        if validation.is_at_limit {
+            self.at_limit = Some(metrics);
+        } else {
+            self.history.validations.push(metrics);
         }
         Ok(ControlFlow::Continue(()))
     }
 
+    fn needs_best_outputs(&self) -> bool {
+        true
+    }
+
+    fn on_best_outputs(&mut self, _: &RunView<'_>, outputs: &[f32], labels: &[f32]) -> Result<(), Error> {
+        self.best_rows = Some([outputs.to_vec(), labels.to_vec()]);
+        Ok(())
+    }
+
     fn on_exception(&mut self, run: &RunView<'_>, error: &Error) {
-        if run.is_first && !self.history.is_empty() {
+        if run.is_first && !self.history.validations.is_empty() {
             // The error of the run is the one to report.
             let _ = self.report(run, &format!("ended by an error: {error}"), None).and_then(|report| report.write(&self.path));
         }
     }
 
     fn on_fit_end(&mut self, run: &RunView<'_>, report: &FitReport) -> Result<(), Error> {
-        if !run.is_first {
+        // Nothing is known of a finished run whose checkpoint has no history.
+        let is_unknown = self.history.losses.is_empty() && self.history.validations.is_empty() && run.n_steps > 0;
+        if !run.is_first || (is_unknown && self.path.exists()) {
             return Ok(());
         }
         self.report(run, &format!("ended {}", report.ended), Some(report))?.write(&self.path)

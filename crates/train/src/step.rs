@@ -25,6 +25,8 @@ pub(crate) struct StepConfig {
     pub(crate) detect_anomaly: bool,
     /// The seed of random numbers, such as those of dropout.
     pub(crate) seed: u64,
+    /// Whether the norm of the gradients of each batch is kept.
+    pub(crate) record_grad_norms: bool,
     /// Batches of an epoch; all batches of the feed if `None`.
     pub(crate) n_batches: Option<usize>,
 }
@@ -54,6 +56,7 @@ pub(crate) struct RecordedStep {
     losses: Persistent,
     loss_weights: Option<Persistent>,
     epoch: EpochRows,
+    grad_norms: Option<Persistent>,
     scaler: GradScaler,
 }
 
@@ -69,6 +72,8 @@ pub(crate) struct CompiledStep {
     pub(crate) loss_weights: Option<Persistent>,
     /// The rows of an epoch that are trained on.
     epoch: EpochRows,
+    /// The norm of the gradients of each batch, if it is recorded.
+    pub(crate) grad_norms: Option<Persistent>,
     pub(crate) scaler: GradScaler,
 }
 
@@ -85,6 +90,11 @@ impl RecordedStep {
         replicas: Option<&DataParallel>,
         loss: impl FnOnce(&BatchTensors, Reduction, &[Bound]) -> Tensor,
     ) -> Result<Self, Error> {
+        let accumulate = u32::try_from(config.accumulate).ok().filter(|&n| n > 0);
+        let Some(accumulate_batches) = accumulate else {
+            let (found, expected) = (config.accumulate.to_string(), "at least one batch per step, and fewer than 2^32");
+            return Err(Error::Setting { name: "accumulate", found, expected });
+        };
         let n_batches = config.n_batches.unwrap_or_else(|| feed.n_batches());
         let graph = Graph::training("train");
         graph.seed(config.seed);
@@ -100,6 +110,7 @@ impl RecordedStep {
         };
         let losses = Persistent::new("losses", DType::F32, n_batches);
         let loss_weights = feed.has_weights().then(|| Persistent::new("loss_weights", DType::F32, n_batches));
+        let grad_norms = config.record_grad_norms.then(|| Persistent::new("grad_norms", DType::F32, n_batches));
         let is_scaled = config.precision == Precision::F16 && config.scaler.enabled;
         let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
 
@@ -166,7 +177,7 @@ impl RecordedStep {
         let loss = weight.as_ref().map_or_else(|| loss.clone(), or_zero);
         scaler.backward(&loss)?;
         for ((&Trained { params, optimizer, ema }, inputs), bound) in trained.iter().zip(&inputs).zip(&bound) {
-            let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, config.accumulate as u32));
+            let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, accumulate_batches));
             let accumulate = accumulate.map(|accumulate| accumulate.ending_after(n_batches as u32));
             accumulate.iter().try_for_each(|_| check_skips(optimizer))?;
             // An optimizer that cannot skip takes a step with gradients of 0.
@@ -193,13 +204,16 @@ impl RecordedStep {
             if let Some(replicas) = replicas {
                 replicas.agree_on_skip(&graph, params, &scaler, &inputs.state);
             }
-            match config.clip {
-                None => {}
-                Some(GradientClip::Norm(max_norm)) => {
-                    let norm = replicas.map_or_else(|| params.grad_norm(&graph), |replicas| replicas.grad_norm(&graph, params));
-                    params.clip_grads_with_norm(&graph, &norm, max_norm);
-                }
-                Some(GradientClip::Value(limit)) => params.clip_grad_value(&graph, limit),
+            let needs_norm = grad_norms.is_some() || matches!(config.clip, Some(GradientClip::Norm(_)));
+            let norm = || replicas.map_or_else(|| params.grad_norm(&graph), |replicas| replicas.grad_norm(&graph, params));
+            let norm = needs_norm.then(norm);
+            if let (Some(norm), Some(grad_norms)) = (&norm, &grad_norms) {
+                graph.store(norm, state, grad_norms);
+            }
+            match (config.clip, norm) {
+                (Some(GradientClip::Norm(max_norm)), Some(norm)) => params.clip_grads_with_norm(&graph, &norm, max_norm),
+                (Some(GradientClip::Value(limit)), _) => params.clip_grad_value(&graph, limit),
+                _ => {}
             }
             scaler.step(&graph, optimizer, params, inputs);
             if let Some(replicas) = replicas {
@@ -220,13 +234,13 @@ impl RecordedStep {
             graph.store(weight, state, loss_weights);
         }
         inputs.iter().for_each(|inputs| graph.advance(&inputs.state));
-        Ok(Self { graph, inputs, losses, loss_weights, epoch, scaler })
+        Ok(Self { graph, inputs, losses, loss_weights, epoch, grad_norms, scaler })
     }
 
     pub(crate) fn compile(self, device: &Device) -> Result<CompiledStep, Error> {
-        let Self { graph, inputs, losses, loss_weights, epoch, scaler } = self;
+        let Self { graph, inputs, losses, loss_weights, epoch, grad_norms, scaler } = self;
         let executable = graph.compile(device)?;
-        Ok(CompiledStep { graph, executable, inputs, losses, loss_weights, epoch, scaler })
+        Ok(CompiledStep { graph, executable, inputs, losses, loss_weights, epoch, grad_norms, scaler })
     }
 }
 
@@ -367,6 +381,7 @@ impl<'a> Step<'a> {
             accumulate: 1,
             detect_anomaly: false,
             seed: 0,
+            record_grad_norms: false,
             n_batches: None,
         };
         StepBuilder {

@@ -2,6 +2,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use crate::atomic_file::check_output;
 use crate::{BatchesEnd, Callback, Error, RunView};
 
 /// Writes the loss and the learning rate of every batch to a file: a [`Callback`].
@@ -33,9 +34,9 @@ impl StepLog {
         Self { path: path.into(), every: 1, file: None }
     }
 
-    /// Writes only every `n`-th batch of the run, starting with the first; `n` is at least 1, which is the default.
+    /// Writes only every `n`-th batch of the run, starting with the first; 1 by default. 0 is refused when the run starts.
     pub fn every(mut self, n: u64) -> Self {
-        self.every = n.max(1);
+        self.every = n;
         self
     }
 
@@ -53,12 +54,15 @@ impl StepLog {
         }
     }
 
+    fn create_folder(&self) -> Result<(), Error> {
+        let created = self.path.parent().map_or(Ok(()), fs::create_dir_all);
+        created.map_err(|cause| Error::Io { path: self.path.clone(), action: "create the folder of the log", cause })
+    }
+
     /// Opens the file, drops the lines of batch `first` and later ones, and positions it at the end.
     fn open(&self, first: u64) -> Result<File, Error> {
         let failed = |action| move |cause| Error::Io { path: self.path.clone(), action, cause };
-        if let Some(folder) = self.path.parent() {
-            fs::create_dir_all(folder).map_err(failed("create the folder of the log"))?;
-        }
+        self.create_folder()?;
         let header = if self.is_json() { "" } else { HEADER };
         let n_kept = if first == 0 { 0 } else { kept_bytes(&self.path, header, first).map_err(failed("read the log"))? };
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&self.path);
@@ -73,10 +77,17 @@ impl StepLog {
 }
 
 impl Callback for StepLog {
-    /// The next run opens the file again.
-    fn on_fit_start(&mut self, _: &RunView<'_>) -> Result<(), Error> {
+    /// The next run opens the file again. If it cannot be written, the error is reported now rather than after the first steps.
+    fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         self.file = None;
-        Ok(())
+        if self.every == 0 {
+            return Err(Error::Setting { name: "StepLog::every", found: "0".to_owned(), expected: "at least 1 batch" });
+        }
+        if !run.is_first {
+            return Ok(());
+        }
+        self.create_folder()?;
+        check_output(&self.path)
     }
 
     fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {

@@ -24,7 +24,7 @@ pub struct Swa {
 }
 
 impl Swa {
-    /// Averages the models after the epochs from this one on, counted from 1.
+    /// Averages the models after the epochs from this one on, counted from 1. A run that has no such epoch is refused.
     pub fn from_epoch(start_epoch: usize) -> Self {
         Self { start_epoch, mean: Vec::new(), n_models: 0 }
     }
@@ -34,6 +34,14 @@ const MEAN: &str = "swa.mean";
 const N_MODELS: &str = "swa.n_models";
 
 impl Callback for Swa {
+    fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
+        if (1..=run.max_epochs).contains(&self.start_epoch) {
+            return Ok(());
+        }
+        let found = format!("epoch {} of a run of {}", self.start_epoch, run.max_epochs);
+        Err(Error::Setting { name: "swa", found, expected: "an epoch of the run to start with, counted from 1" })
+    }
+
     fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
         if run.epoch < self.start_epoch || validation.is_within_epoch {
             return Ok(ControlFlow::Continue(()));

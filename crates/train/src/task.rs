@@ -10,8 +10,10 @@ mod regression;
 
 use std::fmt::Debug;
 
+use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::tensor::{DType, Reduction, Tensor};
 
+use crate::Error;
 use crate::metrics::Metric;
 
 pub(crate) use labels::{check_labels, read_labels};
@@ -67,6 +69,14 @@ pub trait Task: Debug {
     /// The kind of each label of a row: all are [`labels`](Self::labels), unless that is [`Labels::Mixed`].
     fn label_kinds(&self) -> Vec<Labels> {
         vec![self.labels(); self.n_labels()]
+    }
+
+    /// Checks the task's own settings, such as the weights of classes, before anything is trained or evaluated.
+    ///
+    /// # Errors
+    /// [`Error::Setting`], as a rule.
+    fn check(&self) -> Result<(), Error> {
+        Ok(())
     }
 
     /// Columns of the model's output.
@@ -141,4 +151,16 @@ pub(crate) fn record_loss(task: &dyn Task, outputs: &Tensor, rows: &LabelledRows
     };
     let found = format!("a loss of shape {:?} from the task {task:?}", loss.shape());
     loss.graph().failed(brisk_nn::Error::Refused { op: "loss", found, expected }, DType::F32, &[])
+}
+
+/// Checks one weight for each of `n`.
+fn check_weights(name: &'static str, weights: &[f32], n: usize, expected: &'static str) -> Result<(), Error> {
+    if weights.len() != n {
+        return Err(Error::Setting { name, found: format!("{} weights for {n}", weights.len()), expected });
+    }
+    weights.iter().try_for_each(|&weight| Interval::NonNegative.check(name, weight))?;
+    if weights.iter().all(|&weight| weight == 0.0) {
+        return Err(Error::Setting { name, found: format!("{n} weights of 0"), expected: "a weight above 0" });
+    }
+    Ok(())
 }

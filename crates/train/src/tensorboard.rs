@@ -134,10 +134,12 @@ impl EventWriter {
 
 /// Creates a file that did not exist before. TensorBoard recognises the name, and reads the files of a folder in the order of their names.
 fn new_file(folder: &Path) -> Result<(PathBuf, File), Error> {
-    let seconds = wall_time() as u64;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let (seconds, nanoseconds) = (now.as_secs(), now.subsec_nanos());
     let mut attempt = 0;
     loop {
-        let path = folder.join(format!("events.out.tfevents.{seconds:010}.brisk.{}.{attempt:03}", process::id()));
+        let path =
+            folder.join(format!("events.out.tfevents.{seconds:010}.{nanoseconds:09}.brisk.{}.{attempt:03}", process::id()));
         match OpenOptions::new().append(true).create_new(true).open(&path) {
             Ok(file) => return Ok((path, file)),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => attempt += 1,

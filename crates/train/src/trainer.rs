@@ -339,6 +339,13 @@ impl<'a> Trainer<'a> {
         self
     }
 
+    /// Records the norm of the gradients of each batch, for [callbacks](Callback::on_step_end) and [`TensorBoard`](crate::tensorboard::TensorBoard)
+    /// ([`TrainerConfig::record_grad_norms`]).
+    pub fn record_grad_norms(mut self) -> Self {
+        self.config.record_grad_norms = true;
+        self
+    }
+
     /// Times `n` batches kernel by kernel ([`TrainerConfig::profile_batches`]).
     pub fn profile_batches(mut self, n: usize) -> Self {
         self.config.profile_batches = n;

@@ -10,6 +10,7 @@ mod resume;
 mod snapshot;
 mod state;
 mod steps;
+mod told;
 mod validation;
 
 use std::cell::RefCell;
@@ -102,6 +103,7 @@ impl<'a> Training<'a> {
         let Setup { device, config, feed, scale, is_scale_kept, augment, replicas } = setup;
         let Learner { module, params, optimizer } = learner;
         config.check()?;
+        task.check()?;
         if let Some(replicas) = replicas {
             let order = feed.order.as_ref().map_or("shuffled".to_owned(), ToString::to_string);
             let order = Described { what: "order".to_owned(), is: order };
@@ -147,7 +149,7 @@ impl<'a> Training<'a> {
         check_labels(task, "train", train, &of_train.labels)?;
         check_labels(task, "valid", valid, &of_valid.labels)?;
         let mut valid_labels = of_valid.labels;
-        let batch_rows = config.batch_rows.clamp(1, train.n_rows());
+        let batch_rows = config.batch_rows.min(train.n_rows()).max(1);
         let limit_valid = |limit: Limit| limit.of_setting("limit_valid_batches", valid.n_rows().div_ceil(batch_rows));
         let n_valid_batches = config.limit_valid_batches.map(limit_valid).transpose()?;
         let n_valid_rows = n_valid_batches.map_or(valid.n_rows(), |n_batches| valid.n_rows().min(n_batches * batch_rows));
@@ -188,10 +190,12 @@ impl<'a> Training<'a> {
         let of_parts = replicas.filter(normalises_parts);
         warnings.extend(of_parts.map(|replicas| Warning::StatisticsOfReplica { n_replicas: replicas.world_size() }));
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
-        let TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, seed, .. } = config;
+        let TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, record_grad_norms, seed, .. } = config;
         let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;
         let check_interval = config.validate_within_epoch.map(|interval| interval.of(n_batches)).transpose()?;
-        let step_config = StepConfig { precision, scaler, clip, accumulate, detect_anomaly, seed, n_batches: Some(n_batches) };
+        let of_epoch = Some(n_batches);
+        let step_config =
+            StepConfig { precision, scaler, clip, accumulate, detect_anomaly, record_grad_norms, seed, n_batches: of_epoch };
         let trained = [Trained { params, optimizer, ema: ema.as_ref() }];
         let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
             let outputs = batch.outputs(module, &bound[0], task);

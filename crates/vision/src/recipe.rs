@@ -1,7 +1,7 @@
 //! Recipes: network, augmentation, optimizer, schedule and evaluation of fast CIFAR-10 training, with a setting for each trick.
 
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::program::kernels::Momentum;
+use brisk_nn::tensor::program::kernels::{Interval, Momentum};
 use brisk_nn::tensor::{Activation, Flip, ImageAugmentation, Mixing, Tensor};
 use brisk_nn::{
     Augment, Bound, EmaConfig, Init, Lookahead, Module, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup, ParameterId,
@@ -297,7 +297,7 @@ impl Recipe {
 
     /// The number of batches in an epoch over `n_rows` images.
     pub fn epoch_steps(&self, n_rows: usize) -> usize {
-        n_rows / self.batch_rows
+        n_rows.checked_div(self.batch_rows).unwrap_or(0)
     }
 
     /// The number of steps in a run over `n_rows` images.
@@ -329,8 +329,9 @@ impl Recipe {
     /// # Shapes
     /// `images`: `[n, height, width, n_channels]`, standardised.
     /// # Errors
-    /// As [`Patches::covariance`].
+    /// As [`check`](Self::check) and [`Patches::covariance`].
     pub fn initialise(&self, network: &Network, params: &mut Parameters, device: &Device, images: &[f32]) -> Result<(), Error> {
+        self.check()?;
         let image = self.image();
         let n = images.len().min(self.whitening.n_images * image.iter().product::<usize>());
         let covariance = |patch| Patches { image, patch }.covariance(device, &images[..n]);
@@ -399,16 +400,35 @@ impl Recipe {
         }
     }
 
+    /// Checks the settings that decide how the recipe trains; [`optimizer`](Self::optimizer) and [`initialise`](Self::initialise) do.
+    ///
+    /// # Errors
+    /// [`Refused`](brisk_nn::Error::Refused) for a setting outside of its range.
+    pub fn check(&self) -> Result<(), brisk_nn::Error> {
+        let refused = |found, expected| Err(brisk_nn::Error::Refused { op: "recipe", found, expected });
+        for (name, n) in [("batch_rows", self.batch_rows), ("whitening.n_images", self.whitening.n_images)] {
+            if n == 0 {
+                return refused(format!("{name} = 0"), "at least 1");
+            }
+        }
+        let checked = Interval::Positive
+            .check("n_epochs", self.n_epochs)
+            .and_then(|()| Interval::Unit.check("label_smoothing", self.label_smoothing))
+            .and_then(|()| Interval::NonNegative.check("whitening.eps", self.whitening.eps));
+        checked.or_else(|outside| refused(format!("{} = {}", outside.name, outside.found), outside.expected))
+    }
+
     /// The optimizer of a run over `n_rows` images, without the [average](Self::ema) of the weights.
     ///
     /// # Errors
-    /// Those of [`Muon::new`] and [`Sgd::groups`], if the parameters belong to another network.
+    /// Those of [`check`](Self::check), and of [`Muon::new`] and [`Sgd::groups`], if the parameters belong to another network.
     pub fn optimizer(
         &self,
         network: &Network,
         params: &Parameters,
         n_rows: usize,
     ) -> Result<Box<dyn Optimizer>, brisk_nn::Error> {
+        self.check()?;
         let n_steps = self.n_steps(n_rows);
         let whitening = match network {
             Network::ResNet9(_) => None,

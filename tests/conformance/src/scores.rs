@@ -17,8 +17,9 @@ pub(crate) fn run(case: &Case, device: &Device, _: Form) -> Result<Option<Output
         "roc_auc" => brisk_train::metrics::roc_auc(&case.tensor("in.score")?.floats, &case.tensor("in.label")?.floats)?,
         "accuracy" => {
             let logits = case.tensor("in.logits")?;
-            let labels: Vec<u32> = case.tensor("in.label")?.floats.iter().map(|&label| label as u32).collect();
-            let value = brisk_train::metrics::accuracy(&logits.floats, logits.shape[1], &labels)?;
+            let labels = &case.tensor("in.label")?.floats;
+            let value = brisk_train::metrics::accuracy(&logits.floats, logits.shape[1], labels)?;
+            let labels: Vec<u32> = labels.iter().map(|&label| label as u32).collect();
             let on_device = accuracy_on(device, logits, &labels)?;
             ensure!((value - f64::from(on_device)).abs() < 1e-6, "the device says {on_device}, the host {value}");
             value

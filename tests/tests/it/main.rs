@@ -3,6 +3,7 @@
 //! `BRISK_TEST_GPU=off|auto|require` controls the GPU checks; see `gpu.rs`. `BRISK_DATA` names the folder of real data sets;
 //! tests that need one print a message if it is not set.
 
+mod event_files;
 mod example;
 mod gpu;
 mod resume;
@@ -64,6 +65,7 @@ mod recipes;
 mod refusals;
 mod replicas;
 mod selective;
+mod settings;
 mod several_labels;
 mod shared_device_cli;
 mod short_batches;

@@ -98,7 +98,7 @@ fn a_share_of_the_images_is_seen_in_several_views() -> Result<(), brisk_train::E
 
         let scores = model.evaluate_selectively(&task, &rows, &careful, 1.0 / 3.0)?;
         assert_eq!(scores.careful_rows, some.careful_rows);
-        let labels: Vec<u32> = (0..N).map(|row| (row % N_CLASSES) as u32).collect();
+        let labels: Vec<f32> = (0..N).map(|row| (row % N_CLASSES) as f32).collect();
         assert_eq!(scores.result.get("accuracy"), Some(accuracy(&some.result, N_CLASSES, &labels)?));
         let check = |found: Option<f64>, expected: Option<f64>| {
             let (Some(found), Some(expected)) = (found, expected) else { panic!("{found:?}, expected {expected:?}") };

@@ -13,6 +13,7 @@ pub(crate) mod error;
 pub(crate) mod float;
 pub mod gpu;
 pub(crate) mod half;
+pub(crate) mod interval;
 pub(crate) mod kernel;
 pub(crate) mod module;
 pub(crate) mod param;

@@ -1,10 +1,12 @@
 use super::cross_entropy_cpu;
+use crate::core::interval::check_settings;
 use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
 use crate::expr::Expr;
 use crate::{
-    Access, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, MapInput, MapReduce, Param, Reduction, TwinArgs,
+    Access, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, MapInput, MapReduce, Param, Reduction,
+    TwinArgs,
 };
 
 /// Cross-entropy of logits and class numbers, weighted by row and reduced; softmax and loss in one kernel.
@@ -72,10 +74,7 @@ impl CrossEntropy {
     }
 
     fn check_of(&self, kernel: &impl Kernel) -> Result<(), Error> {
-        if !(0.0..=1.0).contains(&self.label_smoothing) {
-            let found = format!("label_smoothing = {}", self.label_smoothing);
-            return Err(Error::Unsupported { kernel: kernel.name(), found, expected: "0 <= label_smoothing <= 1" });
-        }
+        check_settings(kernel, &[("label_smoothing", self.label_smoothing, Interval::Unit)])?;
         check_sizes(kernel, &[("n_rows", self.n_rows), ("n_classes", self.n_classes)])
     }
 

@@ -1,11 +1,12 @@
 use super::batch_norm_cpu;
 use super::batch_norm_grad::Half;
+use crate::core::interval::check_settings;
 use crate::core::module::{module, part};
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
 use crate::expr::Expr;
-use crate::{Activation, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Map, Param, TwinArgs};
+use crate::{Activation, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, Map, Param, TwinArgs};
 
 const X: &[Group] = &[Group::one("X").loads()];
 const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"), part!("batch_norm_equal_weights.wgsl")], X);
@@ -170,6 +171,7 @@ impl Kernel for BatchNormStats {
 
     fn check(&self) -> Result<(), Error> {
         self.shape.check(self)?;
+        check_settings(self, &[("eps", self.eps, Interval::NonNegative), ("momentum", self.momentum, Interval::Unit)])?;
         let found = self.shape.group_rows();
         if found < 2 {
             let expected = "at least 2, for a variance; use larger batches or fewer groups";
@@ -270,6 +272,7 @@ impl Kernel for BatchNormFrozenStats {
     }
 
     fn check(&self) -> Result<(), Error> {
+        check_settings(self, &[("eps", self.eps, Interval::NonNegative)])?;
         check_sizes(self, &[("n_channels", self.n_channels)])
     }
 

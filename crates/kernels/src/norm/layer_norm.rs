@@ -1,9 +1,12 @@
 use super::layer_norm_cpu;
+use crate::core::interval::check_settings;
 use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
 use crate::expr::Expr;
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, MapInput, MapReduce, Param, ReduceOp, TwinArgs};
+use crate::{
+    Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, MapInput, MapReduce, Param, ReduceOp, TwinArgs,
+};
 
 /// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, where the variance is the biased one, over all `n_cols` values.
 ///
@@ -72,6 +75,7 @@ impl LayerNorm {
     }
 
     fn check_of(&self, kernel: &impl Kernel) -> Result<(), Error> {
+        check_settings(kernel, &[("eps", self.eps, Interval::NonNegative)])?;
         check_sizes(kernel, &[("n_rows", self.n_rows), ("n_cols", self.n_cols)])
     }
 

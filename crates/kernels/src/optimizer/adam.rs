@@ -1,8 +1,9 @@
 use super::adam_cpu;
 use crate::core::float::ln;
+use crate::core::interval::check_settings;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, STATE_LEN, TwinArgs};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, Param, STATE_LEN, TwinArgs};
 
 /// One Adam or AdamW step over a flat buffer of parameters: all tensors of a model in one dispatch.
 ///
@@ -80,12 +81,14 @@ impl Kernel for Adam {
     }
 
     fn check(&self) -> Result<(), Error> {
-        for (name, beta) in [("beta1", self.beta1), ("beta2", self.beta2)] {
-            if !(0.0..1.0).contains(&beta) {
-                let found = format!("{name} = {beta}");
-                return Err(Error::Unsupported { kernel: self.name(), found, expected: "0 <= beta < 1" });
-            }
-        }
+        let (WeightDecay::Gradient(decay) | WeightDecay::Decoupled(decay)) = self.weight_decay;
+        let settings = [
+            ("beta1", self.beta1, Interval::BelowOne),
+            ("beta2", self.beta2, Interval::BelowOne),
+            ("eps", self.eps, Interval::NonNegative),
+            ("weight_decay", decay, Interval::NonNegative),
+        ];
+        check_settings(self, &settings)?;
         check_sizes(self, &[("n", self.n), ("n_lr", self.n_lr)])
     }
 

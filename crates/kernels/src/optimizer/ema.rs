@@ -1,7 +1,8 @@
 use super::ema_cpu;
+use crate::core::interval::check_settings;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, STATE_LEN, TwinArgs};
 
 /// An exponential moving average of parameters: `average = decay average + (1 - decay) params`, all tensors of a model in one dispatch.
 ///
@@ -52,10 +53,7 @@ impl Kernel for Ema {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if !(0.0..=1.0).contains(&self.decay) {
-            let found = format!("decay = {}", self.decay);
-            return Err(Error::Unsupported { kernel: self.name(), found, expected: "0 <= decay <= 1" });
-        }
+        check_settings(self, &[("decay", self.decay, Interval::Unit)])?;
         check_sizes(self, &[("n", self.n), ("every", self.every as usize), ("first_step", self.first_step as usize)])
     }
 

@@ -1,6 +1,7 @@
 use super::muon_cpu;
+use crate::core::interval::check_settings;
 use crate::core::module::module;
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Momentum, Runs, STATE_LEN, TwinArgs};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, Momentum, Runs, STATE_LEN, TwinArgs};
 
 /// The first half of a step of Muon: the running mean of gradients, and the update that is then orthogonalised, matrix by matrix.
 ///
@@ -40,10 +41,7 @@ impl Kernel for MuonMomentum {
     }
 
     fn check(&self) -> Result<(), Error> {
-        if !(0.0..1.0).contains(&self.momentum) {
-            let found = format!("momentum = {}", self.momentum);
-            return Err(Error::Unsupported { kernel: self.name(), found, expected: "0 <= momentum < 1" });
-        }
+        check_settings(self, &[("momentum", self.momentum, Interval::BelowOne)])?;
         if self.form == Momentum::FoldedNesterov {
             let expected = "`Momentum::Heavy` or `Momentum::Nesterov`: updates are orthogonalised before they are multiplied by the learning rate";
             return Err(Error::Unsupported { kernel: self.name(), found: format!("form = {:?}", self.form), expected });
@@ -111,6 +109,9 @@ impl Kernel for MuonStep {
 
     fn check(&self) -> Result<(), Error> {
         crate::core::sizes::check_sizes(self, &[("n_lr", self.n_lr)])?;
+        let settings =
+            [("factor", self.factor, Interval::NonNegative), ("weight_decay", self.weight_decay, Interval::NonNegative)];
+        check_settings(self, &settings)?;
         self.runs.check(self)
     }
 

@@ -1,7 +1,8 @@
 use super::runs_cpu;
+use crate::core::interval::check_settings;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Module, STATE_LEN, TwinArgs};
+use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Interval, Kernel, Module, STATE_LEN, TwinArgs};
 
 /// Ranges of equal length in a flat buffer: the matrices of one shape among a model's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,12 +130,7 @@ impl Kernel for ScaleRuns {
     }
 
     fn check(&self) -> Result<(), Error> {
-        for (name, value) in [("to", self.to), ("eps", self.eps)] {
-            if !(value > 0.0 && value.is_finite()) {
-                let found = format!("{name} = {value}");
-                return Err(Error::Unsupported { kernel: self.name(), found, expected: "a positive number" });
-            }
-        }
+        check_settings(self, &[("to", self.to, Interval::Positive), ("eps", self.eps, Interval::Positive)])?;
         self.runs.check(self)
     }
 

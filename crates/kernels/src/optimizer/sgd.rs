@@ -1,7 +1,8 @@
 use super::sgd_cpu;
+use crate::core::interval::check_settings;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
+use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, STATE_LEN, TwinArgs};
 
 /// One step of stochastic gradient descent with momentum over a flat buffer of parameters.
 ///
@@ -73,6 +74,9 @@ impl Kernel for Sgd {
     }
 
     fn check(&self) -> Result<(), Error> {
+        let settings =
+            [("momentum", self.momentum, Interval::BelowOne), ("weight_decay", self.weight_decay, Interval::NonNegative)];
+        check_settings(self, &settings)?;
         check_sizes(self, &[("n", self.n), ("n_lr", self.n_lr)])
     }
 

@@ -77,7 +77,7 @@ fn gpu_agrees_and_bits_do_not_depend_on_threads() {
 #[test]
 fn a_decay_beyond_one_and_steps_of_zero_are_refused() {
     let error = Ema { decay: 1.5, ..EMA }.check().expect_err("it would grow");
-    assert_eq!(error.to_string(), "ema: decay = 1.5 is not supported, expected 0 <= decay <= 1");
+    assert_eq!(error.to_string(), "ema: decay = 1.5 is not supported, expected a number from 0 to 1");
     assert!(Ema { every: 0, ..EMA }.check().is_err(), "never");
     assert!(Ema { first_step: 0, ..EMA }.check().is_err(), "steps are counted from 1");
 }

@@ -71,7 +71,7 @@ fn what_makes_no_sense_is_refused() {
     for momentum in [-0.1, 1.0, f32::NAN] {
         let kernel = MuonMomentum { runs: runs.clone(), momentum, form: Momentum::Heavy };
         let error = kernel.check().expect_err("it would not forget").to_string();
-        assert_eq!(error, format!("muon_momentum: momentum = {momentum} is not supported, expected 0 <= momentum < 1"));
+        assert_eq!(error, format!("muon_momentum: momentum = {momentum} is not supported, expected a number from 0 to below 1"));
     }
     let folded = MuonMomentum { runs: runs.clone(), momentum: 0.9, form: Momentum::FoldedNesterov };
     let error = folded.check().expect_err("it reads no learning rate").to_string();

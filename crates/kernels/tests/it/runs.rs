@@ -77,6 +77,6 @@ fn runs_that_overlap_or_do_not_fit_are_refused() {
     let runs = Runs { n: 10, starts: vec![0], len: 4 };
     for (to, eps, expected) in [(0.0, 1e-7, "to = 0"), (f32::NAN, 1e-7, "to = NaN"), (1.0, 0.0, "eps = 0")] {
         let error = ScaleRuns { runs: runs.clone(), to, eps }.check().expect_err("no norm").to_string();
-        assert_eq!(error, format!("scale_runs: {expected} is not supported, expected a positive number"));
+        assert_eq!(error, format!("scale_runs: {expected} is not supported, expected a finite number above 0"));
     }
 }

@@ -1,3 +1,5 @@
+use brisk_kernels::{Interval, Outside};
+
 use super::{Schedule, Steps};
 use crate::Error;
 
@@ -5,8 +7,6 @@ const OP: &str = "schedule";
 
 /// The maximum number of steps that are checked for a [`Schedule::Function`].
 const CHECKED_STEPS: usize = 1 << 16;
-
-const ABOVE_ZERO: &str = "a finite number above 0";
 
 impl Schedule {
     /// Checks the settings for a run of `total_steps` steps.
@@ -19,7 +19,7 @@ impl Schedule {
             Self::Constant { lr } => rate("lr", lr),
             Self::OneCycle { max_lr, pct_start, div_factor, final_div_factor, total_steps } => {
                 rate("max_lr", max_lr)?;
-                require((0.0..=1.0).contains(&pct_start), "pct_start", pct_start, "a share between 0 and 1")?;
+                within(Interval::Unit, "pct_start", pct_start)?;
                 factor("div_factor", div_factor)?;
                 factor("final_div_factor", final_div_factor)?;
                 length("total_steps", total_steps)
@@ -58,7 +58,7 @@ impl Schedule {
                 factor("gamma", gamma)
             }
             Self::Warmup { steps, ref then } => {
-                share("steps", steps)?;
+                share("warmup", steps)?;
                 then.check(total_steps.saturating_sub(steps.of(total_steps)))
             }
             Self::Function(ref function) => (0..total_steps.min(CHECKED_STEPS)).try_for_each(|step| {
@@ -77,12 +77,17 @@ fn require(holds: bool, field: &str, found: f64, expected: &'static str) -> Resu
     if holds { Ok(()) } else { Err(Error::Refused { op: OP, found: format!("`{field}` is {found}"), expected }) }
 }
 
-fn rate(field: &str, lr: f64) -> Result<(), Error> {
-    require(lr.is_finite() && lr >= 0.0, field, lr, "a finite rate that is not negative")
+fn within(interval: Interval, field: &'static str, value: f64) -> Result<(), Error> {
+    let refused = |Outside { expected, .. }| Error::Refused { op: OP, found: format!("`{field}` is {value}"), expected };
+    interval.check(field, value).map_err(refused)
 }
 
-fn factor(field: &str, factor: f64) -> Result<(), Error> {
-    require(factor.is_finite() && factor > 0.0, field, factor, ABOVE_ZERO)
+fn rate(field: &'static str, lr: f64) -> Result<(), Error> {
+    within(Interval::NonNegative, field, lr)
+}
+
+fn factor(field: &'static str, factor: f64) -> Result<(), Error> {
+    within(Interval::Positive, field, factor)
 }
 
 fn falling(lr: f64, eta_min: f64) -> Result<(), Error> {

@@ -192,7 +192,7 @@ fn refused(schedule: Schedule, expected: &str) {
 
 #[test]
 fn settings_that_make_no_sense_are_refused() {
-    const RATE: &str = "expected a finite rate that is not negative";
+    const RATE: &str = "expected a finite number that is not negative";
     const FACTOR: &str = "expected a finite number above 0";
     refused(Schedule::constant(-0.1), &format!("`lr` is -0.1, {RATE}"));
     refused(Schedule::constant(f64::NAN), &format!("`lr` is NaN, {RATE}"));
@@ -204,7 +204,7 @@ fn settings_that_make_no_sense_are_refused() {
         final_div_factor: 1e4,
         total_steps,
     };
-    refused(one_cycle(30.0, 25.0, Steps::ALL), "`pct_start` is 30, expected a share between 0 and 1");
+    refused(one_cycle(30.0, 25.0, Steps::ALL), "`pct_start` is 30, expected a number from 0 to 1");
     refused(one_cycle(0.3, 0.0, Steps::ALL), &format!("`div_factor` is 0, {FACTOR}"));
     refused(one_cycle(0.3, 25.0, Steps::Count(0)), "`total_steps` is 0, expected at least one step");
     refused(
@@ -229,7 +229,7 @@ fn settings_that_make_no_sense_are_refused() {
     refused(Schedule::polynomial(0.1, f64::NAN), &format!("`power` is NaN, {FACTOR}"));
     refused(
         Schedule::constant(0.1).warmup(-0.1),
-        "`steps` is -0.1, expected a number of steps, or a share of them between 0 and 1",
+        "`warmup` is -0.1, expected a number of steps, or a share of them between 0 and 1",
     );
     refused(Schedule::constant(-0.1).warmup(10), &format!("`lr` is -0.1, {RATE}"));
     refused(

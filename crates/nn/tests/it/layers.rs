@@ -225,6 +225,6 @@ fn an_error_in_a_sequence_names_the_layer_and_the_caller() {
     assert_eq!(place.scope(), "head");
     assert_eq!(place.outer().map(|outer| (outer.file(), outer.line())), Some((file!(), line)), "{error}");
     assert_eq!(place.made_at().map(|made_at| (made_at.file(), made_at.line())), Some((file!(), made)), "{error}");
-    let expected = format!(", from {0}:{line}; the layer was made at {0}:{made})", file!());
-    assert!(error.to_string().starts_with("linear: ") && error.to_string().ends_with(&expected), "{error}");
+    let expected = format!(" (in head, at {0}:{line}; the layer was made at {0}:{made}; recorded at ", file!());
+    assert!(error.to_string().starts_with("linear: ") && error.to_string().contains(&expected), "{error}");
 }

@@ -145,7 +145,7 @@ fn groups_that_do_not_fit_are_refused() {
     refused(&[group(&ids), group(&ids[1..])], "`p1` twice is not supported, expected each parameter in one group");
     refused(&[group(&[ids[0], ids[0]])], "`p0` twice is not supported, expected each parameter in one group");
     for (factor, name) in [(-1.0, "-1"), (f32::NAN, "NaN"), (f32::INFINITY, "inf")] {
-        let message = format!("lr_factor = {name} is not supported, expected a number that is not negative");
+        let message = format!("lr_factor = {name} is not supported, expected a finite number that is not negative");
         refused(&[group(&ids).lr_factor(factor)], &message);
     }
 }

@@ -1,8 +1,10 @@
+use std::fmt;
+
 use super::{Digits, ImportWarning};
 use crate::{ColumnStatistics, Dictionary, Error};
 
-/// The result of an import.
-#[derive(Debug, Default)]
+/// The result of an import. Its `Debug` form has the sizes of dictionaries and classes, not their values.
+#[derive(Default)]
 #[non_exhaustive]
 pub struct ImportReport {
     /// The number of rows in the table.
@@ -28,6 +30,22 @@ pub struct ImportReport {
     pub label_digits: Vec<Digits>,
     /// What is probably not as it was meant.
     pub warnings: Vec<ImportWarning>,
+}
+
+impl fmt::Debug for ImportReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { n_rows, column_names, dictionaries, classes, n_skipped, first_skipped, index_columns, warnings, .. } = self;
+        f.debug_struct("ImportReport")
+            .field("n_rows", n_rows)
+            .field("n_columns", &column_names.len())
+            .field("n_dictionaries", &dictionaries.len())
+            .field("n_classes", &classes.len())
+            .field("n_skipped", n_skipped)
+            .field("first_skipped", first_skipped)
+            .field("index_columns", index_columns)
+            .field("warnings", warnings)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ImportReport {

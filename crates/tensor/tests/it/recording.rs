@@ -163,7 +163,7 @@ fn an_error_behind_dyn_also_names_the_caller_of_the_model() {
     let place = error.place().expect("errors of recording have a place");
     assert_eq!(place.outer().map(|outer| outer.line()), Some(line));
     assert!(place.location().line() < line, "the line within the layer");
-    assert!(error.to_string().ends_with(&format!(", from {}:{line})", file!())), "{error}");
+    assert!(error.to_string().contains(&format!("(at {0}:{line}; recorded at {0}:", file!())), "{error}");
 }
 
 #[test]

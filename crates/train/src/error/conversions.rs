@@ -1,5 +1,7 @@
 //! Errors of the crates below.
 
+use brisk_nn::tensor::program::kernels::Outside;
+
 use super::Error;
 
 impl From<brisk_nn::tensor::program::Error> for Error {
@@ -17,5 +19,11 @@ impl From<brisk_nn::Error> for Error {
             _ => None,
         };
         of_replicas.cloned().map_or(Self::Tensor(error), Self::Replica)
+    }
+}
+
+impl From<Outside> for Error {
+    fn from(Outside { name, found, expected, .. }: Outside) -> Self {
+        Self::Setting { name, found, expected }
     }
 }

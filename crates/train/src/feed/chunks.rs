@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use brisk_loader::{Ahead, Batching, Loader, Prefetch, RowSource, with_causes};
 
 use super::element::{FeedElement, Sealed};
-use super::inspect::check_finite;
+use super::inspect::{check_finite, check_unchanged};
 use super::table::Chunk;
 use crate::Error;
 
@@ -27,6 +27,8 @@ pub(crate) type EachChunk<'f> = &'f mut dyn FnMut(usize, Chunk<'_>, usize) -> Re
 pub(crate) struct SourceChunks<'a, S: RowSource> {
     set: &'static str,
     loader: Loader<&'a S>,
+    /// Of the source, when the feed was set up.
+    n_rows: usize,
     chunk_batches: usize,
     ahead: Ahead,
 }
@@ -41,7 +43,7 @@ impl<'a, S: RowSource<Feature: FeedElement>> SourceChunks<'a, S> {
         ahead: Ahead,
     ) -> Result<Self, Error> {
         let loader = Loader::new(source, batching).map_err(|error| Error::Rows { set, reason: error.to_string() })?;
-        Ok(Self { set, loader, chunk_batches, ahead })
+        Ok(Self { set, n_rows: source.n_rows(), loader, chunk_batches, ahead })
     }
 }
 
@@ -67,8 +69,9 @@ struct Running<'scope, 'a, S: RowSource> {
 
 impl<S: RowSource<Feature: FeedElement>> OpenChunks for Running<'_, '_, S> {
     fn each_chunk(&mut self, epoch: u32, f: EachChunk<'_>) -> Result<(), Error> {
-        let SourceChunks { set, loader, chunk_batches, .. } = self.chunks;
+        let SourceChunks { set, n_rows, loader, chunk_batches, .. } = self.chunks;
         let (source, batching) = (*loader.source(), loader.batching());
+        check_unchanged(set, source, *n_rows)?;
         let mut chunks = self.prefetch.epoch(epoch);
         let mut index = 0;
         loop {

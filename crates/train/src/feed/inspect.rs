@@ -31,6 +31,16 @@ pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, s
     Ok(RowLayout { dtype: S::Feature::DTYPE, labels: DType::F32, n_labels, n_cols, n_categories, has_weights })
 }
 
+/// Checks that a source still has `expected` rows, as it must at every call.
+pub(crate) fn check_unchanged<S: RowSource>(set: &'static str, source: &S, expected: usize) -> Result<(), Error> {
+    match source.n_rows() {
+        found if found == expected => Ok(()),
+        found => {
+            Err(Error::Rows { set, reason: format!("the source has {found} rows now, expected {expected}, as many as before") })
+        }
+    }
+}
+
 /// Checks that rows have as many labels as a task takes. A task that takes none ignores them.
 pub(crate) fn check_label_count<S: RowSource>(set: &'static str, source: &S, expected: usize) -> Result<(), Error> {
     let found = source.n_labels();

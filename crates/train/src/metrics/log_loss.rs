@@ -1,5 +1,5 @@
 use super::probability::{cross_entropy, softplus};
-use super::tally::{Row, Tally, Target, class_labels};
+use super::tally::{Row, Tally, Target, check_class_labels};
 use super::{Metric, MetricValue, Scored};
 use crate::{Error, Mode};
 
@@ -60,14 +60,14 @@ impl Metric for LogLoss {
 /// `sklearn.metrics.log_loss(labels, softmax(logits))`, see [`LogLoss`].
 ///
 /// # Shapes
-/// `logits`: `[n_rows, n_classes]`, row-major; `labels`: `[n_rows]`, each below `n_classes`.
+/// `logits`: `[n_rows, n_classes]`, row-major; `labels`: `[n_rows]`, the number of a class, from 0, as in rows.
 /// # Errors
 /// [`Error::Metric`] if the numbers of predictions and labels do not match, if there are no rows, if a label is no class, or a
 /// prediction NaN.
-pub fn log_loss(logits: &[f32], n_classes: usize, labels: &[u32]) -> Result<f64, Error> {
+pub fn log_loss(logits: &[f32], n_classes: usize, labels: &[f32]) -> Result<f64, Error> {
     let mut metric = LogLoss::new();
-    let labels = class_labels("log_loss", logits, n_classes, labels)?;
-    metric.update_as(&Scored::classes(logits, n_classes, &labels), Target::Classes)?;
+    check_class_labels("log_loss", logits, n_classes, labels)?;
+    metric.update_as(&Scored::classes(logits, n_classes, labels), Target::Classes)?;
     metric.mean()
 }
 

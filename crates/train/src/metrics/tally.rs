@@ -219,14 +219,15 @@ pub(super) fn columns(metric: &'static str, rows: &Scored<'_>, expected: &str) -
 }
 
 /// Labels of classes as [`Scored`] has them, checked while they are still whole numbers.
-pub(super) fn class_labels(metric: &'static str, logits: &[f32], n_classes: usize, labels: &[u32]) -> Result<Vec<f32>, Error> {
+pub(super) fn check_class_labels(metric: &'static str, logits: &[f32], n_classes: usize, labels: &[f32]) -> Result<(), Error> {
     check_predictions(metric, logits, n_classes, labels.len())?;
-    match labels.iter().position(|&label| label as usize >= n_classes) {
+    let is_class = |label: f32| label >= 0.0 && label.fract() == 0.0 && (label as usize) < n_classes;
+    match labels.iter().position(|&label| !is_class(label)) {
         Some(row) => {
             Err(Error::from(MetricError::Label { metric, row, found: f64::from(labels[row]), expected: below(n_classes) }))
         }
         None if labels.is_empty() => Err(Error::from(MetricError::NoRows { metric })),
-        None => Ok(labels.iter().map(|&label| label as f32).collect()),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,8 @@
 use brisk_nn::tensor::Tensor;
+use brisk_nn::tensor::program::kernels::Interval;
 
 use super::{LabelledRows, Labels, Task};
+use crate::Error;
 use crate::metrics::{Accuracy, LogLoss, Metric, RocAuc};
 
 /// Two classes: the model returns a logit for each row, labels are 0 or 1. Trained by binary cross-entropy, evaluated by the area under the ROC curve
@@ -47,6 +49,11 @@ impl Binary {
 impl Task for Binary {
     fn labels(&self) -> Labels {
         Labels::Binary
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        Interval::NonNegative.check("pos_weight", self.pos_weight)?;
+        Ok(Interval::Unit.check("label_smoothing", self.label_smoothing)?)
     }
 
     fn n_outputs(&self) -> usize {

@@ -1,6 +1,8 @@
+use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::tensor::{CrossEntropyOptions, Tensor};
 
-use super::{LabelledRows, Labels, Task};
+use super::{LabelledRows, Labels, Task, check_weights};
+use crate::Error;
 use crate::metrics::{Accuracy, LogLoss, Metric};
 
 /// Several classes, of which each row has one: the model returns a logit for each class, labels are class numbers from 0. Trained by cross-entropy,
@@ -42,6 +44,16 @@ impl Classification {
 impl Task for Classification {
     fn labels(&self) -> Labels {
         Labels::Classes { n_classes: self.n_classes }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.n_classes < 2 {
+            let (found, expected) = (self.n_classes.to_string(), "at least 2 classes");
+            return Err(Error::Setting { name: "n_classes", found, expected });
+        }
+        Interval::Unit.check("label_smoothing", self.label_smoothing)?;
+        let weights = self.class_weights.as_ref();
+        weights.map_or(Ok(()), |weights| check_weights("class_weights", weights, self.n_classes, "one weight per class"))
     }
 
     fn n_outputs(&self) -> usize {

@@ -1,6 +1,7 @@
 use brisk_nn::tensor::{AutocastRule, Elementwise, Expr, Tensor};
 
-use super::{LabelledRows, Labels, Task};
+use super::{LabelledRows, Labels, Task, check_weights};
+use crate::Error;
 use crate::metrics::{Average, F1, LogLoss, Metric, RocAuc, SubsetAccuracy};
 
 /// Several labels per row, each 0 or 1, of which any number may be 1: the model returns a logit for each label. Trained by the mean of the binary cross-entropies of a
@@ -60,6 +61,14 @@ impl Task for MultiLabel {
 
     fn n_labels(&self) -> usize {
         self.n_labels
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.n_labels == 0 {
+            return Err(Error::Setting { name: "n_labels", found: "0".to_owned(), expected: "at least 1 label" });
+        }
+        let weights = self.pos_weight.as_ref();
+        weights.map_or(Ok(()), |weights| check_weights("pos_weight", weights, self.n_labels, "one weight per label"))
     }
 
     fn n_outputs(&self) -> usize {

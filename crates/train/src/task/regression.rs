@@ -1,6 +1,8 @@
+use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::tensor::{LossReduction, Tensor};
 
 use super::{LabelledRows, Labels, Task};
+use crate::Error;
 use crate::metrics::{MeanAbsoluteError, Metric, PinballLoss, RSquared, RootMeanSquaredError};
 
 /// A number for each row, or [several](Self::targets): the model returns as many; labels are finite numbers. Trained by the squared error unless another loss is chosen; evaluated by
@@ -72,6 +74,17 @@ impl Task for Regression {
 
     fn n_labels(&self) -> usize {
         self.n_targets
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        if self.n_targets == 0 {
+            return Err(Error::Setting { name: "targets", found: "0".to_owned(), expected: "at least 1 target" });
+        }
+        match self.loss {
+            RegressionLoss::Huber { delta } => Ok(Interval::Positive.check("delta", delta)?),
+            RegressionLoss::Quantile { quantile } => Ok(Interval::Open.check("quantile", quantile)?),
+            RegressionLoss::Squared | RegressionLoss::Absolute => Ok(()),
+        }
     }
 
     fn n_outputs(&self) -> usize {

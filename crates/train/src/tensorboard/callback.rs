@@ -1,3 +1,4 @@
+use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
@@ -9,9 +10,11 @@ use crate::{BatchesEnd, Callback, Error, RunView, ValidationEnd};
 
 /// Writes the losses, learning rates and metrics of a run to an event file in a folder: a [`Callback`].
 ///
-/// Batches are counted over the whole run. `loss/batch` and `learning_rate` have a value per batch; the metrics of a validation are written at the
-/// last batch before it, with training and validation in one group: `loss/train` and `loss/valid`. [`histograms`](Self::histograms) adds those of parameters and gradients. The file is created when the first
-/// batches are done, and the folder's values of later batches are replaced, so that a run can resume with the same folder.
+/// Batches are counted over the whole run. `loss/batch` and `learning_rate` have a value per batch, and so has `grad_norm` if the run
+/// [records](crate::TrainerConfig::record_grad_norms) it. The metrics of a validation are written at the last batch before it, with training and validation in one group:
+/// `loss/train` and `loss/valid`; those of a limit that ends the run within an epoch at the batch after it, since a run that resumes does not have them.
+/// [`histograms`](Self::histograms) adds those of parameters and gradients. The file is created when the first batches are done, and TensorBoard then discards the folder's values of
+/// later batches, so that a run that resumes with the same folder has each batch once.
 ///
 /// # Examples
 /// ```no_run
@@ -51,9 +54,11 @@ impl TensorBoard {
 }
 
 impl Callback for TensorBoard {
-    /// The next run writes a new file.
+    /// The next run writes a new file. If its folder cannot be created, the error is reported now rather than after the first steps.
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         self.events = None;
+        let created = if run.is_first { fs::create_dir_all(&self.folder) } else { Ok(()) };
+        created.map_err(|cause| Error::Io { path: self.folder.clone(), action: "create the folder", cause })?;
         let is_sharded = run.params.division().is_some_and(|division| division.values == Kept::Own);
         if self.histograms_every > 0 && is_sharded {
             let found = "parameters that are sharded across replicas".to_owned();
@@ -79,6 +84,9 @@ impl Callback for TensorBoard {
             events.scalar("loss/batch", batch, loss.into())?;
             events.scalar("learning_rate", batch, rate.into())?;
         }
+        for (batch, &norm) in (first..).zip(batches.grad_norms) {
+            events.scalar("grad_norm", batch, norm.into())?;
+        }
         let is_last = batches.first_batch + batches.losses.len() == run.n_batches;
         if is_last && run.epoch.checked_rem(self.histograms_every) == Some(0) {
             let last = first + batches.losses.len() as u64 - 1;
@@ -91,7 +99,9 @@ impl Callback for TensorBoard {
     }
 
     fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
-        let batch = (run.first_batch() + validation.metrics.batch as u64).saturating_sub(1);
+        let n_batches = run.first_batch() + validation.metrics.batch as u64;
+        // A run that resumes without the limit replaces the values from this batch on.
+        let batch = if validation.is_at_limit { n_batches } else { n_batches.saturating_sub(1) };
         if let Some(events) = &mut self.events {
             for (name, value) in &validation.metrics.values {
                 events.scalar(&tag(name), batch, *value)?;

@@ -1,9 +1,13 @@
 use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
+use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::{EmaConfig, EmaStart, GradScalerConfig, Schedule};
 
 use crate::{Described, EarlyStopping, Error, Warning};
+
+/// The most batches that are timed kernel by kernel.
+const MAX_PROFILED: usize = 64;
 
 /// Settings of a training run. Optional features are off by default, and the precision is f32.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +74,9 @@ pub struct TrainerConfig {
     /// `torch.autograd.detect_anomaly` does. With a loss scale above 1, gradients that overflow are not an error: their step is skipped. For debugging: each
     /// batch is awaited, and every value is read once more.
     pub detect_anomaly: bool,
+    /// Whether the norm of all gradients is recorded for each batch, for [callbacks](crate::Callback::on_step_end): before clipping, after accumulation and unscaling. Nothing else
+    /// is computed from it, and it is read from the device only for callbacks.
+    pub record_grad_norms: bool,
     /// How many batches are timed kernel by kernel, at most 64, starting with the second batch of the run; 0 for none. The result is
     /// [`FitReport::profile`](crate::FitReport::profile), a section of the report, and `trace.json` in the run's folder.
     pub profile_batches: usize,
@@ -104,6 +111,7 @@ impl Default for TrainerConfig {
             checkpoint_on_error: false,
             keep_best: 0,
             detect_anomaly: false,
+            record_grad_norms: false,
             profile_batches: 0,
         }
     }
@@ -142,6 +150,7 @@ impl TrainerConfig {
             ("checkpoint_every", self.checkpoint_every.to_string()),
             ("keep_best", self.keep_best.to_string()),
             ("detect_anomaly", self.detect_anomaly.to_string()),
+            ("record_grad_norms", self.record_grad_norms.to_string()),
             ("profile_batches", self.profile_batches.to_string()),
             ("extend", self.extend.to_string()),
             ("max_skipped", max_skipped.to_string()),
@@ -158,17 +167,37 @@ impl TrainerConfig {
 
 impl TrainerConfig {
     /// # Errors
-    /// [`Error::Setting`] for a setting of 0 with which nothing would be trained.
+    /// [`Error::Setting`] for the first setting whose value is outside of its range.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let settings = [
-            ("batch_rows", self.batch_rows, "at least one row"),
-            ("max_epochs", self.max_epochs, "at least one epoch"),
-            ("accumulate", self.accumulate, "at least one batch per step"),
+        const MOST: usize = u32::MAX as usize; // The device counts in 32 bits.
+        let (ema, epochs) = (self.ema, 1..=usize::MAX);
+        let of_ema = |of: fn(EmaConfig) -> u32| ema.map_or(1, of) as usize;
+        let counts = [
+            ("batch_rows", self.batch_rows, 1..=usize::MAX, "at least one row"),
+            ("accumulate", self.accumulate, 1..=MOST, "at least one batch per step, and fewer than 2^32"),
+            ("max_epochs", self.max_epochs, epochs.clone(), "at least one epoch"),
+            ("max_steps", self.max_steps.unwrap_or(1), 1..=usize::MAX, "at least one step, or no limit"),
+            ("max_skipped", self.max_skipped as usize, 1..=MOST, "at least one step"),
+            ("min_epochs", self.min_epochs, 0..=self.max_epochs, "at most `max_epochs`"),
+            ("validate_every", self.validate_every, epochs, "at least one epoch"),
+            ("profile_batches", self.profile_batches, 0..=MAX_PROFILED, "at most 64 batches"),
+            ("ema.every", of_ema(|ema| ema.every), 1..=MOST, "at least one step"),
+            ("ema.first_step", of_ema(|ema| ema.first_step), 1..=MOST, "a step, counted from 1"),
         ];
-        match settings.into_iter().find(|(_, found, _)| *found == 0) {
-            None => Ok(()),
-            Some((name, found, expected)) => Err(Error::Setting { name, found: found.to_string(), expected }),
+        if let Some((name, found, _, expected)) = counts.into_iter().find(|(_, found, range, _)| !range.contains(found)) {
+            return Err(Error::Setting { name, found: found.to_string(), expected });
         }
+        if self.max_time.is_some_and(|time| time.is_zero()) {
+            let (found, expected) = ("no time at all".to_owned(), "more than 0 seconds, or no limit");
+            return Err(Error::Setting { name: "max_time", found, expected });
+        }
+        if let Some(GradientClip::Norm(limit) | GradientClip::Value(limit)) = self.clip {
+            Interval::NonNegative.check("clip", limit)?;
+        }
+        if let Some(EmaConfig { decay, .. }) = ema {
+            Interval::Unit.check("ema.decay", decay)?;
+        }
+        self.early_stopping.as_ref().map_or(Ok(()), EarlyStopping::check_settings)
     }
 
     /// Settings that are allowed but hardly ever intended, for `n_rows` training rows.

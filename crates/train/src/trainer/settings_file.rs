@@ -6,7 +6,7 @@ mod section;
 use std::path::Path;
 
 use brisk_nn::tensor::Precision;
-use brisk_nn::{EmaConfig, EmaStart, Schedule, Steps};
+use brisk_nn::{EmaConfig, EmaStart, Schedule};
 use toml::Table;
 
 use super::{GradientClip, Limit, TrainerConfig, ValidationInterval};
@@ -27,7 +27,8 @@ impl TrainerConfig {
     /// Settings from the text of a TOML file.
     ///
     /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` and `checkpoint_interval` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches`,
-    /// `limit_valid_batches` and `validate_within_epoch` a number of batches, or a fraction such as `0.5`; `learning_rate` a number, or a table `[schedule]` with the name of a [`Schedule`] and its values; `clip_norm` or `clip_value` a number.
+    /// `limit_valid_batches` and `validate_within_epoch` a number of batches, or a fraction such as `0.5`; `learning_rate` a number, or a table `[schedule]` with the name of a [`Schedule`] and its values, where a length is a number of steps, or a fraction of
+    /// the run below 1; `clip_norm` or `clip_value` a number.
     ///
     /// # Errors
     /// [`Error::SettingsFile`] if it is not TOML; [`Error::UnknownSetting`] names the nearest setting; [`Error::SettingsValue`] names a setting whose value
@@ -90,6 +91,9 @@ impl TrainerConfig {
         if let Some(drops_last) = section.boolean("drop_last")? {
             config.drop_last = drops_last;
         }
+        if let Some(is_on) = section.boolean("record_grad_norms")? {
+            config.record_grad_norms = is_on;
+        }
         if let Some(precision) =
             section.choice("precision", &[("f32", Precision::F32), ("f16", Precision::F16), ("bf16", Precision::Bf16)])?
         {
@@ -121,11 +125,14 @@ impl TrainerConfig {
                 return Err(Error::SettingsValue { name: "clip_value".to_owned(), found, expected: "one of the two" });
             }
         };
-        if let Some(lr) = section.number("learning_rate")? {
-            config.schedule = Schedule::constant(lr);
-        }
-        if let Some(table) = section.section("schedule")? {
-            config.schedule = schedule(table)?;
+        match (section.number("learning_rate")?, section.section("schedule")?) {
+            (None, None) => {}
+            (Some(lr), None) => config.schedule = Schedule::constant(lr),
+            (None, Some(table)) => config.schedule = schedule(table)?,
+            (Some(_), Some(_)) => {
+                let found = "`learning_rate` and `[schedule]`".to_owned();
+                return Err(Error::SettingsValue { name: "learning_rate".to_owned(), found, expected: "one of the two" });
+            }
         }
         if let Some(table) = section.section("ema")? {
             config.ema = Some(ema(table)?);
@@ -185,39 +192,29 @@ fn schedule(mut table: Section<'_>) -> Result<Schedule, Error> {
         "one_cycle" => Schedule::one_cycle(table.required("max_lr")?),
         "cosine" => Schedule::cosine(table.required("lr")?),
         "cosine_warm_restarts" => {
-            let (lr, t_0) = (table.required("lr")?, steps(table.required("t_0")?));
+            let (lr, t_0) = (table.required("lr")?, table.required_steps("t_0")?);
             Schedule::cosine_warm_restarts(lr, t_0, table.integer("t_mult")?.unwrap_or(1))
         }
         "step" => {
-            let (lr, step_size) = (table.required("lr")?, steps(table.required("step_size")?));
+            let (lr, step_size) = (table.required("lr")?, table.required_steps("step_size")?);
             Schedule::step(lr, step_size, table.number("gamma")?.unwrap_or(0.1))
         }
         "multi_step" => {
-            let (lr, milestones) = (table.required("lr")?, table.numbers("milestones")?.unwrap_or_default());
-            Schedule::multi_step(lr, milestones.into_iter().map(steps), table.number("gamma")?.unwrap_or(0.1))
+            let (lr, milestones) = (table.required("lr")?, table.list_of_steps("milestones")?.unwrap_or_default());
+            Schedule::multi_step(lr, milestones, table.number("gamma")?.unwrap_or(0.1))
         }
         "exponential" => Schedule::exponential(table.required("lr")?, table.required("gamma")?),
         "linear" => Schedule::linear(table.required("lr")?),
-        "piecewise_linear" => {
-            let points = table.pairs("points")?.unwrap_or_default();
-            // 1 is the end of the run, a fraction of 1; a point at the second step is hardly ever intended.
-            let place = |step: f64| if step == 1.0 { Steps::ALL } else { steps(step) };
-            Schedule::piecewise_linear(points.into_iter().map(|[step, lr]| (place(step), lr)))
-        }
+        "piecewise_linear" => Schedule::piecewise_linear(table.points("points")?.unwrap_or_default()),
         "polynomial" => Schedule::polynomial(table.required("lr")?, table.number("power")?.unwrap_or(1.0)),
         _ => Schedule::constant(table.required("lr")?),
     };
-    let warmup = table.number("warmup")?;
+    let warmup = table.steps("warmup")?;
     table.finish()?;
     Ok(match warmup {
         None => schedule,
-        Some(warmup) => schedule.warmup(steps(warmup)),
+        Some(warmup) => schedule.warmup(warmup),
     })
-}
-
-/// A fraction of the run, if it is below 1, else a number of steps.
-fn steps(steps: f64) -> Steps {
-    if steps < 1.0 { steps.into() } else { (steps as usize).into() }
 }
 
 fn ema(mut table: Section<'_>) -> Result<EmaConfig, Error> {

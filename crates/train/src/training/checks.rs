@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use super::epochs::Fit;
 use super::losses::EpochLosses;
 use super::snapshot::Snapshot;
-use super::{Ended, EpochMetrics, Training};
+use super::{Ended, EpochMetrics, Outputs, Training};
 use crate::feed::OpenFeed;
+use crate::run_state::Best;
 use crate::scorer::Evaluation;
 use crate::{Error, RunView, ValidationEnd, Warning};
 
@@ -105,6 +106,7 @@ impl Training<'_> {
             labels: self.validation.labels(),
             is_best: run.is_best(value),
             is_within_epoch: when == When::WithinEpoch,
+            is_at_limit: when == When::Limit,
         };
         let mut flow = ControlFlow::Continue(());
         for callback in &mut outputs.callbacks {
@@ -113,6 +115,28 @@ impl Training<'_> {
             }
         }
         Ok((metrics, flow))
+    }
+
+    /// Evaluates the best model again for the callbacks that need its outputs, unless it was validated in this call, whose `history` they know.
+    pub(super) fn tell_best(
+        &self,
+        best: &Best,
+        history: &[EpochMetrics],
+        view: RunView<'_>,
+        valid: &mut OpenFeed<'_>,
+        outputs: &mut Outputs,
+    ) -> Result<(), Error> {
+        let at = (best.at.epoch(), best.at.batch().unwrap_or(self.n_batches));
+        let is_known = history.iter().any(|metrics| (metrics.epoch, metrics.batch) == at);
+        // Replicas evaluate together, and their callbacks may differ.
+        let is_needed = self.replicas.is_some() || outputs.callbacks.iter().any(|callback| callback.needs_best_outputs());
+        if is_known || !is_needed {
+            return Ok(());
+        }
+        best.write(&self.evaluated, &self.device)?;
+        let Evaluation { outputs: scores, .. } = self.scorer.evaluate(valid)?;
+        let asking = outputs.callbacks.iter_mut().filter(|callback| callback.needs_best_outputs());
+        asking.into_iter().try_for_each(|callback| callback.on_best_outputs(&view, &scores, self.validation.labels()))
     }
 
     /// Shows metrics, and adds them to the log and the history.

@@ -110,6 +110,7 @@ impl Computation {
             clip: None,
             accumulate: 1,
             detect_anomaly: false,
+            record_grad_norms: false,
             seed: 0,
             n_batches: Some(1),
         };

@@ -111,7 +111,7 @@ impl Training<'_> {
                 break;
             }
         }
-        self.finish(fit)
+        self.finish(fit, valid)
     }
 
     /// Sets the values that change from epoch to epoch: the batch index, the losses so far, and the learning rates, which it returns. The feed writes the order of rows.
@@ -144,7 +144,7 @@ impl Training<'_> {
     }
 
     /// Restores the best model and reports the run.
-    fn finish(&self, fit: Fit<'_, '_>) -> Result<FitReport, Error> {
+    fn finish(&self, fit: Fit<'_, '_>, valid: &mut OpenFeed<'_>) -> Result<FitReport, Error> {
         let Fit { mut run, mut report, outputs, n_rows, .. } = fit;
         self.show(outputs, Progress::finished);
         if report.ended == Ended::Stopped {
@@ -154,9 +154,15 @@ impl Training<'_> {
         self.check_any_step(&run)?;
         let Some(best) = run.best.take() else {
             let is_resumable = report.ended == Ended::Stopped;
+            let n_checks = report.history.len();
+            if report.ended != Ended::Stopped && n_checks > 0 {
+                return Err(Error::WatchedNaN { watched: report.watched, n_checks });
+            }
             let checkpoint = outputs.folder.as_ref().filter(|_| is_resumable).map(RunFolder::last);
             return Err(Error::NoEpoch { checkpoint });
         };
+        let view = RunView { epoch: run.n_epochs, n_steps: run.n_steps, ..self.view() };
+        self.tell_best(&best, &report.history, view, valid, outputs)?;
         best.write(self.params, &self.device)?;
         report.n_epochs = run.n_epochs;
         (report.best_epoch, report.best_batch) = (best.at.epoch(), best.at.batch().unwrap_or(self.n_batches));
@@ -165,7 +171,6 @@ impl Training<'_> {
         if let (Some(profile), Some(path)) = (&report.profile, self.path(outputs, RunFolder::trace)?) {
             write_atomically(&path, |file| profile.write_chrome_trace(file))?;
         }
-        let view = RunView { epoch: run.n_epochs, n_steps: run.n_steps, ..self.view() };
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_end(&view, &report))?;
         Ok(report)
     }

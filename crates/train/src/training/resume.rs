@@ -167,6 +167,7 @@ impl Training<'_> {
             checkpoint_on_error: _,
             keep_best: _,
             detect_anomaly: _,
+            record_grad_norms: _,
             profile_batches: _,
         } = &self.config;
         let [train, valid] = self.digests.map(|digest| format!("digest {digest}"));

@@ -1,24 +1,21 @@
 //! The steps of an epoch.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use super::checks::When;
 use super::epochs::Fit;
+use super::told::Told;
 use super::{Ended, Outputs, Training};
 use crate::feed::{Cursor, OpenFeed};
 use crate::run_state::RunState;
-use crate::step::check_losses;
-use crate::{BatchesEnd, DataParallel, Error, RunView};
+use crate::{DataParallel, Error, RunView};
 
 /// The maximum number of steps that are submitted at a time, so that the progress bar moves and a request to stop is noticed.
 const MAX_STEPS_AT_A_TIME: usize = 64;
 
 /// About how long the steps that are submitted at a time may take, if steps are slow.
 const TIME_OF_STEPS: Duration = Duration::from_millis(250);
-
-/// Callbacks are called for the batches of about this much time together.
-const TIME_OF_CALLS: Duration = Duration::from_millis(250);
 
 /// How far the steps of an epoch got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,10 +44,13 @@ impl Training<'_> {
         let steps_left = config.max_steps.map_or(usize::MAX, |max_steps| max_steps.saturating_sub(fit.run.n_steps));
         let end = steps_left.saturating_mul(config.accumulate).min(*n_batches);
         let mut steps = if end < *n_batches { Steps::Limited(Ended::MaxSteps) } else { Steps::All };
-        let (mut n_done, mut n_told, mut told, mut most) = (from, from, Instant::now(), 1);
         let view = RunView { epoch: fit.run.n_epochs + 1, n_steps: fit.run.n_steps, ..self.view() };
-        let (mut saved, started) = (Instant::now(), Instant::now());
+        let mut told = Told::new(view, rates, from);
+        let (mut n_done, mut most) = (from, 1);
+        let started = Instant::now();
+        let (mut saved, mut checked) = (started, started);
         let (mut time_of_checks, mut is_checking) = (Duration::ZERO, false);
+        let asked = |n_done: usize, outputs: &Outputs| self.next_asked(view.n_steps, n_done, outputs);
         let result = train.each_turn_from(from, epoch, Cursor::Epoch, MAX_STEPS_AT_A_TIME, |turn| {
             let turn_end = (turn.first_batch + turn.n_batches).min(end);
             while n_done < turn_end {
@@ -76,7 +76,8 @@ impl Training<'_> {
                 let until_saved =
                     if is_due { until_saved.min(config.accumulate - n_done % config.accumulate) } else { until_saved };
                 let until_checked = self.next_check(fit.run.n_epochs, n_done) - n_done;
-                let n = most_now.min(until_saved).min(until_checked);
+                let until_asked = asked(n_done, fit.outputs) - n_done;
+                let n = most_now.min(until_saved).min(until_checked).min(until_asked);
                 if let Some(replicas) = replicas {
                     let n_batches = u64::from(epoch) * *n_batches as u64 + n_done as u64;
                     replicas.at_step(n_batches / config.accumulate as u64);
@@ -93,18 +94,24 @@ impl Training<'_> {
                 }
                 n_done += n;
                 fit.run.is_validated = false;
+                // What a checkpoint or a validation covers is told before.
+                let is_saved = n == until_saved && n_done < *n_batches;
+                if n == until_asked || n == until_checked || is_saved || n_done >= end || told.is_due() {
+                    self.tell(&mut told, n_done, fit.outputs)?;
+                }
+                if n == until_asked {
+                    self.tell_step(&told, fit.outputs)?;
+                }
                 if n == until_checked {
-                    is_checking = true;
-                    self.tell_batches(&view, n_told..n_done, rates, fit.outputs)?;
-                    (n_told, told) = (n_done, Instant::now());
+                    (is_checking, checked) = (true, Instant::now());
                     let ended = self.check_within(fit, n_done, valid)?;
                     (saved, is_checking) = (Instant::now(), false);
-                    time_of_checks += told.elapsed();
+                    time_of_checks += checked.elapsed();
                     if let Some(ended) = ended {
                         steps = Steps::Ended(ended);
                         return Ok(ControlFlow::Break(()));
                     }
-                } else if n == until_saved && n_done < *n_batches {
+                } else if is_saved {
                     self.look_at_losses(&mut fit.run, n_done)?;
                     self.save_last(&fit.run, fit.outputs)?;
                     saved = Instant::now();
@@ -115,22 +122,21 @@ impl Training<'_> {
                     steps = Steps::Ended(Ended::Stopped);
                     return Ok(ControlFlow::Break(()));
                 }
-                if told.elapsed() >= TIME_OF_CALLS || n_done >= end {
-                    self.tell_batches(&view, n_told..n_done, rates, fit.outputs)?;
-                    (n_told, told) = (n_done, Instant::now());
-                }
             }
             self.show(fit.outputs, |progress| progress.advance(turn.n_rows as u64));
             Ok(if n_done >= end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
+        // Also if a request to stop, a limit or an error ends the epoch.
+        let told_all = if told.is_failed() || is_checking { Ok(()) } else { self.tell(&mut told, n_done, fit.outputs) };
         if let Err(error) = result {
-            // A run that resumed from here would skip the validation that failed.
-            if config.checkpoint_on_error && n_done > from && !is_checking {
+            // A run that resumed from here would skip what failed: a validation, or a callback.
+            if config.checkpoint_on_error && n_done > from && !is_checking && !told.is_failed() {
                 // This error is reported, whether or not the checkpoint can be written.
                 drop(self.save_after_error(&mut fit.run, n_done, &error, fit.outputs));
             }
             return Err(error);
         }
+        told_all?;
         self.device.wait()?;
         fit.report.train_seconds += started.elapsed().saturating_sub(time_of_checks).as_secs_f64();
         fit.n_batches += n_done - from;
@@ -161,35 +167,6 @@ impl Training<'_> {
         self.device.wait()?;
         self.look_at_losses(run, n_done)?;
         self.save_last(run, outputs)
-    }
-
-    /// Notifies the callbacks of batches that have been trained on, and checks whether their losses are finite.
-    ///
-    /// # Errors
-    /// [`Error::NonFiniteLoss`].
-    fn tell_batches(&self, view: &RunView<'_>, batches: Range<usize>, rates: &[f32], outputs: &mut Outputs) -> Result<(), Error> {
-        if outputs.callbacks.is_empty() || batches.is_empty() {
-            return Ok(());
-        }
-        let losses: Vec<f32> = self.device.read(&self.step.losses)?;
-        let mut told = losses[batches.clone()].to_vec();
-        if self.train.has_weights() {
-            let weights = self.step.loss_weights(&self.device)?;
-            let weightless = told.iter_mut().zip(&weights[batches.clone()]).filter(|(_, weight)| **weight == 0.0);
-            weightless.for_each(|(loss, _)| *loss = f32::NAN);
-        }
-        let end = BatchesEnd {
-            first_batch: batches.start,
-            losses: &told,
-            learning_rates: &rates[batches.clone()],
-            n_rows: self.rows_before(batches.end) - self.rows_before(batches.start),
-        };
-        outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(view, &end))?;
-        // An epoch may take hours. In f16, steps that overflow are skipped, and replicas have different clocks: both check at the end of the epoch.
-        if !self.step.scaler.config().enabled && self.replicas.is_none() {
-            check_losses(&losses[..batches.end], 0, view.epoch - 1)?;
-        }
-        Ok(())
     }
 }
 

@@ -22,11 +22,13 @@ impl Validation {
     /// The metrics of `task` on rows with these labels.
     ///
     /// # Errors
-    /// [`Error::UnknownMetric`] if early stopping, or the task itself, watches a metric that the task does not have.
+    /// [`Error::MetricName`]; [`Error::Metric`] for a setting of a metric that is invalid; [`Error::UnknownMetric`] if early stopping, or the task itself, watches a metric that the task does not have.
     pub(super) fn new(task: &dyn Task, config: &TrainerConfig, labels: Vec<f32>) -> Result<Self, Error> {
-        let metrics = task.metrics();
+        let mut metrics = task.metrics();
+        check_settings(&mut metrics, task)?;
         let watched = config.early_stopping.as_ref().and_then(|early_stopping| early_stopping.monitor.clone());
         let watched = watched.unwrap_or_else(|| format!("valid_{}", task.watched()));
+        check_names(&metrics)?;
         let named = metrics.iter().map(|metric| (format!("valid_{}", metric.name()), metric.mode()));
         let known: Vec<(String, Mode)> = named.chain(LOSSES.map(|name| (name.to_owned(), Mode::Min))).collect();
         let Some(&(_, mode)) = known.iter().find(|(name, _)| *name == watched) else {
@@ -122,6 +124,36 @@ impl Validation {
         }
         Ok(found)
     }
+}
+
+/// Names of metrics are those of the log's columns.
+fn check_names(metrics: &[Box<dyn Metric>]) -> Result<(), Error> {
+    let names: Vec<&str> = metrics.iter().map(|metric| metric.name()).collect();
+    for (i, name) in names.iter().enumerate() {
+        let reason = if names[..i].contains(name) {
+            "the task has two metrics of this name"
+        } else if *name == "loss" {
+            "the loss has this name"
+        } else if name.is_empty() || name.contains([',', '"', '\n', '\r']) {
+            "it cannot head a column"
+        } else {
+            continue;
+        };
+        return Err(Error::MetricName { found: (*name).to_owned(), reason });
+    }
+    Ok(())
+}
+
+/// Checks the settings of metrics by an update without rows. Metrics that brisk does not know may need rows.
+fn check_settings(metrics: &mut [Box<dyn Metric>], task: &dyn Task) -> Result<(), Error> {
+    let none = Scored { outputs: &[], n_outputs: task.n_outputs(), labels: &[], n_labels: task.n_labels(), weights: None };
+    for metric in metrics {
+        metric.reset();
+        if let Err(error @ Error::Metric(MetricError::Setting { .. })) = metric.update(&none) {
+            return Err(error);
+        }
+    }
+    Ok(())
 }
 
 /// The losses that every run has.

@@ -8,7 +8,7 @@ const LOGITS: [f32; 8] = [-2.0, 0.5, -0.1, 1.5, 0.5, 0.0, 3.25, -1.0];
 const LABELS: [f32; 8] = [0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 1.0, 0.0];
 
 const CLASS_LOGITS: [f32; 15] = [0.5, 0.5, -1.0, 2.0, 0.0, 1.0, 0.0, 0.0, 0.0, -3.0, 4.0, 4.0, 1.0, 2.0, 3.5];
-const CLASSES: [u32; 5] = [1, 0, 0, 2, 2];
+const CLASSES: [f32; 5] = [1.0, 0.0, 0.0, 2.0, 2.0];
 
 #[track_caller]
 fn check(found: Result<f64, Error>, expected: f64) {
@@ -79,9 +79,8 @@ fn many_rows_are_as_few() {
 
     // Two classes with the logits 0 and the score are equivalent to a binary problem.
     let two: Vec<f32> = scores.iter().flat_map(|&score| [0.0, score]).collect();
-    let classes: Vec<u32> = labels.iter().map(|&label| label as u32).collect();
-    check(accuracy(&two, 2, &classes), serial as f64 / N_ROWS as f64);
-    check(log_loss(&two, 2, &classes), log_loss_binary(&scores, &labels).expect("a loss"));
+    check(accuracy(&two, 2, &labels), serial as f64 / N_ROWS as f64);
+    check(log_loss(&two, 2, &labels), log_loss_binary(&scores, &labels).expect("a loss"));
     assert_eq!(log_loss_binary(&scores, &labels).ok(), log_loss_binary(&scores, &labels).ok(), "bit-identical every time");
 }
 
@@ -93,18 +92,18 @@ fn a_loss_is_clipped_as_in_scikit_learn_and_not_lost() {
     check(log_loss_binary(&[1000.0], &[0.0]), LARGEST);
     check(log_loss_binary(&[f32::INFINITY, f32::NEG_INFINITY], &[1.0, 0.0]), 0.0);
     check(log_loss_binary(&[f32::INFINITY], &[0.0]), LARGEST);
-    check(log_loss(&[0.0, 1000.0], 2, &[0]), LARGEST);
-    check(log_loss(&[0.0, 30.0], 2, &[0]), 30.00000000000009);
-    check(log_loss(&[0.0, f32::INFINITY], 2, &[1]), 0.0);
-    check(log_loss(&[0.0, f32::INFINITY], 2, &[0]), LARGEST);
-    check(log_loss(&[f32::NEG_INFINITY; 4], 4, &[0]), 4.0_f64.ln());
-    check(log_loss(&[f32::MAX, f32::MIN], 2, &[0]), 0.0);
+    check(log_loss(&[0.0, 1000.0], 2, &[0.0]), LARGEST);
+    check(log_loss(&[0.0, 30.0], 2, &[0.0]), 30.00000000000009);
+    check(log_loss(&[0.0, f32::INFINITY], 2, &[1.0]), 0.0);
+    check(log_loss(&[0.0, f32::INFINITY], 2, &[0.0]), LARGEST);
+    check(log_loss(&[f32::NEG_INFINITY; 4], 4, &[0.0]), 4.0_f64.ln());
+    check(log_loss(&[f32::MAX, f32::MIN], 2, &[0.0]), 0.0);
 }
 
 #[test]
 fn of_equal_logits_the_first_is_the_largest() {
-    check(accuracy(&[1.0, 1.0, 0.0, 1.0, 1.0, 0.0], 3, &[0, 1]), 0.5);
-    check(accuracy(&[f32::NEG_INFINITY; 2], 2, &[0]), 1.0);
+    check(accuracy(&[1.0, 1.0, 0.0, 1.0, 1.0, 0.0], 3, &[0.0, 1.0]), 0.5);
+    check(accuracy(&[f32::NEG_INFINITY; 2], 2, &[0.0]), 1.0);
     check(accuracy_binary(&[0.0, 0.0], &[0.0, 1.0]), 0.5);
 }
 
@@ -117,7 +116,7 @@ fn a_nan_is_an_error_that_names_its_row() {
         assert!(matches!(error, Err(Error::Metric(MetricError::NanPrediction { row: 30_001, .. }))), "{error:?}");
     }
     for metric in [accuracy, log_loss] {
-        let error = metric(&scores, 2, &[1; N_ROWS / 2]);
+        let error = metric(&scores, 2, &[1.0; N_ROWS / 2]);
         assert!(matches!(error, Err(Error::Metric(MetricError::NanPrediction { row: 15_000, .. }))), "{error:?}");
     }
 }
@@ -130,7 +129,7 @@ fn labels_are_classes() {
         let error = roc_auc(&scores, &labels);
         assert!(matches!(error, Err(Error::Metric(MetricError::Label { row: 20_000, .. }))), "{label}: {error:?}");
     }
-    let error = accuracy(&[0.0; 6], 3, &[2, 3]).expect_err("a class too many");
+    let error = accuracy(&[0.0; 6], 3, &[2.0, 3.0]).expect_err("a class too many");
     assert_eq!(error.to_string(), "accuracy: the label of row 1 is 3, expected a class below 3", "which row");
 }
 
@@ -145,12 +144,15 @@ fn one_class_has_no_area() {
 fn counts_have_to_fit() {
     assert!(matches!(roc_auc(&[], &[]), Err(Error::Metric(MetricError::NoRows { .. }))), "no rows");
     assert!(matches!(accuracy(&[], 0, &[]), Err(Error::Metric(MetricError::NoRows { .. }))), "no rows and no classes");
-    assert!(matches!(accuracy(&[], 0, &[1]), Err(Error::Metric(MetricError::Label { .. }))), "no classes");
-    let error = log_loss(&[0.0; 5], 3, &[0, 1]).expect_err("a value too few");
+    assert!(matches!(accuracy(&[], 0, &[1.0]), Err(Error::Metric(MetricError::Label { .. }))), "no classes");
+    let error = log_loss(&[0.0; 5], 3, &[0.0, 1.0]).expect_err("a value too few");
     assert_eq!(error.to_string(), "log_loss: 2 labels take 6 predictions, found 5", "how many");
     assert!(
         matches!(f1(&[0.0], &[0.0, 1.0]), Err(Error::Metric(MetricError::PredictionCount { .. }))),
         "one score for two labels"
     );
-    assert!(matches!(accuracy(&[], usize::MAX, &[1, 1]), Err(Error::Metric(MetricError::PredictionCount { .. }))), "an overflow");
+    assert!(
+        matches!(accuracy(&[], usize::MAX, &[1.0, 1.0]), Err(Error::Metric(MetricError::PredictionCount { .. }))),
+        "an overflow"
+    );
 }

@@ -55,7 +55,7 @@ fn a_line_an_epoch() {
     let lines = screen.lines();
     assert_eq!(lines.len(), 3, "{lines:?}");
     assert!(lines[0].starts_with("epoch 2/3  loss 0.4123  rate 1.000e-5  best 2  "), "{lines:?}");
-    assert!(lines[1].starts_with("epoch 3/3  ") && lines[1].contains(" rows/s  "), "{lines:?}");
+    assert!(lines[1].starts_with("epoch 3/3  ") && lines[1].contains(" rows/s with validation  "), "{lines:?}");
     assert_eq!(lines[2], "stopping after this step", "the note");
 }
 

@@ -34,6 +34,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         keep_best = 3
         detect_anomaly = true
         extend = true
+        record_grad_norms = true
         profile_batches = 5
         max_skipped = 7
 
@@ -93,6 +94,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         keep_best: 3,
         detect_anomaly: true,
         extend: true,
+        record_grad_norms: true,
         profile_batches: 5,
         max_skipped: 7,
         schedule: Schedule::cosine(0.1).warmup(0.05),
@@ -123,6 +125,26 @@ fn mistakes_are_named() {
         ),
         ("schedule = 0.1", "settings: `schedule` is 0.1, expected a table"),
         ("[schedule]\nname = \"cosine\"", "settings: `schedule.lr` is nothing, expected a number"),
+        (
+            "learning_rate = 0.1\n[schedule]\nname = \"linear\"\nlr = 0.1",
+            "settings: `learning_rate` is `learning_rate` and `[schedule]`, expected one of the two",
+        ),
+        (
+            "[schedule]\nlr = 0.1\nwarmup = nan",
+            "settings: `schedule.warmup` is nan, expected a whole number of steps, or a fraction of the run below 1",
+        ),
+        (
+            "[schedule]\nlr = 0.1\nwarmup = 2.5",
+            "settings: `schedule.warmup` is 2.5, expected a whole number of steps, or a fraction of the run below 1",
+        ),
+        (
+            "[schedule]\nname = \"step\"\nlr = 0.1\nstep_size = nan",
+            "settings: `schedule.step_size` is nan, expected a whole number of steps, or a fraction of the run below 1",
+        ),
+        (
+            "[schedule]\nname = \"piecewise_linear\"\npoints = [[nan, 0.1]]",
+            "settings: `schedule.points` is [[nan, 0.1]], expected a list of pairs of a step and a rate",
+        ),
         ("clip_norm = 1\nclip_value = 1", "settings: `clip_value` is `clip_norm` and `clip_value`, expected one of the two"),
     ] {
         let error = TrainerConfig::from_toml(text).expect_err(text).to_string();

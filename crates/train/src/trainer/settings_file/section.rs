@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use brisk_nn::Steps;
 use toml::{Table, Value};
 
 use crate::Error;
@@ -25,6 +26,17 @@ fn duration(value: &Value) -> Option<Duration> {
 
 fn as_number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|n| n as f64))
+}
+
+const STEPS: &str = "a whole number of steps, or a fraction of the run below 1";
+
+/// A fraction of the run, if it is below 1, else a whole number of steps. The schedule checks fractions.
+fn as_steps(steps: f64) -> Option<Steps> {
+    match steps {
+        share if share < 1.0 => Some(share.into()),
+        steps if steps.fract() == 0.0 && steps <= f64::from(u32::MAX) => Some((steps as usize).into()),
+        _ => None,
+    }
 }
 
 /// A table of settings, which records the names of the settings that were requested.
@@ -91,18 +103,33 @@ impl<'t> Section<'t> {
         self.parsed(name, "seconds, or \"DD:HH:MM:SS\"", duration)
     }
 
-    /// A list of numbers.
-    pub(super) fn numbers(&mut self, name: &'static str) -> Result<Option<Vec<f64>>, Error> {
-        self.parsed(name, "a list of numbers", |value| value.as_array()?.iter().map(as_number).collect())
+    /// A number of steps, or a fraction of the run.
+    pub(super) fn steps(&mut self, name: &'static str) -> Result<Option<Steps>, Error> {
+        self.parsed(name, STEPS, |value| as_steps(as_number(value)?))
     }
 
-    /// A list of pairs of numbers.
-    pub(super) fn pairs(&mut self, name: &'static str) -> Result<Option<Vec<[f64; 2]>>, Error> {
-        let pair = |value: &Value| match value.as_array()?.as_slice() {
-            [first, second] => Some([as_number(first)?, as_number(second)?]),
+    pub(super) fn required_steps(&mut self, name: &'static str) -> Result<Steps, Error> {
+        let name_in_file = format!("{}{name}", self.prefix);
+        let missing = || Error::SettingsValue { name: name_in_file, found: "nothing".to_owned(), expected: STEPS };
+        self.steps(name)?.ok_or_else(missing)
+    }
+
+    pub(super) fn list_of_steps(&mut self, name: &'static str) -> Result<Option<Vec<Steps>>, Error> {
+        let steps = |value: &Value| as_steps(as_number(value)?);
+        self.parsed(name, "a list of steps, each a whole number, or a fraction of the run below 1", |value| {
+            value.as_array()?.iter().map(steps).collect()
+        })
+    }
+
+    /// A list of pairs of a step and a number.
+    pub(super) fn points(&mut self, name: &'static str) -> Result<Option<Vec<(Steps, f64)>>, Error> {
+        // 1 is the end of the run, a fraction of 1; a point at the second step is hardly ever intended.
+        let place = |step: f64| if step == 1.0 { Some(Steps::ALL) } else { as_steps(step) };
+        let point = |value: &Value| match value.as_array()?.as_slice() {
+            [step, number] => Some((place(as_number(step)?)?, as_number(number)?)),
             _ => None,
         };
-        self.parsed(name, "a list of pairs of numbers", |value| value.as_array()?.iter().map(pair).collect())
+        self.parsed(name, "a list of pairs of a step and a rate", |value| value.as_array()?.iter().map(point).collect())
     }
 
     pub(super) fn required(&mut self, name: &'static str) -> Result<f64, Error> {
