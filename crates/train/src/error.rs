@@ -338,39 +338,6 @@ pub enum Error {
         /// The names of those it has.
         known: Vec<String>,
     },
-    /// Two metrics of a task have the same name, or a name that cannot head a column of the log.
-    #[error("metric {found:?}: {reason}, expected a name of its own, without commas, quotes and line ends")]
-    MetricName {
-        /// The name.
-        found: String,
-        /// What is wrong with it.
-        reason: &'static str,
-    },
-    /// The watched metric was never a number, so that no model is the best.
-    #[error(
-        "metric `{watched}`: it was NaN in each of {}, expected a number at least once; watch another metric by `EarlyStopping::on`",
-        count(*n_checks, "validation")
-    )]
-    WatchedNaN {
-        /// The metric.
-        watched: String,
-        /// How many validations there were.
-        n_checks: usize,
-    },
-    /// A search for a learning rate ended before it could suggest one.
-    #[error(
-        "the search for a learning rate ended at step {n_steps}, at a rate of {rate:e}: the loss went from {first} to {last}, expected one that falls first; standardise the columns, or use smaller initial values"
-    )]
-    NoLearningRate {
-        /// Steps before the loss diverged.
-        n_steps: usize,
-        /// The learning rate then.
-        rate: f64,
-        /// The first loss.
-        first: f32,
-        /// The last loss.
-        last: f32,
-    },
     /// No rows were held out for validation.
     #[error(
         "valid rows: none of {n_train_rows} rows were held out for validation, expected some of each class; use more rows, or hold out more of them"
@@ -704,6 +671,9 @@ pub enum Error {
         "this run does not support different numbers of batches on replicas; set what is done with them (`uneven`), and normalise batches by each replica's own statistics"
     )]
     CannotJoin,
+    /// A search for a learning rate ended before it could suggest one.
+    #[error(transparent)]
+    NoLearningRate(#[from] crate::NoLearningRate),
     /// An error of a histogram or an image to show.
     #[error(transparent)]
     Plot(#[from] crate::PlotError),

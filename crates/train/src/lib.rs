@@ -62,7 +62,7 @@ pub use feed::{
 pub use learner::Learner;
 pub use loaded_part::{LoadedPart, MismatchedTensor};
 pub use log::MetricsLog;
-pub use lr_finder::LearningRates;
+pub use lr_finder::{LearningRates, NoLearningRate};
 pub use model::{Model, Scores};
 pub use plot_error::PlotError;
 pub use predictor::{Predictor, PredictorInputs};

@@ -19,6 +19,23 @@ pub struct LearningRates {
     pub suggestion: Option<f64>,
 }
 
+/// A search for a learning rate ended before it could suggest one, since the loss diverged or was not finite.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[error(
+    "the search for a learning rate ended at step {n_steps}, at a rate of {rate:e}: the loss went from {first} to {last}, expected one that falls first; standardise the columns, or use smaller initial values"
+)]
+#[non_exhaustive]
+pub struct NoLearningRate {
+    /// Steps before the search ended.
+    pub n_steps: usize,
+    /// The learning rate then.
+    pub rate: f64,
+    /// The first loss.
+    pub first: f32,
+    /// The loss at which the search ended.
+    pub last: f32,
+}
+
 /// The steps of a search.
 const N_STEPS: usize = 100;
 
@@ -91,12 +108,8 @@ impl Trainer<'_> {
         let found = LearningRates::of(&losses, rate);
         if found.rates.len() <= SKIPPED_STEPS {
             let (n_steps, last) = (found.rates.len(), losses.get(found.rates.len()).copied().unwrap_or(f32::NAN));
-            return Err(Error::NoLearningRate {
-                n_steps,
-                rate: rate(n_steps),
-                first: losses.first().copied().unwrap_or(f32::NAN),
-                last,
-            });
+            let first = losses.first().copied().unwrap_or(f32::NAN);
+            return Err(NoLearningRate { n_steps, rate: rate(n_steps), first, last }.into());
         }
         Ok(found)
     }

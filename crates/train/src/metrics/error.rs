@@ -123,6 +123,25 @@ pub enum MetricError {
         /// How many rows there are.
         n_rows: usize,
     },
+    /// Two metrics of a task have the same name, or a name that cannot head a column of the log.
+    #[error("metric {metric:?}: {reason}, expected a name of its own, without commas, quotes and line ends")]
+    Name {
+        /// The name.
+        metric: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The watched metric was never a number, so that no model is the best.
+    #[error(
+        "metric `{metric}`: it was NaN in each of {}, expected a number at least once; watch another metric by `EarlyStopping::on`",
+        count(*n_checks, "validation")
+    )]
+    NeverANumber {
+        /// The metric, such as `valid_r2`.
+        metric: String,
+        /// How many validations there were.
+        n_checks: usize,
+    },
     /// An error of a metric that brisk does not know.
     #[error("{metric}: {}", with_causes(&**cause))]
     Custom {

@@ -8,6 +8,7 @@ use super::steps::Steps;
 use super::{Ended, FitReport, Outputs, Training};
 use crate::atomic_file::write_atomically;
 use crate::feed::OpenFeed;
+use crate::metrics::MetricError;
 use crate::run_state::RunState;
 use crate::{DataParallel, EarlyStopping, Error, MetricsLog, Progress, RunFolder, RunView, Warning};
 
@@ -156,7 +157,7 @@ impl Training<'_> {
             let is_resumable = report.ended == Ended::Stopped;
             let n_checks = report.history.len();
             if report.ended != Ended::Stopped && n_checks > 0 {
-                return Err(Error::WatchedNaN { watched: report.watched, n_checks });
+                return Err(MetricError::NeverANumber { metric: report.watched, n_checks }.into());
             }
             let checkpoint = outputs.folder.as_ref().filter(|_| is_resumable).map(RunFolder::last);
             return Err(Error::NoEpoch { checkpoint });

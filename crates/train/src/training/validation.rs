@@ -22,7 +22,7 @@ impl Validation {
     /// The metrics of `task` on rows with these labels.
     ///
     /// # Errors
-    /// [`Error::MetricName`]; [`Error::Metric`] for a setting of a metric that is invalid; [`Error::UnknownMetric`] if early stopping, or the task itself, watches a metric that the task does not have.
+    /// [`Error::Metric`] for a name or a setting of a metric that is invalid; [`Error::UnknownMetric`] if early stopping, or the task itself, watches a metric that the task does not have.
     pub(super) fn new(task: &dyn Task, config: &TrainerConfig, labels: Vec<f32>) -> Result<Self, Error> {
         let mut metrics = task.metrics();
         check_settings(&mut metrics, task)?;
@@ -139,7 +139,7 @@ fn check_names(metrics: &[Box<dyn Metric>]) -> Result<(), Error> {
         } else {
             continue;
         };
-        return Err(Error::MetricName { found: (*name).to_owned(), reason });
+        return Err(MetricError::Name { metric: (*name).to_owned(), reason }.into());
     }
     Ok(())
 }
