@@ -1,7 +1,7 @@
 //! After a training step, everything that reads the parameters of a model has the trained values.
 
 use brisk_loader::{Order, Rows};
-use brisk_nn::{Activation, Adam, BatchNorm, BatchNormConfig, Linear, Module, ParametersBuilder, Schedule, Sequential};
+use brisk_nn::{Activation, Adam, BatchNorm, BatchNormConfig, Linear, ParametersBuilder, Schedule, Sequential};
 use brisk_train::{
     Error, Feed, FeedConfig, Model, Precision, Predictor, PredictorInputs, Regression, Scorer, Standardisation, Step,
 };
