@@ -58,7 +58,8 @@ class Rounding:
         """The error of a sum in f32, of terms whose squares add up to `terms`."""
         if self.generator is None:
             return y
-        is_exact = y.to(torch.float32).to(F64) == y
+        # A multiple of 1/64 is a sum of such, whose partial sums are exact.
+        is_exact = y * 64 == torch.round(y * 64)
         noisy = y + 8 * self.uniform(y) * 2.0**-24 * torch.sqrt(terms)
         return torch.where(is_exact | ~torch.isfinite(noisy), y, noisy)
 
@@ -208,6 +209,22 @@ class Gelu(torch.autograd.Function):
         return dy * ctx.rounding.absolute(slope), None
 
 
+class BceWithLogits(torch.autograd.Function):
+    """The loss of each logit in f32, the difference of numbers of its size, as in PyTorch."""
+
+    @staticmethod
+    def forward(ctx, x, target, rounding):
+        ctx.save_for_backward(x, target)
+        ctx.rounding = rounding
+        losses = F.binary_cross_entropy_with_logits(x, target, reduction="none")
+        return rounding.noise(losses, x * x + losses * losses)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, target = ctx.saved_tensors
+        return dy * ctx.rounding.absolute(torch.sigmoid(x) - target), None, None
+
+
 UNARY = {
     "neg": lambda x: -x, "abs": torch.abs, "sign": torch.sign, "exp": torch.exp, "log": torch.log, "log1p": torch.log1p,
     "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "tanh": torch.tanh, "sigmoid": torch.sigmoid, "relu": F.relu, "gelu": F.gelu,
@@ -220,7 +237,6 @@ BINARY = {
 }
 LOSSES = {
     "l1_loss": F.l1_loss, "smooth_l1_loss": F.smooth_l1_loss, "huber_loss": F.huber_loss, "mse_loss": F.mse_loss,
-    "bce_with_logits": F.binary_cross_entropy_with_logits,
 }
 
 
@@ -289,12 +305,11 @@ def computed(s, args, rounding):
         return LayerNorm.apply(x, s["eps"], rounding) * weight + bias
     if op in ("matmul", "batched_matmul"):
         return Product.apply(x, args[1], rounding)
-    if op in LOSSES:
-        losses = Jitter.apply(LOSSES[op](Jitter.apply(x, rounding), args[1], reduction="none"), rounding)
+    if op in LOSSES or op == "bce_with_logits":
         if op == "bce_with_logits":
-            # PyTorch, too, subtracts two numbers of the size of the logit.
-            exact = losses.detach()
-            losses = losses + (rounding.noise(exact, x.detach() ** 2) - exact)
+            losses = BceWithLogits.apply(x, args[1], rounding)
+        else:
+            losses = Jitter.apply(LOSSES[op](Jitter.apply(x, rounding), args[1], reduction="none"), rounding)
         total = Sum.apply(losses, list(range(x.dim())), False, rounding)
         return total / x.numel() if s["reduction"] == "mean" else total
     raise ValueError(f"there is no operation {op}")
