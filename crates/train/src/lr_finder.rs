@@ -107,8 +107,9 @@ impl Trainer<'_> {
         losses.truncate(N_STEPS);
         let found = LearningRates::of(&losses, rate);
         if found.rates.len() <= SKIPPED_STEPS {
-            let (n_steps, last) = (found.rates.len(), losses.get(found.rates.len()).copied().unwrap_or(f32::NAN));
-            let first = losses.first().copied().unwrap_or(f32::NAN);
+            let n_steps = found.rates.len();
+            let trained: Vec<f32> = losses.into_iter().flatten().collect();
+            let [first, last] = [0, n_steps].map(|step| trained.get(step).copied().unwrap_or(f32::NAN));
             return Err(NoLearningRate { n_steps, rate: rate(n_steps), first, last }.into());
         }
         Ok(found)
