@@ -77,6 +77,34 @@ class Round(torch.autograd.Function):
         return ctx.rounding(dy, ctx.form), None, None
 
 
+class Cast(torch.autograd.Function):
+    """The copy of an operand that autocast makes, whose gradient brisk writes in f32, where PyTorch's is rounded and may overflow."""
+
+    @staticmethod
+    def forward(ctx, x, form, rounding):
+        return rounding(x, form)
+
+    @staticmethod
+    def backward(ctx, dy):
+        return dy, None, None
+
+
+class Silu(torch.autograd.Function):
+    """SiLU in f32, whose slope is a sum."""
+
+    @staticmethod
+    def forward(ctx, x, rounding):
+        ctx.save_for_backward(x)
+        ctx.rounding = rounding
+        return F.silu(x)
+
+    @staticmethod
+    def backward(ctx, dy):
+        x, = ctx.saved_tensors
+        share = torch.sigmoid(x)
+        return dy * ctx.rounding.absolute(share * (1 + x * (1 - share))), None
+
+
 class Jitter(torch.autograd.Function):
     """The error within an operation that computes in f32 in several steps."""
 
@@ -265,6 +293,8 @@ def computed(s, args, rounding):
     op = s["op"]
     if op == "erf":
         return torch.erf(Jitter.apply(args[0], rounding))
+    if op == "silu":
+        return Silu.apply(args[0], rounding)
     if op == "gelu":
         return Gelu.apply(args[0], rounding)
     if op in UNARY:
@@ -332,10 +362,11 @@ def evaluate(request, rounding):
             x, form = leaves[arg] if isinstance(arg, str) else values[arg]
             args.append(x)
             forms.append(form)
+        # brisk records the power of a number as a custom function by `Tensor::map`, which autocast leaves in the dtype of its operands.
         if op in LOWER:
-            args = [x if form == lower else Round.apply(x, lower, rounding) for x, form in zip(args, forms)]
+            args = [x if form == lower else Cast.apply(x, lower, rounding) for x, form in zip(args, forms)]
             form = lower
-        elif op in FULL or "f32" in forms:
+        elif op in FULL and not (op == "pow" and len(forms) == 1) or "f32" in forms:
             form = "f32"
         else:
             form = lower
