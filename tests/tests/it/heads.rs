@@ -171,6 +171,9 @@ fn faults_are_told_before_the_first_step() -> Result<(), Error> {
     for weight in [f32::NAN, -1.0] {
         check(&rows, &Heads::of([kind(3), size().weight(weight)]), &["of the head `size`", "not negative"]);
     }
+    check(&rows, &Heads::of([]), &["no heads"]);
+    let smoothed = Head::new("kind", Classification::of(3).label_smoothing(f32::NAN));
+    check(&rows, &Heads::of([smoothed, size()]), &["label_smoothing", "NaN"]);
     let scale = Standardisation::none(2);
     check(&rows, &Heads::of([kind(3), size().standardised(&scale)]), &["2 columns for the 1 labels of the head `size`"]);
     check(&rows, &Heads::of([kind(3).standardised(&scale), size()]), &["standardised classes in the head `kind`"]);

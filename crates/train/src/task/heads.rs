@@ -217,15 +217,19 @@ impl Task for Heads {
         self.heads.iter().flat_map(|head| head.task.label_kinds()).collect()
     }
 
+    fn check(&self) -> Result<(), Error> {
+        if let Some((found, expected)) = self.fault() {
+            return Err(Error::Setting { name: "heads", found, expected });
+        }
+        self.heads.iter().try_for_each(|head| head.task.check())
+    }
+
     fn n_outputs(&self) -> usize {
         self.heads.iter().map(|head| head.task.n_outputs()).sum()
     }
 
     #[track_caller]
     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
-        if let Some((found, expected)) = self.fault() {
-            return outputs.graph().failed(brisk_nn::Error::Refused { op: "heads", found, expected }, DType::F32, &[]);
-        }
         let losses = self.placed().map(|Placed { head, first_output, first_label }| {
             let outputs = outputs.narrow(1, first_output..first_output + head.task.n_outputs());
             let rows = LabelledRows { labels: head.labels(rows, first_label), ..rows.clone() };
