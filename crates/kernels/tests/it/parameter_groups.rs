@@ -9,7 +9,7 @@ const STEP: Tolerance = Tolerance { absolute: 2e-6, relative: 2e-5 };
 
 fn sgd(n: usize) -> SgdGroups {
     // The decay is not used.
-    SgdGroups { sgd: Sgd { n, n_lr: 2, momentum: 0.5, weight_decay: f32::NAN, form: Momentum::Nesterov } }
+    SgdGroups { sgd: Sgd { n, n_lr: 2, momentum: 0.5, weight_decay: 1e30, form: Momentum::Nesterov } }
 }
 
 /// One after another: half the rate, the full rate with a decay, no step.

@@ -148,7 +148,10 @@ fn columns_that_make_no_numbers_are_named() {
         assert!(says.iter().all(|says| message.contains(says)), "{message}");
     }
     let drop = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
-    check(ColumnOptions { drop: drop(&["many"]), ..columns() }, &["column `when` is Timestamp", "`ColumnOptions::drop`"]);
+    check(
+        ColumnOptions { categorical: Categorical::No, drop: drop(&["many", "cat", "text"]), ..columns() },
+        &["column `when` is Timestamp", "name the column in `ColumnOptions::categorical`"],
+    );
     check(ColumnOptions { drop: drop(&["when"]), ..columns() }, &["column `many` is List", "`ColumnOptions::drop`"]);
     check(
         ColumnOptions { categorical: Categorical::No, ..columns() },
