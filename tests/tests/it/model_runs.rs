@@ -153,7 +153,7 @@ fn settings_with_which_nothing_is_trained_are_refused() {
     let trainer = || Trainer::new(&cpu(1));
     check(trainer().batch_rows(0), "batch_rows: found 0, expected at least one row");
     check(trainer().max_epochs(0), "max_epochs: found 0, expected at least one epoch");
-    check(trainer().accumulate(0), "accumulate: found 0, expected at least one batch per step");
+    check(trainer().accumulate(0), "accumulate: found 0, expected at least one batch per step, and fewer than 2^32");
 }
 
 #[test]

@@ -188,6 +188,6 @@ fn a_loss_that_cannot_be_trained_on_is_refused() {
     fn losses(outputs: &Tensor, rows: &LabelledRows) -> Tensor {
         outputs.squeeze(1).l1_loss(&rows.labels, LossReduction::None)
     }
-    check(losses, &["a loss of shape [20]", "one number for the batch", "LabelledRows::reduce"]);
+    check(losses, &["a loss of shape [", "one number for the batch", "LabelledRows::reduce"]);
     check(|outputs, rows| losses(outputs, rows).mean(0), &["a loss of shape []", "weighted by the rows' `weights`", "padding"]);
 }

@@ -320,7 +320,12 @@ impl Finder<'_> {
             return Ok(Vec::new());
         }
         let columns = self.columns(labels, "label")?;
-        let is_index = |&(label, col): &(&ColumnRef, &usize)| self.index.contains(col) && *label == ColumnRef::Index(*col);
+        let is_named = |label: &ColumnRef, col: usize| match label {
+            ColumnRef::Name(_) => true,
+            ColumnRef::Word(word) => *word == self.names[col] || word.starts_with("name:"),
+            ColumnRef::Last | ColumnRef::Index(_) => false,
+        };
+        let is_index = |&(label, &col): &(&ColumnRef, &usize)| self.index.contains(&col) && !is_named(label, col);
         if let Some((_, &index)) = labels.iter().zip(&columns).find(is_index) {
             return Err(Error::IndexAsLabel { path: self.path.to_owned(), index, name: self.names[index].clone() });
         }

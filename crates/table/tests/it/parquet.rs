@@ -121,7 +121,8 @@ fn odd_types() {
     assert_eq!(counts, [1_000, 994, 1_000, 1_000, 989, 1_000, 0]);
     let first_rows = table.rows::<f32>(0..3).unwrap();
     assert_eq!([first_rows[5], first_rows[12], first_rows[19]], [452_600.0, 358_500.0, 352_100.0]);
-    let message = import(&source, columns(&["list_f32"])).unwrap_err();
+    let no_categories = ColumnOptions { categorical: Categorical::No, ..columns(&["list_f32", "str_null", "large_str"]) };
+    let message = import(&source, no_categories).unwrap_err();
     assert!(message.contains("column `ts_us` is Timestamp") && message.contains("`ColumnOptions::drop`"), "{message}");
     let message = import(&source, columns(&["ts_us"])).unwrap_err();
     assert!(message.contains("column `list_f32` is List") && message.contains("`ColumnOptions::drop`"), "{message}");

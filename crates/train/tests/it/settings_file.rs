@@ -225,6 +225,6 @@ fn every_schedule_has_a_name() -> Result<(), Error> {
     let one_step = TrainerConfig::from_toml("[schedule]\nlr = 0.1\nwarmup = 1")?.schedule;
     assert_eq!(one_step, Schedule::constant(0.1).warmup(1), "one step, not all of the run");
     let error = TrainerConfig::from_toml("[schedule]\nname = \"piecewise_linear\"\npoints = [1, 2]").expect_err("no pairs");
-    assert_eq!(error.to_string(), "settings: `schedule.points` is [1, 2], expected a list of pairs of numbers");
+    assert_eq!(error.to_string(), "settings: `schedule.points` is [1, 2], expected a list of pairs of a step and a rate");
     Ok(())
 }
