@@ -2,13 +2,12 @@
 //!
 //! `cargo run --release --example autoencoder`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::{check_output, print, write_json};
-use brisk_loader::{Rows, split};
+use brisk_examples::run::{RunOptions, fitted};
+use brisk_examples::{command_line, print};
+use brisk_loader::{RowSource as _, Rows, split};
 use brisk_nn::tensor::Tensor;
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox, Schedule};
 use brisk_train::metrics::Metric;
@@ -56,10 +55,7 @@ impl Task for Reconstruction {
 #[command(name = "autoencoder")]
 struct Options {
     #[command(flatten)]
-    device: DeviceOption,
-    /// Write the results to FILE as one JSON object
-    #[arg(long, value_name = "FILE", help_heading = "Results")]
-    json: Option<PathBuf>,
+    run: RunOptions,
 }
 
 fn main() -> ExitCode {
@@ -67,27 +63,18 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
-    options.json.iter().try_for_each(|path| check_output("--json", path))?;
+    let run = options.run.start(&[])?;
     let [train, valid, test] = split(waves()?, SEED, [0.8, 0.1, 0.1])?;
     let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![64, 2, 64], n_outputs: N_COLS, activation: Activation::tanh() };
     let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));
-    let device = options.device.builder().open()?;
-    let before = model.evaluate(&Reconstruction, &test)?;
-    let mut trainer = Trainer::new(&device).batch_rows(64).max_epochs(30).schedule(Schedule::one_cycle(1e-2));
+    let mut trainer = Trainer::new(&run.device).batch_rows(64).max_epochs(30).schedule(Schedule::one_cycle(1e-2));
     let report = trainer.fit(&mut model, &Reconstruction, &train, &valid)?;
-    let after = model.evaluate(&Reconstruction, &test)?;
-    print::result(format_args!("before: {before}"))?;
-    print::result(format_args!("after:  {after}"))?;
-    if let Some(path) = &options.json {
-        let info = device.info();
-        let results = json!({
-            "device": info.name, "executor": info.kind.executor(), "simulated": true, "seed": SEED, "best_epoch": report.best_epoch,
-            "test_loss": after.get("loss"),
-        });
-        write_json(path, &results)?;
-    }
+    let scores = model.evaluate(&Reconstruction, &test)?;
+    print::result(format_args!("best epoch: {}, {} {:.4}", report.best_epoch, report.watched, report.best_value))?;
+    print::result(format_args!("test: {scores}"))?;
+    run.finish([fitted(&report, &scores), json!({ "seed": SEED, "rows": train.n_rows() })])?;
     // Columns have variance 1, so this is the share of the variance that two numbers do not explain.
-    ensure!(after.get("loss").is_some_and(|loss| loss < 0.1), "the network has not learned to return its input");
+    ensure!(scores.get("loss").is_some_and(|loss| loss < 0.1), "the network has not learned to return its input");
     Ok(())
 }
 

@@ -4,23 +4,28 @@
 //! `cargo run --release --example custom_loop`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::print;
+use brisk_examples::run::RunOptions;
+use brisk_examples::{command_line, print};
 use brisk_loader::{Order, Rows};
+use brisk_nn::tensor::Graph;
 use brisk_nn::{Activation, Adam, Bound, Mlp, MlpConfig, Parameters, ParametersBuilder, Philox, Schedule};
 use brisk_train::{BatchTensors, Feed, FeedConfig, Standardisation, Step};
 use clap::Parser;
+use serde_json::json;
 
 const N_ROWS: u32 = 8192;
+const N_EPOCHS: usize = 40;
+const SEED: u64 = 7;
 
 /// Trains a generative adversarial network: two models and two optimizers that step in turn
 #[derive(Debug, Parser)]
 #[command(name = "custom_loop")]
 struct Options {
     #[command(flatten)]
-    device: DeviceOption,
+    run: RunOptions,
 }
 
 fn main() -> ExitCode {
@@ -28,6 +33,8 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
+    let run = options.run.start(&[])?;
+    let device = &run.device;
     // Each row: a point of the ring, and the noise that the generator starts from.
     let row = |i| {
         let random = Philox::new(u64::from(i));
@@ -35,8 +42,7 @@ fn run(options: &Options) -> Result<()> {
         [radius * angle.cos(), radius * angle.sin(), 2.0 * random.uniform(2, 0) - 1.0, 2.0 * random.uniform(3, 0) - 1.0]
     };
     let rows = Rows::new((0..N_ROWS).flat_map(row).collect::<Vec<f32>>(), vec![0.0; N_ROWS as usize], 4)?;
-    let device = options.device.builder().open()?;
-    let feed = Feed::new(&device, "ring", &rows, Order::Shuffled { seed: 7 }, 256, &FeedConfig::default())?;
+    let feed = Feed::new(device, "ring", &rows, Order::Shuffled { seed: SEED }, 256, &FeedConfig::default())?;
 
     let (generator, g_params) = network(1, 2);
     let (discriminator, d_params) = network(2, 1);
@@ -46,17 +52,17 @@ fn run(options: &Options) -> Result<()> {
 
     // The discriminator distinguishes points of the ring from generated ones; the generator is trained so that its points are classified as real.
     let (lr, scale) = (Schedule::constant(1e-3), Standardisation::none(4));
-    let d_step =
-        Step::over(&device, &feed, &scale).train(&d_params, &d_adam, &lr).freeze(&g_params).record(|batch, params| {
-            let [of_real, of_fake] = [real(batch), fake(batch, &params[1])].map(|x| discriminator.forward(&params[0], &x));
-            (-of_real).softplus().mean(..) + of_fake.softplus().mean(..)
-        })?;
-    let g_step = Step::over(&device, &feed, &scale)
+    let d_step = Step::over(device, &feed, &scale).train(&d_params, &d_adam, &lr).freeze(&g_params).record(|batch, params| {
+        let [of_real, of_fake] = [real(batch), fake(batch, &params[1])].map(|x| discriminator.forward(&params[0], &x));
+        (-of_real).softplus().mean(..) + of_fake.softplus().mean(..)
+    })?;
+    let g_step = Step::over(device, &feed, &scale)
         .train(&g_params, &g_adam, &lr)
         .freeze(&d_params)
         .record(|batch, params| (-discriminator.forward(&params[1], &fake(batch, &params[0]))).softplus().mean(..))?;
-    for epoch in 0..40 {
-        let losses = Step::run_epoch_in_turn(&[&d_step, &g_step], epoch)?;
+    let (started, mut losses) = (Instant::now(), Vec::new());
+    for epoch in 0..N_EPOCHS {
+        losses = Step::run_epoch_in_turn(&[&d_step, &g_step], epoch)?;
         if epoch % 10 == 9 {
             print::result(format_args!(
                 "epoch {}: discriminator {:.3}, generator {:.3}",
@@ -66,7 +72,13 @@ fn run(options: &Options) -> Result<()> {
             ))?;
         }
     }
-    ensure!(g_step.run_epoch(40)?.mean.is_finite(), "the generator diverged");
+    run.finish([json!({
+        "seed": SEED, "rows": N_ROWS, "epochs": N_EPOCHS,
+        "train_rows_per_s": N_EPOCHS as f64 * f64::from(N_ROWS) / started.elapsed().as_secs_f64(),
+        "planned_peak_bytes": Graph::planned_peak_bytes(&[d_step.graph(), g_step.graph()])?,
+        "discriminator_loss": losses[0].mean, "generator_loss": losses[1].mean,
+    })])?;
+    ensure!(losses[1].mean.is_finite(), "the generator diverged");
     Ok(())
 }
 

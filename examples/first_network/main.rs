@@ -7,13 +7,16 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::{letters, print};
-use brisk_loader::split;
+use brisk_examples::run::{RunOptions, fitted};
+use brisk_examples::{command_line, letters, print};
+use brisk_loader::{RowSource as _, split};
 use brisk_nn::{Activation, Mlp, MlpConfig, Schedule};
 use brisk_table::Table;
 use brisk_train::{Classification, EarlyStopping, Model, Trainer};
 use clap::Parser;
+use serde_json::json;
+
+const SEED: u64 = 7;
 
 /// Trains a network on images of letters, tests it, and saves the model in target/letters
 #[derive(Debug, Parser)]
@@ -22,7 +25,7 @@ struct Options {
     /// Table of images of 28 x 28 pixels with labels from 0 to 25 [default: drawn letters]
     table: Option<PathBuf>,
     #[command(flatten)]
-    device: DeviceOption,
+    run: RunOptions,
 }
 
 fn main() -> ExitCode {
@@ -30,12 +33,14 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
+    let input = options.table.as_deref().map(|table| ("TABLE", table));
+    let run = options.run.start(input.as_slice())?;
     let drawn = || letters::table("target/letters/letters.safetensors".as_ref(), 15_600);
     let table = options.table.as_ref().map_or_else(drawn, |path| Ok(Table::open(path)?))?;
-    let [train, valid, test] = split(&table, 7, [0.8, 0.1, 0.1])?;
+    let [train, valid, test] = split(&table, SEED, [0.8, 0.1, 0.1])?;
     let sizes = MlpConfig { n_inputs: 784, hidden: vec![256], n_outputs: 26, activation: Activation::relu() };
-    let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
-    let report = Trainer::new(&options.device.builder().open()?)
+    let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));
+    let report = Trainer::new(&run.device)
         .batch_rows(256)
         .max_epochs(20)
         .schedule(Schedule::one_cycle(3e-3))
@@ -45,6 +50,8 @@ fn run(options: &Options) -> Result<()> {
         .fit(&mut model, &Classification::of(26), &train, &valid)?;
     let scores = model.evaluate(&Classification::of(26), &test)?;
     model.save("target/letters/model.safetensors")?;
+    let facts = json!({ "seed": SEED, "rows": train.n_rows(), "simulated": options.table.is_none(), "parameters": model.params().n_trained() });
+    run.finish([fitted(&report, &scores), facts])?;
     print::result(format_args!("best epoch: {}, {} {:.4}", report.best_epoch, report.watched, report.best_value))?;
     print::result(format_args!("test: {scores}"))?;
     print::result("wrote model.safetensors and report.html in target/letters")

@@ -5,11 +5,12 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::print;
+use brisk_examples::run::RunOptions;
+use brisk_examples::{command_line, print};
 use brisk_nn::tensor::{DType, Dims, Graph, Persistent, Tensor, Transpose, check_gradients};
 use brisk_nn::{Activation, Adam, Bound, Linear, Optimizer as _, ParametersBuilder, Philox, Schedule, StepInputs};
 use clap::Parser;
+use serde_json::json;
 
 /// InfoNCE (van den Oord et al. 2018, arXiv:1807.03748): row `i` of `a` should be more similar to row `i` of `b` than to all other rows of `b`.
 ///
@@ -26,6 +27,7 @@ fn unit(x: &Tensor) -> Tensor {
     x / (x.norm(Dims::from(1).keep()) + 1e-6)
 }
 
+const SEED: u64 = 42;
 const TEMPERATURE: f32 = 0.2;
 const N_ITEMS: usize = 128;
 const N_STEPS: usize = 200;
@@ -35,7 +37,7 @@ const N_STEPS: usize = 200;
 #[command(name = "own_loss")]
 struct Options {
     #[command(flatten)]
-    device: DeviceOption,
+    run: RunOptions,
 }
 
 fn main() -> ExitCode {
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
+    let run = options.run.start(&[])?;
     // The gradient against finite differences, in f32, f16 and bf16.
     check_gradients(&[&[6, 4], &[6, 4]], |_, p| info_nce(&p[0], &p[1]))?;
     print::result("the gradient of info_nce agrees with finite differences")?;
@@ -53,7 +56,7 @@ fn run(options: &Options) -> Result<()> {
         [hidden, Linear::new(&mut builder, &format!("{name}.head"), 32, 8, Activation::identity())]
     };
     let encoders = [encoder("first"), encoder("second")];
-    let params = builder.build(42);
+    let params = builder.build(SEED);
 
     // The training step: both encoders, the loss, backward, Adam.
     let graph = Graph::training("step");
@@ -74,15 +77,15 @@ fn run(options: &Options) -> Result<()> {
     let found = Persistent::new("accuracy", DType::F32, 1);
     retrieval.store(&accuracy, &Graph::state_buffer(), &found);
 
-    let device = options.device.builder().open()?;
-    params.write_initial(&device)?;
+    let device = &run.device;
+    params.write_initial(device)?;
     device.write(&inputs.lr, &Schedule::one_cycle(0.02).table(0..N_STEPS, N_STEPS))?;
     let evaluate = || -> Result<f32> {
-        retrieval.compile(&device)?.run(1)?;
+        retrieval.compile(device)?.run(1)?;
         Ok(device.read::<f32>(&found)?[0])
     };
     let before = evaluate()?;
-    graph.compile(&device)?.run(N_STEPS)?;
+    graph.compile(device)?.run(N_STEPS)?;
     let after = evaluate()?;
     let losses: Vec<f32> = device.read(&losses)?;
     print::result(format_args!(
@@ -96,6 +99,10 @@ fn run(options: &Options) -> Result<()> {
         100.0 * after,
         100.0 * before
     ))?;
+    run.finish([json!({
+        "seed": SEED, "rows": N_ITEMS, "epochs": N_STEPS, "planned_peak_bytes": Graph::planned_peak_bytes(&[&graph, &retrieval])?,
+        "train_loss": losses[N_STEPS - 1], "test_accuracy": after,
+    })])?;
     ensure!(after > 0.5, "the encoders were not trained: {:.0} % of the new items are found", 100.0 * after);
     Ok(())
 }

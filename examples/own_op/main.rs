@@ -5,14 +5,15 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::print;
+use brisk_examples::run::RunOptions;
+use brisk_examples::{command_line, print};
 use brisk_nn::tensor::program::kernels::Map;
 use brisk_nn::tensor::{
     Activation, Backward, DType, Error, Forward, Graph, Operation, Persistent, Precision, Reduction, Tensor, check_gradients,
 };
 use brisk_nn::{Adam, Linear, Optimizer as _, ParametersBuilder, Schedule, StepInputs};
 use clap::Parser;
+use serde_json::json;
 
 /// `y = relu(x)²`, the activation of Primer (So et al. 2021, arXiv:2109.08668).
 #[derive(Debug)]
@@ -44,7 +45,7 @@ impl Operation for SquaredRelu {
 #[command(name = "own_op")]
 struct Options {
     #[command(flatten)]
-    device: DeviceOption,
+    run: RunOptions,
 }
 
 fn main() -> ExitCode {
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
+    let run = options.run.start(&[])?;
     // The gradient against finite differences, in f32, f16 and bf16.
     check_gradients(&[&[8, 3]], |graph, p| graph.apply(SquaredRelu, &[&p[0]]))?;
     print::result("the gradient of squared_relu agrees with finite differences")?;
@@ -60,7 +62,7 @@ fn run(options: &Options) -> Result<()> {
     let mut builder = ParametersBuilder::new();
     let hidden = Linear::new(&mut builder, "hidden", 2, 16, Activation::identity());
     let head = Linear::new(&mut builder, "head", 16, 1, Activation::identity());
-    let params = builder.build(42);
+    let params = builder.build(SEED);
     let optimizer = Adam::new(&params);
 
     let graph = Graph::training("exclusive or");
@@ -81,10 +83,10 @@ fn run(options: &Options) -> Result<()> {
     graph.store(&loss, &inputs.state, &losses);
     graph.advance(&inputs.state);
 
-    let device = options.device.builder().open()?;
-    params.write_initial(&device)?;
+    let device = &run.device;
+    params.write_initial(device)?;
     device.write(&inputs.lr, &Schedule::one_cycle(0.05).table(0..N_STEPS, N_STEPS))?;
-    graph.compile(&device)?.run(N_STEPS)?;
+    graph.compile(device)?.run(N_STEPS)?;
     let losses: Vec<f32> = device.read(&losses)?;
     print::result(graph.report())?;
     print::result(format_args!(
@@ -93,8 +95,13 @@ fn run(options: &Options) -> Result<()> {
         losses[N_STEPS - 1],
         device.info()
     ))?;
+    run.finish([json!({
+        "seed": SEED, "rows": 4, "epochs": N_STEPS, "planned_peak_bytes": Graph::planned_peak_bytes(&[&graph])?, "precision": "bf16",
+        "train_loss": losses[N_STEPS - 1],
+    })])?;
     ensure!(losses[N_STEPS - 1] < 0.1, "exclusive or was not learnt: the loss is {}", losses[N_STEPS - 1]);
     Ok(())
 }
 
 const N_STEPS: usize = 400;
+const SEED: u64 = 42;

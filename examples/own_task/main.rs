@@ -5,14 +5,17 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::print;
-use brisk_loader::{Rows, split};
+use brisk_examples::run::{RunOptions, fitted};
+use brisk_examples::{command_line, print};
+use brisk_loader::{RowSource as _, Rows, split};
 use brisk_nn::tensor::{LossReduction, Tensor};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
 use brisk_train::metrics::{Metric, MetricValue, Scored};
 use brisk_train::{Error, LabelledRows, Labels, Mode, Model, Task, Trainer};
 use clap::Parser;
+use serde_json::json;
+
+const SEED: u64 = 7;
 
 /// Counts: the model's output is the logarithm of the expected count.
 #[derive(Debug)]
@@ -80,7 +83,7 @@ impl Metric for Deviance {
 #[command(name = "own_task")]
 struct Options {
     #[command(flatten)]
-    device: DeviceOption,
+    run: RunOptions,
 }
 
 fn main() -> ExitCode {
@@ -88,18 +91,17 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
-    let [train, valid, test] = split(counts(6000)?, 7, [0.8, 0.1, 0.1])?;
+    let run = options.run.start(&[])?;
+    let [train, valid, test] = split(counts(6000)?, SEED, [0.8, 0.1, 0.1])?;
     let sizes = MlpConfig { n_inputs: 3, hidden: vec![32, 32], n_outputs: 1, activation: Activation::silu() };
-    let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
+    let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes)).on(&run.device);
     let before = model.evaluate(&Counts, &test)?;
-    Trainer::new(&options.device.builder().open()?)
-        .batch_rows(64)
-        .max_epochs(12)
-        .learning_rate(3e-3)
-        .fit(&mut model, &Counts, &train, &valid)?;
+    let report =
+        Trainer::new(&run.device).batch_rows(64).max_epochs(12).learning_rate(3e-3).fit(&mut model, &Counts, &train, &valid)?;
     let after = model.evaluate(&Counts, &test)?;
     print::result(format_args!("before: {before}"))?;
     print::result(format_args!("after:  {after}"))?;
+    run.finish([fitted(&report, &after), json!({ "seed": SEED, "rows": train.n_rows() })])?;
     // The deviance of the true rates is about 1.1.
     ensure!(after.get("deviance").is_some_and(|deviance| deviance < 1.4), "the network has not learned the rates");
     Ok(())

@@ -3,12 +3,13 @@
 //!
 //! `cargo run --release --example sequence`; `-- --precision f16` trains in mixed precision.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::{self, DeviceOption, value};
-use brisk_examples::{check_output, print, write_json};
+use brisk_examples::command_line::{self, value};
+use brisk_examples::print;
+use brisk_examples::run::RunOptions;
 use brisk_loader::{Order, Rows};
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Persistent, Precision, Tensor, Transpose};
 use brisk_nn::{Activation, Adam, Bound, Embedding, LayerNorm, Linear, ParametersBuilder, Philox, Schedule};
@@ -39,10 +40,7 @@ struct Options {
         value_parser = value::whole::<usize>(1..=10_000))]
     epochs: usize,
     #[command(flatten)]
-    device: DeviceOption,
-    /// Write the results to FILE as one JSON object
-    #[arg(long, value_name = "FILE", help_heading = "Results")]
-    json: Option<PathBuf>,
+    run: RunOptions,
 }
 
 /// A transformer of one layer: Vaswani et al. 2017, arXiv:1706.03762, normalised before each part.
@@ -106,16 +104,16 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
-    options.json.iter().try_for_each(|path| check_output("--json", path))?;
-    let device = options.device.builder().open()?;
+    let run = options.run.start(&[])?;
+    let device = &run.device;
     let mut builder = ParametersBuilder::new();
     let network = Network::new(&mut builder);
     let (params, rows) = (builder.build(SEED), Rows::new(sequences(0..N_ROWS), vec![0.0; N_ROWS as usize], LENGTH)?);
-    let feed = Feed::new(&device, "sequences", &rows, Order::Shuffled { seed: SEED }, 64, &FeedConfig::default())?;
+    let feed = Feed::new(device, "sequences", &rows, Order::Shuffled { seed: SEED }, 64, &FeedConfig::default())?;
     let adam = Adam::new(&params);
 
     // Each position but the last predicts the next token.
-    let step = Step::over(&device, &feed, &Standardisation::none(LENGTH))
+    let step = Step::over(device, &feed, &Standardisation::none(LENGTH))
         .train(&params, &adam, &Schedule::one_cycle(3e-3))
         .precision(options.precision)
         .epochs(options.epochs)
@@ -125,11 +123,13 @@ fn run(options: &Options) -> Result<()> {
             let weights = batch.weights.reshape(&[n, 1]).expand(&[n, LENGTH - 1]).reshape(&[n * (LENGTH - 1)]);
             logits.cross_entropy(&next_tokens(&batch.x), &weights, CrossEntropyOptions::default())
         })?;
-    let mut losses = Vec::new();
+    let (started, mut losses) = (Instant::now(), Vec::new());
     for epoch in 0..options.epochs {
         losses.push(step.run_epoch(epoch)?.mean);
         print::result(format_args!("epoch {}: loss {:.4}", epoch + 1, losses[epoch]))?;
     }
+
+    let train_rows_per_s = options.epochs as f64 * f64::from(N_ROWS) / started.elapsed().as_secs_f64();
 
     let graph = Graph::inference("test");
     let n = N_TEST as usize;
@@ -139,17 +139,14 @@ fn run(options: &Options) -> Result<()> {
     // The first half is random.
     let accuracy = Persistent::new("accuracy", DType::F32, 1);
     graph.store(&is_correct.narrow(1, LENGTH / 2 - 1..LENGTH - 1).mean(..), &graph.state(), &accuracy);
-    graph.compile(&device)?.run(1)?;
+    graph.compile(device)?.run(1)?;
     let accuracy = device.read::<f32>(&accuracy)?[0];
     print::result(format_args!("tokens of the second half that are predicted correctly: {accuracy:.4}"))?;
-    if let Some(path) = &options.json {
-        let info = device.info();
-        let results = json!({
-            "device": info.name, "executor": info.kind.executor(), "simulated": true, "seed": SEED, "precision": options.precision.to_string(),
-            "train_rows": N_ROWS, "test_rows": N_TEST, "train_loss": losses, "test_accuracy": accuracy,
-        });
-        write_json(path, &results)?;
-    }
+    run.finish([json!({
+        "seed": SEED, "rows": N_ROWS, "epochs": options.epochs, "train_rows_per_s": train_rows_per_s,
+        "planned_peak_bytes": Graph::planned_peak_bytes(&[step.graph(), &graph])?, "precision": options.precision.to_string(),
+        "train_loss": losses, "test_rows": N_TEST, "test_accuracy": accuracy,
+    })])?;
     ensure!(accuracy > 0.9 || options.epochs < 6, "the network has not learned to repeat");
     Ok(())
 }

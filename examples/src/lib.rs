@@ -6,6 +6,7 @@ pub mod import_error;
 pub mod interruptible;
 pub mod letters;
 pub mod print;
+pub mod run;
 pub mod tabular;
 
 mod files;

@@ -86,9 +86,11 @@ pub fn in_options_of(program: Program, error: TrainError) -> Error {
                 "{odd}; {decimal}correct them, or pass `--missing-value WORD` for a word that means a missing value, or {keep}"
             )
         }
+        TrainError::Tabular(TabularError::NoTarget { .. }) => {
+            anyhow!("{}; name the target with `--target`", without_remedy(&error))
+        }
         TrainError::Tabular(TabularError::TooManyClasses { .. }) => {
-            let problem = error.to_string();
-            let problem = problem.split(';').next().unwrap_or_default();
+            let problem = without_remedy(&error);
             anyhow!("{problem}; name another column with `--target`, or pass `--task classes` if they are right")
         }
         TrainError::Tabular(TabularError::UnusedOption { path, option, format }) => {
@@ -103,6 +105,12 @@ pub fn in_options_of(program: Program, error: TrainError) -> Error {
         }
         _ => error.into(),
     }
+}
+
+/// The message without the way out, which names the library's options.
+fn without_remedy(error: &TrainError) -> String {
+    let message = error.to_string();
+    message.rsplit_once("; ").map_or(message.clone(), |(problem, _)| problem.to_owned())
 }
 
 /// Remedies as options of the program.

@@ -17,7 +17,8 @@ use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::kernels::WeightDecay;
 use brisk_table::{RowBatch, Schema, Table, TableWriter, printable};
 use brisk_train::tabular::{
-    Decoding, DetectOptions, Detected, Network, Preprocessing, TabularModel, TabularRemedy, Target, TextOptions,
+    Decoding, DetectOptions, Detected, Network, Preprocessing, Reading, TabularModel, TabularRemedy, TabularWarning, Target,
+    TextOptions,
 };
 use brisk_train::{EarlyStopping, FeedProbe, Learner, Scores, StopFlag, Trainer, mebibytes, rows_per_second, seconds, thousands};
 use serde_json::{Value, json};
@@ -53,20 +54,23 @@ fn run(options: Options) -> Result<ExitCode> {
     let target = target.clone().fitted_to("train", &train)?;
     let with_missing = preprocessing.numbers().iter().filter(|column| column.has_indicator).count();
     print::note(format_args!(
-        "columns: {} numbers ({with_missing} with missing values), {} categories",
-        preprocessing.numbers().len(),
-        preprocessing.categories().len()
+        "columns: {} ({with_missing} with missing values), {}",
+        counted(preprocessing.numbers().len(), "number", "numbers"),
+        counted(preprocessing.categories().len(), "category", "categories")
     ));
     for (column, decoding) in &columns.decoded {
+        let has_hours = preprocessing.numbers().iter().any(|number| number.column == *column && number.reading == Reading::Hour);
         let how = match decoding {
-            Decoding::Date => "dates, which become year, month, weekday, hour and days",
-            _ => "large numbers, which become differences",
+            Decoding::Date if has_hours => "dates, which become year, month, weekday, hour and days",
+            Decoding::Date => "dates, which become year, month, weekday and days",
+            _ => "numbers close to each other, which become differences, so that they keep their digits",
         };
         print::note(format_args!("column `{}`: {how}", printable(column)));
     }
     for warning in &detected.warnings {
         let column = printable(warning.column());
         let option = match warning.remedy() {
+            _ if matches!(warning, TabularWarning::Codes { .. }) => format!("`--categorical {column}` says that they are codes"),
             TabularRemedy::Drop => format!("`--drop {column}` leaves it out"),
             TabularRemedy::KeepIndex => "`--keep-index` keeps it".to_owned(),
             _ => format!("`--categorical {column}` makes its values categories"),
@@ -175,6 +179,11 @@ fn split_rows<'a>(table: &'a Table, target: &Target, seed: u64) -> Result<[Subse
     };
     ensure!(parts.iter().all(|part| part.n_rows() > 0), "{} rows are too few to train, validate and test on", table.n_rows());
     Ok(parts)
+}
+
+/// "1 category", "2 categories".
+fn counted(n: usize, one: &str, several: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { several })
 }
 
 fn described(target: &Target) -> String {

@@ -96,7 +96,7 @@ impl Options {
 }
 
 const EXAMPLES: &str = "\
-Columns are numbers, categories (text, and numbers with leading zeros) or dates of ISO 8601, which become year, month, weekday, hour and days. Other dates and
+Columns are numbers, categories (text, and numbers with leading zeros) or dates of ISO 8601, which become year, month, weekday, hour (of times) and days. Other dates and
 identifiers are left out with a warning; numbers among which there is other text are an error. The model folder keeps all that predict needs.
 
 Examples:

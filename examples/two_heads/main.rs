@@ -2,17 +2,16 @@
 //!
 //! `cargo run --release --example two_heads`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::{check_output, print, write_json};
-use brisk_loader::{Rows, split};
+use brisk_examples::run::{RunOptions, fitted};
+use brisk_examples::{command_line, print};
+use brisk_loader::{RowSource as _, Rows, split};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox, Schedule};
 use brisk_train::{Classification, Head, Heads, Model, Predictor, Regression, Standardisation, Task, Trainer};
 use clap::Parser;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 const SEED: u64 = 7;
 const N_ROWS: u32 = 6000;
@@ -23,10 +22,7 @@ const N_COLS: usize = 4;
 #[command(name = "two_heads")]
 struct Options {
     #[command(flatten)]
-    device: DeviceOption,
-    /// Write the results to FILE as one JSON object
-    #[arg(long, value_name = "FILE", help_heading = "Results")]
-    json: Option<PathBuf>,
+    run: RunOptions,
 }
 
 fn main() -> ExitCode {
@@ -34,7 +30,7 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
-    options.json.iter().try_for_each(|path| check_output("--json", path))?;
+    let run = options.run.start(&[])?;
     let [train, valid, test] = split(flats()?, SEED, [0.8, 0.1, 0.1])?;
     // Label 0 is the class, label 1 the rent, whose hundreds would drown the other loss if they were not standardised.
     let scale = Standardisation::of_labels("train", &train, 1..2)?;
@@ -46,8 +42,7 @@ fn run(options: &Options) -> Result<()> {
 
     let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![32, 32], n_outputs: task.n_outputs(), activation: Activation::silu() };
     let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));
-    let device = options.device.builder().open()?;
-    let report = Trainer::new(&device)
+    let report = Trainer::new(&run.device)
         .batch_rows(64)
         .max_epochs(15)
         .schedule(Schedule::one_cycle(1e-2))
@@ -56,18 +51,10 @@ fn run(options: &Options) -> Result<()> {
     print::result(format_args!("best epoch: {}, {} {:.4}", report.best_epoch, report.watched, report.best_value))?;
     print::result(format_args!("test: {scores}"))?;
 
-    let outputs = Predictor::new(&device, &model, N_COLS)?.predict(&[0.5, -0.5, 0.25, 0.0], &[])?;
+    let outputs = Predictor::new(&run.device, &model, N_COLS)?.predict(&[0.5, -0.5, 0.25, 0.0], &[])?;
     let (logits, rents) = (task.outputs_of("class", &outputs)?, task.outputs_of("rent", &outputs)?);
     print::result(format_args!("one flat: logits {logits:.2?}, rent {:.0}", rents[0]))?;
-    if let Some(path) = &options.json {
-        let info = device.info();
-        let test: Map<String, Value> = scores.values.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();
-        let results = json!({
-            "device": info.name, "executor": info.kind.executor(), "simulated": true, "seed": SEED, "best_epoch": report.best_epoch,
-            "watched": report.watched, "test": test,
-        });
-        write_json(path, &results)?;
-    }
+    run.finish([fitted(&report, &scores), json!({ "seed": SEED, "rows": train.n_rows() })])?;
     ensure!(scores.get("class_accuracy") > Some(0.9) && scores.get("rent_r2") > Some(0.9), "the network has not learned both");
     Ok(())
 }

@@ -5,8 +5,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::{self, DeviceOption};
-use brisk_examples::{letters, print};
+use brisk_examples::run::{RunOptions, fitted};
+use brisk_examples::{command_line, letters, print};
 use brisk_loader::{RowSource, Rows, split};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{Activation, Graph, Pool2d, Tensor};
@@ -17,6 +17,9 @@ use brisk_nn::{
 use brisk_train::{Classification, Model, Trainer};
 use brisk_vision::{AugmentedImages, ImageAugmentation};
 use clap::Parser;
+use serde_json::json;
+
+const SEED: u64 = 7;
 
 /// Shifts images by up to two pixels with the kernel of brisk-vision, then inverts each image with probability 1/2 using tensor operations.
 #[derive(Debug)]
@@ -77,7 +80,7 @@ impl Module for LetterNet {
 #[command(name = "own_augmentation")]
 struct Options {
     #[command(flatten)]
-    device: DeviceOption,
+    run: RunOptions,
 }
 
 fn main() -> ExitCode {
@@ -85,27 +88,30 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Result<()> {
-    let device = options.device.builder().open()?;
+    let run = options.run.start(&[])?;
     let table = letters::table("target/letters/few_letters.safetensors".as_ref(), 3900)?;
-    let [train, test] = split(table.typed::<u8>()?, 7, [5.0 / 6.0, 1.0 / 6.0])?;
+    let [train, test] = split(table.typed::<u8>()?, SEED, [5.0 / 6.0, 1.0 / 6.0])?;
     let inverted = inverted(&test)?;
 
     let image = [letters::SIDE, letters::SIDE, 1];
-    let shift = AugmentedImages { image, augmentation: ImageAugmentation { pad: 2, seed: 7, ..ImageAugmentation::default() } };
+    let shift = AugmentedImages { image, augmentation: ImageAugmentation { pad: 2, seed: SEED, ..ImageAugmentation::default() } };
     let mut accuracies = Vec::new();
     for (name, invert) in [("shift", None), ("shift and invert", Some(ShiftAndInvert { shift }))] {
-        let trainer = trainer(&device);
+        let trainer = trainer(&run.device);
         let mut trainer = match invert {
             None => trainer.augment(shift),
             Some(augmentation) => trainer.augment(augmentation),
         };
-        let mut model = Model::new(7, LetterNet::new);
+        let mut model = Model::new(SEED, LetterNet::new);
         let task = Classification::of(letters::N_CLASSES);
-        trainer.fit(&mut model, &task, &train, &test)?;
-        let [plain, inverted] = [model.evaluate(&task, &test)?, model.evaluate(&task, &inverted)?]
-            .map(|scores| scores.get("accuracy").unwrap_or(f64::NAN));
+        let report = trainer.fit(&mut model, &task, &train, &test)?;
+        let scores = [model.evaluate(&task, &test)?, model.evaluate(&task, &inverted)?];
+        let [plain, inverted] = [0, 1].map(|i| scores[i].get("accuracy").unwrap_or(f64::NAN));
         print::result(format_args!("{name}: accuracy {plain:.4} on letters, {inverted:.4} on inverted letters"))?;
         accuracies.push((plain, inverted));
+        // Of the last run, which replaces the first.
+        let facts = json!({ "seed": SEED, "rows": train.n_rows(), "test_accuracy_inverted": inverted });
+        run.finish([fitted(&report, &scores[0]), facts])?;
     }
     let [(_, before), (plain, after)] = [accuracies[0], accuracies[1]];
     ensure!(plain > 0.9 && after > 0.9 && before < 0.5, "the augmentation did not teach inverted letters");
@@ -113,7 +119,7 @@ fn run(options: &Options) -> Result<()> {
 }
 
 fn trainer(device: &Device) -> Trainer<'_> {
-    Trainer::new(device).batch_rows(130).max_epochs(5).schedule(Schedule::one_cycle(1e-2)).seed(7)
+    Trainer::new(device).batch_rows(130).max_epochs(5).schedule(Schedule::one_cycle(1e-2)).seed(SEED)
 }
 
 /// The images with 255 minus each byte.

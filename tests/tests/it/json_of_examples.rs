@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::example::built;
 use crate::run::noise;
+use crate::usage;
 
 /// Fields of every training run, which programs read.
 const FIELDS: [&str; 11] = [
@@ -24,27 +25,40 @@ const FIELDS: [&str; 11] = [
     "simulated",
 ];
 
-/// Examples that show one thing on a page, and take no more options than that needs.
-const ON_ONE_PAGE: [&str; 4] = ["custom_loop", "first_network", "own_augmentation", "own_task"];
+/// Those of examples that only show how something is trained: they measure neither the loader nor the memory.
+const COMMON: [&str; 7] = ["device", "executor", "seed", "rows", "epochs", "seconds", "precision"];
 
+/// Examples that train nothing.
+const WITHOUT_TRAINING: [&str; 6] = ["augment_gallery", "caller_device", "import", "inspect", "own_kernel", "predict"];
+
+/// Examples that cannot start without an argument.
+const NEEDS_DATA: [&str; 2] = ["images", "tabular"];
+
+/// The results of an example that simulates its rows, with the fields of every run and `more`.
+#[track_caller]
+pub(crate) fn results(file: &Path, more: &[&str]) -> Value {
+    let results: Value = serde_json::from_slice(&fs::read(file).expect("results were written")).expect("they are JSON");
+    for field in COMMON.iter().chain(more) {
+        assert!(!results[field].is_null(), "no {field}: {results}");
+    }
+    assert_eq!(results["simulated"], true, "{results}");
+    results
+}
+
+/// What the others write is tested where they are run: in `own.rs` and the tests of their command lines.
 #[test]
 fn every_example_that_trains_takes_json() {
-    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"));
-    let mut found = 0;
-    for folder in [examples.to_owned(), examples.join("vision")] {
-        for entry in fs::read_dir(folder).expect("there are examples") {
-            let path = entry.expect("it can be read").path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let Ok(main) = fs::read_to_string(path.join("main.rs")) else { continue };
-            let trains = main.contains("Trainer::new") || main.contains("Step::") || main.contains("cifar10::");
-            if trains && !ON_ONE_PAGE.contains(&name.as_str()) {
-                found += 1;
-                let options = fs::read_to_string(path.join("options.rs")).unwrap_or_default();
-                assert!(main.contains("json") || options.contains("json"), "{name} trains and has no --json");
-            }
+    let training = usage::EXAMPLES.into_iter().filter(|name| !WITHOUT_TRAINING.contains(name));
+    for name in training {
+        let output = Command::new(built(name)).arg("--help").output().expect("it starts");
+        assert!(String::from_utf8_lossy(&output.stdout).contains("--json <FILE>"), "{name} has no --json");
+        // Nothing is trained before the file of the results is checked.
+        if !NEEDS_DATA.contains(&name) {
+            let output = Command::new(built(name)).args(["--json", "no/such/folder/a.json"]).output().expect("it starts");
+            let stderr = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && output.stdout.is_empty() && stderr.contains("--json"), "{name}: {stderr}");
         }
     }
-    assert!(found >= 3, "{found} examples train");
 }
 
 #[test]

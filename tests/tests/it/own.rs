@@ -4,17 +4,24 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::example::built;
+use crate::json_of_examples::results;
 
-/// The output of the example on the CPU.
-fn printed(name: &'static str) -> String {
-    printed_in(Path::new("."), name)
+/// What the example prints on the CPU, after a check that its results have the fields `more`.
+fn printed(name: &'static str, more: &[&str]) -> String {
+    printed_in(tempfile::tempdir().expect("a temporary folder").path(), name, &[], more)
 }
 
-fn printed_in(folder: &Path, name: &'static str) -> String {
-    let output = Command::new(built(name)).args(["--device", "cpu"]).current_dir(folder).output().expect("the example runs");
+fn printed_in(folder: &Path, name: &'static str, args: &[&str], more: &[&str]) -> String {
+    let mut command = Command::new(built(name));
+    command.args(["--device", "cpu", "--json", "results.json"]).args(args).current_dir(folder);
+    let output = command.output().expect("the example runs");
     assert!(output.status.success(), "{name}: {output:?}");
+    results(&folder.join("results.json"), more);
     String::from_utf8(output.stdout).expect("results are text")
 }
+
+/// Fields of the results of a trainer.
+const OF_A_TRAINER: [&str; 4] = ["best_epoch", "train_rows_per_s", "ended", "test_loss"];
 
 /// The number that follows `word`.
 fn number_after(printed: &str, word: &str) -> f64 {
@@ -26,7 +33,7 @@ fn number_after(printed: &str, word: &str) -> f64 {
 #[test]
 fn a_first_network() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let printed = printed_in(folder.path(), "first_network");
+    let printed = printed_in(folder.path(), "first_network", &[], &[&OF_A_TRAINER[..], &["test_accuracy"]].concat());
     assert!(number_after(&printed, "accuracy") > 0.9, "{printed}");
     for file in ["letters.safetensors", "model.safetensors", "report.html"] {
         assert!(folder.path().join("target/letters").join(file).is_file(), "{file} has been written");
@@ -39,8 +46,7 @@ fn a_first_network() {
 
 #[test]
 fn an_augmentation() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let printed = printed_in(folder.path(), "own_augmentation");
+    let printed = printed("own_augmentation", &[&OF_A_TRAINER[..], &["test_accuracy", "test_accuracy_inverted"]].concat());
     let accuracies: Vec<f64> =
         printed.split("accuracy ").skip(1).map(|rest| number_after(&format!("accuracy {rest}"), "accuracy")).collect();
     assert!(accuracies.len() == 2 && accuracies.iter().all(|accuracy| *accuracy > 0.9), "{printed}");
@@ -50,26 +56,21 @@ fn an_augmentation() {
 
 #[test]
 fn a_task() {
-    let printed = printed("own_task");
+    let printed = printed("own_task", &[&OF_A_TRAINER[..], &["test_deviance"]].concat());
     let (before, _) = printed.split_once('\n').expect("two lines");
     assert!(number_after(&printed, "deviance") < 0.2 * number_after(before, "deviance"), "{printed}");
 }
 
 #[test]
 fn heads_and_an_autoencoder() {
-    for (name, result) in [("two_heads", "rent_rmse"), ("autoencoder", "test_loss")] {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let json = folder.path().join("results.json");
-        let output = Command::new(built(name)).args(["--device", "cpu", "--json"]).arg(&json).output().expect("the example runs");
-        assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
-        let results = std::fs::read_to_string(&json).expect("results");
-        assert!(results.contains(result), "{name}: {results}");
+    for (name, scores) in [("two_heads", &["test_class_accuracy", "test_rent_rmse"][..]), ("autoencoder", &[])] {
+        printed(name, &[&OF_A_TRAINER, scores].concat());
     }
 }
 
 #[test]
 fn a_training_loop() {
-    let printed = printed("custom_loop");
+    let printed = printed("custom_loop", &["train_rows_per_s", "planned_peak_bytes", "generator_loss"]);
     // Neither wins: both losses are close to those of random guesses, 2 ln 2 and ln 2.
     assert!((number_after(&printed, "discriminator") - 1.386).abs() < 0.1, "{printed}");
     assert!((number_after(&printed, "generator") - 0.693).abs() < 0.15, "{printed}");
@@ -77,26 +78,23 @@ fn a_training_loop() {
 
 #[test]
 fn a_sequence() {
+    let fields = ["train_rows_per_s", "planned_peak_bytes", "train_loss", "test_accuracy"];
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let json = folder.path().join("results.json");
-    let output = Command::new(built("sequence")).args(["--epochs", "1", "--json"]).arg(&json).output().expect("the example runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let results = std::fs::read_to_string(&json).expect("results");
+    let printed = printed_in(folder.path(), "sequence", &["--epochs", "1"], &fields);
     // Far below ln 16 = 2.77, the loss of a guess.
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(number_after(&printed, "loss") < 2.6 && results.contains("test_accuracy"), "{printed}{results}");
+    assert!(number_after(&printed, "loss") < 2.6, "{printed}");
 }
 
 #[test]
 fn an_operation() {
-    let printed = printed("own_op");
+    let printed = printed("own_op", &["planned_peak_bytes", "train_loss"]);
     assert!(printed.starts_with("the gradient of squared_relu agrees with finite differences\n"), "{printed}");
     assert!(printed.contains("squared_relu     bf16"), "autocast applies to it: {printed}");
 }
 
 #[test]
 fn a_loss() {
-    let printed = printed("own_loss");
+    let printed = printed("own_loss", &["planned_peak_bytes", "train_loss", "test_accuracy"]);
     assert!(printed.starts_with("the gradient of info_nce agrees with finite differences\n"), "{printed}");
     assert!(printed.contains("of 128 new items are found by their other view"), "{printed}");
 }

@@ -250,7 +250,11 @@ fn odd_cells_are_shown_with_their_lines_wherever_they_are() {
         }
     }
     place.write("bad.csv", &with_column(300, |row| format!("\"{row},5\"")));
-    place.refuse("tabular", &["bad.csv", "--out", "model"], &["`other`", "--decimal ,"]);
+    place.refuse(
+        "tabular",
+        &["bad.csv", "--out", "model"],
+        &["column `other` has numbers with decimal commas: line 2 has", "--decimal ,"],
+    );
     place.write("bad.csv", &with_column(300, |row| format!("class {row}")));
     place.refuse(
         "tabular",
@@ -287,17 +291,20 @@ fn dates_codes_and_identifiers_are_recognised() {
     let noted_of = |cell: &dyn Fn(usize) -> String| noted(&with_column(300, cell), &[]);
     let dates = noted_of(&|row| format!("2024-{:02}-{:02}T{:02}:30", row % 12 + 1, row % 28 + 1, row % 24));
     assert!(dates.contains("6 numbers (0 with missing values), 0 categories") && dates.contains("`other`: dates"), "{dates}");
+    assert!(dates.contains("year, month, weekday, hour and days"), "{dates}");
+    let days = noted_of(&|row| format!("2024-{:02}-{:02}", row % 12 + 1, row % 28 + 1));
+    assert!(days.contains("5 numbers") && days.contains("`other`: dates, which become year, month, weekday and days"), "{days}");
     let codes = noted_of(&|row| format!("{:05}", row % 17));
-    assert!(codes.contains("1 numbers (0 with missing values), 1 categories") && codes.contains("leading zeros"), "{codes}");
+    assert!(codes.contains("1 number (0 with missing values), 1 category") && codes.contains("leading zeros"), "{codes}");
     let left_out = |cell: &dyn Fn(usize) -> String| {
         let noted = noted_of(cell);
-        assert!(noted.contains("1 numbers (0 with missing values), 0 categories"), "{noted}");
+        assert!(noted.contains("1 number (0 with missing values), 0 categories"), "{noted}");
         assert!(noted.contains("`other` is left out") && noted.contains("--categorical other"), "{noted}");
     };
     left_out(&|row| format!("customer {row}"));
     left_out(&|row| format!("{:02}.01.2024", row % 28 + 1));
     let kept = noted(&with_column(300, |row| format!("customer {row}")), &["--categorical", "other"]);
-    assert!(kept.contains("1 numbers (0 with missing values), 1 categories"), "{kept}");
+    assert!(kept.contains("1 number (0 with missing values), 1 category"), "{kept}");
 }
 
 #[test]
@@ -325,6 +332,17 @@ fn the_target_is_guessed_by_its_name_and_said() {
     let guessed = noted(&format!("Label,size\n{text}"), &[]);
     assert!(guessed.contains("target: Label, 2 classes: a, b; `--target COLUMN` chooses another"), "{guessed}");
     assert!(noted(&format!("group,size\n{text}"), &[]).contains("target: size, a number"), "the last");
+    // Nor is a last column with gaps taken for it.
+    let place = Place::new();
+    let remarks = (0..300).map(|row| format!("{},{},{}\n", ["a", "b"][row % 2], noise(row, 0), ["", "late"][row % 2]));
+    place.write("rows.csv", &("group,size,remark\n".to_owned() + &remarks.collect::<String>()));
+    let args = ["rows.csv", "--epochs", "1", "--hidden", "4", "--out", "model"];
+    place.refuse(
+        "tabular",
+        &args,
+        &["called target, label, class, y", "`remark`, has no value in 150 rows; name the target with `--target`"],
+    );
+    place.succeed("tabular", &[&args[..], &["--target", "group"]].concat());
 }
 
 #[test]
@@ -451,7 +469,7 @@ fn an_index_and_columns_that_know_the_target_are_said() {
     let rows: String = (0..300).map(|row| format!("{row},{},{}\n", noise(row, 0), row % 2)).collect();
     let left_out = noted(&format!(",size,label\n{rows}"), &[]);
     assert!(left_out.contains("it is the index of a data frame; `--keep-index` keeps it"), "{left_out}");
-    assert!(left_out.contains("1 numbers (0 with missing values), 0 categories"), "{left_out}");
+    assert!(left_out.contains("1 number (0 with missing values), 0 categories"), "{left_out}");
     assert!(noted(&format!(",size,label\n{rows}"), &["--keep-index"]).contains("2 numbers"), "kept");
     let counted = noted(&format!("n,size,label\n{rows}"), &[]);
     assert!(counted.contains("column `n` counts the rows, as an index does; `--drop n` leaves it out"), "{counted}");

@@ -1,5 +1,8 @@
 //! What the command lines of all examples have in common.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::example::built;
@@ -17,7 +20,7 @@ pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) 
     }
 }
 
-const EXAMPLES: [&str; 22] = [
+pub(crate) const EXAMPLES: [&str; 22] = [
     "first_network",
     "own_task",
     "two_heads",
@@ -72,4 +75,15 @@ fn each_example_suggests_the_option_that_was_meant() {
             &["unexpected argument '--completion'", "a similar argument exists: '--completions'"],
         );
     }
+}
+
+#[test]
+fn each_example_is_listed() {
+    let examples = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../examples"));
+    let folders =
+        [examples.to_owned(), examples.join("vision")].into_iter().flat_map(|folder| fs::read_dir(folder).expect("a folder"));
+    let programs = folders.map(|entry| entry.expect("an entry").path()).filter(|path| path.join("main.rs").is_file());
+    let names = programs.map(|path| path.file_name().unwrap_or_default().to_string_lossy().into_owned());
+    let found: BTreeSet<String> = names.filter(|name| name != "with_candle").collect();
+    assert_eq!(found, EXAMPLES.map(str::to_owned).into(), "all but `with_candle`, which is a package outside of the workspace");
 }

@@ -47,7 +47,7 @@ pub struct Detected {
 }
 
 /// Names of columns that are targets.
-const TARGETS: [&str; 4] = ["target", "label", "class", "y"];
+pub(super) const TARGETS: [&str; 4] = ["target", "label", "class", "y"];
 
 /// A column of text identifies rows if at least this share of its values are different, of more than [`MIN_IDENTIFIERS`].
 const IDENTIFIER_SHARE: f64 = 0.9;
@@ -72,7 +72,7 @@ impl TabularModel {
     /// - Numbers or dates among which there is other text are an error, which shows the first such cells.
     ///
     /// # Errors
-    /// [`TabularError::OddCells`], [`TabularError::TargetKind`], [`TabularError::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no
+    /// [`TabularError::NoTarget`], [`TabularError::OddCells`], [`TabularError::TargetKind`], [`TabularError::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no
     /// such column; as [`Target::detect`].
     ///
     /// # Cost
@@ -251,7 +251,7 @@ impl Plan {
         let find = |name: &String, role: &'static str| ColumnRef::Word(name.clone()).find(path, &names, role);
         let target = match &options.target {
             Some(target) => find(target, "target")?,
-            None => guessed_target(survey),
+            None => guessed_target(path, survey)?,
         };
         let dropped = options.drop.iter().map(|name| find(name, "columns to drop")).collect::<Result<Vec<_>, _>>()?;
         let categorical =
@@ -406,8 +406,16 @@ fn odd(path: &Path, survey: &ColumnSurvey, expected: &'static str, counted: &'st
     TabularError::OddCells(Box::new(odd)).into()
 }
 
-fn guessed_target(survey: &Surveyed) -> usize {
+fn guessed_target(path: &Path, survey: &Surveyed) -> Result<usize, Error> {
     let named = |target: &&str| survey.columns.iter().position(|column| column.name.eq_ignore_ascii_case(target));
-    let last = || survey.columns.iter().rposition(|column| !survey.index.contains(&column.name)).unwrap_or(0);
-    TARGETS.iter().find_map(|target| named(&target)).unwrap_or_else(last)
+    if let Some(col) = TARGETS.iter().find_map(|target| named(&target)) {
+        return Ok(col);
+    }
+    let last = survey.columns.iter().rposition(|column| !survey.index.contains(&column.name)).unwrap_or(0);
+    let column = &survey.columns[last];
+    if column.n_missing > 0 {
+        let (path, column, n_missing) = (path.to_owned(), column.name.clone(), column.n_missing);
+        return Err(TabularError::NoTarget { path, column, n_missing }.into());
+    }
+    Ok(last)
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use brisk_table::{OddCell, printable};
 
 use super::TargetKind;
+use super::detect::TARGETS;
 
 /// What can be wrong with a table's columns, its target, or the folder of a model.
 #[non_exhaustive]
@@ -44,6 +45,19 @@ pub enum TabularError {
         found: String,
         /// What the model reads.
         expected: &'static str,
+    },
+    /// The last column was taken for the target, which was not named, and does not look like one.
+    #[error(
+        "{path}: no column is called {}, and the last one, `{column}`, has no value in {n_missing} rows; name the target in `DetectOptions::target`",
+        TARGETS.join(", "), path = printable(path), column = printable(column)
+    )]
+    NoTarget {
+        /// The source.
+        path: PathBuf,
+        /// The last column.
+        column: String,
+        /// How many rows have no value of it.
+        n_missing: u64,
     },
     /// There are too few rows of each class.
     #[error(
@@ -224,9 +238,10 @@ impl fmt::Display for OddCells {
         let cells = cells.iter().map(|cell| format!("{counted} {} has {:?}", cell.line, printable(&cell.text)));
         let cells = cells.collect::<Vec<_>>().join(", ");
         let (path, column) = (printable(path), printable(column));
-        let with = if self.decimal_comma { " with decimal commas" } else { "" };
-        write!(f, "{path}: column `{column}` has {n_expected} {expected}, but {cells}")?;
-        if with.is_empty() { Ok(()) } else { write!(f, ", which are {expected}{with}") }
+        if self.decimal_comma {
+            return write!(f, "{path}: column `{column}` has numbers with decimal commas: {cells}");
+        }
+        write!(f, "{path}: column `{column}` has {n_expected} {expected}, but {cells}")
     }
 }
 
