@@ -46,7 +46,8 @@ fn a_log_has_each_batch_once_although_the_run_was_interrupted() -> Result<(), Er
     let csv = read(whole.path(), "batches.csv");
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!((lines[0], lines.len()), ("batch,epoch,loss,learning_rate", 1 + 3 * N_BATCHES), "{csv}");
-    let losses = lines[1..=N_BATCHES].iter().map(|line| line.split(',').nth(2).and_then(|x| x.parse::<f64>().ok()).expect("a loss"));
+    let losses =
+        lines[1..=N_BATCHES].iter().map(|line| line.split(',').nth(2).and_then(|x| x.parse::<f64>().ok()).expect("a loss"));
     // The last batch of 500 rows has 52 instead of 64.
     let first_epoch: f64 = losses.zip([64.0; N_BATCHES - 1].into_iter().chain([52.0])).map(|(loss, n_rows)| loss * n_rows).sum();
     assert!((first_epoch / 500.0 - report.history[0].train_loss()).abs() < 1e-6, "the mean of the epoch");

@@ -5,6 +5,7 @@ use crate::core::blocks::each_block;
 use crate::core::half::Element;
 use crate::{Cast, DType, TwinArgs};
 
+#[expect(clippy::cast_possible_truncation, reason = "`as` truncates and saturates, and NaN becomes 0, as documented")]
 pub(crate) fn run(kernel: &Cast, args: &mut TwinArgs<'_>) {
     match (kernel.from, kernel.to) {
         (DType::F32, DType::F16) => convert(args, f16::narrow),
@@ -13,7 +14,6 @@ pub(crate) fn run(kernel: &Cast, args: &mut TwinArgs<'_>) {
         (DType::Bf16, DType::F32) => convert(args, bf16::widen),
         (DType::F16, DType::Bf16) => convert(args, |v: f16| bf16::narrow(v.widen())),
         (DType::Bf16, DType::F16) => convert(args, |v: bf16| f16::narrow(v.widen())),
-        // `as` truncates and saturates, and NaN becomes 0.
         (DType::F32, DType::U32) => convert(args, |v: f32| v as u32),
         (DType::F32, DType::U8) => convert(args, |v: f32| v as u8),
         (DType::F16, DType::U32) => convert(args, |v: f16| v.widen() as u32),

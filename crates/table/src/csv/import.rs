@@ -69,7 +69,7 @@ pub fn import_csv_if_changed_with_progress(
     {
         return Ok(Imported::Unchanged);
     }
-    import_csv_with_progress(source, dest, options, progress).map(Imported::Written)
+    import_csv_with_progress(source, dest, options, progress).map(|report| Imported::Written(Box::new(report)))
 }
 
 /// Like [`import_csv`]; `progress` is called on this thread after about every megabyte of text.

@@ -63,7 +63,7 @@ impl ImportReport {
 #[derive(Debug)]
 pub enum Imported {
     /// It wrote the table.
-    Written(ImportReport),
+    Written(Box<ImportReport>),
     /// Nothing: the table there was made from that file with those options.
     Unchanged,
 }
