@@ -679,7 +679,7 @@ pub enum Error {
     Plot(#[from] crate::PlotError),
     /// A table cannot be read or imported.
     #[error(transparent)]
-    Table(#[from] brisk_table::Error),
+    Table(Box<brisk_table::Error>),
     /// An error of a table's columns, its target, or the folder of a model.
     #[error(transparent)]
     Tabular(#[from] crate::tabular::TabularError),

@@ -100,7 +100,7 @@ fn check_warnings(text: &str, columns: ColumnOptions, expected: &[ImportWarning]
 #[test]
 fn columns_that_count_rows_or_give_the_label_away() {
     let column = || "b".to_owned();
-    let label = |row: usize| usize::from(row * 7919 % 1009 % 3 == 0);
+    let label = |row: usize| usize::from((row * 7919 % 1009).is_multiple_of(3));
     let auto = ColumnOptions { categorical: Categorical::Auto, ..ColumnOptions::default() };
     check_warnings(&rows(|row| (row * 31 % 977).to_string()), ColumnOptions::default(), &[]);
     check_warnings(

@@ -169,7 +169,8 @@ fn losses_by_element() {
 
 #[test]
 fn losses_refuse_targets_of_another_shape() {
-    let losses: [(&str, fn(&Tensor, &Tensor) -> Tensor); 9] = [
+    type Loss = fn(&Tensor, &Tensor) -> Tensor;
+    let losses: [(&str, Loss); 9] = [
         ("l1_loss", |x, t| x.l1_loss(t, LossReduction::Mean)),
         ("smooth_l1_loss", |x, t| x.smooth_l1_loss(t, 1.0, LossReduction::Sum)),
         ("huber_loss", |x, t| x.huber_loss(t, 1.0, LossReduction::None)),

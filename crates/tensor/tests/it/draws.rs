@@ -110,7 +110,8 @@ fn dropout_is_off_in_inference_and_at_0() {
 #[test]
 fn a_state_that_no_step_advances_is_refused() -> Result<(), Error> {
     let device = Device::cpu()?;
-    let records: [(&str, fn(&Graph) -> Tensor); 3] = [
+    type Record = fn(&Graph) -> Tensor;
+    let records: [(&str, Record); 3] = [
         ("dropout", |graph| ones(graph).dropout(0.5)),
         ("uniform", |graph| graph.uniform(&[3])),
         ("normal", |graph| graph.normal(&[3])),

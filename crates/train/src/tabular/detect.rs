@@ -407,8 +407,8 @@ fn odd(path: &Path, survey: &ColumnSurvey, expected: &'static str, counted: &'st
 }
 
 fn guessed_target(path: &Path, survey: &Surveyed) -> Result<usize, Error> {
-    let named = |target: &&str| survey.columns.iter().position(|column| column.name.eq_ignore_ascii_case(target));
-    if let Some(col) = TARGETS.iter().find_map(|target| named(&target)) {
+    let named = |target: &str| survey.columns.iter().position(|column| column.name.eq_ignore_ascii_case(target));
+    if let Some(col) = TARGETS.iter().find_map(|target| named(target)) {
         return Ok(col);
     }
     let last = survey.columns.iter().rposition(|column| !survey.index.contains(&column.name)).unwrap_or(0);

@@ -8,6 +8,9 @@ pub(super) const TRAIN: &str = "tabular rows.csv --target y --epochs 1 --hidden 
 /// Imports `rows.csv` with the label `y`.
 pub(super) const IMPORT: &str = "import rows.csv out.safetensors --label y --json out.json";
 
+/// The text of a cell, by the number of its row.
+type Cell = fn(usize) -> String;
+
 /// Text of `n` rows.
 pub(super) fn text(header: &str, n: usize, line: impl Fn(usize) -> String) -> Vec<u8> {
     let lines: String = (0..n).map(|i| line(i) + "\n").collect();
@@ -166,7 +169,7 @@ pub(super) fn rows() -> Vec<Row> {
         }
     }
     // A column of what is written like text, but is a number.
-    let as_numbers: [(&str, fn(usize) -> String); 8] = [
+    let as_numbers: [(&str, Cell); 8] = [
         ("decimal commas", |i| format!("{},{:02}", i % 9, i * 7 % 100)),
         ("U+2212 as the sign", |i| format!("\u{2212}{}.{:02}", i % 9, i * 7 % 100)),
         ("no-break spaces between thousands", |i| format!("{}\u{a0}{:03}", i % 9 + 1, i * 37 % 1000)),
@@ -184,7 +187,7 @@ pub(super) fn rows() -> Vec<Row> {
         rows.push(row(format!("a column of numbers with {what}"), &[TRAIN], expected).file("rows.csv", text(&header, 300, line)));
     }
     // Dates are features of their own or left out, but not categories.
-    let dates: [(&str, fn(usize) -> String); 9] = [
+    let dates: [(&str, Cell); 9] = [
         ("ISO dates", |i| format!("20{:02}-{:02}-{:02}", i % 20, i % 12 + 1, i % 28 + 1)),
         ("ISO dates and times", |i| format!("2024-{:02}-{:02}T{:02}:{:02}:00Z", i % 12 + 1, i % 28 + 1, i % 24, i * 7 % 60)),
         ("dates and times with a space", |i| {
