@@ -98,7 +98,7 @@ impl<'a> Fuzz<'a> {
     /// What is wrong with the program of a seed, with a smaller program of the same kind and the command that repeats it.
     fn failure(&self, seed: u64, precision: Precision) -> Result<Option<String>> {
         let program = generate::program(seed);
-        let runs_on_others = seed % self.line.device_every == 0;
+        let runs_on_others = seed.is_multiple_of(self.line.device_every);
         let problem = |program: &Program| self.problem(program, precision, runs_on_others);
         let Some(first) = problem(&program)? else { return Ok(None) };
         let smallest = shrink::shrunk(&program, |program| matches!(problem(program), Ok(Some(_))));

@@ -105,7 +105,7 @@ fn steps_are_those_of_pytorch() -> Result<(), Error> {
 #[test]
 fn mixed_rows_have_the_loss_of_both() -> Result<(), Box<dyn std::error::Error>> {
     let task = Heads::of([Head::new("kind", Classification::of(3)), Head::new("size", Regression::l1()).weight(0.5)]);
-    for (reduction, expected) in [(Reduction::Mean, 1.732_274_7), (Reduction::Sum, 5.196_824_1)] {
+    for (reduction, expected) in [(Reduction::Mean, 1.732_274_7), (Reduction::Sum, 5.196_824)] {
         for device in [Some(cpu(1)), gpu()].into_iter().flatten() {
             let graph = Graph::inference("mixed");
             let constant = |name, values: &[f32], shape: &[usize]| graph.constant(name, values, shape);

@@ -153,7 +153,7 @@ fn whatever_changes_the_result_is_refused() {
     check(binary, |run| run.activation = Activation::tanh(), "model", Computation);
     check(binary, |run| run.task = Box::new(Binary::new().pos_weight(2.0)), "loss", Computation);
     check(binary, |run| run.task = Box::new(Binary::new().label_smoothing(0.1)), "loss", Computation);
-    check(classes, |run| run.task = Box::new(Classification::of(3).class_weights(&[1.0, 2.0, 1.0])), "loss", Computation);
+    check(classes, |run| run.task = Box::new(Classification::of(3).class_weights([1.0, 2.0, 1.0])), "loss", Computation);
     check(classes, |run| run.task = Box::new(Classification::of(3).label_smoothing(0.1)), "loss", Computation);
     check(binary, |run| run.adam = |adam| adam.betas(0.8, 0.999), "optimizer", Computation);
     check(binary, |run| run.adam = |adam| adam.eps(1e-6), "optimizer", Computation);

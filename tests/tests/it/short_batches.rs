@@ -1,5 +1,7 @@
 //! The last batch of an epoch with fewer rows than the others: its padding counts as absent.
 
+#![expect(clippy::excessive_precision, reason = "values as PyTorch prints them")]
+
 use brisk_loader::{Order, Rows};
 use brisk_nn::tensor::LossReduction;
 use brisk_nn::{Activation, BatchNorm, BatchNormConfig, Linear, Parameters, ParametersBuilder, Schedule, Sequential, Sgd};

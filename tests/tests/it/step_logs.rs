@@ -231,7 +231,7 @@ fn limited(max_steps: usize) -> impl Fn(&Setting, &Path) -> PathBuf {
         let (mut outputs, folder) = folder_in(root);
         let config = TrainerConfig { max_steps: Some(max_steps), ..setting.config.clone() };
         let report = Setting { config, ..setting.clone() }.ready().trainer(&cpu(1)).expect("a run").fit(&mut outputs);
-        assert_eq!(report.expect("it has steps").ended, Ended::MaxSteps);
+        assert_eq!(report.expect("it has steps").ended, Ended::MaxSteps, "it ends by its limit");
         folder.path().to_owned()
     }
 }

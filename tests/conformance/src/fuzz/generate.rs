@@ -200,7 +200,7 @@ impl Draft {
             }
             1 => {
                 let n: usize = shape.iter().product();
-                let divisors: Vec<usize> = (1..=n).filter(|rows| n % rows == 0).collect();
+                let divisors: Vec<usize> = (1..=n).filter(|rows| n.is_multiple_of(*rows)).collect();
                 let rows = self.rng.choice(divisors).unwrap_or(1);
                 self.push(Step::new("reshape", vec![at]).with("shape", vec![rows, n / rows]))
             }
