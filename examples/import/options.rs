@@ -135,7 +135,7 @@ struct Text {
     #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
     delimiter: Option<Delimiter>,
     /// Decimal mark of numbers
-    #[arg(long, value_name = "MARK", default_value = "point", value_parser = one_of([("point", Decimal::Point), ("comma", Decimal::Comma)]))]
+    #[arg(long, value_name = "MARK", default_value = ".", value_parser = value::decimal())]
     decimal: Decimal,
     /// Whether the first line names the columns
     #[arg(long, value_name = "HEADER", default_value = "auto", value_parser = one_of([

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Read;
 
 use anyhow::{Context, Result, bail};
+use brisk_examples::command_line::Given;
 use brisk_examples::{print, write_json};
 use brisk_table::format::{Layout, header_bytes};
 use brisk_table::{Error, printable};
@@ -15,7 +16,7 @@ use crate::options::Options;
 const TABLE: &str = "brisk_table";
 
 /// Lists the file's tensors. `error` says why it is not a table.
-pub(crate) fn show(options: &Options, error: Error) -> Result<()> {
+pub(crate) fn show(options: &Options, given: &[Given], error: Error) -> Result<()> {
     let path = &options.table;
     let shown = printable(path);
     let layout = layout(options).with_context(|| format!("{shown}: cannot read its header"))?;
@@ -24,6 +25,9 @@ pub(crate) fn show(options: &Options, error: Error) -> Result<()> {
     }
     if options.verify {
         bail!("{shown}: not a table, and without checksums, so that there is nothing to verify");
+    }
+    if given.iter().any(|option| option == "rows") {
+        bail!("{shown}: not a table, so that it has no rows to show; leave out `--rows`");
     }
     let mut lines = vec![format!("{shown}: a safetensors file, but not a table: a table has tensors `features` and `labels`")];
     for (key, value) in &layout.metadata {

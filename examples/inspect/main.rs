@@ -11,6 +11,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use brisk_examples::command_line::Given;
 use brisk_examples::{check_files_differ, check_output, command_line, print, statistics_table, write_json};
 use brisk_loader::RowSource;
 use brisk_table::{
@@ -26,10 +27,10 @@ use options::Options;
 const N_LISTED: usize = 12;
 
 fn main() -> ExitCode {
-    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+    command_line::run_with_given(|options, given| run(&options, given).map(|()| ExitCode::SUCCESS))
 }
 
-fn run(options: &Options) -> Result<()> {
+fn run(options: &Options, given: &[Given]) -> Result<()> {
     let path = &options.table;
     let is_index = path.is_dir() || path.extension().is_some_and(|extension| extension == "json");
     if let Some(json) = &options.json {
@@ -63,7 +64,9 @@ fn run(options: &Options) -> Result<()> {
         return show(options, &shown, &table, |progress| table.verify_with_progress(progress));
     }
     let table = match StreamedTable::open(path, &ahead) {
-        Err(error @ Error::Format { reason: FormatError::MissingTensor { .. }, .. }) => return foreign::show(options, error),
+        Err(error @ Error::Format { reason: FormatError::MissingTensor { .. }, .. }) => {
+            return foreign::show(options, given, error);
+        }
         opened => opened?,
     };
     let shown = Shown {

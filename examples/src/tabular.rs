@@ -8,7 +8,7 @@ use brisk_train::tabular::{TabularError, TextOptions};
 use brisk_train::{Error as TrainError, StopFlag};
 use clap::Args;
 
-use crate::command_line::value::{MAX_COUNT, one_of, whole};
+use crate::command_line::value::{MAX_COUNT, decimal, one_of, whole};
 use crate::import_error::{in_words_of, training};
 use crate::interruptible::{self, StoppedImport, interruptible};
 
@@ -28,8 +28,7 @@ pub struct TextArguments {
     #[arg(long, value_name = "WORD", help_heading = "Data", allow_hyphen_values = true)]
     pub missing_value: Vec<String>,
     /// Decimal mark of numbers in text, a point or a comma [default: . ; in predict that of the training table]
-    #[arg(long, value_name = "MARK", help_heading = "Data",
-        value_parser = one_of([(".", Decimal::Point), (",", Decimal::Comma)]))]
+    #[arg(long, value_name = "MARK", help_heading = "Data", value_parser = decimal())]
     pub decimal: Option<Decimal>,
 }
 

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use brisk_examples::command_line::Given;
 use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_folder, check_output, command_line, print, write_json};
 use brisk_loader::{RowSource, Rows, Subset, labels_of, split, stratified_split};
@@ -26,11 +27,11 @@ use serde_json::{Value, json};
 use options::Options;
 
 fn main() -> ExitCode {
-    command_line::run(run)
+    command_line::run_with_given(run)
 }
 
-fn run(options: Options) -> Result<ExitCode> {
-    check(&options)?;
+fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
+    check(&options, given)?;
     let started = Instant::now();
     let stop = StopFlag::on_signals()?;
     let device = options.device.builder().open()?;
@@ -73,6 +74,8 @@ fn run(options: Options) -> Result<ExitCode> {
             _ if matches!(warning, TabularWarning::Codes { .. }) => format!("`--categorical {column}` says that they are codes"),
             TabularRemedy::Drop => format!("`--drop {column}` leaves it out"),
             TabularRemedy::KeepIndex => "`--keep-index` keeps it".to_owned(),
+            TabularRemedy::Correct => "correct the file if they mean the same".to_owned(),
+            _ if warning.column() == target.name() => "`--task classes` makes its values classes".to_owned(),
             _ => format!("`--categorical {column}` makes its values categories"),
         };
         print::note(format_args!("warning: {warning}; {option}"));
@@ -152,7 +155,12 @@ fn run(options: Options) -> Result<ExitCode> {
 }
 
 /// Checks the options as far as possible before any rows are read.
-fn check(options: &Options) -> Result<()> {
+fn check(options: &Options, given: &[Given]) -> Result<()> {
+    let has_hidden = given.iter().any(|option| option == "hidden");
+    ensure!(
+        !has_hidden || matches!(options.model, Network::Mlp { .. }),
+        "`--hidden` has no effect on `--model resnet`; leave it out"
+    );
     ensure!(options.data.exists(), "{}: cannot open the table: there is no such file", printable(&options.data));
     check_folder("--out", &options.out)?;
     options.save_rows.as_deref().map_or(Ok(()), |folder| check_folder("--save-rows", folder))?;

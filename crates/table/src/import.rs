@@ -31,6 +31,7 @@ mod report;
 mod roles;
 mod rows;
 mod settings;
+mod similar;
 mod sink;
 mod source_error;
 mod threads;

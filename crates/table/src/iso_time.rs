@@ -1,4 +1,5 @@
-/// A date of ISO 8601, with or without a time of day: `2024-02-29`, `2024-02-29T13:45`, `2024-02-29 13:45:10.5Z`.
+/// A date of ISO 8601, with or without a time of day: `2024-02-29`, `2024-02-29T13:45`, `2024-02-29 13:45:10.5Z`; or a month, `2024-02`, which is its
+/// first day.
 ///
 /// An offset from UTC is accepted and is not applied: the time is that of the place where it was written down.
 ///
@@ -26,8 +27,13 @@ pub struct IsoTime {
 impl IsoTime {
     /// The date or time that `text` is; `None` if it is anything else.
     pub fn parse(text: &str) -> Option<Self> {
-        let (date, rest) = text.split_at_checked(10)?;
-        let [y, m, d] = fields(date, '-', [4, 2, 2])?;
+        let ([y, m, d], rest) = match fields(text, '-', [4, 2]) {
+            Some([y, m]) => ([y, m, 1], ""),
+            None => {
+                let (date, rest) = text.split_at_checked(10)?;
+                (fields(date, '-', [4, 2, 2])?, rest)
+            }
+        };
         let (year, month, day) = (u16::try_from(y).ok()?, u8::try_from(m).ok()?, u8::try_from(d).ok()?);
         if !(1..=12).contains(&month) || day == 0 || day > days_in(year, month) {
             return None;
@@ -136,6 +142,17 @@ pub(crate) fn looks_like_date(text: &str) -> bool {
             let has_year = n_years == 1 || (n_years == 0 && separator == '/');
             return has_year && are_days && (time.is_empty() || is_time(time));
         }
+        // A month and a year.
+        if let [a, b] = parts[..]
+            && separator != '.'
+            && time.is_empty()
+        {
+            let (year, month) = if a.len() == 4 { (a, b) } else { (b, a) };
+            let is_month = month.len() <= 2 && digits(month).is_some_and(|month| (1..=12).contains(&month));
+            if is_month && year.len() == 4 && digits(year).is_some_and(|year| (1000..3000).contains(&year)) {
+                return true;
+            }
+        }
     }
     // Words, of which one is a month, and numbers.
     let words = text.split([' ', '-', ',', '/', '.']).filter(|word| !word.is_empty());
@@ -168,26 +185,59 @@ mod tests {
             assert_eq!(seconds(text), expected, "{text}");
             assert!(IsoTime::parse(text).is_some(), "{text}");
         }
-        for text in
-            ["2024-13-01", "2024-02-30", "05-01-2024", "2024-1-5", "2024-01-05x", "2024-01-05 25:00", "2024-01-05T", "20240105"]
-        {
+        for text in [
+            "2024-13-01",
+            "2024-13",
+            "2024-1",
+            "24-01",
+            "2024-02-30",
+            "05-01-2024",
+            "2024-1-5",
+            "2024-01-05x",
+            "2024-01-05 25:00",
+            "2024-01-05T",
+            "20240105",
+        ] {
             assert_eq!(IsoTime::parse(text), None, "{text}");
         }
         let days = |text: &str| IsoTime::parse(text).map(|time| (time.days(), time.weekday()));
         assert_eq!(days("1970-01-01"), Some((0, 3)));
         assert_eq!(days("2000-03-01"), Some((11_017, 2)));
+        assert_eq!(days("2000-03"), Some((11_017, 2)));
         assert_eq!(days("1969-12-28"), Some((-4, 6)));
     }
 
     #[cfg(feature = "csv")]
     #[test]
     fn other_dates_are_recognised() {
-        for text in
-            ["05.01.2024", "1/5/24", "1/5/2024 10:30 PM", "2024/01/05", "5 Jan 2024", "Jan-24", "January 5, 2024", "10:30:15"]
-        {
+        for text in [
+            "05.01.2024",
+            "01/2024",
+            "2024/1",
+            "1/5/24",
+            "1/5/2024 10:30 PM",
+            "2024/01/05",
+            "5 Jan 2024",
+            "Jan-24",
+            "January 5, 2024",
+            "10:30:15",
+        ] {
             assert!(looks_like_date(text), "{text}");
         }
-        for text in ["1.2.3", "Private", "10-15", "12.5x", "May", "A/5 21171", "13-inch", "192.168.0.1", "1-2-3"] {
+        for text in [
+            "1.2.3",
+            "Private",
+            "10-15",
+            "12.5x",
+            "May",
+            "A/5 21171",
+            "13-inch",
+            "192.168.0.1",
+            "1-2-3",
+            "13/2024",
+            "1/2",
+            "10-115",
+        ] {
             assert!(!looks_like_date(text), "{text}");
         }
     }

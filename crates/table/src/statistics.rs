@@ -45,6 +45,11 @@ impl Moments {
         Self { columns: vec![NOTHING_SEEN; n_cols] }
     }
 
+    #[cfg(feature = "half")]
+    pub(crate) fn n_cols(&self) -> usize {
+        self.columns.len()
+    }
+
     /// Adds `values`: `[n_rows, n_cols]`.
     pub(crate) fn add<T: Element>(&mut self, values: &[T]) {
         let n_cols = self.columns.len();

@@ -1,6 +1,7 @@
 //! What the cells of each column of a source are, found by reading all of it before anything is decided.
 
 mod column;
+mod marked;
 mod sketch;
 
 pub use column::{ColumnKind, ColumnSurvey, OddCell};

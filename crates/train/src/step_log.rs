@@ -2,6 +2,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
+use brisk_table::{open_regular_file, read_regular_file};
+
 use crate::atomic_file::check_output;
 use crate::{BatchesEnd, Callback, Error, RunView};
 
@@ -9,7 +11,8 @@ use crate::{BatchesEnd, Callback, Error, RunView};
 ///
 /// A path that ends in `.jsonl` becomes JSON lines, any other CSV, with the same names: `batch`, counted over the whole run from 0,
 /// `epoch`, from 1, `loss`, `learning_rate`. In JSON, a loss that is not finite is `null`. Lines are in the file as soon as their batches
-/// are done. A run that starts replaces the file; a run that resumes keeps the lines of earlier batches and replaces the others.
+/// are done. A run that starts replaces the file; a run that resumes keeps the lines of earlier batches and replaces the others. It does not
+/// resume over a file that is not such a log.
 ///
 /// # Examples
 /// ```no_run
@@ -59,18 +62,26 @@ impl StepLog {
         created.map_err(|cause| Error::Io { path: self.path.clone(), action: "create the folder of the log", cause })
     }
 
+    fn header(&self) -> &'static str {
+        if self.is_json() { "" } else { HEADER }
+    }
+
+    fn kept_bytes(&self, first: u64) -> Result<u64, Error> {
+        let failed = |cause| Error::Io { path: self.path.clone(), action: "resume the log", cause };
+        kept_bytes(&self.path, self.header(), first).map_err(failed)
+    }
+
     /// Opens the file, drops the lines of batch `first` and later ones, and positions it at the end.
     fn open(&self, first: u64) -> Result<File, Error> {
         let failed = |action| move |cause| Error::Io { path: self.path.clone(), action, cause };
         self.create_folder()?;
-        let header = if self.is_json() { "" } else { HEADER };
-        let n_kept = if first == 0 { 0 } else { kept_bytes(&self.path, header, first).map_err(failed("read the log"))? };
+        let n_kept = if first == 0 { 0 } else { self.kept_bytes(first)? };
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&self.path);
         let mut file = opened.map_err(failed("open the log"))?;
         let cut = file.set_len(n_kept).and_then(|()| file.seek(SeekFrom::End(0)));
         cut.map_err(failed("drop later lines of the log"))?;
         if n_kept == 0 {
-            file.write_all(header.as_bytes()).map_err(failed("write to the log"))?;
+            file.write_all(self.header().as_bytes()).map_err(failed("write to the log"))?;
         }
         Ok(file)
     }
@@ -87,7 +98,14 @@ impl Callback for StepLog {
             return Ok(());
         }
         self.create_folder()?;
-        check_output(&self.path)
+        check_output(&self.path)?;
+        match open_regular_file(&self.path) {
+            Err(cause) if cause.kind() != ErrorKind::NotFound => {
+                Err(Error::Io { path: self.path.clone(), action: "write the log", cause })
+            }
+            _ if run.n_steps > 0 => self.kept_bytes(run.first_batch()).map(drop),
+            _ => Ok(()),
+        }
     }
 
     fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
@@ -106,13 +124,21 @@ impl Callback for StepLog {
     }
 }
 
-/// The length of the header and the complete lines of batches before `first`; 0 without a file, or if it has a different header.
+/// The length of the header and the complete lines of batches before `first`; 0 without a file. A file of another kind is an error.
 fn kept_bytes(path: &Path, header: &str, first: u64) -> std::io::Result<u64> {
-    let text = match fs::read(path) {
+    let text = match read_regular_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),
         read => read?,
     };
-    let Some(lines) = text.strip_prefix(header.as_bytes()) else { return Ok(0) };
+    let lines = text.strip_prefix(header.as_bytes());
+    // A header that was being written when the process was killed.
+    if lines.is_none() && header.as_bytes().starts_with(&text) {
+        return Ok(0);
+    }
+    let starts_batch = |line: &[u8]| batch_of(line).is_some() || b"{\"batch\":".starts_with(line);
+    let Some(lines) = lines.filter(|lines| lines.is_empty() || starts_batch(lines)) else {
+        return Err(std::io::Error::new(ErrorKind::InvalidData, "it has other columns; move it away, or write to another file"));
+    };
     let is_before = |line: &&[u8]| line.ends_with(b"\n") && batch_of(line).is_some_and(|batch| batch < first);
     let n_bytes: usize = lines.split_inclusive(|&byte| byte == b'\n').take_while(is_before).map(<[u8]>::len).sum();
     Ok(if n_bytes == 0 { 0 } else { (header.len() + n_bytes) as u64 })

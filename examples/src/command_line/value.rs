@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Selection;
-use brisk_table::Channels;
+use brisk_table::{Channels, Decimal};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 
 /// The largest count that options accept.
@@ -43,6 +43,11 @@ pub fn list<T>(
     parse: impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static,
 ) -> impl Fn(&str) -> Result<Vec<T>, String> + Clone + Send + Sync + 'static {
     move |words| words.split(',').map(|word| parse(word.trim()).map_err(|error| format!("`{word}`: {error}"))).collect()
+}
+
+/// A decimal mark: `.` or `point`, `,` or `comma`.
+pub fn decimal() -> impl TypedValueParser<Value = Decimal> {
+    one_of([(".", Decimal::Point), (",", Decimal::Comma), ("point", Decimal::Point), ("comma", Decimal::Comma)])
 }
 
 /// One of a few words, and the value that each stands for.

@@ -117,7 +117,10 @@ impl<'a> Converter<'a> {
         }
         let weight = match (weights, roles.weight) {
             (Some(weights), Some(col)) => {
-                let finite = finite(weights[row], &expected::WEIGHT);
+                let finite = finite(weights[row], &expected::WEIGHT).and_then(|weight| match weight < 0.0 {
+                    true => Err((weight.to_string(), &expected::WEIGHT)),
+                    false => Ok(weight),
+                });
                 Some(finite.map_err(|(found, expected)| (col, found, expected))?)
             }
             _ => None,

@@ -71,7 +71,7 @@ pub(super) struct RowParser {
     label_columns: Vec<usize>,
     /// The number of slots for labels after those of the features: one if no column is a label.
     n_labels: usize,
-    has_weight: bool,
+    weight: Option<usize>,
     labels: Labels,
     rules: FeatureRules,
     bad_rows: BadRows,
@@ -90,7 +90,7 @@ impl RowParser {
             categories: roles.categories.clone(),
             label_columns: roles.label_columns.clone(),
             n_labels: roles.n_labels(),
-            has_weight: roles.weight.is_some(),
+            weight: roles.weight,
             labels: roles.labels.clone(),
             is_plain: roles.rules.is_plain() && roles.categories.is_empty() && !roles.labels.are_classes(),
             rules: roles.rules.clone(),
@@ -123,7 +123,7 @@ impl RowParser {
                     if let ChunkLabels::Numbers(labels) = &mut parsed.rows.labels {
                         labels.extend_from_slice(&row[self.n_features..self.n_features + self.n_labels]);
                     }
-                    if self.has_weight {
+                    if self.weight.is_some() {
                         parsed.rows.weights.push(row[self.n_features + self.n_labels]);
                     }
                     at = next;
@@ -174,6 +174,11 @@ impl RowParser {
             if let Some((_, &col)) = labels.find(|&(&label, _)| label != 0.0 && label != 1.0) {
                 return Err(self.wrong_cell(text, start, col, &expected::BINARY_LABEL));
             }
+        }
+        if let Some(col) = self.weight
+            && row[self.n_features + self.n_labels] < 0.0
+        {
+            return Err(self.wrong_cell(text, start, col, &expected::WEIGHT));
         }
         Ok(at + 1)
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::numbers::{Features, Labels, NotFinite, Numbers, Unfit};
 use super::source_error::SourceError;
-use super::{ImportReport, LabelMap, Like, Progress};
+use super::{ImportReport, ImportWarning, LabelMap, Like, Progress};
 use crate::writer::ImportNotes;
 use crate::{Element, Error, RowBatch, Schema, SourceIdentity, TableWriter, Weights};
 
@@ -85,7 +85,9 @@ impl Arrays<'_> {
             progress(Progress { bytes_read: (origin.n_read)(), total_bytes: origin.identity.n_bytes, n_rows: writer.n_rows() });
         }
         self.check_ends().map_err(|failure| failure.into_error(origin.path))?;
-        ImportReport::finish(writer, self.label_map.into_names())
+        let report = ImportReport::finish(writer, self.label_map.into_names())?;
+        let warnings = rows.rounded.iter().filter_map(|rounded| rounded.warning()).collect();
+        Ok(ImportReport { warnings, ..report })
     }
 
     /// Checks that the arrays fit together; returns the number of bytes of a row of features.
@@ -185,6 +187,30 @@ struct Rows {
     features: Features,
     labels: Labels,
     weights: Vec<f32>,
+    /// What features and labels lost in rounding.
+    rounded: [Rounded; 2],
+}
+
+/// The numbers of an array that lost digits.
+#[derive(Default)]
+struct Rounded {
+    array: String,
+    n_values: u64,
+    first: Option<(f64, f32)>,
+}
+
+impl Rounded {
+    fn add(&mut self, array: &str, (n_values, first): (u64, Option<(f64, f32)>)) {
+        if self.first.is_none() && first.is_some() {
+            (self.array, self.first) = (array.to_owned(), first);
+        }
+        self.n_values += n_values;
+    }
+
+    fn warning(&self) -> Option<ImportWarning> {
+        let (first, stored) = self.first?;
+        Some(ImportWarning::RoundedArray { array: self.array.clone(), n_values: self.n_values, first, stored: stored.into() })
+    }
 }
 
 impl Rows {
@@ -199,6 +225,7 @@ impl Rows {
             features: Features::of(arrays.features.numbers.dtype),
             labels: Labels::of(label_dtype),
             weights: Vec::new(),
+            rounded: Default::default(),
         }
     }
 
@@ -235,10 +262,16 @@ impl Rows {
             Failure::Source(SourceError::Value { row, column, found: unfit.found, expected: unfit.expected })
         };
         numbers.labels(&self.label_bytes, &mut self.labels).map_err(|bad| unfit(name, 1, bad))?;
+        if let Labels::F32(labels) = &self.labels {
+            self.rounded[1].add(name, numbers.rounded(&self.label_bytes, labels));
+        }
         label_map.apply(&mut self.labels, first, name).map_err(Failure::Source)?;
         let row_len = self.bytes.len() / n / features.numbers.n_bytes();
         let converted = features.numbers.features(&self.bytes, *not_finite, &mut self.features);
         converted.map_err(|bad| unfit(&features.name, row_len, bad))?;
+        if let Features::F32(floats) = &self.features {
+            self.rounded[0].add(&features.name, features.numbers.rounded(&self.bytes, floats));
+        }
         if let Some(weights) = weights {
             weights.read(n, first, &mut self.label_bytes)?;
             weights.numbers.weights(&self.label_bytes, &mut self.weights).map_err(|bad| unfit(&weights.name, 1, bad))?;

@@ -17,6 +17,10 @@ pub struct Digits {
     pub first_rounded: Option<f64>,
     /// How many cells are whole numbers written with leading zeros, as codes are: `01234`. Only text can have them.
     pub n_leading_zeros: u64,
+    /// How many of the whole numbers differ from the `f16` nearest to them, if they are stored as `f16`.
+    pub(crate) n_half: u64,
+    /// The first of those.
+    pub(crate) first_half: Option<f32>,
     /// The smallest value of the column, in `f64`; NaN if there is none.
     pub min: f64,
     /// The largest value of the column, in `f64`; NaN if there is none.
@@ -24,8 +28,15 @@ pub struct Digits {
 }
 
 impl Digits {
-    pub(crate) const NONE: Self =
-        Self { n_rounded: 0, first_rounded: None, n_leading_zeros: 0, min: f64::INFINITY, max: f64::NEG_INFINITY };
+    pub(crate) const NONE: Self = Self {
+        n_rounded: 0,
+        first_rounded: None,
+        n_leading_zeros: 0,
+        n_half: 0,
+        first_half: None,
+        min: f64::INFINITY,
+        max: f64::NEG_INFINITY,
+    };
 
     /// Notes a number of at least [`EXACT_LIMIT`]; `is_exact` if `f32` holds it.
     #[cold]
@@ -46,10 +57,19 @@ impl Digits {
         }
     }
 
+    /// Notes a whole number that `f16` rounds.
+    #[cfg(feature = "half")]
+    pub(crate) fn note_half(&mut self, value: f32) {
+        self.n_half += 1;
+        self.first_half.get_or_insert(value);
+    }
+
     pub(crate) fn merge(&mut self, later: &Self) {
         self.n_rounded += later.n_rounded;
         self.first_rounded = self.first_rounded.or(later.first_rounded);
         self.n_leading_zeros += later.n_leading_zeros;
+        self.n_half += later.n_half;
+        self.first_half = self.first_half.or(later.first_half);
         (self.min, self.max) = (self.min.min(later.min), self.max.max(later.max));
     }
 

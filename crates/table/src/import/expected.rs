@@ -13,7 +13,8 @@ pub(crate) const IN_RANGE_OF_F16: Expected =
 pub(crate) const BYTE: Expected = Expected { what: "a whole number from 0 to 255, to be stored as u8", remedies: &[StoreAsF32] };
 pub(crate) const NOT_MISSING: Expected =
     Expected { what: "a number, this is a missing value", remedies: &[KeepMissing, FillMissing, SkipRows] };
-pub(crate) const WEIGHT: Expected = Expected { what: "a finite weight", remedies: &[Correct, SkipRows] };
+pub(crate) const WEIGHT: Expected =
+    Expected { what: "a weight, which is a finite number of at least 0", remedies: &[Correct, SkipRows] };
 pub(crate) const TEXT: Expected = Expected { what: "text in UTF-8", remedies: &[ConvertText, DropColumn, SkipRows] };
 
 pub(crate) const LABEL: Expected =

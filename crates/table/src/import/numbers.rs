@@ -1,4 +1,4 @@
-use super::expected;
+use super::{EXACT_LIMIT, expected};
 use crate::{DType, Expected, Remedy};
 
 /// How the values of an array are stored in a file.
@@ -127,7 +127,38 @@ impl Numbers {
     /// Like [`features`](Self::features) for weights.
     pub(crate) fn weights(self, bytes: &[u8], out: &mut Vec<f32>) -> Result<(), Unfit> {
         self.floats(bytes, out);
-        self.check_finite(bytes, out, &WEIGHT)
+        self.check_finite(bytes, out, &WEIGHT)?;
+        match out.iter().position(|&weight| weight < 0.0) {
+            Some(index) => Err(Unfit { index, found: out[index].to_string(), expected: &WEIGHT }),
+            None => Ok(()),
+        }
+    }
+
+    /// How many of the numbers of at least [`EXACT_LIMIT`] differ from the `f32` that they became, and the first of them.
+    pub(crate) fn rounded(self, bytes: &[u8], floats: &[f32]) -> (u64, Option<(f64, f32)>) {
+        let order = self.byte_order;
+        let found = |numbers: &mut dyn Iterator<Item = (f64, bool)>| {
+            let mut rounded =
+                numbers.zip(floats).filter(|((_, is_exact), _)| !is_exact).map(|((number, _), &float)| (number, float));
+            let first = rounded.next();
+            (first.map_or(0, |_| 1 + rounded.count() as u64), first)
+        };
+        macro_rules! whole {
+            ($integer:ty) => {
+                found(&mut values(bytes, order, <$integer>::from_le_bytes).map(|n| (n as f64, i128::from(n) == n as f32 as i128)))
+            };
+        }
+        match self.dtype {
+            DType::U32 => whole!(u32),
+            DType::I32 => whole!(i32),
+            DType::U64 => whole!(u64),
+            DType::I64 => whole!(i64),
+            DType::F64 => found(&mut values(bytes, order, f64::from_le_bytes).map(|x| {
+                let is_large = x.abs() >= EXACT_LIMIT && x.is_finite();
+                (x, !is_large || f64::from(x as f32) == x)
+            })),
+            _ => (0, None),
+        }
     }
 
     fn floats(self, bytes: &[u8], out: &mut Vec<f32>) {
@@ -209,7 +240,7 @@ impl Numbers {
 
 const FEATURE: Expected = Expected { what: "a finite number", remedies: &[Remedy::Correct, Remedy::KeepNotFinite] };
 const LABEL: Expected = Expected { what: "a label, which is a finite number and, if whole, fits an i64", remedies: &[] };
-const WEIGHT: Expected = Expected { what: "a finite weight", remedies: &[] };
+const WEIGHT: Expected = Expected { what: "a weight, which is a finite number of at least 0", remedies: &[] };
 
 /// Decodes the values in `bytes`.
 fn values<const N: usize, T>(bytes: &[u8], order: ByteOrder, from_le: fn([u8; N]) -> T) -> impl Iterator<Item = T> {

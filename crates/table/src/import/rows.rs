@@ -88,6 +88,12 @@ impl RowChunk {
             Stored::F16(stored) => {
                 stored.clear();
                 stored.extend(self.features.iter().map(|&value| half::f16::from_f32(value)));
+                let n_features = self.moments.n_cols();
+                for (i, (&value, rounded)) in self.features.iter().zip(&*stored).enumerate() {
+                    if value.fract() == 0.0 && rounded.to_f32() != value {
+                        self.digits[i % n_features].note_half(value);
+                    }
+                }
                 self.moments.add(stored);
             }
             Stored::U8(stored) => {

@@ -5,6 +5,7 @@ use super::dictionary::GrowingDictionary;
 use super::features::OnMissing;
 use super::roles::Labels;
 use super::rows::ChunkLabels;
+use super::similar::similar;
 use super::{BadRows, ColumnOptions, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Roles, RowChunk};
 use crate::writer::{ImportNotes, Parts};
 use crate::{DType, Error, Schema, SourceIdentity, TableWriter, Weights};
@@ -178,6 +179,13 @@ impl Sink {
             let (column, first) = (name.clone(), digits.first_rounded?);
             Some(ImportWarning::RoundedLabel { column, n_values: digits.n_rounded, first, stored: f64::from(first as f32) })
         }));
+        let label_name = self.label_names.first().map_or("label", String::as_str);
+        let texts = dictionaries.iter().map(|dictionary| (dictionary.name(), dictionary.values()));
+        warnings.extend(
+            texts
+                .chain([(label_name, &classes[..])])
+                .filter_map(|(column, texts)| Some(ImportWarning::Similar { column: column.to_owned(), texts: similar(texts)? })),
+        );
         let categories: Vec<String> = dictionaries.iter().map(|dictionary| dictionary.name().to_owned()).collect();
         let n_values: Vec<usize> = dictionaries.iter().map(|dictionary| dictionary.values().len()).collect();
         warnings.extend(self.audit.warnings(named, &categories, &n_values));
@@ -204,6 +212,12 @@ fn digit_warnings(names: &[String], digits: &[Digits], offsets: &[f64]) -> Vec<I
         if let Some(first) = digits.first_rounded.filter(|_| offset == 0.0) {
             let (column, n_values) = (column.clone(), digits.n_rounded);
             warnings.push(ImportWarning::Rounded { column, n_values, first, stored: f64::from(first as f32) });
+        }
+        #[cfg(feature = "half")]
+        if let Some(first) = digits.first_half {
+            let (column, n_values) = (column.clone(), digits.n_half);
+            let stored = half::f16::from_f32(first).to_f32();
+            warnings.push(ImportWarning::RoundedToHalf { column, n_values, first, stored });
         }
         if digits.n_leading_zeros > 0 {
             warnings.push(ImportWarning::LeadingZeros { column: column.clone(), n_values: digits.n_leading_zeros });

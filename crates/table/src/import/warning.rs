@@ -56,6 +56,36 @@ pub enum ImportWarning {
         /// How many of its values.
         n_values: u64,
     },
+    /// Two values of a category, or two classes, that differ only in case, blanks or a final full stop.
+    Similar {
+        /// The column.
+        column: String,
+        /// The two texts.
+        texts: [String; 2],
+    },
+    /// Whole numbers that lost digits when they were rounded to `f16`.
+    #[cfg(feature = "half")]
+    RoundedToHalf {
+        /// The column.
+        column: String,
+        /// How many of its values.
+        n_values: u64,
+        /// The first of them.
+        first: f32,
+        /// The value stored in its place.
+        stored: f32,
+    },
+    /// Numbers of an array that lost digits when they were rounded to `f32`.
+    RoundedArray {
+        /// The file or the member of an archive.
+        array: String,
+        /// How many of its numbers.
+        n_values: u64,
+        /// The first of them, rounded only to `f64`.
+        first: f64,
+        /// The value stored in its place.
+        stored: f64,
+    },
     /// A class without an image.
     #[cfg(feature = "images")]
     EmptyClass {
@@ -67,6 +97,9 @@ pub enum ImportWarning {
 const COUNTS_ROWS: &[Remedy] = &[Remedy::DropColumn];
 const LOSES_DIGITS: &[Remedy] = &[Remedy::MakeCategorical, Remedy::SubtractOffset, Remedy::DropColumn];
 const LABEL_LOSES_DIGITS: &[Remedy] = &[Remedy::LabelsAsClasses];
+const CORRECT: &[Remedy] = &[Remedy::Correct];
+#[cfg(feature = "half")]
+const STORE_AS_F32: &[Remedy] = &[Remedy::StoreAsF32];
 const IS_CODE: &[Remedy] = &[Remedy::MakeCategorical];
 
 impl ImportWarning {
@@ -77,6 +110,10 @@ impl ImportWarning {
             Self::Rounded { .. } => LOSES_DIGITS,
             Self::RoundedLabel { .. } => LABEL_LOSES_DIGITS,
             Self::LeadingZeros { .. } => IS_CODE,
+            Self::Similar { .. } => CORRECT,
+            #[cfg(feature = "half")]
+            Self::RoundedToHalf { .. } => STORE_AS_F32,
+            Self::RoundedArray { .. } => &[],
             #[cfg(feature = "images")]
             Self::EmptyClass { .. } => &[],
         }
@@ -105,6 +142,21 @@ impl ImportWarning {
             Self::LeadingZeros { column, n_values } => {
                 let column = printable(column);
                 format!("column `{column}`: {n_values} of its numbers have leading zeros, as codes do, and lost them")
+            }
+            Self::Similar { column, texts: [a, b] } => {
+                let (column, a, b) = (printable(column), printable(a), printable(b));
+                format!("column `{column}` has both {a:?} and {b:?}, which are different values")
+            }
+            #[cfg(feature = "half")]
+            Self::RoundedToHalf { column, n_values, first, stored } => {
+                let column = printable(column);
+                format!("column `{column}`: f16 has too few digits for {n_values} of its whole numbers, {first} became {stored}")
+            }
+            Self::RoundedArray { array, n_values, first, stored } => {
+                let array = printable(array);
+                format!(
+                    "`{array}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored}; subtract an offset before saving it"
+                )
             }
             #[cfg(feature = "images")]
             Self::EmptyClass { class } => format!("the folder of class `{}` has no image", printable(class)),

@@ -1,3 +1,4 @@
+use super::marked::is_marked_number;
 use super::sketch::Distinct;
 use crate::csv::number64;
 use crate::import::is_missing;
@@ -57,6 +58,7 @@ pub struct ColumnSurvey {
     /// The largest number.
     pub max: f64,
     n_decimal_commas: u64,
+    n_marked: u64,
     n_other_dates: u64,
     texts: Distinct,
     numbers: Distinct,
@@ -94,6 +96,8 @@ pub enum ColumnKind {
         /// Whether they are if commas are read as decimal marks.
         decimal_comma: bool,
     },
+    /// Numbers, most of them with a currency, a percent sign, an apostrophe or separators between thousands: `$1,234`, `12%`, `1 234`.
+    MarkedNumbers,
     /// Dates, but for a few cells.
     AlmostDates,
 }
@@ -115,6 +119,7 @@ impl ColumnSurvey {
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
             n_decimal_commas: 0,
+            n_marked: 0,
             n_other_dates: 0,
             texts: Distinct::default(),
             numbers: Distinct::default(),
@@ -174,6 +179,8 @@ impl ColumnSurvey {
         self.n_texts += n;
         if self.decimal == b'.' && cell.contains(&b',') && number64(cell, b',').is_some() {
             self.n_decimal_commas += n;
+        } else if is_marked_number(text) {
+            self.n_marked += n;
         } else if looks_like_date(text) {
             self.n_other_dates += n;
         }
@@ -187,6 +194,7 @@ impl ColumnSurvey {
         self.n_texts += later.n_texts;
         self.n_none += later.n_none;
         self.n_decimal_commas += later.n_decimal_commas;
+        self.n_marked += later.n_marked;
         self.n_other_dates += later.n_other_dates;
         self.has_leading_zeros |= later.has_leading_zeros;
         self.are_whole &= later.are_whole;
@@ -212,6 +220,7 @@ impl ColumnSurvey {
                 ColumnKind::AlmostNumbers { decimal_comma: true }
             }
             _ if nearly(numbers) => ColumnKind::AlmostNumbers { decimal_comma: false },
+            _ if self.n_marked > 0 && nearly(numbers + self.n_decimal_commas + self.n_marked) => ColumnKind::MarkedNumbers,
             _ if self.n_other_dates > 0 && nearly(self.n_other_dates) => ColumnKind::OtherDates,
             _ if nearly(dates) => ColumnKind::AlmostDates,
             _ if numbers >= dates + texts && self.texts.count() <= FEW_WORDS && self.numbers.count() > MANY_NUMBERS => {
@@ -273,6 +282,12 @@ mod tests {
         check(&["05.01.2024", "06.01.2024"], ColumnKind::OtherDates);
         check(&["2024-01-05", "2024-01-06", "2024-01-07", "2024-01-08", "soon"], ColumnKind::AlmostDates);
         check(&["A/5 21171", "17463", "PC 17599"], ColumnKind::Text);
+        check(&["12%", "3.5 %", "40%"], ColumnKind::MarkedNumbers);
+        check(&["$1,234", "$5.50", "($3)", "12"], ColumnKind::MarkedNumbers);
+        check(&["1\u{a0}234", "12\u{a0}345", "999"], ColumnKind::MarkedNumbers);
+        check(&["'3.5", "'4", "'1.25"], ColumnKind::MarkedNumbers);
+        check(&["2024-01", "2024-02", "2024-12"], ColumnKind::Dates);
+        check(&["01/2024", "02/2024", "12/2024"], ColumnKind::OtherDates);
         let numbers: Vec<String> = (0..40).map(|i| i.to_string()).collect();
         let mut many: Vec<&str> = numbers.iter().map(String::as_str).collect();
         many.extend(["unknown"; 30]);

@@ -150,7 +150,8 @@ fn a_bad_cell_is_placed_and_quoted() {
         CsvOptions { header: Header::Absent, ..of(ColumnOptions { weight: Some(1.into()), ..columns() }) },
         &["line 1, column 1"],
     );
-    refuse("y,w,b\n1,nan,3\n", of(ColumnOptions { weight: Some(1.into()), ..columns() }), &["a finite weight"]);
+    refuse("y,w,b\n1,nan,3\n", of(ColumnOptions { weight: Some(1.into()), ..columns() }), &["a finite number"]);
+    refuse("y,w,b\n1,-1,3\n", of(ColumnOptions { weight: Some(1.into()), ..columns() }), &["line 2", "at least 0"]);
     refuse("1,2\n3,4\n\n5,x\n", auto(), &["line 4, column 2 (`column_1`)"]);
     refuse("y,a\n1,\"2\n\n\"\n3,x\n", auto(), &["line 5, column 2"]);
     refuse("\"y\nz\",a\n1,x\n", auto(), &["line 3, column 2"]);

@@ -69,7 +69,8 @@ impl TabularModel {
     /// - Columns of numbers are numbers. If they are too large for `f32` but close to each other, they are [shifted](super::Reading::Offset).
     /// - Dates of ISO 8601 are [decoded](Decoding::Date); other dates are left out.
     /// - Whole numbers with leading zeros, and text, are categories; text whose values are nearly all different is left out.
-    /// - Numbers or dates among which there is other text are an error, which shows the first such cells.
+    /// - Numbers or dates among which there is other text, and numbers with a currency, a percent sign or separators between thousands, are an error,
+    ///   which shows the first such cells.
     ///
     /// # Errors
     /// [`TabularError::NoTarget`], [`TabularError::OddCells`], [`TabularError::TargetKind`], [`TabularError::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no
@@ -132,7 +133,9 @@ impl TabularModel {
         let columns = ColumnOptions { missing_values: options.text.missing_values.clone(), ..plan.columns.clone() };
         let import = options.text.apply(ImportOptions::with_columns(&columns));
         let (table, report) = import_to_memory(path, &import, &mut |_| progress())?;
-        plan.warnings.extend(report.warnings.into_iter().filter_map(of_import));
+        let is_decoded = |warning: &TabularWarning| plan.decoded.iter().flatten().any(|(name, _)| name == warning.column());
+        let found: Vec<_> = report.warnings.into_iter().filter_map(of_import).filter(|warning| !is_decoded(warning)).collect();
+        plan.warnings.extend(found);
         detected(table, options, plan)
     }
 }
@@ -142,6 +145,7 @@ fn of_import(warning: ImportWarning) -> Option<TabularWarning> {
     match warning {
         ImportWarning::Sequence { column, .. } => Some(TabularWarning::Sequence { column }),
         ImportWarning::PredictsLabel { column } => Some(TabularWarning::PredictsTarget { column }),
+        ImportWarning::Similar { column, texts } => Some(TabularWarning::Similar { column, texts }),
         _ => None,
     }
 }
@@ -332,6 +336,7 @@ impl Use {
             }
             ColumnKind::Dates if n_distinct <= MAX_DECODED => Self::Decoded(Decoding::Date),
             ColumnKind::AlmostNumbers { .. } => Self::Refused { expected: "numbers" },
+            ColumnKind::MarkedNumbers => Self::Refused { expected: "plain numbers" },
             ColumnKind::AlmostDates => Self::Refused { expected: "dates" },
             ColumnKind::OtherDates => {
                 let example = survey.not_dates.first().map_or_else(String::new, |cell| cell.text.clone());
@@ -382,6 +387,7 @@ fn label_kind(
             Ok(LabelKind::Number)
         }
         ColumnKind::AlmostNumbers { .. } if !asks_for_classes => Err(odd(path, survey, "numbers", counted, true)),
+        ColumnKind::MarkedNumbers if !asks_for_classes => Err(odd(path, survey, "plain numbers", counted, true)),
         ColumnKind::AlmostDates if !asks_for_classes => Err(odd(path, survey, "dates", counted, true)),
         ColumnKind::Dates | ColumnKind::OtherDates if !asks_for_classes => {
             let (target, found) = (survey.name.clone(), "dates".to_owned());

@@ -218,7 +218,7 @@ pub struct OddCells {
     pub path: PathBuf,
     /// The column.
     pub column: String,
-    /// What the other cells are: `numbers` or `dates`.
+    /// What cells of the column are expected to be: `numbers`, `plain numbers` or `dates`.
     pub expected: &'static str,
     /// How many cells are of this kind.
     pub n_expected: u64,

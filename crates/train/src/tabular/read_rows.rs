@@ -4,7 +4,7 @@ use brisk_table::{Categorical, ColumnOptions, ColumnRef, Format, ImportOptions, 
 
 use super::detect::is_table;
 use super::scratch::import_to_memory;
-use super::{Columns, TabularModel, TextOptions, UnseenValues};
+use super::{Columns, TabularError, TabularModel, TextOptions, UnseenValues};
 use crate::Error;
 
 /// Rows with the columns that a model needs: [`TabularModel::read_rows`].
@@ -45,7 +45,7 @@ impl TabularModel {
     /// Like [`read_rows`](Self::read_rows), with other options for text; `progress` is called on this thread from time to time.
     ///
     /// # Errors
-    /// As [`read_rows`](Self::read_rows); [`TabularError::UnusedOption`](super::TabularError::UnusedOption).
+    /// As [`read_rows`](Self::read_rows); [`TabularError::UnusedOption`].
     pub fn read_rows_with(
         &self,
         file: impl AsRef<Path>,
@@ -55,6 +55,10 @@ impl TabularModel {
         let path = file.as_ref();
         let needed = self.preprocessing().columns();
         let (table, columns) = if is_table(path) {
+            if text != self.text_options() {
+                let (option, format) = ("text", "a table that was imported before");
+                return Err(TabularError::UnusedOption { path: path.to_owned(), option, format }.into());
+            }
             let table = Table::open(path)?;
             let columns = Columns::of(&table)?;
             (table, columns)

@@ -38,6 +38,13 @@ pub enum TabularWarning {
         /// The column.
         column: String,
     },
+    /// Two values or classes that differ only in case, blanks or a final full stop.
+    Similar {
+        /// The column.
+        column: String,
+        /// The two texts.
+        texts: [String; 2],
+    },
     /// Numbers of which some have leading zeros are categories.
     Codes {
         /// The column.
@@ -61,6 +68,7 @@ impl TabularWarning {
             | Self::Index { column }
             | Self::Sequence { column }
             | Self::PredictsTarget { column }
+            | Self::Similar { column, .. }
             | Self::Codes { column }
             | Self::Rounded { column, .. } => column,
         }
@@ -71,6 +79,7 @@ impl TabularWarning {
         match self {
             Self::Index { .. } => TabularRemedy::KeepIndex,
             Self::Sequence { .. } | Self::PredictsTarget { .. } => TabularRemedy::Drop,
+            Self::Similar { .. } => TabularRemedy::Correct,
             _ => TabularRemedy::Categorical,
         }
     }
@@ -86,6 +95,8 @@ pub enum TabularRemedy {
     Drop,
     /// Set [`DetectOptions::keep_index`](super::DetectOptions::keep_index).
     KeepIndex,
+    /// Correct the cells in the file.
+    Correct,
 }
 
 impl fmt::Display for TabularWarning {
@@ -101,6 +112,9 @@ impl fmt::Display for TabularWarning {
             Self::Index { .. } => f.write_str("is left out: it is the index of a data frame"),
             Self::Sequence { .. } => f.write_str("counts the rows, as an index does"),
             Self::PredictsTarget { .. } => f.write_str("alone predicts the target; is it known before the target is?"),
+            Self::Similar { texts: [a, b], .. } => {
+                write!(f, "has both {:?} and {:?}, which are different values", printable(a), printable(b))
+            }
             Self::Codes { .. } => f.write_str("has numbers with leading zeros, which are read as categories"),
             Self::Rounded { largest, .. } => {
                 write!(f, "has whole numbers up to {largest}, which are rounded to 24 bits; some become equal")
