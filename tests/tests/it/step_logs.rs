@@ -109,33 +109,6 @@ fn a_log_that_cannot_be_written_ends_the_run() {
     assert!(matches!(error, Error::Io { .. }), "{error}");
 }
 
-#[test]
-fn a_log_over_a_file_of_another_kind_ends_the_run_before_its_first_step() -> Result<(), Error> {
-    let (setting, device) = (Setting::default(), cpu(1));
-    let root = tempfile::tempdir().expect("a folder");
-    let (outputs, folder) = into_folder(root.path());
-    let config = TrainerConfig { max_steps: Some(12), ..setting.config.clone() };
-    let mut outputs = logging(outputs, root.path());
-    Setting { config, ..setting.clone() }.ready().trainer(&device)?.fit(&mut outputs)?;
-    let last = Checkpoint::load(folder.last())?;
-    for name in ["batches.csv", "batches.jsonl"] {
-        let path = root.path().join("logs").join(name);
-        fs::write(&path, "x,y\n1,2\n").expect("written");
-        let error = setting.ready().trainer(&device)?.resume(&last, &mut logging(quiet(), root.path())).expect_err(name);
-        assert!(error.to_string().contains(name), "{error}");
-        assert_eq!(fs::read_to_string(&path).expect("it is there"), "x,y\n1,2\n");
-        fs::remove_file(&path).expect("removed");
-    }
-    #[cfg(unix)]
-    {
-        let mut outputs = quiet();
-        outputs.callbacks.push(Box::new(StepLog::new("/dev/null")));
-        let error = setting.ready().trainer(&device)?.fit(&mut outputs).expect_err("a device");
-        assert!(error.to_string().contains("/dev/null"), "{error}");
-    }
-    Ok(())
-}
-
 /// Requests a stop at a step.
 struct StopsAt {
     step: usize,

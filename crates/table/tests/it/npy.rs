@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{ArrayRef, DType, Error, ImportWarning, NotFinite, NpyLabels, NpyOptions, Table, import_npy};
+use brisk_table::{ArrayRef, DType, Error, NotFinite, NpyLabels, NpyOptions, Table, import_npy};
 
 /// A .npy file as numpy writes it.
 fn npy(descr: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {
@@ -41,31 +41,6 @@ fn check<const N: usize>(descr: &str, values: [[u8; N]; 4], expected: [f32; 4]) 
             assert_eq!(table.rows::<f32>(0..2).unwrap(), expected, "{order}{descr}");
         }
     }
-}
-
-#[track_caller]
-fn check_rounded<const N: usize>(descr: &str, values: [[u8; N]; 3], expected: Option<(u64, f64, f64)>) {
-    let (folder, dest) = crate::scratch();
-    let path = folder.path().join("x.npy");
-    fs::write(&path, npy(descr, "False", "(3, 1)", &values.concat())).unwrap();
-    let labels = folder.path().join("y.npy");
-    fs::write(&labels, npy("|u1", "False", "(3,)", &[0, 1, 0])).unwrap();
-    let options = NpyOptions { labels: NpyLabels::Array(ArrayRef::File(labels)), ..NpyOptions::default() };
-    let found = import_npy(&path, &dest, &options).unwrap().warnings;
-    let found = found.iter().map(|warning| match warning {
-        ImportWarning::RoundedArray { n_values, first, stored, .. } => (*n_values, *first, *stored),
-        other => panic!("{other}"),
-    });
-    assert_eq!(found.collect::<Vec<_>>(), Vec::from_iter(expected), "{descr}");
-}
-
-#[test]
-fn numbers_that_f32_rounds_are_told() {
-    let rounded = Some((1, 16_777_217.0, 16_777_216.0));
-    check_rounded("<f8", [16_777_217.0, 0.1, 1e300_f64.ln()].map(f64::to_le_bytes), rounded);
-    check_rounded("<i8", [16_777_216, 16_777_217, -3].map(i64::to_le_bytes), rounded);
-    check_rounded("<u4", [16_777_216, 16_777_217, 3].map(u32::to_le_bytes), rounded);
-    check_rounded("<i4", [16_777_216, -16_777_216, 3].map(i32::to_le_bytes), None);
 }
 
 #[test]

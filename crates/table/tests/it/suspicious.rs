@@ -165,26 +165,6 @@ fn labels_that_merge_are_told() {
 }
 
 #[test]
-fn spellings_of_one_word_are_told() {
-    let auto = |label_kind| ColumnOptions { categorical: Categorical::Auto, label_kind, ..ColumnOptions::default() };
-    let similar =
-        |column: &str, texts: [&str; 2]| vec![ImportWarning::Similar { column: column.into(), texts: texts.map(str::to_owned) }];
-    let check = |text: &str, label_kind, expected| assert_eq!(import(text, auto(label_kind)).unwrap().0.warnings, expected);
-    check("y,a\n<=50K,1\n>50K,2\n<=50K.,3\n", LabelKind::Classes, similar("y", ["<=50K", "<=50K."]));
-    check("y,a,b\n0,TRUE,2\n1,true,3\n", LabelKind::Number, similar("a", ["TRUE", "true"]));
-    check("y,a,b\n0,yes,2\n1,no,3\n", LabelKind::Number, vec![]);
-}
-
-#[cfg(feature = "half")]
-#[test]
-fn whole_numbers_that_f16_rounds_are_told() {
-    let half = ColumnOptions { dtype: brisk_table::FeatureDType::F16, ..ColumnOptions::default() };
-    let (report, _) = import("y,a,b\n0,2048,0.3\n1,2049,0.1\n1,4099,0.7\n", half).unwrap();
-    let warning = ImportWarning::RoundedToHalf { column: "a".into(), n_values: 2, first: 2049.0, stored: 2048.0 };
-    assert_eq!(report.warnings, [warning]);
-}
-
-#[test]
 fn an_offset_saves_the_digits() {
     let shifted = |missing| ColumnOptions {
         offsets: vec![("t".into(), 1_700_000_000.0)],

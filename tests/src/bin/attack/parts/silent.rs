@@ -7,11 +7,14 @@ mod found;
 mod options;
 mod tables;
 mod targets;
+mod training;
 mod values;
 
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 
@@ -28,7 +31,10 @@ struct Silent {
 }
 
 fn rows() -> Vec<Row> {
-    [tables::rows(), values::rows(), targets::rows(), options::rows(), files::rows()].into_iter().flatten().collect()
+    [tables::rows(), values::rows(), targets::rows(), options::rows(), files::rows(), training::rows_of_the_table()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// One input, and what is expected of it.
@@ -41,6 +47,10 @@ struct Row {
     /// Words that are replaced in a file before the last program: the file, the words and the new ones.
     edit: Option<[String; 3]>,
     expected: Expected,
+    /// What this process does after the programs, in the folder of the case, and what must hold.
+    within: Option<Box<dyn Fn(&Path) -> Result<()>>>,
+    /// How often the first program is killed at moments that grow, before the programs run to their ends.
+    n_kills: u32,
 }
 
 enum Content {
@@ -89,10 +99,24 @@ fn refused_or_said(words: &[&str], warning: &[&str]) -> Expected {
 
 /// A row without files, which [`Row::file`] adds.
 fn row(name: impl Into<String>, lines: &[&str], expected: Expected) -> Row {
-    Row { name: name.into(), files: Vec::new(), lines: owned(lines), edit: None, expected }
+    Row { name: name.into(), files: Vec::new(), lines: owned(lines), edit: None, expected, within: None, n_kills: 0 }
+}
+
+/// A row of what this process does in a folder, and what must hold.
+fn within(name: impl Into<String>, check: impl Fn(&Path) -> Result<()> + 'static) -> Row {
+    Row { within: Some(Box::new(check)), ..row(name, &[], Expected { refused: None, computed: None }) }
 }
 
 impl Row {
+    /// Checks what this process does with the files that the programs have left.
+    fn then(self, check: impl Fn(&Path) -> Result<()> + 'static) -> Self {
+        Self { within: Some(Box::new(check)), ..self }
+    }
+
+    fn killed(self, n_kills: u32) -> Self {
+        Self { n_kills, ..self }
+    }
+
     fn file(self, name: &str, bytes: impl Into<Vec<u8>>) -> Self {
         self.content(name, Content::Bytes(bytes.into()))
     }
@@ -131,11 +155,45 @@ impl Cases for Silent {
     fn run(&self, case: &mut Case<'_>) -> Result<()> {
         let row = &self.rows[case.index as usize % self.rows.len()];
         row.write(case)?;
-        let Some((last, first)) = row.lines.split_last() else { return Ok(()) };
+        row.kill(case)?;
+        if let Some((last, first)) = row.lines.split_last()
+            && !row.run(case, first, last)?
+        {
+            return Ok(());
+        }
+        let Some(within) = &row.within else { return Ok(()) };
+        case.count();
+        let dir = case.dir.clone();
+        match catch_unwind(AssertUnwindSafe(|| within(&dir))) {
+            Ok(Ok(())) => {}
+            Ok(Err(problem)) => case.find(Kind::Wrong, &row.name, format!("{problem:#}")),
+            Err(_) => case.find(Kind::Panic, &row.name, "the attack itself panics: see above"),
+        }
+        Ok(())
+    }
+}
+
+impl Row {
+    /// Starts the first program and kills it, at moments that grow.
+    fn kill(&self, case: &Case<'_>) -> Result<()> {
+        for n in 0..self.n_kills {
+            let Some(line) = self.lines.first() else { return Ok(()) };
+            let mut running = command(case, line).start()?;
+            if running.runs_at(Duration::from_millis(5 + u64::from(n) * 12)) {
+                running.kill();
+            }
+            running.wait()?;
+        }
+        Ok(())
+    }
+
+    /// Runs the programs; returns whether the last one did what is expected.
+    fn run(&self, case: &mut Case<'_>, first: &[String], last: &str) -> Result<bool> {
+        let row = self;
         for line in first {
             let run = command(case, line);
             if case.succeed(run, &format!("{}: an earlier command fails", row.name))?.is_none() {
-                return Ok(());
+                return Ok(false);
             }
         }
         if let Some([file, from, to]) = &row.edit {
@@ -146,13 +204,14 @@ impl Cases for Silent {
         let run = command(case, last);
         let ended = case.end(run)?;
         if ended.timed_out || ended.panic().is_some() {
-            return Ok(());
+            return Ok(false);
         }
         let dir = case.dir.clone();
         if let Err(problem) = row.expected.check(&Found { dir: &dir, ended: &ended }) {
             case.find(Kind::Wrong, &row.name, format!("{problem:#}\n{ended}"));
+            return Ok(false);
         }
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -1,9 +1,12 @@
 //! Folders, archives and special files.
 
+use std::fs;
+
 use anyhow::ensure;
+use brisk_train::tabular::TabularModel;
 
 use super::tables::{IMPORT, TRAIN, part, text};
-use super::{Content, Row, computed, either, refused, refused_or_said, row};
+use super::{Content, Row, computed, either, refused, refused_or_said, row, said};
 
 /// An image of 4 x 4 red pixels.
 #[rustfmt::skip]
@@ -46,13 +49,18 @@ pub(super) fn tar(files: &[&str]) -> Vec<u8> {
 
 /// An array of f32, `[n, 3]`, and 0 everywhere.
 pub(super) fn npy(n: usize) -> Vec<u8> {
-    let mut header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({n}, 3), }}");
+    npy_of("<f4", n, |_| vec![0; 4])
+}
+
+/// An array, `[n, 3]`.
+fn npy_of(dtype: &str, n: usize, value: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
+    let mut header = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({n}, 3), }}");
     header += &" ".repeat(117 - header.len());
     header.push('\n');
     let mut bytes = b"\x93NUMPY\x01\0".to_vec();
     bytes.extend((header.len() as u16).to_le_bytes());
     bytes.extend(header.bytes());
-    bytes.resize(bytes.len() + n * 12, 0);
+    bytes.extend((0..3 * n).flat_map(value));
     bytes
 }
 
@@ -125,7 +133,7 @@ pub(super) fn rows() -> Vec<Row> {
     );
     rows.push(
         row(
-            "scratch files of an interrupted run in the model folder",
+            "scratch files of killed runs in the model folder",
             &[TRAIN],
             computed(|found| {
                 let left = crate::files::leftovers(&found.dir.join("model"));
@@ -133,7 +141,50 @@ pub(super) fn rows() -> Vec<Row> {
                 Ok(())
             }),
         )
-        .file("rows.csv", text("x,y", 200, |i| format!("{:.3},{}", part(i, 0), i % 2))),
+        .file("rows.csv", text("x,y", 20_000, |i| format!("{:.3},{}", part(i, 0), i % 2)))
+        .killed(12),
+    );
+    rows.push(
+        row("a bit of a model's folder that flips", &[TRAIN], said(&["rows"]))
+            .file("rows.csv", text("x,z,y", 200, |i| format!("{:.3},{:.3},{}", part(i, 0), part(i, 1), ["no", "yes"][i % 2])))
+            .then(|dir| {
+                let model = dir.join("model");
+                TabularModel::load(&model)?;
+                for name in ["model.json", "parameters.safetensors"] {
+                    let whole = fs::read(model.join(name))?;
+                    let n_bits = 8 * whole.len();
+                    for bit in (0..n_bits).step_by(n_bits / 150 + 1) {
+                        let mut damaged = whole.clone();
+                        damaged[bit / 8] ^= 1 << (bit % 8);
+                        fs::write(model.join(name), damaged)?;
+                        ensure!(TabularModel::load(&model).is_err(), "{name}, bit {bit}: it is loaded all the same");
+                    }
+                    fs::write(model.join(name), whole)?;
+                }
+                Ok(())
+            }),
+    );
+    rows.push(
+        row("rows of a file of tensors that is no table", &["inspect tensors.safetensors --rows 3"], refused(&["--rows"])).file(
+            "tensors.safetensors",
+            b"<\0\0\0\0\0\0\0{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}      \0\0\0\0".to_vec(),
+        ),
+    );
+    rows.push(
+        row(
+            "an array of f64 that f32 rounds",
+            &["import rows.npy out.safetensors --labels 0"],
+            said(&["warning", "rows.npy|rows"]),
+        )
+        .file("rows.npy", npy_of("<f8", 20, |i| (1_700_000_000.0 + i as f64).to_le_bytes().to_vec())),
+    );
+    rows.push(
+        row(
+            "an array of i64 that f32 rounds",
+            &["import rows.npy out.safetensors --labels 0"],
+            said(&["warning", "rows.npy|rows"]),
+        )
+        .file("rows.npy", npy_of("<i8", 20, |i| (1_700_000_000 + i as i64).to_le_bytes().to_vec())),
     );
     for (what, from, to) in [
         ("two columns of one name", "\"name\": \"z\"", "\"name\": \"x\""),

@@ -11,17 +11,22 @@ pub(super) fn rows() -> Vec<Row> {
         csv(
             "a label whose name is the index of another column",
             "import rows.csv out.safetensors --header present --label 3",
+            refused(&["name:3", "index:3"]),
+        ),
+        csv(
+            "a label whose name is the index of another column, which is said",
+            "import rows.csv out.safetensors --header present --label name:3",
             computed(|found| found.columns(&["7", "x", "y"])),
         ),
         csv(
             "a column to leave out whose name is a number",
-            "import rows.csv out.safetensors --header present --label y --drop 3",
+            "import rows.csv out.safetensors --header present --label y --drop name:3",
             computed(|found| found.columns(&["7", "x"])),
         ),
         csv(
             "a weight whose name is a number",
-            "import rows.csv out.safetensors --header present --label y --weight 3",
-            computed(|found| found.columns(&["7", "x"])),
+            "import rows.csv out.safetensors --header present --label y --weight 7",
+            computed(|found| found.columns(&["3", "x"])),
         ),
         csv(
             "a column to leave out that does not exist",
@@ -93,7 +98,7 @@ pub(super) fn rows() -> Vec<Row> {
             ],
         ),
         ("svmlight", "rows.svm", &["--label-kind", "--missing", "--dtype", "--like"]),
-        ("npy", "rows.npy", &["--features", "--labels", "--missing"]),
+        ("npy", "rows.npy", &["--features", "--labels", "--missing", "--weight", "--like"]),
         ("images", "images", &["--like", "--channels", "--size"]),
         ("a tar of images", "images.tar", &["--like", "--channels", "--size"]),
     ];
@@ -151,6 +156,37 @@ pub(super) fn rows() -> Vec<Row> {
             .file("rows.csv", numbers()),
         );
     }
+    rows.push(csv(
+        "units of layers that a network does not have",
+        "tabular rows.csv --model resnet --hidden 4 --out model",
+        refused(&["--hidden"]),
+    ));
+    for (mark, expected) in [(",", 1.5), ("comma", 1.5), (".", 15.0), ("point", 15.0)] {
+        let (x, line) =
+            (if expected == 1.5 { "1,5" } else { "15" }, format!("import rows.csv out.safetensors --label y --decimal {mark}"));
+        rows.push(
+            row(format!("--decimal {mark} in import"), &[&line], computed(move |found| found.values("x", &[expected, 2.0])))
+                .file("rows.csv", format!("x;y\n{x};0\n2;1\n")),
+        );
+        let line = format!("tabular rows.csv --target y --epochs 1 --hidden 4 --out model --json out.json --decimal {mark}");
+        let mark = if expected == 1.5 { "," } else { "." };
+        rows.push(
+            row(format!("--decimal {mark} in tabular"), &[&line], computed(|found| found.is_number("x")))
+                .file("rows.csv", text("x;y", 100, move |i| format!("{i}{mark}5;{}", i % 2))),
+        );
+    }
+    rows.push(
+        row(
+            "how text is read, with a table to predict from",
+            &[
+                "import rows.csv rows.safetensors --header present --label y --label-kind classes",
+                "tabular rows.safetensors --epochs 1 --hidden 4 --out model",
+                "predict model rows.safetensors --out out.csv --decimal ,",
+            ],
+            refused(&["--decimal"]),
+        )
+        .file("rows.csv", numbers()),
+    );
     rows
 }
 

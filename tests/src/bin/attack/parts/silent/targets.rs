@@ -37,13 +37,13 @@ pub(super) fn rows() -> Vec<Row> {
         row("one class only", &[TRAIN], refused(&["`y`|class"])).file("rows.csv", targets(200, |_| "yes".to_owned())),
         row("one number only", &[TRAIN], refused_or_said(&["`y`|target"], &["`y`|constant"]))
             .file("rows.csv", targets(200, |_| "3.5".to_owned())),
-        row("labels with full stops, as in the test set of adult", &[TRAIN], either(&["`y`|class"], has_classes(2)))
+        row("labels with full stops, as in the test set of adult", &[TRAIN], said(&["`y`", "<=50K."]))
             .file("rows.csv", targets(200, |i| ["<=50K", ">50K", "<=50K.", ">50K."][i % 4].to_owned())),
         row("labels with spaces at the end", &[TRAIN], either(&["`y`|class"], has_classes(2)))
             .file("rows.csv", targets(200, |i| ["no", "yes", "no ", "yes "][i % 4].to_owned())),
         row("labels 1 and 1.0", &[TRAIN], computed(has_classes(2)))
             .file("rows.csv", targets(200, |i| ["0", "1", "0.0", "1.0"][i % 4].to_owned())),
-        row("labels true, TRUE and True", &[TRAIN], either(&["`y`|class"], has_classes(2)))
+        row("labels true, TRUE and True", &[TRAIN], said(&["`y`", "TRUE"]))
             .file("rows.csv", targets(200, |i| ["true", "false", "TRUE", "FALSE", "True", "False"][i % 6].to_owned())),
         row("labels -1 and 1", &[TRAIN], computed(has_classes(2)))
             .file("rows.csv", targets(200, |i| ["-1", "1"][i % 2].to_owned())),

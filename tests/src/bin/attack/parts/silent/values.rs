@@ -85,6 +85,22 @@ pub(super) fn rows() -> Vec<Row> {
         )
         .file("rows.csv", "x,w,y\n1,1,0\n2,,1\n"),
         row(
+            "classes that differ in case, imported",
+            &["import rows.csv out.safetensors --label y --label-kind classes"],
+            said(&["`y`", "TRUE"]),
+        )
+        .file("rows.csv", text("x,y", 40, |i| format!("{i}.5,{}", ["true", "false", "TRUE"][i % 3]))),
+        row(
+            "classes that differ in a full stop, imported",
+            &["import rows.csv out.safetensors --label y --label-kind classes"],
+            said(&["`y`", "<=50K."]),
+        )
+        .file("rows.csv", text("x,y", 40, |i| format!("{i}.5,{}", ["<=50K", ">50K", "<=50K."][i % 3]))),
+        row("values that differ in case, in a model", &[TRAIN], said(&["`city`", "BERN"])).file(
+            "rows.csv",
+            text("city,x,y", 200, |i| format!("{},{:.3},{}", ["Bern", "BERN", "Basel"][i % 3], part(i, 0), i * 7 % 5 / 3)),
+        ),
+        row(
             "weights that are all 0",
             &[
                 "import rows.csv out.safetensors --label y --weight w",
