@@ -37,6 +37,9 @@ fn rows() -> Vec<Row> {
         .collect()
 }
 
+/// What is done in the folder of a case.
+type Within = Box<dyn Fn(&Path) -> Result<()>>;
+
 /// One input, and what is expected of it.
 struct Row {
     /// What is unusual about it.
@@ -48,7 +51,7 @@ struct Row {
     edit: Option<[String; 3]>,
     expected: Expected,
     /// What this process does after the programs, in the folder of the case, and what must hold.
-    within: Option<Box<dyn Fn(&Path) -> Result<()>>>,
+    within: Option<Within>,
     /// How often the first program is killed at moments that grow, before the programs run to their ends.
     n_kills: u32,
 }

@@ -128,7 +128,7 @@ fn predictor_has_what_a_step_trained() -> Result<()> {
         step.run_epoch(epoch)?;
     }
     let inputs = brisk_train::PredictorInputs::numbers(N_COLS);
-    let predictor = Predictor::record(&device, &params, &inputs, |params, x, _| vec![layer.forward(params, &x)])?;
+    let predictor = Predictor::record(&device, &params, &inputs, |params, x, _| vec![layer.forward(params, x)])?;
     let found = predictor.predict(rows.features(), &[])?;
     let largest = found.iter().zip(rows.labels()).map(|(found, label)| (found - label).abs()).fold(0.0, f32::max);
     ensure!(largest < 0.1, "predictions after training are up to {largest} off");
@@ -296,7 +296,7 @@ fn log_over_another_file(dir: &Path) -> Result<()> {
     std::fs::write(&path, "x,y\n1,2\n")?;
     let mut model = network(1, Activation::relu());
     let mut trainer = trainer()?.callback(StepLog::new(&path));
-    trainer = trainer.optimizer(|params| Adam::new(params)).schedule(Schedule::constant(1e-3));
+    trainer = trainer.optimizer(Adam::new).schedule(Schedule::constant(1e-3));
     let last = Checkpoint::load(folder.last())?;
     let resumed = trainer.resume(&mut model, &last, &Binary::new(), &rows(100, class)?, &rows(40, class)?);
     refused(resumed.map_err(Into::into), &["batches.csv"])?;
@@ -363,7 +363,8 @@ pub(super) fn rows_of_the_table() -> Vec<Row> {
     rows.extend(settings.map(|(name, found, change)| {
         within(format!("a setting: {name} {found}"), move |_| refused(fit(change(trainer()?), &Binary::new()), &[name, found]))
     }));
-    let tasks: [(&str, &str, fn() -> Box<dyn Task>); 7] = [
+    type MakeTask = fn() -> Box<dyn Task>;
+    let tasks: [(&str, &str, MakeTask); 7] = [
         ("pos_weight", "NaN", || Box::new(Binary::new().pos_weight(NAN))),
         ("pos_weight", "-1", || Box::new(Binary::new().pos_weight(-1.0))),
         ("label_smoothing", "NaN", || Box::new(Binary::new().label_smoothing(NAN))),
