@@ -1,6 +1,7 @@
 //! Evaluation on the CPU, with the widest vectors that the processor has. It processes a block of elements at a time, which stays in the L1 cache, and within it a chain of
 //! operations at a time, whose values stay in registers.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use pulp::{Arch, Simd, WithSimd};
@@ -78,6 +79,11 @@ pub(super) struct Slot(Box<Aligned>);
 #[repr(align(64))]
 struct Aligned([f32; BLOCK_LEN]);
 
+thread_local! {
+    /// The slots of [`Evaluator::run_in_place`] between calls.
+    static KEPT_SLOTS: Cell<Vec<Slot>> = const { Cell::new(Vec::new()) };
+}
+
 impl Slot {
     fn new() -> Self {
         Self(Box::new(Aligned([0.0; BLOCK_LEN])))
@@ -135,7 +141,12 @@ impl Evaluator {
     pub fn run_in_place(&self, y: &mut [f32], others: &[Operand<'_>]) {
         assert!(others.len() + 1 >= self.n_inputs, "got {} inputs, expected {}", others.len() + 1, self.n_inputs);
         assert_eq!(self.n_outputs, 1, "expressions, expected the one that `y` becomes");
-        let mut scratch = self.scratch();
+        // A kernel calls this for each row, for which allocating would take longer than evaluating.
+        let mut kept = KEPT_SLOTS.take();
+        let n_slots = self.n_slots();
+        if kept.len() < n_slots {
+            kept.resize_with(n_slots, Slot::new);
+        }
         let mut before = [0.0; BLOCK_LEN];
         for start in (0..y.len()).step_by(BLOCK_LEN) {
             let range = start..(start + BLOCK_LEN).min(y.len());
@@ -144,8 +155,9 @@ impl Evaluator {
             before.copy_from_slice(y);
             let others = others.iter().map(|input| input.slice(range.clone()));
             let inputs: Vec<_> = std::iter::once(Operand::Slice(before)).chain(others).collect();
-            self.run_block(&inputs, &mut [y], &mut scratch);
+            self.run_in_slots(&inputs, &mut [y], &mut kept[..n_slots]);
         }
+        KEPT_SLOTS.set(kept);
     }
 
     /// Whether no intermediate value leaves the registers, so that a block may have any length.
@@ -155,14 +167,21 @@ impl Evaluator {
 
     /// Memory for [`run_block`](Self::run_block).
     pub(crate) fn scratch(&self) -> Scratch {
-        let n = if self.tape.n_slots > 0 { self.tape.n_slots + 1 } else { 0 };
-        Scratch { slots: (0..n).map(|_| Slot::new()).collect() }
+        Scratch { slots: (0..self.n_slots()).map(|_| Slot::new()).collect() }
+    }
+
+    const fn n_slots(&self) -> usize {
+        if self.tape.n_slots > 0 { self.tape.n_slots + 1 } else { 0 }
     }
 
     /// Computes up to [`BLOCK_LEN`] elements, or any number if the tape [keeps nothing](Self::keeps_nothing).
     pub(crate) fn run_block(&self, inputs: &[Operand<'_>], outputs: &mut [&mut [f32]], scratch: &mut Scratch) {
+        self.run_in_slots(inputs, outputs, &mut scratch.slots);
+    }
+
+    fn run_in_slots(&self, inputs: &[Operand<'_>], outputs: &mut [&mut [f32]], slots: &mut [Slot]) {
         let len = outputs.first().map_or(0, |output| output.len());
-        let block = Block { tape: &self.tape, inputs, outputs, slots: &mut scratch.slots, len };
+        let block = Block { tape: &self.tape, inputs, outputs, slots, len };
         // For data in memory, vectors of 32 bytes are 7 to 10 % faster than those of 64 (AMD EPYC, 16 Mi elements); for data in the caches they are equally fast.
         #[cfg(target_arch = "x86_64")]
         if len > BLOCK_LEN

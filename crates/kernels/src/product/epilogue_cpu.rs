@@ -19,6 +19,9 @@ enum Form {
     Forward(Function),
     /// Multiplies the sum by the derivative that follows from the matrix, which is an output of the function.
     Gradient(Function),
+    /// The same for a matrix and a sum that are both to be scaled: that of an activation before dropout, whose output was divided by the share that is kept. The sum is multiplied by
+    /// this, the matrix divided by it.
+    ScaledGradient(Function, f32),
     /// Multiplies the sum by the derivative of GELU, whose argument is the matrix.
     GeluGradient,
     Any(Evaluator),
@@ -34,6 +37,9 @@ enum Function {
     Tanh,
 }
 
+/// Those without a constant.
+const FUNCTIONS: [Function; 4] = [Function::Identity, Function::Relu, Function::Sigmoid, Function::Tanh];
+
 impl Function {
     fn activation(self) -> Activation {
         match self {
@@ -47,13 +53,19 @@ impl Function {
 
     /// The function whose expression in this form equals `expr`. The constants of an expression are the candidates for CELU's α.
     fn find(expr: &Expr, form: fn(&Forms) -> &Expr) -> Option<Self> {
-        static KNOWN: LazyLock<[Forms; 4]> =
-            LazyLock::new(|| [Function::Identity, Function::Relu, Function::Sigmoid, Function::Tanh].map(Forms::of));
+        static KNOWN: LazyLock<[Forms; 4]> = LazyLock::new(|| FUNCTIONS.map(Forms::of));
         if let Some(forms) = KNOWN.iter().find(|forms| form(forms) == expr) {
             return Some(forms.function);
         }
         let alphas = expr.constants().chain([1.0]).filter(|alpha| *alpha > 0.0);
         alphas.map(|alpha| Self::Celu { alpha }).find(|celu| form(&Forms::of(*celu)) == expr)
+    }
+
+    /// The function and the scale whose gradient, [scaled](Form::ScaledGradient), equals `expr`.
+    fn find_scaled(expr: &Expr) -> Option<(Self, f32)> {
+        let [grad, y] = [0, 1].map(Expr::input);
+        let of = |function, scale| Forms::of(function).gradient.substitute(&[&grad * scale, &y / scale]);
+        expr.constants().find_map(|scale| Some((FUNCTIONS.into_iter().find(|&function| of(function, scale) == *expr)?, scale)))
     }
 }
 
@@ -79,7 +91,9 @@ impl Finish {
         let (expr, operand) = (epilogue.expr(), epilogue.operand());
         let form = match operand {
             Some(EpilogueOperand::Matrix) if *expr == Activation::gelu().grad() => Some(Form::GeluGradient),
-            Some(EpilogueOperand::Matrix) => Function::find(expr, |forms| &forms.gradient).map(Form::Gradient),
+            Some(EpilogueOperand::Matrix) => Function::find(expr, |forms| &forms.gradient)
+                .map(Form::Gradient)
+                .or_else(|| Function::find_scaled(expr).map(|(function, scale)| Form::ScaledGradient(function, scale))),
             Some(EpilogueOperand::Row) => Function::find(expr, |forms| &forms.biased).map(Form::Forward),
             None => Function::find(expr, |forms| &forms.plain).map(Form::Forward),
         };
@@ -111,6 +125,24 @@ impl Finish {
                 activate(*function, y);
             }
             Form::Gradient(function) => scale_by_slope(*function, operand, y),
+            Form::ScaledGradient(function, scale) => {
+                let mut divided = [0.0; BLOCK_LEN];
+                for (y, operand) in y.chunks_mut(BLOCK_LEN).zip(operand.chunks(BLOCK_LEN)) {
+                    let divided = &mut divided[..y.len()];
+                    update2(
+                        divided,
+                        operand,
+                        #[inline(always)]
+                        |_, x| x / scale,
+                    );
+                    update(
+                        y,
+                        #[inline(always)]
+                        |y| y * scale,
+                    );
+                    scale_by_slope(*function, divided, y);
+                }
+            }
             Form::GeluGradient => scale_by_gelu_slope(operand, y),
             Form::Any(evaluator) => match self.operand {
                 None => evaluator.run_in_place(y, &[]),

@@ -15,6 +15,15 @@ fn activations() -> [Activation; 5] {
     [Activation::identity(), Activation::relu(), Activation::celu(0.5), Activation::sigmoid(), Activation::tanh()]
 }
 
+/// The gradient through an activation and the scale of dropout after it, from the result of both.
+fn scaled_grad(activation: &Activation) -> Epilogue {
+    if activation.is_identity() {
+        return Epilogue::none(); // Its gradient needs no result.
+    }
+    let grad = activation.grad_from_output().expect("it follows from the output");
+    Epilogue::with_matrix(grad.substitute(&[Expr::input(0) * 1.25, Expr::input(1) / 1.25]))
+}
+
 fn plain(m: usize, n: usize, k: usize) -> Matmul {
     Matmul { m, n, k, transpose: Transpose::None, epilogue: Epilogue::none() }
 }
@@ -67,7 +76,9 @@ fn twin_equals_the_definition_for_all_transposes_and_epilogues() {
     let mut random = Random::new(1);
     for transpose in TRANSPOSES {
         for act in activations() {
-            for epilogue in [Epilogue::none(), Epilogue::activation(&act), Epilogue::bias(&act), output_grad(&act)] {
+            let epilogues =
+                [Epilogue::none(), Epilogue::activation(&act), Epilogue::bias(&act), output_grad(&act), scaled_grad(&act)];
+            for epilogue in epilogues {
                 for (m, n, k) in [(1, 1, 1), (5, 7, 3), (33, 17, 29), (70, 64, 20)] {
                     check_twin(&mut random, Matmul { m, n, k, transpose, epilogue: epilogue.clone() });
                 }
