@@ -152,11 +152,11 @@ fn control_characters_are_escaped() {
         r#"{"__metadata__":{"\u001b[32m":"\u001b[33m"},"\u001b[31mred\n":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}}      "#;
     fs::write(place.path("foreign"), [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat()).expect("room");
     for (args, shown) in [
-        (["red.safetensors", "--rows", "1"], r"\u{1b}[31mred\n"),
-        (["foreign", "--rows", "1"], r"\u{1b}[31mred\n"),
-        (["foreign", "--rows", "1"], r"\u{1b}[32m: \u{1b}[33m"),
+        (&["red.safetensors", "--rows", "1"][..], r"\u{1b}[31mred\n"),
+        (&["foreign"], r"\u{1b}[31mred\n"),
+        (&["foreign"], r"\u{1b}[32m: \u{1b}[33m"),
     ] {
-        let (code, stdout, stderr) = place.run(&args);
+        let (code, stdout, stderr) = place.run(args);
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{args:?}");
         assert!(stdout.contains(shown) && !stdout.contains('\u{1b}'), "{args:?}: {stdout:?}");
     }
