@@ -153,8 +153,8 @@ fn control_characters_are_escaped() {
     fs::write(place.path("foreign"), [&(header.len() as u64).to_le_bytes(), header.as_bytes()].concat()).expect("room");
     for (args, shown) in [
         (&["red.safetensors", "--rows", "1"][..], r"\u{1b}[31mred\n"),
-        (&["foreign"], r"\u{1b}[31mred\n"),
-        (&["foreign"], r"\u{1b}[32m: \u{1b}[33m"),
+        (&["foreign"][..], r"\u{1b}[31mred\n"),
+        (&["foreign"][..], r"\u{1b}[32m: \u{1b}[33m"),
     ] {
         let (code, stdout, stderr) = place.run(args);
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{args:?}");
