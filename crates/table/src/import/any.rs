@@ -44,6 +44,7 @@ pub struct ImportOptions {
 
 impl ImportOptions {
     /// These columns, for the formats whose columns have names: text, Arrow and Parquet. All else is as by default.
+    #[cfg(any(feature = "csv", feature = "arrow"))]
     pub fn with_columns(columns: &crate::ColumnOptions) -> Self {
         Self {
             #[cfg(feature = "csv")]

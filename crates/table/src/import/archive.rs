@@ -12,6 +12,7 @@ pub(crate) enum Member<'a> {
 }
 
 /// Whether an archive must end with the blocks that mark its end.
+#[cfg_attr(not(feature = "images"), expect(unreachable_pub, reason = "only the options of images have it"))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum ArchiveEnd {
     /// It must, since an archive that was cut off between two files has none. Any program that writes whole archives adds them.

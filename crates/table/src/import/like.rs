@@ -17,6 +17,7 @@ pub(crate) struct Like {
     pub(crate) classes: Vec<String>,
     /// The values that replace missing values, one for each feature except the indicators.
     pub(crate) imputed: Option<Vec<f32>>,
+    #[cfg(any(feature = "arrays", feature = "images"))]
     pub(crate) row_shape: Vec<usize>,
     stored: DType,
 }
@@ -39,6 +40,7 @@ impl Like {
             dictionaries: metadata.dictionaries,
             classes: metadata.classes,
             imputed: metadata.imputed,
+            #[cfg(any(feature = "arrays", feature = "images"))]
             row_shape: parts.features.shape[1..].to_vec(),
             stored: parts.features.dtype,
         })

@@ -26,6 +26,7 @@ struct ScratchFolder(PathBuf);
 
 impl ScratchFolder {
     fn new() -> Result<Self, Error> {
+        #[cfg_attr(not(unix), expect(unused_mut, reason = "other systems have no modes"))]
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
         std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
