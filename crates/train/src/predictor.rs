@@ -11,7 +11,8 @@ use crate::feed::inspect::check_columns;
 use crate::{Error, Model};
 
 /// The sizes of batches that a model can be compiled for.
-const BATCH_ROWS: [usize; 13] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096];
+const BATCH_ROWS: [usize; 24] =
+    [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096];
 
 /// How many rows take as long as starting a batch and reading the parameters: what a further batch costs.
 const ROWS_PER_BATCH: usize = 16;
@@ -19,8 +20,8 @@ const ROWS_PER_BATCH: usize = 16;
 /// What a model returns for rows in memory, from one row to any number. `Send` and `Sync`: threads may share one; batches of one size are
 /// computed one at a time.
 ///
-/// Results for a row are equal up to rounding, whatever batch it is in. The model is recorded when the predictor is made, for batches of 1, 2, 4, 8, ... and 4096 rows, and compiled for a size when it is first needed;
-/// all sizes share the parameters, and the memory of all of them is less than that of 8192 rows.
+/// Results for a row are equal up to rounding, whatever batch it is in. The model is recorded when the predictor is made, for batches of 24 sizes from 1
+/// to 4096 rows, and compiled for a size when it is first needed; all sizes share the parameters, and the memory of all of them is less than that of 16384 rows.
 /// The predictor has a copy of the parameters: training the model further does not change it.
 ///
 /// # Examples

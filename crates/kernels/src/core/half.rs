@@ -8,8 +8,8 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 
 use super::room::with_room;
+use super::transpose::transpose_into;
 use super::vectorised::vectorised;
-use crate::product::matmul_cpu::transpose_into;
 use crate::{DType, OnTeam, TwinArgs};
 
 /// The number of elements below which using other threads for widening does not pay, and the number per task.

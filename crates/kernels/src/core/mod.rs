@@ -26,6 +26,7 @@ pub(crate) mod stored_form;
 pub(crate) mod stored_types;
 pub(crate) mod streaming;
 pub(crate) mod team;
+pub(crate) mod transpose;
 pub(crate) mod twin;
 mod unchecked;
 pub(crate) mod vectorised;

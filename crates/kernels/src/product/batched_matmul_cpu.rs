@@ -4,20 +4,18 @@ use super::matmul_cpu;
 use super::matmul_stored_cpu;
 use super::matmul_stored_cpu::Reads;
 use crate::core::half::{Element, Floats};
-use crate::{BatchedMatmul, OnTeam, Transpose};
+use crate::{BatchedMatmul, OnTeam};
 
 /// Multiply-adds below which using other threads for the batch does not pay.
 const SERIAL_WORK: usize = 64 * 1024;
 
 /// One task for each product; a large product is divided further, like any single product. Each task allocates its own transposed matrix.
 pub(crate) fn run(kernel: &BatchedMatmul, a: &[f32], b: &[f32], y: &mut [f32]) {
-    let BatchedMatmul { n_batch, m, n, k, transpose } = *kernel;
-    let one = |((a, b), y): ((&[f32], &[f32]), &mut [f32])| match transpose {
-        Transpose::None | Transpose::A => matmul_cpu::run(&kernel.one(), a, b, &[], y, None),
-        Transpose::B | Transpose::Both => {
-            let mut transposed = vec![0.0; k * n];
-            matmul_cpu::run(&kernel.one(), a, b, &[], y, Some(&mut transposed));
-        }
+    let BatchedMatmul { n_batch, m, n, k, .. } = *kernel;
+    let one = |((a, b), y): ((&[f32], &[f32]), &mut [f32])| {
+        let matmul = kernel.one();
+        let mut transposed = matmul.copies_b().then(|| vec![0.0; k * n]);
+        matmul_cpu::run(&matmul, a, b, &[], y, transposed.as_deref_mut());
     };
     if n_batch * m * n * k < SERIAL_WORK {
         a.chunks(m * k).zip(b.chunks(k * n)).zip(y.chunks_mut(m * n)).for_each(one);
@@ -28,13 +26,14 @@ pub(crate) fn run(kernel: &BatchedMatmul, a: &[f32], b: &[f32], y: &mut [f32]) {
 
 /// The same for arguments stored in 16 bits.
 pub(crate) fn run_stored<Y: Element>(kernel: &BatchedMatmul, a: Floats<'_>, b: Floats<'_>, y: &mut [Y]) {
-    let BatchedMatmul { n_batch, m, n, k, transpose } = *kernel;
+    let BatchedMatmul { n_batch, m, n, k, .. } = *kernel;
     let one = |(i, y): (usize, &mut [Y])| {
         let a = a.slice(i * m * k..(i + 1) * m * k);
         let b = b.slice(i * k * n..(i + 1) * k * n);
         let reads = Reads { a, b, fused: Floats::F32(&[]) };
-        let mut transposed = if transpose.b() { vec![0.0; k * n] } else { vec![] };
-        matmul_stored_cpu::run(&kernel.one(), reads, y, transpose.b().then_some(&mut transposed));
+        let matmul = kernel.one();
+        let mut transposed = matmul.copies_b().then(|| vec![0.0; k * n]);
+        matmul_stored_cpu::run(&matmul, reads, y, transposed.as_deref_mut());
     };
     if n_batch * m * n * k < SERIAL_WORK {
         y.chunks_mut(m * n).enumerate().for_each(one);

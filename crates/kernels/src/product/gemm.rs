@@ -6,8 +6,8 @@ use std::ops::Range;
 use gemm_common::Parallelism;
 use rayon::prelude::*;
 
-use crate::OnTeam;
 use crate::core::vectorised::vectorised;
+use crate::{OnTeam, Transpose};
 
 /// A matrix operand with strides: element `(row, col)` is `data[row * row_stride + col * col_stride]`.
 #[derive(Clone, Copy)]
@@ -19,7 +19,13 @@ pub(crate) struct Operand<'a> {
     pub(crate) col_stride: usize,
 }
 
-impl Operand<'_> {
+impl<'a> Operand<'a> {
+    /// The right side `[k, n]` of a product, which is stored as `[n, k]` if it is transposed.
+    pub(crate) const fn right(data: &'a [f32], [k, n]: [usize; 2], transpose: Transpose) -> Self {
+        let (row_stride, col_stride) = if transpose.b() { (1, k) } else { (n, 1) };
+        Self { data, n_rows: k, n_cols: n, row_stride, col_stride }
+    }
+
     fn assert_in_bounds(&self) {
         let last = (self.n_rows - 1) * self.row_stride + (self.n_cols - 1) * self.col_stride;
         assert!(
@@ -148,26 +154,35 @@ unsafe fn multiply(
     depth: &Range<usize>,
     onto: Onto,
 ) {
-    // Computed as `yᵀ = bᵀ aᵀ`: a row-major `y` is a column-major `yᵀ`, which is the layout that the micro-kernels store.
-    // SAFETY: guaranteed by the caller; operand offsets are those of elements that exist.
+    // SAFETY: guaranteed by the caller; these are elements that exist.
+    let (dst, a_data, b_data) = unsafe {
+        (
+            y.at(rows.start * n + cols.start),
+            a.data.as_ptr().add(rows.start * a.row_stride + depth.start * a.col_stride),
+            b.data.as_ptr().add(cols.start * b.col_stride + depth.start * b.row_stride),
+        )
+    };
+    let a = Side { len: rows.len(), data: a_data, stride: a.row_stride, k_stride: a.col_stride, y_stride: n };
+    let b = Side { len: cols.len(), data: b_data, stride: b.col_stride, k_stride: b.row_stride, y_stride: 1 };
+    // `gemm` packs the left side and reads the right side where it lies. As `yᵀ = bᵀ aᵀ` the result is column-major, which is the layout that the
+    // micro-kernels store. Packing a transposed `b` costs more than that gains.
+    let (lhs, rhs) = if b.k_stride == 1 && b.len > 1 { (a, b) } else { (b, a) };
+    // SAFETY: guaranteed by the caller; lengths and strides are those of the operands and of `y`.
     unsafe {
-        let dst = y.at(rows.start * n + cols.start);
-        let lhs = b.data.as_ptr().add(cols.start * b.col_stride + depth.start * b.row_stride);
-        let rhs = a.data.as_ptr().add(rows.start * a.row_stride + depth.start * a.col_stride);
         gemm_f32::gemm::f32::get_gemm_fn()(
-            cols.len(),
-            rows.len(),
+            lhs.len,
+            rhs.len,
             depth.len(),
             dst,
-            n as isize,
-            1,
+            rhs.y_stride as isize,
+            lhs.y_stride as isize,
             onto == Onto::Sum,
-            lhs,
-            b.row_stride as isize,
-            b.col_stride as isize,
-            rhs,
-            a.row_stride as isize,
-            a.col_stride as isize,
+            lhs.data,
+            lhs.k_stride as isize,
+            lhs.stride as isize,
+            rhs.data,
+            rhs.stride as isize,
+            rhs.k_stride as isize,
             1.0,
             1.0,
             false,
@@ -176,6 +191,16 @@ unsafe fn multiply(
             Parallelism::None,
         );
     }
+}
+
+/// Rows of `a` or columns of `b`.
+struct Side {
+    len: usize,
+    data: *const f32,
+    /// From one of them to the next, along K, and from one's results to the next's.
+    stride: usize,
+    k_stride: usize,
+    y_stride: usize,
 }
 
 fn assert_cut(depths: &[Range<usize>], k: usize) {

@@ -7,6 +7,9 @@ use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
 use crate::{Access, Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, MatmulFamily, TwinArgs};
 
+/// The maximum number of rows of `a` for which the CPU reads a transposed `b` as it is stored.
+const STRIDED_ROWS: usize = 64;
+
 /// A matrix product with a fused epilogue: `y = epilogue(op(a) op(b))`.
 ///
 /// The three products of a linear layer are this kernel: forward `x Wᵀ` with [`Epilogue::bias`], the gradient of the input
@@ -17,7 +20,7 @@ use crate::{Access, Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Cost
-/// `2 m n k` operations. The CPU first transposes a transposed `b` into scratch, so that its rows are read in order. If there are few results and
+/// `2 m n k` operations. For more than 64 rows, the CPU first transposes a transposed `b` into scratch, so that its rows are read in order. If there are few results and
 /// `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4 MiB.
 /// # Reference
 /// Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
@@ -93,9 +96,9 @@ impl Matmul {
 
     /// The scratch arguments, which follow `y`.
     pub(crate) fn scratch(&self) -> Vec<Arg> {
-        let Self { m, n, k, transpose, .. } = *self;
+        let Self { m, n, k, .. } = *self;
         let mut scratch = Vec::with_capacity(2);
-        if transpose.b() {
+        if self.copies_b() {
             scratch.push(Arg::scratch("b_transposed", DType::F32, [k, n]));
         }
         if self.n_parts() > 1 {
@@ -104,10 +107,15 @@ impl Matmul {
         scratch
     }
 
+    /// Whether the CPU transposes `b` into scratch. For few rows the copy would take longer than the product, which then reads `b` as it is stored.
+    pub(crate) const fn copies_b(&self) -> bool {
+        self.transpose.b() && (self.transpose.a() || self.m > STRIDED_ROWS) && self.n > 1 && self.k > 1
+    }
+
     /// The twin for arguments that have these names in the list of another kernel.
     pub(crate) fn twin_over(&self, [a, b, y]: [&'static str; 3], args: &mut TwinArgs<'_>) {
         let reads = Reads { a: Floats::of(args, a), b: Floats::of(args, b), fused: self.epilogue.operand_of(args) };
-        let b_transposed = self.transpose.b().then(|| args.write("b_transposed"));
+        let b_transposed = self.copies_b().then(|| args.write("b_transposed"));
         match (reads, args.dtype(y)) {
             (Reads { a: Floats::F32(a), b: Floats::F32(b), fused: Floats::F32(fused) }, DType::F32) => {
                 matmul_cpu::run(self, a, b, fused, args.write(y), b_transposed);

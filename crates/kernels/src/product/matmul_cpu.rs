@@ -1,11 +1,9 @@
-use rayon::prelude::*;
-
 use super::epilogue_cpu::Finish;
 use super::gemm::{Operand, Tile, product};
 use super::matmul_vector_cpu::{row_times_matrix, scale_row};
 use crate::core::blocks::{cut, each_row};
-use crate::core::half::Element;
-use crate::{Matmul, OnTeam, Transpose};
+use crate::core::transpose::transpose_into;
+use crate::{Matmul, Transpose};
 
 /// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to small ones, which give work to more threads.
 const TILES: [(usize, usize); 5] = [(256, 256), (256, 128), (256, 64), (128, 64), (64, 64)];
@@ -52,14 +50,13 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
         false => Operand { data: a, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 },
         true => Operand { data: a, n_rows: m, n_cols: k, row_stride: 1, col_stride: m },
     };
-    let b: &[f32] = match b_transposed {
-        None => b,
+    let b = match b_transposed {
+        None => Operand::right(b, [k, n], transpose),
         Some(transposed) => {
             transpose_into(b, n, k, transposed);
-            transposed
+            Operand::right(transposed, [k, n], Transpose::None)
         }
     };
-    let b = Operand { data: b, n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
     let depths = cut(k, k.div_ceil(DEPTH), 16);
     product(
         a,
@@ -90,25 +87,4 @@ fn matrix_times_column(matrix: &[f32], x: &[f32], y: &mut [f32]) {
     let matrix = Operand { data: matrix, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 };
     let column = Operand { data: x, n_rows: k, n_cols: 1, row_stride: 1, col_stride: 1 };
     product(matrix, column, y, &tiles(m, 1, k, Transpose::None), std::slice::from_ref(&(0..k)), |_, _, _| {});
-}
-
-/// `transposed[col, row] = x[row, col]`, in f32.
-pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, transposed: &mut [f32]) {
-    const BLOCK: usize = 16;
-    let band = |(i, out): (usize, &mut [f32])| {
-        let first = i * BLOCK;
-        for row in (0..n_rows).step_by(BLOCK) {
-            let rows = row..(row + BLOCK).min(n_rows);
-            for (col, line) in out.chunks_exact_mut(n_rows).enumerate() {
-                for (y, r) in line[rows.clone()].iter_mut().zip(rows.clone()) {
-                    *y = x[r * n_cols + first + col].widen();
-                }
-            }
-        }
-    };
-    if x.len() < 64 * 1024 {
-        transposed.chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
-    } else {
-        transposed.par_chunks_mut(BLOCK * n_rows).enumerate().for_each_on_team(band);
-    }
 }

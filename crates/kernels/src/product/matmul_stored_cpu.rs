@@ -38,21 +38,22 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, y: &mut [Y], b_
     let Reads { a, b, fused } = reads;
     let ending = Ending::new(&kernel.epilogue, n, fused);
     // A matrix with one row or column has the same memory layout as its transpose.
-    let (transposes_a, transposes_b) = (transpose.a() && m > 1 && k > 1, transpose.b() && n > 1 && k > 1);
-    let b = match b_transposed {
-        Some(transposed) if transposes_b => {
+    let transposes_a = transpose.a() && m > 1 && k > 1;
+    let (b, transpose) = match b_transposed {
+        Some(transposed) => {
             b.transpose_to(n, k, transposed);
-            Floats::F32(transposed)
+            (Floats::F32(transposed), Transpose::None)
         }
-        _ => b,
+        None if n == 1 || k == 1 || !transpose.b() => (b, Transpose::None),
+        None => (b, Transpose::B),
     };
-    if transposes_a || (m == 1 && k > 1) {
+    if transposes_a || (m == 1 && k > 1 && !transpose.b()) {
         return summed_over_rows([m, n, k], a, b, &ending, y);
     }
-    match b {
-        Floats::F32(b) => rows_times_matrix([m, n, k], a, b, &ending, y),
-        _ => with_room(k * n, |room| rows_times_matrix([m, n, k], a, b.get_in_parallel(0..k * n, room), &ending, y)),
-    }
+    with_room(b.n_room(k * n), |room| {
+        let b = Operand::right(b.get_in_parallel(0..k * n, room), [k, n], transpose);
+        rows_times_matrix([m, n, k], a, b, &ending, y);
+    });
 }
 
 /// The operation on products before they are stored.
@@ -92,7 +93,7 @@ fn band_rows([m, n, k]: [usize; 3]) -> usize {
 }
 
 /// `y = a b` for `a: [m, k]`, in bands of rows.
-fn rows_times_matrix<Y: Element>(sizes: [usize; 3], a: Floats<'_>, b: &[f32], ending: &Ending<'_>, y: &mut [Y]) {
+fn rows_times_matrix<Y: Element>(sizes: [usize; 3], a: Floats<'_>, b: Operand<'_>, ending: &Ending<'_>, y: &mut [Y]) {
     let [_, n, k] = sizes;
     let n_rows = band_rows(sizes);
     let band = |(i, y): (usize, &mut [Y])| {
@@ -101,10 +102,9 @@ fn rows_times_matrix<Y: Element>(sizes: [usize; 3], a: Floats<'_>, b: &[f32], en
             with_room(a.n_room(rows.len() * k), |room| {
                 let a = a.get(rows.start * k..rows.end * k, room);
                 if k == 1 {
-                    return scale_rows(a, b, y);
+                    return scale_rows(a, b.data, y);
                 }
                 let a = Operand { data: a, n_rows: rows.len(), n_cols: k, row_stride: k, col_stride: 1 };
-                let b = Operand { data: b, n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
                 serial_product(a, b, y, Onto::Nothing);
             });
             ending.apply(rows.start, y);
