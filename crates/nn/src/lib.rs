@@ -34,6 +34,7 @@ mod schedule;
 mod scheduled;
 mod sequential;
 mod together;
+mod trained_on;
 
 pub use accumulate::Accumulate;
 pub use augment::{Augment, Augmented, BatchSource, MixedLabels};
@@ -63,6 +64,7 @@ pub use schedule::{RateFn, Schedule, Steps};
 pub use scheduled::Scheduled;
 pub use sequential::Sequential;
 pub use together::Together;
+pub use trained_on::FeatureScale;
 
 pub use brisk_kernels::{EmaStart, Philox};
 pub use brisk_tensor as tensor;

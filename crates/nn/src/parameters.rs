@@ -10,6 +10,7 @@ use brisk_tensor::{Error, Graph, Mode, Persistent, Scope, Tensor};
 use crate::initial::Initial;
 use crate::newest::Newest;
 use crate::origin::Origin;
+use crate::trained_on::TrainedOn;
 use crate::{BoundBucket, Buffer, BufferId, Division, Init, Kept, Piece};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
@@ -30,6 +31,7 @@ pub struct Parameters {
     len: usize,
     initial: Initial,
     newest: Newest,
+    pub(crate) trained_on: TrainedOn,
     buffers: Vec<Buffer>,
     /// The line that added each parameter.
     made_at: Vec<&'static Location<'static>>,
@@ -159,6 +161,7 @@ impl ParametersBuilder {
             len,
             initial,
             newest: Newest::default(),
+            trained_on: TrainedOn::default(),
             buffers,
             made_at,
             division: None,
@@ -397,7 +400,7 @@ impl Parameters {
         self.check_whole("detached")?;
         let values = Persistent::required(self.values.name(), DType::F32, self.values.len());
         let grads = Persistent::new(self.grads.name(), DType::F32, self.grads.len());
-        let mut copy = self.clone();
+        let mut copy = Self { trained_on: self.trained_on.detached(), ..self.clone() };
         copy.fetch()?;
         let buffers = copy.buffers.iter().map(Buffer::detached).collect();
         Ok(Self { values, grads, buffers, newest: Newest::default(), ..copy })
@@ -452,12 +455,14 @@ impl Parameters {
             }
             self.newest.set_equal(&self.values);
         }
+        self.trained_on.fetch();
         self.buffers.iter_mut().try_for_each(Buffer::fetch)
     }
 
     /// Makes the initial values of parameters and buffers the newest, whatever a device has.
     pub fn keep_initial(&self) {
         self.newest.set_initial(&self.values);
+        self.trained_on.keep_initial();
         self.buffers.iter().for_each(Buffer::keep_initial);
     }
 
@@ -475,6 +480,7 @@ impl Parameters {
     pub fn write_initial(&self, device: &Device) -> Result<(), Error> {
         self.check()?;
         self.write_initial_values(device)?;
+        self.trained_on.keep_initial();
         self.buffers.iter().try_for_each(|buffer| buffer.write_initial(device))
     }
 

@@ -96,8 +96,8 @@ impl<M: Module> Model<M> {
     pub fn load_part(&mut self, path: impl AsRef<Path>, prefix: &str) -> Result<LoadedPart, Error> {
         let checkpoint = model_file(Checkpoint::load(path)?)?.in_ohwi(false)?;
         let part = LoadedPart::load(&mut self.params, &checkpoint, prefix)?;
-        if self.scale.is_none() {
-            self.scale = standardisation_of(&checkpoint)?;
+        if let (None, Some(scale)) = (&self.scale, standardisation_of(&checkpoint)?) {
+            self.set_standardisation(scale);
         }
         Ok(part)
     }
@@ -114,7 +114,9 @@ impl<M: Module> Model<M> {
         if checkpoint.has_metadata(PRECISION) {
             model.precision = checkpoint.metadata(PRECISION, "f32, f16 or bf16")?;
         }
-        model.scale = standardisation_of(checkpoint)?;
+        if let Some(scale) = standardisation_of(checkpoint)? {
+            model.set_standardisation(scale);
+        }
         Ok(model)
     }
 
@@ -122,7 +124,8 @@ impl<M: Module> Model<M> {
     /// `state_dict`, plus `input.mean` and `input.inv_std`.
     ///
     /// # Errors
-    /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`]; [`Error::Write`]; an earlier file of that name is then unchanged.
+    /// [`Error::Setting`] if a [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called; [`Error::OutputIsFolder`],
+    /// [`Error::NoOutputFolder`]; [`Error::Write`]; an earlier file of that name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let mut checkpoint = self.state()?;
         if let Some(scale) = &self.scale {
@@ -147,6 +150,7 @@ impl<M: Module> Model<M> {
 
     /// The parameters and buffers by name.
     fn state(&self) -> Result<Checkpoint, Error> {
+        self.checked_scale()?;
         let mut checkpoint = Checkpoint::new();
         let values = self.params.newest()?;
         for entry in self.params.entries() {
@@ -162,7 +166,8 @@ impl<M: Module> Model<M> {
     /// [the best one](Device::best), which the model keeps; in the precision of the training, also after the model was saved and loaded.
     ///
     /// # Errors
-    /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task.
+    /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task; [`Error::Setting`] if a [`Step`] has trained the parameters on features that
+    /// it standardised, and [`trained_by`](Self::trained_by) was not called.
     #[track_caller]
     pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
         task.check()?;
@@ -197,7 +202,7 @@ impl<M: Module> Model<M> {
                 self.device.get_or_init(|| device).clone()
             }
         };
-        let scale = self.scale.clone().unwrap_or_else(|| Standardisation::none(rows.n_cols()));
+        let scale = self.checked_scale()?.cloned().unwrap_or_else(|| Standardisation::none(rows.n_cols()));
         if scale.mean().len() != rows.n_cols() {
             return Err(Error::ColumnCount { set: "test", found: rows.n_cols(), expected: scale.mean().len() });
         }
@@ -250,7 +255,8 @@ impl<M: Module> Model<M> {
                 expected: "one that does (`StepBuilder::train(model.params(), …)`)",
             });
         }
-        (self.scale, self.precision) = (Some(step.standardisation().clone()), step.precision());
+        self.set_standardisation(step.standardisation().clone());
+        self.precision = step.precision();
         self.device = OnceLock::from(step.device().clone());
         Ok(())
     }
@@ -285,9 +291,18 @@ impl<M: Module> Model<M> {
         Model { device: self.device.clone(), ..Model::new(0, |_| Activation::identity()) }
     }
 
-    /// Sets how the input is standardised, which training then keeps.
-    pub(crate) fn set_standardisation(&mut self, scale: Standardisation) {
+    /// Sets how the input is standardised, which training then keeps; [`Standardisation::none`] for a model whose input is not that of the rows, such as a generator that
+    /// a [`Step`] trains on other features.
+    pub fn set_standardisation(&mut self, scale: Standardisation) {
+        self.params.set_trained_on(Some(scale.features()));
         self.scale = Some(scale);
+    }
+
+    /// How the input is standardised, if the newest values of the parameters were trained with it.
+    pub(crate) fn checked_scale(&self) -> Result<Option<&Standardisation>, Error> {
+        let expected = "that of their training; call `Model::trained_by` with the step, or `Model::set_standardisation`";
+        Standardisation::check(self.scale.as_ref(), &self.params, expected)?;
+        Ok(self.scale.as_ref())
     }
 
     /// Takes over the values that a run has left on the device in `params`, which have this model's layout.
@@ -305,7 +320,8 @@ impl<M: Module> Model<M> {
             let values: Vec<f32> = device.read(self.params.buffer(id).values())?;
             self.params.set_initial_buffer(id, &values)?;
         }
-        (self.scale, self.device, self.precision) = (Some(scale), OnceLock::from(device.clone()), precision);
+        self.set_standardisation(scale);
+        (self.device, self.precision) = (OnceLock::from(device.clone()), precision);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Recording, Tensor};
 use brisk_nn::{Bound, CategoricalColumn, Module, Parameters};
 
 use crate::feed::inspect::check_columns;
-use crate::{Error, Model};
+use crate::{Error, Model, Standardisation};
 
 /// The sizes of batches that a model can be compiled for.
 const BATCH_ROWS: [usize; 24] =
@@ -59,18 +59,26 @@ pub struct Predictor {
 }
 
 /// The rows that a [`Predictor`] takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct PredictorInputs {
     /// Columns that are numbers.
     pub n_cols: usize,
     /// Categorical columns.
     pub categories: Vec<CategoricalColumn>,
+    /// How the numbers are standardised before outputs are recorded from them. `None` for parameters that were not trained on standardised features.
+    pub scale: Option<Standardisation>,
 }
 
 impl PredictorInputs {
     /// Rows of `n_cols` numbers.
     pub fn numbers(n_cols: usize) -> Self {
-        Self { n_cols, categories: Vec::new() }
+        Self { n_cols, categories: Vec::new(), scale: None }
+    }
+
+    /// The same rows, standardised by `scale`. [`Standardisation::none`] leaves them as they are, such as for outputs that are recorded from rows that are standardised before.
+    #[must_use]
+    pub fn standardised(self, scale: &Standardisation) -> Self {
+        Self { scale: Some(scale.clone()), ..self }
     }
 }
 
@@ -91,31 +99,19 @@ impl Predictor {
     /// A predictor of `model`'s outputs for rows of `n_cols` columns, which are standardised as in training; in the precision of the training.
     ///
     /// # Errors
-    /// [`Error::ColumnCount`] if the model was trained on a different number of columns, [`Error::ModelColumns`] if it takes a different number; [`Error::Tensor`] if it does not take such rows, or the
-    /// device has no room.
+    /// [`Error::ColumnCount`] if the model was trained on a different number of columns, [`Error::ModelColumns`] if it takes a different number; [`Error::Setting`] if a
+    /// [`Step`](crate::Step) has trained its parameters on features that it standardised, and [`Model::trained_by`] was not called; [`Error::Tensor`] if it does not take such
+    /// rows, or the device has no room.
     #[track_caller]
     pub fn new<M: Module>(device: &Device, model: &Model<M>, n_cols: usize) -> Result<Self, Error> {
         let module = model.module();
-        let inputs = PredictorInputs { n_cols, categories: module.categories().to_vec() };
-        let scale = model.standardisation();
-        if let Some(scale) = scale.filter(|scale| scale.mean().len() != n_cols) {
-            return Err(Error::ColumnCount { set: "predicted", found: n_cols, expected: scale.mean().len() });
-        }
+        let scale = model.checked_scale()?.cloned().unwrap_or_else(|| Standardisation::none(n_cols));
+        let inputs = PredictorInputs { n_cols, categories: module.categories().to_vec(), scale: Some(scale) };
         check_columns("predicted", n_cols, module)?;
-        // Without standardisation no kernel is needed.
-        let is_plain = |mean: &[f32], inv_std: &[f32]| mean.iter().all(|&x| x == 0.0) && inv_std.iter().all(|&x| x == 1.0);
-        let scale = scale.filter(|scale| !is_plain(scale.mean(), scale.inv_std()));
         Self::record_in(model.precision(), device, model.params(), &inputs, |params, x, categories| {
-            let x = scale.map_or_else(
-                || x.clone(),
-                |scale| {
-                    let row = |name, values: &[f32]| x.graph().constant(name, values, &[1, n_cols]);
-                    x.sub(&row("mean", scale.mean())).multiply(&row("inv_std", scale.inv_std()))
-                },
-            );
             vec![match categories {
-                None => module.forward(params, &x),
-                Some(categories) => module.forward_with_categories(params, &x, categories),
+                None => module.forward(params, x),
+                Some(categories) => module.forward_with_categories(params, x, categories),
             }]
         })
     }
@@ -125,7 +121,8 @@ impl Predictor {
     /// the other rows of a batch, some of which are padding.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if recording fails, an output has another number of rows, or the device has no room.
+    /// [`Error::Setting`] if the parameters were trained on standardised features, and `inputs` does not say [how](PredictorInputs::standardised); [`Error::ColumnCount`] if it says so for
+    /// another number of columns; [`Error::Tensor`] if recording fails, an output has another number of rows, or the device has no room.
     #[track_caller]
     pub fn record(
         device: &Device,
@@ -144,6 +141,16 @@ impl Predictor {
         inputs: &PredictorInputs,
         outputs: impl Fn(&Bound, &Tensor, Option<&Tensor>) -> Vec<Tensor>,
     ) -> Result<Self, Error> {
+        match &inputs.scale {
+            Some(scale) if scale.mean().len() != inputs.n_cols => {
+                return Err(Error::ColumnCount { set: "predicted", found: inputs.n_cols, expected: scale.mean().len() });
+            }
+            Some(_) => {}
+            None => {
+                let expected = "`PredictorInputs::standardised`, or `Predictor::new` after `Model::trained_by`";
+                Standardisation::check(None, params, expected)?;
+            }
+        }
         let params = params.detached()?;
         params.write_initial(device)?;
         let batch = |n_rows| RecordedBatch::record(precision, &params, inputs, n_rows, &outputs);
@@ -274,6 +281,14 @@ impl RecordedBatch {
         let codes = categories.as_ref().map(|codes| graph.tensor(codes, &[n_rows, n_categories]));
         let bound = params.bind(&graph);
         let features = graph.tensor(&x, &[n_rows, n_cols]);
+        // Without standardisation no kernel is needed.
+        let features = match inputs.scale.as_ref().filter(|scale| !scale.is_plain()) {
+            None => features,
+            Some(scale) => {
+                let row = |name, values: &[f32]| graph.constant(name, values, &[1, n_cols]);
+                features.sub(&row("mean", scale.mean())).multiply(&row("inv_std", scale.inv_std()))
+            }
+        };
         let tensors = graph.autocast(precision, || outputs(&bound, &features, codes.as_ref()));
         graph.check()?;
         if tensors.is_empty() {

@@ -42,6 +42,7 @@ pub(crate) struct RecordedScorer<'a> {
     losses: Option<Persistent>,
     feed: Feed<'a>,
     params: Parameters,
+    scale: Standardisation,
     /// Batches whose scores are collected before they are read.
     turn_batches: usize,
     /// The replicas that share the rows of each batch.
@@ -104,8 +105,11 @@ impl<'a> Scorer<'a> {
     /// The outputs of the model with the [newest](Parameters::newest) parameters for every row, `[n_rows, n_outputs]`, in the order of the feed's first epoch: the table's, unless it is shuffled.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
+    /// [`Error::Setting`] if the parameters were trained on features with another standardisation; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of
+    /// streamed rows does.
     pub fn scores(&self) -> Result<Vec<f32>, Error> {
+        let expected = "that of their training: of the step, or `Model::standardisation`, which `Model::trained_by` sets";
+        Standardisation::check(Some(&self.recorded.scale), &self.recorded.params, expected)?;
         self.recorded.params.write_newest(self.executable.device())?;
         Ok(self.recorded.feed.open(self.executable.device(), |open| self.evaluate(open))?.outputs)
     }
@@ -230,8 +234,8 @@ impl<'a> RecordedScorer<'a> {
         if let Some(replicas) = replicas {
             replicas.gather_parameters(&graph, params, &bound);
         }
-        let (feed, params) = (feed.clone(), params.clone());
-        Ok(Self { graph, state, scores, n_outputs, losses, feed, params, turn_batches, replicas })
+        let (feed, params, scale) = (feed.clone(), params.clone(), scale.clone());
+        Ok(Self { graph, state, scores, n_outputs, losses, feed, params, scale, turn_batches, replicas })
     }
 
     pub(crate) fn graph(&self) -> &Graph {

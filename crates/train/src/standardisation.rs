@@ -1,9 +1,11 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::Arc;
 
 use brisk_loader::{ColumnMoments, RowSource, labels_of};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Persistent};
+use brisk_nn::{FeatureScale, Parameters};
 
 use crate::Error;
 use crate::feed::FeedElement;
@@ -149,6 +151,52 @@ impl Standardisation {
         groups.values().filter(is_far).map(|columns| columns[0]).min()
     }
 
+    /// Whether it leaves columns as they are.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.mean.iter().all(|&mean| mean == 0.0) && self.inv_std.iter().all(|&inv_std| inv_std == 1.0)
+    }
+
+    /// The first column that `other`, of as many columns, standardises differently. Values that were computed in another order differ by rounding.
+    pub(crate) fn differing_column(&self, other: &Self) -> Option<usize> {
+        const TOLERANCE: f32 = 1e-4;
+        let differs = |&col: &usize| {
+            let is_near = |a: f32, b: f32| (a - b).abs() <= TOLERANCE;
+            if (self.mean[col], self.inv_std[col]) == (other.mean[col], other.inv_std[col]) {
+                return false;
+            }
+            let mean_off = (self.mean[col] - other.mean[col]) * self.inv_std[col];
+            !is_near(mean_off, 0.0) || !is_near(other.inv_std[col] / self.inv_std[col], 1.0)
+        };
+        (0..self.mean.len()).find(differs)
+    }
+
+    /// For parameters to [note](Parameters::set_trained_on).
+    pub(crate) fn features(&self) -> Arc<FeatureScale> {
+        Arc::new(FeatureScale { mean: self.mean.clone(), inv_std: self.inv_std.clone() })
+    }
+
+    /// Checks that the newest values of `params` were trained on features that are standardised by `scale`, if that is known.
+    pub(crate) fn check(scale: Option<&Self>, params: &Parameters, expected: &'static str) -> Result<(), Error> {
+        let Some(trained_on) = params.trained_on() else { return Ok(()) };
+        let trained_on = Self::new(trained_on.mean.clone(), trained_on.inv_std.clone());
+        let n_cols = trained_on.mean.len();
+        let described = |scale: &Self, col: usize| {
+            format!("column {col} with mean {} and deviation {}", scale.mean[col], 1.0 / scale.inv_std[col])
+        };
+        let (found, col) = match scale.filter(|scale| !scale.is_plain()) {
+            None if trained_on.is_plain() => return Ok(()),
+            None => ("none".to_owned(), trained_on.differing_column(&Self::none(n_cols)).unwrap_or(0)),
+            Some(scale) if scale.mean.len() != n_cols => (format!("that of {} columns", scale.mean.len()), 0),
+            Some(scale) => match trained_on.differing_column(scale) {
+                None => return Ok(()),
+                Some(col) => (described(scale, col), col),
+            },
+        };
+        let trained_on = described(&trained_on, col);
+        let found = format!("{found}, for parameters whose newest values were trained on {n_cols} columns, {trained_on}");
+        Err(Error::Setting { name: "standardisation", found, expected })
+    }
+
     /// The columns' means.
     pub fn mean(&self) -> &[f32] {
         &self.mean
@@ -207,6 +255,13 @@ impl Standardisation {
             device.write(buffer, values)?;
         }
         Ok(())
+    }
+}
+
+/// The same means and deviations.
+impl PartialEq for Standardisation {
+    fn eq(&self, other: &Self) -> bool {
+        self.mean == other.mean && self.inv_std == other.inv_std
     }
 }
 

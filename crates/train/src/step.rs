@@ -2,12 +2,15 @@
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use brisk_nn::tensor::program::kernels::expr::Expr;
 use brisk_nn::tensor::program::kernels::{STATE_LEN, SkipWeightless};
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, EpochRows, Graph, Persistent, Precision, Reduction, Tensor};
-use brisk_nn::{Accumulate, Bound, Ema, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, Schedule, StepInputs};
+use brisk_nn::{
+    Accumulate, Bound, Ema, FeatureScale, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, Schedule, StepInputs,
+};
 
 use crate::data_parallel::check_batch;
 use crate::feed::{Cursor, Feed};
@@ -349,6 +352,8 @@ pub struct Step<'a> {
     step: CompiledStep,
     schedules: Vec<Schedule>,
     scale: Standardisation,
+    /// The same for the parameters to note.
+    features: Arc<FeatureScale>,
     precision: Precision,
     /// The parameters that it trains.
     trained: Vec<Parameters>,
@@ -417,14 +422,19 @@ impl<'a> Step<'a> {
             step.start_epoch(epoch)?;
         }
         let most = if steps.len() == 1 { BATCHES_AT_A_TIME } else { 1 };
-        first.feed.open(&first.device, |open| {
+        let ended = first.feed.open(&first.device, |open| {
             open.each_turn(epoch as u32, Cursor::Epoch, most, |turn| {
                 for step in steps {
                     step.step.executable.run(turn.n_batches)?;
                 }
                 Ok(ControlFlow::Continue(()))
             })
-        })?;
+        });
+        // Also of an epoch that fails, some batches may have been trained on.
+        for step in steps {
+            step.trained.iter().for_each(|params| params.set_trained_on(Some(step.features.clone())));
+        }
+        ended?;
         steps.iter().map(|step| step.losses(epoch)).collect()
     }
 
@@ -591,7 +601,8 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
     }
 
     /// Records the step, given the loss as a function of the batch and the parameters: those that are [trained](Self::train) in their order, then those
-    /// that are [frozen](Self::freeze). Compiles it, and writes the initial values of the trained parameters and their optimizers to the device.
+    /// that are [frozen](Self::freeze). Compiles it, and writes the parameters to the device: training continues from their [newest](Parameters::newest) values, such as those of an
+    /// earlier step. Optimizers start anew, with a state of zeros. ([`Parameters::write_initial`] returns to the initial values.)
     ///
     /// # Errors
     /// [`Error::Setting`] if a schedule requires the number of [epochs](Self::epochs); [`Error::Tensor`] with the first error of the recording, or if nothing is trained, or the device has no room.
@@ -611,7 +622,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         scale.write(&device)?;
         step.scaler.write_initial(&device)?;
         for (Trained { params, optimizer, .. }, inputs) in trained.iter().zip(&step.inputs) {
-            params.write_initial(&device)?;
+            params.write_newest(&device)?;
             for (_, buffer) in optimizer.state() {
                 device.write(buffer, &vec![0.0_f32; buffer.len()])?;
             }
@@ -620,7 +631,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         frozen.iter().try_for_each(|frozen| frozen.params.write_newest(&device))?;
         let trained = trained.iter().map(|trained| trained.params.clone()).collect();
         let StepConfig { precision, accumulate, .. } = config;
-        let skipped_before = Cell::new(0);
-        Ok(Step { device, feed, step, schedules, scale, precision, trained, accumulate, n_epochs, skipped_before })
+        let (skipped_before, features) = (Cell::new(0), scale.features());
+        Ok(Step { device, feed, step, schedules, scale, features, precision, trained, accumulate, n_epochs, skipped_before })
     }
 }

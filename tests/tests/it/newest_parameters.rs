@@ -3,7 +3,7 @@
 use brisk_loader::{Order, Rows};
 use brisk_nn::{Activation, Adam, BatchNorm, BatchNormConfig, Linear, ParametersBuilder, Schedule, Sequential};
 use brisk_train::{
-    Error, Feed, FeedConfig, Model, Precision, Predictor, PredictorInputs, Regression, Scorer, Standardisation, Step,
+    EpochLoss, Error, Feed, FeedConfig, Model, Precision, Predictor, PredictorInputs, Regression, Scorer, Standardisation, Step,
 };
 
 use crate::gpu::cpu;
@@ -17,22 +17,33 @@ fn points() -> Rows {
 
 /// A model with parameters and buffers, trained by a step; and the scale of its input.
 fn trained() -> Result<(Model<Sequential>, Standardisation), Error> {
-    let (device, rows) = (cpu(1), points());
-    let scale = Standardisation::of("points", &rows)?;
-    let feed = Feed::new(&device, "points", &rows, Order::Shuffled { seed: 1 }, 16, &FeedConfig::default())?;
+    let scale = Standardisation::of("points", &points())?;
     let mut model = network();
+    train(&mut model, &scale, |model, step| model.trained_by(step))?;
+    Ok((model, scale))
+}
+
+/// Trains a model by a step.
+fn train(
+    model: &mut Model<Sequential>,
+    scale: &Standardisation,
+    then: impl FnOnce(&mut Model<Sequential>, &Step<'_>) -> Result<(), Error>,
+) -> Result<EpochLoss, Error> {
+    let (device, rows) = (cpu(1), points());
+    let feed = Feed::new(&device, "points", &rows, Order::Shuffled { seed: 1 }, 16, &FeedConfig::default())?;
     let optimizer = Adam::new(model.params());
-    let step = Step::over(&device, &feed, &scale).train(model.params(), &optimizer, &Schedule::constant(0.05)).record(
+    let step = Step::over(&device, &feed, scale).train(model.params(), &optimizer, &Schedule::constant(0.05)).record(
         |batch, params| {
             let y = batch.forward(model.module(), &params[0]).squeeze(1);
             y.mse_loss(&batch.labels, &batch.weights, Default::default())
         },
     )?;
-    for epoch in 0..100 {
+    let first = step.run_epoch(0)?;
+    for epoch in 1..100 {
         step.run_epoch(epoch)?;
     }
-    model.trained_by(&step)?;
-    Ok((model, scale))
+    then(model, &step)?;
+    Ok(first)
 }
 
 fn network() -> Model<Sequential> {
@@ -65,12 +76,8 @@ fn all_readers_have_the_trained_values() -> Result<(), Error> {
     check(&expected, &expected, "predict");
     check(&Predictor::new(&device, &model, 1)?.predict(rows.features(), &[])?, &expected, "a predictor");
 
-    let inputs = PredictorInputs::numbers(1);
-    let recorded = Predictor::record(&other, model.params(), &inputs, |params, x, _| {
-        let row = |name, values: &[f32]| x.graph().constant(name, values, &[1, 1]);
-        let x = x.sub(&row("mean", scale.mean())).multiply(&row("inv_std", scale.inv_std()));
-        vec![model.module().forward(params, &x)]
-    })?;
+    let inputs = PredictorInputs::numbers(1).standardised(&scale);
+    let recorded = Predictor::record(&other, model.params(), &inputs, |params, x, _| vec![model.module().forward(params, x)])?;
     check(&recorded.predict(rows.features(), &[])?, &expected, "a recorded predictor");
 
     let feed = Feed::new(&other, "points", &rows, Order::Sequential, 16, &FeedConfig::default())?;
@@ -85,6 +92,68 @@ fn all_readers_have_the_trained_values() -> Result<(), Error> {
     check(&loaded.on(&device).predict(&rows)?, &expected, "a loaded model");
     let loss = model.evaluate(&Regression::mse(), &rows)?.get("loss").expect("a loss");
     assert!(loss < 0.1, "an evaluation: {loss}");
+    Ok(())
+}
+
+/// Before the model takes over how the step standardised the features, nothing reads raw ones.
+#[test]
+fn features_in_another_scale_are_refused() -> Result<(), Error> {
+    let (rows, device) = (points(), cpu(1));
+    let scale = Standardisation::of("points", &rows)?;
+    let mut model = network();
+    train(&mut model, &scale, |_, _| Ok(()))?;
+    let refused = |result: Result<(), Error>, way_out: &str| {
+        let error = result.expect_err("the parameters were trained on standardised features");
+        assert!(matches!(error, Error::Setting { name: "standardisation", .. }), "{error}");
+        assert!(error.to_string().contains(way_out), "{error}");
+    };
+    let numbers = PredictorInputs::numbers(1);
+    let record = |model: &Model<Sequential>, inputs: &PredictorInputs| {
+        Predictor::record(&device, model.params(), inputs, |params, x, _| vec![model.module().forward(params, x)])
+    };
+    let scores = |model: &Model<Sequential>, scale: &Standardisation| {
+        let feed = Feed::new(&device, "points", &rows, Order::Sequential, 16, &FeedConfig::default())?;
+        scale.write(&device)?;
+        Scorer::of_feed(&device, model.module(), model.params(), &feed, scale, Precision::F32)?.scores()
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("model.safetensors");
+    refused(Predictor::new(&device, &model, 1).map(drop), "Model::trained_by");
+    refused(record(&model, &numbers).map(drop), "PredictorInputs::standardised");
+    refused(model.predict(&rows).map(drop), "Model::trained_by");
+    refused(model.evaluate(&Regression::mse(), &rows).map(drop), "Model::trained_by");
+    refused(model.save(&path), "Model::trained_by");
+    refused(scores(&model, &Standardisation::none(1)).map(drop), "Model::trained_by");
+    let other = Standardisation::new(vec![0.25], vec![2.0]);
+    refused(scores(&model, &other).map(drop), "Model::trained_by");
+    assert!(!path.exists(), "nothing is saved");
+    let expected = scores(&model, &scale)?;
+    check(&expected, &expected, "a scorer with the scale of the step");
+
+    // What a model has taken over belongs to its values, also in a file; another step needs it again.
+    model.set_standardisation(scale.clone());
+    check(&Predictor::new(&device, &model, 1)?.predict(rows.features(), &[])?, &expected, "a model that was told");
+    model.save(&path)?;
+    let loaded = Model::load(&path, layers)?;
+    refused(record(&loaded, &numbers).map(drop), "PredictorInputs::standardised");
+    check(&record(&loaded, &numbers.standardised(&scale))?.predict(rows.features(), &[])?, &expected, "a file");
+    train(&mut model, &Standardisation::none(1), |_, _| Ok(()))?;
+    refused(model.predict(&rows).map(drop), "Model::trained_by");
+
+    // The initial values were not trained on anything.
+    let again = network();
+    again.params().write_initial(&device)?;
+    Predictor::new(&device, &again, 1)?;
+    Ok(())
+}
+
+#[test]
+fn a_second_step_continues_from_the_newest_values() -> Result<(), Error> {
+    let scale = Standardisation::of("points", &points())?;
+    let mut model = network();
+    let first = train(&mut model, &scale, |_, _| Ok(()))?.mean;
+    let second = train(&mut model, &scale, |_, _| Ok(()))?.mean;
+    assert!(second < 0.1 * first, "the first epoch has a loss of {first}, that of the second step {second}");
     Ok(())
 }
 

@@ -56,6 +56,7 @@ fn two_models_train_in_one_step_as_in_two() -> Result<(), Error> {
             together.run_epoch(epoch)?;
         }
         let expected: [Vec<f32>; 2] = [device.read(a.values())?, device.read(b.values())?];
+        [&a, &b].into_iter().try_for_each(|params| params.write_initial(&device))?;
         let steps = [
             builder().train(&a, &adam_a, &lr).record(|batch, params| loss(&first, &params[0], batch))?,
             builder().train(&b, &sgd_b, &lr).record(|batch, params| loss(&second, &params[0], batch))?,

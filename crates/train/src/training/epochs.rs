@@ -36,6 +36,9 @@ impl Training<'_> {
             self.scorer.feed().open(&self.device, |valid| self.fit_over(run, log, train, valid, outputs))
         };
         let result = self.train.open(&self.device, with_valid);
+        if self.params.newest_device().is_some() {
+            self.params.set_trained_on(Some(self.scale.features()));
+        }
         if let Err(error) = &result {
             // This error is reported, whether or not the checkpoints before it can be written.
             drop(self.finish_checkpoints(outputs));

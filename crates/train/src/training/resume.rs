@@ -116,18 +116,11 @@ impl Training<'_> {
         differences
     }
 
-    /// The first column that is standardised differently. Values that a source computed in another order differ by rounding.
+    /// The first column that is standardised differently.
     fn differing_standardisation(&self, checkpoint: &Checkpoint) -> Option<ResumeDifference> {
-        const TOLERANCE: f32 = 1e-4;
-        let (mean, inv_std) = (self.scale.mean(), self.scale.inv_std());
-        let column = |name| checkpoint.f32(name, &[mean.len()]).ok();
+        let column = |name| checkpoint.f32(name, &[self.scale.mean().len()]).ok();
         let theirs = Standardisation::new(column("input.mean")?.to_vec(), column("input.inv_std")?.to_vec());
-        let differs = |&col: &usize| {
-            let is_near = |a: f32, b: f32| (a - b).abs() <= TOLERANCE;
-            let (mean_off, factor) = ((mean[col] - theirs.mean()[col]) * inv_std[col], theirs.inv_std()[col] / inv_std[col]);
-            !is_near(mean_off, 0.0) || !is_near(factor, 1.0)
-        };
-        let col = (0..mean.len()).find(differs)?;
+        let col = self.scale.differing_column(&theirs)?;
         let described = |scale: &Standardisation| {
             format!("column {col} by mean {} and deviation {}", scale.mean()[col], 1.0 / scale.inv_std()[col])
         };

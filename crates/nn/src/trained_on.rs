@@ -1,0 +1,63 @@
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::Parameters;
+
+/// How features were standardised before a model was trained on them: `(x - mean) * inv_std`, column by column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FeatureScale {
+    /// The mean of each column.
+    pub mean: Vec<f32>,
+    /// One over the standard deviation of each column.
+    pub inv_std: Vec<f32>,
+}
+
+/// The features that parameters were trained on, the same for all clones.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct TrainedOn(Arc<Mutex<Values>>);
+
+#[derive(Debug, Clone, Default)]
+struct Values {
+    newest: Option<Arc<FeatureScale>>,
+    initial: Option<Arc<FeatureScale>>,
+}
+
+impl TrainedOn {
+    fn with<T>(&self, f: impl FnOnce(&mut Values) -> T) -> T {
+        f(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The newest values are now the initial ones.
+    pub(crate) fn fetch(&self) {
+        self.with(|values| values.initial = values.newest.clone());
+    }
+
+    /// The initial values are now the newest.
+    pub(crate) fn keep_initial(&self) {
+        self.with(|values| values.newest = values.initial.clone());
+    }
+
+    /// The same for parameters with separate memory.
+    pub(crate) fn detached(&self) -> Self {
+        Self(Arc::new(Mutex::new(self.with(|values| values.clone()))))
+    }
+}
+
+impl Parameters {
+    /// The standardisation of the features that the [newest](Self::newest) values were trained on, as what trained them has [noted](Self::set_trained_on); `None` if
+    /// nothing has.
+    pub fn trained_on(&self) -> Option<Arc<FeatureScale>> {
+        self.trained_on.with(|values| values.newest.clone())
+    }
+
+    /// Notes how the features are standardised on which the [newest](Self::newest) values were trained, in all clones of these parameters. What predicts by them then
+    /// returns an error for features in another scale, instead of wrong results.
+    pub fn set_trained_on(&self, features: Option<Arc<FeatureScale>>) {
+        let is_initial = self.newest_device().is_none();
+        self.trained_on.with(|values| {
+            if is_initial {
+                values.initial.clone_from(&features);
+            }
+            values.newest = features;
+        });
+    }
+}
