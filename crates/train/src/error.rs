@@ -452,7 +452,7 @@ pub enum Error {
     },
     /// A feature is NaN or infinite.
     #[error(
-        "{set} rows: {} is {found}, expected a finite number; replace missing values before training, or drop such rows",
+        "{set} rows: {} is {found}, expected a finite number; replace missing values, or drop such rows",
         feature_of(*row, *column, name.as_deref())
     )]
     NonFinite {

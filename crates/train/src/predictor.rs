@@ -7,7 +7,7 @@ use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Recording, Tensor};
 use brisk_nn::{Bound, CategoricalColumn, Module, Parameters};
 
-use crate::feed::inspect::check_columns;
+use crate::feed::inspect::{check_columns, first_non_finite};
 use crate::{Error, Model, Standardisation};
 
 /// The sizes of batches that a model can be compiled for.
@@ -174,7 +174,8 @@ impl Predictor {
     /// All outputs for each row.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the lengths do not fit the columns, or the device fails; [`Error::CategoryCode`] for a code beyond those of its column.
+    /// [`Error::Tensor`] if the lengths do not fit the columns, or the device fails; [`Error::NonFinite`] for a feature that is NaN or infinite, as in training: some models, such as those
+    /// with comparisons, return a number for it; [`Error::CategoryCode`] for a code beyond those of its column.
     pub fn predict_all(&self, features: &[f32], categories: &[u32]) -> Result<Vec<Vec<f32>>, Error> {
         let (n_cols, n_categories) = (self.inputs.n_cols, self.inputs.categories.len());
         let n_rows = self.check(features, categories)?;
@@ -189,7 +190,12 @@ impl Predictor {
             };
             let end = n_rows.min(first + batch.n_rows);
             if n_cols > 0 {
-                self.device.write_at(&batch.x, 0, &features[first * n_cols..end * n_cols])?;
+                let features = &features[first * n_cols..end * n_cols];
+                if let Some((at, found)) = first_non_finite(features) {
+                    let (row, column) = (first + at / n_cols, at % n_cols);
+                    return Err(Error::NonFinite { set: "predicted", row, column, name: None, found });
+                }
+                self.device.write_at(&batch.x, 0, features)?;
             }
             if let Some(codes) = &batch.categories {
                 self.device.write_at(codes, 0, &categories[first * n_categories..end * n_categories])?;

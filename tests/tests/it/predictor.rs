@@ -90,6 +90,20 @@ fn training_the_model_further_does_not_change_its_predictor() -> Result<(), Erro
 }
 
 #[test]
+fn features_that_are_not_finite_are_refused() -> Result<(), Error> {
+    let predictor = Predictor::new(&cpu(1), &trained()?, 3)?;
+    for (n_rows, row, column, bad) in [(1, 0, 2, f32::NAN), (20, 17, 0, f32::INFINITY), (5000, 4999, 1, f32::NEG_INFINITY)] {
+        let mut features = features(n_rows);
+        features[3 * row + column] = bad;
+        let error = predictor.predict(&features, &[]).expect_err("a value is missing");
+        let Error::NonFinite { row: found_row, column: found_column, found, .. } = error else { panic!("{error}") };
+        assert_eq!((found_row, found_column), (row, column));
+        assert!(found == bad || found.is_nan() && bad.is_nan(), "{found}, expected {bad}");
+    }
+    Ok(())
+}
+
+#[test]
 fn rows_that_do_not_fit_are_refused() -> Result<(), Error> {
     let sizes = MlpConfig { n_inputs: 2, hidden: vec![4], n_outputs: 1, activation: Activation::relu() };
     let categories = [CategoricalColumn { n_codes: 3, dim: 2 }];

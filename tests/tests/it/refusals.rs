@@ -44,7 +44,7 @@ fn features_that_are_no_numbers() {
         let rows = changed(|features, _| features[17 * N_COLS + 3] = bad);
         let message = |set| {
             format!(
-                "{set} rows: column 3 of row 17 is {bad}, expected a finite number; replace missing values before training, or drop such rows"
+                "{set} rows: column 3 of row 17 is {bad}, expected a finite number; replace missing values, or drop such rows"
             )
         };
         check(&rows, &good, &message("train"));

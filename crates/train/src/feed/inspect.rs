@@ -114,13 +114,18 @@ pub(crate) fn check_finite<S: RowSource<Feature: FeedElement>>(
     row_at: impl FnOnce(usize) -> usize,
 ) -> Result<(), Error> {
     let Features::F32(x) = S::Feature::features(features) else { return Ok(()) };
+    let Some((at, found)) = first_non_finite(x) else { return Ok(()) };
+    let (row, column) = (source_row(source, row_at(at / source.n_cols())), at % source.n_cols());
+    Err(Error::NonFinite { set, row, column, name: source.column_name(column).map(str::to_owned), found })
+}
+
+/// The first value that is NaN or infinite, and its index.
+pub(crate) fn first_non_finite(x: &[f32]) -> Option<(usize, f32)> {
     // One pass over all values is vectorised; a search for the first is not.
     if x.iter().fold(true, |is_finite, x| is_finite & x.is_finite()) {
-        return Ok(());
+        return None;
     }
-    let at = x.iter().position(|x| !x.is_finite()).unwrap_or(0);
-    let (row, column) = (source_row(source, row_at(at / source.n_cols())), at % source.n_cols());
-    Err(Error::NonFinite { set, row, column, name: source.column_name(column).map(str::to_owned), found: x[at] })
+    x.iter().copied().enumerate().find(|(_, x)| !x.is_finite())
 }
 
 /// Calls `f` for all rows, a chunk at a time, in order.

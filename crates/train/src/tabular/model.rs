@@ -281,11 +281,14 @@ impl TabularPredictor {
             let mut codes = vec![0; ids.len() * n_categories];
             rows.gather(&ids, &mut x, &mut y).map_err(failed)?;
             rows.gather_categories(&ids, &mut codes).map_err(failed)?;
-            if let Some(at) = x.iter().position(|x| !x.is_finite()) {
-                let (row, column) = (first + at / n_cols, self.preprocessing.feature_names().swap_remove(at % n_cols));
-                return Err(TabularError::Infinite { row, column }.into());
-            }
-            outputs.extend(self.predictor.predict(&x, &codes)?);
+            let named = |error| match error {
+                Error::NonFinite { row, column, .. } => {
+                    let column = self.preprocessing.feature_names().swap_remove(column);
+                    TabularError::Infinite { row: first + row, column }.into()
+                }
+                error => error,
+            };
+            outputs.extend(self.predictor.predict(&x, &codes).map_err(named)?);
         }
         Ok(Predictions::new(&self.target, outputs))
     }
