@@ -55,7 +55,7 @@ mod warning;
 pub use adapter::{Preprocessed, UnseenValues};
 pub use columns::Columns;
 pub use detect::{DetectOptions, Detected};
-pub use error::{OddCells, TabularError};
+pub use error::{OddCells, TabularError, WrongValue};
 pub use model::{TabularModel, TabularPredictor};
 pub use network::Network;
 pub use predictions::Predictions;

@@ -5,7 +5,7 @@ use std::fs;
 use brisk_loader::{RowSource, Rows, row_source_conformance, split};
 use brisk_table::Dictionary;
 use brisk_train::tabular::{
-    Columns, Decoding, Network, Preprocessing, Reading, Scaling, TabularError, TabularModel, Target, TargetKind,
+    Columns, Decoding, DetectOptions, Network, Preprocessing, Reading, Scaling, TabularError, TabularModel, Target, TargetKind,
 };
 use brisk_train::{Error, Trainer};
 
@@ -185,6 +185,33 @@ fn a_model_folder_predicts_as_the_model_did() -> Result<(), Error> {
         assert_eq!(found.class(0), Some(if found.numbers()[0] > 0.5 { "1" } else { "0" }));
         assert!(found.probabilities().chunks_exact(2).all(|p| (p[0] + p[1] - 1.0).abs() < 1e-6), "probabilities add up to 1");
     }
+    Ok(())
+}
+
+/// Rows are read as the model needs them, and what cannot be read is named by file and line.
+#[test]
+fn a_value_that_cannot_be_read_is_named_by_file_and_line() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("it can be written");
+        path
+    };
+    let days: String = (1..=28).map(|day| format!("2024-01-{day:02},{day},{}\n", 3 * day)).collect();
+    let train = file("train.csv", &format!("sold,rooms,price\n{days}"));
+    let detected = TabularModel::detect(train, &DetectOptions::default())?;
+    let preprocessing = Preprocessing::fit(&detected.columns, &detected.table, Scaling::Standard)?;
+    let target = detected.target.fitted_to("train", &detected.table)?;
+    let model = TabularModel::new(1, preprocessing, target, Network::Mlp { hidden: vec![4] });
+
+    let new = file("new.csv", "rooms,sold\n1,2024-02-01\n\n2,\"2024-02-02\"\n3,soon\n4,soon\n");
+    let error = model.read_rows(&new).expect_err("`soon` is not a date");
+    let Error::Tabular(TabularError::Value(wrong)) = &error else { panic!("{error}") };
+    assert_eq!((wrong.path.as_deref(), wrong.line, wrong.row), (Some(new.as_path()), Some(5), Some(2)), "{error}");
+    assert_eq!((wrong.column.as_str(), wrong.found.as_str()), ("sold", "soon"));
+    assert!(error.to_string().contains("new.csv: line 5, column `sold`"), "{error}");
+    let error = model.read_rows(file("other.csv", "rooms,sold\n1,2024-02-01\nx,2024-02-01\n")).expect_err("`x` is no number");
+    assert!(error.to_string().contains("other.csv") && error.to_string().contains("line 3"), "{error}");
     Ok(())
 }
 

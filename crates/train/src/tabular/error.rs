@@ -35,17 +35,8 @@ pub enum TabularError {
     )]
     OddCells(Box<OddCells>),
     /// A cell with text is not what the model reads from its column.
-    #[error("{}column `{}`: found {found:?}, expected {expected}; correct it", row_place(*row), printable(column), found = printable(found))]
-    Value {
-        /// The first row with it, from 0.
-        row: Option<usize>,
-        /// The column.
-        column: String,
-        /// The text.
-        found: String,
-        /// What the model reads.
-        expected: &'static str,
-    },
+    #[error("{0}; correct it")]
+    Value(Box<WrongValue>),
     /// The last column was taken for the target, which was not named, and does not look like one.
     #[error(
         "{path}: no column is called {}, and the last one, `{column}`, has no value in {n_missing} rows; name the target in `DetectOptions::target`",
@@ -232,6 +223,39 @@ pub struct OddCells {
     pub is_target: bool,
 }
 
+/// A cell with text that the model cannot read: [`TabularError::Value`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct WrongValue {
+    /// The file, if the rows are those of one.
+    pub path: Option<PathBuf>,
+    /// The first line with it, from 1, in a file of text.
+    pub line: Option<u64>,
+    /// The first row with it, from 0.
+    pub row: Option<usize>,
+    /// The column.
+    pub column: String,
+    /// The text.
+    pub found: String,
+    /// What the model reads.
+    pub expected: &'static str,
+}
+
+impl fmt::Display for WrongValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, line, row, column, found, expected } = self;
+        if let Some(path) = path {
+            write!(f, "{}: ", printable(path))?;
+        }
+        match (line, row) {
+            (Some(line), _) => write!(f, "line {line}, ")?,
+            (None, Some(row)) => write!(f, "row {row}, ")?,
+            (None, None) => {}
+        }
+        write!(f, "column `{}`: found {:?}, expected {expected}", printable(column), printable(found))
+    }
+}
+
 impl fmt::Display for OddCells {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, column, expected, n_expected, cells, counted, .. } = self;
@@ -243,10 +267,6 @@ impl fmt::Display for OddCells {
         }
         write!(f, "{path}: column `{column}` has {n_expected} {expected}, but {cells}")
     }
-}
-
-fn row_place(row: Option<usize>) -> String {
-    row.map_or_else(String::new, |row| format!("row {row}, "))
 }
 
 /// Up to eight names.

@@ -2,7 +2,7 @@ use brisk_loader::RowSource;
 use brisk_table::Dictionary;
 
 use super::preprocessing::nfc;
-use super::{Columns, Reading, TabularError};
+use super::{Columns, Reading, TabularError, WrongValue};
 use crate::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{for_each_chunk, source_row};
@@ -87,5 +87,7 @@ fn wrong_value<S: RowSource<Feature: FeedElement>>(
     })?;
     let column = &columns.categories[category];
     let found = column.values()[code - 1].clone();
-    Ok(TabularError::Value { row: first, column: column.name().to_owned(), found, expected: reading.expected() }.into())
+    let (column, expected) = (column.name().to_owned(), reading.expected());
+    let wrong = WrongValue { path: None, line: None, row: first, column, found, expected };
+    Ok(TabularError::Value(Box::new(wrong)).into())
 }

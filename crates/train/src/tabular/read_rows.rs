@@ -1,10 +1,12 @@
 use std::path::Path;
 
-use brisk_table::{Categorical, ColumnOptions, ColumnRef, Format, ImportOptions, LabelKind, Missing, Table};
+use brisk_table::{
+    Categorical, ColumnOptions, ColumnRef, CsvOptions, Format, ImportOptions, LabelKind, Missing, Table, survey_csv,
+};
 
 use super::detect::is_table;
 use super::scratch::import_to_memory;
-use super::{Columns, TabularError, TabularModel, TextOptions, UnseenValues};
+use super::{Columns, TabularError, TabularModel, TextOptions, UnseenValues, WrongValue};
 use crate::Error;
 
 /// Rows with the columns that a model needs: [`TabularModel::read_rows`].
@@ -25,8 +27,8 @@ impl TabularModel {
     /// with the model's [`text_options`](Self::text_options).
     ///
     /// # Errors
-    /// [`Error::Table`] if the file cannot be read, lacks a column, or has text where the model needs numbers, with the line;
-    /// [`TabularError`](super::TabularError) for columns of other kinds.
+    /// [`Error::Table`] if the file cannot be read, lacks a column, or has text where the model needs numbers, with the line; [`TabularError::Value`], also with the line, for text
+    /// where it needs dates; [`TabularError`](super::TabularError) for columns of other kinds.
     /// # Examples
     /// ```no_run
     /// use brisk_nn::tensor::program::Device;
@@ -54,6 +56,7 @@ impl TabularModel {
     ) -> Result<TabularRows, Error> {
         let path = file.as_ref();
         let needed = self.preprocessing().columns();
+        let mut csv = None;
         let (table, columns) = if is_table(path) {
             if text != self.text_options() {
                 let (option, format) = ("text", "a table that was imported before");
@@ -80,9 +83,21 @@ impl TabularModel {
             let import = text.apply(ImportOptions::with_columns(&columns));
             let (table, _) = import_to_memory(path, &import, &mut |_| progress())?;
             let columns = Columns { decoded: needed.decoded.clone(), ..Columns::of(&table)? };
+            csv = (format == Format::Csv).then_some(import.csv);
             (table, columns)
         };
-        let unseen = self.preprocessing().over(&columns, &table)?.unseen_values()?;
+        let over = self.preprocessing().over(&columns, &table).map_err(|error| in_file(error, path, csv.as_ref()))?;
+        let unseen = over.unseen_values()?;
         Ok(TabularRows { table, columns, unseen })
     }
+}
+
+/// The error of a value of a file, with the line in a file of text: those of all cells were not kept.
+fn in_file(error: Error, path: &Path, csv: Option<&CsvOptions>) -> Error {
+    let Error::Tabular(TabularError::Value(wrong)) = error else { return error };
+    let surveyed = csv.and_then(|csv| survey_csv(path, csv).ok());
+    let surveyed = surveyed.and_then(|survey| survey.columns.into_iter().find(|other| other.name == wrong.column));
+    let cells = surveyed.map_or_else(Vec::new, |column| [column.not_dates, column.not_numbers].concat());
+    let line = cells.into_iter().find(|cell| cell.text == wrong.found).map(|cell| cell.line);
+    TabularError::Value(Box::new(WrongValue { path: Some(path.to_owned()), line, ..*wrong })).into()
 }
