@@ -100,6 +100,10 @@ impl<O: Optimizer> Optimizer for Lookahead<O> {
         self.optimizer.trains(id)
     }
 
+    fn described(&self, id: ParameterId) -> String {
+        self.optimizer.described(id)
+    }
+
     fn state(&self) -> Vec<(String, &Persistent)> {
         let own = [("lookahead.slow", &self.slow), ("lookahead.slow_buffers", &self.slow_buffers)];
         let own = own.into_iter().map(|(name, buffer)| (name.to_owned(), buffer));

@@ -36,6 +36,12 @@ pub trait Optimizer: Debug {
         true
     }
 
+    /// How this parameter is updated in another way than others, such as the rate and the decay of its [group](ParameterGroup), as text, for runs that resume to compare; empty by
+    /// default.
+    fn described(&self, _id: ParameterId) -> String {
+        String::new()
+    }
+
     /// The state that a checkpoint must contain, by name; each buffer has [`Parameters::state_len`] elements.
     fn state(&self) -> Vec<(String, &Persistent)>;
 }
@@ -56,6 +62,10 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
 
     fn trains(&self, id: ParameterId) -> bool {
         (**self).trains(id)
+    }
+
+    fn described(&self, id: ParameterId) -> String {
+        (**self).described(id)
     }
 
     fn state(&self) -> Vec<(String, &Persistent)> {
@@ -172,6 +182,10 @@ impl Optimizer for Adam {
         self.groups.as_ref().is_none_or(|groups| groups.trains(id))
     }
 
+    fn described(&self, id: ParameterId) -> String {
+        self.groups.as_ref().map_or_else(String::new, |groups| groups.described(id))
+    }
+
     fn state(&self) -> Vec<(String, &Persistent)> {
         vec![("adam.m".to_owned(), &self.m), ("adam.v".to_owned(), &self.v)]
     }
@@ -245,6 +259,10 @@ impl Optimizer for Sgd {
 
     fn trains(&self, id: ParameterId) -> bool {
         self.groups.as_ref().is_none_or(|groups| groups.trains(id))
+    }
+
+    fn described(&self, id: ParameterId) -> String {
+        self.groups.as_ref().map_or_else(String::new, |groups| groups.described(id))
     }
 
     fn state(&self) -> Vec<(String, &Persistent)> {

@@ -32,6 +32,9 @@ pub struct ParameterGroup {
 }
 
 impl ParameterGroup {
+    /// The name of the constant with the rates and decays of the groups, of which a shard of the parameters has a part.
+    pub const TABLE: &'static str = "parameter groups";
+
     /// A group of these parameters with the optimizer's rate and decay.
     pub fn new(ids: impl Into<Vec<ParameterId>>) -> Self {
         Self { ids: ids.into(), lr_factor: 1.0, weight_decay: None, updates_buffers: false }
@@ -87,6 +90,13 @@ impl Groups {
         self.0.iter().any(|group| is_trained(group) && group.ids.contains(&id))
     }
 
+    /// The group of the parameter, as text.
+    pub(crate) fn described(&self, id: ParameterId) -> String {
+        let Some(group) = self.0.iter().find(|group| group.ids.contains(&id)) else { return "no group".to_owned() };
+        let ParameterGroup { lr_factor, weight_decay, updates_buffers, .. } = group;
+        format!("lr_factor: {lr_factor}, weight_decay: {weight_decay:?}, updates_buffers: {updates_buffers}")
+    }
+
     /// Factor and decay of each span of the parameters of a piece, as the kernels take them; the factor is negative for parameters in no group.
     pub(crate) fn table(&self, graph: &Graph, params: &Parameters, piece: &Piece, weight_decay: f32) -> Tensor {
         let mut table = vec![[-1.0, 0.0]; params.len().div_ceil(GROUP_LEN)];
@@ -99,6 +109,6 @@ impl Groups {
         }
         let runs = piece.elements.iter().flat_map(|range| &table[range.start / GROUP_LEN..range.end.div_ceil(GROUP_LEN)]);
         let of_piece: Vec<[f32; 2]> = runs.copied().collect();
-        graph.constant("parameter groups", of_piece.as_flattened(), &[of_piece.len(), 2])
+        graph.constant(ParameterGroup::TABLE, of_piece.as_flattened(), &[of_piece.len(), 2])
     }
 }

@@ -67,6 +67,10 @@ impl<O: Optimizer> Optimizer for Scheduled<O> {
         self.optimizer.trains(id)
     }
 
+    fn described(&self, id: ParameterId) -> String {
+        self.optimizer.described(id)
+    }
+
     fn state(&self) -> Vec<(String, &Persistent)> {
         self.optimizer.state()
     }

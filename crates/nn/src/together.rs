@@ -76,6 +76,12 @@ impl Optimizer for Together {
         self.parts.iter().any(|part| part.optimizer.trains(id))
     }
 
+    fn described(&self, id: ParameterId) -> String {
+        let parts = self.parts.iter().enumerate().map(|(i, part)| (i, part.optimizer.described(id)));
+        let parts = parts.filter(|(_, described)| !described.is_empty()).map(|(i, described)| format!("{i}: {described}"));
+        parts.collect::<Vec<_>>().join("; ")
+    }
+
     /// The state of each, prefixed with its number: `0.muon.momentum`.
     fn state(&self) -> Vec<(String, &Persistent)> {
         let states = self.parts.iter().enumerate().flat_map(|(i, part)| {

@@ -1,12 +1,14 @@
 //! A checkpoint is refused by a run that would compute anything else than the run that wrote it, and accepted on any device, number of replicas and feed.
 
 use brisk_loader::Rows;
-use brisk_nn::{Activation, Adam, Augment, Flatten, Mlp, MlpConfig, Schedule, Sequential};
+use brisk_nn::tensor::Tensor;
+use brisk_nn::{Activation, Adam, Augment, Entry, Flatten, Mlp, MlpConfig, ParameterGroup, Parameters, Schedule, Sequential};
 use brisk_program::Device;
 use brisk_program::kernels::WeightDecay;
+use brisk_train::metrics::{ExpectedCalibrationError, Metric};
 use brisk_train::{
-    Binary, Checkpoint, Classification, DataParallel, DataParallelConfig, Error, FeedChoice, FeedConfig, FitReport, Limit, Model,
-    ResumeDifference, ResumeMismatch, RunFolder, Standardisation, Task, Trainer, ZeroStage, run_threads,
+    Binary, Checkpoint, Classification, DataParallel, DataParallelConfig, Error, FeedChoice, FeedConfig, FitReport, LabelledRows,
+    Labels, Limit, Model, ResumeDifference, ResumeMismatch, RunFolder, Standardisation, Task, Trainer, ZeroStage, run_threads,
 };
 use brisk_vision::{AugmentedImages, Flip, ImageAugmentation, MixedImages, Mixing};
 
@@ -20,6 +22,8 @@ struct Run {
     activation: Activation,
     task: Box<dyn Task>,
     adam: fn(Adam) -> Adam,
+    /// The rate of biases, as a multiple of that of weights, if they are a group.
+    bias_rate: Option<f32>,
     scale: Option<Standardisation>,
     augmentation: ImageAugmentation,
     mixing: Option<Mixing>,
@@ -35,6 +39,7 @@ impl Run {
             activation: Activation::relu(),
             task: Box::new(task),
             adam: |adam| adam,
+            bias_rate: None,
             scale: None,
             augmentation: ImageAugmentation { pad: 1, flip: Flip::Random, seed: 5, ..ImageAugmentation::default() },
             mixing: None,
@@ -53,6 +58,15 @@ impl Run {
         }
     }
 
+    fn optimizer(&self, params: &Parameters) -> Adam {
+        let adam = (self.adam)(Adam::new(params));
+        let Some(rate) = self.bias_rate else { return adam };
+        let is_bias = |entry: &Entry| entry.shape.len() == 1;
+        let biases = ParameterGroup::new(params.ids_where(is_bias)).lr_factor(rate);
+        let weights = ParameterGroup::new(params.ids_where(|entry| !is_bias(entry)));
+        adam.groups(params, &[biases, weights]).expect("two groups")
+    }
+
     /// Trains from the start, or from a checkpoint.
     fn train(&self, on: &Place<'_>, from: Option<&Checkpoint>, allowed: &[ResumeMismatch]) -> Result<FitReport, Error> {
         let rows = rows(self.task.n_outputs().max(2));
@@ -66,7 +80,7 @@ impl Run {
         let mut model = Model::new(1, |params| Sequential(vec![Box::new(Flatten), Box::new(Mlp::new(params, &sizes))]));
         let feed = FeedConfig { choice: on.feed, chunk_bytes: 1, ..FeedConfig::default() };
         let mut trainer = Trainer::new(&on.device).batch_rows(16).max_epochs(self.n_epochs).schedule(self.schedule.clone());
-        trainer = trainer.optimizer(|params| (self.adam)(Adam::new(params))).augment(self.augment()).feed(&feed);
+        trainer = trainer.optimizer(|params| self.optimizer(params)).augment(self.augment()).feed(&feed);
         trainer = trainer.resume_anyway(allowed);
         if let Some(scale) = &self.scale {
             trainer = trainer.standardisation(scale.clone());
@@ -144,6 +158,51 @@ fn mixed() -> Run {
     Run { mixing: Some(Mixing::Mixup { alpha: 0.4 }), ..classes() }
 }
 
+fn grouped() -> Run {
+    Run { bias_rate: Some(2.0), ..binary() }
+}
+
+fn watching() -> Run {
+    Run::of(Watching::new())
+}
+
+/// A task that watches a metric with a setting.
+#[derive(Debug)]
+struct Watching {
+    task: Binary,
+    n_bins: usize,
+}
+
+impl Watching {
+    fn new() -> Self {
+        Self { task: Binary::new(), n_bins: 10 }
+    }
+}
+
+impl Task for Watching {
+    fn labels(&self) -> Labels {
+        self.task.labels()
+    }
+
+    fn n_outputs(&self) -> usize {
+        1
+    }
+
+    fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
+        self.task.loss(outputs, rows)
+    }
+
+    fn metrics(&self) -> Vec<Box<dyn Metric>> {
+        vec![Box::new(ExpectedCalibrationError::with_bins(self.n_bins))]
+    }
+
+    fn watched(&self) -> &str {
+        "expected_calibration_error"
+    }
+}
+
+const WATCHED: &str = "definition of the watched metric";
+
 const INPUT: &str = "input of a training batch (augmentation)";
 
 #[test]
@@ -158,6 +217,9 @@ fn whatever_changes_the_result_is_refused() {
     check(binary, |run| run.adam = |adam| adam.betas(0.8, 0.999), "optimizer", Computation);
     check(binary, |run| run.adam = |adam| adam.eps(1e-6), "optimizer", Computation);
     check(binary, |run| run.adam = |adam| adam.weight_decay(WeightDecay::Decoupled(0.01)), "optimizer", Computation);
+    check(binary, |run| run.bias_rate = Some(2.0), "optimizer", Computation);
+    check(grouped, |run| run.bias_rate = Some(3.0), "optimizer", Computation);
+    check(watching, |run| run.task = Box::new(Watching { n_bins: 5, ..Watching::new() }), WATCHED, Settings);
     check(binary, |run| run.scale = Some(Standardisation::none(N_COLS)), "standardisation", Rows);
     check(classes, |run| run.augmentation.pad = 2, INPUT, Computation);
     check(classes, |run| run.augmentation.flip = Flip::Never, INPUT, Computation);
@@ -194,6 +256,25 @@ fn the_same_run_resumes_on_any_device_with_any_feed_and_number_of_replicas() {
                 .map(|report| report.n_epochs)
         });
         assert_eq!(epochs.expect("the same run"), [2, 2], "{zero:?}");
+    }
+}
+
+/// Groups are compared in the same way if replicas have shards of them.
+#[test]
+fn groups_of_sharded_parameters_are_compared() {
+    let checkpoint = grouped().checkpoint();
+    let config = DataParallelConfig { zero: ZeroStage::Optimizer, ..DataParallelConfig::default() };
+    for (rate, is_same) in [(2.0, true), (3.0, false)] {
+        let resumed = run_threads(2, &config, |replicas| {
+            let run = Run { n_epochs: 2, bias_rate: Some(rate), ..binary() };
+            run.train(&Place { replicas: Some(replicas), ..Place::default() }, Some(&checkpoint), &[]).map(drop)
+        });
+        let differs =
+            |error: Error| matches!(error, Error::ResumeMismatch { differences, .. } if differences[0].what == "optimizer");
+        match resumed {
+            Ok(_) => assert!(is_same, "biases at {rate}"),
+            Err(error) => assert!(!is_same && differs(error), "biases at {rate}"),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
-use brisk_nn::{Augment, GradScalerConfig, Optimizer, ParameterId, Parameters, StepInputs};
+use brisk_nn::{Augment, GradScalerConfig, Optimizer, ParameterGroup, ParameterId, Parameters, StepInputs};
 use twox_hash::XxHash3_64;
 
 use crate::feed::{Feed, RowLayout};
@@ -133,8 +133,8 @@ impl Computation {
     }
 }
 
-/// What an optimizer records; without the lengths of buffers and groups of parameters if each element is updated independently, so that it is the same for shards of the
-/// parameters. `None` for a shard without elements.
+/// What an optimizer records; if each element is updated independently, without the lengths of buffers, and groups of parameters as text, so that it is the same for shards
+/// of the parameters. `None` for a shard without elements.
 fn optimizer_listing(optimizer: &dyn Optimizer, params: &Parameters) -> Result<Option<String>, Error> {
     let graph = Graph::training("optimizer");
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
@@ -143,7 +143,8 @@ fn optimizer_listing(optimizer: &dyn Optimizer, params: &Parameters) -> Result<O
     if !optimizer.divides() {
         return Ok(Some(graph.listing()));
     }
-    let mut kernels = graph.listing();
+    let listing = graph.listing();
+    let mut kernels = listing.clone();
     for piece in params.pieces() {
         let len = piece.state.len();
         for end in [",", " "] {
@@ -152,7 +153,18 @@ fn optimizer_listing(optimizer: &dyn Optimizer, params: &Parameters) -> Result<O
     }
     let mut lines: Vec<&str> = kernels.lines().filter_map(|line| line.split_once(" }").map(|(kernel, _)| kernel)).collect();
     lines.dedup();
-    Ok((!lines.is_empty()).then(|| lines.join("\n")))
+    if lines.is_empty() {
+        return Ok(None);
+    }
+    // Each shard numbers its buffers differently, and has a part of the groups.
+    let constants = listing.lines().filter_map(|line| line.strip_prefix("constant ")?.split_once(' '));
+    let constants = constants.map(|(_, constant)| constant).filter(|constant| !constant.starts_with(ParameterGroup::TABLE));
+    let mut constants: Vec<&str> = constants.collect();
+    constants.dedup();
+    let described = params.ids_where(|_| true).into_iter().map(|id| (&params.entry(id).name, optimizer.described(id)));
+    let groups = described.filter(|(_, is)| !is.is_empty()).map(|(name, is)| format!("{name} {{ {is}"));
+    let lines = lines.into_iter().chain(constants).map(str::to_owned).chain(groups);
+    Ok(Some(lines.collect::<Vec<_>>().join("\n")))
 }
 
 fn value_of(text: &str) -> String {

@@ -20,6 +20,12 @@ struct Recorded {
     moves_batches: bool,
 }
 
+/// The key for the name of the watched metric.
+const WATCHED: &str = "watched";
+
+/// The key for what the watched metric computes.
+const DEFINITION: &str = "watched_definition";
+
 /// The key for the settings of an average; checkpoints of earlier versions do not have it.
 const EMA: &str = "ema";
 
@@ -97,7 +103,11 @@ impl Training<'_> {
                 (recorded, difference)
             })
         };
-        self.recorded().into_iter().filter_map(differs).collect()
+        let mut all: Vec<(Recorded, ResumeDifference)> = self.recorded().into_iter().filter_map(differs).collect();
+        if all.iter().any(|(recorded, _)| recorded.key == WATCHED) {
+            all.retain(|(recorded, _)| recorded.key != DEFINITION);
+        }
+        all
     }
 
     /// The parts of what is computed that differ; the whole step, of which most are parts, only if no part does.
@@ -195,7 +205,8 @@ impl Training<'_> {
             recorded("learning_rate", "learning rate", Settings, schedule.to_string(), false),
             recorded("clip", "gradient clipping", Settings, clip, false),
             recorded(EMA, "average of the parameters", Settings, ema, false),
-            recorded("watched", "watched metric", Settings, self.validation.watched().to_owned(), false),
+            recorded(WATCHED, "watched metric", Settings, self.validation.watched().to_owned(), false),
+            recorded(DEFINITION, "definition of the watched metric", Settings, self.validation.definition().to_owned(), false),
             recorded("n_valid_rows", "number of validation rows", Settings, n_valid, false),
         ];
         if schedule.depends_on_length() && !self.config.extend {

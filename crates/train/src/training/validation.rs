@@ -15,6 +15,8 @@ pub(super) struct Validation {
     n_outputs: usize,
     metrics: RefCell<Vec<Box<dyn Metric>>>,
     watched: String,
+    /// What it computes, as text.
+    definition: String,
     mode: Mode,
 }
 
@@ -25,6 +27,7 @@ impl Validation {
     /// [`Error::Metric`] for a name or a setting of a metric that is invalid; [`Error::UnknownMetric`] if early stopping, or the task itself, watches a metric that the task does not have.
     pub(super) fn new(task: &dyn Task, config: &TrainerConfig, labels: Vec<f32>) -> Result<Self, Error> {
         let mut metrics = task.metrics();
+        let definitions: Vec<String> = metrics.iter().map(|metric| format!("{metric:?}")).collect();
         check_settings(&mut metrics, task)?;
         let watched = config.early_stopping.as_ref().and_then(|early_stopping| early_stopping.monitor.clone());
         let watched = watched.unwrap_or_else(|| format!("valid_{}", task.watched()));
@@ -36,7 +39,9 @@ impl Validation {
             return Err(Error::UnknownMetric { found: watched, known });
         };
         let (n_labels, n_outputs) = (task.n_labels(), task.n_outputs());
-        Ok(Self { labels, n_labels, n_outputs, metrics: RefCell::new(metrics), watched, mode })
+        let at = metrics.iter().position(|metric| watched == format!("valid_{}", metric.name()));
+        let definition = at.map_or_else(|| "the loss".to_owned(), |at| definitions[at].clone());
+        Ok(Self { labels, n_labels, n_outputs, metrics: RefCell::new(metrics), watched, definition, mode })
     }
 
     /// Leaves out the metrics that do not exist for the labels, such as the area under a curve of one class: now rather than after an epoch. Returns a warning for each.
@@ -88,6 +93,11 @@ impl Validation {
     /// The name of the metric that decides which epoch is the best, such as `valid_auc`.
     pub(super) fn watched(&self) -> &str {
         &self.watched
+    }
+
+    /// What the watched metric computes, as text: its settings are those of a metric without rows.
+    pub(super) fn definition(&self) -> &str {
+        &self.definition
     }
 
     /// Whether higher or lower values of it are better.
