@@ -1,7 +1,11 @@
 //! Whether one column alone predicts the label.
 
-/// The fewest rows from which anything is concluded.
+/// The fewest rows from which more is concluded than that a column is a copy of the label.
 const MIN_ROWS: usize = 100;
+
+/// The fewest rows from which anything is concluded, and how many of them the most frequent label must leave.
+const MIN_COPIED: usize = 10;
+const MIN_OTHERS: usize = 4;
 
 /// Labels of at most this many different values are classes.
 const MAX_CLASSES: usize = 50;
@@ -13,7 +17,8 @@ const MIN_CORRELATION: f64 = 0.999;
 /// one label, or, for labels of many values, by their order. Such a column is rarely known before the label is: it may be derived from it, or be the index of
 /// rows that are sorted by it.
 ///
-/// Rows in which the value is missing (NaN) are not considered; of fewer than 100 others, the result is `false`. A sample of some thousand rows is enough.
+/// Rows in which the value is missing (NaN) are not considered. Fewer than 100 others only show that a column is a copy of the label, from 10 rows on: with the same numbers, or with
+/// a value of its own for each of a few labels. A sample of some thousand rows is enough.
 ///
 /// # Panics
 /// If `values` and `labels` have different lengths.
@@ -38,11 +43,11 @@ pub fn predicts_label(values: &[f32], labels: &[f32]) -> bool {
         .map(|(&value, &label)| (value, label))
         .filter(|row| !row.0.is_nan() && !row.1.is_nan())
         .collect();
-    if rows.len() < MIN_ROWS {
-        return false;
-    }
     rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let counts = counts(rows.iter().map(|row| row.1));
+    if rows.len() < MIN_ROWS {
+        return is_copy(&rows, &counts) || has_others(&rows, &counts) && rows.iter().all(|(value, label)| value == label);
+    }
     match counts.len() {
         0 | 1 => false,
         2..=MAX_CLASSES => predicts_classes(&rows, &counts, true),
@@ -55,7 +60,23 @@ pub(crate) fn category_predicts_label(codes: &[f32], labels: &[f32]) -> bool {
     let mut rows: Vec<(f32, f32)> = codes.iter().copied().zip(labels.iter().copied()).collect();
     rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let counts = counts(rows.iter().map(|row| row.1));
-    rows.len() >= MIN_ROWS && (2..=MAX_CLASSES).contains(&counts.len()) && predicts_classes(&rows, &counts, false)
+    match rows.len() {
+        ..MIN_ROWS => is_copy(&rows, &counts),
+        _ => (2..=MAX_CLASSES).contains(&counts.len()) && predicts_classes(&rows, &counts, false),
+    }
+}
+
+/// Whether each label has one value and each value one label, and labels occur more than once.
+fn is_copy(rows: &[(f32, f32)], counts: &[(f32, usize)]) -> bool {
+    let n_values = rows.chunk_by(|a, b| a.0 == b.0).count();
+    let n_pairs = rows.chunk_by(|a, b| a == b).count();
+    has_others(rows, counts) && 2 * n_values <= rows.len() && n_values == counts.len() && n_pairs == n_values
+}
+
+/// Whether there are enough rows, also without the most frequent label.
+fn has_others(rows: &[(f32, f32)], counts: &[(f32, usize)]) -> bool {
+    let most = counts.iter().map(|label| label.1).max().unwrap_or(0);
+    rows.len() >= MIN_COPIED && rows.len() - most >= MIN_OTHERS
 }
 
 /// The different labels, sorted, and how often each occurs.
@@ -122,6 +143,30 @@ mod tests {
 
     fn noise(row: usize) -> f32 {
         (row.wrapping_mul(2_654_435_761) >> 7 & 0xffff) as f32
+    }
+
+    /// The same for few rows.
+    #[track_caller]
+    fn check_few(n_rows: usize, value: impl Fn(usize) -> f32, label: impl Fn(usize) -> f32, expected: [bool; 2]) {
+        let (values, labels): (Vec<f32>, Vec<f32>) = (0..n_rows).map(|row| (value(row), label(row))).unzip();
+        assert_eq!([predicts_label(&values, &labels), category_predicts_label(&values, &labels)], expected, "{n_rows} rows");
+    }
+
+    #[test]
+    fn copies_of_the_label_in_few_rows() {
+        let class = |row: usize| (row % 3) as f32;
+        for n_rows in [10, 50, 99] {
+            check_few(n_rows, class, class, [true; 2]);
+            check_few(n_rows, |row| 7.0 - class(row), class, [true; 2]);
+            check_few(n_rows, noise, noise, [true, false]);
+            // A line through points, an index, and another class.
+            check_few(n_rows, |row| row as f32, |row| 2.0 * row as f32, [false; 2]);
+            check_few(n_rows, |row| row as f32, class, [false; 2]);
+            check_few(n_rows, |row| (row % 2) as f32, class, [false; 2]);
+            check_few(n_rows, |row| (row % 6) as f32, class, [false; 2]);
+            check_few(n_rows, |row| f32::from(row % n_rows == 3), |row| f32::from(row % n_rows == 3), [false; 2]);
+        }
+        check_few(9, class, class, [false; 2]);
     }
 
     #[test]

@@ -165,6 +165,45 @@ fn labels_that_merge_are_told() {
 }
 
 #[test]
+fn spellings_of_one_value_are_told() {
+    let text = "y,a,b\n0,1,Yes\n1,2,no\n0,3,yes \n1,4,YES\n0,5,no\n";
+    let auto = ColumnOptions { categorical: Categorical::Auto, ..ColumnOptions::default() };
+    let classes = ColumnOptions { label_kind: LabelKind::Classes, ..labelled("b") };
+    for columns in [auto, classes] {
+        let (report, _) = import(text, columns).unwrap();
+        let [ImportWarning::Similar { column, texts }] = &report.warnings[..] else { panic!("{:?}", report.warnings) };
+        assert!(column == "b" && texts[0] != texts[1], "{texts:?}");
+        assert!(texts.iter().all(|text| text.trim().eq_ignore_ascii_case("yes")), "{texts:?}");
+    }
+}
+
+#[cfg(feature = "half")]
+#[test]
+fn whole_numbers_that_f16_rounds_are_told() {
+    let half = ColumnOptions { dtype: brisk_table::FeatureDType::F16, ..ColumnOptions::default() };
+    let text = "y,a,b\n0,2047,0.1\n1,2048,0.2\n0,2049,0.3\n1,2050,0.7\n1,4097,0.9\n";
+    let (report, _) = import(text, half).unwrap();
+    let warning = ImportWarning::RoundedToHalf { column: "a".into(), n_values: 2, first: 2049.0, stored: 2048.0 };
+    assert_eq!(report.warnings, [warning]);
+    assert_eq!(import(text, ColumnOptions::default()).unwrap().0.warnings, []);
+}
+
+/// A copy of the label is told in a table of few rows, too.
+#[test]
+fn a_copied_label_is_told_in_few_rows() {
+    let rows = |b: fn(usize) -> String| -> String {
+        (0..12).fold("y,a,b\n".to_owned(), |text, row| text + &format!("{},{},{}\n", row % 2, row * 7 % 12, b(row)))
+    };
+    let auto = ColumnOptions { categorical: Categorical::Auto, ..ColumnOptions::default() };
+    let predicts = |text: &str| {
+        let (report, _) = import(text, auto.clone()).unwrap();
+        report.warnings.iter().any(|warning| *warning == ImportWarning::PredictsLabel { column: "b".into() })
+    };
+    assert!(predicts(&rows(|row| (row % 2).to_string())) && predicts(&rows(|row| ["no", "yes"][row % 2].to_owned())));
+    assert!(!predicts(&rows(|row| (row % 3).to_string())) && !predicts(&rows(|row| ["x", "y", "z"][row % 3].to_owned())));
+}
+
+#[test]
 fn an_offset_saves_the_digits() {
     let shifted = |missing| ColumnOptions {
         offsets: vec![("t".into(), 1_700_000_000.0)],
