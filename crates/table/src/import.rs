@@ -73,6 +73,8 @@ pub use report::{ImportReport, Imported, Progress};
 pub(crate) use roles::{Labels, Roles};
 pub(crate) use rows::{ChunkLabels, RowChunk};
 pub use settings::{ImportSetting, Unused};
+#[cfg(feature = "images")]
+pub(crate) use similar::similar;
 pub(crate) use sink::Sink;
 pub use source_error::SourceError;
 pub(crate) use threads::n_threads;

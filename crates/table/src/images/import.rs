@@ -9,7 +9,7 @@ use super::folder::{Listing, UNPACK, read_file};
 use super::options::Channels;
 use crate::import::{
     BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Progress, SourceError, check_dest,
-    for_each_member, guarded, in_order, n_threads,
+    for_each_member, guarded, in_order, n_threads, similar,
 };
 use crate::parts::open_file;
 use crate::writer::ImportNotes;
@@ -177,7 +177,9 @@ fn import(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn Fn
     });
     written.map_err(|error: Option<Error>| error.expect("this pass ends early only with an error"))?;
     write(&mut pixels, &mut labels)?;
-    let warnings = listing.empty_classes.into_iter().map(|class| ImportWarning::EmptyClass { class }).collect();
+    let similar = similar(&listing.classes).map(|classes| ImportWarning::SimilarClasses { classes });
+    let empty = listing.empty_classes.into_iter().map(|class| ImportWarning::EmptyClass { class });
+    let warnings = similar.into_iter().chain(empty).collect();
     let report = ImportReport::finish(writer, listing.classes)?;
     Ok(ImportReport { n_skipped, first_skipped, warnings, ..report })
 }

@@ -86,6 +86,12 @@ pub enum ImportWarning {
         /// The value stored in its place.
         stored: f64,
     },
+    /// Two folders of classes that differ only in case, blanks or a final full stop.
+    #[cfg(feature = "images")]
+    SimilarClasses {
+        /// The two folders.
+        classes: [String; 2],
+    },
     /// A class without an image.
     #[cfg(feature = "images")]
     EmptyClass {
@@ -115,7 +121,7 @@ impl ImportWarning {
             Self::RoundedToHalf { .. } => STORE_AS_F32,
             Self::RoundedArray { .. } => &[],
             #[cfg(feature = "images")]
-            Self::EmptyClass { .. } => &[],
+            Self::SimilarClasses { .. } | Self::EmptyClass { .. } => &[],
         }
     }
 
@@ -157,6 +163,11 @@ impl ImportWarning {
                 format!(
                     "`{array}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored}; subtract an offset before saving it"
                 )
+            }
+            #[cfg(feature = "images")]
+            Self::SimilarClasses { classes: [a, b] } => {
+                let (a, b) = (printable(a), printable(b));
+                format!("the folders `{a}` and `{b}` are different classes; if they are one, move the images into one of them")
             }
             #[cfg(feature = "images")]
             Self::EmptyClass { class } => format!("the folder of class `{}` has no image", printable(class)),

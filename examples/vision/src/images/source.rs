@@ -9,8 +9,9 @@ use brisk_table::{
 };
 use brisk_train::StopFlag;
 
-use brisk_examples::import_error::{import as words_of_import, in_words_of};
+use brisk_examples::import_error::{import as words_of_import, in_words_of, warning_in_words_of};
 use brisk_examples::interruptible::{self, StoppedImport, interruptible};
+use brisk_examples::print;
 
 /// Where the tables of imported images are kept.
 #[derive(Debug, Clone, Copy)]
@@ -111,7 +112,13 @@ fn import(files: &Files, images: &ImagesOptions, dest: &Path, stop: &StopFlag) -
     match imported {
         None => Err(StoppedImport::new(&files.path, stop).into()),
         Some(Err(error)) => Err(anyhow!(in_words_of(&error, remedy))),
-        Some(Ok(_)) => Ok(Table::open(dest)?),
+        Some(Ok(report)) => {
+            report
+                .warnings
+                .iter()
+                .for_each(|warning| print::note(format_args!("warning: {}", warning_in_words_of(warning, remedy))));
+            Ok(Table::open(dest)?)
+        }
     }
 }
 
