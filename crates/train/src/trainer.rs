@@ -419,7 +419,8 @@ impl<'a> Trainer<'a> {
     /// Prepares a run: puts the rows on the device if they fit there, or sets up their streaming; records the step and the evaluation, plans their
     /// memory, and sets parameters and optimizer to their initial values.
     ///
-    /// The model's output must have the columns that the task requires. Losses of training rows are weighted by the rows' weights; validation counts each row once.
+    /// The model's output must have the columns that the task requires. Losses of training rows are weighted by the rows' weights; validation counts each row once, and a [warning](crate::Warning::UnusedWeights) says so of rows
+    /// with weights.
     ///
     /// # Errors
     /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::EmptySet`], [`Error::ColumnCount`], [`Error::ModelColumns`],

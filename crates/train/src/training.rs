@@ -178,6 +178,7 @@ impl<'a> Training<'a> {
             None => train,
             Some(augment) => train.augmented(augment.clone()),
         };
+        let ignores_weights = valid.has_weights();
         let left = feed.budget_bytes.map(|budget| budget.saturating_sub(train.len_bytes()));
         let feed = FeedConfig { budget_bytes: left, ..feed };
         let valid = Feed::new(device, "valid", valid, Order::Sequential, EVALUATION_ROWS, &feed)?.first_rows(n_valid_rows);
@@ -185,6 +186,7 @@ impl<'a> Training<'a> {
         let mut warnings = config.warnings(train.n_rows());
         warnings.extend(misfit);
         warnings.extend(undefined);
+        warnings.extend(ignores_weights.then_some(Warning::UnusedWeights { n_rows: n_valid_rows }));
         let normalises_parts =
             |replicas: &&DataParallel| replicas.world_size() > 1 && replicas.normalises_parts() && !params.buffers().is_empty();
         let of_parts = replicas.filter(normalises_parts);

@@ -36,6 +36,11 @@ pub enum Warning {
         /// Mean and deviation that it has in the training rows.
         of_rows: [f32; 2],
     },
+    /// The validation rows have weights, which are used in training only.
+    UnusedWeights {
+        /// How many validation rows there are.
+        n_rows: usize,
+    },
     /// The first loss is [`LARGE_LOSS`](Self::LARGE_LOSS) or more.
     LargeLoss {
         /// The loss of the first batch.
@@ -110,6 +115,12 @@ impl fmt::Display for Warning {
                      rows that it was trained on before; `Trainer::standardisation` with `Standardisation::of(…)` uses those of these rows"
                 )
             }
+            Self::UnusedWeights { n_rows } => {
+                write!(
+                    f,
+                    "the {n_rows} validation rows have weights, which the validation loss and the metrics do not use: each row counts once"
+                )
+            }
             Self::LargeLoss { loss } => {
                 write!(
                     f,
@@ -145,6 +156,7 @@ mod tests {
             Warning::BatchBeyondRows { batch_rows: 1000, n_rows: 90 },
             Warning::TinyClip { clip: GradientClip::Norm(0.0) },
             Warning::TinyClip { clip: GradientClip::Value(1e-30) },
+            Warning::UnusedWeights { n_rows: 20 },
             Warning::LargeLoss { loss: 1e20 },
             Warning::UndefinedMetric { metric: "valid_r2".to_owned(), reason: "r2: all 20 labels are the same".to_owned() },
             Warning::NonFiniteValidLoss { epoch: 1, batch: 8, loss: f64::INFINITY },
