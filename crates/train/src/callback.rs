@@ -4,7 +4,7 @@ use std::path::Path;
 use brisk_nn::Parameters;
 use brisk_nn::tensor::program::Device;
 
-use crate::{Checkpoint, EpochMetrics, Error, FitReport};
+use crate::{Checkpoint, EpochMetrics, Error, FitReport, Warning};
 
 /// Is notified of the progress of a run, and can end it: loggers, averages of parameters, plots. Each method has a default that does nothing.
 ///
@@ -37,6 +37,11 @@ pub trait Callback {
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         let _ = run;
         Ok(())
+    }
+
+    /// Something is allowed but hardly ever intended: before the first epoch, also of a run that resumes, or within the run.
+    fn on_warning(&mut self, warning: &Warning) {
+        let _ = warning;
     }
 
     /// An epoch starts, or is resumed within.

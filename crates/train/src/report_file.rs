@@ -11,7 +11,8 @@ use crate::metrics::Scored;
 use crate::position::Position;
 use crate::report::{Panel, Report, metric_label};
 use crate::{
-    BatchesEnd, Callback, Checkpoint, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, seconds, thousands,
+    BatchesEnd, Callback, Checkpoint, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, Warning, seconds,
+    thousands,
 };
 
 use history::History;
@@ -115,12 +116,10 @@ impl<'a> ReportFile<'a> {
             report.figure("Training rows per second", thousands(fitted.train_rows_per_s as u64));
         }
 
-        if let Some(fitted) = fitted {
-            let warnings: Vec<_> = (1..).zip(&fitted.warnings).collect();
-            report.section("Warnings");
-            if !warnings.is_empty() {
-                report.table("Warnings of the run", &warnings);
-            }
+        let warnings: Vec<_> = (1..).zip(&self.history.warnings).collect();
+        report.section("Warnings");
+        if !warnings.is_empty() {
+            report.table("Warnings of the run", &warnings);
         }
         report.section("Training");
         if let Some(first) = validations().next() {
@@ -193,6 +192,14 @@ impl Callback for ReportFile<'_> {
             Error::Io { path: folder.to_owned(), action, cause }
         })?;
         check_output(&self.path)
+    }
+
+    fn on_warning(&mut self, warning: &Warning) {
+        let said = warning.to_string();
+        // A run that resumes repeats those that follow from its settings.
+        if !self.history.warnings.contains(&said) {
+            self.history.warnings.push(said);
+        }
     }
 
     fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {

@@ -142,6 +142,38 @@ fn warnings_about_settings_are_in_the_report() -> Result<(), Error> {
     Ok(())
 }
 
+/// The report of a resumed run has the warnings from before.
+#[test]
+fn warnings_from_before_a_resume_are_in_the_report() -> Result<(), Error> {
+    let (dir, x) = (tempfile::tempdir().expect("a temporary folder"), [0.25, 0.5, 0.75, 1.0]);
+    let rows = Rows::new(x.to_vec(), x.map(|x| 1e8 * x).to_vec(), 1).expect("a label for each row");
+    let (folder, page) = (RunFolder::create_at(&dir.path().join("run"))?, dir.path().join("report.html"));
+    let trainer = |epochs| Trainer::new(&cpu(1)).batch_rows(8).max_epochs(epochs).folder(&folder).report(&page);
+    let first = trainer(1).fit(&mut model(), &Regression::mse(), &rows, &rows)?.warnings;
+    let [Warning::BatchBeyondRows { .. }, Warning::LargeLoss { .. }] = first[..] else { panic!("{first:?}") };
+    let last = Checkpoint::load(folder.last())?;
+    let second = trainer(2).resume(&mut model(), &last, &Regression::mse(), &rows, &rows)?.warnings;
+    assert_eq!(second, &first[..1], "only the first loss of the run is large");
+    let html = std::fs::read_to_string(&page).expect("the report");
+    for warning in &first {
+        assert_eq!(html.matches(&warning.to_string()).count(), 1, "{warning}");
+    }
+    Ok(())
+}
+
+/// Weights of validation rows change nothing, and this is said.
+#[test]
+fn weights_of_validation_rows_are_warned_of() -> Result<(), Error> {
+    let (train, valid) = (rows(20), rows(10));
+    let weighted = valid.clone().with_weights((0..10).map(|row| row as f32).collect::<Vec<_>>()).expect("a weight a row");
+    let fit =
+        |valid: &Rows| Trainer::new(&cpu(1)).batch_rows(10).max_epochs(1).fit(&mut model(), &Regression::mse(), &train, valid);
+    let (plain, weighted) = (fit(&valid)?, fit(&weighted)?);
+    assert_eq!((plain.warnings, weighted.warnings), (vec![], vec![Warning::UnusedWeights { n_rows: 10 }]));
+    assert_eq!(plain.best_value, weighted.best_value);
+    Ok(())
+}
+
 #[test]
 fn settings_with_which_nothing_is_trained_are_refused() {
     let rows = rows(20);

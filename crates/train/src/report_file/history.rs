@@ -16,6 +16,8 @@ pub(super) struct History {
     pub(super) validations: Vec<EpochMetrics>,
     /// Epoch and batch of the best of them.
     pub(super) best: Option<(usize, usize)>,
+    /// The warnings of the run, each once.
+    pub(super) warnings: Vec<String>,
     /// Seconds before the run was resumed.
     pub(super) seconds: f64,
 }
@@ -51,6 +53,7 @@ impl History {
             "first_batch": self.first_batch,
             "validations": self.validations.iter().map(validation).collect::<Vec<_>>(),
             "best": self.best,
+            "warnings": self.warnings,
             "seconds": seconds,
         });
         checkpoint.insert_metadata(HISTORY, history);
@@ -97,10 +100,13 @@ fn parsed(history: &Value) -> Option<History> {
         Value::Null => None,
         best => Some((whole(best.get(0)?)?, whole(best.get(1)?)?)),
     };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
     Some(History {
         first_batch: whole(history.get("first_batch")?)?,
         validations: history.get("validations")?.as_array()?.iter().map(validation).collect::<Option<_>>()?,
         best,
+        // Earlier versions did not keep them.
+        warnings: history.get("warnings").map_or(Some(Vec::new()), |all| all.as_array()?.iter().map(text).collect())?,
         seconds: history.get("seconds")?.as_f64()?,
         ..History::default()
     })

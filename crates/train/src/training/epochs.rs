@@ -70,6 +70,7 @@ impl Training<'_> {
         }
         let view = RunView { epoch: fit.run.n_epochs, n_steps: fit.run.n_steps, ..self.view() };
         fit.outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_start(&view))?;
+        self.warnings.iter().for_each(|warning| fit.outputs.tell_warning(warning));
 
         if fit.run.n_epochs == 0 && fit.run.n_batches == 0 && config.sanity_validation > 0 {
             self.check_validation(valid)?;
@@ -251,6 +252,7 @@ impl Training<'_> {
 
     pub(super) fn warn(&self, fit: &mut Fit<'_, '_>, warning: Warning) {
         self.show(fit.outputs, |progress| progress.note(&format!("warning: {warning}")));
+        fit.outputs.tell_warning(&warning);
         fit.report.warnings.push(warning);
     }
 

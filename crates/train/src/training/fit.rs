@@ -23,6 +23,12 @@ pub struct Outputs<'a> {
     pub callbacks: Vec<Box<dyn Callback + 'a>>,
 }
 
+impl Outputs<'_> {
+    pub(super) fn tell_warning(&mut self, warning: &Warning) {
+        self.callbacks.iter_mut().for_each(|callback| callback.on_warning(warning));
+    }
+}
+
 impl std::fmt::Debug for Outputs<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outputs")
