@@ -5,9 +5,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::{RunOptions, fitted};
+use brisk_examples::run::RunOptions;
 use brisk_examples::{command_line, print};
-use brisk_loader::{RowSource as _, Rows, split};
+use brisk_loader::{Rows, split};
 use brisk_nn::tensor::Tensor;
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox, Schedule};
 use brisk_train::metrics::Metric;
@@ -16,6 +16,7 @@ use clap::Parser;
 use serde_json::json;
 
 const SEED: u64 = 7;
+const BATCH_ROWS: usize = 64;
 const N_ROWS: u32 = 4000;
 const N_COLS: usize = 16;
 
@@ -67,12 +68,12 @@ fn run(options: &Options) -> Result<()> {
     let [train, valid, test] = split(waves()?, SEED, [0.8, 0.1, 0.1])?;
     let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![64, 2, 64], n_outputs: N_COLS, activation: Activation::tanh() };
     let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));
-    let mut trainer = Trainer::new(&run.device).batch_rows(64).max_epochs(30).schedule(Schedule::one_cycle(1e-2));
+    let mut trainer = Trainer::new(&run.device).batch_rows(BATCH_ROWS).max_epochs(30).schedule(Schedule::one_cycle(1e-2));
     let report = trainer.fit(&mut model, &Reconstruction, &train, &valid)?;
     let scores = model.evaluate(&Reconstruction, &test)?;
     print::result(format_args!("best epoch: {}, {} {:.4}", report.best_epoch, report.watched, report.best_value))?;
     print::result(format_args!("test: {scores}"))?;
-    run.finish([fitted(&report, &scores), json!({ "seed": SEED, "rows": train.n_rows() })])?;
+    run.finish([run.fitted(&report, &scores, &train, BATCH_ROWS)?, json!({ "seed": SEED })])?;
     // Columns have variance 1, so this is the share of the variance that two numbers do not explain.
     ensure!(scores.get("loss").is_some_and(|loss| loss < 0.1), "the network has not learned to return its input");
     Ok(())

@@ -19,6 +19,7 @@ use serde_json::json;
 const N_ROWS: u32 = 8192;
 const N_EPOCHS: usize = 40;
 const SEED: u64 = 7;
+const BATCH_ROWS: usize = 256;
 
 /// Trains a generative adversarial network: two models and two optimizers that step in turn
 #[derive(Debug, Parser)]
@@ -42,7 +43,7 @@ fn run(options: &Options) -> Result<()> {
         [radius * angle.cos(), radius * angle.sin(), 2.0 * random.uniform(2, 0) - 1.0, 2.0 * random.uniform(3, 0) - 1.0]
     };
     let rows = Rows::new((0..N_ROWS).flat_map(row).collect::<Vec<f32>>(), vec![0.0; N_ROWS as usize], 4)?;
-    let feed = Feed::new(device, "ring", &rows, Order::Shuffled { seed: SEED }, 256, &FeedConfig::default())?;
+    let feed = Feed::new(device, "ring", &rows, Order::Shuffled { seed: SEED }, BATCH_ROWS, &FeedConfig::default())?;
 
     let (generator, g_params) = network(1, 2);
     let (discriminator, d_params) = network(2, 1);
@@ -74,6 +75,7 @@ fn run(options: &Options) -> Result<()> {
     }
     run.finish([json!({
         "seed": SEED, "rows": N_ROWS, "epochs": N_EPOCHS,
+        "loader_rows_per_s": run.loader(&rows, BATCH_ROWS)?,
         "train_rows_per_s": N_EPOCHS as f64 * f64::from(N_ROWS) / started.elapsed().as_secs_f64(),
         "planned_peak_bytes": Graph::planned_peak_bytes(&[d_step.graph(), g_step.graph()])?,
         "discriminator_loss": losses[0].mean, "generator_loss": losses[1].mean,

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use brisk_examples::run::{RunOptions, fitted};
+use brisk_examples::run::RunOptions;
 use brisk_examples::{command_line, letters, print};
-use brisk_loader::{RowSource as _, split};
+use brisk_loader::split;
 use brisk_nn::{Activation, Mlp, MlpConfig, Schedule};
 use brisk_table::Table;
 use brisk_train::{Classification, EarlyStopping, Model, Trainer};
@@ -17,6 +17,7 @@ use clap::Parser;
 use serde_json::json;
 
 const SEED: u64 = 7;
+const BATCH_ROWS: usize = 256;
 
 /// Trains a network on images of letters, tests it, and saves the model in target/letters
 #[derive(Debug, Parser)]
@@ -41,7 +42,7 @@ fn run(options: &Options) -> Result<()> {
     let sizes = MlpConfig { n_inputs: 784, hidden: vec![256], n_outputs: 26, activation: Activation::relu() };
     let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));
     let report = Trainer::new(&run.device)
-        .batch_rows(256)
+        .batch_rows(BATCH_ROWS)
         .max_epochs(20)
         .schedule(Schedule::one_cycle(3e-3))
         .early_stopping(EarlyStopping::on("valid_accuracy").patience(5))
@@ -50,8 +51,8 @@ fn run(options: &Options) -> Result<()> {
         .fit(&mut model, &Classification::of(26), &train, &valid)?;
     let scores = model.evaluate(&Classification::of(26), &test)?;
     model.save("target/letters/model.safetensors")?;
-    let facts = json!({ "seed": SEED, "rows": train.n_rows(), "simulated": options.table.is_none(), "parameters": model.params().n_trained() });
-    run.finish([fitted(&report, &scores), facts])?;
+    let facts = json!({ "seed": SEED, "simulated": options.table.is_none(), "parameters": model.params().n_trained() });
+    run.finish([run.fitted(&report, &scores, &train, BATCH_ROWS)?, facts])?;
     print::result(format_args!("best epoch: {}, {} {:.4}", report.best_epoch, report.watched, report.best_value))?;
     print::result(format_args!("test: {scores}"))?;
     print::result("wrote model.safetensors and report.html in target/letters")

@@ -5,9 +5,9 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::{RunOptions, fitted};
+use brisk_examples::run::RunOptions;
 use brisk_examples::{command_line, print};
-use brisk_loader::{RowSource as _, Rows, split};
+use brisk_loader::{Rows, split};
 use brisk_nn::tensor::{LossReduction, Tensor};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
 use brisk_train::metrics::{Metric, MetricValue, Scored};
@@ -16,6 +16,7 @@ use clap::Parser;
 use serde_json::json;
 
 const SEED: u64 = 7;
+const BATCH_ROWS: usize = 64;
 
 /// Counts: the model's output is the logarithm of the expected count.
 #[derive(Debug)]
@@ -96,12 +97,15 @@ fn run(options: &Options) -> Result<()> {
     let sizes = MlpConfig { n_inputs: 3, hidden: vec![32, 32], n_outputs: 1, activation: Activation::silu() };
     let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes)).on(&run.device);
     let before = model.evaluate(&Counts, &test)?;
-    let report =
-        Trainer::new(&run.device).batch_rows(64).max_epochs(12).learning_rate(3e-3).fit(&mut model, &Counts, &train, &valid)?;
+    let report = Trainer::new(&run.device)
+        .batch_rows(BATCH_ROWS)
+        .max_epochs(12)
+        .learning_rate(3e-3)
+        .fit(&mut model, &Counts, &train, &valid)?;
     let after = model.evaluate(&Counts, &test)?;
     print::result(format_args!("before: {before}"))?;
     print::result(format_args!("after:  {after}"))?;
-    run.finish([fitted(&report, &after), json!({ "seed": SEED, "rows": train.n_rows() })])?;
+    run.finish([run.fitted(&report, &after, &train, BATCH_ROWS)?, json!({ "seed": SEED })])?;
     // The deviance of the true rates is about 1.1.
     ensure!(after.get("deviance").is_some_and(|deviance| deviance < 1.4), "the network has not learned the rates");
     Ok(())

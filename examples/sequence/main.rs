@@ -27,6 +27,7 @@ const N_HEADS: usize = 4;
 const N_ROWS: u32 = 8192;
 const N_TEST: u32 = 512;
 const SEED: u64 = 7;
+const BATCH_ROWS: usize = 64;
 
 /// Trains a network with attention to predict the next token of a sequence
 #[derive(Debug, Parser)]
@@ -109,7 +110,7 @@ fn run(options: &Options) -> Result<()> {
     let mut builder = ParametersBuilder::new();
     let network = Network::new(&mut builder);
     let (params, rows) = (builder.build(SEED), Rows::new(sequences(0..N_ROWS), vec![0.0; N_ROWS as usize], LENGTH)?);
-    let feed = Feed::new(device, "sequences", &rows, Order::Shuffled { seed: SEED }, 64, &FeedConfig::default())?;
+    let feed = Feed::new(device, "sequences", &rows, Order::Shuffled { seed: SEED }, BATCH_ROWS, &FeedConfig::default())?;
     let adam = Adam::new(&params);
 
     // Each position but the last predicts the next token.
@@ -144,6 +145,7 @@ fn run(options: &Options) -> Result<()> {
     print::result(format_args!("tokens of the second half that are predicted correctly: {accuracy:.4}"))?;
     run.finish([json!({
         "seed": SEED, "rows": N_ROWS, "epochs": options.epochs, "train_rows_per_s": train_rows_per_s,
+        "loader_rows_per_s": run.loader(&rows, BATCH_ROWS)?,
         "planned_peak_bytes": Graph::planned_peak_bytes(&[step.graph(), &graph])?, "precision": options.precision.to_string(),
         "train_loss": losses, "test_rows": N_TEST, "test_accuracy": accuracy,
     })])?;

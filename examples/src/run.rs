@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::Result;
+use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::program::Device;
-use brisk_train::{FitReport, Scores};
+use brisk_train::{Feed, FeedConfig, FeedElement, FeedProbe, FitReport, Scores, Standardisation};
 use clap::Args;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::command_line::DeviceOption;
 use crate::files::{NamedFile, check_files_differ, check_output, write_json};
@@ -62,15 +63,38 @@ impl Run {
         results.into_iter().filter_map(|part| part.as_object().cloned()).flatten().for_each(|(name, value)| all[name] = value);
         write_json(path, &all)
     }
-}
 
-/// The results of a trainer's run, and the scores of its test.
-pub fn fitted(report: &FitReport, test: &Scores) -> Value {
-    let scores: Map<_, _> = test.values.iter().map(|(name, value)| (format!("test_{name}"), json!(value))).collect();
-    let mut results = json!({
-        "epochs": report.n_epochs, "best_epoch": report.best_epoch, "train_seconds": report.train_seconds,
-        "train_rows_per_s": report.train_rows_per_s, "ended": report.ended.to_string(),
-    });
-    scores.into_iter().for_each(|(name, value)| results[name] = value);
-    results
+    /// The results of a trainer's run on the rows `train`, and the scores of its test.
+    ///
+    /// # Errors
+    /// As [`loader`](Self::loader).
+    pub fn fitted<S>(&self, report: &FitReport, test: &Scores, train: &S, batch_rows: usize) -> Result<Value>
+    where
+        S: RowSource<Feature: FeedElement>,
+    {
+        let mut results = json!({
+            "epochs": report.n_epochs, "best_epoch": report.best_epoch, "train_seconds": report.train_seconds,
+            "train_rows_per_s": report.train_rows_per_s, "ended": report.ended.to_string(), "rows": train.n_rows(),
+            "loader_rows_per_s": self.loader(train, batch_rows)?,
+        });
+        test.values.iter().for_each(|(name, value)| results[format!("test_{name}")] = json!(value));
+        Ok(results)
+    }
+
+    /// How many rows per second the device gets without training, in shuffled batches; measured only if the results are written.
+    ///
+    /// # Errors
+    /// If the rows cannot be read.
+    pub fn loader<S>(&self, rows: &S, batch_rows: usize) -> Result<Option<f64>>
+    where
+        S: RowSource<Feature: FeedElement>,
+    {
+        if self.json.is_none() {
+            return Ok(None);
+        }
+        let feed = Feed::new(&self.device, "train", rows, Order::Shuffled { seed: 0 }, batch_rows, &FeedConfig::default())?;
+        let scale = Standardisation::none(rows.n_cols());
+        scale.write(&self.device)?;
+        Ok(Some(FeedProbe::new(&self.device, &feed, &scale)?.rows_per_s()?))
+    }
 }

@@ -5,15 +5,16 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::{RunOptions, fitted};
+use brisk_examples::run::RunOptions;
 use brisk_examples::{command_line, print};
-use brisk_loader::{RowSource as _, Rows, split};
+use brisk_loader::{Rows, split};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox, Schedule};
 use brisk_train::{Classification, Head, Heads, Model, Predictor, Regression, Standardisation, Task, Trainer};
 use clap::Parser;
 use serde_json::json;
 
 const SEED: u64 = 7;
+const BATCH_ROWS: usize = 64;
 const N_ROWS: u32 = 6000;
 const N_COLS: usize = 4;
 
@@ -43,7 +44,7 @@ fn run(options: &Options) -> Result<()> {
     let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![32, 32], n_outputs: task.n_outputs(), activation: Activation::silu() };
     let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));
     let report = Trainer::new(&run.device)
-        .batch_rows(64)
+        .batch_rows(BATCH_ROWS)
         .max_epochs(15)
         .schedule(Schedule::one_cycle(1e-2))
         .fit(&mut model, &task, &train, &valid)?;
@@ -54,7 +55,7 @@ fn run(options: &Options) -> Result<()> {
     let outputs = Predictor::new(&run.device, &model, N_COLS)?.predict(&[0.5, -0.5, 0.25, 0.0], &[])?;
     let (logits, rents) = (task.outputs_of("class", &outputs)?, task.outputs_of("rent", &outputs)?);
     print::result(format_args!("one flat: logits {logits:.2?}, rent {:.0}", rents[0]))?;
-    run.finish([fitted(&report, &scores), json!({ "seed": SEED, "rows": train.n_rows() })])?;
+    run.finish([run.fitted(&report, &scores, &train, BATCH_ROWS)?, json!({ "seed": SEED })])?;
     ensure!(scores.get("class_accuracy") > Some(0.9) && scores.get("rent_r2") > Some(0.9), "the network has not learned both");
     Ok(())
 }

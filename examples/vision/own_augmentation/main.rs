@@ -5,7 +5,7 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::{RunOptions, fitted};
+use brisk_examples::run::RunOptions;
 use brisk_examples::{command_line, letters, print};
 use brisk_loader::{RowSource, Rows, split};
 use brisk_nn::tensor::program::Device;
@@ -20,6 +20,7 @@ use clap::Parser;
 use serde_json::json;
 
 const SEED: u64 = 7;
+const BATCH_ROWS: usize = 130;
 
 /// Shifts images by up to two pixels with the kernel of brisk-vision, then inverts each image with probability 1/2 using tensor operations.
 #[derive(Debug)]
@@ -110,8 +111,8 @@ fn run(options: &Options) -> Result<()> {
         print::result(format_args!("{name}: accuracy {plain:.4} on letters, {inverted:.4} on inverted letters"))?;
         accuracies.push((plain, inverted));
         // Of the last run, which replaces the first.
-        let facts = json!({ "seed": SEED, "rows": train.n_rows(), "test_accuracy_inverted": inverted });
-        run.finish([fitted(&report, &scores[0]), facts])?;
+        let facts = json!({ "seed": SEED, "test_accuracy_inverted": inverted });
+        run.finish([run.fitted(&report, &scores[0], &train, BATCH_ROWS)?, facts])?;
     }
     let [(_, before), (plain, after)] = [accuracies[0], accuracies[1]];
     ensure!(plain > 0.9 && after > 0.9 && before < 0.5, "the augmentation did not teach inverted letters");
@@ -119,7 +120,7 @@ fn run(options: &Options) -> Result<()> {
 }
 
 fn trainer(device: &Device) -> Trainer<'_> {
-    Trainer::new(device).batch_rows(130).max_epochs(5).schedule(Schedule::one_cycle(1e-2)).seed(SEED)
+    Trainer::new(device).batch_rows(BATCH_ROWS).max_epochs(5).schedule(Schedule::one_cycle(1e-2)).seed(SEED)
 }
 
 /// The images with 255 minus each byte.

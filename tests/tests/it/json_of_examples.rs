@@ -25,7 +25,7 @@ const FIELDS: [&str; 11] = [
     "simulated",
 ];
 
-/// Those of examples that only show how something is trained: they measure neither the loader nor the memory.
+/// Those of examples that only show how something is trained: they do not measure the memory, and some have no loader.
 const COMMON: [&str; 7] = ["device", "executor", "seed", "rows", "epochs", "seconds", "precision"];
 
 /// Examples that train nothing.

@@ -21,7 +21,7 @@ fn printed_in(folder: &Path, name: &'static str, args: &[&str], more: &[&str]) -
 }
 
 /// Fields of the results of a trainer.
-const OF_A_TRAINER: [&str; 4] = ["best_epoch", "train_rows_per_s", "ended", "test_loss"];
+const OF_A_TRAINER: [&str; 5] = ["best_epoch", "loader_rows_per_s", "train_rows_per_s", "ended", "test_loss"];
 
 /// The number that follows `word`.
 fn number_after(printed: &str, word: &str) -> f64 {
@@ -70,7 +70,7 @@ fn heads_and_an_autoencoder() {
 
 #[test]
 fn a_training_loop() {
-    let printed = printed("custom_loop", &["train_rows_per_s", "planned_peak_bytes", "generator_loss"]);
+    let printed = printed("custom_loop", &["loader_rows_per_s", "train_rows_per_s", "planned_peak_bytes", "generator_loss"]);
     // Neither wins: both losses are close to those of random guesses, 2 ln 2 and ln 2.
     assert!((number_after(&printed, "discriminator") - 1.386).abs() < 0.1, "{printed}");
     assert!((number_after(&printed, "generator") - 0.693).abs() < 0.15, "{printed}");
@@ -78,7 +78,7 @@ fn a_training_loop() {
 
 #[test]
 fn a_sequence() {
-    let fields = ["train_rows_per_s", "planned_peak_bytes", "train_loss", "test_accuracy"];
+    let fields = ["loader_rows_per_s", "train_rows_per_s", "planned_peak_bytes", "train_loss", "test_accuracy"];
     let folder = tempfile::tempdir().expect("a temporary folder");
     let printed = printed_in(folder.path(), "sequence", &["--epochs", "1"], &fields);
     // Far below ln 16 = 2.77, the loss of a guess.
