@@ -11,8 +11,8 @@ use crate::{BatchesEnd, Callback, Error, RunView};
 ///
 /// A path that ends in `.jsonl` becomes JSON lines, any other CSV, with the same names: `batch`, counted over the whole run from 0,
 /// `epoch`, from 1, `loss`, `learning_rate`. In JSON, a loss that is not finite is `null`. Lines are in the file as soon as their batches
-/// are done. A run that starts replaces the file; a run that resumes keeps the lines of earlier batches and replaces the others. It does not
-/// resume over a file that is not such a log.
+/// are done. A run that starts replaces the file; a run that resumes keeps the lines of earlier batches and replaces the others. Neither replaces a
+/// file that is not such a log: that ends the run before its first step.
 ///
 /// # Examples
 /// ```no_run
@@ -103,8 +103,7 @@ impl Callback for StepLog {
             Err(cause) if cause.kind() != ErrorKind::NotFound => {
                 Err(Error::Io { path: self.path.clone(), action: "write the log", cause })
             }
-            _ if run.n_steps > 0 => self.kept_bytes(run.first_batch()).map(drop),
-            _ => Ok(()),
+            _ => self.kept_bytes(run.first_batch()).map(drop),
         }
     }
 

@@ -109,6 +109,48 @@ fn a_log_that_cannot_be_written_ends_the_run() {
     assert!(matches!(error, Error::Io { .. }), "{error}");
 }
 
+#[test]
+fn a_file_of_another_kind_ends_the_run_before_its_first_step() -> Result<(), Error> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (outputs, run) = into_folder(folder.path());
+    let config = TrainerConfig { max_steps: Some(12), ..Setting::default().config };
+    let short = Setting { config, ..Setting::default() }.ready();
+    short.trainer(&cpu(1))?.fit(&mut { outputs })?;
+    let last = Checkpoint::load(run.last())?;
+    for (name, text) in
+        [("rows.csv", "x,y\n1,2\n"), ("rows.jsonl", "{\"x\": 1}\n"), ("notes.csv", "batch,epoch\n"), ("b.csv", "PNG")]
+    {
+        let path = folder.path().join(name);
+        fs::write(&path, text).expect("written");
+        for from in [None, Some(&last)] {
+            let n_batches = Rc::new(RefCell::new(0));
+            let mut outputs = quiet();
+            outputs.callbacks.push(Box::new(Batches(n_batches.clone())));
+            outputs.callbacks.push(Box::new(StepLog::new(&path)));
+            let ready = Setting::default().ready();
+            let training = ready.trainer(&cpu(1))?;
+            let ended = match from {
+                None => training.fit(&mut outputs),
+                Some(last) => training.resume(last, &mut outputs),
+            };
+            let error = ended.expect_err("it is not a log");
+            assert!(matches!(&error, Error::Io { path: found, .. } if *found == path), "{error}");
+            assert_eq!((*n_batches.borrow(), fs::read_to_string(&path).expect("a file")), (0, text.to_owned()), "{name}");
+        }
+    }
+    Ok(())
+}
+
+/// Counts the batches of a run.
+struct Batches(Rc<RefCell<usize>>);
+
+impl Callback for Batches {
+    fn on_batches_end(&mut self, _: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        *self.0.borrow_mut() += batches.losses.len();
+        Ok(())
+    }
+}
+
 /// Requests a stop at a step.
 struct StopsAt {
     step: usize,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{ArrayRef, DType, Error, NotFinite, NpyLabels, NpyOptions, Table, import_npy};
+use brisk_table::{ArrayRef, DType, Error, ImportWarning, NotFinite, NpyLabels, NpyOptions, Table, import_npy};
 
 /// A .npy file as numpy writes it.
 fn npy(descr: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {
@@ -285,4 +285,26 @@ mod samples {
         let message = import("higgs2k_X_f32.npy", NpyOptions::default()).unwrap().unwrap_err();
         assert!(message.contains("`NpyOptions::labels`"), "{message}");
     }
+}
+
+#[test]
+fn numbers_that_f32_rounds_are_told() {
+    let (folder, dest) = crate::scratch();
+    let [x, y] = ["x.npy", "y.npy"].map(|name| folder.path().join(name));
+    fs::write(&y, npy("|u1", "False", "(3,)", &[0, 1, 0])).unwrap();
+    let told = |descr: &str, values: Vec<u8>| {
+        fs::write(&x, npy(descr, "False", "(3, 1)", &values)).unwrap();
+        let options = NpyOptions { labels: NpyLabels::Array(ArrayRef::File(y.clone())), ..NpyOptions::default() };
+        let report = import_npy(&x, &dest, &options).unwrap();
+        let rounded = report.warnings.iter().filter_map(|warning| match warning {
+            &ImportWarning::RoundedArray { n_values, first, stored, .. } => Some((n_values, first, stored)),
+            _ => None,
+        });
+        rounded.collect::<Vec<_>>()
+    };
+    let whole = [1, 16_777_217, 16_777_219_i64].map(i64::to_le_bytes).concat();
+    assert_eq!(told("<i8", whole), [(2, 16_777_217.0, 16_777_216.0)]);
+    let floats = [0.5, 1_700_000_060.0, 0.1_f64].map(f64::to_le_bytes).concat();
+    assert_eq!(told("<f8", floats), [(1, 1_700_000_060.0, f64::from(1_700_000_060.0_f64 as f32))]);
+    assert_eq!(told("<f8", [0.5, 16_777_216.0, 0.1_f64].map(f64::to_le_bytes).concat()), []);
 }
