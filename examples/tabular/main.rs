@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use brisk_examples::command_line::Given;
+use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_folder, check_output, command_line, print, write_json};
 use brisk_loader::{RowSource, Rows, Subset, labels_of, split, stratified_split};
@@ -21,7 +22,9 @@ use brisk_train::tabular::{
     Decoding, DetectOptions, Detected, Network, Preprocessing, Reading, TabularModel, TabularRemedy, TabularWarning, Target,
     TextOptions,
 };
-use brisk_train::{EarlyStopping, FeedProbe, Learner, Scores, StopFlag, Trainer, mebibytes, rows_per_second, seconds, thousands};
+use brisk_train::{
+    EarlyStopping, Ended, FeedProbe, Learner, Scores, StopFlag, Trainer, mebibytes, rows_per_second, seconds, thousands,
+};
 use serde_json::{Value, json};
 
 use options::Options;
@@ -118,7 +121,10 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         let probe = FeedProbe::new(&device, training.train_rows(), training.scale())?;
         (Graph::planned_peak_bytes(&[step, evaluation])?, probe.rows_per_s()?)
     };
-    let report = trainer.fit(model.model_mut(), &*task, &train, &valid)?;
+    let report = match trainer.fit(model.model_mut(), &*task, &train, &valid) {
+        Ok(report) => report,
+        Err(error) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
+    };
 
     // The results.
     let (scores, trivial) = (model.evaluate(&test)?, model.evaluate_constant(&train, &test)?);
@@ -151,7 +157,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         ("time", seconds(elapsed)),
         ("model", printable(&options.out).to_string()),
     ]))?;
-    Ok(ExitCode::SUCCESS)
+    Ok(if report.ended == Ended::Stopped { stopped::status(&stop, ExitCode::SUCCESS) } else { ExitCode::SUCCESS })
 }
 
 /// Checks the options as far as possible before any rows are read.
@@ -220,9 +226,13 @@ fn score_table(model: &TabularModel, scores: &Scores, trivial: &Scores) -> Strin
     table
 }
 
-/// Four decimals, or less for large numbers.
+/// Four decimals, or less for large numbers; small ones by their first three digits.
 fn number(value: f64) -> String {
-    if value.abs() >= 1000.0 { format!("{value:.1}") } else { format!("{value:.4}") }
+    match value.abs() {
+        1000.0.. => format!("{value:.1}"),
+        size if size > 0.0 && size < 0.001 => format!("{value:.2e}"),
+        _ => format!("{value:.4}"),
+    }
 }
 
 fn save_rows(path: &Path, model: &TabularModel, rows: &Rows) -> Result<()> {

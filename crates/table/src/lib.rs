@@ -60,7 +60,7 @@ pub use arrow::{ArrowOptions, import_arrow, import_arrow_with_progress};
 pub use arrow::{import_parquet, import_parquet_with_progress};
 pub use atomic_file::{AtomicFile, PublishError, open_regular_file, read_regular_file};
 #[cfg(feature = "cifar")]
-pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_with_progress};
+pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_if_changed, import_cifar_with_progress};
 #[cfg(feature = "csv")]
 pub use csv::{
     CsvOptions, Decimal, Delimiter, Header, import_csv, import_csv_if_changed, import_csv_if_changed_with_progress,

@@ -65,7 +65,8 @@ fn by_signal(stop: &StopFlag) -> String {
     stop.signal().map_or(String::new(), |signal| format!(" by {signal}"))
 }
 
-fn status(stop: &StopFlag, otherwise: ExitCode) -> ExitCode {
+/// The exit status of a program that was stopped: that of the signal, or `otherwise` if there was none.
+pub fn status(stop: &StopFlag, otherwise: ExitCode) -> ExitCode {
     stop.signal().map_or(otherwise, |signal| ExitCode::from(signal.exit_status()))
 }
 

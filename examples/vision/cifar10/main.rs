@@ -12,9 +12,11 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, bail, ensure};
-use brisk_examples::command_line::{self, DeviceOption, value};
+use brisk_examples::command_line::value::{self, MAX_COUNT};
+use brisk_examples::command_line::{self, DeviceOption};
 use brisk_examples::{check_files_differ, check_output, print, write_json};
 use brisk_nn::tensor::Precision;
+use brisk_table::printable;
 use brisk_train::thousands;
 use brisk_vision::{PAGE_RUNGS, Recipe};
 use brisk_vision_examples::cifar10::{Cifar10, Settings, run};
@@ -26,7 +28,7 @@ use serde_json::{Value, json};
 #[derive(Debug, Parser)]
 #[command(name = "cifar10")]
 struct Options {
-    /// Folder or archive with the binary version of CIFAR-10; not needed once target/cifar10 has its tables
+    /// Folder or archive with the binary version of CIFAR-10, which is imported into tables in target/cifar10 unless they are of these files; or a folder with such tables [default: target/cifar10]
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     /// The recipe
@@ -45,27 +47,27 @@ struct Options {
     #[arg(long, value_name = "N", value_parser = value::whole::<usize>(1..=100_000))]
     batch_rows: Option<usize>,
     /// Train on this many images only
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value::whole::<usize>(1..=MAX_COUNT))]
     images: Option<usize>,
     /// Test on this many images only
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value::whole::<usize>(1..=MAX_COUNT))]
     test_images: Option<usize>,
     /// Number of epochs [default: the recipe's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value::positive(1e6))]
     epochs: Option<f64>,
     #[command(flatten)]
     mixing: MixingOptions,
     /// End each run after this many steps
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = value::whole::<usize>(1..=MAX_COUNT))]
     steps: Option<usize>,
     /// Fraction of the test images, the least confident, that the last of the four accuracies evaluates with six views
     #[arg(long, value_name = "SHARE", default_value_t = 0.25, value_parser = value::share())]
     selective: f64,
     /// Number of runs, with consecutive seeds
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = value::whole::<u64>(1..=MAX_COUNT))]
     runs: u64,
     /// Seed of the first run
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = value::whole::<u64>(0..=MAX_COUNT))]
     seed: u64,
     /// Precision of matrix products: f32, f16 or bf16
     #[arg(long, default_value = "f32")]
@@ -117,6 +119,10 @@ fn train(options: &Options) -> Result<()> {
     let device = options.device.builder().open()?;
     let mut runs = Vec::new();
     let data = Cifar10::open(options.data.as_deref(), "target/cifar10".as_ref())?;
+    for (option, n, table) in [("--images", options.images, &data.train), ("--test-images", options.test_images, &data.test)] {
+        let (n, n_rows) = (n.unwrap_or(0), table.n_rows());
+        ensure!(n <= n_rows, "{option} {n}: {} has {n_rows} images; pass {n_rows} or less", printable(table.path()));
+    }
     for seed in options.seed..options.seed + options.runs {
         let settings = Settings {
             recipe: recipe.clone(),

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::{check_files_differ, check_output, check_outside, command_line, print, write_json};
 use brisk_loader::RowSource;
 use brisk_table::{ImagesOptions, printable};
@@ -106,11 +107,14 @@ fn run(options: Options) -> Result<ExitCode> {
             Some(Costs::of(&device, &trainer, Learner::new(&network, params, &*optimizer), &task, &train, &valid)?)
         }
     };
-    let report = trainer.fit(&mut model, &task, &train, &valid)?;
+    let report = match trainer.fit(&mut model, &task, &train, &valid) {
+        Ok(report) => report,
+        Err(error) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
+    };
     report.warnings.iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
     if report.ended == Ended::Stopped {
         print::note("error: interrupted; no model was written");
-        return Ok(stop.signal().map_or(ExitCode::FAILURE, |signal| ExitCode::from(signal.exit_status())));
+        return Ok(stopped::status(&stop, ExitCode::FAILURE));
     }
 
     // The results.
@@ -165,7 +169,8 @@ fn check(options: &Options) -> Result<()> {
     let data = [("--data", options.data.as_path())];
     let mut outputs = vec![("--model", options.model.as_path())];
     outputs.extend(options.report.as_deref().map(|report| ("--report", report)));
-    check_outside(&outputs, data[0])?;
+    let tables = options.save_tables.as_deref().map(|folder| ("--save-tables", folder));
+    check_outside(&Vec::from_iter(outputs.iter().copied().chain(tables)), data[0])?;
     check_files_differ(&[("--model", &options.model)], &data)?;
     check_output("--model", &options.model)?;
     if let Some(json) = options.json.as_deref() {

@@ -11,7 +11,7 @@ use brisk_examples::import_error::{in_words_of, training as words_of_training};
 use brisk_loader::{RowSource, Subset, split};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_table::{CifarOptions, CifarSet, Remedy, Table, Typed, import_cifar, printable};
+use brisk_table::{CifarOptions, CifarSet, Remedy, Table, Typed, import_cifar_if_changed, printable};
 use brisk_train::report::ImageGrid;
 use brisk_train::{
     BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Learner, Limit, Model, RunView, Selective,
@@ -42,8 +42,8 @@ const N_WRONG: usize = 30;
 pub const N_CLASSES: usize = 10;
 
 impl Cifar10 {
-    /// Opens the tables in `folder`. If they do not exist yet, they are made from the binary files in `source`: a folder with `data_batch_1.bin` and so on,
-    /// which may be compressed, or the published archive. If `source` is a folder with these two tables, opens those.
+    /// Opens the tables in `folder`. If there is a `source`, they are made from its binary files, unless they have been before: a folder with `data_batch_1.bin` and so
+    /// on, which may be compressed, or the published archive. If `source` is a folder with these two tables, opens those.
     ///
     /// # Errors
     /// If the files do not exist or cannot be read, or the tables cannot be written.
@@ -51,17 +51,20 @@ impl Cifar10 {
         if let Some(source) = source.filter(|source| !source.exists()) {
             bail!("{}: cannot open the files of CIFAR-10: there is no such file or folder", printable(source));
         }
-        let folder = source.filter(|source| source.join(TRAIN).exists()).unwrap_or(folder);
+        let (source, folder) = match source {
+            Some(source) if source.join(TRAIN).exists() => (None, source),
+            source => (source, folder),
+        };
         let table = |name: &str, set| -> Result<Table> {
             let path = folder.join(name);
-            if !path.exists() {
-                let Some(source) = source else {
-                    let remedy = "name the folder or archive with the files of CIFAR-10 by `--data`; `cargo xtask fetch cifar10` downloads it";
-                    bail!("{}: there is no such table; {remedy}", printable(&path));
-                };
+            if let Some(source) = source {
                 std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", printable(folder)))?;
-                let imported = import_cifar(source, &path, &CifarOptions { set, ..CifarOptions::default() });
+                let imported = import_cifar_if_changed(source, &path, &CifarOptions { set, ..CifarOptions::default() });
                 imported.map_err(|error| anyhow!(in_words_of(&error, remedy)))?;
+            } else if !path.exists() {
+                let remedy =
+                    "name the folder or archive with the files of CIFAR-10 by `--data`; `cargo xtask fetch cifar10` downloads it";
+                bail!("{}: there is no such table; {remedy}", printable(&path));
             }
             Ok(Table::open(path)?)
         };

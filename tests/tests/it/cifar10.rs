@@ -161,6 +161,20 @@ fn settings_that_do_not_fit_are_refused() {
     check(&example(&[&page[..], &["--batch-rows", "40"]].concat()), &["--batch-rows 40", "multiple of 32"]);
     check(&example(&[&page[..], &["--batch-rows", "16"]].concat()), &["--batch-rows 16", "multiple of 32"]);
     check(&example(&["--data", ".", "--recipe", "page", "--widths", "8,8,8"]), &["--widths", "4 widths", "found 3"]);
-    let args = ["--recipe", "page", "--rung", "10"];
-    check_usage_error(&example(&args), &args, &["--rung", "10"]);
+    let some = ["--data", ".", "--narrow", "--batch-rows", "8", "--steps", "1"];
+    check(&example(&[&some[..], &["--images", "65"]].concat()), &["--images 65", "64 images", "pass 64 or less"]);
+    check(&example(&[&some[..], &["--test-images", "1000"]].concat()), &["--test-images 1000", "images", "or less"]);
+    for [option, value] in [
+        ["--rung", "10"],
+        ["--runs", "0"],
+        ["--steps", "0"],
+        ["--images", "0"],
+        ["--test-images", "0"],
+        ["--epochs", "nan"],
+        ["--epochs", "0"],
+        ["--seed", "18446744073709551615"],
+    ] {
+        let args = ["--recipe", "page", option, value];
+        check_usage_error(&example(&args), &args, &[option, value]);
+    }
 }

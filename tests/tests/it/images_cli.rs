@@ -252,6 +252,43 @@ fn a_test_set_must_have_the_classes_of_the_training_set() {
         &["the test set of train-images-idx3-ubyte: image 0 has label 3", "0 to 2"],
     );
     place.refuse(&["--data", "train-images-idx3-ubyte", "--size", "16"], &["`--size`", "another format"]);
+
+    // Labels from 1, as those of the letters of EMNIST.
+    fs::remove_file(place.path("t10k-images-idx3-ubyte")).expect("it can be removed");
+    idx("train-labels-idx1-ubyte", &[40], &labels.iter().map(|label| label + 1).collect::<Vec<u8>>());
+    let args = ["--data", "train-images-idx3-ubyte", "--epochs", "1", "--model", "m.safetensors"];
+    let (output, stderr) = place.run(&args);
+    assert!(output.status.success(), "{stderr}");
+    let warning = "warning: train-images-idx3-ubyte: 1 of 4 classes have no image, the first is class 0; ";
+    assert!(stderr.contains(warning) && stderr.contains("`import --first-label`"), "{stderr}");
+}
+
+#[test]
+fn what_an_import_leaves_out_is_said() {
+    let place = Place::new();
+    place.fruit("fruit");
+    fs::create_dir(place.path("fruit/kiwi")).expect("it can be created");
+    fs::write(place.path("fruit/plum/notes.txt"), "to do").expect("it can be written");
+    let args = ["--data", "fruit", "--epochs", "1", "--on-bad-file", "skip", "--model", "m.safetensors"];
+    let (output, stderr) = place.run(&args);
+    assert!(output.status.success(), "{stderr}");
+    for words in ["warning: the folder of class `kiwi` has no image", "warning: skipped 1 ", "notes.txt"] {
+        assert!(stderr.contains(words), "{words}: {stderr}");
+    }
+}
+
+#[test]
+fn nothing_is_written_among_the_images() {
+    let place = Place::new();
+    place.fruit("fruit");
+    for [option, path] in [["--model", "fruit/m"], ["--report", "fruit/plum/r.html"], ["--save-tables", "fruit/tables"]] {
+        let (output, stderr) = place.run(&["--data", "fruit", "--model", "m.safetensors", option, path]);
+        assert!(
+            output.status.code() == Some(1) && stderr.contains(&format!("{path}: {option} is in the folder --data")),
+            "{stderr}"
+        );
+        assert!(!place.path("fruit/tables").exists(), "{option}: a folder has been made");
+    }
 }
 
 #[test]

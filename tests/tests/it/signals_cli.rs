@@ -1,9 +1,12 @@
 //! Examples that receive signals, as sent by shells, batch systems and closing terminals.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
+
+use brisk_table::{DType, Schema, TableWriter};
 
 use crate::data_parallel_cli::Place;
 use crate::example::built;
@@ -84,6 +87,48 @@ fn a_signal_in_the_first_epoch_keeps_what_was_trained() {
         assert!(said.contains("to resume: ") && output.stdout.is_empty(), "{example}: there are no results: {said}");
         let expected = ["config.json", "last.safetensors", "metrics.csv", "metrics.json"];
         assert_eq!(names(place.path("run")), expected, "{example}: no temporary file, no lock");
+    }
+}
+
+/// Runs an example and sends it SIGTERM when it says `word`; returns its status and what it said.
+fn terminated(dir: &Path, example: &'static str, args: &[&str], word: &str) -> (Option<i32>, String) {
+    let mut command = Command::new(built(example));
+    command.args(args).env("BRISK_DEVICE", "cpu").env("XDG_RUNTIME_DIR", dir).current_dir(dir);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the example runs");
+    let (mut said, mut is_sent) = (String::new(), false);
+    for line in BufReader::new(child.stderr.take().expect("it is piped")).lines() {
+        let line = line.expect("text");
+        if line.contains(word) && !is_sent {
+            send(&child, "-TERM");
+            is_sent = true;
+        }
+        said += &(line + "\n");
+    }
+    (child.wait().expect("it ends").code(), said)
+}
+
+#[test]
+fn examples_that_cannot_resume_end_with_the_status_of_the_signal() {
+    let place = Place::new();
+    let dir = place.path("");
+    let schema = Schema { dtype: DType::U8, label_dtype: DType::U8, ..Schema::shaped(&[12, 10, 3]) };
+    let mut writer = TableWriter::create(place.path("images.safetensors"), schema).expect("a table");
+    (0..60_u8).for_each(|row| writer.push(&[100 + row; 360], &[row % 2]).expect("a row"));
+    writer.finish().expect("a table");
+    let args = ["--data", "images.safetensors", "--model", "m.safetensors", "--epochs", "100000"];
+    for word in ["network:", "epoch 1/"] {
+        let (status, said) = terminated(&dir, "images", &args, word);
+        assert_eq!(status, Some(143), "{word}: {said}");
+        assert!(!place.path("m.safetensors").exists(), "{word}: {said}");
+    }
+
+    let rows: String = (0..2000).map(|row| format!("{},{}\n", row * 37 % 101, row % 3 / 2)).collect();
+    fs::write(place.path("rows.csv"), format!("x,y\n{rows}")).expect("there is room");
+    let args = ["rows.csv", "--target", "y", "--epochs", "100000", "--patience", "100000", "--out", "model"];
+    for (word, has_model) in [("parameters:", false), ("epoch 2/", true)] {
+        let (status, said) = terminated(&dir, "tabular", &args, word);
+        assert_eq!(status, Some(143), "{word}: {said}");
+        assert_eq!(place.path("model/model.json").exists(), has_model, "{word}: {said}");
     }
 }
 

@@ -476,4 +476,21 @@ fn an_index_and_columns_that_know_the_target_are_said() {
     let rows: String = (0..300).map(|row| format!("{},{},{}\n", row % 2 * 7, noise(row, 0), row % 2)).collect();
     let known = noted(&format!("outcome,size,label\n{rows}"), &[]);
     assert!(known.contains("column `outcome` alone predicts the target"), "{known}");
+    let amount = |row: usize| if row % 2 == 0 { noise(row, 1).to_string() } else { String::new() };
+    let rows: String = (0..300).map(|row| format!("{},{},{}\n", amount(row), noise(row, 0), row % 2)).collect();
+    let missing = noted(&format!("amount,size,label\n{rows}"), &[]);
+    assert!(missing.contains("column `amount` alone predicts the target"), "{missing}");
+}
+
+#[test]
+fn errors_of_small_targets_are_shown() {
+    let place = Place::new();
+    let rows: String = (0..300).map(|row| format!("{},{}\n", noise(row, 0), 1e-3 + 1e-5 * noise(row, 1))).collect();
+    place.write("small.csv", &format!("size,width\n{rows}"));
+    let shown =
+        place.succeed("tabular", &["small.csv", "--epochs", "1", "--hidden", "4", "--out", "model", "--json", "out.json"]);
+    let line = shown.lines().find(|line| line.starts_with("rmse")).expect("a line for the error");
+    let found: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    let expected = place.json("out.json")["test_rmse"].as_f64().expect("a number");
+    assert!((found[0] - expected).abs() < 0.01 * expected, "{line}, {expected}");
 }

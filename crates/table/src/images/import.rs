@@ -26,7 +26,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// out. All this is the same for a folder and an archive of it. Rows of a folder are sorted by path; those of an archive have its order, and it is read twice. Rows
 /// are `u8`, `[height, width, channels]`; labels are `u32`. Photos are turned upright. Images are decoded on all cores, and only a few per core are in memory at a
 /// time. They must have one size unless [`ImagesOptions::size`] resizes them. A folder without an image is a class too, of which
-/// [`ImportReport::warnings`] tells.
+/// [`ImportReport::warnings`] tells, as it does of classes whose names differ only in case.
 ///
 /// # Errors
 /// [`Error::Source`] names the first two images that differ, or the first file that is not an image, unless [`BadRows::Skip`], or a size out of range;

@@ -17,8 +17,8 @@ const MIN_CORRELATION: f64 = 0.999;
 /// one label, or, for labels of many values, by their order. Such a column is rarely known before the label is: it may be derived from it, or be the index of
 /// rows that are sorted by it.
 ///
-/// Rows in which the value is missing (NaN) are not considered. Fewer than 100 others only show that a column is a copy of the label, from 10 rows on: with the same numbers, or with
-/// a value of its own for each of a few labels. A sample of some thousand rows is enough.
+/// Rows in which the value is missing (NaN) are not considered; if whether it is missing predicts the labels, so does the column. Fewer than 100 others only show that a column is a
+/// copy of the label, from 10 rows on: with the same numbers, or with a value of its own for each of a few labels. A sample of some thousand rows is enough.
 ///
 /// # Panics
 /// If `values` and `labels` have different lengths.
@@ -43,6 +43,12 @@ pub fn predicts_label(values: &[f32], labels: &[f32]) -> bool {
         .map(|(&value, &label)| (value, label))
         .filter(|row| !row.0.is_nan() && !row.1.is_nan())
         .collect();
+    if rows.len() < values.len() {
+        let is_missing: Vec<f32> = values.iter().map(|value| f32::from(value.is_nan())).collect();
+        if predicts_label(&is_missing, labels) {
+            return true;
+        }
+    }
     rows.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
     let counts = counts(rows.iter().map(|row| row.1));
     if rows.len() < MIN_ROWS {
@@ -179,6 +185,9 @@ mod tests {
         check(|row| -(row as f32), |row| row as f32, true);
         check(|row| row as f32 + noise(row) / 30.0, |row| row as f32, false);
         check(noise, parity, false);
+        // What is missing, but not the numbers.
+        check(|row| if row % 2 == 0 { noise(row) } else { f32::NAN }, parity, true);
+        check(|row| if row % 3 == 0 { noise(row) } else { f32::NAN }, parity, false);
         // One class in almost all rows is no achievement.
         check(|_| 1.0, |row| f32::from(row == 7), false);
         check(|row| (row % 7) as f32, |row| f32::from(row % 300 == 1), false);

@@ -59,7 +59,7 @@ impl ImportReport {
     }
 }
 
-/// What [`import_csv_if_changed`](crate::import_csv_if_changed) did.
+/// What an import did that is left out if nothing has changed, such as [`import_csv_if_changed`](crate::import_csv_if_changed).
 #[derive(Debug)]
 pub enum Imported {
     /// It wrote the table.

@@ -375,8 +375,13 @@ impl Finder<'_> {
             return Ok(rules);
         }
         let mut offsets = vec![0.0; features.len()];
+        let mut shifted_columns = Vec::new();
         for (column, offset) in &self.options.offsets {
             let col = self.column(column, "offsets")?;
+            if shifted_columns.contains(&col) {
+                return self.wrong(format!("column `{}` has two offsets; choose one", self.names[col]));
+            }
+            shifted_columns.push(col);
             let Some(feature) = features.iter().position(|&feature| feature == col) else {
                 return self.wrong(format!("column `{}` cannot have an offset, since it is not a feature", self.names[col]));
             };

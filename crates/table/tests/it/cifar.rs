@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{CifarLabels, CifarOptions, CifarSet, DType, Table, import_cifar};
+use brisk_table::{CifarLabels, CifarOptions, CifarSet, DType, Imported, Table, import_cifar, import_cifar_if_changed};
 
 use crate::real_files::data;
 
@@ -110,6 +110,23 @@ fn folders_and_archives() {
         let message = import(source, CifarOptions { set: CifarSet::Test, ..TEN }).unwrap_err();
         assert!(message.contains("`test_batch.bin`") && message.contains("`CifarLabels::Ten`"), "{message}");
     }
+}
+
+#[test]
+fn files_are_imported_again_if_they_are_others() {
+    let (folder, dest) = crate::scratch();
+    let [one, other] = ["one.bin", "other.bin"].map(|name| folder.path().join(name));
+    fs::write(&one, records(&[&[3], &[9]])).unwrap();
+    fs::write(&other, records(&[&[4], &[8]])).unwrap();
+    for (source, is_written, labels) in
+        [(&one, true, [3, 9]), (&one, false, [3, 9]), (&other, true, [4, 8]), (&one, true, [3, 9])]
+    {
+        let imported = import_cifar_if_changed(source, &dest, &TEN).unwrap();
+        assert_eq!(matches!(imported, Imported::Written(_)), is_written, "{}", source.display());
+        assert_eq!(Table::open(&dest).unwrap().labels::<u8>().unwrap(), labels);
+    }
+    let test = CifarOptions { set: CifarSet::Test, ..TEN };
+    assert!(matches!(import_cifar_if_changed(&one, &dest, &test).unwrap(), Imported::Written(_)), "another option");
 }
 
 #[test]

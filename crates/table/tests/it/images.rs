@@ -44,6 +44,21 @@ fn import(source: &Path, options: ImagesOptions) -> Result<(ImportReport, Table)
     Ok((report?, table.unwrap()))
 }
 
+#[test]
+fn classes_whose_names_differ_in_case_are_reported() {
+    let (folder, _) = crate::scratch();
+    four_images(folder.path());
+    let (report, _) = import(folder.path(), ImagesOptions::default()).unwrap();
+    assert_eq!(report.warnings, []);
+    write(folder.path(), "B/1.png", (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
+    // On a file system that does not tell them apart, there is one folder.
+    if fs::read_dir(folder.path()).unwrap().count() == 3 {
+        let (report, table) = import(folder.path(), ImagesOptions::default()).unwrap();
+        assert_eq!(table.classes(), ["B", "a", "b"]);
+        assert_eq!(report.warnings, [ImportWarning::SimilarClasses { classes: ["B", "b"].map(str::to_owned) }]);
+    }
+}
+
 /// `a`, then `b`: by paths, `b/4.png` before `b/deep/3.png`.
 #[test]
 fn classes_are_sorted_and_so_are_files() {

@@ -220,6 +220,8 @@ fn an_offset_saves_the_digits() {
     import(text, shifted(Missing::Error)).unwrap_err();
     let unknown = ColumnOptions { offsets: vec![("y".into(), 1.0)], ..ColumnOptions::default() };
     assert!(matches!(import(text, unknown), Err(Error::ColumnRoles { .. })));
+    let twice = ColumnOptions { offsets: vec![("t".into(), 1.0), ("t".into(), 2.0)], ..ColumnOptions::default() };
+    assert!(matches!(import(text, twice), Err(Error::ColumnRoles { problem, .. }) if problem.contains("`t` has two offsets")));
 }
 
 /// Checks which column is the label.

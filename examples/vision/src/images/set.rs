@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
+use brisk_examples::print;
 use brisk_loader::{RowSource, Subset, split, stratified_split};
 use brisk_table::{DType, ImagesOptions, Table, Typed, printable};
 use brisk_train::{Standardisation, StopFlag};
@@ -56,6 +57,18 @@ impl ImageSet {
             "{data}: found one class{one}, expected at least 2; put the images of each class into a separate folder"
         );
         check_labels(&data, &labels, classes.len())?;
+        // Of classes with names, the import has told.
+        if named.is_empty() {
+            let mut has_images = vec![false; classes.len()];
+            labels.iter().for_each(|&label| has_images[label as usize] = true);
+            if let Some(class) = has_images.iter().position(|has_images| !has_images) {
+                let n_empty = has_images.iter().filter(|has_images| !**has_images).count();
+                print::note(format_args!(
+                    "warning: {data}: {n_empty} of {} classes have no image, the first is class {class}; labels are numbered from 0, and `import --first-label` makes a table of others",
+                    classes.len()
+                ));
+            }
+        }
         if let Some(test) = &tables.test {
             let data = format!("the test set of {data}");
             let found = image_of(&data, test)?;

@@ -113,10 +113,14 @@ fn import(files: &Files, images: &ImagesOptions, dest: &Path, stop: &StopFlag) -
         None => Err(StoppedImport::new(&files.path, stop).into()),
         Some(Err(error)) => Err(anyhow!(in_words_of(&error, remedy))),
         Some(Ok(report)) => {
-            report
-                .warnings
-                .iter()
-                .for_each(|warning| print::note(format_args!("warning: {}", warning_in_words_of(warning, remedy))));
+            for warning in &report.warnings {
+                print::note(format_args!("warning: {}", warning_in_words_of(warning, remedy)));
+            }
+            if report.n_skipped > 0 {
+                let first =
+                    report.first_skipped.first().map_or(String::new(), |error| format!("; the first: {}", error.problem()));
+                print::note(format_args!("warning: skipped {} files that are not images{first}", report.n_skipped));
+            }
             Ok(Table::open(dest)?)
         }
     }
