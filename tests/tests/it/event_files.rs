@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 /// A field of a protobuf message: its number, and its value as bytes.
 type Field<'b> = (u64, &'b [u8]);
 
-/// The values of each tag by step. A restart discards the values of its step and later ones; a value that is written twice is a failure.
+/// The values of each tag by step. A restart discards the values of its step and later ones; a value that is written twice is a failure. A process that was killed may have
+/// left a part of a last record.
 pub(crate) fn scalars(folder: &Path) -> BTreeMap<String, BTreeMap<u64, f32>> {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();
@@ -17,8 +18,9 @@ pub(crate) fn scalars(folder: &Path) -> BTreeMap<String, BTreeMap<u64, f32>> {
         let mut rest = &bytes[..];
         while let Some((head, after)) = rest.split_at_checked(12) {
             let len = u64::from_le_bytes(head[..8].try_into().expect("eight bytes")) as usize;
-            add(&fields(&after[..len]), &mut found);
-            rest = &after[len + 4..];
+            let Some(event) = after.get(..len) else { break };
+            add(&fields(event), &mut found);
+            rest = after.get(len + 4..).unwrap_or_default();
         }
     }
     found

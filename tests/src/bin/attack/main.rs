@@ -10,6 +10,8 @@ mod case;
 mod command_line;
 #[path = "../../../../crates/table/tests/it/damage.rs"]
 mod damage;
+#[path = "../../../tests/it/event_files.rs"]
+mod event_files;
 mod files;
 mod parts;
 mod report;
@@ -31,7 +33,7 @@ use command_line::Options;
 #[derive(Debug, Parser)]
 #[command(name = "attack")]
 struct CommandLine {
-    /// Folder of the programs to attack: higgs, data_parallel, import, inspect, tabular and predict
+    /// Folder of the programs to attack, the examples that `cargo xtask attack` builds
     #[arg(long, value_name = "DIR")]
     programs: PathBuf,
     /// The program `xtask`, which starts ranks [default: xtask in the folder of the programs or its parent]
@@ -47,6 +49,10 @@ fn main() -> ExitCode {
         // Started by the part `shard-kills`, not by people.
         [_, child, folder, round] if child == parts::shard_kills::CHILD => {
             parts::shard_kills::child(folder.as_ref(), round).map(|()| ExitCode::SUCCESS)
+        }
+        // Started by the part `silent`.
+        [_, child, folder] if child == parts::silent::killed_logs::CHILD => {
+            parts::silent::killed_logs::child(folder.as_ref()).map(|()| ExitCode::SUCCESS)
         }
         _ => run(&CommandLine::parse()),
     };

@@ -181,6 +181,11 @@ impl Running {
         false
     }
 
+    /// Whether it has written this to standard error.
+    pub(crate) fn has_said(&self, word: &str) -> bool {
+        text(&self.err).contains(word)
+    }
+
     /// Sends SIGKILL to the program and everything it has started.
     pub(crate) fn kill(&mut self) {
         self.was_killed = true;
@@ -329,7 +334,7 @@ impl Signal {
         }
     }
 
-    pub(crate) fn number(self) -> i32 {
+    pub(crate) const fn number(self) -> i32 {
         match self {
             Self::Hang => 1,
             Self::Interrupt => 2,

@@ -104,11 +104,14 @@ impl Cases for ImportKills {
         let Import { time, .. } = self.import;
         let mut old = self.import.lay_old(case)?;
         let with_json = case.rng.bool();
-        for _ in 0..case.rng.usize(1..=3) {
+        // The last import removes what killed ones have left of the same files.
+        let import = |case: &Case<'_>| {
             let run = self.import.run(case);
-            let run = if with_json { run.args(["--json", "out.json"]) } else { run };
+            if with_json { run.args(["--json", "out.json"]) } else { run }
+        };
+        for _ in 0..case.rng.usize(1..=3) {
             let moment = time.mul_f64(1.1 * case.rng.f64());
-            let mut running = run.start()?;
+            let mut running = import(case).start()?;
             if running.runs_at(moment) {
                 running.kill();
             }
@@ -123,7 +126,7 @@ impl Cases for ImportKills {
                 case.find(Kind::Loss, "import leaves a damaged file after a kill", format!("{damaged:?}\n{ended}"));
             }
         }
-        let run = self.import.run(case);
+        let run = import(case);
         self.import.finish(case, run, "a kill")
     }
 }

@@ -12,7 +12,7 @@ mod resuming;
 mod same_pid;
 pub(crate) mod shard_kills;
 mod signals;
-mod silent;
+pub(crate) mod silent;
 mod training_kills;
 mod unlike_ranks;
 mod wrong_results;

@@ -2,18 +2,27 @@
 //!
 //! Each row of the tables in `silent/` has files, command lines, and what must be said or computed.
 
+mod downloads;
 mod files;
 mod found;
+mod images;
+pub(crate) mod killed_logs;
+mod odd_rows;
 mod options;
+mod resumed;
+mod settings;
 mod tables;
 mod targets;
 mod training;
 mod values;
 
 use std::fs;
+use std::io;
+use std::net::{TcpListener, TcpStream};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
@@ -22,6 +31,7 @@ use super::{Cases, Part, Prepared};
 use crate::case::Case;
 use crate::command_line::PartName;
 use crate::report::Kind;
+use crate::run::{Ended, Run, Signal};
 use found::{Check, Found};
 
 pub(crate) const PART: Part = Part { name: PartName::Silent, weight: 0.0, prepare: |_| Prepared::ready(Silent { rows: rows() }) };
@@ -31,10 +41,23 @@ struct Silent {
 }
 
 fn rows() -> Vec<Row> {
-    [tables::rows(), values::rows(), targets::rows(), options::rows(), files::rows(), training::rows_of_the_table()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        tables::rows(),
+        values::rows(),
+        targets::rows(),
+        options::rows(),
+        files::rows(),
+        training::rows_of_the_table(),
+        odd_rows::rows(),
+        images::rows(),
+        settings::rows(),
+        resumed::rows(),
+        killed_logs::rows(),
+        downloads::rows(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// What is done in the folder of a case.
@@ -54,20 +77,40 @@ struct Row {
     within: Option<Within>,
     /// How often the first program is killed at moments that grow, before the programs run to their ends.
     n_kills: u32,
+    /// What the last program says on standard error when it is asked to terminate.
+    stopped_at: Option<&'static str>,
+    /// Answers each connection to the address that stands for `{server}` in the programs.
+    server: Option<Answer>,
 }
+
+type Answer = fn(TcpStream) -> io::Result<()>;
 
 enum Content {
     Bytes(Vec<u8>),
+    Folder,
     Link(&'static str),
     Fifo,
 }
 
 /// What must be said or computed by the last program. One of several words separated by `|` is enough.
 struct Expected {
-    /// The words of a refusal, if it may be refused.
-    refused: Option<Vec<String>>,
+    /// How it may be refused.
+    refused: Option<Refusal>,
     /// What holds if it succeeds, if it may.
     computed: Option<Check>,
+}
+
+/// An unsuccessful end.
+struct Refusal {
+    statuses: &'static [i32],
+    /// What is said.
+    words: Vec<String>,
+}
+
+impl Refusal {
+    fn of(words: &[&str]) -> Self {
+        Self { statuses: &[1, 2], words: owned(words) }
+    }
 }
 
 fn owned(words: &[&str]) -> Vec<String> {
@@ -76,7 +119,13 @@ fn owned(words: &[&str]) -> Vec<String> {
 
 /// Fails with a message that has all of these words.
 fn refused(words: &[&str]) -> Expected {
-    Expected { refused: Some(owned(words)), computed: None }
+    Expected { refused: Some(Refusal::of(words)), computed: None }
+}
+
+/// Ends as a program does that SIGTERM has stopped, and says all of these words.
+fn terminated(words: &[&str]) -> Expected {
+    const STATUSES: &[i32] = &[128 + Signal::Terminate.number()];
+    Expected { refused: Some(Refusal { statuses: STATUSES, words: owned(words) }), computed: None }
 }
 
 /// Succeeds, and the check holds.
@@ -92,17 +141,27 @@ fn said(words: &[&str]) -> Expected {
 
 /// Fails with a message that has all of these words, or succeeds, and the check holds.
 fn either(words: &[&str], check: impl Fn(&Found<'_>) -> Result<()> + 'static) -> Expected {
-    Expected { refused: Some(owned(words)), ..computed(check) }
+    Expected { refused: Some(Refusal::of(words)), ..computed(check) }
 }
 
 /// Fails with a message that has all of the first words, or succeeds and prints all of the second.
 fn refused_or_said(words: &[&str], warning: &[&str]) -> Expected {
-    Expected { refused: Some(owned(words)), ..said(warning) }
+    Expected { refused: Some(Refusal::of(words)), ..said(warning) }
 }
 
 /// A row without files, which [`Row::file`] adds.
 fn row(name: impl Into<String>, lines: &[&str], expected: Expected) -> Row {
-    Row { name: name.into(), files: Vec::new(), lines: owned(lines), edit: None, expected, within: None, n_kills: 0 }
+    Row {
+        name: name.into(),
+        files: Vec::new(),
+        lines: owned(lines),
+        edit: None,
+        expected,
+        within: None,
+        n_kills: 0,
+        stopped_at: None,
+        server: None,
+    }
 }
 
 /// A row of what this process does in a folder, and what must hold.
@@ -118,6 +177,15 @@ impl Row {
 
     fn killed(self, n_kills: u32) -> Self {
         Self { n_kills, ..self }
+    }
+
+    /// Asks the last program to terminate when it has said this.
+    fn stopped_at(self, word: &'static str) -> Self {
+        Self { stopped_at: Some(word), ..self }
+    }
+
+    fn served(self, answer: Answer) -> Self {
+        Self { server: Some(answer), ..self }
     }
 
     fn file(self, name: &str, bytes: impl Into<Vec<u8>>) -> Self {
@@ -141,6 +209,7 @@ impl Row {
             }
             let written = match content {
                 Content::Bytes(bytes) => fs::write(&path, bytes),
+                Content::Folder => fs::create_dir(&path),
                 Content::Link(to) => std::os::unix::fs::symlink(to, &path),
                 Content::Fifo => make_fifo(&path),
             };
@@ -159,7 +228,8 @@ impl Cases for Silent {
         let row = &self.rows[case.index as usize % self.rows.len()];
         row.write(case)?;
         row.kill(case)?;
-        if let Some((last, first)) = row.lines.split_last()
+        let lines = row.addressed()?;
+        if let Some((last, first)) = lines.split_last()
             && !row.run(case, first, last)?
         {
             return Ok(());
@@ -181,7 +251,7 @@ impl Row {
     fn kill(&self, case: &Case<'_>) -> Result<()> {
         for n in 0..self.n_kills {
             let Some(line) = self.lines.first() else { return Ok(()) };
-            let mut running = command(case, line).start()?;
+            let mut running = command(case, line)?.start()?;
             if running.runs_at(Duration::from_millis(5 + u64::from(n) * 12)) {
                 running.kill();
             }
@@ -190,11 +260,21 @@ impl Row {
         Ok(())
     }
 
+    /// The programs with their arguments. The server, if there is one, answers until this process ends.
+    fn addressed(&self) -> Result<Vec<String>> {
+        let Some(answer) = self.server else { return Ok(self.lines.clone()) };
+        let listener = TcpListener::bind("127.0.0.1:0").context("there is no free port")?;
+        let address = format!("http://{}", listener.local_addr()?);
+        // It is not an error of the server if a client has closed the connection.
+        thread::spawn(move || listener.incoming().flatten().for_each(|stream| drop(answer(stream))));
+        Ok(self.lines.iter().map(|line| line.replace("{server}", &address)).collect())
+    }
+
     /// Runs the programs; returns whether the last one did what is expected.
     fn run(&self, case: &mut Case<'_>, first: &[String], last: &str) -> Result<bool> {
         let row = self;
         for line in first {
-            let run = command(case, line);
+            let run = command(case, line)?;
             if case.succeed(run, &format!("{}: an earlier command fails", row.name))?.is_none() {
                 return Ok(false);
             }
@@ -204,8 +284,7 @@ impl Row {
             ensure!(text.contains(from), "{file} has no {from}: {text}");
             fs::write(case.path(file), text.replacen(from, to, 1))?;
         }
-        let run = command(case, last);
-        let ended = case.end(run)?;
+        let ended = row.end(case, last)?;
         if ended.timed_out || ended.panic().is_some() {
             return Ok(false);
         }
@@ -216,18 +295,38 @@ impl Row {
         }
         Ok(true)
     }
+
+    /// Runs a program to its end, or until it is asked to terminate.
+    fn end(&self, case: &mut Case<'_>, line: &str) -> Result<Ended> {
+        let run = command(case, line)?;
+        let Some(word) = self.stopped_at else { return case.end(run) };
+        let mut running = run.start()?;
+        if running.runs_until(|running| running.has_said(word)) {
+            running.signal(Signal::Terminate);
+        }
+        let ended = running.wait()?;
+        case.check_manners_of_stopped(&ended);
+        Ok(ended)
+    }
 }
 
-fn command(case: &Case<'_>, line: &str) -> crate::run::Run {
+/// An example, `xtask`, or this program as a child of itself.
+fn command(case: &Case<'_>, line: &str) -> Result<Run> {
     let mut words = line.split(' ');
-    case.program(words.next().unwrap_or_default()).args(words)
+    let tool = |path: &Path| case.attack.tool(&path.to_string_lossy(), &case.dir);
+    let run = match words.next().unwrap_or_default() {
+        "xtask" => tool(case.attack.xtask()),
+        "attack" => tool(&std::env::current_exe().context("a process has an executable")?),
+        name => case.program(name),
+    };
+    Ok(run.args(words))
 }
 
 impl Expected {
     fn check(&self, found: &Found<'_>) -> Result<()> {
         match (&self.refused, &self.computed) {
-            (Some(words), None) => found.refused(words),
-            (Some(words), Some(_)) if found.was_refused() => found.said(words),
+            (Some(refusal), None) => found.refused(refusal.statuses, &refusal.words),
+            (Some(refusal), Some(_)) if found.was_refused(refusal.statuses) => found.said(&refusal.words),
             (_, Some(check)) => found.succeeded().and_then(|()| check(found)),
             (None, None) => Ok(()),
         }

@@ -54,7 +54,12 @@ pub(super) fn npy(n: usize) -> Vec<u8> {
 
 /// An array, `[n, 3]`.
 fn npy_of(dtype: &str, n: usize, value: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
-    let mut header = format!("{{'descr': '{dtype}', 'fortran_order': False, 'shape': ({n}, 3), }}");
+    npy_in_order(dtype, "False", n, value)
+}
+
+/// The same, whose values are column by column if `fortran_order` is `True`.
+pub(super) fn npy_in_order(dtype: &str, fortran_order: &str, n: usize, value: impl Fn(usize) -> Vec<u8>) -> Vec<u8> {
+    let mut header = format!("{{'descr': '{dtype}', 'fortran_order': {fortran_order}, 'shape': ({n}, 3), }}");
     header += &" ".repeat(117 - header.len());
     header.push('\n');
     let mut bytes = b"\x93NUMPY\x01\0".to_vec();
@@ -117,6 +122,11 @@ pub(super) fn rows() -> Vec<Row> {
         );
         rows.push(files.content(&format!("images/{name}"), Content::Fifo));
     }
+    let empty = TWO.iter().fold(
+        row("images beside a class that is an empty folder", &[IMAGES], refused_or_said(&["c"], &["`c`|images/c|class c"])),
+        |row, file| row.file(&format!("images/{file}"), png()),
+    );
+    rows.push(empty.content("images/c", Content::Folder));
     for device in ["/dev/zero", "/dev/random", "/dev/tty"] {
         let files = TWO.iter().fold(
             row(format!("images beside a link to {device}"), &[IMAGES], refused_or_said(&["a/3.png"], &["out.safetensors"])),

@@ -17,8 +17,8 @@ pub(super) struct Found<'a> {
 }
 
 impl Found<'_> {
-    pub(super) fn was_refused(&self) -> bool {
-        matches!(self.ended.code(), Some(1 | 2))
+    pub(super) fn was_refused(&self, statuses: &[i32]) -> bool {
+        self.ended.code().is_some_and(|status| statuses.contains(&status))
     }
 
     pub(super) fn succeeded(&self) -> Result<()> {
@@ -26,9 +26,9 @@ impl Found<'_> {
         Ok(())
     }
 
-    /// The program fails with a message that has all of these words.
-    pub(super) fn refused(&self, words: &[impl AsRef<str>]) -> Result<()> {
-        ensure!(self.was_refused(), "it is not refused");
+    /// The program fails with one of these statuses and a message that has all of these words.
+    pub(super) fn refused(&self, statuses: &[i32], words: &[impl AsRef<str>]) -> Result<()> {
+        ensure!(self.was_refused(statuses), "its status is not one of {statuses:?}");
         self.said(words)
     }
 
@@ -50,6 +50,19 @@ impl Found<'_> {
     pub(super) fn json(&self, name: &str) -> Result<Value> {
         let text = fs::read(self.dir.join(name)).with_context(|| format!("{name}: it cannot be read"))?;
         serde_json::from_slice(&text).with_context(|| format!("{name}: it is not JSON"))
+    }
+
+    /// A number of the file of results `name`.
+    pub(super) fn result(&self, name: &str, member: &str) -> Result<f64> {
+        let results = self.json(name)?;
+        results[member].as_f64().with_context(|| format!("`{member}` of {name} is {}", results[member]))
+    }
+
+    /// The number of rows of the table `out.safetensors`.
+    pub(super) fn n_rows(&self, expected: usize) -> Result<()> {
+        let found = self.table("out.safetensors")?.n_rows();
+        ensure!(found == expected, "there are {found} rows, expected {expected}");
+        Ok(())
     }
 
     /// The names of the features of the table `out.safetensors`.

@@ -54,6 +54,16 @@ pub(super) fn rows() -> Vec<Row> {
             refused(&["`y`"]),
         ),
         csv(
+            "two offsets for one column",
+            "import rows.csv out.safetensors --header present --label y --offset x=1 --offset x=2",
+            refused(&["`x`", "offset"]),
+        ),
+        csv(
+            "an offset for the label",
+            "import rows.csv out.safetensors --header present --label y --offset y=1",
+            refused(&["`y`", "offset"]),
+        ),
+        csv(
             "a word for missing values, which are an error",
             "import rows.csv out.safetensors --header present --label y --missing-value 12",
             refused(&["line"]),

@@ -71,6 +71,14 @@ pub(super) fn rows() -> Vec<Row> {
                 format!("{:.3},{},{}", part(i, 0), ["off", "on"][class], ["no", "yes"][class])
             }),
         ),
+        row("a column that is missing where the target is 1", &[TRAIN], said(&["`amount`"])).file(
+            "rows.csv",
+            text("x,amount,y", 300, |i| {
+                let class = usize::from(part(i, 1) > 0.5);
+                let amount = if class == 1 { String::new() } else { format!("{:.2}", 900.0 * part(i, 2)) };
+                format!("{:.3},{amount},{class}", part(i, 0))
+            }),
+        ),
         row(
             "identifiers, all different",
             &[TRAIN],

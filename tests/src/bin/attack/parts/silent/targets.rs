@@ -82,6 +82,23 @@ pub(super) fn rows() -> Vec<Row> {
         row("a target and a column of text that is the target spelt otherwise", &[TRAIN], said(&["`copy`"]))
             .file("rows.csv", text("copy,x,y", 200, |i| format!("{},{:.3},{}", ["n", "j"][i % 2], part(i, 0), i % 2))),
     ];
+    rows.push(
+        row(
+            "a target of small numbers",
+            &[TRAIN],
+            computed(|found| {
+                let shown = found.ended.stdout.lines().find(|line| line.starts_with("rmse")).unwrap_or_default();
+                let error = found.result("out.json", "test_rmse")?;
+                let numbers: Vec<f64> = shown.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+                ensure!(
+                    numbers.first().is_some_and(|shown| (shown - error).abs() < 0.01 * error),
+                    "the error is {error}, and {shown:?} is printed"
+                );
+                Ok(())
+            }),
+        )
+        .file("rows.csv", targets(300, |i| format!("{:.9}", 1e-3 + 1e-5 * part(i, 0)))),
+    );
     for cell in ["inf", "12.5x", "-", "1e999", "12,5", "#DIV/0!", "unknown", "$4"] {
         let name = format!("one cell {cell:?} in a target of numbers");
         let target = move |i: usize| if i == 1700 { cell.to_owned() } else { format!("{:.5}", 9.0 * part(i, 1)) };

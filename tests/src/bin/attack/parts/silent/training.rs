@@ -22,13 +22,13 @@ use super::{Row, within};
 const N_COLS: usize = 2;
 
 /// Rows of two features, and labels computed from the row's number and its first feature.
-fn rows(n: usize, label: impl Fn(usize, f32) -> f32) -> Result<Rows> {
+pub(super) fn rows(n: usize, label: impl Fn(usize, f32) -> f32) -> Result<Rows> {
     let features: Vec<f32> = (0..n * N_COLS).map(|i| part(i / N_COLS, i % N_COLS) as f32).collect();
     let labels = (0..n).map(|row| label(row, features[row * N_COLS])).collect();
     Ok(Rows::new(features, labels, N_COLS)?)
 }
 
-fn class(_: usize, x: f32) -> f32 {
+pub(super) fn class(_: usize, x: f32) -> f32 {
     f32::from(x > 0.5)
 }
 
@@ -37,7 +37,7 @@ fn line(_: usize, x: f32) -> f32 {
 }
 
 /// A network of one hidden layer.
-fn network(n_outputs: usize, activation: Activation) -> Model<Sequential> {
+pub(super) fn network(n_outputs: usize, activation: Activation) -> Model<Sequential> {
     Model::new(7, |params| {
         let hidden = Linear::new(params, "hidden", N_COLS, 8, activation);
         Sequential(vec![Box::new(hidden), Box::new(Linear::new(params, "head", 8, n_outputs, Activation::identity()))])
@@ -54,18 +54,18 @@ fn one_thread() -> Result<Device> {
 }
 
 /// A trainer on one thread.
-fn trainer<'a>() -> Result<Trainer<'a>> {
+pub(super) fn trainer<'a>() -> Result<Trainer<'a>> {
     Ok(Trainer::new(&one_thread()?).batch_rows(20).max_epochs(2).learning_rate(0.01))
 }
 
-fn fit(trainer: Trainer<'_>, task: &dyn Task) -> Result<FitReport> {
+pub(super) fn fit(trainer: Trainer<'_>, task: &dyn Task) -> Result<FitReport> {
     let mut trainer = trainer;
     let mut model = network(task.n_outputs(), Activation::relu());
     Ok(trainer.fit(&mut model, task, &rows(100, class)?, &rows(40, class)?)?)
 }
 
 /// The outcome is an error that has all of these words.
-fn refused<T>(outcome: Result<T>, words: &[&str]) -> Result<()> {
+pub(super) fn refused<T>(outcome: Result<T>, words: &[&str]) -> Result<()> {
     let error = match outcome {
         Ok(_) => anyhow::bail!("it is not refused"),
         Err(error) => format!("{error:#}"),
