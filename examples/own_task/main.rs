@@ -10,8 +10,8 @@ use brisk_examples::{command_line, print};
 use brisk_loader::{Rows, split};
 use brisk_nn::tensor::{LossReduction, Tensor};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
-use brisk_train::metrics::{Metric, MetricValue, Scored};
-use brisk_train::{Error, LabelledRows, Labels, Mode, Model, Task, Trainer};
+use brisk_train::metrics::{self, Direction, Metric, MetricValue, Scored};
+use brisk_train::{LabelledRows, Labels, Model, Task, Trainer};
 use clap::Parser;
 use serde_json::json;
 
@@ -56,15 +56,15 @@ impl Metric for Deviance {
         "deviance"
     }
 
-    fn mode(&self) -> Mode {
-        Mode::Min
+    fn direction(&self) -> Direction {
+        Direction::Minimize
     }
 
     fn reset(&mut self) {
         *self = Self::default();
     }
 
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), metrics::Error> {
         for (&x, &y) in rows.outputs.iter().zip(rows.labels) {
             let (expected, y) = (f64::from(x).exp(), f64::from(y));
             let log = if y > 0.0 { y * (y / expected).ln() } else { 0.0 };
@@ -74,7 +74,7 @@ impl Metric for Deviance {
         Ok(())
     }
 
-    fn compute(&self) -> Result<MetricValue, Error> {
+    fn compute(&self) -> Result<MetricValue, metrics::Error> {
         Ok(MetricValue::Number(self.sum / self.n_rows as f64))
     }
 }

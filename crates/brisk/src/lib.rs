@@ -6,6 +6,8 @@ pub use brisk_program::Device;
 pub use brisk_kernels as kernels;
 #[cfg(feature = "train")]
 pub use brisk_loader as loader;
+#[cfg(feature = "train")]
+pub use brisk_metrics as metrics;
 pub use brisk_nn as nn;
 pub use brisk_program as program;
 #[cfg(feature = "train")]

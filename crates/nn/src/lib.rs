@@ -13,6 +13,8 @@ mod dropout;
 mod ema;
 mod embedding;
 mod grad_scaler;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod init;
 mod initial;
 mod layer_norm;

@@ -1,4 +1,8 @@
 //! Named tensors and strings, as one safetensors file, or several with an index.
+//!
+//! Checkpoints are written beside the training, the next one only when the previous ones are on disk. This bounds memory, keeps
+//! the order of files, and lets a run be killed at any moment. Tensors of checkpoints of one moment share memory
+//! ([`SharedSlice`]), which the next snapshot uses again. Replicas write while training waits, since they communicate to write.
 
 mod checksum;
 mod foreign;

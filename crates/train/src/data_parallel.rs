@@ -1,4 +1,22 @@
 //! Replicas of a model, each of which trains on its part of every batch.
+//!
+//! Communication is a step of the program, neither a hook from outside nor a program cut into pieces, so the planner sees it, and
+//! a replay is one call.
+//!
+//! A batch is that of all replicas together, so a run means the same on any number of them and can resume on another number.
+//! PyTorch counts one replica's rows.
+//!
+//! Each replica records the same step for its part of a batch. Rows are weighted by their shares of the whole batch, so the parts
+//! add up to the batch's mean even if they are uneven. `DataParallel` inserts host steps: one after the last kernel that writes
+//! to a bucket of gradients starts its all-reduce, and one before the first kernel that reads gradients waits for it. A separate
+//! thread carries out the reductions in the order of the buckets. All replicas then have bit-identical sums, and make the same
+//! decisions from them: to skip a step, to stop early, or to stop on request, which is exchanged with the loss. Ghost batches
+//! have a fixed number of rows, so replicas with whole ghost batches normalise as one device does.
+//!
+//! With ZeRO, each bucket is divided into one piece per replica, and buckets that are not kept whole are transients of the
+//! program: one host step reduces a bucket of gradients to the owners of its pieces, another gathers a bucket of parameters
+//! before the first kernel that reads it, again if it was dropped in between (`Program::renewed`). An optimizer records one
+//! kernel per piece. Values that then differ between replicas, such as norms and non-finite gradients, take one more message.
 
 mod agreement;
 mod divided;

@@ -1,36 +1,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use brisk_metrics::Direction;
 use brisk_nn::tensor::program::kernels::Interval;
 
 use crate::Error;
-
-/// Whether lower or higher values of a metric are better.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// Lower is better, as of losses.
-    Min,
-    /// Higher is better, as of accuracies.
-    Max,
-}
-
-impl Mode {
-    /// A value that every number is better than: the start of a search for the best.
-    pub fn worst(self) -> f64 {
-        match self {
-            Self::Min => f64::INFINITY,
-            Self::Max => f64::NEG_INFINITY,
-        }
-    }
-
-    /// Whether `value` is strictly better than `than`. NaN is not better than anything, nor is anything better than NaN.
-    pub fn is_better(self, value: f64, than: f64) -> bool {
-        match self {
-            Self::Min => value < than,
-            Self::Max => value > than,
-        }
-    }
-}
 
 /// Ends a run when a metric no longer improves, or shows that more training is pointless.
 ///
@@ -41,9 +15,10 @@ impl Mode {
 /// PyTorch Lightning 2.6's `EarlyStopping`: the same defaults, the same checks in the same order, the same reasons.
 /// # Examples
 /// ```
-/// use brisk_train::{EarlyStopping, Mode, StopReason};
+/// use brisk_train::metrics::Direction;
+/// use brisk_train::{EarlyStopping, StopReason};
 ///
-/// let mut early_stopping = EarlyStopping::new(Mode::Max).patience(2);
+/// let mut early_stopping = EarlyStopping::new(Direction::Maximize).patience(2);
 /// assert_eq!(early_stopping.check(0.80), None);
 /// assert_eq!(early_stopping.check(0.82), None);
 /// assert_eq!(early_stopping.check(0.81), None);
@@ -53,7 +28,7 @@ impl Mode {
 #[derive(Clone, Debug, PartialEq)]
 pub struct EarlyStopping {
     /// Whether lower or higher is better.
-    pub mode: Mode,
+    pub direction: Direction,
     /// Stop after this many checks in a row without an improvement. 0 stops at the first, as 1 does.
     pub patience: usize,
     /// A change of at most this much is not an improvement. Its sign is ignored.
@@ -74,15 +49,15 @@ pub struct EarlyStopping {
 
 impl EarlyStopping {
     /// Patience 3, no minimal change, no thresholds, and a metric that is not finite stops.
-    pub fn new(mode: Mode) -> Self {
+    pub fn new(direction: Direction) -> Self {
         Self {
-            mode,
+            direction,
             patience: 3,
             min_delta: 0.0,
             stopping_threshold: None,
             divergence_threshold: None,
             check_finite: true,
-            state: EarlyStoppingState { wait_count: 0, best: mode.worst(), stopped: None },
+            state: EarlyStoppingState { wait_count: 0, best: direction.worst(), stopped: None },
             monitor: None,
             follows_metric: false,
         }
@@ -129,22 +104,25 @@ impl EarlyStopping {
         Ok(set.into_iter().try_for_each(|(name, number)| Interval::Finite.check(name, number))?)
     }
 
-    /// The same with the mode of the metric, unless the mode was set.
-    pub(crate) fn of_metric(self, mode: Mode) -> Self {
+    /// The same with the direction of the metric, unless the direction was set.
+    pub(crate) fn of_metric(self, direction: Direction) -> Self {
         if !self.follows_metric {
             return self;
         }
-        let state = EarlyStoppingState { best: mode.worst(), ..self.state };
-        Self { mode, state, ..self }
+        let state = EarlyStoppingState { best: direction.worst(), ..self.state };
+        Self { direction, state, ..self }
     }
 
     /// The settings, for replicas to compare.
     pub(crate) fn described(&self) -> String {
-        let Self { mode, patience, min_delta, check_finite, .. } = self;
+        let Self { direction, patience, min_delta, check_finite, .. } = self;
         let monitor = self.monitor.as_deref().unwrap_or("the task's metric");
-        let mode =
-            if self.follows_metric { String::new() } else { format!(" ({})", if *mode == Mode::Min { "min" } else { "max" }) };
-        let mut described = format!("{monitor}{mode}, patience {patience}");
+        let direction = if self.follows_metric {
+            String::new()
+        } else {
+            format!(" ({})", if *direction == Direction::Minimize { "min" } else { "max" })
+        };
+        let mut described = format!("{monitor}{direction}, patience {patience}");
         let thresholds = [("stopping", self.stopping_threshold), ("divergence", self.divergence_threshold)];
         for (name, threshold) in thresholds.iter().filter_map(|(name, threshold)| Some((name, (*threshold)?))) {
             described += &format!(", {name} threshold {threshold}");
@@ -174,21 +152,21 @@ impl EarlyStopping {
     }
 
     fn checked(&mut self, value: f64) -> Option<StopReason> {
-        let Self { mode, state, .. } = self;
+        let Self { direction, state, .. } = self;
         if self.check_finite && !value.is_finite() {
             return Some(StopReason::NonFiniteMetric);
         }
-        if self.stopping_threshold.is_some_and(|threshold| mode.is_better(value, threshold)) {
+        if self.stopping_threshold.is_some_and(|threshold| direction.is_better(value, threshold)) {
             return Some(StopReason::StoppingThreshold);
         }
-        if self.divergence_threshold.is_some_and(|threshold| mode.is_better(threshold, value)) {
+        if self.divergence_threshold.is_some_and(|threshold| direction.is_better(threshold, value)) {
             return Some(StopReason::DivergenceThreshold);
         }
-        let handicapped = match mode {
-            Mode::Min => value + self.min_delta.abs(),
-            Mode::Max => value - self.min_delta.abs(),
+        let handicapped = match direction {
+            Direction::Minimize => value + self.min_delta.abs(),
+            Direction::Maximize => value - self.min_delta.abs(),
         };
-        if mode.is_better(handicapped, state.best) {
+        if direction.is_better(handicapped, state.best) {
             state.best = value;
             state.wait_count = 0;
             return None;
@@ -200,7 +178,7 @@ impl EarlyStopping {
     /// One sentence: why the run stopped when `metric` was `value`.
     pub fn explain(&self, reason: StopReason, metric: &str, value: f64) -> String {
         let best = self.state.best;
-        match (reason, self.mode) {
+        match (reason, self.direction) {
             (StopReason::NonFiniteMetric, _) => format!("{metric} is {value}, no longer a finite number; the best was {best}"),
             (StopReason::StoppingThreshold, _) => {
                 format!("{metric} is {value}, past {}, which is good enough", self.stopping_threshold.unwrap_or(f64::NAN))
@@ -208,8 +186,8 @@ impl EarlyStopping {
             (StopReason::DivergenceThreshold, _) => {
                 format!("{metric} is {value}, past {}: it diverges", self.divergence_threshold.unwrap_or(f64::NAN))
             }
-            (StopReason::PatienceExhausted, mode) => {
-                let better = if mode == Mode::Min { "fallen below" } else { "risen above" };
+            (StopReason::PatienceExhausted, direction) => {
+                let better = if direction == Direction::Minimize { "fallen below" } else { "risen above" };
                 let by = if self.min_delta == 0.0 { String::new() } else { format!(" by more than {}", self.min_delta.abs()) };
                 let n = self.state.wait_count;
                 format!("{metric} has not {better} {best}{by} in {n} {}", if n == 1 { "check" } else { "checks in a row" })
@@ -221,7 +199,7 @@ impl EarlyStopping {
 /// Watches the metric that the task of a run watches, with the settings of [`EarlyStopping::new`].
 impl Default for EarlyStopping {
     fn default() -> Self {
-        Self { follows_metric: true, ..Self::new(Mode::Min) }
+        Self { follows_metric: true, ..Self::new(Direction::Minimize) }
     }
 }
 
@@ -278,7 +256,7 @@ impl fmt::Display for StopReason {
 pub struct EarlyStoppingState {
     /// How many checks in a row did not improve on `best`.
     pub wait_count: usize,
-    /// The best value so far; [`Mode::worst`] before the first.
+    /// The best value so far; [`Direction::worst`](crate::metrics::Direction::worst) before the first.
     pub best: f64,
     /// The last reason to stop, if there has been one.
     pub stopped: Option<StopReason>,

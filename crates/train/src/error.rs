@@ -5,12 +5,9 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::memory_check::{bytes, refusal};
-use crate::metrics::MetricError;
 use crate::{ResumeDifference, ResumeMismatch, StateMemory};
 
-use phrases::{
-    all_labels, count, did_you_mean, epochs, feature_of, label_of, left, list, mismatches, way_out_of_label_count, written,
-};
+use phrases::{count, did_you_mean, epochs, feature_of, label_of, left, list, mismatches, way_out_of_label_count, written};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -235,23 +232,24 @@ pub enum Error {
     },
     /// An error of a metric.
     #[error(transparent)]
-    Metric(#[from] MetricError),
+    Metric(#[from] brisk_metrics::Error),
+    /// The watched metric was never a number, so that no model is the best.
+    #[error("metric `{metric}`: NaN in each validation ({n_checks}), expected a number; watch another metric by `EarlyStopping::on`")]
+    NeverANumber {
+        /// The metric, such as `valid_r2`.
+        metric: String,
+        /// How many validations there were.
+        n_checks: usize,
+    },
     /// The rows held out for validation have one class only, so that their AUC does not exist.
-    #[error(
-        "valid rows: {n_rows} of {} rows {} held out for validation, and {}, expected both classes; use more rows, or hold out more of them",
-        n_rows + n_train_rows,
-        if *n_rows == 1 { "was" } else { "were" },
-        all_labels(*n_rows, *class, *label)
-    )]
+    #[error("valid rows: {n_rows} of {} rows held out for validation; {cause}; or hold out more of them", n_rows + n_train_rows)]
     HeldOutOneClass {
         /// How many rows were held out.
         n_rows: usize,
         /// How many rows there are to train on.
         n_train_rows: usize,
-        /// The label that those held out have.
-        class: u8,
-        /// Which label of a row, from 0, where rows have several.
-        label: Option<usize>,
+        /// The class that those held out have.
+        cause: brisk_metrics::Error,
     },
     /// A file of settings is not TOML.
     #[error("settings: not valid TOML: {reason}")]

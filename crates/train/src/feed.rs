@@ -1,4 +1,7 @@
 //! How rows reach a device: all of them before the run, or chunk by chunk during it.
+//!
+//! A streamed feed has one chunk on the device, not two. wgpu has one queue, whose barriers hold a copy back until earlier
+//! kernels are done, so a second chunk would hide nothing.
 
 mod chunks;
 mod config;

@@ -10,13 +10,14 @@ mod early_stopping;
 mod error;
 mod feed;
 mod flat;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod host_memory;
 mod learner;
 mod loaded_part;
 mod log;
 mod lr_finder;
 mod memory_check;
-pub mod metrics;
 mod model;
 mod nearest;
 mod plot_error;
@@ -45,6 +46,7 @@ mod trainer;
 mod training;
 mod warning;
 
+pub use brisk_metrics as metrics;
 pub use brisk_nn::tensor::Precision;
 pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
 pub use callback::{BatchesEnd, Callback, RunView, StepEnd, ValidationEnd};
@@ -53,7 +55,7 @@ pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thou
 pub use data_parallel::{
     BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, UnevenInputs, run_threads,
 };
-pub use early_stopping::{EarlyStopping, EarlyStoppingState, Mode, StopReason};
+pub use early_stopping::{EarlyStopping, EarlyStoppingState, StopReason};
 pub use error::Error;
 pub use feed::{
     BatchTensors, Cursor, Feed, FeedChoice, FeedConfig, FeedElement, FeedFact, FeedProbe, OpenFeed, PartnerLabels, ResidentRows,

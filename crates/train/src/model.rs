@@ -13,11 +13,11 @@ use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedConfig, FeedElement};
 use crate::flat::{self, Flat};
 use crate::loaded_part::LoadedPart;
-use crate::metrics::{MetricValue, Scored};
 use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
 use crate::step::Step;
 use crate::task::read_labels;
 use crate::{Checkpoint, DataParallel, Error, Standardisation, Task};
+use brisk_metrics::{MetricValue, Scored};
 
 /// A module with its parameters and the standardisation of its input: what a [`Trainer`](crate::Trainer) trains, and a file keeps.
 ///
@@ -377,8 +377,8 @@ impl Scores {
             match value {
                 Ok(MetricValue::Number(value)) => scores.values.push((name, value)),
                 Ok(value) => scores.others.push((name, value)),
-                Err(Error::Metric(error)) if error.is_of_few_rows() => scores.undefined.push((name, error.to_string())),
-                Err(error) => return Err(error),
+                Err(error) if error.is_of_few_rows() => scores.undefined.push((name, error.to_string())),
+                Err(error) => return Err(error.into()),
             }
         }
         Ok(scores)

@@ -35,7 +35,7 @@ use brisk_nn::tensor::program::Profile;
 
 use crate::Error;
 use crate::atomic_file::write_atomically;
-use crate::metrics::Scored;
+use brisk_metrics::Scored;
 
 /// A training run as one HTML page: results in large figures, then sections of charts and tables.
 ///

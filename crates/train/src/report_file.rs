@@ -7,13 +7,13 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use crate::atomic_file::check_output;
-use crate::metrics::Scored;
 use crate::position::Position;
 use crate::report::{Panel, Report, metric_label};
 use crate::{
     BatchesEnd, Callback, Checkpoint, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, Warning, seconds,
     thousands,
 };
+use brisk_metrics::Scored;
 
 use history::History;
 

@@ -109,7 +109,7 @@ impl RunState {
 
     /// Whether a model with this value of the watched metric is the best so far.
     pub(crate) fn is_best(&self, value: f64) -> bool {
-        !value.is_nan() && self.best.as_ref().is_none_or(|best| self.early_stopping.mode.is_better(value, best.value))
+        !value.is_nan() && self.best.as_ref().is_none_or(|best| self.early_stopping.direction.is_better(value, best.value))
     }
 
     /// Adds the position of the run.

@@ -14,7 +14,7 @@ use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::tensor::{DType, Reduction, Tensor};
 
 use crate::Error;
-use crate::metrics::Metric;
+use brisk_metrics::Metric;
 
 pub(crate) use labels::{check_labels, read_labels};
 

@@ -14,13 +14,13 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::{Adam, Augment, EmaConfig, Module, Optimizer, Parameters, Schedule};
 
 use crate::feed::{FeedConfig, FeedElement};
-use crate::metrics::Scored;
 use crate::report::Panel;
 use crate::training::Setup;
 use crate::{
     Callback, Checkpoint, DataParallel, Described, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress,
     ReportFile, ReportPanels, ResumeMismatch, RunFolder, Standardisation, StopFlag, Task, Training, thousands,
 };
+use brisk_metrics::Scored;
 
 pub(crate) use config::described_ema;
 pub use config::{GradientClip, Limit, TrainerConfig, ValidationInterval};

@@ -64,7 +64,7 @@ impl Data {
     /// If there are other labels, or only one of the two.
     pub fn test_labels(&self) -> Result<Vec<f32>> {
         let labels = self.of_test(Labels::Binary.read("test", &self.test))?;
-        self.of_test(roc_auc(&labels, &labels))?;
+        self.of_test(roc_auc(&labels, &labels).map_err(Into::into))?;
         Ok(labels)
     }
 

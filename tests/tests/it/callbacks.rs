@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use brisk_nn::{Activation, Mlp, MlpConfig};
 use brisk_tensor::Tensor;
-use brisk_train::metrics::{Metric, MetricError, MetricValue, Scored};
+use brisk_train::metrics::{self, Direction, Metric, MetricValue, Scored};
 use brisk_train::{
     BatchesEnd, Binary, Callback, Checkpoint, EarlyStopping, Ended, Error, FeedChoice, FeedConfig, FitReport, LabelledRows,
-    Labels, Learner, Limit, Mode, Model, RunView, Swa, Task, Trainer, TrainerConfig, ValidationEnd,
+    Labels, Learner, Limit, Model, RunView, Swa, Task, Trainer, TrainerConfig, ValidationEnd,
 };
 
 use crate::gpu::cpu;
@@ -158,15 +158,15 @@ impl Metric for Broken {
     fn name(&self) -> &str {
         "broken"
     }
-    fn mode(&self) -> Mode {
-        Mode::Max
+    fn direction(&self) -> Direction {
+        Direction::Maximize
     }
     fn reset(&mut self) {}
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), metrics::Error> {
         let cause = std::io::Error::other(format!("{} rows are too many", rows.labels.len())).into();
-        Err(MetricError::Custom { metric: "broken".to_owned(), cause }.into())
+        Err(metrics::Error::Custom { metric: "broken".to_owned(), cause })
     }
-    fn compute(&self) -> Result<MetricValue, Error> {
+    fn compute(&self) -> Result<MetricValue, metrics::Error> {
         Ok(MetricValue::Number(0.0))
     }
 }

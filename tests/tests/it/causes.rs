@@ -6,7 +6,7 @@ use std::{fs, io, iter};
 use brisk_loader::{Batching, Decoded, Loader};
 use brisk_table::{CsvOptions, PublishError, ShardedTable, SvmlightOptions, Table, import_csv, import_svmlight};
 use brisk_tensor::{Graph, Transpose};
-use brisk_train::metrics::MetricError;
+use brisk_train::metrics;
 use brisk_train::{Checkpoint, RunFolder, TrainerConfig};
 
 /// Checks that the message has all of `expected`, and that no message in the chain of causes repeats a later one.
@@ -75,9 +75,9 @@ fn errors_of_callers() {
     check(error, &["batch 1 could not be gathered: row 5 could not be decoded: no image: bad magic"]);
 
     let cause = Box::new(Outer(io::Error::other("bad magic")));
-    check(MetricError::Custom { metric: "iou".to_owned(), cause }, &["iou: no image: bad magic"]);
+    check(metrics::Error::Custom { metric: "iou".to_owned(), cause }, &["iou: no image: bad magic"]);
     let cause = Box::new(Outer(io::Error::other("bad magic")));
-    let of_metric = MetricError::Custom { metric: "iou".to_owned(), cause };
+    let of_metric = metrics::Error::Custom { metric: "iou".to_owned(), cause };
     check(brisk_train::Error::from(of_metric), &["iou: no image: bad magic"]);
 }
 

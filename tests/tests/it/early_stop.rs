@@ -24,7 +24,7 @@ fn overfitting() -> Setting {
 fn auc_now(ready: &Ready, trainer: &Training<'_>, device: &brisk_program::Device) -> Result<f64, Error> {
     let rows = ResidentRows::upload(device, "again", &ready.valid)?;
     let scorer = Scorer::new(device, &ready.model, &ready.params, &rows, trainer.scale(), 64, Precision::F32)?;
-    roc_auc(&scorer.scores()?, ready.valid.labels())
+    Ok(roc_auc(&scorer.scores()?, ready.valid.labels())?)
 }
 
 fn check_best(report: &FitReport) {

@@ -260,7 +260,17 @@ fn rows_are_refused_before_anything_runs() {
         &ones,
     );
     let error = trainer.expect_err("the validation rows are of one class");
-    assert!(matches!(error, Error::HeldOutOneClass { n_rows: 100, n_train_rows: 100, class: 0, label: None }), "{error:?}");
+    assert!(
+        matches!(
+            error,
+            Error::HeldOutOneClass {
+                n_rows: 100,
+                n_train_rows: 100,
+                cause: brisk_train::metrics::Error::OneClass { class: 0, label: None, .. }
+            }
+        ),
+        "{error:?}"
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use brisk_loader::{Rows, split};
 use brisk_nn::tensor::{LossReduction, Precision, Tensor};
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig, ParametersBuilder, Schedule};
-use brisk_train::metrics::{MeanAbsoluteError, Metric, MetricError};
+use brisk_train::metrics::{self, MeanAbsoluteError, Metric};
 use brisk_train::{
     Binary, Checkpoint, Classification, DataParallelConfig, EarlyStopping, Error, LabelledRows, Labels, Learner, Model,
     Regression, Task, Trainer, ZeroStage, run_threads,
@@ -164,7 +164,7 @@ fn a_metric_that_does_not_exist_is_left_out() -> Result<(), Error> {
         let scores = model.evaluate(task, &valid)?;
         assert_eq!((scores.get(name), &scores.undefined[0].0[..]), (None, name), "{scores}");
         let error = watching(name).expect_err("it is watched");
-        assert!(matches!(error, Error::HeldOutOneClass { .. } | Error::Metric(MetricError::ConstantLabel { .. })), "{error}");
+        assert!(matches!(error, Error::HeldOutOneClass { .. } | Error::Metric(metrics::Error::ConstantLabel { .. })), "{error}");
         Ok::<_, Error>(())
     };
     check(&Regression::mse(), &rows(40, |x| x[0]), "r2", "rmse")?;

@@ -9,6 +9,7 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("kernels", Some(&[])),
     ("loader", Some(&[])),
     ("replicate", Some(&[])),
+    ("metrics", Some(&[])),
     // Only for the trait `RowSource`, which tables implement.
     ("table", Some(&["loader"])),
     ("program", Some(&["kernels"])),

@@ -30,24 +30,6 @@ pub(super) fn left(is_kept: bool, cause: &io::Error) -> String {
     if full { format!("{what}; make room on the disk, or write elsewhere") } else { what.to_owned() }
 }
 
-/// `all 5 labels are 0`; `label 2 is 0 in all 5 rows` if there are several labels.
-pub(crate) fn all_labels(n_rows: usize, class: u8, label: Option<usize>) -> String {
-    match label {
-        Some(label) => format!("label {label} is {class} in {}", all_rows(n_rows)),
-        None if n_rows == 1 => format!("its label is {class}"),
-        None => format!("all {n_rows} labels are {class}"),
-    }
-}
-
-/// `all 5 labels are the same`; `label 2 is the same in all 5 rows` if there are several labels.
-pub(crate) fn same_labels(n_rows: usize, label: Option<usize>) -> String {
-    match label {
-        Some(label) => format!("label {label} is the same in {}", all_rows(n_rows)),
-        None if n_rows == 1 => "there is one label".to_owned(),
-        None => format!("all {n_rows} labels are the same"),
-    }
-}
-
 /// `the label of row 3`; `label 2 of row 3` if there are several; each with its name, if it has one.
 pub(super) fn label_of(row: usize, label: Option<usize>, name: Option<&str>) -> String {
     let label = label.map_or_else(|| "the label".to_owned(), |label| format!("label {label}"));
@@ -70,11 +52,6 @@ pub(super) fn feature_of(row: usize, column: usize, name: Option<&str>) -> Strin
 /// ` (`age`)`, or nothing.
 fn quoted(name: Option<&str>) -> String {
     name.map_or(String::new(), |name| format!(" (`{}`)", printable(name)))
-}
-
-/// `all 2 rows`, `the only row`.
-pub(crate) fn all_rows(n_rows: usize) -> String {
-    if n_rows == 1 { "the only row".to_owned() } else { format!("all {n_rows} rows") }
 }
 
 /// `1 row`, `2 rows`.

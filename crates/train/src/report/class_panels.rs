@@ -2,7 +2,7 @@
 
 use super::{Histogram, LineChart, MatrixChart, Panel, Series};
 use crate::Error;
-use crate::metrics::{
+use brisk_metrics::{
     Accuracy, AveragePrecision, ConfusionMatrix, ExpectedCalibrationError, Metric, MetricValue, RocAuc, Scored,
     calibration_curve, precision_recall_curve, roc_curve,
 };

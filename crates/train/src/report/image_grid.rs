@@ -4,8 +4,8 @@ use brisk_loader::RowSource;
 use brisk_loader::with_causes;
 
 use super::html::escaped;
-use crate::metrics::Scored;
 use crate::{Error, PlotError};
+use brisk_metrics::Scored;
 
 /// Images with captions, such as those that a model takes for another class. They are part of the page, as PNG.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::{Histogram, Panel, ScatterChart};
 use crate::Error;
-use crate::metrics::{MeanAbsoluteError, Metric, Scored};
+use brisk_metrics::{MeanAbsoluteError, Metric, Scored};
 
 /// Predictions over labels, and residuals, for each label of a row.
 pub(super) fn of(rows: &Scored<'_>) -> Result<Vec<Panel>, Error> {

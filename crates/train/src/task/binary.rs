@@ -3,7 +3,7 @@ use brisk_nn::tensor::program::kernels::Interval;
 
 use super::{LabelledRows, Labels, Task};
 use crate::Error;
-use crate::metrics::{Accuracy, LogLoss, Metric, RocAuc};
+use brisk_metrics::{Accuracy, LogLoss, Metric, RocAuc};
 
 /// Two classes: the model returns a logit for each row, labels are 0 or 1. Trained by binary cross-entropy, evaluated by the area under the ROC curve
 /// (watched), accuracy and log loss.

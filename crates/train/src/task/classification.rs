@@ -3,7 +3,7 @@ use brisk_nn::tensor::{CrossEntropyOptions, Tensor};
 
 use super::{LabelledRows, Labels, Task, check_weights};
 use crate::Error;
-use crate::metrics::{Accuracy, LogLoss, Metric};
+use brisk_metrics::{Accuracy, LogLoss, Metric};
 
 /// Several classes, of which each row has one: the model returns a logit for each class, labels are class numbers from 0. Trained by cross-entropy,
 /// evaluated by accuracy (watched) and log loss.

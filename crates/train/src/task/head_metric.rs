@@ -1,8 +1,9 @@
 use std::ops::Range;
 
+use brisk_metrics::{Direction, Error, Metric, MetricValue, Scored};
+
 use super::heads::Placed;
-use crate::metrics::{Metric, MetricError, MetricValue, Scored};
-use crate::{Error, Mode, Standardisation};
+use crate::Standardisation;
 
 /// A metric of one head, over its columns of the outputs and of the labels.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl HeadMetric {
     }
 
     fn named(&self, error: Error) -> Error {
-        MetricError::Custom { metric: self.name.clone(), cause: Box::new(error) }.into()
+        Error::Custom { metric: self.name.clone(), cause: Box::new(error) }
     }
 }
 
@@ -36,8 +37,8 @@ impl Metric for HeadMetric {
         &self.name
     }
 
-    fn mode(&self) -> Mode {
-        self.metric.mode()
+    fn direction(&self) -> Direction {
+        self.metric.direction()
     }
 
     fn reset(&mut self) {
@@ -49,7 +50,7 @@ impl Metric for HeadMetric {
         if outputs.end > rows.n_outputs || labels.end > rows.n_labels {
             let expected = format!("at least {} outputs and {} labels", outputs.end, labels.end);
             let (n_outputs, n_labels) = (rows.n_outputs, rows.n_labels);
-            return Err(self.named(MetricError::Columns { metric: "head", n_outputs, n_labels, expected }.into()));
+            return Err(self.named(Error::Columns { metric: "head", n_outputs, n_labels, expected }));
         }
         let mut own_outputs = columns(rows.outputs, rows.n_outputs, outputs);
         let own_labels = columns(rows.labels, rows.n_labels, labels);

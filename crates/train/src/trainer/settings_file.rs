@@ -10,7 +10,8 @@ use brisk_nn::{EmaConfig, EmaStart, Schedule};
 use toml::Table;
 
 use super::{GradientClip, Limit, TrainerConfig, ValidationInterval};
-use crate::{EarlyStopping, Error, Mode};
+use crate::{EarlyStopping, Error};
+use brisk_metrics::Direction;
 
 pub use run_settings::RunSettings;
 use section::Section;
@@ -233,7 +234,7 @@ fn ema(mut table: Section<'_>) -> Result<EmaConfig, Error> {
 
 fn early_stopping(mut table: Section<'_>) -> Result<EarlyStopping, Error> {
     let mut early_stopping = EarlyStopping { monitor: table.text("monitor")?, ..EarlyStopping::default() };
-    if let Some(mode) = table.choice("mode", &[("min", Mode::Min), ("max", Mode::Max)])? {
+    if let Some(mode) = table.choice("mode", &[("min", Direction::Minimize), ("max", Direction::Maximize)])? {
         early_stopping = EarlyStopping { monitor: early_stopping.monitor, ..EarlyStopping::new(mode) };
     }
     if let Some(patience) = table.integer("patience")? {

@@ -8,7 +8,6 @@ use super::steps::Steps;
 use super::{Ended, FitReport, Outputs, Training};
 use crate::atomic_file::write_atomically;
 use crate::feed::OpenFeed;
-use crate::metrics::MetricError;
 use crate::run_state::RunState;
 use crate::{DataParallel, EarlyStopping, Error, MetricsLog, Progress, RunFolder, RunView, Warning};
 
@@ -161,7 +160,7 @@ impl Training<'_> {
             let is_resumable = report.ended == Ended::Stopped;
             let n_checks = report.history.len();
             if report.ended != Ended::Stopped && n_checks > 0 {
-                return Err(MetricError::NeverANumber { metric: report.watched, n_checks }.into());
+                return Err(Error::NeverANumber { metric: report.watched, n_checks });
             }
             let checkpoint = outputs.folder.as_ref().filter(|_| is_resumable).map(RunFolder::last);
             return Err(Error::NoEpoch { checkpoint });
@@ -247,7 +246,7 @@ impl Training<'_> {
 
     /// Early stopping before the first check; if the settings have none, it only keeps the best value.
     pub(super) fn early_stopping(&self) -> EarlyStopping {
-        self.config.early_stopping.clone().unwrap_or_default().of_metric(self.validation.mode())
+        self.config.early_stopping.clone().unwrap_or_default().of_metric(self.validation.direction())
     }
 
     pub(super) fn warn(&self, fit: &mut Fit<'_, '_>, warning: Warning) {

@@ -3,12 +3,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use brisk_metrics::Direction;
+
 use super::snapshot::Snapshot;
 use super::{Outputs, Training};
 use crate::checkpoint::index::{Index, files_of};
 use crate::position::Position;
 use crate::run_state::{Best, RunState};
-use crate::{Error, Mode, RunFolder};
+use crate::{Error, RunFolder};
 
 impl Training<'_> {
     /// Keeps this model as the best, and writes its checkpoint.
@@ -37,7 +39,7 @@ impl Training<'_> {
         let at = run.position();
         let mut ranked = run.kept.clone();
         ranked.push((at, value));
-        let left_out = left_out(&mut ranked, self.config.keep_best, self.validation.mode());
+        let left_out = left_out(&mut ranked, self.config.keep_best, self.validation.direction());
         if left_out.iter().any(|&(left_out, _)| left_out == at) {
             return Ok(());
         }
@@ -56,11 +58,11 @@ impl Training<'_> {
 }
 
 /// Removes and returns all but the `n` best, NaN first; of equal ones the earlier stay.
-fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, mode: Mode) -> Vec<(Position, f64)> {
-    let key = |value: f64| match mode {
+fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, direction: Direction) -> Vec<(Position, f64)> {
+    let key = |value: f64| match direction {
         _ if value.is_nan() => f64::INFINITY,
-        Mode::Min => value,
-        Mode::Max => -value,
+        Direction::Minimize => value,
+        Direction::Maximize => -value,
     };
     ranked.sort_by(|a, b| a.1.is_nan().cmp(&b.1.is_nan()).then(key(a.1).total_cmp(&key(b.1))).then(a.0.cmp(&b.0)));
     let n_numbers = ranked.iter().filter(|(_, value)| !value.is_nan()).count();
@@ -85,16 +87,16 @@ mod tests {
         let [first, second, within_third, third, fourth] =
             [(1, None), (2, None), (3, Some(7)), (3, None), (4, None)].map(|(epoch, batch)| Position::of(epoch, batch));
         let all = [(first, 0.5), (second, f64::NAN), (within_third, 0.7), (third, 0.5), (fourth, 0.6)];
-        for (mode, n, expected) in [
-            (Mode::Max, 2, vec![(within_third, 0.7), (fourth, 0.6)]),
-            (Mode::Min, 1, vec![(first, 0.5)]),
-            (Mode::Min, 9, vec![(first, 0.5), (third, 0.5), (fourth, 0.6), (within_third, 0.7)]),
-            (Mode::Max, 0, vec![]),
+        for (direction, n, expected) in [
+            (Direction::Maximize, 2, vec![(within_third, 0.7), (fourth, 0.6)]),
+            (Direction::Minimize, 1, vec![(first, 0.5)]),
+            (Direction::Minimize, 9, vec![(first, 0.5), (third, 0.5), (fourth, 0.6), (within_third, 0.7)]),
+            (Direction::Maximize, 0, vec![]),
         ] {
             let mut ranked = all.to_vec();
-            let left_out = left_out(&mut ranked, n, mode);
-            assert_eq!(ranked, expected, "{mode:?}, {n}");
-            assert_eq!(left_out.len(), all.len() - expected.len(), "{mode:?}, {n}");
+            let left_out = left_out(&mut ranked, n, direction);
+            assert_eq!(ranked, expected, "{direction:?}, {n}");
+            assert_eq!(left_out.len(), all.len() - expected.len(), "{direction:?}, {n}");
         }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::cell::RefCell;
 
+use brisk_metrics::{Direction, Error as MetricError, Metric, MetricValue, Scored};
+
 use super::TrainerConfig;
-use crate::metrics::{Metric, MetricError, MetricValue, Scored};
-use crate::{Error, Mode, Task, Warning};
+use crate::{Error, Task, Warning};
 
 /// The metrics of a task, the labels for them, and which of them decides.
 #[derive(Debug)]
@@ -17,14 +18,14 @@ pub(super) struct Validation {
     watched: String,
     /// What it computes, as text.
     definition: String,
-    mode: Mode,
+    direction: Direction,
 }
 
 impl Validation {
     /// The metrics of `task` on rows with these labels.
     ///
     /// # Errors
-    /// [`Error::Metric`] for a name or a setting of a metric that is invalid; [`Error::UnknownMetric`] if early stopping, or the task itself, watches a metric that the task does not have.
+    /// [`Error::Setting`] for names of metrics, [`Error::Metric`] for a setting of a metric that is invalid; [`Error::UnknownMetric`] if early stopping, or the task itself, watches a metric that the task does not have.
     pub(super) fn new(task: &dyn Task, config: &TrainerConfig, labels: Vec<f32>) -> Result<Self, Error> {
         let mut metrics = task.metrics();
         let definitions: Vec<String> = metrics.iter().map(|metric| format!("{metric:?}")).collect();
@@ -32,16 +33,16 @@ impl Validation {
         let watched = config.early_stopping.as_ref().and_then(|early_stopping| early_stopping.monitor.clone());
         let watched = watched.unwrap_or_else(|| format!("valid_{}", task.watched()));
         check_names(&metrics)?;
-        let named = metrics.iter().map(|metric| (format!("valid_{}", metric.name()), metric.mode()));
-        let known: Vec<(String, Mode)> = named.chain(LOSSES.map(|name| (name.to_owned(), Mode::Min))).collect();
-        let Some(&(_, mode)) = known.iter().find(|(name, _)| *name == watched) else {
+        let named = metrics.iter().map(|metric| (format!("valid_{}", metric.name()), metric.direction()));
+        let known: Vec<(String, Direction)> = named.chain(LOSSES.map(|name| (name.to_owned(), Direction::Minimize))).collect();
+        let Some(&(_, direction)) = known.iter().find(|(name, _)| *name == watched) else {
             let known = known.into_iter().map(|(name, _)| name).collect();
             return Err(Error::UnknownMetric { found: watched, known });
         };
         let (n_labels, n_outputs) = (task.n_labels(), task.n_outputs());
         let at = metrics.iter().position(|metric| watched == format!("valid_{}", metric.name()));
         let definition = at.map_or_else(|| "the loss".to_owned(), |at| definitions[at].clone());
-        Ok(Self { labels, n_labels, n_outputs, metrics: RefCell::new(metrics), watched, definition, mode })
+        Ok(Self { labels, n_labels, n_outputs, metrics: RefCell::new(metrics), watched, definition, direction })
     }
 
     /// Leaves out the metrics that do not exist for the labels, such as the area under a curve of one class: now rather than after an epoch. Returns a warning for each.
@@ -56,7 +57,7 @@ impl Validation {
         let rows = Scored { outputs: &outputs, n_outputs, labels, n_labels, weights: None };
         let mut undefined = Vec::new();
         self.metrics.get_mut().retain_mut(|metric| match metric.measure(&rows) {
-            Err(Error::Metric(error)) if error.is_of_few_rows() => {
+            Err(error) if error.is_of_few_rows() => {
                 undefined.push((format!("valid_{}", metric.name()), error));
                 false
             }
@@ -64,8 +65,8 @@ impl Validation {
             _ => true,
         });
         let warn = |(metric, error): (String, MetricError)| match error {
-            MetricError::OneClass { class, label, .. } if metric == self.watched => {
-                Err(Error::HeldOutOneClass { n_rows, n_train_rows, class, label })
+            cause @ MetricError::OneClass { .. } if metric == self.watched => {
+                Err(Error::HeldOutOneClass { n_rows, n_train_rows, cause })
             }
             error if metric == self.watched => Err(Error::Metric(error)),
             error => Ok(Warning::UndefinedMetric { metric, reason: error.to_string() }),
@@ -101,8 +102,8 @@ impl Validation {
     }
 
     /// Whether higher or lower values of it are better.
-    pub(super) fn mode(&self) -> Mode {
-        self.mode
+    pub(super) fn direction(&self) -> Direction {
+        self.direction
     }
 
     /// Computes all metrics for the first rows, given the model's outputs for them, to see whether that works. Metrics that are not defined for so few rows, such as the area
@@ -110,7 +111,7 @@ impl Validation {
     pub(super) fn try_out(&self, outputs: &[f32]) -> Result<(), Error> {
         for metric in self.metrics.borrow_mut().iter_mut() {
             match metric.measure(&self.scored(outputs)) {
-                Err(Error::Metric(error)) if error.is_of_few_rows() => {}
+                Err(error) if error.is_of_few_rows() => {}
                 found => drop(found?),
             }
         }
@@ -149,7 +150,8 @@ fn check_names(metrics: &[Box<dyn Metric>]) -> Result<(), Error> {
         } else {
             continue;
         };
-        return Err(MetricError::Name { metric: (*name).to_owned(), reason }.into());
+        let expected = "a name of its own, without commas, quotes and line ends";
+        return Err(Error::Setting { name: "metrics", found: format!("{name:?}: {reason}"), expected });
     }
     Ok(())
 }
@@ -159,8 +161,8 @@ fn check_settings(metrics: &mut [Box<dyn Metric>], task: &dyn Task) -> Result<()
     let none = Scored { outputs: &[], n_outputs: task.n_outputs(), labels: &[], n_labels: task.n_labels(), weights: None };
     for metric in metrics {
         metric.reset();
-        if let Err(error @ Error::Metric(MetricError::Setting { .. })) = metric.update(&none) {
-            return Err(error);
+        if let Err(error @ MetricError::Setting { .. }) = metric.update(&none) {
+            return Err(error.into());
         }
     }
     Ok(())

@@ -1,5 +1,6 @@
 use brisk_train::StopReason::{DivergenceThreshold, NonFiniteMetric, PatienceExhausted, StoppingThreshold};
-use brisk_train::{EarlyStopping, EarlyStoppingState, Error, Mode, StopReason};
+use brisk_train::metrics::Direction;
+use brisk_train::{EarlyStopping, EarlyStoppingState, Error, StopReason};
 
 const NAN: f64 = f64::NAN;
 const INF: f64 = f64::INFINITY;
@@ -18,11 +19,11 @@ fn check(early_stopping: EarlyStopping, values: &[f64], expected: Option<StopRea
 }
 
 fn min() -> EarlyStopping {
-    EarlyStopping::new(Mode::Min)
+    EarlyStopping::new(Direction::Minimize)
 }
 
 fn max() -> EarlyStopping {
-    EarlyStopping::new(Mode::Max)
+    EarlyStopping::new(Direction::Maximize)
 }
 
 #[test]
@@ -45,10 +46,10 @@ fn patience_zero_and_one_stop_at_the_first_check_without_improvement() {
 fn a_change_of_exactly_min_delta_is_none() {
     for min_delta in [0.25, -0.25] {
         let once = |mode| EarlyStopping { min_delta, patience: 1, ..EarlyStopping::new(mode) };
-        check(once(Mode::Min), &[1.0, 0.75], Some(PatienceExhausted));
-        check(once(Mode::Min), &[1.0, 0.7499], None);
-        check(once(Mode::Max), &[1.0, 1.25], Some(PatienceExhausted));
-        check(once(Mode::Max), &[1.0, 1.2501], None);
+        check(once(Direction::Minimize), &[1.0, 0.75], Some(PatienceExhausted));
+        check(once(Direction::Minimize), &[1.0, 0.7499], None);
+        check(once(Direction::Maximize), &[1.0, 1.25], Some(PatienceExhausted));
+        check(once(Direction::Maximize), &[1.0, 1.2501], None);
     }
 }
 
@@ -61,15 +62,15 @@ fn many_small_changes_add_up() {
 #[test]
 fn thresholds_are_strict() {
     let threshold = |mode| EarlyStopping { stopping_threshold: Some(0.5), ..EarlyStopping::new(mode) };
-    check(threshold(Mode::Min), &[0.6, 0.5], None);
-    check(threshold(Mode::Min), &[0.6, 0.4999], Some(StoppingThreshold));
-    check(threshold(Mode::Max), &[0.4, 0.5], None);
-    check(threshold(Mode::Max), &[0.4, 0.5001], Some(StoppingThreshold));
+    check(threshold(Direction::Minimize), &[0.6, 0.5], None);
+    check(threshold(Direction::Minimize), &[0.6, 0.4999], Some(StoppingThreshold));
+    check(threshold(Direction::Maximize), &[0.4, 0.5], None);
+    check(threshold(Direction::Maximize), &[0.4, 0.5001], Some(StoppingThreshold));
     let threshold = |mode| EarlyStopping { divergence_threshold: Some(0.5), ..EarlyStopping::new(mode) };
-    check(threshold(Mode::Min), &[0.4, 0.5], None);
-    check(threshold(Mode::Min), &[0.4, 0.5001], Some(DivergenceThreshold));
-    check(threshold(Mode::Max), &[0.6, 0.5], None);
-    check(threshold(Mode::Max), &[0.6, 0.4999], Some(DivergenceThreshold));
+    check(threshold(Direction::Minimize), &[0.4, 0.5], None);
+    check(threshold(Direction::Minimize), &[0.4, 0.5001], Some(DivergenceThreshold));
+    check(threshold(Direction::Maximize), &[0.6, 0.5], None);
+    check(threshold(Direction::Maximize), &[0.6, 0.4999], Some(DivergenceThreshold));
 }
 
 #[test]

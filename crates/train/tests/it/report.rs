@@ -5,7 +5,7 @@ use std::process::Command;
 
 use brisk_loader::Rows;
 use brisk_train::Error;
-use brisk_train::metrics::{MetricError, Scored};
+use brisk_train::metrics::{self, Scored};
 use brisk_train::report::{BarChart, Histogram, ImageGrid, LineChart, MatrixChart, Panel, Report, Scale, Series, Table};
 
 /// Numbers from 0 to 1, the same every time.
@@ -287,9 +287,9 @@ fn wrong_predictions_are_images_with_the_most_confident_first() {
 fn rows_that_do_not_fit_are_refused() {
     let mut report = Report::new("refused");
     let error = report.classification(&Scored::binary(&[f32::NAN], &[1.0]), &[]).expect_err("a NaN");
-    assert!(matches!(error, Error::Metric(MetricError::NanPrediction { row: 0, .. })), "{error}");
+    assert!(matches!(error, Error::Metric(metrics::Error::NanPrediction { row: 0, .. })), "{error}");
     let error = report.classification(&Scored::binary(&[1.0], &[0.5]), &[]).expect_err("no class");
-    assert!(matches!(error, Error::Metric(MetricError::Label { row: 0, .. })), "{error}");
+    assert!(matches!(error, Error::Metric(metrics::Error::Label { row: 0, .. })), "{error}");
     assert!(report.regression(&Scored::classes(&[1.0, 2.0], 2, &[0.5])).is_err(), "two predictions of one label");
     // Rows of one class have no curves, but a confusion matrix.
     report.classification(&Scored::binary(&[1.0, -1.0], &[1.0, 1.0]), &[]).expect("one class");

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
 use brisk_nn::{EmaConfig, Schedule};
+use brisk_train::metrics::Direction;
 use brisk_train::{
-    BatchStatistics, BucketSizes, DataParallelConfig, EarlyStopping, Error, GradientClip, Limit, Mode, RunSettings,
-    TrainerConfig, ValidationInterval, Wire, ZeroStage,
+    BatchStatistics, BucketSizes, DataParallelConfig, EarlyStopping, Error, GradientClip, Limit, RunSettings, TrainerConfig,
+    ValidationInterval, Wire, ZeroStage,
 };
 
 #[test]
@@ -68,7 +69,7 @@ fn every_setting_is_read() -> Result<(), Error> {
     )?;
     let default = TrainerConfig::default();
     let early_stopping =
-        EarlyStopping { monitor: Some("valid_loss".to_owned()), check_finite: false, ..EarlyStopping::new(Mode::Min) };
+        EarlyStopping { monitor: Some("valid_loss".to_owned()), check_finite: false, ..EarlyStopping::new(Direction::Minimize) };
     let early_stopping = early_stopping.patience(4).min_delta(0.01).stopping_threshold(0.1).divergence_threshold(9.0);
     let mut scaler = default.scaler;
     (scaler.init_scale, scaler.growth_factor, scaler.backoff_factor, scaler.growth_interval) = (1024.0, 4.0, 0.25, 100);

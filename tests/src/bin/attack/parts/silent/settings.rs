@@ -6,11 +6,11 @@ use anyhow::{Result, ensure};
 use brisk_nn::{Activation, Adam, Schedule};
 use brisk_tensor::Tensor;
 use brisk_train::metrics::{
-    Accuracy, Average, F1, Metric, MetricValue, Precision, Recall, Scored, log_loss, log_loss_binary, roc_auc,
+    self, Accuracy, Average, Direction, F1, Metric, MetricValue, Precision, Recall, Scored, log_loss, log_loss_binary, roc_auc,
 };
 use brisk_train::{
-    Binary, Classification, EarlyStopping, GradientClip, LabelledRows, Labels, Limit, Mode, Regression, Task, Trainer,
-    TrainerConfig, ValidationInterval,
+    Binary, Classification, EarlyStopping, GradientClip, LabelledRows, Labels, Limit, Regression, Task, Trainer, TrainerConfig,
+    ValidationInterval,
 };
 
 use super::training::{class, fit, network, refused, rows as training_rows, trainer};
@@ -49,14 +49,14 @@ impl Metric for Undefined {
     fn name(&self) -> &str {
         self.0
     }
-    fn mode(&self) -> Mode {
-        Mode::Max
+    fn direction(&self) -> Direction {
+        Direction::Maximize
     }
     fn reset(&mut self) {}
-    fn update(&mut self, _: &Scored<'_>) -> Result<(), brisk_train::Error> {
+    fn update(&mut self, _: &Scored<'_>) -> Result<(), metrics::Error> {
         Ok(())
     }
-    fn compute(&self) -> Result<MetricValue, brisk_train::Error> {
+    fn compute(&self) -> Result<MetricValue, metrics::Error> {
         Ok(MetricValue::Number(f64::NAN))
     }
 }

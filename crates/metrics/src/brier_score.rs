@@ -1,0 +1,59 @@
+use crate::direction::Direction;
+use crate::error::Error;
+use crate::metric::{Metric, MetricValue};
+use crate::probability::{sigmoid, softmax};
+use crate::scored::Scored;
+use crate::tally::{Row, Tally, Target};
+
+/// The mean squared error of probabilities: `(p - label)²` for binary classification, `Σ_k (p_k - [k is the label])²` for
+/// multi-class classification. Multi-label rows are averaged over their elements.
+///
+/// `sklearn.metrics.brier_score_loss(labels, probabilities)`, whose `scale_by_half="auto"` has the same two formulas.
+#[derive(Clone, Debug)]
+pub struct BrierScore(Tally<[f64; 1]>);
+
+impl BrierScore {
+    /// The metric over no rows.
+    pub fn new() -> Self {
+        Self(Tally::new("brier_score"))
+    }
+}
+
+impl Default for BrierScore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metric for BrierScore {
+    fn name(&self) -> &str {
+        self.0.metric()
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Minimize
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        let target = Target::of_classification(self.0.metric(), rows)?;
+        self.0.update(rows, target, || [0.0], |[sum], row| *sum += row.weight * squared_error(row, target))
+    }
+
+    fn compute(&self) -> Result<MetricValue, Error> {
+        let ([sum], total) = self.0.sums()?;
+        Ok(MetricValue::Number(sum / total))
+    }
+}
+
+fn squared_error(row: Row<'_>, target: Target) -> f64 {
+    if target == Target::Classes {
+        let wanted = |class| if class == row.class() { 1.0 } else { 0.0 };
+        return softmax(row.outputs).enumerate().map(|(class, p)| (p - wanted(class)).powi(2)).sum();
+    }
+    let elements = row.outputs.iter().zip(row.labels);
+    elements.map(|(&logit, &label)| (sigmoid(logit) - f64::from(label)).powi(2)).sum::<f64>() / row.labels.len() as f64
+}

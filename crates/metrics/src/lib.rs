@@ -1,0 +1,52 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod accuracy;
+mod average_precision;
+mod brier_score;
+mod class_counts;
+mod confusion_matrix;
+mod curves;
+mod direction;
+mod error;
+mod expected_calibration_error;
+mod f1;
+mod log_loss;
+mod mean_absolute_error;
+mod metric;
+mod phrases;
+mod pinball_loss;
+mod precision;
+mod probability;
+mod r_squared;
+mod ranked_scores;
+mod recall;
+mod roc_auc;
+mod root_mean_squared_error;
+mod scored;
+mod subset_accuracy;
+mod tally;
+mod top_k_accuracy;
+
+pub use accuracy::{Accuracy, accuracy, accuracy_binary};
+pub use average_precision::AveragePrecision;
+pub use brier_score::BrierScore;
+pub use class_counts::Average;
+pub use confusion_matrix::ConfusionMatrix;
+pub use curves::{calibration_curve, precision_recall_curve, roc_curve};
+pub use direction::Direction;
+pub use error::Error;
+pub use expected_calibration_error::ExpectedCalibrationError;
+pub use f1::{F1, f1};
+pub use log_loss::{LogLoss, log_loss, log_loss_binary};
+pub use mean_absolute_error::MeanAbsoluteError;
+pub use metric::{Metric, MetricValue};
+pub use pinball_loss::PinballLoss;
+pub use precision::Precision;
+pub use r_squared::RSquared;
+pub use recall::Recall;
+pub use roc_auc::{RocAuc, roc_auc};
+pub use root_mean_squared_error::RootMeanSquaredError;
+pub use scored::Scored;
+pub use subset_accuracy::SubsetAccuracy;
+pub use top_k_accuracy::TopKAccuracy;

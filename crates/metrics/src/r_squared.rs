@@ -1,0 +1,88 @@
+use crate::direction::Direction;
+use crate::error::Error;
+use crate::metric::{Metric, MetricValue};
+use crate::scored::Scored;
+use crate::tally::{Sums, Tally, Target};
+
+/// The coefficient of determination: `1 - Σ (label - prediction)² / Σ (label - mean label)²`.
+///
+/// Called `r2` in logs and early stopping (`valid_r2`), R² in reports. `sklearn.metrics.r2_score(labels, predictions)`. With several labels per row, the mean over the labels. Labels that are all the
+/// same, a single row among them, have no R²: [`Error::ConstantLabel`], where scikit-learn gives 0, 1, or NaN and a warning. A training run of `brisk-train` leaves it out with a warning.
+#[derive(Clone, Debug)]
+pub struct RSquared(Tally<Vec<Deviations>>);
+
+/// Squared errors, and the moments of the labels by which they are compared.
+#[derive(Clone, Copy, Debug, Default)]
+struct Deviations {
+    squared_error: f64,
+    weight: f64,
+    mean: f64,
+    squared_deviation: f64,
+}
+
+/// Chan, Golub & LeVeque 1983: exact about the mean, where a difference of sums of squares would cancel.
+impl Sums for Deviations {
+    fn add(&mut self, other: Self) {
+        let weight = self.weight + other.weight;
+        if weight > 0.0 {
+            let apart = other.mean - self.mean;
+            self.mean += apart * other.weight / weight;
+            self.squared_deviation += other.squared_deviation + apart * apart * self.weight * other.weight / weight;
+        }
+        self.weight = weight;
+        self.squared_error += other.squared_error;
+    }
+}
+
+impl RSquared {
+    /// The metric over no rows.
+    pub fn new() -> Self {
+        Self(Tally::new("r2"))
+    }
+}
+
+impl Default for RSquared {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metric for RSquared {
+    /// `r2`.
+    fn name(&self) -> &str {
+        self.0.metric()
+    }
+
+    fn direction(&self) -> Direction {
+        Direction::Maximize
+    }
+
+    fn reset(&mut self) {
+        self.0.reset();
+    }
+
+    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
+        let target = Target::values(self.0.metric(), rows)?;
+        self.0.update(
+            rows,
+            target,
+            || vec![Deviations::default(); rows.n_labels],
+            |columns, row| {
+                for ((column, &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
+                    let squared_error = row.weight * (f64::from(output) - f64::from(label)).powi(2);
+                    column.add(Deviations { squared_error, weight: row.weight, mean: label.into(), squared_deviation: 0.0 });
+                }
+            },
+        )
+    }
+
+    fn compute(&self) -> Result<MetricValue, Error> {
+        let (columns, _) = self.0.sums()?;
+        if let Some(label) = columns.iter().position(|column| column.squared_deviation == 0.0) {
+            let label = (columns.len() > 1).then_some(label);
+            return Err(Error::ConstantLabel { metric: self.0.metric(), label, n_rows: self.0.n_rows() });
+        }
+        let scores = columns.iter().map(|column| 1.0 - column.squared_error / column.squared_deviation);
+        Ok(MetricValue::Number(scores.sum::<f64>() / columns.len() as f64))
+    }
+}

@@ -1,0 +1,299 @@
+//! The running sums of a metric, and the checks of the rows that it adds.
+
+use crate::error::Error;
+use crate::scored::Scored;
+use rayon::prelude::*;
+
+use crate::phrases::count;
+
+/// Rows per rayon task. Fixed, so that sums do not depend on the number of threads.
+const CHUNK_ROWS: usize = 16 * 1024;
+
+/// What the outputs and labels of a task are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// One logit and a label that is 0 or 1.
+    Binary,
+    /// A logit per class and the class's number.
+    Classes,
+    /// As many logits as labels that are 0 or 1.
+    Labels,
+    /// As many predictions as labels.
+    Values,
+}
+
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Row<'a> {
+    pub(crate) outputs: &'a [f32],
+    pub(crate) labels: &'a [f32],
+    pub(crate) weight: f64,
+}
+
+impl Row<'_> {
+    /// The label of a row whose target is [`Target::Classes`].
+    pub(crate) fn class(&self) -> usize {
+        self.labels[0] as usize
+    }
+}
+
+/// Sums that can be added up.
+pub(crate) trait Sums: Send {
+    fn add(&mut self, other: Self);
+}
+
+impl<const N: usize> Sums for [f64; N] {
+    fn add(&mut self, other: Self) {
+        self.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
+    }
+}
+
+impl<T: Sums> Sums for Vec<T> {
+    fn add(&mut self, other: Self) {
+        assert_eq!(self.len(), other.len(), "sums of rows with the same outputs");
+        self.iter_mut().zip(other).for_each(|(sums, other)| sums.add(other));
+    }
+}
+
+/// The sums of a metric.
+#[derive(Clone, Debug)]
+pub(crate) struct Tally<T> {
+    metric: &'static str,
+    sums: Option<T>,
+    n_rows: usize,
+    total_weight: f64,
+    target: Target,
+    n_outputs: usize,
+}
+
+impl<T: Sums> Tally<T> {
+    pub(crate) fn new(metric: &'static str) -> Self {
+        Self { metric, sums: None, n_rows: 0, total_weight: 0.0, target: Target::Values, n_outputs: 0 }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new(self.metric);
+    }
+
+    pub(crate) fn metric(&self) -> &'static str {
+        self.metric
+    }
+
+    pub(crate) fn target(&self) -> Target {
+        self.target
+    }
+
+    pub(crate) fn n_rows(&self) -> usize {
+        self.n_rows
+    }
+
+    /// Checks the rows, folds chunks of those with a weight above 0 from `zero` in parallel, and adds the results in order. If a row is refused,
+    /// nothing has been added.
+    pub(crate) fn update(
+        &mut self,
+        rows: &Scored<'_>,
+        target: Target,
+        zero: impl Fn() -> T + Sync,
+        add: impl Fn(&mut T, Row<'_>) + Sync,
+    ) -> Result<(), Error> {
+        // A loss of infinity times a weight of 0 must not become NaN.
+        self.update_all(rows, target, zero, |sums, row| {
+            if row.weight > 0.0 {
+                add(sums, row)
+            }
+        })
+    }
+
+    /// The same for all rows, also those of weight 0.
+    pub(crate) fn update_all(
+        &mut self,
+        rows: &Scored<'_>,
+        target: Target,
+        zero: impl Fn() -> T + Sync,
+        add: impl Fn(&mut T, Row<'_>) + Sync,
+    ) -> Result<(), Error> {
+        let Self { metric, n_rows: first_row, .. } = *self;
+        check_counts(metric, rows)?;
+        if first_row > 0 && (target, rows.n_outputs) != (self.target, self.n_outputs) {
+            let expected = format!("{} and the same kind of labels as before", count(self.n_outputs, "output"));
+            return Err(Error::Columns { metric, n_outputs: rows.n_outputs, n_labels: rows.n_labels, expected });
+        }
+        let chunks: Vec<Result<(T, f64), Error>> = (0..rows.n_rows().div_ceil(CHUNK_ROWS))
+            .into_par_iter()
+            .map(|chunk| {
+                let (mut sums, mut total) = (zero(), 0.0);
+                for index in chunk * CHUNK_ROWS..rows.n_rows().min((chunk + 1) * CHUNK_ROWS) {
+                    let row = row(metric, rows, index, first_row, target)?;
+                    total += row.weight;
+                    add(&mut sums, row);
+                }
+                Ok((sums, total))
+            })
+            .collect();
+        let mut chunks = chunks.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter();
+        let Some((mut batch, mut weight)) = chunks.next() else { return Ok(()) };
+        for (sums, total) in chunks {
+            batch.add(sums);
+            weight += total;
+        }
+        match &mut self.sums {
+            None => self.sums = Some(batch),
+            Some(sums) => sums.add(batch),
+        }
+        (self.target, self.n_outputs) = (target, rows.n_outputs);
+        self.n_rows += rows.n_rows();
+        self.total_weight += weight;
+        Ok(())
+    }
+
+    /// The sums and the sum of the weights, which is positive.
+    pub(crate) fn sums(&self) -> Result<(&T, f64), Error> {
+        let sums = self.sums.as_ref().ok_or(Error::NoRows { metric: self.metric })?;
+        if self.total_weight > 0.0 {
+            Ok((sums, self.total_weight))
+        } else {
+            Err(Error::NoRowWeight { metric: self.metric, n_rows: self.n_rows })
+        }
+    }
+}
+
+impl Target {
+    /// The kind of classification of the rows.
+    pub(crate) fn of_classification(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        match (rows.n_outputs, rows.n_labels) {
+            (1, 1) => Ok(Self::Binary),
+            (2.., 1) => Ok(Self::Classes),
+            (n, labels) if n == labels && n > 1 => Ok(Self::Labels),
+            _ => Err(columns(metric, rows, "one label, or as many labels as outputs")),
+        }
+    }
+
+    /// [`Target::Binary`], for metrics that support nothing else.
+    pub(crate) fn binary(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        let is_binary = (rows.n_outputs, rows.n_labels) == (1, 1);
+        is_binary.then_some(Self::Binary).ok_or_else(|| columns(metric, rows, "one of each: it is for binary classification"))
+    }
+
+    /// [`Target::Binary`] or [`Target::Labels`], for metrics of scores that are ranked.
+    pub(crate) fn binary_or_labels(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        match (rows.n_outputs, rows.n_labels) {
+            (1, 1) => Ok(Self::Binary),
+            (n, labels) if n == labels && n > 1 => Ok(Self::Labels),
+            _ => Err(columns(metric, rows, "as many outputs as labels: it is for binary and multi-label classification")),
+        }
+    }
+
+    /// [`Target::Labels`] or its special case [`Target::Binary`], for metrics of rows with several labels.
+    pub(crate) fn labels(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        let expected = "as many outputs as labels: it is for multi-label classification";
+        Self::binary_or_labels(metric, rows).map_err(|_| columns(metric, rows, expected))
+    }
+
+    /// [`Target::Classes`], for metrics that support nothing else.
+    pub(crate) fn classes(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        let is_classes = rows.n_outputs > 1 && rows.n_labels == 1;
+        let expected = "several outputs and one label: it is for multi-class classification";
+        is_classes.then_some(Self::Classes).ok_or_else(|| columns(metric, rows, expected))
+    }
+
+    /// [`Target::Values`].
+    pub(crate) fn values(metric: &'static str, rows: &Scored<'_>) -> Result<Self, Error> {
+        let is_values = rows.n_outputs == rows.n_labels && rows.n_labels > 0;
+        is_values.then_some(Self::Values).ok_or_else(|| columns(metric, rows, "as many labels as outputs"))
+    }
+}
+
+/// The error for rows whose columns the metric does not take.
+pub(crate) fn columns(metric: &'static str, rows: &Scored<'_>, expected: &str) -> Error {
+    Error::Columns { metric, n_outputs: rows.n_outputs, n_labels: rows.n_labels, expected: expected.to_owned() }
+}
+
+/// Labels of classes as [`Scored`] has them, checked while they are still whole numbers.
+pub(crate) fn check_class_labels(metric: &'static str, logits: &[f32], n_classes: usize, labels: &[f32]) -> Result<(), Error> {
+    check_predictions(metric, logits, n_classes, labels.len())?;
+    let is_class = |label: f32| label >= 0.0 && label.fract() == 0.0 && (label as usize) < n_classes;
+    match labels.iter().position(|&label| !is_class(label)) {
+        Some(row) => Err(Error::Label { metric, row, found: f64::from(labels[row]), expected: below(n_classes) }),
+        None if labels.is_empty() => Err(Error::NoRows { metric }),
+        None => Ok(()),
+    }
+}
+
+fn check_counts(metric: &'static str, rows: &Scored<'_>) -> Result<(), Error> {
+    if rows.labels.len() != rows.n_rows() * rows.n_labels {
+        return Err(columns(metric, rows, &format!("labels of whole rows, found {}", rows.labels.len())));
+    }
+    check_predictions(metric, rows.outputs, rows.n_outputs, rows.n_rows())?;
+    match rows.weights {
+        Some(weights) if weights.len() != rows.n_rows() => {
+            Err(Error::RowWeightCount { metric, n_rows: rows.n_rows(), found: weights.len() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_predictions(metric: &'static str, predictions: &[f32], n_outputs: usize, n_rows: usize) -> Result<(), Error> {
+    let expected = n_rows.saturating_mul(n_outputs);
+    if predictions.len() == expected {
+        Ok(())
+    } else {
+        Err(Error::PredictionCount { metric, labels: n_rows, expected, found: predictions.len() })
+    }
+}
+
+/// Row `index` of `rows`, which error messages call `first_row + index`.
+fn row<'a>(metric: &'static str, rows: &Scored<'a>, index: usize, first_row: usize, target: Target) -> Result<Row<'a>, Error> {
+    let outputs = &rows.outputs[index * rows.n_outputs..][..rows.n_outputs];
+    let labels = &rows.labels[index * rows.n_labels..][..rows.n_labels];
+    let weight = rows.weights.map_or(1.0, |weights| weights[index]);
+    let row = first_row + index;
+    if outputs.iter().any(|output| output.is_nan()) {
+        return Err(Error::NanPrediction { metric, row });
+    }
+    let is_label = |label: f32| match target {
+        // Exact: a label is 0 or 1.
+        Target::Binary | Target::Labels => label == 0.0 || label == 1.0,
+        Target::Classes => label >= 0.0 && label.fract() == 0.0 && (label as usize) < rows.n_outputs,
+        Target::Values => label.is_finite(),
+    };
+    if let Some(&label) = labels.iter().find(|&&label| !is_label(label)) {
+        let expected = match target {
+            Target::Binary | Target::Labels => "0 or 1".to_owned(),
+            Target::Classes => below(rows.n_outputs),
+            Target::Values => "a finite number".to_owned(),
+        };
+        return Err(Error::Label { metric, row, found: f64::from(label), expected });
+    }
+    if !(0.0..f32::INFINITY).contains(&weight) {
+        return Err(Error::RowWeight { metric, row, found: weight });
+    }
+    Ok(Row { outputs, labels, weight: f64::from(weight) })
+}
+
+fn below(n_classes: usize) -> String {
+    format!("a class below {n_classes}")
+}
+
+/// A sum for each label of a row.
+impl Tally<Vec<[f64; 1]>> {
+    /// Adds `loss(prediction - label)` for each label.
+    pub(crate) fn add_errors(&mut self, rows: &Scored<'_>, loss: impl Fn(f64) -> f64 + Sync) -> Result<(), Error> {
+        let target = Target::values(self.metric, rows)?;
+        self.update(
+            rows,
+            target,
+            || vec![[0.0]; rows.n_labels],
+            |columns, row| {
+                for (([sum], &output), &label) in columns.iter_mut().zip(row.outputs).zip(row.labels) {
+                    *sum += row.weight * loss(f64::from(output) - f64::from(label));
+                }
+            },
+        )
+    }
+
+    /// The mean over the labels of `of` applied to the mean over the rows.
+    pub(crate) fn mean_of_labels(&self, of: impl Fn(f64) -> f64) -> Result<f64, Error> {
+        let (columns, total) = self.sums()?;
+        Ok(columns.iter().map(|[sum]| of(sum / total)).sum::<f64>() / columns.len() as f64)
+    }
+}

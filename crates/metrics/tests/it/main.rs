@@ -1,0 +1,5 @@
+//! Tests of the crate's public interface, one module per file.
+
+mod batches;
+mod functions;
+mod values;
