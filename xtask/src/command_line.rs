@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{attack, bench, chart, check, conformance, cross, fetch, fuzz_tensors, mpi, shell, tidy, wgsl, with_candle};
+use crate::{attack, bench, chart, check, conformance, cross, fetch, fuzz_tensors, mpi, records, shell, tidy, wgsl, with_candle};
 
 /// All automation of the workspace
 #[derive(Debug, Parser)]
@@ -29,6 +29,8 @@ enum Command {
     FuzzTensors(fuzz_tensors::Options),
     Bench(bench::Options),
     Chart(chart::Options),
+    /// Writes benches/README.md from the records of all machines in benches/record
+    Records,
     Attack(attack::Options),
     Mpi(mpi::Options),
     Cross(cross::Options),
@@ -55,6 +57,7 @@ impl CommandLine {
             Command::FuzzTensors(options) => fuzz_tensors::run(&options, args),
             Command::Bench(options) => bench::run(&options, args),
             Command::Chart(options) => chart::run(&options),
+            Command::Records => records::run(),
             Command::Attack(options) => attack::run(&options, args),
             Command::Mpi(options) => mpi::run(&options),
             Command::Cross(options) => cross::run(&options),

@@ -17,6 +17,7 @@ mod mpi;
 mod packages;
 mod peers;
 mod programs;
+mod records;
 mod shell;
 mod stages;
 mod tidy;

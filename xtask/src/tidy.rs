@@ -6,6 +6,7 @@
 mod arrows;
 mod kernels;
 mod manifests;
+mod records;
 mod shaders;
 mod source;
 mod weight;
@@ -54,6 +55,7 @@ const RULES: &[Rule] = &[
     manifests::are_complete,
     manifests::readme_is_the_crate_docs,
     kernels::have_twins,
+    records::are_on_the_page,
     shaders::functions_stand_once,
     source::files_are_short,
     source::nothing_is_left_over,

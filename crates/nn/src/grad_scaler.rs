@@ -1,3 +1,8 @@
+//! Dynamic loss scaling.
+//!
+//! Whether a step is skipped is a flag in the state of the step, which optimizers read anyway: the host is not asked, and
+//! gradient accumulation uses the same flag.
+
 use std::cell::{Cell, RefCell};
 
 use brisk_kernels::{DType, Error as KernelError, Kernel, SCALER_LEN, Unscale, UpdateScale};

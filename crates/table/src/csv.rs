@@ -1,3 +1,7 @@
+//! Text in columns: CSV and its relatives.
+//!
+//! It is parsed on std threads, not in a rayon pool, whose workers should not block on files.
+
 mod block;
 mod chunks;
 mod decimal;

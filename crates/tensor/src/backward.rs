@@ -1,4 +1,8 @@
 //! The backward pass: the recorded operations in reverse order, each recording its gradient kernels into the same program.
+//!
+//! Rules run once, while recording. An activation whose derivative follows from its output is part of the product that computes
+//! the gradient; the derivative of another reads the input of the activation and is fused by a rewrite. Gradients are written,
+//! not added to, so no kernel sets them to zero.
 
 use std::sync::Arc;
 

@@ -95,7 +95,7 @@ fn packages(metadata: &str) -> Result<Vec<Package>> {
 
 /// Text files in `folder`, except build output, downloads and the files of git.
 fn collect(folder: &Path, path: &str, files: &mut Vec<File>) -> Result<()> {
-    const KINDS: [&str; 7] = ["rs", "wgsl", "toml", "md", "py", "sh", "yml"];
+    const KINDS: [&str; 8] = ["rs", "wgsl", "toml", "md", "py", "sh", "yml", "json"];
     for entry in fs::read_dir(folder).with_context(|| format!("could not list {}", folder.display()))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();

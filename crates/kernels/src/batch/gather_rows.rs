@@ -1,3 +1,8 @@
+//! Gathering the rows of a batch.
+//!
+//! A table that exceeds one binding is gathered by one kernel per window of rows, not by one kernel with many bindings: adapters
+//! guarantee only eight storage buffers per kernel.
+
 use super::gather_rows_cpu;
 use crate::core::module::part;
 use crate::core::sizes::check_sizes;

@@ -1,4 +1,8 @@
 //! WGSL modules as lists of parts.
+//!
+//! The parts of a module are declarations of arguments and parameters, which [`Dispatch::bind`](crate::Dispatch::bind) writes,
+//! stored types, an epilogue, loaders and a main loop. Products, convolutions and their gradients share the main loops of
+//! `product`; only what they load differs.
 
 use std::borrow::Cow;
 use std::hash::{Hash, Hasher};

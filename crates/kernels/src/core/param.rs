@@ -1,4 +1,7 @@
 //! Parameters of a dispatch: the fields of the uniform struct `Params`, declared once for both the bytes and the WGSL.
+//!
+//! Parameters are uniforms, not immediates: a uniform is part of a bind group made beforehand, an immediate is one more call per
+//! dispatch (1.2 µs instead of 1.1 µs on llvmpipe).
 
 use std::fmt::Write as _;
 

@@ -3,6 +3,10 @@
 //! A module computes in `f32`, over buffers of f32, f16 or bf16. For each group `X` of buffers with the same storage type, its [`Template`] says
 //! how the module accesses them, and a part defines the type `X`, of which the bindings are arrays, and functions `load_x` and `store_x`. Two
 //! 16-bit floats are one `u32`, converted by integer arithmetic, so that no device needs `SHADER_F16`.
+//!
+//! `pack2x16float` is not used, since it leaves overflow undefined, and WGSL has no bf16. A kernel without a 16-bit form of its
+//! own runs between casts. Where a row of a product or convolution ends within a word, its result is f32 first and then cast,
+//! since two invocations cannot write one word.
 
 use std::fmt::Write as _;
 

@@ -3,6 +3,10 @@
 //! A replayed program consists of hundreds of short loops, one after another. Between two of them an idle thread of a rayon pool calls
 //! `sched_yield`, which gives up a whole time slice if other processes want the core, and then sleeps. The threads of a team spin
 //! for a moment instead. The loop does not wait for a helper that arrives late: the other threads have done its share by then.
+//!
+//! With two busy processes on two cores, HIGGS training is 2.1 to 2.3 times slower instead of 2.4 to 3.3 times with rayon.
+//! [`OnTeam`](crate::OnTeam) runs rayon's indexed iterators on a team, and on the current rayon pool where no team is led. A loop
+//! only cuts its items into tasks; what runs tasks is compiled once, not for each loop.
 
 #![expect(unsafe_code, reason = "helper threads call a closure that borrows from the stack of the thread that waits for them")]
 

@@ -1,3 +1,8 @@
+//! The arguments of a kernel's twin, its implementation on the CPU.
+//!
+//! Twins divide their work by shape only, never by the number of threads, so on one machine results are bit-identical for any
+//! number of threads. Another processor may use other vector instructions.
+
 use std::any::{TypeId, type_name};
 
 use bytemuck::Pod;

@@ -3,6 +3,9 @@
 //! By default, wgpu counts the iterations of every loop, because a driver's compiler may treat an infinite loop as undefined behaviour. Without the counters,
 //! Mesa's compiler for NVIDIA Ampere estimates 9 % fewer cycles for products, 17 % for softmax, 28 % for max pooling and 33 % for layer normalisation. The checks of indices and divisors
 //! cost little, and are kept.
+//!
+//! Without any checks, the products would take at most 4 % fewer cycles still. Kernels that index by data also clamp in their own
+//! WGSL.
 
 use crate::{Module, Part};
 

@@ -1,4 +1,7 @@
 //! Random numbers as an input of a [`Map`](crate::Map): computed where they are read, never stored.
+//!
+//! A mask of dropout is neither stored nor a kernel of its own, and the backward pass draws it again. The index is that of the
+//! whole batch, so that replicas draw what one device draws.
 
 use super::draws_cpu::hash;
 use crate::core::module::part;

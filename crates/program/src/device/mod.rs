@@ -1,4 +1,6 @@
 //! Devices: how they are found and opened, their memory, and their executables.
+//!
+//! A software adapter is never a default: it runs the WGSL in tests, and twins are for CPUs.
 
 pub(crate) mod adapters;
 pub(crate) mod back_off;

@@ -1,4 +1,7 @@
 //! Rewrites of programs that compute the same values: fused, in place, in parts, recomputed.
+//!
+//! Writing in place is a rewrite, not a matter of the plan: a GPU binds a buffer for reading or for writing, so it takes another
+//! kernel with one argument fewer ([`MapInPlace`](brisk_kernels::MapInPlace)).
 
 pub(crate) mod cut;
 pub(crate) mod in_place;
