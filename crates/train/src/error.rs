@@ -234,7 +234,9 @@ pub enum Error {
     #[error(transparent)]
     Metric(#[from] brisk_metrics::Error),
     /// The watched metric was never a number, so that no model is the best.
-    #[error("metric `{metric}`: NaN in each validation ({n_checks}), expected a number; watch another metric by `EarlyStopping::on`")]
+    #[error(
+        "metric `{metric}`: NaN in each validation ({n_checks}), expected a number; watch another metric by `EarlyStopping::on`"
+    )]
     NeverANumber {
         /// The metric, such as `valid_r2`.
         metric: String,
