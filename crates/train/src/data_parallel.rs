@@ -214,6 +214,11 @@ impl DataParallel {
         self.config.batch_norm == BatchStatistics::OfReplica
     }
 
+    /// The format in which gradients are sent.
+    pub(crate) fn wire(&self) -> Wire {
+        self.config.wire
+    }
+
     /// The communication library: `threads`, `Open MPI 4.1.4`.
     pub fn engine(&self) -> &str {
         &self.engine

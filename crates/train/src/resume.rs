@@ -19,7 +19,7 @@ pub enum ResumeMismatch {
     Rows,
     /// The precision of the products is different.
     Precision,
-    /// A setting that changes results is different: seed, order of rows, batch size, accumulation, learning rates, clipping, loss scaling, number of validation rows.
+    /// A setting that changes results is different: seed, order of rows, batch size, accumulation, learning rates, clipping, loss scaling, number of validation rows, type in which gradients are sent.
     Settings,
     /// What is computed is different, as it is recorded: the model, the loss, the optimizer, the augmentation or the evaluation. Versions of brisk may record them differently.
     Computation,

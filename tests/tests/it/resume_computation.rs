@@ -8,7 +8,8 @@ use brisk_program::kernels::WeightDecay;
 use brisk_train::metrics::{ExpectedCalibrationError, Metric};
 use brisk_train::{
     Binary, Checkpoint, Classification, DataParallel, DataParallelConfig, Error, FeedChoice, FeedConfig, FitReport, LabelledRows,
-    Labels, Limit, Model, ResumeDifference, ResumeMismatch, RunFolder, Standardisation, Task, Trainer, ZeroStage, run_threads,
+    Labels, Limit, Model, ResumeDifference, ResumeMismatch, RunFolder, Standardisation, Task, Trainer, Wire, ZeroStage,
+    run_threads,
 };
 use brisk_vision::{AugmentedImages, Flip, ImageAugmentation, MixedImages, Mixing};
 
@@ -257,6 +258,30 @@ fn the_same_run_resumes_on_any_device_with_any_feed_and_number_of_replicas() {
         });
         assert_eq!(epochs.expect("the same run"), [2, 2], "{zero:?}");
     }
+}
+
+/// The type in which gradients are sent changes what is computed, as other settings do.
+#[test]
+fn gradients_in_another_type_are_refused() {
+    let checkpoint = classes().checkpoint();
+    let config = DataParallelConfig { wire: Wire::F16, ..DataParallelConfig::default() };
+    let resumed = |allowed: &[ResumeMismatch]| {
+        run_threads(2, &config, |replicas| {
+            let run = Run { n_epochs: 2, ..classes() };
+            let place = Place { replicas: Some(replicas), ..Place::default() };
+            run.train(&place, Some(&checkpoint), allowed).map(|report| report.n_epochs)
+        })
+    };
+    match resumed(&[]) {
+        Err(Error::ResumeMismatch { differences, .. }) => {
+            let found = &differences[0];
+            let values = (found.mismatch, found.what, found.checkpoint.as_str(), found.run.as_str());
+            let expected = (ResumeMismatch::Settings, "type in which gradients are sent", "f32", "f16");
+            assert_eq!((values, differences.len()), (expected, 1));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(resumed(&[ResumeMismatch::Settings]).expect("it is allowed"), [2, 2]);
 }
 
 /// Groups are compared in the same way if replicas have shards of them.

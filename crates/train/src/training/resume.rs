@@ -8,7 +8,10 @@ use super::computation::shortened;
 use crate::checkpoint::FORMAT_VERSION;
 use crate::run_state::RunState;
 use crate::trainer::described_ema;
-use crate::{Checkpoint, Described, Error, GradientClip, ResumeDifference, ResumeMismatch, Standardisation, TrainerConfig};
+use crate::{
+    Checkpoint, DataParallel, Described, Error, GradientClip, ResumeDifference, ResumeMismatch, Standardisation, TrainerConfig,
+    Wire,
+};
 
 /// A value recorded under `key`, which must be the same in a run that resumes.
 struct Recorded {
@@ -25,6 +28,9 @@ const WATCHED: &str = "watched";
 
 /// The key for what the watched metric computes.
 const DEFINITION: &str = "watched_definition";
+
+/// The key for the type in which gradients are sent; checkpoints of earlier versions do not have it.
+const WIRE: &str = "wire";
 
 /// The key for the settings of an average; checkpoints of earlier versions do not have it.
 const EMA: &str = "ema";
@@ -93,6 +99,7 @@ impl Training<'_> {
             let found = match checkpoint.metadata::<String>(recorded.key, "text") {
                 Ok(found) => found,
                 Err(_) if recorded.key == EMA => "none".to_owned(),
+                Err(_) if recorded.key == WIRE => described_wire(Wire::F32),
                 // Files from before the format had versions record less.
                 Err(_) if checkpoint.format_version().is_none() => return None,
                 Err(_) => "not recorded".to_owned(),
@@ -191,6 +198,7 @@ impl Training<'_> {
             order => order.to_string(),
         };
         let n_valid = self.valid_rows().n_rows().to_string();
+        let wire = described_wire(self.replicas.map_or(Wire::F32, DataParallel::wire));
         let recorded = |key, what, mismatch, value, moves_batches| Recorded { key, what, mismatch, value, moves_batches };
         let mut all = vec![
             recorded("train_rows", "training rows", Rows, train, true),
@@ -205,6 +213,7 @@ impl Training<'_> {
             recorded("learning_rate", "learning rate", Settings, schedule.to_string(), false),
             recorded("clip", "gradient clipping", Settings, clip, false),
             recorded(EMA, "average of the parameters", Settings, ema, false),
+            recorded(WIRE, "type in which gradients are sent", Settings, wire, false),
             recorded(WATCHED, "watched metric", Settings, self.validation.watched().to_owned(), false),
             recorded(DEFINITION, "definition of the watched metric", Settings, self.validation.definition().to_owned(), false),
             recorded("n_valid_rows", "number of validation rows", Settings, n_valid, false),
@@ -215,6 +224,10 @@ impl Training<'_> {
         }
         all
     }
+}
+
+fn described_wire(wire: Wire) -> String {
+    format!("{wire:?}").to_lowercase()
 }
 
 /// The key for the number of steps for which the schedule was planned.

@@ -110,6 +110,7 @@ pub(super) fn rows() -> Vec<Row> {
         resumed("more batches per step", "--accumulate 2", &["batches per step"]),
         resumed("gradients that are clipped", "--clip 0.5", &["clip"]),
         resumed("another precision", "--precision bf16", &["bf16"]),
+        resumed("gradients sent in f16", "--wire f16", &["gradients are sent", "f16", "--resume-anyway settings"]),
         resumed("another network", "--hidden 9", &["model|shape|hidden"]),
         resumed("one number that has changed", "", &["differ"]).edit("train.csv", "\n0,", "\n1,"),
         resumed("the names of two columns exchanged", "", &["x1|column"]).edit("train.csv", "label,x0,x1", "label,x1,x0"),
