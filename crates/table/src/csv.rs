@@ -19,4 +19,4 @@ pub(crate) use head::{shown, what_else};
 pub use import::{import_csv, import_csv_if_changed, import_csv_if_changed_with_progress, import_csv_with_progress};
 pub use options::{CsvOptions, Decimal, Delimiter, Header};
 pub(crate) use pipeline::parse_in_order;
-pub use survey::{survey_csv, survey_csv_with_progress};
+pub use survey::{find_numbers, survey_csv, survey_csv_with_progress};

@@ -78,7 +78,7 @@ pub(crate) use similar::similar;
 pub(crate) use sink::Sink;
 pub use source_error::SourceError;
 pub(crate) use threads::n_threads;
-pub use warning::ImportWarning;
+pub use warning::{ColumnRole, ImportWarning};
 
 /// How many bad rows are remembered; the others are only counted.
 pub(crate) const MAX_REPORTS: usize = 10;

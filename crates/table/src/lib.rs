@@ -63,7 +63,7 @@ pub use atomic_file::{AtomicFile, PublishError, open_regular_file, read_regular_
 pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_if_changed, import_cifar_with_progress};
 #[cfg(feature = "csv")]
 pub use csv::{
-    CsvOptions, Decimal, Delimiter, Header, import_csv, import_csv_if_changed, import_csv_if_changed_with_progress,
+    CsvOptions, Decimal, Delimiter, Header, find_numbers, import_csv, import_csv_if_changed, import_csv_if_changed_with_progress,
     import_csv_with_progress, survey_csv, survey_csv_with_progress,
 };
 pub use dictionary::Dictionary;
@@ -80,7 +80,7 @@ pub use import::ArchiveEnd;
 pub use import::NotFinite;
 #[cfg(feature = "import")]
 pub use import::{
-    BadRows, Categorical, Class, ColumnOptions, ColumnRef, Digits, FeatureDType, Format, ImportOptions, ImportReport,
+    BadRows, Categorical, Class, ColumnOptions, ColumnRef, ColumnRole, Digits, FeatureDType, Format, ImportOptions, ImportReport,
     ImportSetting, ImportWarning, Imported, Indicators, LabelKind, Missing, Progress, SourceError, Unused, import,
     import_with_progress, predicts_label,
 };
@@ -96,7 +96,7 @@ pub use source_identity::SourceIdentity;
 pub use statistics::ColumnStatistics;
 pub use streamed::{ReadAhead, ReadAheadReport, StreamedTable};
 #[cfg(feature = "csv")]
-pub use survey::{ColumnKind, ColumnSurvey, OddCell, Survey};
+pub use survey::{ColumnKind, ColumnSurvey, FoundNumbers, OddCell, Survey};
 #[cfg(feature = "csv")]
 pub use svmlight::{FirstIndex, SvmlightError, SvmlightOptions, import_svmlight, import_svmlight_with_progress};
 pub use table::Table;

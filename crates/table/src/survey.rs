@@ -1,10 +1,13 @@
 //! What the cells of each column of a source are, found by reading all of it before anything is decided.
 
 mod column;
+mod found;
 mod marked;
 mod sketch;
 
 pub use column::{ColumnKind, ColumnSurvey, OddCell};
+pub use found::FoundNumbers;
+pub(crate) use found::Wanted;
 
 /// What each column of a text file contains: [`survey_csv`](crate::survey_csv).
 #[derive(Clone, Debug)]

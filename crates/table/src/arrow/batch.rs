@@ -112,8 +112,13 @@ impl<'a> Converter<'a> {
             let found = features[place][row].map_or_else(|| "null".to_owned(), |value| value.to_string());
             return Err((roles.features[place], found, expected));
         }
-        for ((value, column), &col) in row_labels.iter_mut().zip(labels).zip(&roles.label_columns) {
-            *value = label(column[row], &roles.labels).map_err(|(found, expected)| (col, found, expected))?;
+        for (i, ((value, column), &col)) in row_labels.iter_mut().zip(labels).zip(&roles.label_columns).enumerate() {
+            let wrong = |(found, expected)| (col, found, expected);
+            let place = roles.rules.n_features() + i;
+            *value = label(column[row], &roles.labels, roles.rules.offset(place)).map_err(wrong)?;
+            if let Some(found) = column[row].filter(|&exact| roles.rules.is_missing_number(exact)) {
+                return Err((col, found.to_string(), &expected::LABEL_NOT_MISSING));
+            }
         }
         let weight = match (weights, roles.weight) {
             (Some(weights), Some(col)) => {
@@ -145,6 +150,9 @@ impl<'a> Converter<'a> {
         let (of_features, of_labels) = out.digits.split_at_mut(roles.rules.n_features());
         for (digits, column) in of_features.iter_mut().zip(features).chain(of_labels.iter_mut().zip(labels)) {
             column[row].into_iter().for_each(|value| digits.note(value));
+        }
+        if let (Some(weight), Some(digits)) = (weights.and_then(|weights| weights[row]), of_labels.last_mut()) {
+            digits.note_tiny(weight);
         }
         out.features.extend_from_slice(values);
         out.weights.extend(weight);
@@ -222,8 +230,8 @@ fn shift(values: &mut [f32], features: &[Vec<Option<f64>>], row: usize, rules: &
     }
 }
 
-fn label(value: Option<f64>, labels: &Labels) -> Cell {
-    let value = finite(value, &expected::LABEL)?;
+fn label(value: Option<f64>, labels: &Labels, offset: f64) -> Cell {
+    let value = finite(value.map(|value| value - offset), &expected::LABEL)?;
     if *labels == Labels::Binary && value != 0.0 && value != 1.0 {
         return Err((value.to_string(), &expected::BINARY_LABEL));
     }

@@ -7,12 +7,12 @@ use std::path::Path;
 use memchr::{memchr, memchr_iter};
 
 use super::chunks::MAX_ROW_BYTES;
-use super::decimal::{Marks, number};
+use super::decimal::{Marks, number, number64};
 use super::quotes::cells;
 use super::rows::{SHIFTED, SKIPPED, TEXT};
 use super::{CsvOptions, Delimiter, Header};
 use crate::Error;
-use crate::import::{Categorical, Like, Roles, has_leading_zero, is_missing};
+use crate::import::{Categorical, ImportWarning, Like, Roles, has_leading_zero, is_missing};
 
 /// How to read a file, with all options resolved.
 #[derive(Debug)]
@@ -25,6 +25,8 @@ pub(super) struct Head {
     pub(super) start: usize,
     pub(super) line: u64,
     pub(super) has_header: bool,
+    /// A warning about the first row, if it is one.
+    pub(super) warning: Option<ImportWarning>,
 }
 
 type Cells<'a> = Vec<Cow<'a, [u8]>>;
@@ -68,6 +70,11 @@ impl Head {
             Header::Absent => false,
             Header::Auto => is_header(path, line, &first, marks)?,
         };
+        let looks_like_names = options.header == Header::Auto && !has_header && are_like_names(&first, &text[end..], marks);
+        let warning = looks_like_names.then(|| {
+            let cells = first.iter().map(|cell| String::from_utf8_lossy(cell)).collect::<Vec<_>>().join(",");
+            ImportWarning::NumbersAsNames { line, cells: shown(cells.as_bytes()) }
+        });
         let names = if has_header { column_names(path, line, &first)? } else { (0..first.len()).map(unnamed).collect() };
         let header_lines = text[start..end].iter().filter(|&&byte| byte == b'\n').count() as u64;
         let (start, line) = if has_header { (end, line + header_lines) } else { (start, line) };
@@ -81,7 +88,7 @@ impl Head {
         let index: Vec<usize> = (0..n_index).collect();
         let roles = Roles::find(path, &names, columns, like, &index, &|col| has_text[col])?;
         let slots = slots(&roles);
-        Ok(Self { marks, roles, slots, start, line, has_header })
+        Ok(Self { marks, roles, slots, start, line, has_header, warning })
     }
 }
 
@@ -147,6 +154,32 @@ fn counts_columns(first: &Cells<'_>) -> bool {
     index.iter().all(|cell| cell.is_empty()) && columns.len() > 1 && counts
 }
 
+/// Whether numbers in the first row are probably names, such as years: whole numbers in ascending order, as no row after it has them.
+fn are_like_names(first: &Cells<'_>, rest: &[u8], marks: Marks) -> bool {
+    const FEWEST_COLUMNS: usize = 3;
+    const FEWEST_ROWS: usize = 3;
+    const MOST_ROWS: usize = 100;
+    let ascend = |row: &Cells<'_>| {
+        let numbers = row.iter().map(|cell| number64(cell, marks.decimal).filter(|number| number.fract() == 0.0));
+        numbers.collect::<Option<Vec<f64>>>().is_some_and(|numbers| numbers.windows(2).all(|pair| pair[0] < pair[1]))
+    };
+    let (mut at, mut n_rows) = (0, 0);
+    while n_rows < MOST_ROWS
+        && let Some((row, end)) = cells(rest, at, marks.delimiter)
+    {
+        // A blank line is not a row, nor is what follows the last one.
+        let is_row = row.len() == first.len();
+        if is_row && ascend(&row) {
+            return false;
+        }
+        (at, n_rows) = (end, n_rows + usize::from(is_row));
+        if !is_row && row.len() > 1 {
+            break;
+        }
+    }
+    first.len() >= FEWEST_COLUMNS && n_rows >= FEWEST_ROWS && ascend(first)
+}
+
 fn column_names(path: &Path, line: u64, first: &Cells<'_>) -> Result<Vec<String>, Error> {
     let mut seen = HashMap::new();
     let mut names = Vec::with_capacity(first.len());
@@ -174,7 +207,11 @@ fn slots(roles: &Roles) -> Vec<usize> {
         slots[col] = TEXT + place;
     }
     for (place, &label) in roles.label_columns.iter().enumerate() {
-        slots[label] = if roles.labels.are_classes() { TEXT + roles.categories.len() } else { n_features + place };
+        slots[label] = match n_features + place {
+            _ if roles.labels.are_classes() => TEXT + roles.categories.len(),
+            slot if roles.rules.offset(slot) != 0.0 => SHIFTED + slot,
+            slot => slot,
+        };
     }
     if let Some(weight) = roles.weight {
         slots[weight] = n_features + roles.n_labels();

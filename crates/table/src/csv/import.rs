@@ -126,7 +126,9 @@ fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnM
         };
         return Err(Error::NoRows { path: path.to_owned(), found });
     }
-    sink.finish()
+    let mut report = sink.finish()?;
+    report.warnings.splice(0..0, head.warning);
+    Ok(report)
 }
 
 /// A position in the decompressed file: lines are counted from 1, bytes from 0.

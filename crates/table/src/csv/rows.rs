@@ -143,6 +143,41 @@ impl RowParser {
         }
         (parsed.n_lines, parsed.n_bytes) = (n_lines(&text[..len]), len as u64);
         parsed.rows.seal();
+        self.measure(&text[..len], &mut parsed.rows);
+    }
+
+    /// Reads the cells of columns with numbers close to each other again, and notes what rounding has taken from them. Few columns are like that.
+    fn measure(&self, text: &[u8], rows: &mut RowChunk) {
+        let column = |place: usize| match place.checked_sub(self.n_features) {
+            None => self.feature_columns.get(place),
+            Some(label) => self.label_columns.get(label),
+        };
+        let is_shifted = |place: &usize| self.rules.offset(*place) != 0.0;
+        let narrow = rows.narrow().into_iter().filter(|place| !is_shifted(place));
+        let mut narrow: Vec<(usize, usize)> = narrow.filter_map(|place| Some((*column(place)?, place))).collect();
+        narrow.sort_unstable();
+        let Some(&(last, _)) = narrow.last() else { return };
+        let mut at = 0;
+        while at < text.len() {
+            let (row, mut wanted) = (at, narrow.iter().peekable());
+            for col in 0..=last {
+                let Some(end) = cell_end(text, at, self.marks.delimiter) else { return };
+                if let Some(&(_, place)) = wanted.next_if(|(wanted, _)| *wanted == col) {
+                    let content = cell_content(text, at, end);
+                    if let (Some(stored), Some((exact, _))) =
+                        (number(&content, self.marks.decimal), exact_number(&content, self.marks.decimal))
+                    {
+                        rows.digits[place].note_error(exact, stored.into());
+                    }
+                }
+                if text[end] == b'\n' {
+                    break;
+                }
+                at = end + 1;
+            }
+            let Some(end) = row_end(text, row, self.marks.delimiter) else { return };
+            at = end;
+        }
     }
 
     /// Parses the row at `start` into `row`, and stores the positions of its text cells in `spans`. Returns the byte after the row, or the
@@ -196,6 +231,12 @@ impl RowParser {
     ) -> Result<(), (usize, What)> {
         if let Err((feature, expected)) = self.rules.finish(&mut row[..self.n_features]) {
             return Err(self.wrong_cell(text, start, self.feature_columns[feature], expected));
+        }
+        if !self.labels.are_classes() {
+            let mut labels = row[self.n_features..].iter().zip(&self.label_columns).zip(self.n_features..);
+            if let Some(((_, &col), _)) = labels.find(|&((&label, _), place)| self.rules.is_missing_label(label, place)) {
+                return Err(self.wrong_cell(text, start, col, &expected::LABEL_NOT_MISSING));
+            }
         }
         let content = |span: &Span| cell_content(text, span.start, span.end);
         let (categories, label) = spans.split_at(self.categories.len());
@@ -320,7 +361,7 @@ impl RowParser {
         }
     }
 
-    /// Notes what is lost of a number that is stored as `value`; the weight of a row has no digits to note.
+    /// Notes what is lost of a number that is stored as `value`.
     fn note(&self, content: &[u8], value: f32, digits: Option<&mut Digits>) {
         let Some(digits) = digits else { return };
         digits.n_leading_zeros += u64::from(has_leading_zero(content));
@@ -328,6 +369,11 @@ impl RowParser {
             && let Some((exact, is_exact)) = exact_number(content, self.marks.decimal)
         {
             digits.note_large(exact, is_exact);
+        }
+        if value.abs() < f32::MIN_POSITIVE
+            && let Some((exact, _)) = exact_number(content, self.marks.decimal)
+        {
+            digits.note_tiny(exact);
         }
     }
 

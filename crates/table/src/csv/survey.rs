@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::path::Path;
 
 use super::chunks::{Chunk, ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
@@ -6,8 +7,8 @@ use super::pipeline::parse_in_order;
 use super::quotes::{cell_content, cell_end};
 use super::{CsvOptions, Decimal};
 use crate::import::{Categorical, Indicators, Input, n_threads, read_error};
-use crate::survey::{ColumnSurvey, Survey};
-use crate::{ColumnOptions, Error, LabelKind};
+use crate::survey::{ColumnSurvey, FoundNumbers, Survey, Wanted};
+use crate::{ColumnOptions, ColumnRef, Error, LabelKind};
 
 /// Reads all of a CSV or TSV file, plain or compressed, and returns what the cells of each column are: numbers, dates, text, and which cells are
 /// unlike the others. Delimiter, header and blanks are treated as in [`import_csv`](crate::import_csv); the roles of columns are ignored.
@@ -41,8 +42,71 @@ pub fn survey_csv_with_progress(
     options: &CsvOptions,
     mut progress: impl FnMut(u64),
 ) -> Result<Survey, Error> {
-    let path = source.as_ref();
     let missing = &options.columns.missing_values;
+    let new = |head: &Head| -> Vec<ColumnSurvey> {
+        head.roles.names.iter().map(|name| ColumnSurvey::new(name, options.decimal, missing)).collect()
+    };
+    let add = |columns: &mut Vec<ColumnSurvey>, cells: &Cells<'_>| {
+        for (col, column) in columns.iter_mut().enumerate() {
+            column.add_bytes(&cells.content(col), 1, || cells.line(col));
+        }
+    };
+    let merge = |columns: &mut Vec<ColumnSurvey>, later: &Vec<ColumnSurvey>, line| {
+        columns.iter_mut().zip(later).for_each(|(column, later)| column.merge(later, line));
+    };
+    let (n_rows, columns, head) = scan(source.as_ref(), options, &mut progress, new, add, merge)?;
+    Ok(Survey { n_rows, columns, index_columns: head.roles.left_out })
+}
+
+/// The numbers of a column of a CSV or TSV file for which `is_wanted` is true: how many there are, and the first cells with their lines. The file is read as by
+/// [`survey_csv`].
+///
+/// # Errors
+/// As for [`survey_csv`]; [`Error::NoColumn`].
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let source = folder.path().join("rows.csv");
+/// use brisk_table::{CsvOptions, find_numbers};
+///
+/// std::fs::write(&source, "y,a\n1,20\n0,-999\n1,-999.0\n")?;
+/// let found = find_numbers(&source, &CsvOptions::default(), &"a".into(), |number| number == -999.0)?;
+/// assert_eq!((found.n, found.first[0].line), (2, 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn find_numbers(
+    source: impl AsRef<Path>,
+    options: &CsvOptions,
+    column: &ColumnRef,
+    is_wanted: impl Fn(f64) -> bool + Sync,
+) -> Result<FoundNumbers, Error> {
+    let path = source.as_ref();
+    // The column is known once the head is.
+    let find = |head: &Head| column.find(path, &head.roles.names, "column to look at");
+    let decimal = options.decimal.mark();
+    let new = |head: &Head| (find(head), FoundNumbers::default());
+    let add = |(column, found): &mut (Result<usize, Error>, FoundNumbers), cells: &Cells<'_>| {
+        if let Ok(column) = *column {
+            let wanted = Wanted { is_wanted: &is_wanted, decimal };
+            found.add(&cells.content(column), wanted, || cells.line(column));
+        }
+    };
+    let merge = |(_, found): &mut (Result<usize, Error>, FoundNumbers), later: &(Result<usize, Error>, FoundNumbers), line| {
+        found.merge(&later.1, line);
+    };
+    let (_, (column, found), _) = scan(path, options, &mut |_| (), new, add, merge)?;
+    column.map(|_| found)
+}
+
+/// Reads all rows. `new` makes an empty result for a part of them, `add` adds a row, and `merge` adds the result for later rows, whose lines are counted from a line.
+fn scan<T: Send>(
+    path: &Path,
+    options: &CsvOptions,
+    progress: &mut dyn FnMut(u64),
+    new: impl Fn(&Head) -> T + Sync,
+    add: impl Fn(&mut T, &Cells<'_>) + Sync,
+    merge: impl Fn(&mut T, &T, u64),
+) -> Result<(u64, T, Head), Error> {
     let columns = ColumnOptions {
         label_kind: LabelKind::Absent,
         features: None,
@@ -61,63 +125,69 @@ pub fn survey_csv_with_progress(
     let delimiter = head.marks.delimiter;
     chunks.start_at(head.start, ChunkEnds::Rows { delimiter });
 
-    let new = || -> Part {
-        let columns = head.roles.names.iter().map(|name| ColumnSurvey::new(name, options.decimal, missing)).collect();
-        Part { n_rows: 0, n_lines: 0, columns }
-    };
-    let mut whole = new();
-    whole.n_lines = head.line;
-    let take = |part: Result<&mut Part, ChunkError>| {
+    let (mut whole, mut n_rows, mut n_lines) = (new(&head), 0, head.line);
+    let take = |part: Result<&mut Part<T>, ChunkError>| {
         let part = part.map_err(|error| match error {
             ChunkError::Read(error) => unreadable(error),
             ChunkError::RowTooLong => {
-                let line = whole.n_lines;
-                Error::RowTooLong { path: path.to_owned(), line, byte: head.start as u64, limit_bytes: MAX_ROW_BYTES }
+                let path = path.to_owned();
+                Error::RowTooLong { path, line: n_lines, byte: head.start as u64, limit_bytes: MAX_ROW_BYTES }
             }
         })?;
-        let line = whole.n_lines;
-        whole.columns.iter_mut().zip(&part.columns).for_each(|(column, later)| column.merge(later, line));
-        whole.n_rows += part.n_rows;
-        whole.n_lines += part.n_lines;
-        progress(whole.n_rows);
+        merge(&mut whole, &part.found, n_lines);
+        n_rows += part.n_rows;
+        n_lines += part.n_lines;
+        progress(n_rows);
         Ok(())
     };
-    parse_in_order(
-        chunks,
-        n_threads(options.n_threads),
-        new,
-        |chunk, part| {
-            *part = new();
-            part.read(chunk, delimiter);
-        },
-        take,
-    )?;
-    Ok(Survey { n_rows: whole.n_rows, columns: whole.columns, index_columns: head.roles.left_out })
+    let empty = || Part { n_rows: 0, n_lines: 0, found: new(&head) };
+    let read = |chunk: &Chunk, part: &mut Part<T>| {
+        *part = empty();
+        part.read(chunk, delimiter, head.roles.names.len(), &add);
+    };
+    parse_in_order(chunks, n_threads(options.n_threads), empty, read, take)?;
+    Ok((n_rows, whole, head))
 }
 
-/// The survey of one chunk.
-struct Part {
+/// What was found in one chunk.
+struct Part<T> {
     n_rows: u64,
     n_lines: u64,
-    columns: Vec<ColumnSurvey>,
+    found: T,
 }
 
-impl Part {
-    fn read(&mut self, chunk: &Chunk, delimiter: u8) {
+/// The cells of a row.
+struct Cells<'a> {
+    text: &'a [u8],
+    /// The start of the row, and its line.
+    row: usize,
+    line: u64,
+    spans: &'a [std::ops::Range<usize>],
+}
+
+impl Cells<'_> {
+    fn content(&self, col: usize) -> Cow<'_, [u8]> {
+        cell_content(self.text, self.spans[col].start, self.spans[col].end)
+    }
+
+    fn line(&self, col: usize) -> u64 {
+        self.line + n_lines(&self.text[self.row..self.spans[col].start])
+    }
+}
+
+impl<T> Part<T> {
+    fn read(&mut self, chunk: &Chunk, delimiter: u8, n_columns: usize, add: &impl Fn(&mut T, &Cells<'_>)) {
         let text = chunk.rows();
-        let mut spans = Vec::with_capacity(self.columns.len());
+        let mut spans = Vec::with_capacity(n_columns);
         let mut at = 0;
         // The lines before `counted`.
         let (mut line, mut counted) = (0, 0);
         while let Some(row) = next_row(text, &mut at, delimiter, &mut spans) {
             line += n_lines(&text[counted..row]);
             counted = row;
-            if spans.len() == self.columns.len() {
+            if spans.len() == n_columns {
                 self.n_rows += 1;
-                for (column, span) in self.columns.iter_mut().zip(&spans) {
-                    let here = || line + n_lines(&text[row..span.start]);
-                    column.add_bytes(&cell_content(text, span.start, span.end), 1, here);
-                }
+                add(&mut self.found, &Cells { text, row, line, spans: &spans });
             }
         }
         self.n_lines = line + n_lines(&text[counted..]);

@@ -40,8 +40,8 @@ pub struct ColumnOptions {
     pub indicators: Indicators,
     /// The type in which features are stored.
     pub dtype: FeatureDType,
-    /// Numbers to subtract from features before they are rounded to `f32`, for columns of large numbers that differ in their last digits, such as time stamps:
-    /// see [`Digits`](crate::Digits). Filled-in values, means and statistics are those after the subtraction. The table does not record offsets.
+    /// Numbers to subtract from features, or from labels that are numbers, before they are rounded to `f32`, for columns of large numbers that differ in their last
+    /// digits, such as time stamps: see [`Digits`](crate::Digits). Filled-in values, means and statistics are those after the subtraction. The table does not record offsets.
     pub offsets: Vec<(ColumnRef, f64)>,
     /// Whether the index of a data frame is kept as a column: the columns that pandas' metadata in Arrow and Parquet files name as the index, and the columns
     /// without a name at the start of a text file's header, as `DataFrame.to_csv` writes them. By default they are left out, unless another option names

@@ -21,6 +21,16 @@ pub struct Digits {
     pub(crate) n_half: u64,
     /// The first of those.
     pub(crate) first_half: Option<f32>,
+    /// How many of the numbers are too small for the full precision of `f32`, but not 0.
+    pub(crate) n_tiny: u64,
+    /// The first of those.
+    pub(crate) first_tiny: Option<f64>,
+    /// The sum of the squared rounding errors, where they may matter: see [`may_lose`].
+    pub(crate) squared_errors: f64,
+    /// The first number with such an error, and what is stored in its place.
+    pub(crate) first_error: Option<(f64, f64)>,
+    /// The smallest and the largest of the numbers that were looked at for such errors.
+    pub(crate) looked_at: [f64; 2],
     /// The smallest value of the column, in `f64`; NaN if there is none.
     pub min: f64,
     /// The largest value of the column, in `f64`; NaN if there is none.
@@ -34,6 +44,11 @@ impl Digits {
         n_leading_zeros: 0,
         n_half: 0,
         first_half: None,
+        n_tiny: 0,
+        first_tiny: None,
+        squared_errors: 0.0,
+        first_error: None,
+        looked_at: [f64::INFINITY, f64::NEG_INFINITY],
         min: f64::INFINITY,
         max: f64::NEG_INFINITY,
     };
@@ -55,6 +70,29 @@ impl Digits {
         if value.abs() >= EXACT_LIMIT && value.is_finite() {
             self.note_large(value, f64::from(value as f32) == value);
         }
+        self.note_error(value, f64::from(value as f32));
+        self.note_tiny(value);
+    }
+
+    /// Notes a number, if it is too small for `f32`.
+    #[inline]
+    pub(crate) fn note_tiny(&mut self, value: f64) {
+        if value != 0.0 && value.abs() < f64::from(f32::MIN_POSITIVE) {
+            self.n_tiny += 1;
+            self.first_tiny.get_or_insert(value);
+        }
+    }
+
+    /// Notes what a number loses if it is stored as another one.
+    #[inline]
+    pub(crate) fn note_error(&mut self, value: f64, stored: f64) {
+        let [min, max] = self.looked_at;
+        self.looked_at = [min.min(value), max.max(value)];
+        let error = value - stored;
+        if error != 0.0 && error.is_finite() {
+            self.squared_errors += error * error;
+            self.first_error.get_or_insert((value, stored));
+        }
     }
 
     /// Notes a whole number that `f16` rounds.
@@ -70,6 +108,12 @@ impl Digits {
         self.n_leading_zeros += later.n_leading_zeros;
         self.n_half += later.n_half;
         self.first_half = self.first_half.or(later.first_half);
+        self.n_tiny += later.n_tiny;
+        self.first_tiny = self.first_tiny.or(later.first_tiny);
+        self.squared_errors += later.squared_errors;
+        self.first_error = self.first_error.or(later.first_error);
+        let ([min, max], [later_min, later_max]) = (self.looked_at, later.looked_at);
+        self.looked_at = [min.min(later_min), max.max(later_max)];
         (self.min, self.max) = (self.min.min(later.min), self.max.max(later.max));
     }
 
@@ -84,6 +128,21 @@ impl Digits {
         }
     }
 }
+
+/// Whether rounding to `f32` may take a thousandth of the deviation from numbers up to `largest`.
+pub(crate) fn may_lose(largest: f64, std: f64) -> bool {
+    largest * f64::from(f32::EPSILON) / 2.0 > MAX_SHARE * std
+}
+
+/// The share of the standard deviation that rounding errors may have, on average, before an import warns about them.
+pub(crate) const MAX_SHARE: f64 = 1e-3;
+
+/// The same for numbers that are stored as `f16`, where fewer digits are wanted.
+#[cfg(feature = "half")]
+pub(crate) const MAX_SHARE_OF_HALF: f64 = 1e-2;
+
+/// Numbers that are too small for `f32` matter if all are below this.
+pub(crate) const TINY: f64 = 1e3 * f32::MIN_POSITIVE as f64;
 
 /// The exact value of a cell that is a number, and whether `f32` holds it. `text` has no surrounding blanks, and a decimal point.
 pub(crate) fn exact(text: &str) -> Option<(f64, bool)> {

@@ -19,6 +19,8 @@ pub(crate) const TEXT: Expected = Expected { what: "text in UTF-8", remedies: &[
 
 pub(crate) const LABEL: Expected =
     Expected { what: "a label, which is a finite number", remedies: &[Correct, OtherLabel, LabelsAsClasses, SkipRows] };
+pub(crate) const LABEL_NOT_MISSING: Expected =
+    Expected { what: "a label, this is a missing value", remedies: &[Correct, OtherLabel, SkipRows] };
 pub(crate) const BINARY_LABEL: Expected =
     Expected { what: "a label 0 or 1", remedies: &[OtherLabel, LabelsAsNumbers, LabelsAsClasses] };
 pub(crate) const CLASS: Expected = Expected { what: "a class, this is a missing value", remedies: &[Correct, SkipRows] };

@@ -15,7 +15,7 @@ pub(crate) struct FeatureRules {
     /// The features that have an indicator.
     indicators: Vec<usize>,
     dtype: FeatureDType,
-    /// What is subtracted from each column, or empty.
+    /// What is subtracted from each feature and then each label, or empty.
     offsets: Vec<f64>,
 }
 
@@ -62,7 +62,7 @@ impl FeatureRules {
         }
     }
 
-    /// Subtracts these offsets, one for each column, from features before they are rounded. Values to fill in are shifted too, unless they are `shifted` already.
+    /// Subtracts these offsets, one for each feature and then each label, before numbers are rounded. Values to fill in are shifted too, unless they are `shifted` already.
     pub(crate) fn with_offsets(mut self, offsets: Vec<f64>, shifted: bool) -> Self {
         if let OnMissing::Fill(values) = &mut self.on_missing
             && !shifted
@@ -75,14 +75,19 @@ impl FeatureRules {
         self
     }
 
-    /// What is subtracted from a feature before it is rounded.
-    pub(crate) fn offset(&self, feature: usize) -> f64 {
-        self.offsets.get(feature).copied().unwrap_or(0.0)
+    /// What is subtracted from a number before it is rounded: that of a feature, including indicators, or a label after them.
+    pub(crate) fn offset(&self, place: usize) -> f64 {
+        self.offsets.get(place).copied().unwrap_or(0.0)
     }
 
     /// Whether a number means that the value is missing. [`finish`](Self::finish) compares numbers from which no offset was subtracted.
     pub(crate) fn is_missing_number(&self, value: f64) -> bool {
         self.numbers.contains(&(value as f32))
+    }
+
+    /// Whether a label means that it is missing; `place` is that of [`offset`](Self::offset).
+    pub(crate) fn is_missing_label(&self, value: f32, place: usize) -> bool {
+        value.is_nan() || (self.offset(place) == 0.0 && self.numbers.contains(&value))
     }
 
     /// The number of features per row, including indicators.

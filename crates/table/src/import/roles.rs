@@ -103,7 +103,7 @@ impl Roles {
             Some(like) => finder.by_table(like),
             None => finder.by_options(has_text),
         }?;
-        roles.rules = finder.with_offsets(roles.rules, &roles.features, like.is_some_and(|like| like.imputed.is_some()))?;
+        roles.rules = finder.with_offsets(&roles, like.is_some_and(|like| like.imputed.is_some()))?;
         let left_out = finder.index.iter().filter(|&&col| !roles.uses(col));
         roles.left_out = left_out.map(|&col| names[col].clone()).collect();
         Ok(roles)
@@ -133,6 +133,11 @@ impl Roles {
     /// The number of labels per row of the table.
     pub(crate) fn n_labels(&self) -> usize {
         self.label_columns.len().max(1)
+    }
+
+    /// The numbers of a row: features including indicators, labels, and the weight if there is one.
+    pub(crate) fn n_numbers(&self) -> usize {
+        self.rules.n_features() + self.n_labels() + usize::from(self.weight.is_some())
     }
 
     pub(crate) fn category_names(&self) -> Vec<String> {
@@ -369,12 +374,14 @@ impl Finder<'_> {
         }
     }
 
-    /// Adds the offsets of the options to the rules for these features.
-    fn with_offsets(&self, rules: FeatureRules, features: &[usize], shifted: bool) -> Result<FeatureRules, Error> {
+    /// The rules with the offsets of the options.
+    fn with_offsets(&self, roles: &Roles, shifted: bool) -> Result<FeatureRules, Error> {
+        let rules = roles.rules.clone();
         if self.options.offsets.is_empty() {
             return Ok(rules);
         }
-        let mut offsets = vec![0.0; features.len()];
+        let n_features = rules.n_features();
+        let mut offsets = vec![0.0; n_features + roles.n_labels()];
         let mut shifted_columns = Vec::new();
         for (column, offset) in &self.options.offsets {
             let col = self.column(column, "offsets")?;
@@ -382,13 +389,16 @@ impl Finder<'_> {
                 return self.wrong(format!("column `{}` has two offsets; choose one", self.names[col]));
             }
             shifted_columns.push(col);
-            let Some(feature) = features.iter().position(|&feature| feature == col) else {
-                return self.wrong(format!("column `{}` cannot have an offset, since it is not a feature", self.names[col]));
+            let feature = roles.features.iter().position(|&feature| feature == col);
+            let label = roles.label_columns.iter().position(|&label| label == col && roles.labels == Labels::Number);
+            let Some(place) = feature.or(label.map(|label| n_features + label)) else {
+                let problem = "cannot have an offset, since it is neither a feature nor a label that is a number";
+                return self.wrong(format!("column `{}` {problem}", self.names[col]));
             };
             if !offset.is_finite() {
                 return self.wrong(format!("the offset of column `{}` is {offset}; pass a finite number", self.names[col]));
             }
-            offsets[feature] = *offset;
+            offsets[place] = *offset;
         }
         Ok(rules.with_offsets(offsets, shifted))
     }

@@ -1,5 +1,7 @@
 use super::dictionary::LocalValues;
+use super::digits::may_lose;
 use super::{Digits, FeatureDType, Roles};
+use crate::ColumnStatistics;
 use crate::statistics::Moments;
 
 /// Rows to be added to a table, and the statistics gathered from them on the worker threads.
@@ -14,11 +16,12 @@ pub(crate) struct RowChunk {
     pub(crate) weights: Vec<f32>,
     /// The values of each categorical column.
     pub(crate) values: Vec<LocalValues>,
-    /// What the numbers lost in rounding: one for each feature including indicators, then one for each label.
+    /// What the numbers lost in rounding: one for each feature including indicators, then one for each label, then one for the weight if there is one.
     pub(crate) digits: Vec<Digits>,
     /// The features as they are stored, if not as `f32`.
     stored: Stored,
     moments: Moments,
+    n_labels: usize,
 }
 
 /// The labels of a chunk.
@@ -52,7 +55,7 @@ impl RowChunk {
             },
             weights: Vec::new(),
             values: roles.categories.iter().map(|_| LocalValues::default()).collect(),
-            digits: vec![Digits::NONE; roles.rules.n_features() + roles.n_labels()],
+            digits: vec![Digits::NONE; roles.n_numbers()],
             stored: match roles.rules.dtype() {
                 FeatureDType::F32 => Stored::F32,
                 #[cfg(feature = "half")]
@@ -60,6 +63,7 @@ impl RowChunk {
                 FeatureDType::U8 => Stored::U8(Vec::new()),
             },
             moments: Moments::new(roles.rules.n_features()),
+            n_labels: roles.n_labels(),
         }
     }
 
@@ -90,8 +94,11 @@ impl RowChunk {
                 stored.extend(self.features.iter().map(|&value| half::f16::from_f32(value)));
                 let n_features = self.moments.n_cols();
                 for (i, (&value, rounded)) in self.features.iter().zip(&*stored).enumerate() {
+                    let digits = &mut self.digits[i % n_features];
                     if value.fract() == 0.0 && rounded.to_f32() != value {
-                        self.digits[i % n_features].note_half(value);
+                        digits.note_half(value);
+                    } else {
+                        digits.note_error(value.into(), rounded.to_f64());
                     }
                 }
                 self.moments.add(stored);
@@ -103,6 +110,21 @@ impl RowChunk {
                 self.moments.add(stored);
             }
         }
+    }
+
+    /// The places of the features and labels of which rounding to `f32` may have taken a relevant share, given the spread of these rows.
+    pub(crate) fn narrow(&self) -> Vec<usize> {
+        let mut all = self.moments.statistics();
+        if let ChunkLabels::Numbers(numbers) = &self.labels {
+            let mut labels = Moments::new(self.n_labels);
+            labels.add(numbers);
+            all.extend(labels.statistics());
+        }
+        let is_narrow = |column: &ColumnStatistics| {
+            let largest = column.min.abs().max(column.max.abs());
+            largest > 0.0 && may_lose(largest, column.std)
+        };
+        (0..all.len()).filter(|&place| is_narrow(&all[place])).collect()
     }
 
     /// The number of labels: of rows, if each has one.

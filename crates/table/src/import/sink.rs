@@ -2,13 +2,17 @@ use std::path::{Path, PathBuf};
 
 use super::audit::Audit;
 use super::dictionary::GrowingDictionary;
+#[cfg(feature = "half")]
+use super::digits::MAX_SHARE_OF_HALF;
+use super::digits::{MAX_SHARE, TINY};
 use super::features::OnMissing;
 use super::roles::Labels;
 use super::rows::ChunkLabels;
 use super::similar::similar;
-use super::{BadRows, ColumnOptions, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Roles, RowChunk};
+use super::{BadRows, ColumnOptions, ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Roles, RowChunk};
+use crate::statistics::Moments;
 use crate::writer::{ImportNotes, Parts};
-use crate::{DType, Error, Schema, SourceIdentity, TableWriter, Weights};
+use crate::{ColumnStatistics, DType, Error, Schema, SourceIdentity, TableWriter, Weights};
 
 /// Takes the rows of an import, chunk by chunk in the order of the source, and writes the table.
 #[derive(Debug)]
@@ -20,15 +24,20 @@ pub(crate) struct Sink {
     on_missing: OnMissing,
     n_columns: usize,
     column_names: Vec<String>,
+    dtype: DType,
     bad_rows: BadRows,
     n_skipped: u64,
     first_skipped: Vec<Error>,
     audit: Audit,
-    /// What was lost in rounding: one for each feature including indicators, then one for each label.
+    /// What was lost in rounding: one for each number of a row, as in [`RowChunk::digits`].
     digits: Vec<Digits>,
     offsets: Vec<f64>,
     index_columns: Vec<String>,
     label_names: Vec<String>,
+    weight_name: Option<String>,
+    /// Those of labels that are numbers, and of weights.
+    labels: Moments,
+    weights: Moments,
 }
 
 #[derive(Debug)]
@@ -90,12 +99,16 @@ impl Sink {
             on_missing,
             n_columns,
             column_names,
+            dtype: roles.rules.dtype().dtype(),
             bad_rows: options.bad_rows,
             n_skipped: 0,
             first_skipped: Vec::new(),
             audit: Audit::new(roles),
-            digits: vec![Digits::NONE; roles.rules.n_features() + roles.n_labels()],
-            offsets: (0..n_columns).map(|feature| roles.rules.offset(feature)).collect(),
+            digits: vec![Digits::NONE; roles.n_numbers()],
+            offsets: (0..roles.n_numbers()).map(|place| roles.rules.offset(place)).collect(),
+            labels: Moments::new(roles.n_labels()),
+            weights: Moments::new(1),
+            weight_name: roles.weight.map(|col| roles.names[col].clone()),
             index_columns: roles.left_out.clone(),
             label_names,
         })
@@ -129,8 +142,12 @@ impl Sink {
         }
         self.audit.look_at(rows);
         self.digits.iter_mut().zip(&rows.digits).for_each(|(digits, of_chunk)| digits.merge(of_chunk));
+        self.weights.add(&rows.weights);
         let labels: &[u8] = match &rows.labels {
-            ChunkLabels::Numbers(labels) => bytemuck::cast_slice(labels),
+            ChunkLabels::Numbers(labels) => {
+                self.labels.add(labels);
+                bytemuck::cast_slice(labels)
+            }
             ChunkLabels::Found(labels, _) | ChunkLabels::Known(labels) => bytemuck::cast_slice(labels),
         };
         let parts = Parts { features: rows.stored(), categories: &rows.categories, labels, weights: &rows.weights };
@@ -167,18 +184,29 @@ impl Sink {
         }
         let statistics = self.writer.statistics();
         let n_rows = self.writer.finish()?;
-        let label_digits = self.digits.split_off(self.digits.len() - self.label_names.len().max(1));
+        let n_features = self.column_names.len();
+        let mut label_digits = self.digits.split_off(n_features);
+        let weight_digits = self.weight_name.as_ref().and_then(|_| label_digits.pop());
         let mut digits = self.digits;
         digits.truncate(self.n_columns);
         for ((digits, stored), &offset) in digits.iter_mut().zip(&statistics).zip(&self.offsets) {
             digits.complete(stored, offset);
         }
         let named = &self.column_names[..self.n_columns];
-        let mut warnings = digit_warnings(named, &digits, &self.offsets);
-        warnings.extend(self.label_names.iter().zip(&label_digits).filter_map(|(name, digits)| {
-            let (column, first) = (name.clone(), digits.first_rounded?);
-            Some(ImportWarning::RoundedLabel { column, n_values: digits.n_rounded, first, stored: f64::from(first as f32) })
-        }));
+        let mut warnings = digit_warnings(named, &digits, &self.offsets, &statistics, self.dtype);
+        let labels = self.label_names.iter().zip(&label_digits).zip(&self.offsets[n_features..]).zip(self.labels.statistics());
+        for (((name, digits), &offset), stored) in labels {
+            if let Some(first) = digits.first_rounded.filter(|_| offset == 0.0) {
+                let (column, n_values) = (name.clone(), digits.n_rounded);
+                warnings.push(ImportWarning::RoundedLabel { column, n_values, first, stored: f64::from(first as f32) });
+            } else if offset == 0.0 {
+                warnings.extend(imprecise(name, ColumnRole::Label, DType::F32, digits, &stored));
+            }
+            warnings.extend(tiny(name, ColumnRole::Label, digits, &stored));
+        }
+        if let (Some(name), Some(digits)) = (&self.weight_name, &weight_digits) {
+            warnings.extend(tiny(name, ColumnRole::Weight, digits, &self.weights.statistics()[0]));
+        }
         let label_name = self.label_names.first().map_or("label", String::as_str);
         let texts = dictionaries.iter().map(|dictionary| (dictionary.name(), dictionary.values()));
         warnings.extend(
@@ -206,9 +234,19 @@ impl Sink {
 }
 
 /// What the features of these names lost in rounding.
-fn digit_warnings(names: &[String], digits: &[Digits], offsets: &[f64]) -> Vec<ImportWarning> {
+fn digit_warnings(
+    names: &[String],
+    digits: &[Digits],
+    offsets: &[f64],
+    statistics: &[ColumnStatistics],
+    dtype: DType,
+) -> Vec<ImportWarning> {
     let mut warnings = Vec::new();
-    for ((column, digits), &offset) in names.iter().zip(digits).zip(offsets) {
+    for (((column, digits), &offset), stored) in names.iter().zip(digits).zip(offsets).zip(statistics) {
+        if offset == 0.0 && digits.first_half.is_none() && digits.first_rounded.is_none() {
+            warnings.extend(imprecise(column, ColumnRole::Feature, dtype, digits, stored));
+        }
+        warnings.extend(tiny(column, ColumnRole::Feature, digits, stored));
         if let Some(first) = digits.first_rounded.filter(|_| offset == 0.0) {
             let (column, n_values) = (column.clone(), digits.n_rounded);
             warnings.push(ImportWarning::Rounded { column, n_values, first, stored: f64::from(first as f32) });
@@ -224,6 +262,35 @@ fn digit_warnings(names: &[String], digits: &[Digits], offsets: &[f64]) -> Vec<I
         }
     }
     warnings
+}
+
+/// The warning for rounding errors that are a relevant share of the deviation of a column.
+fn imprecise(
+    column: &str,
+    role: ColumnRole,
+    dtype: DType,
+    digits: &Digits,
+    statistics: &ColumnStatistics,
+) -> Option<ImportWarning> {
+    let ColumnStatistics { count, std, .. } = *statistics;
+    let (first, stored) = digits.first_error?;
+    let error = (digits.squared_errors / count as f64).sqrt();
+    let max_share = match dtype {
+        #[cfg(feature = "half")]
+        DType::F16 => MAX_SHARE_OF_HALF,
+        _ => MAX_SHARE,
+    };
+    // A constant loses nothing, and what is too small has a warning of its own.
+    let [min, max] = digits.looked_at;
+    let is_relevant = min < max && error > max_share * std && first.abs() >= f64::from(f32::MIN_POSITIVE);
+    is_relevant.then(|| ImportWarning::Imprecise { column: column.to_owned(), role, dtype, first, stored, error, std })
+}
+
+/// The warning for numbers that are too small for `f32`, in a column without much larger ones.
+fn tiny(column: &str, role: ColumnRole, digits: &Digits, statistics: &ColumnStatistics) -> Option<ImportWarning> {
+    let first = digits.first_tiny?;
+    let is_relevant = statistics.min.abs().max(statistics.max.abs()) < TINY;
+    is_relevant.then(|| ImportWarning::Tiny { column: column.to_owned(), role, n_values: digits.n_tiny, first })
 }
 
 /// Converts a chunk's codes to the table's; 0 stays 0.

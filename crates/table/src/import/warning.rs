@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::remedy::Choice;
-use crate::{Remedy, printable};
+use crate::{DType, Remedy, printable};
 
 /// Something in a source that was imported as asked, but is probably not what was meant.
 ///
@@ -48,6 +48,41 @@ pub enum ImportWarning {
         first: f64,
         /// The value stored in its place.
         stored: f64,
+    },
+    /// Numbers whose errors of rounding are a relevant share of their standard deviation: more than a thousandth for `f32`, a hundredth for `f16`.
+    Imprecise {
+        /// The column.
+        column: String,
+        /// What it is.
+        role: ColumnRole,
+        /// The type in which it is stored.
+        dtype: DType,
+        /// The first of the numbers that were rounded, as in the source.
+        first: f64,
+        /// The value stored in its place.
+        stored: f64,
+        /// The root of the mean square of the errors.
+        error: f64,
+        /// The standard deviation of the stored values.
+        std: f64,
+    },
+    /// Numbers that are too small for `f32`, so that they lose digits or become 0, in a column without much larger ones.
+    Tiny {
+        /// The column.
+        column: String,
+        /// What it is.
+        role: ColumnRole,
+        /// How many of its values.
+        n_values: u64,
+        /// The first of them, as in the source.
+        first: f64,
+    },
+    /// A first row that was read as numbers although it looks like names of columns: whole numbers in ascending order, unlike all rows after it.
+    NumbersAsNames {
+        /// Its line.
+        line: u64,
+        /// Its cells.
+        cells: String,
     },
     /// Numbers written with leading zeros, which become equal to others without them.
     LeadingZeros {
@@ -100,10 +135,34 @@ pub enum ImportWarning {
     },
 }
 
+/// What a column is in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ColumnRole {
+    /// A feature.
+    Feature,
+    /// A label.
+    Label,
+    /// The weights of rows.
+    Weight,
+}
+
+impl fmt::Display for ColumnRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Feature => "column",
+            Self::Label => "label",
+            Self::Weight => "weight",
+        })
+    }
+}
+
 const COUNTS_ROWS: &[Remedy] = &[Remedy::DropColumn];
 const LOSES_DIGITS: &[Remedy] = &[Remedy::MakeCategorical, Remedy::SubtractOffset, Remedy::DropColumn];
-const LABEL_LOSES_DIGITS: &[Remedy] = &[Remedy::LabelsAsClasses];
+const LABEL_LOSES_DIGITS: &[Remedy] = &[Remedy::SubtractOffset, Remedy::LabelsAsClasses];
 const CORRECT: &[Remedy] = &[Remedy::Correct];
+const FAR_FROM_ZERO: &[Remedy] = &[Remedy::SubtractOffset];
+const TOO_SMALL: &[Remedy] = &[Remedy::ScaleColumn];
+const NAMES_OR_ROW: &[Remedy] = &[Remedy::HeaderPresent, Remedy::HeaderAbsent];
 #[cfg(feature = "half")]
 const STORE_AS_F32: &[Remedy] = &[Remedy::StoreAsF32];
 const IS_CODE: &[Remedy] = &[Remedy::MakeCategorical];
@@ -115,6 +174,11 @@ impl ImportWarning {
             Self::Sequence { .. } | Self::AllDifferent { .. } | Self::PredictsLabel { .. } => COUNTS_ROWS,
             Self::Rounded { .. } => LOSES_DIGITS,
             Self::RoundedLabel { .. } => LABEL_LOSES_DIGITS,
+            #[cfg(feature = "half")]
+            Self::Imprecise { dtype: DType::F16, .. } => STORE_AS_F32,
+            Self::Imprecise { .. } => FAR_FROM_ZERO,
+            Self::Tiny { .. } => TOO_SMALL,
+            Self::NumbersAsNames { .. } => NAMES_OR_ROW,
             Self::LeadingZeros { .. } => IS_CODE,
             Self::Similar { .. } => CORRECT,
             #[cfg(feature = "half")]
@@ -144,6 +208,23 @@ impl ImportWarning {
             Self::RoundedLabel { column, n_values, first, stored } => {
                 let column = printable(column);
                 format!("label `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored}")
+            }
+            Self::Imprecise { column, role, dtype, first, stored, error, std } => {
+                let (column, dtype) = (printable(column), dtype.name().to_lowercase());
+                let share = match 100.0 * error / std {
+                    share if share < 100.0 => format!("{share:.1} %"),
+                    _ => "all".to_owned(),
+                };
+                format!(
+                    "{role} `{column}`: {dtype} has too few digits, {first} became {stored}; the errors are {share} of the deviation"
+                )
+            }
+            Self::Tiny { column, role, n_values, first } => {
+                let column = printable(column);
+                format!("{role} `{column}`: {n_values} of its numbers are too small for f32, such as {first:e}")
+            }
+            Self::NumbersAsNames { line, cells } => {
+                format!("line {line} was read as a row, but its numbers look like names of columns: {}", printable(cells))
             }
             Self::LeadingZeros { column, n_values } => {
                 let column = printable(column);

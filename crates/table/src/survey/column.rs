@@ -67,7 +67,7 @@ pub struct ColumnSurvey {
     missing_numbers: Vec<f64>,
 }
 
-/// A cell that differs from the others of its column.
+/// One of the cells of a column, such as one that differs from the others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OddCell {
     /// Its line, counted from 1; or its row in a source that is not text.
@@ -156,7 +156,8 @@ impl ColumnSurvey {
             self.has_leading_zeros |= matches!(cell, [b'0', b'0'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
             self.are_whole &= number.fract() == 0.0;
             (self.min, self.max) = (self.min.min(number), self.max.max(number));
-            self.numbers.add(cell);
+            // Numbers that are written differently are one; 0 and -0 are, too.
+            self.numbers.add(&(number + 0.0).to_bits().to_le_bytes());
             note(&mut self.not_dates, cell, line);
             return;
         }

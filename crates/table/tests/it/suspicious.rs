@@ -4,8 +4,8 @@ use std::fmt::Write;
 use std::fs;
 
 use brisk_table::{
-    Categorical, ColumnOptions, ColumnRef, CsvOptions, Digits, Error, Header, ImportReport, ImportWarning, LabelKind, Missing,
-    Table, import_csv,
+    Categorical, ColumnOptions, ColumnRef, ColumnRole, CsvOptions, Digits, Error, Header, ImportReport, ImportWarning, LabelKind,
+    Missing, Table, find_numbers, import_csv,
 };
 
 fn labelled(label: &str) -> ColumnOptions {
@@ -218,10 +218,126 @@ fn an_offset_saves_the_digits() {
     let (_, table) = import(text, shifted(Missing::Value(1.7e9))).unwrap();
     assert_eq!(table.rows::<f32>(1..2).unwrap(), [0.0, 2.0]);
     import(text, shifted(Missing::Error)).unwrap_err();
-    let unknown = ColumnOptions { offsets: vec![("y".into(), 1.0)], ..ColumnOptions::default() };
+    let dropped = vec!["a".into()];
+    let unknown = ColumnOptions { offsets: vec![("a".into(), 1.0)], drop: dropped, ..ColumnOptions::default() };
     assert!(matches!(import(text, unknown), Err(Error::ColumnRoles { .. })));
     let twice = ColumnOptions { offsets: vec![("t".into(), 1.0), ("t".into(), 2.0)], ..ColumnOptions::default() };
     assert!(matches!(import(text, twice), Err(Error::ColumnRoles { problem, .. }) if problem.contains("`t` has two offsets")));
+}
+
+#[test]
+fn an_offset_saves_the_digits_of_a_label() {
+    let shifted = |kind| ColumnOptions {
+        offsets: vec![("y".into(), 1e7)],
+        missing_values: vec!["-999".into()],
+        label_kind: kind,
+        ..ColumnOptions::default()
+    };
+    let text = "y,a\n10000000.125,1\n10000000.25,2\n9999999.5,3\n";
+    let (report, table) = import(text, shifted(LabelKind::Number)).unwrap();
+    assert_eq!((table.labels::<f32>().unwrap(), &report.warnings[..]), (&[0.125, 0.25, -0.5][..], &[][..]));
+    for columns in [shifted(LabelKind::Number), ColumnOptions { offsets: Vec::new(), ..shifted(LabelKind::Number) }] {
+        let error = import("y,a\n5,1\n-999.0,2\n", columns).unwrap_err();
+        assert!(matches!(error, Error::Cell { line: 3, col: 1, .. }), "{error}");
+    }
+    assert!(matches!(import(text, shifted(LabelKind::Binary)), Err(Error::ColumnRoles { .. })));
+}
+
+/// Checks which columns are told to have lost digits.
+#[track_caller]
+fn check_imprecise(text: &str, columns: ColumnOptions, expected: &[(&str, ColumnRole)]) {
+    let (report, _) = import(text, columns).unwrap();
+    let imprecise = |warning: &ImportWarning| match warning {
+        ImportWarning::Imprecise { column, role, .. } => Some((column.clone(), *role)),
+        _ => None,
+    };
+    let found: Vec<_> = report.warnings.iter().filter_map(imprecise).collect();
+    let expected: Vec<_> = expected.iter().map(|&(column, role)| (column.to_owned(), role)).collect();
+    assert_eq!(found, expected, "{:?}", report.warnings);
+}
+
+#[test]
+fn rounding_is_told_where_it_is_much_of_the_deviation() {
+    let part = |row: usize| (row * 7919 % 10_000) as f64 / 10_000.0;
+    let rows = |line: &dyn Fn(usize) -> String| (0..200).fold("y,a,b\n".to_owned(), |text, row| text + &line(row) + "\n");
+    let ordinary = rows(&|row| format!("{:.4},{:.4},0.1", part(row), 100.0 + part(row)));
+    check_imprecise(&ordinary, ColumnOptions::default(), &[]);
+    let whole = rows(&|row| format!("{},{},{}", 10_000_000 + row, 2020 + row % 3, 16_000_000 + row % 2));
+    check_imprecise(&whole, ColumnOptions::default(), &[]);
+    let large = rows(&|row| format!("{:.4},{:.4},{:.4}", 1e6 + part(row), 1e7 + part(row), part(row)));
+    check_imprecise(&large, ColumnOptions::default(), &[("a", ColumnRole::Feature), ("y", ColumnRole::Label)]);
+    let offsets = vec![("y".into(), 1e6), ("a".into(), 1e7)];
+    check_imprecise(&large, ColumnOptions { offsets, ..ColumnOptions::default() }, &[]);
+    let merged = rows(&|row| format!("{},{:.4},1", row % 2, 1e7 + 0.1 * part(row)));
+    check_imprecise(&merged, ColumnOptions::default(), &[("a", ColumnRole::Feature)]);
+}
+
+#[cfg(feature = "half")]
+#[test]
+fn rounding_to_f16_is_told_where_it_is_much_of_the_deviation() {
+    let text = (0..200).fold("y,a,b\n".to_owned(), |text, row| {
+        let part = f64::from(row * 7919 % 10_000) / 10_000.0;
+        text + &format!("{},{:.4},{:.4}\n", row % 2, 1000.1234 + part, 3.0 * part - 1.0)
+    });
+    let half = ColumnOptions { dtype: brisk_table::FeatureDType::F16, ..ColumnOptions::default() };
+    check_imprecise(&text, half, &[("a", ColumnRole::Feature)]);
+    check_imprecise(&text, ColumnOptions::default(), &[]);
+}
+
+#[test]
+fn numbers_that_are_too_small_are_told() {
+    let tiny = |text: &str| -> Vec<(String, ColumnRole, u64, f64)> {
+        let (report, _) = import(text, ColumnOptions { weight: Some("w".into()), ..ColumnOptions::default() }).unwrap();
+        let tiny = |warning| match warning {
+            ImportWarning::Tiny { column, role, n_values, first } => Some((column, role, n_values, first)),
+            _ => None,
+        };
+        report.warnings.into_iter().filter_map(tiny).collect()
+    };
+    let of = |column: &str, role| vec![(column.to_owned(), role, 2, 1e-50)];
+    assert_eq!(tiny("y,a,w\n0,1e-50,1\n1,2e-50,1\n"), of("a", ColumnRole::Feature));
+    assert_eq!(tiny("y,a,w\n1e-50,1,1\n2e-50,2,1\n"), of("y", ColumnRole::Label));
+    assert_eq!(tiny("y,a,w\n0,1,1e-50\n1,2,2e-50\n"), of("w", ColumnRole::Weight));
+    // Beside larger ones they are 0 all the same.
+    assert_eq!(tiny("y,a,w\n0,1e-50,1e-50\n1,2,3\n"), []);
+    assert_eq!(tiny("y,a,w\n0,0.0,0e-99\n1,0,1\n"), []);
+}
+
+/// Whether the first row is said to look like names.
+#[track_caller]
+fn check_names(text: &str, header: Header, expected: bool) {
+    let (folder, dest) = crate::scratch();
+    let source = folder.path().join("rows.csv");
+    fs::write(&source, text).unwrap();
+    let report = import_csv(&source, &dest, &CsvOptions { header, ..CsvOptions::default() }).unwrap();
+    let is_told = report.warnings.iter().any(|warning| matches!(warning, ImportWarning::NumbersAsNames { line: 1, .. }));
+    assert_eq!(is_told, expected, "{text}: {:?}", report.warnings);
+}
+
+#[test]
+fn a_first_row_of_numbers_that_looks_like_names_is_told() {
+    let years = "2019,2020,2021\n0.5,0.25,1\n3,3,3\n9.5,8,7\n";
+    check_names(years, Header::Auto, true);
+    check_names(years, Header::Absent, false);
+    check_names(years, Header::Present, false);
+    check_names("0,1,2\n4,4,4\n9,8,7\n3,2,1\n\n", Header::Auto, true);
+    // A row like others.
+    check_names("1,2,3\n4,5,6\n7,8,9\n3,2,1\n", Header::Auto, false);
+    check_names("1,3,2\n4,4,4\n9,8,7\n3,2,1\n", Header::Auto, false);
+    check_names("1.5,2,3\n4,4,4\n9,8,7\n3,2,1\n", Header::Auto, false);
+    check_names("1,2\n4,3\n9,8\n3,2\n", Header::Auto, false);
+}
+
+#[test]
+fn numbers_are_found_with_their_lines() {
+    let (folder, _) = crate::scratch();
+    let source = folder.path().join("rows.csv");
+    fs::write(&source, "name,a\n\"two\nlines\",7\n\nb,-999\nc,x\nd,-9.99e2\n").unwrap();
+    let find = |column: &str| find_numbers(&source, &CsvOptions::default(), &column.into(), |number| number == -999.0);
+    let found = find("a").unwrap();
+    let cells: Vec<_> = found.first.iter().map(|cell| (cell.line, cell.text.as_str())).collect();
+    assert_eq!((found.n, &cells[..]), (2, &[(5, "-999"), (7, "-9.99e2")][..]));
+    assert!(matches!(find("b"), Err(Error::NoColumn { .. })));
 }
 
 /// Checks which column is the label.
