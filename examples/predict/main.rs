@@ -38,6 +38,7 @@ fn run(options: Options) -> Result<ExitCode> {
         let kind = if unseen.are_all() { "warning: " } else { "" };
         print::note(format_args!("{kind}{unseen}"));
     }
+    rows.far.iter().for_each(|far| print::note(format_args!("warning: {far}")));
     let computing = Instant::now();
     let predictions = predictor.predict(&rows.columns, &rows.table)?;
     let rows_per_s = predictions.n_rows() as f64 / computing.elapsed().as_secs_f64();
@@ -53,6 +54,7 @@ fn run(options: Options) -> Result<ExitCode> {
             "device": device.info().to_string(), "executor": device.info().kind.executor(), "rows": predictions.n_rows(),
             "target": name, "task": model.target().kind().to_string(), "classes": model.target().classes(),
             "unseen": rows.unseen.iter().map(|unseen| (unseen.column.clone(), unseen.n_rows.into())).collect::<serde_json::Map<_, _>>(),
+            "far": rows.far.iter().map(|far| (far.column.clone(), far.n_rows.into())).collect::<serde_json::Map<_, _>>(),
             "rows_per_s": rows_per_s, "seconds": started.elapsed().as_secs_f64(), "out": options.out.to_string_lossy(),
         });
         write_json(path, &results)?;

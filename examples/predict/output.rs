@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use brisk_table::{AtomicFile, Schema, TableWriter, printable};
+use brisk_table::{AtomicFile, DType, Schema, TableWriter, printable};
 use brisk_train::tabular::Predictions;
 
 /// The formats of the output, by the name of the file.
@@ -64,7 +64,7 @@ fn csv(name: &str, predictions: &Predictions, cells: Cells) -> String {
     for row in 0..predictions.n_rows() {
         match predictions.class(row) {
             Some(class) => text += &cells.cell(class),
-            None => text += &predictions.numbers()[row].to_string(),
+            None => text += &predictions.number_text(row),
         }
         for probability in &predictions.probabilities()[row * classes.len()..][..classes.len()] {
             write!(text, ",{probability}").expect("a string takes any text");
@@ -91,13 +91,22 @@ fn table(path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
     let classes = predictions.classes();
     let label_names = vec![name.to_owned()];
     if classes.is_empty() {
-        let mut writer = TableWriter::create(path, Schema { label_names, ..Schema::named([format!("{name}_predicted")]) })?;
-        writer.push(predictions.numbers(), predictions.numbers())?;
-        writer.finish()?;
+        let schema = Schema { label_names, ..Schema::named([format!("{name}_predicted")]) };
+        let numbers = predictions.numbers();
+        if predictions.are_f32() {
+            let numbers: Vec<f32> = numbers.iter().map(|&number| number as f32).collect();
+            let mut writer = TableWriter::create(path, schema)?;
+            writer.push(&numbers, &numbers)?;
+            writer.finish()?;
+        } else {
+            let mut writer = TableWriter::create(path, Schema { dtype: DType::F64, label_dtype: DType::F64, ..schema })?;
+            writer.push(numbers, numbers)?;
+            writer.finish()?;
+        }
         return Ok(());
     }
     let names = classes.iter().map(|class| probability_name(class));
-    let schema = Schema { label_names, label_dtype: brisk_table::DType::U32, ..Schema::named(names) };
+    let schema = Schema { label_names, label_dtype: DType::U32, ..Schema::named(names) };
     let mut writer = TableWriter::create(path, schema)?;
     let labels: Vec<u32> = predictions.numbers().iter().map(|&class| class as u32).collect();
     writer.push(predictions.probabilities(), &labels)?;

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use arrow_array::{ArrayRef, Float32Array, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};
 use brisk_train::tabular::Predictions;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
@@ -13,7 +13,11 @@ use super::output::probability_name;
 pub(crate) fn encode(name: &str, predictions: &Predictions) -> Result<Vec<u8>> {
     let classes = predictions.classes();
     let target: ArrayRef = if classes.is_empty() {
-        Arc::new(Float32Array::from_iter_values(predictions.numbers().iter().copied()))
+        let numbers = predictions.numbers().iter().copied();
+        match predictions.are_f32() {
+            true => Arc::new(Float32Array::from_iter_values(numbers.map(|number| number as f32))),
+            false => Arc::new(Float64Array::from_iter_values(numbers)),
+        }
     } else {
         Arc::new(StringArray::from_iter((0..predictions.n_rows()).map(|row| predictions.class(row))))
     };

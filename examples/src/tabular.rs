@@ -85,6 +85,9 @@ pub fn in_options_of(program: Program, error: TrainError) -> Error {
                 "{odd}; {decimal}correct them, or pass `--missing-value WORD` for a word that means a missing value, or {keep}"
             )
         }
+        TrainError::Tabular(TabularError::FewLabels(few)) => {
+            anyhow!("{few}; correct them, or pass `--task number` if they are numbers to predict")
+        }
         TrainError::Tabular(TabularError::NoTarget { .. }) => {
             anyhow!("{}; name the target with `--target`", without_remedy(&error))
         }

@@ -77,7 +77,18 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
             _ if matches!(warning, TabularWarning::Codes { .. }) => format!("`--categorical {column}` says that they are codes"),
             TabularRemedy::Drop => format!("`--drop {column}` leaves it out"),
             TabularRemedy::KeepIndex => "`--keep-index` keeps it".to_owned(),
+            TabularRemedy::Correct if matches!(warning, TabularWarning::RareClass { .. }) => {
+                "correct the file if it is a mistake".to_owned()
+            }
             TabularRemedy::Correct => "correct the file if they mean the same".to_owned(),
+            TabularRemedy::Scale => "subtract a number from the column in the file, or scale it".to_owned(),
+            TabularRemedy::Header => "`--header present` or `--header absent` says which".to_owned(),
+            TabularRemedy::MissingValue => {
+                let value = if let TabularWarning::Outlier { value, .. } = warning { value.as_str() } else { "WORD" };
+                let ranks =
+                    if warning.column() == target.name() { "" } else { ", and `--scaling quantile` keeps the others apart" };
+                format!("`--missing-value {value}` says that it means a missing value{ranks}")
+            }
             _ if warning.column() == target.name() => "`--task classes` makes its values classes".to_owned(),
             _ => format!("`--categorical {column}` makes its values categories"),
         };
@@ -208,7 +219,11 @@ fn described(target: &Target) -> String {
             let more = if classes.len() > SHOWN { ", …" } else { "" };
             format!("{} classes: {}{more}", classes.len(), shown.join(", "))
         }
-        Target::Number { mean, std, .. } => format!("a number, mean {mean}, standard deviation {std}"),
+        Target::Number { offset, mean, std, .. } => {
+            // As many digits as f32 has; the offset may have more.
+            let (mean, std) = (offset + f64::from(*mean as f32), *std as f32);
+            format!("a number, mean {mean}, standard deviation {std}")
+        }
     }
 }
 

@@ -28,7 +28,7 @@
 //!
 //! let predictor = model.predictor(&Device::cpu()?)?;
 //! let predictions = predictor.predict(&columns, &rows)?;
-//! let error = (0..600).map(|row| (predictions.numbers()[row] - rows.labels()[row]).abs()).sum::<f32>() / 600.0;
+//! let error = (0..600).map(|row| (predictions.numbers()[row] - f64::from(rows.labels()[row])).abs()).sum::<f64>() / 600.0;
 //! assert!(error < 20.0, "{error}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -42,6 +42,7 @@ mod model;
 mod network;
 mod normal;
 mod number_source;
+mod odd_values;
 mod predictions;
 mod preprocessing;
 mod read_rows;
@@ -52,10 +53,10 @@ mod target;
 mod text_options;
 mod warning;
 
-pub use adapter::{Preprocessed, UnseenValues};
+pub use adapter::{FarValues, Preprocessed, UnseenValues};
 pub use columns::Columns;
 pub use detect::{DetectOptions, Detected};
-pub use error::{OddCells, TabularError, WrongValue};
+pub use error::{FewLabels, OddCells, TabularError, WrongValue};
 pub use model::{TabularModel, TabularPredictor};
 pub use network::Network;
 pub use predictions::Predictions;

@@ -76,6 +76,7 @@ mod streamed_augmentation;
 mod summary;
 mod tabular;
 mod tabular_cli;
+mod tabular_values;
 mod trainer;
 mod unlabelled;
 mod weightless;

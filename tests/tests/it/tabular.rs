@@ -180,7 +180,7 @@ fn a_model_folder_predicts_as_the_model_did() -> Result<(), Error> {
             [&loaded, &model].map(|model| model.predictor(&cpu(1)).and_then(|model| model.predict(&columns(), &rows)));
         let (found, expected) = (found?, expected?);
         assert_eq!(found, expected);
-        let right = (0..500).filter(|&row| found.numbers()[row] == rows.labels()[row]).count();
+        let right = (0..500).filter(|&row| found.numbers()[row] == f64::from(rows.labels()[row])).count();
         assert!(right > 475, "{right} of 500");
         assert_eq!(found.class(0), Some(if found.numbers()[0] > 0.5 { "1" } else { "0" }));
         assert!(found.probabilities().chunks_exact(2).all(|p| (p[0] + p[1] - 1.0).abs() < 1e-6), "probabilities add up to 1");
@@ -230,8 +230,8 @@ fn folders_that_are_no_model_are_refused() -> Result<(), Error> {
         fs::write(&description, text.replacen(from, to, 1)).expect("it can be written");
         load()
     };
-    let error = replace("\"format\": 2", "\"format\": 7");
-    assert!(error.contains("the model has format 7, this version of brisk reads format 2"), "{error}");
+    let error = replace("\"format\": 3", "\"format\": 7");
+    assert!(error.contains("the model has format 7, this version of brisk reads format 3"), "{error}");
     assert!(replace("\"kind\": \"mlp\"", "\"kind\": \"cnn\"").contains("`network.kind` is not `mlp` or `resnet`"));
     assert!(replace("\"scaling\"", "\"scalings\"").contains("`preprocessing.scaling` is missing"));
     assert!(replace("{", "[").contains("is not JSON"));
@@ -264,6 +264,7 @@ fn values_that_no_model_has_are_refused_by_name() -> Result<(), Error> {
     for std in [0.0, -1.0, 1e39] {
         check("/preprocessing/numbers/0/scale/std", std.into(), &["model.json", "preprocessing.numbers[0].scale.std"]);
     }
+    check("/preprocessing/numbers/0/range", vec![3.0, 1.0].into(), &["preprocessing.numbers[0].range", "ascending"]);
     check("/preprocessing/numbers/0/column", "weight".into(), &["column `weight` twice"]);
     check("/preprocessing/categories/0/name", "weight".into(), &["column `weight` twice"]);
     check("/preprocessing/categories/0/values/0", "blue".into(), &["\"blue\" twice"]);

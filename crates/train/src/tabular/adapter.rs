@@ -5,7 +5,8 @@ use brisk_table::{Dictionary, printable};
 
 use super::number_source::NumberSource;
 use super::preprocessing::nfc;
-use super::{Columns, Preprocessing, TabularError, Target};
+use super::reading::shortest;
+use super::{Columns, NumberColumn, Preprocessing, TabularError, Target};
 use crate::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{failed, for_each_chunk};
@@ -41,6 +42,42 @@ impl fmt::Display for UnseenValues {
         let column = printable(column);
         write!(f, "column `{column}`: {n_rows} of {n_present} values did not occur in training: {}{more}", examples.join(", "))
     }
+}
+
+/// Values of a column of numbers that are far from all those of training: [`Preprocessed::far_values`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct FarValues {
+    /// The column.
+    pub column: String,
+    /// Rows with such a value.
+    pub n_rows: usize,
+    /// Rows with any value.
+    pub n_present: usize,
+    /// The smallest and the largest value of training.
+    pub trained: [f64; 2],
+    /// The first of the values.
+    pub example: f64,
+    /// The row that has it, from 0.
+    pub row: usize,
+}
+
+impl fmt::Display for FarValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { column, n_rows, n_present, trained: [min, max], example, row } = self;
+        let [min, max, example] = [min, max, example].map(|number| shortest(*number));
+        write!(f, "column `{}`: {n_rows} of {n_present} values are far from those of training, ", printable(column))?;
+        write!(f, "which are from {min} to {max}: row {row} has {example}")
+    }
+}
+
+/// What was found of one column of [`FarValues`].
+#[derive(Debug, Clone, Copy, Default)]
+struct Far {
+    n_rows: usize,
+    n_present: usize,
+    /// The first row, and its value.
+    first: Option<(usize, f32)>,
 }
 
 /// Rows of another source whose columns a [`Preprocessing`] converts to features: [`Preprocessing::over`].
@@ -120,6 +157,39 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         Ok(counts.iter().zip(&self.codes).zip(&self.categories).filter_map(of_column).collect())
     }
 
+    /// The columns of numbers with values far from all those of training: outside of their range by more than three times its width, or by more than 20 standard
+    /// deviations. What a model predicts from them is arbitrary.
+    ///
+    /// # Errors
+    /// [`Error::Rows`] if the source fails.
+    pub fn far_values(&self) -> Result<Vec<FarValues>, Error> {
+        let (n_cols, width) = (self.rows.n_cols(), self.rows.n_categories());
+        let columns = &self.preprocessing.numbers;
+        let mut found = vec![Far::default(); columns.len()];
+        for_each_chunk("preprocessed", &self.rows, |read| {
+            for row in 0..read.labels.len() / self.rows.n_labels().max(1) {
+                let (features, codes) = (&read.features[row * n_cols..][..n_cols], &read.categories[row * width..][..width]);
+                for ((column, source), far) in columns.iter().zip(&self.numbers).zip(&mut found) {
+                    let value = source.value(features, codes);
+                    far.n_present += usize::from(!value.is_nan());
+                    if column.is_far(value) {
+                        far.n_rows += 1;
+                        far.first.get_or_insert((read.first + row, value));
+                    }
+                }
+            }
+            Ok(())
+        })?;
+        let of_column = |(column, far): (&NumberColumn, Far)| {
+            let Far { n_rows, n_present, first } = far;
+            let (row, example) = first?;
+            let in_units = |value: f32| column.reading.in_units(value);
+            let (trained, example) = (column.range.map(in_units), in_units(example));
+            Some(FarValues { column: column.name.clone(), n_rows, n_present, trained, example, row })
+        };
+        Ok(columns.iter().zip(found).filter_map(of_column).collect())
+    }
+
     /// The same rows with labels as the [task](Target::task) of `target` takes them: class numbers, or standardised numbers.
     pub fn with_target(self, target: &Target) -> Self {
         Self { target: Some(target.clone()), ..self }
@@ -152,7 +222,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         for ((column, source), to) in columns.iter().zip(&self.numbers).zip(numbers) {
             let value = source.value(from, codes);
             let is_missing = value.is_nan();
-            *to = column.scale.apply(if is_missing { column.mean } else { value });
+            *to = column.scale.apply(if is_missing { column.mean } else { value.into() });
             if column.has_indicator
                 && let Some(indicator) = indicators.next()
             {

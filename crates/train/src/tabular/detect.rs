@@ -1,15 +1,19 @@
 use std::path::Path;
 
 use brisk_table::{
-    Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, Error as TableError, Format, ImportOptions, ImportWarning,
-    LabelKind, Missing, Table, survey_csv_with_progress,
+    Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format, ImportOptions,
+    ImportWarning, LabelKind, Missing, OddCell, Table, find_numbers, survey_csv_with_progress,
 };
 
+use super::odd_values::{NearlyClasses, Outlier, counts, nearly_classes, outliers};
+use super::reading::{middle, shortest};
 use super::scratch::import_to_memory;
 use super::target::MAX_GUESSED_CLASSES;
 use super::text_options::check_used;
-use super::{Columns, Decoding, OddCells, TabularError, TabularModel, TabularWarning, Target, TargetKind, TextOptions};
-use crate::Error;
+use super::{
+    Columns, Decoding, FewLabels, OddCells, TabularError, TabularModel, TabularWarning, Target, TargetKind, TextOptions,
+};
+use crate::{Error, Labels};
 
 /// What [`TabularModel::detect`] is told about a file. Columns are named as in [`ColumnRef::Word`]: by their names, or by their indices from 0.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -68,12 +72,13 @@ impl TabularModel {
     ///
     /// - Columns of numbers are numbers. If they are too large for `f32` but close to each other, they are [shifted](super::Reading::Offset).
     /// - Dates of ISO 8601 are [decoded](Decoding::Date); other dates are left out.
+    /// - A target of numbers that are too large for `f32` is shifted, too: [`Target::offset`].
     /// - Whole numbers with leading zeros, and text, are categories; text whose values are nearly all different is left out.
     /// - Numbers or dates among which there is other text, and numbers with a currency, a percent sign or separators between thousands, are an error,
     ///   which shows the first such cells.
     ///
     /// # Errors
-    /// [`TabularError::NoTarget`], [`TabularError::OddCells`], [`TabularError::TargetKind`], [`TabularError::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no
+    /// [`TabularError::NoTarget`], [`TabularError::OddCells`], [`TabularError::FewLabels`], [`TabularError::TargetKind`], [`TabularError::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no
     /// such column; as [`Target::detect`].
     ///
     /// # Cost
@@ -118,7 +123,7 @@ impl TabularModel {
         check_used(has_names || !options.keep_index, path, "keep_index", format)?;
         if !has_names {
             let (table, _) = import_to_memory(path, &ImportOptions::default(), &mut |_| progress())?;
-            return detected(table, options, Plan::default());
+            return detected(table, options, Plan::default(), &Source::Rows);
         }
         let survey = match format {
             Format::Csv => {
@@ -136,7 +141,8 @@ impl TabularModel {
         let is_decoded = |warning: &TabularWarning| plan.decoded.iter().flatten().any(|(name, _)| name == warning.column());
         let found: Vec<_> = report.warnings.into_iter().filter_map(of_import).filter(|warning| !is_decoded(warning)).collect();
         plan.warnings.extend(found);
-        detected(table, options, plan)
+        let source = if format == Format::Csv { Source::Text { path, options: Box::new(import.csv) } } else { Source::Rows };
+        detected(table, options, plan, &source)
     }
 }
 
@@ -146,6 +152,13 @@ fn of_import(warning: ImportWarning) -> Option<TabularWarning> {
         ImportWarning::Sequence { column, .. } => Some(TabularWarning::Sequence { column }),
         ImportWarning::PredictsLabel { column } => Some(TabularWarning::PredictsTarget { column }),
         ImportWarning::Similar { column, texts } => Some(TabularWarning::Similar { column, texts }),
+        ImportWarning::Imprecise { column, first, stored, .. } => {
+            Some(TabularWarning::Imprecise { column, example: first, stored })
+        }
+        ImportWarning::Tiny { column, first, .. } => Some(TabularWarning::Tiny { column, example: first }),
+        ImportWarning::NumbersAsNames { line, cells } => {
+            Some(TabularWarning::NumbersAsNames { column: "column_0".to_owned(), line, cells })
+        }
         _ => None,
     }
 }
@@ -170,10 +183,41 @@ fn of_table(path: &Path, options: &DetectOptions) -> Result<Detected, Error> {
     unused(options.categorical.is_empty(), "categorical")?;
     unused(!options.keep_index, "keep_index")?;
     unused(options.text == TextOptions::default(), "text")?;
-    detected(table, options, Plan::default())
+    detected(table, options, Plan::default(), &Source::Rows)
 }
 
-fn detected(table: Table, options: &DetectOptions, plan: Plan) -> Result<Detected, Error> {
+/// What is read again to find a cell.
+enum Source<'a> {
+    Text { path: &'a Path, options: Box<CsvOptions> },
+    Rows,
+}
+
+impl Source<'_> {
+    /// What the numbers of cells count.
+    fn counted(&self) -> &'static str {
+        match self {
+            Self::Text { .. } => "line",
+            Self::Rows => "row",
+        }
+    }
+
+    /// The first cells of a column whose values, from which `offset` was subtracted, are wanted.
+    fn cells(&self, column: &str, values: &[f32], offset: f64, is_wanted: &(dyn Fn(f32) -> bool + Sync)) -> Vec<OddCell> {
+        if let Self::Text { path, options } = self
+            && let Ok(found) = find_numbers(path, options, &column.into(), |number| is_wanted((number - offset) as f32))
+        {
+            return found.first;
+        }
+        let wanted = values.iter().enumerate().filter(|(_, value)| is_wanted(**value)).take(MAX_SHOWN);
+        let cell = |(row, value): (usize, &f32)| OddCell { line: row as u64, text: shortest(f64::from(*value) + offset) };
+        wanted.map(cell).collect()
+    }
+}
+
+/// How many cells are shown.
+const MAX_SHOWN: usize = 3;
+
+fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'_>) -> Result<Detected, Error> {
     let n_labels = table.n_labels();
     if n_labels != 1 {
         return Err(TabularError::LabelCount { path: table.path().to_owned(), n_labels }.into());
@@ -183,9 +227,62 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan) -> Result<Detecte
         columns.decoded = decoded;
     }
     let name = table.label_names().first().map_or("label", String::as_str);
-    let target = Target::detect(name, table.classes(), options.task, &table)?;
-    let (target_is_guess, warnings, text) = (plan.target_is_guess, plan.warnings, options.text.clone());
+    let target = Target::detect(name, table.classes(), options.task.or(plan.task), &table)?.shifted_by(plan.offset);
+    let (target_is_guess, mut warnings, text) = (plan.target_is_guess, plan.warnings, options.text.clone());
+    let labels = Labels::Numbers.read("all", &table)?;
+    if options.task.is_none() {
+        check_labels(&table, &target, &labels, source)?;
+        warnings.extend(rare_class(&target, &labels));
+    }
+    let outliers_of = |column: &str, values: &[f32], offset: f64| -> Vec<TabularWarning> {
+        let warning = |Outlier { value, n_rows, first_row, others }: Outlier| {
+            let cell = source.cells(column, values, offset, &|other| other == value).into_iter().next();
+            TabularWarning::Outlier {
+                column: column.to_owned(),
+                value: cell.as_ref().map_or_else(|| shortest(f64::from(value) + offset), |cell| cell.text.clone()),
+                n_rows: n_rows as u64,
+                first: cell.map_or(first_row as u64, |cell| cell.line),
+                counted: source.counted(),
+                others: others.map(|other| f64::from(other) + offset),
+            }
+        };
+        outliers(values, offset).into_iter().map(warning).collect()
+    };
+    if table.classes().is_empty() {
+        warnings.extend(outliers_of(target.name(), &labels, plan.offset));
+    }
+    // Features that are not f32, such as pixels, have no room for outliers.
+    let features = table.rows::<f32>(0..table.n_rows()).unwrap_or_default();
+    for (col, column) in columns.numbers.iter().enumerate().filter(|_| !features.is_empty()) {
+        let values: Vec<f32> = features.iter().skip(col).step_by(columns.numbers.len()).copied().collect();
+        warnings.extend(outliers_of(column, &values, 0.0));
+    }
     Ok(Detected { columns, target, table, target_is_guess, warnings, text })
+}
+
+/// Refuses a target that is neither classes nor a number for sure.
+fn check_labels(table: &Table, target: &Target, labels: &[f32], source: &Source<'_>) -> Result<(), Error> {
+    let Target::Number { name, offset, .. } = target else { return Ok(()) };
+    let Some(NearlyClasses { common, n_rows }) = nearly_classes(labels, MAX_GUESSED_CLASSES) else { return Ok(()) };
+    let cells = source.cells(name, labels, *offset, &|label| label.is_finite() && !common.contains(&label));
+    let path = match source {
+        Source::Text { path, .. } => path.to_path_buf(),
+        Source::Rows => table.path().to_owned(),
+    };
+    let labels = common.iter().map(|&label| f64::from(label) + offset).collect();
+    let few = FewLabels { path, target: name.clone(), labels, n_rows, cells, counted: source.counted() };
+    Err(TabularError::FewLabels(Box::new(few)).into())
+}
+
+/// The first class that hardly any row has.
+fn rare_class(target: &Target, labels: &[f32]) -> Option<TabularWarning> {
+    const MAX_ROWS: usize = 4;
+    const MIN_TIMES: usize = 1000;
+    let Target::Classes { name, classes, labels: of_classes } = target else { return None };
+    let (label, n_rows) =
+        counts(labels).into_iter().find(|&(_, count)| count <= MAX_ROWS && count * MIN_TIMES <= labels.len())?;
+    let class = of_classes.iter().position(|&other| other == label).map(|class| classes[class].clone())?;
+    Some(TabularWarning::RareClass { column: name.clone(), class, n_rows: n_rows as u64, n_all: labels.len() as u64 })
 }
 
 /// What the columns of a file are.
@@ -209,7 +306,10 @@ fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut dyn FnMut()
     let mut import = |columns: &ColumnOptions| import_to_memory(path, &ImportOptions::with_columns(columns), &mut |_| progress());
     let (mut table, mut report) = import(&columns)?;
     // Numbers of which f32 has too few digits are read again, as text.
-    let is_large = |(_, column): &(&String, &brisk_table::ColumnStatistics)| column.min.abs().max(column.max.abs()) >= MAX_EXACT;
+    let is_large = |(_, column): &(&String, &brisk_table::ColumnStatistics)| {
+        let largest = column.min.abs().max(column.max.abs());
+        largest >= MAX_EXACT || (largest > 0.0 && largest >= FAR_FROM_ZERO * (column.max - column.min))
+    };
     let large: Vec<&String> = report.column_names.iter().zip(&report.statistics).filter(is_large).map(|(name, _)| name).collect();
     if !large.is_empty() {
         let text = report.dictionaries.iter().map(|dictionary| dictionary.name());
@@ -246,6 +346,10 @@ struct Plan {
     decoded: Option<Vec<(String, Decoding)>>,
     target_is_guess: bool,
     warnings: Vec<TabularWarning>,
+    /// What is subtracted from the target.
+    offset: f64,
+    /// What the target is by its cells, of which labels have only the digits that `f32` holds.
+    task: Option<TargetKind>,
 }
 
 impl Plan {
@@ -293,20 +397,25 @@ impl Plan {
                 Use::Refused { expected } => return Err(odd(path, survey, expected, counted, false)),
             }
         }
-        let label_kind = label_kind(path, &surveyed[target], options.task, counted, &mut warnings)?;
+        let (label_kind, offset) = label_kind(path, &surveyed[target], options.task, counted, &mut warnings)?;
+        let label = surveyed[target].name.as_str();
+        let offsets = if offset == 0.0 { Vec::new() } else { vec![(label.into(), offset)] };
         if features.is_empty() && text.is_empty() {
             let problem = "no column is left for features; keep one with `categorical`, or is the delimiter right?".to_owned();
             return Err(TableError::ColumnRoles { path: path.to_owned(), problem }.into());
         }
         let columns = ColumnOptions {
-            labels: vec![surveyed[target].name.as_str().into()],
+            labels: vec![label.into()],
             label_kind,
+            offsets,
             features: Some(features),
             categorical: Categorical::Columns(text),
             missing: Missing::Keep,
             ..ColumnOptions::default()
         };
-        Ok(Self { columns, decoded: Some(decoded), target_is_guess: options.target.is_none(), warnings })
+        let task = are_many_numbers(&surveyed[target]).then_some(TargetKind::Number);
+        let task = task.filter(|_| columns.label_kind == LabelKind::Number);
+        Ok(Self { columns, decoded: Some(decoded), target_is_guess: options.target.is_none(), warnings, offset, task })
     }
 }
 
@@ -327,8 +436,7 @@ impl Use {
         match survey.kind() {
             ColumnKind::Numbers if is_precise(survey) => Self::Number,
             ColumnKind::Numbers => {
-                let can_be_shifted =
-                    n_distinct <= MAX_DECODED && survey.max.abs().max(survey.min.abs()) > survey.max - survey.min;
+                let can_be_shifted = n_distinct <= MAX_DECODED && are_far_from_zero(survey);
                 if survey.are_whole && (!can_be_shifted || survey.max - survey.min > 2.0 * MAX_EXACT) {
                     warnings.push(TabularWarning::Rounded { column, largest: survey.min.abs().max(survey.max.abs()) });
                 }
@@ -364,27 +472,39 @@ fn is_precise(survey: &ColumnSurvey) -> bool {
     if survey.are_whole { largest <= MAX_EXACT } else { spread == 0.0 || largest < FAR_FROM_ZERO * spread }
 }
 
-/// How the labels are read.
+/// Whether the numbers are closer to each other than to zero.
+fn are_far_from_zero(survey: &ColumnSurvey) -> bool {
+    survey.max.abs().max(survey.min.abs()) > survey.max - survey.min
+}
+
+/// Whether the numbers have too many different values for classes.
+fn are_many_numbers(survey: &ColumnSurvey) -> bool {
+    let max_classes = if survey.are_whole { MAX_GUESSED_CLASSES as u64 } else { 2 };
+    survey.kind() == ColumnKind::Numbers && survey.n_distinct() > max_classes
+}
+
+/// How the labels are read, and what is subtracted from them.
 fn label_kind(
     path: &Path,
     survey: &ColumnSurvey,
     task: Option<TargetKind>,
     counted: &'static str,
     warnings: &mut Vec<TabularWarning>,
-) -> Result<LabelKind, Error> {
+) -> Result<(LabelKind, f64), Error> {
     let asks_for_classes = matches!(task, Some(TargetKind::Classes | TargetKind::Binary));
     match survey.kind() {
-        ColumnKind::Numbers | ColumnKind::Empty if is_precise(survey) => Ok(LabelKind::Number),
+        ColumnKind::Numbers | ColumnKind::Empty if is_precise(survey) => Ok((LabelKind::Number, 0.0)),
         ColumnKind::Numbers => {
             let are_classes = survey.are_whole && survey.n_distinct() <= MAX_GUESSED_CLASSES as u64;
             if asks_for_classes || (task.is_none() && are_classes) {
-                return Ok(LabelKind::Classes);
+                return Ok((LabelKind::Classes, 0.0));
             }
+            let can_be_shifted = are_far_from_zero(survey);
             let largest = survey.min.abs().max(survey.max.abs());
-            if survey.are_whole {
+            if survey.are_whole && (!can_be_shifted || survey.max - survey.min > 2.0 * MAX_EXACT) {
                 warnings.push(TabularWarning::Rounded { column: survey.name.clone(), largest });
             }
-            Ok(LabelKind::Number)
+            Ok((LabelKind::Number, if can_be_shifted { middle(survey.min, survey.max) } else { 0.0 }))
         }
         ColumnKind::AlmostNumbers { .. } if !asks_for_classes => Err(odd(path, survey, "numbers", counted, true)),
         ColumnKind::MarkedNumbers if !asks_for_classes => Err(odd(path, survey, "plain numbers", counted, true)),
@@ -393,7 +513,7 @@ fn label_kind(
             let (target, found) = (survey.name.clone(), "dates".to_owned());
             Err(TabularError::TargetKind { target, kind: TargetKind::Number, found }.into())
         }
-        _ => Ok(LabelKind::Classes),
+        _ => Ok((LabelKind::Classes, 0.0)),
     }
 }
 

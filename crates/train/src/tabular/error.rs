@@ -5,6 +5,7 @@ use brisk_table::{OddCell, printable};
 
 use super::TargetKind;
 use super::detect::TARGETS;
+use super::reading::shortest;
 
 /// What can be wrong with a table's columns, its target, or the folder of a model.
 #[non_exhaustive]
@@ -34,6 +35,9 @@ pub enum TabularError {
         decimal = if .0.decimal_comma { "set `TextOptions::decimal`, " } else { "" }
     )]
     OddCells(Box<OddCells>),
+    /// The target looks like classes, except for a few rows.
+    #[error("{0}; correct them, or choose the kind of the target in `DetectOptions::task`")]
+    FewLabels(Box<FewLabels>),
     /// A cell with text is not what the model reads from its column.
     #[error("{0}; correct it")]
     Value(Box<WrongValue>),
@@ -223,6 +227,40 @@ pub struct OddCells {
     pub is_target: bool,
 }
 
+/// A target with few different numbers in nearly all rows: [`TabularError::FewLabels`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct FewLabels {
+    /// The source.
+    pub path: PathBuf,
+    /// The target.
+    pub target: String,
+    /// The numbers that nearly all rows have.
+    pub labels: Vec<f64>,
+    /// How many rows have them.
+    pub n_rows: usize,
+    /// The first of the other cells.
+    pub cells: Vec<OddCell>,
+    /// What the cells' numbers count: `line` or `row`.
+    pub counted: &'static str,
+}
+
+impl fmt::Display for FewLabels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, target, labels, n_rows, cells, counted } = self;
+        let (path, target) = (printable(path), printable(target));
+        let labels = labels.iter().map(|&label| shortest(label)).collect::<Vec<_>>().join(", ");
+        let cells = shown_cells(cells, counted);
+        write!(f, "{path}: target `{target}` has one of the numbers {labels} in {n_rows} rows, but {cells}")
+    }
+}
+
+/// "line 5 has "0.5", line 9 has "x"".
+fn shown_cells(cells: &[OddCell], counted: &str) -> String {
+    let cells = cells.iter().map(|cell| format!("{counted} {} has {:?}", cell.line, printable(&cell.text)));
+    cells.collect::<Vec<_>>().join(", ")
+}
+
 /// A cell with text that the model cannot read: [`TabularError::Value`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -259,8 +297,7 @@ impl fmt::Display for WrongValue {
 impl fmt::Display for OddCells {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, column, expected, n_expected, cells, counted, .. } = self;
-        let cells = cells.iter().map(|cell| format!("{counted} {} has {:?}", cell.line, printable(&cell.text)));
-        let cells = cells.collect::<Vec<_>>().join(", ");
+        let cells = shown_cells(cells, counted);
         let (path, column) = (printable(path), printable(column));
         if self.decimal_comma {
             return write!(f, "{path}: column `{column}` has numbers with decimal commas: {cells}");

@@ -24,7 +24,9 @@ pub(super) fn target_json(target: &Target) -> Value {
         Target::Classes { name, classes, labels } => {
             json!({ "kind": "classes", "name": name, "classes": classes, "labels": labels })
         }
-        Target::Number { name, mean, std } => json!({ "kind": "number", "name": name, "mean": mean, "std": std }),
+        Target::Number { name, offset, mean, std } => {
+            json!({ "kind": "number", "name": name, "offset": offset, "mean": mean, "std": std })
+        }
     }
 }
 
@@ -41,8 +43,8 @@ pub(super) fn preprocessing_json(preprocessing: &Preprocessing) -> Value {
             _ => {}
         }
         json!({
-            "name": column.name, "column": column.column, "reading": reading, "mean": column.mean, "has_indicator": column.has_indicator,
-            "scale": scale,
+            "name": column.name, "column": column.column, "reading": reading, "mean": column.mean, "range": column.range,
+            "has_indicator": column.has_indicator, "scale": scale,
         })
     };
     let category = |column: &Dictionary| json!({ "name": column.name(), "values": column.values() });
@@ -145,7 +147,10 @@ impl<'a> Part<'a> {
                 }
                 Ok(Target::Classes { name, classes, labels })
             }
-            "number" => Ok(Target::Number { name, mean: self.get("mean")?.float()?, std: self.get("std")?.std()? }),
+            "number" => {
+                let [offset, mean] = [self.get("offset")?.number()?, self.get("mean")?.number()?];
+                Ok(Target::Number { name, offset, mean, std: self.get("std")?.std()? })
+            }
             _ => Err(self.get("kind")?.refused("`classes` or `number`")),
         }
     }
@@ -185,13 +190,18 @@ impl<'a> Part<'a> {
             }
             ColumnScale::Quantile { quantiles: values }
         } else {
-            ColumnScale::Standard { mean: scale.get("mean")?.float()?, std: scale.get("std")?.std()? }
+            ColumnScale::Standard { mean: scale.get("mean")?.number()?, std: scale.get("std")?.std()? }
         };
         let has_indicator = self.get("has_indicator")?;
         let has_indicator = has_indicator.value.as_bool().ok_or_else(|| has_indicator.refused("`true` or `false`"))?;
         let name = self.get("name")?.text()?.to_owned();
         let (column, reading) = (self.get("column")?.text()?.to_owned(), self.get("reading")?.reading()?);
-        Ok(NumberColumn { name, column, reading, mean: self.get("mean")?.float()?, has_indicator, scale })
+        let range = self.get("range")?;
+        let [min, max] = range.floats()?[..] else { return Err(range.refused("two numbers")) };
+        if min > max {
+            return Err(range.refused("two numbers in ascending order"));
+        }
+        Ok(NumberColumn { name, column, reading, mean: self.get("mean")?.number()?, range: [min, max], has_indicator, scale })
     }
 
     fn reading(&self) -> Result<Reading, Error> {
@@ -218,9 +228,13 @@ impl<'a> Part<'a> {
     }
 
     /// A standard deviation, by which numbers are divided.
-    fn std(&self) -> Result<f32, Error> {
-        let std = self.float()?;
-        if std > 0.0 && (1.0 / std).is_finite() { Ok(std) } else { Err(self.refused("a positive number, as deviations are")) }
+    fn std(&self) -> Result<f64, Error> {
+        let std = self.number()?;
+        if std > 0.0 && (1.0 / std).is_finite() && std <= f64::from(f32::MAX) {
+            Ok(std)
+        } else {
+            Err(self.refused("a positive number, as deviations are"))
+        }
     }
 
     fn floats(&self) -> Result<Vec<f32>, Error> {

@@ -29,7 +29,7 @@ pub struct TabularModel {
 }
 
 /// The version of the format of `model.json`.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 
 const DESCRIPTION: &str = "model.json";
 const PARAMETERS: &str = "parameters.safetensors";

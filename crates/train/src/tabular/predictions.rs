@@ -1,4 +1,5 @@
 use super::Target;
+use super::reading::shortest;
 
 /// The predictions of a [`TabularPredictor`](super::TabularPredictor) for rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -6,7 +7,7 @@ pub struct Predictions {
     target: Target,
     n_rows: usize,
     /// Class numbers, or numbers.
-    numbers: Vec<f32>,
+    numbers: Vec<f64>,
     /// `[n_rows, n_classes]`; empty for numbers.
     probabilities: Vec<f32>,
 }
@@ -17,17 +18,17 @@ impl Predictions {
         let (numbers, probabilities) = match target.classes().len() {
             0 => {
                 target.restore(&mut outputs);
-                (outputs, Vec::new())
+                (outputs.into_iter().map(|output| f64::from(output) + target.offset()).collect::<Vec<_>>(), Vec::new())
             }
             2 => {
                 // Both are computed from the logit, so that neither loses digits when it is close to 0.
                 let sigmoid = |logit: f32| 1.0 / (1.0 + (-logit).exp());
                 let probabilities = outputs.iter().flat_map(|&logit| [sigmoid(-logit), sigmoid(logit)]).collect();
-                (outputs.iter().map(|&logit| f32::from(logit > 0.0)).collect(), probabilities)
+                (outputs.iter().map(|&logit| f64::from(u8::from(logit > 0.0))).collect(), probabilities)
             }
             n_classes => {
                 outputs.chunks_exact_mut(n_classes).for_each(softmax);
-                (outputs.chunks_exact(n_classes).map(|row| largest(row) as f32).collect(), outputs)
+                (outputs.chunks_exact(n_classes).map(|row| largest(row) as f64).collect(), outputs)
             }
         };
         Self { target: target.clone(), n_rows: numbers.len(), numbers, probabilities }
@@ -38,9 +39,22 @@ impl Predictions {
         self.n_rows
     }
 
-    /// The predicted number of each row, in the units of the target; for classes the number of the most probable one, from 0.
-    pub fn numbers(&self) -> &[f32] {
+    /// The predicted number of each row, in the units of the target, of which `f32` may have too few digits; for classes the number of the most probable one, from 0.
+    pub fn numbers(&self) -> &[f64] {
         &self.numbers
+    }
+
+    /// The predicted number of a row, in few digits: those of `f32`, if it is one.
+    ///
+    /// # Panics
+    /// If there are fewer rows.
+    pub fn number_text(&self, row: usize) -> String {
+        shortest(self.numbers[row])
+    }
+
+    /// Whether `f32` holds the numbers, as it does unless the target is [shifted](Target::offset).
+    pub fn are_f32(&self) -> bool {
+        self.target.offset() == 0.0
     }
 
     /// The probability of each class, `[n_rows, n_classes]`, row-major; empty if the target is a number.

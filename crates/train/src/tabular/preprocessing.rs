@@ -53,11 +53,28 @@ pub struct NumberColumn {
     /// How it is read from that column.
     pub reading: Reading,
     /// The replacement for a missing value before it is scaled: the mean.
-    pub mean: f32,
+    pub mean: f64,
+    /// The smallest and the largest value of the training rows.
+    pub range: [f32; 2],
     /// Whether values were missing in training. Then a column of 0 and 1 follows all columns of numbers.
     pub has_indicator: bool,
     /// How it is scaled.
     pub scale: ColumnScale,
+}
+
+impl NumberColumn {
+    /// Whether a value is far from all those of training.
+    pub(super) fn is_far(&self, value: f32) -> bool {
+        const WIDTHS: f64 = 3.0;
+        const DEVIATIONS: f64 = 20.0;
+        let ([min, max], value) = (self.range.map(f64::from), f64::from(value));
+        let beyond = (min - value).max(value - max);
+        let deviations = match self.scale {
+            ColumnScale::Standard { std, .. } if max > min => DEVIATIONS * std,
+            _ => f64::INFINITY,
+        };
+        beyond > 0.0 && (beyond > WIDTHS * (max - min) || beyond > deviations)
+    }
 }
 
 /// The maximum number of values of a categorical column.
@@ -130,7 +147,8 @@ impl Preprocessing {
             let scale = values.map_or_else(|| ColumnScale::standard(moments.mean, std), ColumnScale::quantile);
             let (name, column) = (reading.feature_name(column), column.to_owned());
             let has_indicator = (moments.count as usize) < n_rows;
-            Ok(NumberColumn { name, column, reading, mean: moments.mean as f32, has_indicator, scale })
+            let (mean, range) = (moments.mean, [moments.min, moments.max]);
+            Ok(NumberColumn { name, column, reading, mean, range, has_indicator, scale })
         };
         let numbers = readings.iter().zip(moments).map(number).collect::<Result<_, _>>()?;
         let category = |(column, seen): (&Dictionary, Vec<bool>)| {
@@ -238,12 +256,20 @@ fn check_columns<S: RowSource>(columns: &Columns, rows: &S) -> Result<(), Error>
     }
 }
 
-/// Mean and sum of squared deviations of the values that are not missing, by Welford's update.
-#[derive(Debug, Clone, Copy, Default)]
+/// Extremes, mean and sum of squared deviations of the values that are not missing, by Welford's update.
+#[derive(Debug, Clone, Copy)]
 struct Moments {
     count: u64,
     mean: f64,
     squares: f64,
+    min: f32,
+    max: f32,
+}
+
+impl Default for Moments {
+    fn default() -> Self {
+        Self { count: 0, mean: 0.0, squares: 0.0, min: f32::INFINITY, max: f32::NEG_INFINITY }
+    }
 }
 
 impl Moments {
@@ -251,6 +277,7 @@ impl Moments {
         if value.is_nan() {
             return;
         }
+        (self.min, self.max) = (self.min.min(value), self.max.max(value));
         let value = f64::from(value);
         self.count += 1;
         let off = value - self.mean;

@@ -1,12 +1,13 @@
 use std::path::Path;
 
 use brisk_table::{
-    Categorical, ColumnOptions, ColumnRef, CsvOptions, Format, ImportOptions, LabelKind, Missing, Table, survey_csv,
+    Categorical, ColumnOptions, ColumnRef, CsvOptions, Error as TableError, Format, ImportOptions, LabelKind, Missing, Table,
+    survey_csv,
 };
 
 use super::detect::is_table;
 use super::scratch::import_to_memory;
-use super::{Columns, TabularError, TabularModel, TextOptions, UnseenValues, WrongValue};
+use super::{Columns, Decoding, FarValues, TabularError, TabularModel, TextOptions, UnseenValues, WrongValue};
 use crate::Error;
 
 /// Rows with the columns that a model needs: [`TabularModel::read_rows`].
@@ -19,6 +20,8 @@ pub struct TabularRows {
     pub columns: Columns,
     /// The columns with values that did not occur in training.
     pub unseen: Vec<UnseenValues>,
+    /// The columns with numbers that are far from those of training.
+    pub far: Vec<FarValues>,
 }
 
 impl TabularModel {
@@ -81,14 +84,35 @@ impl TabularModel {
                 ..ColumnOptions::default()
             };
             let import = text.apply(ImportOptions::with_columns(&columns));
-            let (table, _) = import_to_memory(path, &import, &mut |_| progress())?;
+            let imported = import_to_memory(path, &import, &mut |_| progress());
+            let (table, _) = imported.map_err(|error| of_decoded(error, &needed))?;
             let columns = Columns { decoded: needed.decoded.clone(), ..Columns::of(&table)? };
             csv = (format == Format::Csv).then_some(import.csv);
             (table, columns)
         };
         let over = self.preprocessing().over(&columns, &table).map_err(|error| in_file(error, path, csv.as_ref()))?;
-        let unseen = over.unseen_values()?;
-        Ok(TabularRows { table, columns, unseen })
+        let (unseen, far) = (over.unseen_values()?, over.far_values()?);
+        Ok(TabularRows { table, columns, unseen, far })
+    }
+}
+
+/// The error of an import, in which a decoded column is not one of categories.
+fn of_decoded(error: Error, needed: &Columns) -> Error {
+    let cause = match error {
+        Error::Table(cause) => *cause,
+        other => return other,
+    };
+    match cause {
+        TableError::NoColumn { path, asked, nearest, found, role } => {
+            let decoding = needed.decoded.iter().find(|(name, _)| ColumnRef::from(name.as_str()).to_string() == asked);
+            let role = match decoding {
+                Some((_, Decoding::Number)) => "columns of numbers",
+                Some((_, Decoding::Date)) => "columns of dates",
+                None => role,
+            };
+            TableError::NoColumn { path, role, asked, nearest, found }.into()
+        }
+        other => other.into(),
     }
 }
 

@@ -49,6 +49,14 @@ impl Reading {
         })
     }
 
+    /// A number that was read from a column, in the units of the column.
+    pub(super) fn in_units(self, value: f32) -> f64 {
+        match self {
+            Self::Offset(offset) => f64::from(value) + offset,
+            _ => value.into(),
+        }
+    }
+
     /// The name of a feature that is read from a column in this way.
     pub(super) fn feature_name(self, column: &str) -> String {
         match self {
@@ -79,6 +87,18 @@ impl Reading {
     }
 }
 
+/// The whole number in the midst of others.
+pub(super) fn middle(min: f64, max: f64) -> f64 {
+    let middle = (min / 2.0 + max / 2.0).round();
+    if middle.is_finite() { middle } else { 0.0 }
+}
+
+/// A number in few digits: those of `f32`, if it is one.
+pub(super) fn shortest(number: f64) -> String {
+    let rounded = number as f32;
+    if f64::from(rounded) == number { rounded.to_string() } else { number.to_string() }
+}
+
 /// A number with either decimal mark.
 pub(super) fn decimal(text: &str) -> Option<f64> {
     let plain = text.trim().replace('\u{2212}', "-").replace(',', ".");
@@ -102,8 +122,7 @@ impl Decoding {
             Self::Number => {
                 let numbers = values.iter().filter_map(|value| decimal(value));
                 let (min, max) = numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), x| (min.min(x), max.max(x)));
-                let middle = (min / 2.0 + max / 2.0).round();
-                vec![Reading::Offset(if middle.is_finite() { middle } else { 0.0 })]
+                vec![Reading::Offset(middle(min, max))]
             }
             Self::Date => {
                 let times: Vec<IsoTime> = values.iter().filter_map(|value| IsoTime::parse(value)).collect();

@@ -27,9 +27,9 @@ pub enum ColumnScale {
     /// `(x - mean) / std`; a constant column is only centred.
     Standard {
         /// The mean of the training rows.
-        mean: f32,
+        mean: f64,
         /// Their standard deviation, of the population.
-        std: f32,
+        std: f64,
     },
     /// The quantile of the normal distribution at the rank of a value.
     Quantile {
@@ -47,8 +47,7 @@ const RANK_MARGIN: f64 = 1e-7;
 impl ColumnScale {
     /// By mean and standard deviation.
     pub(super) fn standard(mean: f64, std: f64) -> Self {
-        let std = std as f32;
-        Self::Standard { mean: mean as f32, std: if std > 0.0 && (1.0 / std).is_finite() { std } else { 1.0 } }
+        Self::Standard { mean, std: if std > 0.0 && (1.0 / std).is_finite() { std } else { 1.0 } }
     }
 
     /// By the ranks of `values`, of which there is at least one. One quantile for 30 values, at least 10 and at most 1000.
@@ -65,11 +64,11 @@ impl ColumnScale {
     }
 
     /// The scaled value.
-    pub fn apply(&self, x: f32) -> f32 {
+    pub fn apply(&self, x: f64) -> f32 {
         match self {
-            Self::Standard { mean, std } => (x - mean) / std,
+            Self::Standard { mean, std } => ((x - mean) / std) as f32,
             Self::Quantile { quantiles } => {
-                let rank = rank(quantiles, x).clamp(RANK_MARGIN, 1.0 - RANK_MARGIN);
+                let rank = rank(quantiles, x as f32).clamp(RANK_MARGIN, 1.0 - RANK_MARGIN);
                 normal_quantile(rank) as f32
             }
         }
@@ -101,10 +100,11 @@ mod tests {
     #[test]
     fn ranks_become_normal_quantiles() {
         let scale = ColumnScale::quantile((0..=1000).map(|i| (i as f32 / 100.0).exp()).collect());
-        for (x, z) in [(5.0_f32.exp(), 0.0), (9.75_f32.exp(), 1.96), (0.5_f32.exp(), -1.645), (0.0, -5.199), (1e30, 5.199)] {
+        for (x, z) in [(5.0_f64.exp(), 0.0), (9.75_f64.exp(), 1.96), (0.5_f64.exp(), -1.645), (0.0, -5.199), (1e30, 5.199)] {
             assert!((scale.apply(x) - z).abs() < 0.06, "{x}: {}", scale.apply(x));
         }
         assert_eq!(ColumnScale::quantile(vec![3.0]).apply(3.0), 0.0, "a constant column is centred");
+        assert_eq!(ColumnScale::standard(1e-39, 1e-40).apply(2e-39), 10.0, "a column of tiny numbers is not constant");
         assert_eq!(ColumnScale::standard(3.0, 0.0).apply(5.0), 2.0, "a constant column is only centred");
     }
 }

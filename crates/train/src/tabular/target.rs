@@ -22,10 +22,13 @@ pub enum Target {
     Number {
         /// The column.
         name: String,
-        /// The mean of the training rows.
-        mean: f32,
+        /// What was subtracted from the numbers before they became the labels of rows, so that large numbers keep their digits; predictions are in the units of the
+        /// numbers, labels are not.
+        offset: f64,
+        /// The mean of the labels of the training rows.
+        mean: f64,
         /// Their standard deviation.
-        std: f32,
+        std: f64,
     },
 }
 
@@ -108,7 +111,7 @@ impl Target {
         let refused = |found: String| Err(TabularError::TargetKind { target: target(), kind, found }.into());
         match kind {
             TargetKind::Number if !class_names.is_empty() => refused(format!("{} classes with names", class_names.len())),
-            TargetKind::Number => Ok(Self::Number { name: target(), mean: 0.0, std: 1.0 }),
+            TargetKind::Number => Ok(Self::Number { name: target(), offset: 0.0, mean: 0.0, std: 1.0 }),
             TargetKind::Binary if labels.len() != 2 => refused(format!("{} different labels", labels.len())),
             TargetKind::Classes if !are_whole && labels.len() > 2 => refused("numbers with fractions".to_owned()),
             TargetKind::Binary | TargetKind::Classes => {
@@ -123,7 +126,23 @@ impl Target {
     /// # Errors
     /// As [`fitted_to`](Self::fitted_to).
     pub fn numbers<S: RowSource<Feature: FeedElement>>(name: &str, set: &'static str, rows: &S) -> Result<Self, Error> {
-        Self::Number { name: name.to_owned(), mean: 0.0, std: 1.0 }.fitted_to(set, rows)
+        Self::Number { name: name.to_owned(), offset: 0.0, mean: 0.0, std: 1.0 }.fitted_to(set, rows)
+    }
+
+    /// The same target, for labels from which `offset` was subtracted. Classes are not changed.
+    pub fn shifted_by(self, offset: f64) -> Self {
+        match self {
+            Self::Number { name, mean, std, .. } => Self::Number { name, offset, mean, std },
+            classes => classes,
+        }
+    }
+
+    /// What was subtracted from numbers before they became labels; 0 for classes.
+    pub fn offset(&self) -> f64 {
+        match self {
+            Self::Classes { .. } => 0.0,
+            Self::Number { offset, .. } => *offset,
+        }
     }
 
     /// The same target, whose numbers are standardised by `rows`. Classes are not changed.
@@ -131,17 +150,17 @@ impl Target {
     /// # Errors
     /// [`Error::NonFiniteLabel`]; [`TabularError::OneLabel`] if all numbers are the same; [`Error::Rows`].
     pub fn fitted_to<S: RowSource<Feature: FeedElement>>(self, set: &'static str, rows: &S) -> Result<Self, Error> {
-        let Self::Number { name, .. } = self else { return Ok(self) };
+        let Self::Number { name, offset, .. } = self else { return Ok(self) };
         let labels = Labels::Numbers.read(set, rows)?;
         let n = labels.len() as f64;
         let mean = labels.iter().map(|&label| f64::from(label)).sum::<f64>() / n;
         let variance = labels.iter().map(|&label| (f64::from(label) - mean).powi(2)).sum::<f64>() / n;
-        let std = variance.sqrt() as f32;
+        let std = variance.sqrt();
         if !(std > 0.0 && (1.0 / std).is_finite()) {
-            let label = labels.first().map_or_else(String::new, f32::to_string);
+            let label = labels.first().map_or_else(String::new, |&label| (f64::from(label) + offset).to_string());
             return Err(TabularError::OneLabel { target: name, label, n_rows: labels.len() }.into());
         }
-        Ok(Self::Number { name, mean: mean as f32, std })
+        Ok(Self::Number { name, offset, mean, std })
     }
 
     /// The column.
@@ -184,14 +203,14 @@ impl Target {
             Self::Classes { labels, .. } => {
                 labels.iter().position(|&other| other == label).map_or(f32::NAN, |class| class as f32)
             }
-            Self::Number { mean, std, .. } => (label - mean) / std,
+            Self::Number { mean, std, .. } => ((f64::from(label) - mean) / std) as f32,
         }
     }
 
     /// A model's output in the units of the labels: numbers are no longer standardised, logits stay as they are.
     pub fn restore(&self, outputs: &mut [f32]) {
         if let Self::Number { mean, std, .. } = self {
-            outputs.iter_mut().for_each(|output| *output = *output * std + mean);
+            outputs.iter_mut().for_each(|output| *output = (f64::from(*output) * std + mean) as f32);
         }
     }
 }

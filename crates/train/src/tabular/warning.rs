@@ -2,6 +2,8 @@ use std::fmt;
 
 use brisk_table::printable;
 
+use super::reading::shortest;
+
 /// Something about a column that is probably not as it was meant, or a decision of [`TabularModel::detect`](super::TabularModel::detect) about it that can be
 /// changed with [`DetectOptions`](super::DetectOptions): [`remedy`](Self::remedy) says how.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +52,58 @@ pub enum TabularWarning {
         /// The column.
         column: String,
     },
+    /// Numbers that differ less than `f32` can tell.
+    Imprecise {
+        /// The column.
+        column: String,
+        /// One of the numbers.
+        example: f64,
+        /// What it became.
+        stored: f64,
+    },
+    /// Numbers that are too small for `f32`: they lose digits, or become 0.
+    Tiny {
+        /// The column.
+        column: String,
+        /// One of the numbers.
+        example: f64,
+    },
+    /// A number that is so far from all others that they become nearly equal when the column is standardised, or that is probably a word for a missing value, such as
+    /// -9999.
+    Outlier {
+        /// The column.
+        column: String,
+        /// The number, as the first cell has it.
+        value: String,
+        /// How many rows have it.
+        n_rows: u64,
+        /// The first line that has it, from 1, or the first row, from 0.
+        first: u64,
+        /// What `first` counts: `line` or `row`.
+        counted: &'static str,
+        /// The smallest and the largest of the other numbers.
+        others: [f64; 2],
+    },
+    /// A class of the target that hardly any row has.
+    RareClass {
+        /// The target.
+        column: String,
+        /// The class.
+        class: String,
+        /// How many rows have it.
+        n_rows: u64,
+        /// How many rows there are.
+        n_all: u64,
+    },
+    /// The first row was read as numbers although it looks like the names of columns.
+    NumbersAsNames {
+        /// The name of the first column, which is not in the file.
+        column: String,
+        /// The line.
+        line: u64,
+        /// Its cells.
+        cells: String,
+    },
     /// Whole numbers that `f32` cannot tell apart are numbers all the same.
     Rounded {
         /// The column.
@@ -70,6 +124,11 @@ impl TabularWarning {
             | Self::PredictsTarget { column }
             | Self::Similar { column, .. }
             | Self::Codes { column }
+            | Self::Imprecise { column, .. }
+            | Self::Tiny { column, .. }
+            | Self::Outlier { column, .. }
+            | Self::RareClass { column, .. }
+            | Self::NumbersAsNames { column, .. }
             | Self::Rounded { column, .. } => column,
         }
     }
@@ -79,7 +138,10 @@ impl TabularWarning {
         match self {
             Self::Index { .. } => TabularRemedy::KeepIndex,
             Self::Sequence { .. } | Self::PredictsTarget { .. } => TabularRemedy::Drop,
-            Self::Similar { .. } => TabularRemedy::Correct,
+            Self::Similar { .. } | Self::RareClass { .. } => TabularRemedy::Correct,
+            Self::Imprecise { .. } | Self::Tiny { .. } => TabularRemedy::Scale,
+            Self::Outlier { .. } => TabularRemedy::MissingValue,
+            Self::NumbersAsNames { .. } => TabularRemedy::Header,
             _ => TabularRemedy::Categorical,
         }
     }
@@ -97,12 +159,37 @@ pub enum TabularRemedy {
     KeepIndex,
     /// Correct the cells in the file.
     Correct,
+    /// Subtract a number from the column in the file, or multiply it.
+    Scale,
+    /// Name the number in [`TextOptions::missing_values`](super::TextOptions::missing_values), if it means that a value is missing.
+    MissingValue,
+    /// Set [`TextOptions::header`](super::TextOptions::header).
+    Header,
 }
 
 impl fmt::Display for TabularWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Self::NumbersAsNames { line, cells, .. } = self {
+            let cells = printable(cells);
+            return write!(f, "line {line} was read as a row, but its numbers look like names of columns: {cells}");
+        }
         write!(f, "column `{}` ", printable(self.column()))?;
         match self {
+            Self::NumbersAsNames { .. } => Ok(()),
+            Self::Imprecise { example, stored, .. } => {
+                write!(f, "has numbers that differ less than f32 can tell: {example} became {stored}")
+            }
+            Self::Tiny { example, .. } => {
+                write!(f, "has numbers that are too small for f32, such as {example:e}")
+            }
+            Self::Outlier { value, n_rows, first, counted, others: [min, max], .. } => {
+                let rows = if *n_rows == 1 { "row" } else { "rows" };
+                let (value, [min, max]) = (printable(value), [min, max].map(|other| shortest(*other)));
+                write!(f, "has {value} in {n_rows} {rows}, first in {counted} {first}, far from all others, {min} to {max}")
+            }
+            Self::RareClass { class, n_rows, n_all, .. } => {
+                write!(f, "has the class {:?} in {n_rows} of {n_all} rows", printable(class))
+            }
             Self::Identifier { n_distinct, n_values, .. } => {
                 write!(f, "is left out: it has {n_distinct} different texts in {n_values} rows, as an identifier has")
             }

@@ -1,0 +1,158 @@
+//! Numbers of a column that are far from the others, and targets that are nearly classes.
+
+/// A number of a column that is far from the others.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Outlier {
+    pub(super) value: f32,
+    pub(super) n_rows: usize,
+    pub(super) first_row: usize,
+    /// The smallest and the largest of the others.
+    pub(super) others: [f32; 2],
+}
+
+/// The fewest rows of which anything is said.
+const MIN_ROWS: usize = 20;
+
+/// The largest number of rows that are sorted for quartiles.
+const MAX_SORTED_ROWS: usize = 100_000;
+
+/// A number is far from the others at this many times the distance between the quartiles.
+const FAR: f64 = 1e6;
+
+/// It is, too, if the standard deviation is this many times that of the others.
+const MAX_DEVIATIONS: f64 = 1e3;
+
+/// The smallest and the largest number of a column, if they are far from the others, or look like words for a missing value. `offset` was subtracted from the
+/// numbers; those that are not finite are missing.
+pub(super) fn outliers(values: &[f32], offset: f64) -> Vec<Outlier> {
+    let finite = || values.iter().copied().filter(|value| value.is_finite());
+    let [min, max] = finite().fold([f32::INFINITY, f32::NEG_INFINITY], |[min, max], x| [min.min(x), max.max(x)]);
+    if min >= max || finite().count() < MIN_ROWS {
+        return Vec::new();
+    }
+    let stride = values.len().div_ceil(MAX_SORTED_ROWS);
+    let mut sorted: Vec<f32> = values.iter().copied().step_by(stride).filter(|value| value.is_finite()).collect();
+    sorted.sort_unstable_by(f32::total_cmp);
+    let quantile = |share: f64| sorted.get((share * (sorted.len().max(1) - 1) as f64) as usize).map_or(0.0, |&x| f64::from(x));
+    let (median, between) = (quantile(0.5), quantile(0.75) - quantile(0.25));
+    let is_marker = |value: f32| is_marker(f64::from(value) + offset);
+    let middle = Moments::of(finite().filter(|&x| x != min && x != max));
+    let of_extreme = |(value, other): (f32, f32)| {
+        let distance = (f64::from(value) - middle.mean).abs();
+        if !(is_marker(value) || distance > MAX_DEVIATIONS * middle.std()) {
+            return None;
+        }
+        let rest = Moments::of(finite().filter(|&x| x != value && (x != other || !is_marker(other))));
+        let with = Moments::of(finite().filter(|&x| x != other));
+        let n_rows = finite().filter(|&x| x == value).count();
+        let gap = (rest.min - f64::from(value)).max(f64::from(value) - rest.max);
+        let is_far = between > 0.0 && (f64::from(value) - median).abs() > FAR * between;
+        let hides_others = middle.std() > 0.0 && with.std() > MAX_DEVIATIONS * middle.std();
+        let marks_missing = n_rows > 1 && is_marker(value) && rest.min < rest.max && gap > rest.max - rest.min;
+        let first_row = values.iter().position(|&x| x == value)?;
+        let others = [rest.min as f32, rest.max as f32];
+        (is_far || hides_others || marks_missing).then_some(Outlier { value, n_rows, first_row, others })
+    };
+    [(min, max), (max, min)].into_iter().filter_map(of_extreme).collect()
+}
+
+/// Whether a number is one that files often have in place of missing values.
+fn is_marker(value: f64) -> bool {
+    const LIMITS: [f64; 6] = [32_767.0, 32_768.0, 65_535.0, 2_147_483_647.0, 2_147_483_648.0, 4_294_967_295.0];
+    let is = |number: f64| (value.abs() - number).abs() <= number * f64::from(f32::EPSILON);
+    (2..=10).any(|n_digits| is(10_f64.powi(n_digits) - 1.0)) || LIMITS.into_iter().any(is)
+}
+
+struct Moments {
+    n: f64,
+    mean: f64,
+    squares: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Moments {
+    fn of(values: impl Iterator<Item = f32>) -> Self {
+        let none = Self { n: 0.0, mean: 0.0, squares: 0.0, min: f64::INFINITY, max: f64::NEG_INFINITY };
+        values.map(f64::from).fold(none, |Self { n, mean, squares, min, max }, value| {
+            let off = value - mean;
+            let mean = mean + off / (n + 1.0);
+            let squares = squares + off * (value - mean);
+            Self { n: n + 1.0, mean, squares, min: min.min(value), max: max.max(value) }
+        })
+    }
+
+    fn std(&self) -> f64 {
+        (self.squares / self.n.max(1.0)).sqrt()
+    }
+}
+
+/// Labels of which nearly all are classes.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct NearlyClasses {
+    /// The labels that nearly all rows have.
+    pub(super) common: Vec<f32>,
+    /// How many rows have them.
+    pub(super) n_rows: usize,
+}
+
+/// The labels of classes, if all but a hundredth of the labels are at most `max_classes` whole numbers, and the others would be neither: fractions, or one of many numbers among
+/// two classes.
+pub(super) fn nearly_classes(labels: &[f32], max_classes: usize) -> Option<NearlyClasses> {
+    const MIN_SHARE: usize = 200;
+    const MAX_OTHERS: usize = 100;
+    let n = labels.len();
+    let counts = counts(labels);
+    let is_common = |&&(label, count): &&(f32, usize)| label.fract() == 0.0 && count * MIN_SHARE >= n;
+    let common: Vec<(f32, usize)> = counts.iter().filter(is_common).copied().collect();
+    let n_rows: usize = common.iter().map(|(_, count)| count).sum();
+    let has_fractions = counts.iter().any(|(label, _)| label.fract() != 0.0);
+    let is_nearly = n_rows < n && (n - n_rows) * MAX_OTHERS <= n && (2..=max_classes).contains(&common.len());
+    (is_nearly && (has_fractions || common.len() == 2))
+        .then(|| NearlyClasses { common: common.into_iter().map(|(label, _)| label).collect(), n_rows })
+}
+
+/// Each label and how many rows have it, in ascending order.
+pub(super) fn counts(labels: &[f32]) -> Vec<(f32, usize)> {
+    let mut sorted = labels.to_vec();
+    sorted.sort_unstable_by(f32::total_cmp);
+    sorted.chunk_by(|a, b| a == b).map(|same| (same[0], same.len())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{nearly_classes, outliers};
+
+    /// Different numbers from 0 to 9, and some others.
+    #[track_caller]
+    fn check(others: &[f32], expected: &[(f32, usize)]) {
+        let numbers = (0..600).map(|i| (i * 7919 % 1000) as f32 * 0.009);
+        let values: Vec<f32> = numbers.chain(others.iter().copied()).collect();
+        let found: Vec<_> = outliers(&values, 0.0).iter().map(|found| (found.value, found.n_rows)).collect();
+        assert_eq!(found, expected, "{others:?}");
+    }
+
+    #[test]
+    fn numbers_that_hide_the_others_are_found() {
+        check(&[], &[]);
+        check(&[100.0, 99.0, -40.0, f32::NAN], &[]);
+        check(&[1e30], &[(1e30, 1)]);
+        check(&[1e29, 1e30], &[(1e30, 1)]);
+        check(&[999_999.0; 60], &[(999_999.0, 60)]);
+        check(&[-9999.0; 2], &[(-9999.0, 2)]);
+        check(&[-99.0, -99.0, 99.0, 99.0], &[(-99.0, 2), (99.0, 2)]);
+        assert!(outliers(&[0.0, 1.0, 0.0, 1.0].repeat(10), 0.0).is_empty(), "two numbers");
+        let rare: Vec<f32> = (0..5000).map(|i| if i % 100 == 0 { i as f32 } else { 0.0 }).collect();
+        assert!(outliers(&rare, 0.0).is_empty(), "numbers that are mostly 0");
+    }
+
+    #[test]
+    fn labels_are_nearly_classes_but_for_a_few() {
+        let labels = |others: &[f32]| -> Vec<f32> { (0..1000).map(|i| (i % 2) as f32).chain(others.iter().copied()).collect() };
+        assert_eq!(nearly_classes(&labels(&[0.5]), 20).map(|found| (found.common, found.n_rows)), Some((vec![0.0, 1.0], 1000)));
+        assert_eq!(nearly_classes(&labels(&[0.5; 20]), 20), None);
+        assert_eq!(nearly_classes(&labels(&[]), 20), None);
+        let numbers: Vec<f32> = (0..1000).map(|i| i as f32 / 7.0).collect();
+        assert_eq!(nearly_classes(&numbers, 20), None);
+    }
+}
