@@ -7,6 +7,7 @@ mod files;
 mod found;
 mod images;
 pub(crate) mod killed_logs;
+mod magnitudes;
 mod odd_rows;
 mod options;
 mod resumed;
@@ -45,6 +46,7 @@ fn rows() -> Vec<Row> {
         tables::rows(),
         values::rows(),
         targets::rows(),
+        magnitudes::rows(),
         options::rows(),
         files::rows(),
         training::rows_of_the_table(),
