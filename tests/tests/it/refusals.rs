@@ -239,13 +239,13 @@ fn one_class_to_validate_on() {
     check(
         &rows(0, 100),
         &ones,
-        "valid rows: 100 of 200 rows were held out for validation, and all 100 labels are 1, expected both classes; use more rows, or hold out more of them",
+        "valid rows: 100 of 200 rows held out for validation; auc: all 100 labels are 1, expected both classes; evaluate on more rows, or on shuffled ones; or hold out more of them",
     );
     let one = Rows::new(vec![0.5; N_COLS], vec![0.0], N_COLS).expect("a row");
     check(
         &rows(0, 9),
         &one,
-        "valid rows: 1 of 10 rows was held out for validation, and its label is 0, expected both classes; use more rows, or hold out more of them",
+        "valid rows: 1 of 10 rows held out for validation; auc: its label is 0, expected both classes; evaluate on more rows, or on shuffled ones; or hold out more of them",
     );
 }
 
