@@ -39,14 +39,14 @@ pub(super) fn outliers(values: &[f32], offset: f64) -> Vec<Outlier> {
     let middle = Moments::of(finite().filter(|&x| x != min && x != max));
     let of_extreme = |(value, other): (f32, f32)| {
         let distance = (f64::from(value) - middle.mean).abs();
-        if !(is_marker(value) || distance > MAX_DEVIATIONS * middle.std()) {
+        let is_far = between > 0.0 && (f64::from(value) - median).abs() > FAR * between;
+        if !(is_far || is_marker(value) || distance > MAX_DEVIATIONS * middle.std()) {
             return None;
         }
         let rest = Moments::of(finite().filter(|&x| x != value && (x != other || !is_marker(other))));
         let with = Moments::of(finite().filter(|&x| x != other));
         let n_rows = finite().filter(|&x| x == value).count();
         let gap = (rest.min - f64::from(value)).max(f64::from(value) - rest.max);
-        let is_far = between > 0.0 && (f64::from(value) - median).abs() > FAR * between;
         let hides_others = middle.std() > 0.0 && with.std() > MAX_DEVIATIONS * middle.std();
         let marks_missing = n_rows > 1 && is_marker(value) && rest.min < rest.max && gap > rest.max - rest.min;
         let first_row = values.iter().position(|&x| x == value)?;
