@@ -79,18 +79,58 @@ impl ClassCounts {
     }
 }
 
-/// The name of a metric with its average, as scikit-learn's scorers have it: `f1_macro`.
-macro_rules! averaged_name {
-    ($name:literal, $average:expr) => {
-        match $average {
-            Average::Binary => $name,
-            Average::Macro => concat!($name, "_macro"),
-            Average::Micro => concat!($name, "_micro"),
-            Average::Weighted => concat!($name, "_weighted"),
+/// Declares a metric that is a score of each class, averaged. Its name ends in the average, unless that is of binary rows.
+macro_rules! class_score {
+    ($(#[$doc:meta])* $Metric:ident, $name:literal, $score:expr) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug)]
+        pub struct $Metric {
+            average: $crate::class_counts::Average,
+            counts: $crate::class_counts::ClassCounts,
+        }
+
+        impl $Metric {
+            /// The metric over no rows.
+            pub fn new(average: $crate::class_counts::Average) -> Self {
+                use $crate::class_counts::Average;
+                let name = match average {
+                    Average::Binary => $name,
+                    Average::Macro => concat!($name, "_macro"),
+                    Average::Micro => concat!($name, "_micro"),
+                    Average::Weighted => concat!($name, "_weighted"),
+                };
+                Self { average, counts: $crate::class_counts::ClassCounts::new(name) }
+            }
+
+            fn score(&self) -> Result<f64, $crate::error::Error> {
+                self.counts.averaged(self.average, $score)
+            }
+        }
+
+        impl $crate::metric::Metric for $Metric {
+            fn name(&self) -> &str {
+                self.counts.metric()
+            }
+
+            fn direction(&self) -> $crate::direction::Direction {
+                $crate::direction::Direction::Maximize
+            }
+
+            fn reset(&mut self) {
+                self.counts.reset();
+            }
+
+            fn update(&mut self, rows: &$crate::scored::Scored<'_>) -> Result<(), $crate::error::Error> {
+                self.counts.count(rows, self.average)
+            }
+
+            fn compute(&self) -> Result<$crate::metric::MetricValue, $crate::error::Error> {
+                self.score().map($crate::metric::MetricValue::Number)
+            }
         }
     };
 }
-pub(crate) use averaged_name;
+pub(crate) use class_score;
 
 /// `a / b`, and 0 where both are 0.
 pub(crate) fn ratio(a: f64, b: f64) -> f64 {

@@ -1,51 +1,15 @@
-use crate::class_counts::{Average, ClassCounts, averaged_name, ratio};
-use crate::direction::Direction;
+use crate::class_counts::{Average, class_score, ratio};
 use crate::error::Error;
-use crate::metric::{Metric, MetricValue};
+use crate::metric::Metric;
 use crate::scored::Scored;
 
-/// The harmonic mean of precision and recall, `2 tp / (2 tp + fp + fn)`; 0 where nothing is predicted or labelled.
-///
-/// `sklearn.metrics.f1_score(labels, predictions, average=average, zero_division=0)`. A binary prediction is 1 if its logit is
-/// positive, a multi-class one is the class of the largest logit. Binary rows have two classes for any average but
-/// [`Average::Binary`]. The name has the average: `f1` for binary, `f1_macro` and so on for others.
-#[derive(Clone, Debug)]
-pub struct F1 {
-    average: Average,
-    counts: ClassCounts,
-}
-
-impl F1 {
-    /// The metric over no rows.
-    pub fn new(average: Average) -> Self {
-        Self { average, counts: ClassCounts::new(averaged_name!("f1", average)) }
-    }
-
-    fn score(&self) -> Result<f64, Error> {
-        self.counts.averaged(self.average, |&[hits, predicted, labelled, _]| ratio(2.0 * hits, predicted + labelled))
-    }
-}
-
-impl Metric for F1 {
-    fn name(&self) -> &str {
-        self.counts.metric()
-    }
-
-    fn direction(&self) -> Direction {
-        Direction::Maximize
-    }
-
-    fn reset(&mut self) {
-        self.counts.reset();
-    }
-
-    fn update(&mut self, rows: &Scored<'_>) -> Result<(), Error> {
-        self.counts.count(rows, self.average)
-    }
-
-    fn compute(&self) -> Result<MetricValue, Error> {
-        self.score().map(MetricValue::Number)
-    }
+class_score! {
+    /// The harmonic mean of precision and recall, `2 tp / (2 tp + fp + fn)`; 0 where nothing is predicted or labelled.
+    ///
+    /// `sklearn.metrics.f1_score(labels, predictions, average=average, zero_division=0)`. A binary prediction is 1 if its logit is
+    /// positive, a multi-class one is the class of the largest logit. Binary rows have two classes for any average but
+    /// [`Average::Binary`]. The name has the average: `f1` for binary, `f1_macro` and so on for others.
+    F1, "f1", |&[hits, predicted, labelled, _]| ratio(2.0 * hits, predicted + labelled)
 }
 
 /// The F1 score of the rows labelled 1, a positive logit being a prediction of 1: `2 tp / (2 tp + fp + fn)`; 0 where nothing is

@@ -423,21 +423,6 @@ fn a_folder_and_its_archive_have_the_same_classes() {
 }
 
 #[test]
-fn classes_that_differ_only_in_case_are_told() {
-    let (folder, _) = crate::scratch();
-    for name in ["Cat/1.png", "cat/2.png", "dog/3.png"] {
-        write(folder.path(), name, (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
-    }
-    if fs::read_dir(folder.path()).unwrap().count() < 3 {
-        // A file system that does not tell them apart.
-        return;
-    }
-    let (report, table) = import(folder.path(), ImagesOptions::default()).unwrap();
-    assert_eq!(table.classes(), ["Cat", "cat", "dog"]);
-    assert_eq!(report.warnings, [ImportWarning::SimilarClasses { classes: ["Cat".into(), "cat".into()] }]);
-}
-
-#[test]
 fn a_test_set_has_the_labels_of_its_training_set() {
     let (folder, train) = crate::scratch();
     for name in ["train/a/1.png", "train/b/2.png", "train/c/3.png", "test/c/4.png", "test/b/5.png", "other/d/6.png"] {
