@@ -50,8 +50,9 @@ fn run(options: Options) -> Result<ExitCode> {
 /// Trains with replicas that are threads and share the rows.
 fn threads(options: &Options, started: Instant) -> Result<Finished> {
     let n_replicas = options.replicas.unwrap_or(2);
-    options.check(n_replicas)?;
+    // First: the check creates files for a moment.
     let stop = StopFlag::on_signals()?;
+    options.check(n_replicas)?;
     let data = Data::open(&options.run, &stop, &|said| print::note(said))?;
     let threads = ThreadsConfig::new(n_replicas);
     let threads = ThreadsConfig { timeout: options.timeout().unwrap_or(threads.timeout), ..threads };

@@ -26,6 +26,8 @@ fn main() -> ExitCode {
 
 fn run(options: Options) -> Result<ExitCode> {
     let Options { device, run: options, place } = options;
+    // First: the checks create files for a moment.
+    let stop = StopFlag::on_signals()?;
     options.check()?;
     place.check::<Options>()?;
     let started = Instant::now();
@@ -35,7 +37,6 @@ fn run(options: Options) -> Result<ExitCode> {
     print::note(format_args!("device: {}", device.info()));
 
     // The rows: a tenth of the training rows is held out for early stopping.
-    let stop = StopFlag::on_signals()?;
     let data = match Data::open(&options, &stop, &|said| print::note(said)) {
         Ok(data) => data,
         Err(error) => return stopped::without_results(error, &stop, StartedBy::CommandLine),

@@ -29,10 +29,11 @@ fn main() -> ExitCode {
 
 fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let settings = options.import_options(given);
+    // First: the check creates a file for a moment.
+    let stop = StopFlag::on_signals()?;
     files::check(&options, &settings)?;
 
     let started = Instant::now();
-    let stop = StopFlag::on_signals()?;
     let Some(report) = import(&options, &settings, &stop)? else {
         print::note(format_args!("error: interrupted; {} is as it was", printable(&options.dest)));
         return Ok(stop.signal().map_or(ExitCode::FAILURE, |signal| ExitCode::from(signal.exit_status())));

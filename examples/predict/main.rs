@@ -26,9 +26,10 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<ExitCode> {
+    // First: the check creates a file for a moment.
+    let stop = StopFlag::on_signals()?;
     let output = check(&options)?;
     let started = Instant::now();
-    let stop = StopFlag::on_signals()?;
     let device = options.device.builder().open()?;
     let model = TabularModel::load(&options.model)?;
     let predictor = model.predictor(&device)?;

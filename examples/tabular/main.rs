@@ -34,9 +34,10 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
+    // First: the check creates a file for a moment.
+    let stop = StopFlag::on_signals()?;
     check(&options, given)?;
     let started = Instant::now();
-    let stop = StopFlag::on_signals()?;
     let device = options.device.builder().open()?;
     print::note(format_args!("device: {}", device.info()));
 

@@ -32,8 +32,9 @@ fn main() -> ExitCode {
 }
 
 fn run(options: Options) -> Result<ExitCode> {
-    check(&options)?;
+    // First: the check creates a file for a moment.
     let stop = StopFlag::on_signals()?;
+    check(&options)?;
     let device = options.device.builder().open()?;
     print::note(format_args!("device: {}", device.info()));
 
