@@ -1,5 +1,6 @@
 use super::{conv2d_gpu, over_images};
 use crate::core::stored_form::StoredForm;
+use crate::product::epilogue_cpu::Finish;
 use crate::{
     Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Images, Kernel, Map, Matmul, MatmulFamily, Transpose, TwinArgs, Window,
 };
@@ -136,7 +137,7 @@ impl Kernel for Conv2d {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         match self.product() {
-            Some(matmul) => matmul.twin_over(["x", "weight", "y"], args),
+            Some(matmul) => matmul.twin_over(Finish::new(&self.epilogue, args), ["x", "weight", "y"], args),
             None => over_images::run(self, &self.epilogue, ["x", "y", "weight_transposed"], args),
         }
     }

@@ -11,7 +11,7 @@ pub(crate) const TASK_PIXELS: usize = 256;
 
 impl OverImages for Conv2d {
     fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
-        let Operands { images: x, weight, operand, result: y, sorted: weight_transposed } = operands;
+        let Operands { images: x, weight, finish, operand, result: y, sorted: weight_transposed } = operands;
         let shape = &self.shape;
         let (n_out, window) = (shape.n_out, &shape.window);
         weight.transpose_to(n_out, shape.n_patch(), weight_transposed);
@@ -26,7 +26,7 @@ impl OverImages for Conv2d {
         };
         let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
         let task_rows = TASK_PIXELS.div_ceil(width);
-        let ending = Ending::new(&self.epilogue, n_out, operand);
+        let ending = Ending { finish, n: n_out, operand };
         let task = |buffer: &mut Vec<f32>, (i, y): (usize, &mut [Y])| {
             let first = i * task_rows;
             let rows: Vec<ResultRow> =

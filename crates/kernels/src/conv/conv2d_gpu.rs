@@ -166,8 +166,6 @@ impl Product<'_> {
         let n_col_groups = result.n_channels.div_ceil(tile_cols);
         let workgroups = product_workgroups(kernel, result.n_channels, n_col_groups, n_row_groups.saturating_mul(n_phases))?;
 
-        // The argument of the epilogue follows the operands.
-        let fused = self.epilogue.operand().map(|_| Binding::at(2).named("fused"));
         let tiles = TileForm::of(&form, problem.reads, adapter, operands);
         let module = self.module(&form, &problem, &tiles, adapter);
         let sizes = [
@@ -182,10 +180,11 @@ impl Product<'_> {
         let reads = operand_bindings(&form, ["source", "weight"], [0, 1]).into_iter();
         let dispatch = Dispatch::new(labels.of(&form, problem.reads), module, workgroups)
             .constants(tiles.constants)
+            .constants(self.epilogue.constants())
             .constants([("GRAD", f64::from(u8::from(*direction == Direction::Backward)))])
             .params(window_params([("source_size", source), ("result_size", result)], &shape.window))
             .params(sizes.map(|(name, size)| (name, size.into())))
-            .bind(&self.args, reads.chain(fused), [Binding::at(self.result_arg()).named("y")])?;
+            .bind(&self.args, reads.chain(self.epilogue.bindings()), [Binding::at(self.result_arg()).named("y")])?;
         Ok(vec![dispatch])
     }
 
@@ -201,11 +200,10 @@ impl Product<'_> {
             Reads::Elements => modules::CONV2D_ANY,
         };
         let operands = [("SOURCE", problem.operands[0]), ("WEIGHT", problem.operands[1])];
-        let fused = self.epilogue.operand().map(|_| ("FUSED", self.args[2].dtype));
         let types: Vec<(&str, DType)> = operands
             .into_iter()
             .filter(|_| !is_coop)
-            .chain(fused)
+            .chain(self.epilogue.stored_operand(&self.args))
             .chain([("Y", self.args[self.result_arg()].dtype)])
             .chain(tiles.types.iter().copied())
             .collect();

@@ -1,6 +1,7 @@
 use super::conv2d::with_whole_words;
 use super::{conv2d_gpu, over_images};
 use crate::core::stored_form::StoredForm;
+use crate::product::epilogue_cpu::Finish;
 use crate::{
     Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, Matmul, MatmulFamily, Transpose, TwinArgs,
 };
@@ -79,7 +80,7 @@ impl Kernel for Conv2dGradInput {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         match self.product() {
-            Some(matmul) => matmul.twin_over(["grad_y", "weight", "grad_x"], args),
+            Some(matmul) => matmul.twin_over(Finish::new(&self.epilogue, args), ["grad_y", "weight", "grad_x"], args),
             None => over_images::run(self, &self.epilogue, ["grad_y", "grad_x", "weight_transposed"], args),
         }
     }

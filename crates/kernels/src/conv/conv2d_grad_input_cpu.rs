@@ -9,7 +9,7 @@ use crate::{Conv2dGradInput, ConvShape, Images, OnTeam};
 
 impl OverImages for Conv2dGradInput {
     fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
-        let Operands { images: grad_y, weight, operand, result: grad_x, sorted: weight_transposed } = operands;
+        let Operands { images: grad_y, weight, finish, operand, result: grad_x, sorted: weight_transposed } = operands;
         let shape = &self.shape;
         let Images { height, width, n_channels, .. } = shape.x;
         let [stride_y, stride_x] = shape.window.stride;
@@ -17,7 +17,7 @@ impl OverImages for Conv2dGradInput {
         let weights = &*weight_transposed;
         // A task has enough rows that each phase has a task's number of pixels.
         let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
-        let ending = Ending::new(&self.epilogue, n_channels, operand);
+        let ending = Ending { finish, n: n_channels, operand };
         let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
             let first = i * task_rows;
             let all_rows = first..first + grad_x.len() / (width * n_channels);

@@ -3,6 +3,7 @@ use super::conv2d_grad_weight_cpu;
 use super::parts::Parts;
 use crate::core::half::Floats;
 use crate::core::stored_form::{StoredForm, with_element};
+use crate::product::epilogue_cpu::Finish;
 use crate::{Adapter, Arg, ConvShape, Cost, DType, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs};
 
 /// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c]`.
@@ -85,7 +86,7 @@ impl Kernel for Conv2dGradWeight {
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
         if let Some(matmul) = self.product() {
-            return matmul.twin_over(["grad_y", "x", "grad_weight"], args);
+            return matmul.twin_over(Finish::none(), ["grad_y", "x", "grad_weight"], args);
         }
         let (grad_y, parts) = (Floats::of(args, "grad_y"), args.write("parts"));
         with_element!(args.dtype("x"), T => with_element!(args.dtype("grad_weight"), Y => {

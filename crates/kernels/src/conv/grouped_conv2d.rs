@@ -95,11 +95,10 @@ pub(super) fn n_pairs(result: &Images) -> usize {
     result.n_pixels() * result.n_channels.div_ceil(2)
 }
 
-/// Binds the first two arguments and the epilogue's for reading, and the result, which is named `y` in the modules.
+/// Binds the first two arguments and those of the epilogue for reading, and the result, which is named `y` in the modules.
 pub(super) fn bind(dispatch: Dispatch, epilogue: &Epilogue, args: &[Arg]) -> Result<Dispatch, Error> {
-    let fused = epilogue.operand().map(|_| Binding::at(2).named("fused"));
-    let reads = [Binding::at(0), Binding::at(1)].into_iter().chain(fused);
-    dispatch.bind(args, reads, [Binding::at(2 + epilogue.n_args()).named("y")])
+    let reads = [Binding::at(0), Binding::at(1)].into_iter().chain(epilogue.bindings());
+    dispatch.constants(epilogue.constants()).bind(args, reads, [Binding::at(2 + epilogue.n_args()).named("y")])
 }
 
 /// The module of a template whose groups have these names for the first two arguments and the result, and `FUSED` for the epilogue's, stored as `args` are.
@@ -109,7 +108,7 @@ pub(super) fn module(
     args: &[Arg],
     [first, second, result]: [&'static str; 3],
 ) -> Module {
-    let fused = epilogue.operand().map(|_| ("FUSED", args[2].dtype));
+    let fused = epilogue.stored_operand(args);
     let result = (result, args[2 + epilogue.n_args()].dtype);
     let types: Vec<_> = [(first, args[0].dtype), (second, args[1].dtype)].into_iter().chain(fused).chain([result]).collect();
     template.module(&types).with_all(epilogue.parts(Results::Two))

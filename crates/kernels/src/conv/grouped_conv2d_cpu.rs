@@ -7,12 +7,12 @@ use crate::{GroupedConv2d, GroupedConvShape, Images};
 impl OverImages for GroupedConv2d {
     /// `weight_by_tap` is `[n_taps, n_channels / n_groups, n_out]`.
     fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
-        let Operands { images: x, weight, operand, result: y, sorted: weight_by_tap } = operands;
+        let Operands { images: x, weight, finish, operand, result: y, sorted: weight_by_tap } = operands;
         let shape = &self.shape;
         let (n_out, n_channels, [_, kernel_width]) = (shape.n_out, shape.x.n_channels, shape.window.kernel);
         weight.transpose_to(n_out, shape.n_patch(), weight_by_tap);
         let taps: Vec<&[f32]> = weight_by_tap.chunks_exact(shape.group_channels() * n_out).collect();
-        let ending = Ending::new(&self.epilogue, n_out, operand);
+        let ending = Ending { finish, n: n_out, operand };
         let Images { height, width, .. } = shape.y();
         each_row_in_f32(
             width * n_out,

@@ -7,7 +7,7 @@ use crate::{GroupedConv2dGradInput, GroupedConvShape, Images};
 impl OverImages for GroupedConv2dGradInput {
     /// `weight_by_tap` is `[n_taps, n_out, n_channels / n_groups]`.
     fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
-        let Operands { images: grad_y, weight, operand, result: grad_x, sorted: weight_by_tap } = operands;
+        let Operands { images: grad_y, weight, finish, operand, result: grad_x, sorted: weight_by_tap } = operands;
         let shape = &self.shape;
         let (n_out, group_channels, [_, kernel_width]) = (shape.n_out, shape.group_channels(), shape.window.kernel);
         let n_taps = shape.window.n_taps();
@@ -18,7 +18,7 @@ impl OverImages for GroupedConv2dGradInput {
         let taps: Vec<&[f32]> = weight_by_tap.chunks_exact(n_out * group_channels).collect();
         let Images { height, width, n_channels, .. } = shape.x;
         let y = shape.y();
-        let ending = Ending::new(&self.epilogue, n_channels, operand);
+        let ending = Ending { finish, n: n_channels, operand };
         each_row_in_f32(
             width * n_channels,
             grad_x,

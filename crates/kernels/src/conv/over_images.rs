@@ -4,6 +4,7 @@
 use crate::core::half::{Element, Floats};
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::with_element;
+use crate::product::epilogue_cpu::Finish;
 use crate::{Arg, Cost, DType, Epilogue, Error, Images, Kernel, TwinArgs};
 
 /// The twin of such a kernel.
@@ -16,7 +17,8 @@ pub(crate) trait OverImages {
 pub(crate) struct Operands<'a, T, Y> {
     pub(crate) images: &'a [T],
     pub(crate) weight: Floats<'a>,
-    /// The operand of the epilogue; empty if it has none.
+    pub(crate) finish: Finish,
+    /// The further argument of the epilogue; empty if it has none.
     pub(crate) operand: Floats<'a>,
     pub(crate) result: &'a mut [Y],
     /// Memory for the weights in the order in which the twin reads them.
@@ -32,7 +34,7 @@ pub(super) fn args(
 ) -> Vec<Arg> {
     let ((name, images), (result_name, result)) = (images, result);
     let mut args = vec![Arg::read(name, DType::F32, images.len()), Arg::read("weight", DType::F32, n_weights)];
-    args.extend(epilogue.arg(result.n_pixels(), result.n_channels));
+    args.extend(epilogue.args(result.n_pixels(), result.n_channels));
     args.push(Arg::write(result_name, DType::F32, result.len()));
     args
 }
@@ -46,7 +48,8 @@ pub(super) fn run(
 ) {
     let (weight, operand, sorted) = (Floats::of(args, "weight"), epilogue.operand_of(args), args.write(sorted));
     with_element!(args.dtype(images), T => with_element!(args.dtype(result), Y => {
-        kernel.run::<T, Y>(Operands { images: args.read(images), weight, operand, result: args.write(result), sorted });
+        let (images, result, finish) = (args.read(images), args.write(result), Finish::new(epilogue, args));
+        kernel.run::<T, Y>(Operands { images, weight, finish, operand, result, sorted });
     }));
 }
 

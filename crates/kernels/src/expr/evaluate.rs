@@ -56,7 +56,7 @@ impl Operand<'_> {
     }
 
     /// The elements of `range`.
-    fn slice(&self, range: Range<usize>) -> Self {
+    pub(crate) fn slice(&self, range: Range<usize>) -> Self {
         match self {
             Self::Slice(values) => Self::Slice(&values[range]),
             Self::Splat(value) => Self::Splat(*value),

@@ -37,11 +37,11 @@ pub struct Draws {
 /// The word of a Philox counter that distinguishes the keys from other uses of the seed.
 const KEYS: u32 = 0x6472_6177;
 
-pub(super) const DRAWS: Part = part!("draws.wgsl");
+pub(crate) const DRAWS: Part = part!("draws.wgsl");
 
 impl Draws {
     /// What the keys of all steps are computed from.
-    pub(super) fn seeds(&self) -> [u32; 2] {
+    pub(crate) fn seeds(&self) -> [u32; 2] {
         let [a, b, ..] = Philox::new(self.seed).block([self.part, 0, self.stream, KEYS]);
         [a, b]
     }

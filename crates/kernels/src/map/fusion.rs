@@ -85,12 +85,13 @@ impl Map {
         Some(reshaped)
     }
 
-    /// The expression, if this kernel maps whole f32 inputs element by element, as an epilogue does.
+    /// The expression, if this kernel maps whole f32 inputs and random numbers element by element, as an epilogue does.
     pub(crate) fn as_plain(&self) -> Option<&Expr> {
         let [output] = &self.outputs[..] else { return None };
         let layout = self.layout().ok()?;
         let is_plain = |(input, pattern): (&MapInput, &Pattern)| {
-            input.dtype == DType::F32 && input.len == self.len() && (*pattern == Pattern::All || self.len() == 1)
+            let is_whole = input.dtype == DType::F32 && input.len == self.len() && (*pattern == Pattern::All || self.len() == 1);
+            is_whole || input.draws.is_some()
         };
         (output.dtype == DType::F32 && self.inputs.iter().zip(&layout.patterns).all(is_plain)).then_some(&output.expr)
     }

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::draws::Draws;
-use super::draws_cpu;
+use super::draws_cpu::Drawn;
 use super::layout::{Pattern, n_elements};
 use super::map::Map;
 use super::map_input::MapInput;
 use crate::TwinArgs;
 use crate::core::half::Floats;
 use crate::core::sizes::in_u32;
+use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Operand};
 
 /// The maximum period of a repeating input that is written out, so that blocks are slices of it.
@@ -27,11 +27,7 @@ pub(super) enum Input<'a> {
         offset: usize,
         strides: &'a [usize],
     },
-    /// Random numbers, the first of which has this index.
-    Draws {
-        keys: [u32; 2],
-        first: u32,
-    },
+    Drawn(Drawn),
     /// The content of the output before it is written.
     Output,
 }
@@ -42,15 +38,14 @@ impl<'a> Input<'a> {
         let is_in_place = match self {
             Self::One(_) | Self::All(Floats::F32(_)) => true,
             Self::Periodic(periodic) => periodic.n_groups() == 1,
-            Self::All(_) | Self::Strided { .. } | Self::Draws { .. } | Self::Output => false,
+            Self::All(_) | Self::Strided { .. } | Self::Drawn(_) | Self::Output => false,
         };
         vec![0.0; if is_in_place { 0 } else { BLOCK_LEN }]
     }
 
     pub(super) fn new(args: &TwinArgs<'a>, name: &'static str, input: &MapInput, pattern: &'a Pattern, sizes: &[usize]) -> Self {
-        if let Some(draws @ Draws { first, .. }) = input.draws {
-            let state: &[u32] = args.read(name);
-            return Self::Draws { keys: draws.keys(state[1]), first };
+        if let Some(draws) = &input.draws {
+            return Self::Drawn(Drawn::new(draws, args.read(name)));
         }
         let x = Floats::of(args, name);
         match pattern {
@@ -69,8 +64,13 @@ impl<'a> Input<'a> {
             Self::One(value) => Operand::Splat(*value),
             Self::All(x) => Operand::Slice(x.get(range, buffer)),
             Self::Periodic(periodic) => Operand::Slice(periodic.block(range, buffer)),
-            Self::Draws { keys, first } => {
-                draws_cpu::fill(*keys, first.wrapping_add(in_u32(range.start)), buffer);
+            Self::Drawn(drawn) => {
+                // By value, so that stores cannot change the keys and the loop vectorises.
+                let (drawn, start) = (*drawn, in_u32(range.start));
+                vectorised(
+                    #[inline(always)]
+                    || drawn.fill(start, buffer),
+                );
                 Operand::Slice(buffer)
             }
             Self::Output => unreachable!("the caller reads the output"),

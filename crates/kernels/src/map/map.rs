@@ -110,10 +110,19 @@ impl Map {
     /// # Reference
     /// Srivastava et al. 2014, *Dropout*; `torch.nn.functional.dropout`.
     pub fn dropout(n: usize, p: f32, draws: Draws) -> Self {
-        let (x, u) = (Expr::input(0), Expr::input(1));
-        let scale = if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 };
         let inputs = vec![MapInput::new(&[n], DType::F32), MapInput::uniform(&[n], draws)];
-        Self { shape: vec![n], inputs, outputs: vec![MapOutput { expr: u.lt(p).select(0.0, x * scale), dtype: DType::F32 }] }
+        let expr = Self::dropout_of(&Expr::input(0), &Expr::input(1), p);
+        Self { shape: vec![n], inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
+    }
+
+    /// Dropout of `x` by the random number `u`.
+    pub(crate) fn dropout_of(x: &Expr, u: &Expr, p: f32) -> Expr {
+        u.lt(p).select(0.0, x * Self::dropout_scale(p))
+    }
+
+    /// What dropout multiplies the values by that it keeps.
+    pub(crate) const fn dropout_scale(p: f32) -> f32 {
+        if p < 1.0 { 1.0 / (1.0 - p) } else { 0.0 }
     }
 
     /// Elements of an output.

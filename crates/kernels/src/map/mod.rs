@@ -1,7 +1,7 @@
 //! The elementwise kernel, which evaluates an expression for each element of its broadcast arguments; and reductions of such an expression.
 
 pub(crate) mod draws;
-mod draws_cpu;
+pub(crate) mod draws_cpu;
 mod fusion;
 mod inputs_cpu;
 pub(crate) mod layout;

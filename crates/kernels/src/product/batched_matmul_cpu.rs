@@ -1,5 +1,6 @@
 use rayon::prelude::*;
 
+use super::epilogue_cpu::Finish;
 use super::matmul_cpu;
 use super::matmul_stored_cpu;
 use super::matmul_stored_cpu::Reads;
@@ -15,7 +16,7 @@ pub(crate) fn run(kernel: &BatchedMatmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     let one = |((a, b), y): ((&[f32], &[f32]), &mut [f32])| {
         let matmul = kernel.one();
         let mut transposed = matmul.copies_b().then(|| vec![0.0; k * n]);
-        matmul_cpu::run(&matmul, a, b, &[], y, transposed.as_deref_mut());
+        matmul_cpu::run(&matmul, [a, b], (&Finish::none(), &[]), y, transposed.as_deref_mut());
     };
     if n_batch * m * n * k < SERIAL_WORK {
         a.chunks(m * k).zip(b.chunks(k * n)).zip(y.chunks_mut(m * n)).for_each(one);
@@ -33,7 +34,7 @@ pub(crate) fn run_stored<Y: Element>(kernel: &BatchedMatmul, a: Floats<'_>, b: F
         let reads = Reads { a, b, fused: Floats::F32(&[]) };
         let matmul = kernel.one();
         let mut transposed = matmul.copies_b().then(|| vec![0.0; k * n]);
-        matmul_stored_cpu::run(&matmul, reads, y, transposed.as_deref_mut());
+        matmul_stored_cpu::run(&matmul, reads, Finish::none(), y, transposed.as_deref_mut());
     };
     if n_batch * m * n * k < SERIAL_WORK {
         y.chunks_mut(m * n).enumerate().for_each(one);

@@ -1,3 +1,4 @@
+use super::epilogue_cpu::Finish;
 use super::matmul_cpu;
 use super::matmul_gpu::Product;
 use super::matmul_stored_cpu;
@@ -112,19 +113,21 @@ impl Matmul {
         self.transpose.b() && (self.transpose.a() || self.m > STRIDED_ROWS) && self.n > 1 && self.k > 1
     }
 
-    /// The twin for arguments that have these names in the list of another kernel.
-    pub(crate) fn twin_over(&self, [a, b, y]: [&'static str; 3], args: &mut TwinArgs<'_>) {
+    /// The twin for arguments that have these names in the list of another kernel, which has the same epilogue.
+    pub(crate) fn twin_over(&self, finish: Finish, [a, b, y]: [&'static str; 3], args: &mut TwinArgs<'_>) {
         let reads = Reads { a: Floats::of(args, a), b: Floats::of(args, b), fused: self.epilogue.operand_of(args) };
         let b_transposed = self.copies_b().then(|| args.write("b_transposed"));
         match (reads, args.dtype(y)) {
             (Reads { a: Floats::F32(a), b: Floats::F32(b), fused: Floats::F32(fused) }, DType::F32) => {
-                matmul_cpu::run(self, a, b, fused, args.write(y), b_transposed);
+                matmul_cpu::run(self, [a, b], (&finish, fused), args.write(y), b_transposed);
             }
-            (reads, dtype) => with_element!(dtype, Y => matmul_stored_cpu::run::<Y>(self, reads, args.write(y), b_transposed)),
+            (reads, dtype) => {
+                with_element!(dtype, Y => matmul_stored_cpu::run::<Y>(self, reads, finish, args.write(y), b_transposed))
+            }
         }
     }
 
-    /// The index of `y` in the argument list: after `a`, `b` and the epilogue's argument.
+    /// The index of `y` in the argument list: after `a`, `b` and the epilogue's arguments.
     fn y_arg(&self) -> usize {
         2 + self.epilogue.n_args()
     }
@@ -138,7 +141,7 @@ impl Kernel for Matmul {
     fn args(&self) -> Vec<Arg> {
         let Self { m, n, k, .. } = *self;
         let mut args = vec![Arg::read("a", DType::F32, [m, k]), Arg::read("b", DType::F32, [k, n])];
-        args.extend(self.epilogue.arg(m, n));
+        args.extend(self.epilogue.args(m, n));
         args.push(Arg::write("y", DType::F32, [m, n]));
         args.extend(self.scratch());
         args
@@ -154,7 +157,7 @@ impl Kernel for Matmul {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        self.twin_over(["a", "b", "y"], args);
+        self.twin_over(Finish::new(&self.epilogue, args), ["a", "b", "y"], args);
     }
 
     fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {

@@ -17,9 +17,15 @@ const DEPTH: usize = 512;
 /// Multiply-adds below which one thread finishes before another has woken up.
 pub(crate) const SERIAL_WORK: usize = 64 * 1024;
 
-pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut [f32], b_transposed: Option<&mut [f32]>) {
-    let Matmul { m, n, k, transpose, ref epilogue } = *kernel;
-    let finish = Finish::new(epilogue);
+/// `fused` is what ends the product: the epilogue and its further argument.
+pub(crate) fn run(
+    kernel: &Matmul,
+    [a, b]: [&[f32]; 2],
+    (finish, fused): (&Finish, &[f32]),
+    y: &mut [f32],
+    b_transposed: Option<&mut [f32]>,
+) {
+    let Matmul { m, n, k, transpose, .. } = *kernel;
     // A matrix with one row or column has the same memory layout as its transpose, so `b` need not be transposed.
     if k == 1 {
         return each_row(
@@ -28,7 +34,7 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
             #[inline(always)]
             |row, y| {
                 scale_row(a[row], b, y);
-                finish.run(&fused[finish.operand_range(n, row, 0, n)], y);
+                finish.run(&fused[finish.operand_range(n, row, 0, n)], row * n, y);
             },
         );
     }
@@ -43,7 +49,7 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
             n,
             y,
             #[inline(always)]
-            |row, y| finish.run(&fused[finish.operand_range(n, row, 0, n)], y),
+            |row, y| finish.run(&fused[finish.operand_range(n, row, 0, n)], row * n, y),
         );
     }
     let a = match transpose.a() {
@@ -65,7 +71,9 @@ pub(crate) fn run(kernel: &Matmul, a: &[f32], b: &[f32], fused: &[f32], y: &mut 
         &tiles(m, n, k, transpose),
         &depths,
         #[inline(always)]
-        |row, cols, y| finish.run(&fused[finish.operand_range(n, row, cols.start, cols.len())], y),
+        |row, cols, y| {
+            finish.run(&fused[finish.operand_range(n, row, cols.start, cols.len())], row * n + cols.start, y);
+        },
     );
 }
 

@@ -101,8 +101,7 @@ impl Product<'_> {
 
     fn dispatch(&self, form: &Form, reads: Reads, n_parts: usize, adapter: &Adapter) -> Result<Dispatch, Error> {
         let Matmul { m, n, k, transpose, .. } = *self.matmul;
-        // The argument of the epilogue follows the operands.
-        let fused = self.matmul.epilogue.operand().map(|_| 2);
+        let epilogue = &self.matmul.epilogue;
         let write = if n_parts == 1 { "y" } else { "parts" };
         let operands = ["a", "b"].map(|name| self.dtype(name));
         let tiles = TileForm::of(form, reads, adapter, operands);
@@ -120,10 +119,9 @@ impl Product<'_> {
         };
         let is_coop = matches!(form, Form::Coop(_));
         let stored = [("A", operands[0]), ("B", operands[1])].into_iter().filter(|_| !is_coop);
-        let stored = stored.chain([("Y", self.dtype(write))]).chain(fused.map(|arg: usize| ("FUSED", self.args[arg].dtype)));
+        let stored = stored.chain([("Y", self.dtype(write))]).chain(epilogue.stored_operand(&self.args));
         let types: Vec<_> = stored.chain(tiles.types).collect();
-        let module =
-            template.module_on(adapter, &types).with_all(form.main_parts()).with_all(self.matmul.epilogue.parts(results));
+        let module = template.module_on(adapter, &types).with_all(form.main_parts()).with_all(epilogue.parts(results));
 
         let flag = |is: bool| f64::from(u8::from(is));
         let transposed = |b: bool| [("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(b))];
@@ -160,8 +158,8 @@ impl Product<'_> {
             ("n_slices", n_slices),
         ];
         let operand = |name| if is_coop { Binding::of(name).elements("f16") } else { Binding::of(name) };
-        let reads = ["a", "b"].map(operand).into_iter().chain(fused.map(|arg| Binding::at(arg).named("fused")));
-        let dispatch = dispatch.params(sizes.map(|(name, size)| (name, size.into())));
+        let reads = ["a", "b"].map(operand).into_iter().chain(epilogue.bindings());
+        let dispatch = dispatch.constants(epilogue.constants()).params(sizes.map(|(name, size)| (name, size.into())));
         dispatch.bind(&self.args, reads, [Binding::of(write).named("y")])
     }
 

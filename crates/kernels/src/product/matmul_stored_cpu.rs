@@ -12,7 +12,7 @@ use super::matmul_vector_cpu::{row_times_matrix, scale_row};
 use crate::core::half::{Element, Floats, in_f32};
 use crate::core::room::with_room;
 use crate::core::vectorised::vectorised;
-use crate::{Epilogue, Matmul, OnTeam, Transpose};
+use crate::{Matmul, OnTeam, Transpose};
 
 /// The minimum number of bands of rows into which a result is divided, if it has enough rows.
 const N_BANDS: usize = 16;
@@ -33,10 +33,10 @@ pub(crate) struct Reads<'a> {
     pub(crate) fused: Floats<'a>,
 }
 
-pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, y: &mut [Y], b_transposed: Option<&mut [f32]>) {
+pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: Finish, y: &mut [Y], b_transposed: Option<&mut [f32]>) {
     let Matmul { m, n, k, transpose, .. } = *kernel;
     let Reads { a, b, fused } = reads;
-    let ending = Ending::new(&kernel.epilogue, n, fused);
+    let ending = Ending { finish, n, operand: fused };
     // A matrix with one row or column has the same memory layout as its transpose.
     let transposes_a = transpose.a() && m > 1 && k > 1;
     let (b, transpose) = match b_transposed {
@@ -58,18 +58,14 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, y: &mut [Y], b_
 
 /// The operation on products before they are stored.
 pub(crate) struct Ending<'a> {
-    finish: Finish,
+    pub(crate) finish: Finish,
     /// Columns of the result.
-    n: usize,
-    operand: Floats<'a>,
+    pub(crate) n: usize,
+    /// The further argument; empty if there is none.
+    pub(crate) operand: Floats<'a>,
 }
 
-impl<'a> Ending<'a> {
-    /// The epilogue with its further argument, if it has one.
-    pub(crate) fn new(epilogue: &Epilogue, n: usize, operand: Floats<'a>) -> Self {
-        Self { finish: Finish::new(epilogue), n, operand }
-    }
-
+impl Ending<'_> {
     /// Applies the epilogue to `sums`, whole rows starting at `first`.
     pub(crate) fn apply(&self, first: usize, sums: &mut [f32]) {
         let range = self.finish.operand_range(self.n, first, 0, sums.len());
@@ -77,7 +73,7 @@ impl<'a> Ending<'a> {
             let operand = self.operand.get(range, room);
             vectorised(
                 #[inline(always)]
-                || self.finish.run(operand, sums),
+                || self.finish.run(operand, first * self.n, sums),
             );
         });
     }

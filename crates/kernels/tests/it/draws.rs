@@ -1,8 +1,12 @@
 //! Random numbers as an input of a map, and dropout by them.
 
-use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, Draws, Kernel, Map, MapInput, MapOutput};
+use brisk_kernels::expr::{Activation, Expr};
+use brisk_kernels::{
+    Access, Conv2d, Conv2dGradInput, ConvShape, DType, Draws, Epilogue, GroupedConv2d, GroupedConvShape, Images, Kernel, Map,
+    MapInput, MapOutput, Matmul, Transpose, Window,
+};
 
+use crate::close::Tolerance;
 use crate::random::Random;
 use crate::run::*;
 
@@ -126,6 +130,72 @@ fn fused_with_its_neighbours_it_draws_the_same() {
     let bias = words(&Random::new(4).floats(30));
     let sum = twin_floats(&columns, &[given[0].clone(), bias.clone()]);
     assert_eq!(twin_floats(&biased, &[given[0].clone(), bias, state(7)]), twin_floats(&dropout, &[words(&sum), state(7)]));
+}
+
+/// A product or convolution and its arguments.
+fn products(random: &mut Random) -> Vec<(Box<dyn Kernel>, Vec<Words>)> {
+    let mut products: Vec<Box<dyn Kernel>> = Vec::new();
+    let activations = [Activation::identity(), Activation::relu(), Activation::gelu(), Activation::celu(0.5)];
+    for (m, n, k) in [(1, 5, 3), (7, 1, 4), (6, 9, 1), (33, 40, 12), (300, 260, 28)] {
+        for transpose in [Transpose::None, Transpose::A, Transpose::B] {
+            for activation in &activations {
+                for epilogue in [Epilogue::activation(activation), Epilogue::bias(activation)] {
+                    products.push(Box::new(Matmul { m, n, k, transpose, epilogue }));
+                }
+            }
+        }
+    }
+    for window in [Window::square(3, 1), Window::square(1, 0)] {
+        let shape = ConvShape { x: Images { n_images: 3, height: 6, width: 5, n_channels: 4 }, n_out: 8, window };
+        products.push(Box::new(Conv2d { shape, epilogue: Epilogue::bias(&Activation::relu()) }));
+        products.push(Box::new(Conv2dGradInput { shape, epilogue: Epilogue::none() }));
+    }
+    let x = Images { n_images: 3, height: 6, width: 5, n_channels: 4 };
+    let shape = GroupedConvShape { x, n_out: 8, window: Window::square(3, 1), dilation: [1, 1], n_groups: 2 };
+    products.push(Box::new(GroupedConv2d { shape, epilogue: Epilogue::none() }));
+    let with_arguments = |product: Box<dyn Kernel>| {
+        let reads = product.args().into_iter().filter(|arg| arg.access == Access::Read);
+        let given = reads.map(|arg| words(&random.floats(arg.len))).collect();
+        (product, given)
+    };
+    products.into_iter().map(with_arguments).collect()
+}
+
+fn len_of_result(product: &dyn Kernel) -> usize {
+    product.args().iter().find(|arg| arg.access == Access::Write).expect("it has a result").len
+}
+
+#[test]
+fn products_draw_what_the_maps_after_them_draw() {
+    for (product, mut given) in products(&mut Random::new(5)) {
+        let n = len_of_result(&*product);
+        let dropout = Map::dropout(n, 0.3, DRAWS);
+        let fused = product.followed_by(&dropout, 0).expect("dropout of whole results is an epilogue");
+        let expected = twin_floats(&dropout, &[words(&twin_floats(&*product, &given)), state(7)]);
+        given.push(state(7));
+        assert_eq!(words(&twin_floats(&*fused, &given)), words(&expected), "{fused:?}");
+        let again = fused.followed_by(&dropout, 0);
+        assert!(again.is_none(), "other random numbers for the same result");
+        same_bits_on_any_pool(&*fused, &given);
+        gpu_equals_twin_within(&*fused, &given, Tolerance::of_sum(64));
+    }
+}
+
+/// As in the gradient of dropout after an activation whose argument is kept: a further argument comes before the state, whichever was fused first.
+#[test]
+fn a_product_with_dropout_may_read_a_matrix_afterwards() {
+    let mut random = Random::new(6);
+    let (m, n, k) = (20, 12, 9);
+    let product = Matmul { m, n, k, transpose: Transpose::None, epilogue: Epilogue::none() };
+    let [a, b, x] = [m * k, k * n, m * n].map(|len| words(&random.floats(len)));
+    let (dropout, grad) = (Map::dropout(m * n, 0.3, DRAWS), Map::flat(m * n, Activation::gelu().grad()));
+    let fused = product.followed_by(&dropout, 0).and_then(|fused| fused.followed_by(&grad, 0)).expect("both are epilogues");
+    let sums = twin_floats(&product, &[a.clone(), b.clone()]);
+    let dropped = twin_floats(&dropout, &[words(&sums), state(2)]);
+    let expected = twin_floats(&grad, &[words(&dropped), x.clone()]);
+    let given = [a, b, x, state(2)];
+    assert_eq!(twin_floats(&*fused, &given), expected);
+    gpu_equals_twin_within(&*fused, &given, Tolerance::of_sum(k));
 }
 
 #[test]

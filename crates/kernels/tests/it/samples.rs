@@ -1,5 +1,6 @@
 //! A kernel of each kind, in every form that chooses a different module, and adapters that choose differently.
 
+use brisk_kernels::expr::Expr;
 use brisk_kernels::*;
 
 /// The samples with their floats as f32, f16 and bf16, and those whose WGSL is generated from an expression.
@@ -69,7 +70,8 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     samples.extend(row_samples());
     samples.extend(activation_samples());
     for transpose in [Transpose::None, Transpose::A, Transpose::B, Transpose::Both] {
-        for epilogue in [Epilogue::none(), Epilogue::activation(&relu), Epilogue::bias(&relu), output_grad(&relu)] {
+        let plain = [Epilogue::none(), Epilogue::activation(&relu), Epilogue::bias(&relu), output_grad(&relu)];
+        for epilogue in plain.into_iter().chain(dropouts()) {
             for (n, k) in [(1, 40), (9, 40), (300, 39), (300, 40), (320, 48), (304, 39), (304, 40)] {
                 samples.push(Box::new(Matmul { m: 256, n, k, transpose, epilogue: epilogue.clone() }));
             }
@@ -105,7 +107,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     for (n_channels, n_out) in [(3, 5), (64, 64)] {
         let x = Images { n_images: 64, height: 8, width: 8, n_channels };
         let shape = ConvShape { x, n_out, window: Window::square(3, 1) };
-        for epilogue in [Epilogue::none(), Epilogue::activation(&relu), Epilogue::bias(&relu)] {
+        for epilogue in [Epilogue::none(), Epilogue::activation(&relu), Epilogue::bias(&relu)].into_iter().chain(dropouts()) {
             samples.push(Box::new(Conv2d { shape, epilogue }));
         }
         for epilogue in [Epilogue::none(), output_grad(&relu)] {
@@ -116,7 +118,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     for (n_channels, n_out) in [(3, 3), (64, 128)] {
         let x = Images { n_images: 4, height: 8, width: 8, n_channels };
         let shape = GroupedConvShape { x, n_out, window: Window::square(3, 2), dilation: [2, 2], n_groups: n_channels };
-        for epilogue in [Epilogue::none(), Epilogue::bias(&relu)] {
+        for epilogue in [Epilogue::none(), Epilogue::bias(&relu)].into_iter().chain(dropouts()) {
             samples.push(Box::new(GroupedConv2d { shape, epilogue }));
         }
         for epilogue in [Epilogue::none(), output_grad(&relu)] {
@@ -238,6 +240,18 @@ pub(crate) fn adapters() -> [Adapter; 7] {
 }
 
 /// The gradient through an activation, from its output. That of the identity does not read the output.
+/// Epilogues with dropout: alone, after a bias, and before the derivative of an activation.
+pub(crate) fn dropouts() -> [Epilogue; 3] {
+    let draws = Draws { seed: 5, stream: 1, part: 2, first: 3 };
+    let drop = |x: Expr, number: usize| Expr::input(number).lt(0.25).select(0.0, x / 0.75);
+    let [sum, argument] = [0, 1].map(Expr::input);
+    [
+        Epilogue::map(drop(sum.relu(), 1)).with_draws(draws),
+        Epilogue::with_row(drop((&sum + &argument).relu(), 2)).with_draws(draws),
+        Epilogue::with_matrix(Activation::gelu().grad().substitute(&[drop(sum, 2), argument])).with_draws(draws),
+    ]
+}
+
 pub(crate) fn output_grad(activation: &Activation) -> Epilogue {
     if activation.is_identity() {
         return Epilogue::none();

@@ -137,9 +137,13 @@ impl Program {
 /// returns the fused kernel and the arguments that it reads.
 type Fusion = for<'a> fn(&Step, &Map, usize, Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)>;
 
-/// The producer with the map as its epilogue.
+/// The producer with the map as its epilogue, which reads the state of the run last.
 fn epilogue<'a>(before: &Step, map: &Map, input: usize, reads: Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)> {
-    Some((before.kernel.followed_by(map, input)?.into(), reads))
+    let kernel = before.kernel.followed_by(map, input)?;
+    let others = map.inputs.iter().enumerate().filter(|(i, _)| *i != input).map(|(_, other)| other.draws.is_some());
+    let is_state = self::reads(before).map(|arg| arg.name == "state").chain(others);
+    let (state, first): (Vec<_>, Vec<_>) = reads.into_iter().zip(is_state).partition(|(_, is_state)| *is_state);
+    Some((kernel.into(), first.into_iter().chain(state).map(|(arg, _)| arg).collect()))
 }
 
 /// The producer's map and this one merged into one, which reads each buffer once.
