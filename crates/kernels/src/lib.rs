@@ -94,6 +94,7 @@ pub use product::batched_matmul::BatchedMatmul;
 pub use product::epilogue::{Epilogue, EpilogueOperand};
 pub use product::matmul::{Matmul, Transpose};
 pub use product::matmul_family::MatmulFamily;
+pub use product::packing::Packing;
 pub use product::tiles::Tiles;
 pub use reduce::arg_max::ArgMax;
 pub use reduce::cumulative_sum::{CumulativeSum, SumOrder};

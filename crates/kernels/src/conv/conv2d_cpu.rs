@@ -1,7 +1,7 @@
 use rayon::prelude::*;
 
 use super::over_images::{Operands, OverImages};
-use super::patches::{Patches, ResultRow, Walk};
+use super::patches::{Patches, ResultRow, Walk, with_weights};
 use crate::core::half::{Element, in_f32};
 use crate::product::matmul_stored_cpu::Ending;
 use crate::{Conv2d, Images, OnTeam};
@@ -15,7 +15,6 @@ impl OverImages for Conv2d {
         let shape = &self.shape;
         let (n_out, window) = (shape.n_out, &shape.window);
         weight.transpose_to(n_out, shape.n_patch(), weight_transposed);
-        let weights = &*weight_transposed;
         let Images { height, width, .. } = shape.y();
         let sizes = [(height, shape.x.height), (width, shape.x.width)];
         let walk = |axis: usize| Walk {
@@ -27,15 +26,19 @@ impl OverImages for Conv2d {
         let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
         let task_rows = TASK_PIXELS.div_ceil(width);
         let ending = Ending { finish, n: n_out, operand };
-        let task = |buffer: &mut Vec<f32>, (i, y): (usize, &mut [Y])| {
-            let first = i * task_rows;
-            let rows: Vec<ResultRow> =
-                (first..first + y.len() / (width * n_out)).map(|row| (row / height, row % height)).collect();
-            in_f32(y, |y| {
-                patches.times(&rows, weights, n_out, y, buffer);
-                ending.apply(first * width, y);
-            });
-        };
-        y.par_chunks_mut(task_rows * width * n_out).enumerate().for_each_init_on_team(Vec::new, task);
+        let weights = &*weight_transposed;
+        let is_packed = !patches.is_narrow(n_out);
+        with_weights(weights, n_out, is_packed, |weights| {
+            let task = |buffer: &mut Vec<f32>, (i, y): (usize, &mut [Y])| {
+                let first = i * task_rows;
+                let rows: Vec<ResultRow> =
+                    (first..first + y.len() / (width * n_out)).map(|row| (row / height, row % height)).collect();
+                in_f32(y, |y| {
+                    patches.times(&rows, weights, y, buffer);
+                    ending.apply(first * width, y);
+                });
+            };
+            y.par_chunks_mut(task_rows * width * n_out).enumerate().for_each_init_on_team(Vec::new, task);
+        });
     }
 }

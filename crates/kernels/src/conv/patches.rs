@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use super::window_sums::{Lines, max_channels};
-use crate::Images;
 use crate::core::half::{Element, widen};
 use crate::core::vectorised::vectorised;
-use crate::product::gemm::{Onto, Operand, serial_product};
+use crate::product::gemm::{Onto, Operand, Panels, with_panels};
+use crate::{Images, Transpose};
 
 /// Which pixels result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +29,43 @@ pub(crate) struct Patches<'a, T> {
     pub(crate) walks: [Walk; 2],
 }
 
+/// Weights `[n_cols, n]` of patches: rows from `first` on of a matrix that is packed, unless all sums are computed in registers.
+#[derive(Clone, Copy)]
+pub(crate) struct Weights<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) panels: Option<Panels<'a>>,
+    pub(crate) first: usize,
+    pub(crate) n: usize,
+}
+
+/// Calls `f` with all rows of `[n_rows, n]`, packed if some products need it.
+pub(crate) fn with_weights<R>(data: &[f32], n: usize, is_packed: bool, f: impl FnOnce(Weights<'_>) -> R) -> R {
+    let weights = Weights { data, panels: None, first: 0, n };
+    if !is_packed {
+        return f(weights);
+    }
+    let matrix = Operand::right(data, [data.len() / n, n], Transpose::None);
+    with_panels(matrix, |panels| f(Weights { panels: Some(panels), ..weights }))
+}
+
+impl<'a> Weights<'a> {
+    /// The rows from `first` on.
+    pub(crate) fn from_row(self, first: usize) -> Self {
+        Self { first: self.first + first, ..self }
+    }
+
+    fn rows(self, n_rows: usize) -> &'a [f32] {
+        &self.data[self.first * self.n..][..n_rows * self.n]
+    }
+
+    /// `y = patches weights`, or `y += patches weights`, by the rows from `first` on.
+    fn multiply(self, patches: Operand<'_>, first: usize, y: &mut [f32], onto: Onto) {
+        let panels = self.panels.expect("weights of convolutions that are not narrow are packed");
+        let first = self.first + first;
+        panels.times(patches, first..first + patches.n_cols, y, onto);
+    }
+}
+
 /// A row of result pixels: its image, and its position in the walk along the height.
 pub(crate) type ResultRow = (usize, usize);
 
@@ -49,16 +86,16 @@ impl<T: Element> Patches<'_, T> {
         n_tap_rows * self.walks[1].n_taps * self.images.n_channels
     }
 
-    /// `y = patches weights` for the result pixels of `rows`, `weights: [n_cols, n]`, `y: [n_pixels, n]`. The content of `buffer` does not matter.
-    pub(crate) fn times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
-        let k = self.n_cols(1);
+    /// `y = patches weights` for the result pixels of `rows`, `y: [n_pixels, n]`. The content of `buffer` does not matter.
+    pub(crate) fn times(&self, rows: &[ResultRow], weights: Weights<'_>, y: &mut [f32], buffer: &mut Vec<f32>) {
+        let (k, n) = (self.n_cols(1), weights.n);
         if self.is_narrow(n) {
-            self.with_lines(rows, buffer, |lines| lines.times(weights, n, y));
+            self.with_lines(rows, buffer, |lines| lines.times(weights.rows(self.n_cols(self.walks[0].n_taps)), n, y));
         // The product of one line must be large enough to be worth a call, and its weights are read again for each line.
         } else if self.walks[1].n >= LINE_PIXELS && k >= LINE_DEPTH && k * n <= LINE_WEIGHTS {
-            self.lines_times(rows, weights, n, y, buffer);
+            self.lines_times(rows, weights, y, buffer);
         } else {
-            self.packed_times(rows, weights, n, y, buffer);
+            self.packed_times(rows, weights, y, buffer);
         }
     }
 
@@ -103,7 +140,7 @@ impl<T: Element> Patches<'_, T> {
 
     /// Without patches: the values of one row of taps are contiguous in the source line, each window starts one pixel after the previous one, and they overlap. Only lines that
     /// reach into the padding, or are not f32, are copied, and kept for the result rows that share them.
-    fn lines_times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
+    fn lines_times(&self, rows: &[ResultRow], weights: Weights<'_>, y: &mut [f32], buffer: &mut Vec<f32>) {
         let ([along_y, along_x], c, k) = (self.walks, self.images.n_channels, self.n_cols(1));
         let n_pixels = (along_x.n - 1) * along_x.step + along_x.n_taps;
         let is_inside = along_x.start >= 0 && along_x.start as usize + n_pixels <= self.images.width;
@@ -112,7 +149,7 @@ impl<T: Element> Patches<'_, T> {
             buffer.resize(along_y.n_taps * n_pixels * c, 0.0);
         }
         let mut held = vec![None; along_y.n_taps];
-        for (&(image, j), y) in rows.iter().zip(y.chunks_exact_mut(along_x.n * n)) {
+        for (&(image, j), y) in rows.iter().zip(y.chunks_exact_mut(along_x.n * weights.n)) {
             let mut onto = Onto::Nothing;
             for tap in 0..along_y.n_taps {
                 let at = along_y.start + (along_y.step * j + tap) as isize;
@@ -135,8 +172,7 @@ impl<T: Element> Patches<'_, T> {
                     padded
                 };
                 let a = Operand { data, n_rows: along_x.n, n_cols: k, row_stride: along_x.step * c, col_stride: 1 };
-                let b = Operand { data: &weights[tap * k * n..][..k * n], n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
-                serial_product(a, b, y, onto);
+                weights.multiply(a, tap * k, y, onto);
                 onto = Onto::Sum;
             }
             if onto == Onto::Nothing {
@@ -146,7 +182,7 @@ impl<T: Element> Patches<'_, T> {
     }
 
     /// With patches, for a few rows of taps at a time: as many as the buffer may hold, which depends only on the shape.
-    fn packed_times(&self, rows: &[ResultRow], weights: &[f32], n: usize, y: &mut [f32], buffer: &mut Vec<f32>) {
+    fn packed_times(&self, rows: &[ResultRow], weights: Weights<'_>, y: &mut [f32], buffer: &mut Vec<f32>) {
         let n_pixels = rows.len() * self.walks[1].n;
         let n_taps = self.walks[0].n_taps;
         let n_tap_rows = (BUFFER_LEN / (n_pixels * self.n_cols(1))).clamp(1, n_taps);
@@ -155,9 +191,7 @@ impl<T: Element> Patches<'_, T> {
             let k = self.n_cols(taps.len());
             let patches = self.pack(rows, taps.clone(), buffer);
             let a = Operand { data: patches, n_rows: n_pixels, n_cols: k, row_stride: k, col_stride: 1 };
-            let weights = &weights[self.n_cols(first) * n..][..k * n];
-            let b = Operand { data: weights, n_rows: k, n_cols: n, row_stride: n, col_stride: 1 };
-            serial_product(a, b, y, if first == 0 { Onto::Nothing } else { Onto::Sum });
+            weights.multiply(a, self.n_cols(first), y, if first == 0 { Onto::Nothing } else { Onto::Sum });
         }
     }
 

@@ -1,6 +1,6 @@
 use std::fmt::Debug;
 
-use crate::{Adapter, Arg, DType, Dispatch, Error, Map, TwinArgs};
+use crate::{Adapter, Arg, DType, Dispatch, Error, Map, Packing, TwinArgs};
 
 /// One operation over buffers: a plain struct of sizes and constants, with two implementations that compute the same.
 ///
@@ -61,6 +61,12 @@ pub trait Kernel: Debug + Send + Sync + 'static {
         None
     }
 
+    /// The argument that the twin copies in another order before it computes, if there is one. Whoever knows that the argument has not changed since the last call keeps the copy, and
+    /// passes it to the next one by [`TwinArgs::set_packed`]. The default returns `None`.
+    fn packing(&self) -> Option<Packing> {
+        None
+    }
+
     /// The amount of work, for rooflines. The default counts each argument once and no arithmetic.
     fn cost(&self) -> Cost {
         Cost { flops: 0, bytes: self.args().iter().map(|arg| arg.len_bytes() as u64).sum() }
@@ -102,6 +108,10 @@ impl Kernel for Box<dyn Kernel> {
 
     fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
         (**self).with_len(n)
+    }
+
+    fn packing(&self) -> Option<Packing> {
+        (**self).packing()
     }
 
     fn cost(&self) -> Cost {

@@ -17,7 +17,7 @@ type Square = [[f32; SQUARE]; SQUARE];
 
 /// `transposed[col, row] = x[row, col]`, in f32.
 pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, transposed: &mut [f32]) {
-    let band = |(i, out): (usize, &mut [f32])| Band { x, n_rows, n_cols, first_col: i * BLOCK, out }.run();
+    let band = |(i, out): (usize, &mut [f32])| Band { x, n_rows, stride: n_cols, first_col: i * BLOCK, out, width: n_rows }.run();
     if x.len() < SERIAL_LEN {
         transposed.chunks_mut(BLOCK * n_rows).enumerate().for_each(band);
     } else {
@@ -25,14 +25,23 @@ pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, 
     }
 }
 
+/// `y[col, row] = x[row, col]` for the first `n_rows` columns of `y: [n, width]`, on this thread. Rows of `x` are `stride` apart.
+pub(crate) fn transpose_rows(x: &[f32], stride: usize, n_rows: usize, width: usize, y: &mut [f32]) {
+    for (i, out) in y.chunks_mut(BLOCK * width).enumerate() {
+        Band { x, n_rows, stride, first_col: i * BLOCK, out, width }.run();
+    }
+}
+
 /// Columns of `x`, which are rows of the result.
 struct Band<'a, T> {
     x: &'a [T],
     n_rows: usize,
-    n_cols: usize,
+    /// From one row of `x` to the next.
+    stride: usize,
     first_col: usize,
-    /// Up to [`BLOCK`] rows of `n_rows` elements.
+    /// Up to [`BLOCK`] rows of `width` elements, the first `n_rows` of which are written.
     out: &'a mut [f32],
+    width: usize,
 }
 
 impl<T: Element> Band<'_, T> {
@@ -54,14 +63,14 @@ impl<T: Element> Band<'_, T> {
 
     #[inline(always)]
     fn run_by(&mut self, transposed: impl Fn(Square) -> Square) {
-        let Self { x, n_rows, n_cols, first_col, ref mut out } = *self;
-        let width = out.len() / n_rows;
+        let Self { x, n_rows, stride, first_col, ref mut out, width } = *self;
+        let n_cols = out.len() / width;
         for row in (0..n_rows).step_by(BLOCK) {
             let height = BLOCK.min(n_rows - row);
-            if [height, width] != [BLOCK, BLOCK] {
-                for (col, line) in out.chunks_exact_mut(n_rows).enumerate() {
+            if [height, n_cols] != [BLOCK, BLOCK] {
+                for (col, line) in out.chunks_exact_mut(width).enumerate() {
                     for (r, y) in line[row..row + height].iter_mut().enumerate() {
-                        *y = x[(row + r) * n_cols + first_col + col].widen();
+                        *y = x[(row + r) * stride + first_col + col].widen();
                     }
                 }
                 continue;
@@ -70,13 +79,13 @@ impl<T: Element> Band<'_, T> {
                 let square = std::array::from_fn(
                     #[inline(always)]
                     |r| {
-                        let at = (row + top + r) * n_cols + first_col + left;
+                        let at = (row + top + r) * stride + first_col + left;
                         let line: &[T; SQUARE] = x[at..at + SQUARE].try_into().expect("a slice of this length");
                         line.map(T::widen)
                     },
                 );
                 for (col, line) in transposed(square).into_iter().enumerate() {
-                    let at = (left + col) * n_rows + row + top;
+                    let at = (left + col) * width + row + top;
                     out[at..at + SQUARE].copy_from_slice(&line);
                 }
             }

@@ -33,6 +33,7 @@ pub struct TwinArgs<'a> {
     declared: &'a [Arg],
     /// One for each declared argument that was given, in the same order.
     slots: Vec<Slot<'a>>,
+    packed: Option<&'a [f32]>,
 }
 
 #[derive(Debug)]
@@ -45,7 +46,16 @@ enum Slot<'a> {
 impl<'a> TwinArgs<'a> {
     /// An empty list of buffers for a kernel that declares these arguments. Buffers are added in the same order.
     pub fn new(declared: &'a [Arg]) -> Self {
-        Self { declared, slots: Vec::with_capacity(declared.len()) }
+        Self { declared, slots: Vec::with_capacity(declared.len()), packed: None }
+    }
+
+    /// Gives the copy of an argument that [`Packing::pack`](crate::Packing::pack) has made for this kernel.
+    pub fn set_packed(&mut self, packed: &'a [f32]) {
+        self.packed = Some(packed);
+    }
+
+    pub(crate) const fn packed(&self) -> Option<&'a [f32]> {
+        self.packed
     }
 
     /// Adds the buffer of the next argument, which is only read. The bytes are aligned for its element type.

@@ -10,13 +10,12 @@ use crate::{BatchedMatmul, OnTeam};
 /// Multiply-adds below which using other threads for the batch does not pay.
 const SERIAL_WORK: usize = 64 * 1024;
 
-/// One task for each product; a large product is divided further, like any single product. Each task allocates its own transposed matrix.
+/// One task for each product; a large product is divided further, like any single product.
 pub(crate) fn run(kernel: &BatchedMatmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     let BatchedMatmul { n_batch, m, n, k, .. } = *kernel;
     let one = |((a, b), y): ((&[f32], &[f32]), &mut [f32])| {
         let matmul = kernel.one();
-        let mut transposed = matmul.copies_b().then(|| vec![0.0; k * n]);
-        matmul_cpu::run(&matmul, [a, b], (&Finish::none(), &[]), y, transposed.as_deref_mut());
+        matmul_cpu::run(&matmul, [a, b], None, (&Finish::none(), &[]), y);
     };
     if n_batch * m * n * k < SERIAL_WORK {
         a.chunks(m * k).zip(b.chunks(k * n)).zip(y.chunks_mut(m * n)).for_each(one);
@@ -33,8 +32,7 @@ pub(crate) fn run_stored<Y: Element>(kernel: &BatchedMatmul, a: Floats<'_>, b: F
         let b = b.slice(i * k * n..(i + 1) * k * n);
         let reads = Reads { a, b, fused: Floats::F32(&[]) };
         let matmul = kernel.one();
-        let mut transposed = matmul.copies_b().then(|| vec![0.0; k * n]);
-        matmul_stored_cpu::run(&matmul, reads, Finish::none(), y, transposed.as_deref_mut());
+        matmul_stored_cpu::run(&matmul, reads, Finish::none(), y);
     };
     if n_batch * m * n * k < SERIAL_WORK {
         y.chunks_mut(m * n).enumerate().for_each(one);

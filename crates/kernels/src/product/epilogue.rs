@@ -176,11 +176,7 @@ impl Epilogue {
             return Ok(());
         }
         let found = format!("the epilogue `{}` of {n_inputs} inputs", self.expr);
-        Err(Error::Unsupported {
-            kernel,
-            found,
-            expected: "an expression of the sum, x0, and of x1 and x2 if and only if there are as many further inputs",
-        })
+        Err(Error::Unsupported { kernel, found, expected: "an expression of the sum, x0, and of all further inputs" })
     }
 
     /// The epilogue that also computes `map`, whose input `input` is the result of this epilogue, if that is supported. It reads the arguments of this

@@ -6,10 +6,7 @@ use super::matmul_stored_cpu::Reads;
 use crate::core::half::Floats;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
-use crate::{Access, Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, MatmulFamily, TwinArgs};
-
-/// The maximum number of rows of `a` for which the CPU reads a transposed `b` as it is stored.
-const STRIDED_ROWS: usize = 64;
+use crate::{Access, Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, MatmulFamily, Packing, TwinArgs};
 
 /// A matrix product with a fused epilogue: `y = epilogue(op(a) op(b))`.
 ///
@@ -21,8 +18,7 @@ const STRIDED_ROWS: usize = 64;
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Cost
-/// `2 m n k` operations. For more than 64 rows, the CPU first transposes a transposed `b` into scratch, so that its rows are read in order. If there are few results and
-/// `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4 MiB.
+/// `2 m n k` operations. The CPU first copies one operand in the order in which it is multiplied. If there are few results and `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4 MiB.
 /// # Reference
 /// Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +36,7 @@ pub struct Matmul {
 }
 
 /// Which operands of a matrix product are stored transposed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Hash, Eq, Default)]
 pub enum Transpose {
     /// Neither.
     #[default]
@@ -97,32 +93,20 @@ impl Matmul {
 
     /// The scratch arguments, which follow `y`.
     pub(crate) fn scratch(&self) -> Vec<Arg> {
-        let Self { m, n, k, .. } = *self;
-        let mut scratch = Vec::with_capacity(2);
-        if self.copies_b() {
-            scratch.push(Arg::scratch("b_transposed", DType::F32, [k, n]));
-        }
-        if self.n_parts() > 1 {
-            scratch.push(Arg::scratch("parts", DType::F32, [self.n_parts(), m, n]));
-        }
-        scratch
-    }
-
-    /// Whether the CPU transposes `b` into scratch. For few rows the copy would take longer than the product, which then reads `b` as it is stored.
-    pub(crate) const fn copies_b(&self) -> bool {
-        self.transpose.b() && (self.transpose.a() || self.m > STRIDED_ROWS) && self.n > 1 && self.k > 1
+        let Self { m, n, .. } = *self;
+        let parts = (self.n_parts() > 1).then(|| Arg::scratch("parts", DType::F32, [self.n_parts(), m, n]));
+        parts.into_iter().collect()
     }
 
     /// The twin for arguments that have these names in the list of another kernel, which has the same epilogue.
     pub(crate) fn twin_over(&self, finish: Finish, [a, b, y]: [&'static str; 3], args: &mut TwinArgs<'_>) {
         let reads = Reads { a: Floats::of(args, a), b: Floats::of(args, b), fused: self.epilogue.operand_of(args) };
-        let b_transposed = self.copies_b().then(|| args.write("b_transposed"));
         match (reads, args.dtype(y)) {
             (Reads { a: Floats::F32(a), b: Floats::F32(b), fused: Floats::F32(fused) }, DType::F32) => {
-                matmul_cpu::run(self, [a, b], (&finish, fused), args.write(y), b_transposed);
+                matmul_cpu::run(self, [a, b], args.packed(), (&finish, fused), args.write(y));
             }
             (reads, dtype) => {
-                with_element!(dtype, Y => matmul_stored_cpu::run::<Y>(self, reads, finish, args.write(y), b_transposed))
+                with_element!(dtype, Y => matmul_stored_cpu::run::<Y>(self, reads, finish, args.write(y)))
             }
         }
     }
@@ -168,6 +152,11 @@ impl Kernel for Matmul {
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
         self.stored_form(dtypes)
+    }
+
+    fn packing(&self) -> Option<Packing> {
+        let Self { m, n, k, transpose, .. } = *self;
+        (m > 1 && n > 1 && k > 1 && !transpose.a()).then_some(Packing { arg: 1, size: [k, n], transpose })
     }
 
     fn cost(&self) -> Cost {

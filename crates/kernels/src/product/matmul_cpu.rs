@@ -1,29 +1,24 @@
 use super::epilogue_cpu::Finish;
-use super::gemm::{Operand, Tile, product};
-use super::matmul_vector_cpu::{row_times_matrix, scale_row};
+use super::gemm::{DEPTH, Operand, SWAPPED_ROWS, Tile, product};
+use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row};
+use crate::Matmul;
 use crate::core::blocks::{cut, each_row};
-use crate::core::transpose::transpose_into;
-use crate::{Matmul, Transpose};
 
 /// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to small ones, which give work to more threads.
-const TILES: [(usize, usize); 5] = [(256, 256), (256, 128), (256, 64), (128, 64), (64, 64)];
-/// The same if `a` is transposed: its rows are then strided, and wide tiles read them less often.
-const TILES_TRANSPOSED: [(usize, usize); 2] = [(128, 256), (64, 256)];
+const TILES: [(usize, usize); 6] = [(240, 256), (240, 128), (120, 128), (120, 64), (48, 64), (24, 32)];
 /// The minimum number of tiles: enough for the threads of a workstation.
-const N_TILES: usize = 16;
-/// The number of K indices that are summed at a time, so that values that several tiles read stay in cache.
-const DEPTH: usize = 512;
+const N_TILES: usize = 32;
 
 /// Multiply-adds below which one thread finishes before another has woken up.
 pub(crate) const SERIAL_WORK: usize = 64 * 1024;
 
-/// `fused` is what ends the product: the epilogue and its further argument.
+/// `packed` is `b` as [`Packing`](crate::Packing) copies it, if there is a copy already. `fused` is what ends the product: the epilogue and its further argument.
 pub(crate) fn run(
     kernel: &Matmul,
     [a, b]: [&[f32]; 2],
+    packed: Option<&[f32]>,
     (finish, fused): (&Finish, &[f32]),
     y: &mut [f32],
-    b_transposed: Option<&mut [f32]>,
 ) {
     let Matmul { m, n, k, transpose, .. } = *kernel;
     // A matrix with one row or column has the same memory layout as its transpose, so `b` need not be transposed.
@@ -56,19 +51,13 @@ pub(crate) fn run(
         false => Operand { data: a, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 },
         true => Operand { data: a, n_rows: m, n_cols: k, row_stride: 1, col_stride: m },
     };
-    let b = match b_transposed {
-        None => Operand::right(b, [k, n], transpose),
-        Some(transposed) => {
-            transpose_into(b, n, k, transposed);
-            Operand::right(transposed, [k, n], Transpose::None)
-        }
-    };
-    let depths = cut(k, k.div_ceil(DEPTH), 16);
+    let b = Operand::right(b, [k, n], transpose);
+    let (tiles, depths) = (tiles(m, n, k), cut(k, k.div_ceil(DEPTH), 16));
     product(
         a,
-        b,
+        (b, packed),
         y,
-        &tiles(m, n, k, transpose),
+        &tiles,
         &depths,
         #[inline(always)]
         |row, cols, y| {
@@ -78,21 +67,16 @@ pub(crate) fn run(
 }
 
 /// A grid of tiles over `[m, n]`, which depends only on the shape.
-pub(crate) fn tiles(m: usize, n: usize, k: usize, transpose: Transpose) -> Vec<Tile> {
+pub(crate) fn tiles(m: usize, n: usize, k: usize) -> Vec<Tile> {
     if m * n * k < SERIAL_WORK {
         return vec![(0..m, 0..n)];
     }
-    let sizes: &[(usize, usize)] = if transpose.a() { &TILES_TRANSPOSED } else { &TILES };
+    // Rows of small results are not divided: they may be a panel.
+    if m <= SWAPPED_ROWS {
+        return cut(n, n.div_ceil(32), 32).into_iter().map(|cols| (0..m, cols)).collect();
+    }
     let enough = |&&(rows, cols): &&(usize, usize)| m.div_ceil(rows) * n.div_ceil(cols) >= N_TILES;
-    let (n_rows, n_cols) = sizes.iter().find(enough).copied().unwrap_or(sizes[sizes.len() - 1]);
-    let (rows, cols) = (cut(m, m.div_ceil(n_rows), 4), cut(n, n.div_ceil(n_cols), 16));
+    let (n_rows, n_cols) = TILES.iter().find(enough).copied().unwrap_or(TILES[TILES.len() - 1]);
+    let (rows, cols) = (cut(m, m.div_ceil(n_rows), 12), cut(n, n.div_ceil(n_cols), 32));
     rows.iter().flat_map(|rows| cols.iter().map(|cols| (rows.clone(), cols.clone()))).collect()
-}
-
-/// `y[row] = matrix[row, ..] · x` for `matrix: [y.len(), x.len()]`.
-fn matrix_times_column(matrix: &[f32], x: &[f32], y: &mut [f32]) {
-    let (m, k) = (y.len(), x.len());
-    let matrix = Operand { data: matrix, n_rows: m, n_cols: k, row_stride: k, col_stride: 1 };
-    let column = Operand { data: x, n_rows: k, n_cols: 1, row_stride: 1, col_stride: 1 };
-    product(matrix, column, y, &tiles(m, 1, k, Transpose::None), std::slice::from_ref(&(0..k)), |_, _, _| {});
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::epilogue_cpu::Finish;
-use super::gemm::{Onto, Operand, product_onto, serial_product};
+use super::gemm::{Onto, Operand, product_onto, with_panels};
 use super::matmul_cpu::{SERIAL_WORK, tiles};
 use super::matmul_vector_cpu::{row_times_matrix, scale_row};
 use crate::core::half::{Element, Floats, in_f32};
@@ -33,26 +33,35 @@ pub(crate) struct Reads<'a> {
     pub(crate) fused: Floats<'a>,
 }
 
-pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: Finish, y: &mut [Y], b_transposed: Option<&mut [f32]>) {
+pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: Finish, y: &mut [Y]) {
     let Matmul { m, n, k, transpose, .. } = *kernel;
     let Reads { a, b, fused } = reads;
     let ending = Ending { finish, n, operand: fused };
     // A matrix with one row or column has the same memory layout as its transpose.
     let transposes_a = transpose.a() && m > 1 && k > 1;
-    let (b, transpose) = match b_transposed {
-        Some(transposed) => {
-            b.transpose_to(n, k, transposed);
-            (Floats::F32(transposed), Transpose::None)
-        }
-        None if n == 1 || k == 1 || !transpose.b() => (b, Transpose::None),
-        None => (b, Transpose::B),
-    };
-    if transposes_a || (m == 1 && k > 1 && !transpose.b()) {
-        return summed_over_rows([m, n, k], a, b, &ending, y);
+    let transposes_b = transpose.b() && n > 1 && k > 1;
+    if transposes_a || (m == 1 && k > 1 && !transposes_b) {
+        return with_room(if transposes_b { k * n } else { 0 }, |room| {
+            let b = if transposes_b {
+                b.transpose_to(n, k, room);
+                Floats::F32(room)
+            } else {
+                b
+            };
+            summed_over_rows([m, n, k], a, b, &ending, y);
+        });
     }
     with_room(b.n_room(k * n), |room| {
-        let b = Operand::right(b.get_in_parallel(0..k * n, room), [k, n], transpose);
-        rows_times_matrix([m, n, k], a, b, &ending, y);
+        let b = Operand::right(b.get_in_parallel(0..k * n, room), [k, n], Transpose::of(false, transposes_b));
+        if k == 1 {
+            return each_band([m, n, k], a, &ending, y, |a, y| scale_rows(a, b.data, y));
+        }
+        with_panels(b, |panels| {
+            each_band([m, n, k], a, &ending, y, |a, y| {
+                let a = Operand { data: a, n_rows: y.len() / n, n_cols: k, row_stride: k, col_stride: 1 };
+                panels.times(a, 0..k, y, Onto::Nothing);
+            });
+        });
     });
 }
 
@@ -85,24 +94,23 @@ fn band_rows([m, n, k]: [usize; 3]) -> usize {
         return m;
     }
     let in_cache = (BLOCK_LEN / (n + k)).clamp(16, MAX_BAND_ROWS);
-    m.div_ceil(N_BANDS).max(MIN_BAND_ROWS).min(in_cache).next_multiple_of(4)
+    m.div_ceil(N_BANDS).max(MIN_BAND_ROWS).min(in_cache).next_multiple_of(12)
 }
 
-/// `y = a b` for `a: [m, k]`, in bands of rows.
-fn rows_times_matrix<Y: Element>(sizes: [usize; 3], a: Floats<'_>, b: Operand<'_>, ending: &Ending<'_>, y: &mut [Y]) {
+/// Computes `y: [m, n]` in bands of rows, by `times` of the same rows of `a: [m, k]`, and ends it.
+fn each_band<Y: Element>(
+    sizes: [usize; 3],
+    a: Floats<'_>,
+    ending: &Ending<'_>,
+    y: &mut [Y],
+    times: impl Fn(&[f32], &mut [f32]) + Sync,
+) {
     let [_, n, k] = sizes;
     let n_rows = band_rows(sizes);
     let band = |(i, y): (usize, &mut [Y])| {
         let rows = i * n_rows..i * n_rows + y.len() / n;
         in_f32(y, |y| {
-            with_room(a.n_room(rows.len() * k), |room| {
-                let a = a.get(rows.start * k..rows.end * k, room);
-                if k == 1 {
-                    return scale_rows(a, b.data, y);
-                }
-                let a = Operand { data: a, n_rows: rows.len(), n_cols: k, row_stride: k, col_stride: 1 };
-                serial_product(a, b, y, Onto::Nothing);
-            });
+            with_room(a.n_room(rows.len() * k), |room| times(a.get(rows.start * k..rows.end * k, room), y));
             ending.apply(rows.start, y);
         });
     };
@@ -145,7 +153,7 @@ fn sum_over_rows([m, n, k]: [usize; 3], a: Floats<'_>, b: Floats<'_>, y: &mut [f
             }
         });
     }
-    let tiles = tiles(m, n, k, Transpose::A);
+    let tiles = tiles(m, n, k);
     let depth = (BLOCK_LEN / (m + n)).clamp(16, MAX_DEPTH).min(k);
     with_room(a.n_room(depth * m) + b.n_room(depth * n), |room| {
         let (a_room, b_room) = room.split_at_mut(a.n_room(depth * m));

@@ -1,6 +1,7 @@
 //! Matrix products whose left side has one row or one column, where packing operands for `gemm` would cost more than it saves: each element of the matrix
 //! is used once, so the product is memory-bound.
 
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::OnTeam;
@@ -34,6 +35,49 @@ pub(crate) fn row_times_matrix<T: Element>(x: &[f32], matrix: &[T], y: &mut [f32
     y.fill(0.0);
     for part in parts.chunks_exact(n_cols) {
         y.iter_mut().zip(part).for_each(|(y, part)| *y += part);
+    }
+}
+
+/// `y[row] = matrix[row, ..] · x` for `matrix: [y.len(), x.len()]`.
+pub(crate) fn matrix_times_column(matrix: &[f32], x: &[f32], y: &mut [f32]) {
+    let n_rows = (BLOCK_LEN / x.len()).max(1);
+    let run = |(matrix, y): (&[f32], &mut [f32])| Arch::new().dispatch(Dots { matrix, x, y });
+    if matrix.len() < SERIAL_LEN {
+        return run((matrix, y));
+    }
+    matrix.par_chunks(n_rows * x.len()).zip(y.par_chunks_mut(n_rows)).for_each_on_team(run);
+}
+
+struct Dots<'a> {
+    matrix: &'a [f32],
+    x: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl WithSimd for Dots<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { matrix, x, y } = self;
+        let (x, x_rest) = S::as_simd_f32s(x);
+        let (x_fours, x_last) = x.as_chunks::<4>();
+        for (row, y) in matrix.chunks_exact(self.x.len()).zip(y) {
+            let (row, rest) = S::as_simd_f32s(row);
+            let (fours, last) = row.as_chunks::<4>();
+            let mut sums = [simd.splat_f32s(0.0); 4];
+            for (a, b) in fours.iter().zip(x_fours) {
+                for i in 0..4 {
+                    sums[i] = simd.mul_add_e_f32s(a[i], b[i], sums[i]);
+                }
+            }
+            for (a, b) in last.iter().zip(x_last) {
+                sums[0] = simd.mul_add_e_f32s(*a, *b, sums[0]);
+            }
+            sums[1] = simd.mul_add_e_f32s(simd.partial_load_f32s(rest), simd.partial_load_f32s(x_rest), sums[1]);
+            let [a, b] = [simd.add_f32s(sums[0], sums[1]), simd.add_f32s(sums[2], sums[3])];
+            *y = simd.reduce_sum_f32s(simd.add_f32s(a, b));
+        }
     }
 }
 

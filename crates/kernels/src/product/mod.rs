@@ -14,5 +14,6 @@ pub(crate) mod matmul_gpu;
 pub(crate) mod matmul_stored_cpu;
 pub(crate) mod matmul_vector_cpu;
 pub(crate) mod modules;
+pub(crate) mod packing;
 pub(crate) mod tile_form;
 pub(crate) mod tiles;

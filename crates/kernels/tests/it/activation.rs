@@ -143,7 +143,7 @@ fn epilogues_refuse_inputs_that_do_not_match_the_expression() {
     let refused = |epilogue| {
         Matmul { m: 1, n: 1, k: 1, transpose: Transpose::None, epilogue }.check().expect_err("inputs differ").to_string()
     };
-    let expected = "an expression of the sum, x0, and of x1 and x2 if and only if there are as many further inputs";
+    let expected = "an expression of the sum, x0, and of all further inputs";
     let sum = Expr::input(0) + Expr::input(1);
     assert_eq!(
         refused(Epilogue::map(sum)),

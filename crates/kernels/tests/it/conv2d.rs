@@ -371,6 +371,6 @@ fn windows_that_do_not_fit_are_refused() {
     );
     refuses(
         Conv2d { epilogue: Epilogue::map(Expr::input(1)), ..conv([1, 4, 4, 1], 1, Window::square(3, 1)) },
-        "conv2d: the epilogue `x1` of 1 inputs is not supported, expected an expression of the sum, x0, and of x1 if and only if there is a further argument",
+        "conv2d: the epilogue `x1` of 1 inputs is not supported, expected an expression of the sum, x0, and of all further inputs",
     );
 }

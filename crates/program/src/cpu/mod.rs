@@ -1,7 +1,9 @@
 //! The executor that runs the twins: one program at a time, on the calling thread and the executor's helper threads.
 
 pub(crate) mod bytes;
+mod packed;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -11,6 +13,7 @@ use brisk_kernels::{Arg, Kernel, OnTeam, STREAMED_BYTES, Team, TwinArgs, copy_st
 use rayon::prelude::*;
 
 use crate::cpu::bytes::Bytes;
+use crate::cpu::packed::{PackedCopies, Part};
 use crate::device::memory::{Count, Memory, lock};
 use crate::gpu::profile::ns_since;
 use crate::plan::layout::Place;
@@ -30,12 +33,15 @@ pub(crate) struct CpuDevice {
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: Bytes,
+    packed: PackedCopies,
     _count: Count,
 }
 
 #[derive(Debug)]
 pub(crate) struct CpuExecutable {
     persistents: Vec<Arc<Mutex<Block>>>,
+    /// Those that kernels write.
+    written: Vec<usize>,
     slots: Mutex<Vec<Block>>,
     steps: Vec<CpuStep>,
     parts: Vec<HostPart>,
@@ -50,6 +56,8 @@ struct CpuStep {
     declared: Vec<Arg>,
     /// The buffers as indices into the run's table: the persistent buffers, then the slots.
     args: Vec<StepArg>,
+    /// The argument that is packed, if the program does not write it: its buffer, and which part.
+    packed: Option<(usize, Part)>,
 }
 
 /// Buffers of at least this size are read by all threads of the device, because one thread does not use the whole memory bandwidth.
@@ -85,13 +93,25 @@ impl CpuDevice {
             let bytes = start_bytes + arg.bytes.start..start_bytes + arg.bytes.end;
             StepArg { buffer: slot, bytes, ..arg.clone() }
         };
-        let steps = program.steps().iter().map(|step| CpuStep {
+        let placed: Vec<Vec<StepArg>> = program.steps().iter().map(|step| step.args.iter().map(placed).collect()).collect();
+        let writes = placed.iter().flatten().filter(|arg| arg.access.writes() && arg.buffer < persistents.len());
+        let written: Vec<usize> = writes.map(|arg| arg.buffer).collect::<BTreeSet<_>>().into_iter().collect();
+        let packed = |kernel: &dyn Kernel, args: &[StepArg]| {
+            let packing = kernel.packing()?;
+            let StepArg { buffer, ref bytes, .. } = args[packing.arg];
+            let is_constant = buffer < persistents.len() && !written.contains(&buffer);
+            let part = is_constant.then(|| Part { bytes: bytes.clone(), packing })?;
+            lock(&persistents[buffer]).packed.add(&part, |len_bytes| self.memory.count("a packed operand", len_bytes).ok());
+            Some((buffer, part))
+        };
+        let steps = program.steps().iter().zip(placed).map(|(step, args)| CpuStep {
             kernel: step.kernel.clone(),
             declared: step.kernel.args(),
-            args: step.args.iter().map(placed).collect(),
+            packed: packed(&*step.kernel, &args),
+            args,
         });
         let (steps, parts) = (steps.collect(), parts_of(program));
-        Ok(CpuExecutable { persistents, slots: Mutex::new(slots), steps, parts, replaying: Mutex::default() })
+        Ok(CpuExecutable { persistents, written, slots: Mutex::new(slots), steps, parts, replaying: Mutex::default() })
     }
 
     pub(crate) fn run(&self, executable: &CpuExecutable, n: usize) -> Result<(), Error> {
@@ -146,7 +166,9 @@ impl CpuDevice {
 
     pub(crate) fn write(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
         let block = self.block_of(persistent)?;
-        lock(&block).bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        let mut block = lock(&block);
+        block.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        block.packed.expire();
         Ok(())
     }
 
@@ -179,7 +201,7 @@ impl CpuDevice {
             device: self.name.clone(),
             allocated_bytes: (self.memory.counted_bytes() - len_bytes) as u64,
         })?;
-        Ok(Block { bytes, _count: count })
+        Ok(Block { bytes, packed: PackedCopies::default(), _count: count })
     }
 }
 
@@ -200,10 +222,20 @@ impl CpuExecutable {
     fn run(&self, n: usize, kernels: Range<usize>, done: &mut impl FnMut(usize)) {
         let mut slots = lock(&self.slots);
         let mut persistents: Vec<_> = self.persistents.iter().map(|block| lock(block)).collect();
+        // Before anything is written, so that a panic leaves no copy of what was.
+        self.written.iter().for_each(|&buffer| persistents[buffer].packed.expire());
+        let copies: Vec<Option<Arc<Vec<f32>>>> = self.steps[kernels.clone()]
+            .iter()
+            .map(|step| {
+                let (buffer, part) = step.packed.as_ref()?;
+                let Block { bytes, packed, .. } = &mut *persistents[*buffer];
+                packed.current(part, bytes)
+            })
+            .collect();
         let mut table = Table::take(&mut persistents, &mut slots);
         for _ in 0..n {
-            for i in kernels.clone() {
-                table.run(&self.steps[i]);
+            for (i, copy) in kernels.clone().zip(&copies) {
+                table.run(&self.steps[i], copy.as_ref().map(|copy| &copy[..]));
                 done(i);
             }
         }
@@ -213,7 +245,13 @@ impl CpuExecutable {
     fn with_bytes<T>(&self, arg: &StepArg, f: impl FnOnce(&mut [u8]) -> T) -> T {
         let n_persistents = self.persistents.len();
         match arg.buffer.checked_sub(n_persistents) {
-            None => f(&mut lock(&self.persistents[arg.buffer]).bytes[arg.bytes.clone()]),
+            None => {
+                let mut block = lock(&self.persistents[arg.buffer]);
+                if arg.access.writes() {
+                    block.packed.expire();
+                }
+                f(&mut block.bytes[arg.bytes.clone()])
+            }
             Some(slot) => f(&mut lock(&self.slots)[slot].bytes[arg.bytes.clone()]),
         }
     }
@@ -252,7 +290,7 @@ impl<'a> Table<'a> {
         table
     }
 
-    fn run(&mut self, step: &CpuStep) {
+    fn run(&mut self, step: &CpuStep, packed: Option<&[f32]>) {
         let mut written = Written::take(&mut self.buffers, &step.args);
         let Written { buffers, taken } = &mut written;
         let mut args = TwinArgs::new(&step.declared);
@@ -264,6 +302,9 @@ impl<'a> Table<'a> {
             } else {
                 args.push_read(&buffers[arg.buffer][arg.bytes.clone()]);
             }
+        }
+        if let Some(packed) = packed {
+            args.set_packed(packed);
         }
         step.kernel.twin(&mut args);
     }
