@@ -285,7 +285,9 @@ mod tests {
                     let (weights, grad_y): (Vec<f32>, Vec<f32>) =
                         ((0..k * n).map(number).collect(), (0..n_pixels * n).map(number).collect());
                     let mut expected = vec![0.0; n_pixels * n];
-                    patches.packed_times(&rows, &weights, n, &mut expected, &mut Vec::new());
+                    with_weights(&weights, n, true, |weights| {
+                        patches.packed_times(&rows, weights, &mut expected, &mut Vec::new());
+                    });
                     let mut found = vec![f32::NAN; n_pixels * n];
                     // The content of the buffer must not matter.
                     let mut buffer = vec![f32::NAN; 100_000];

@@ -1,7 +1,7 @@
 use brisk_kernels::expr::{Evaluator, Expr, Operand};
 use brisk_kernels::{
     Activation, Adapter, Arg, Dispatch, Epilogue, EpilogueOperand, Error, Kernel, Map, MapReduce, Matmul, MatmulFamily, ReduceOp,
-    Tiles, Transpose, TwinArgs,
+    Tiles, Transpose, TwinArgs, bytemuck,
 };
 
 use crate::close::{GRADIENT, Tolerance, assert_close};
@@ -97,6 +97,61 @@ fn twin_equals_the_definition_for_degenerate_and_tiled_shapes() {
             check_twin(&mut random, Matmul { m, n, k, transpose, epilogue: Epilogue::bias(&Activation::relu()) });
         }
     }
+}
+
+/// Around the sizes of a block and a panel, for any vector width, and of the parts into which K is divided.
+#[test]
+fn twin_equals_the_definition_at_the_edges_of_blocks() {
+    let mut random = Random::new(10);
+    for m in [2, 5, 6, 7, 11, 12, 13, 31, 32, 33, 48, 49] {
+        for n in [2, 7, 15, 16, 17, 31, 32, 33] {
+            for transpose in TRANSPOSES {
+                check_twin(&mut random, Matmul { transpose, ..plain(m, n, 40) });
+            }
+        }
+    }
+    for k in [2, 511, 512, 513, 1030] {
+        for (m, n) in [(30, 37), (100, 70)] {
+            for transpose in TRANSPOSES {
+                check_twin(&mut random, Matmul { transpose, ..plain(m, n, k) });
+            }
+        }
+    }
+}
+
+/// A row of the result does not depend on how many there are.
+#[test]
+fn rows_have_the_same_bits_in_any_number() {
+    let mut random = Random::new(11);
+    let (n, k) = (40, 600);
+    let (a, b) = (random.floats(200 * k), words(&random.floats(n * k)));
+    let product = |m: usize| twin_floats(&Matmul { transpose: Transpose::B, ..plain(m, n, k) }, &[words(&a[..m * k]), b.clone()]);
+    let all = product(200);
+    for m in [2, 7, 32, 33, 64, 150] {
+        assert!(product(m) == all[..m * n], "{m} rows");
+    }
+}
+
+#[test]
+fn a_packed_operand_gives_the_same_bits() {
+    let mut random = Random::new(12);
+    for (m, n, k) in [(2, 5, 3), (7, 33, 40), (100, 70, 600)] {
+        for transpose in [Transpose::None, Transpose::B] {
+            let matmul = Matmul { transpose, epilogue: Epilogue::bias(&Activation::relu()), ..plain(m, n, k) };
+            let [a, b, bias] = [m * k, n * k, n].map(|len| random.floats(len));
+            let packing = matmul.packing().expect("both sides are matrices");
+            let mut packed = vec![f32::NAN; packing.len()];
+            packing.pack(&b, &mut packed);
+            let (declared, mut y) = (matmul.args(), vec![0.0; m * n]);
+            let mut args = TwinArgs::new(&declared);
+            args.set_packed(&packed);
+            [&a, &b, &bias].into_iter().for_each(|x| args.push_read(bytemuck::cast_slice(x)));
+            args.push_write(bytemuck::cast_slice_mut(&mut y));
+            matmul.twin(&mut args);
+            assert!(y == twin_floats(&matmul, &[words(&a), words(&b), words(&bias)]), "{matmul:?}");
+        }
+    }
+    assert_eq!(plain(1, 40, 40).packing(), None, "each element is used once");
 }
 
 #[test]

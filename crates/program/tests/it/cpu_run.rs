@@ -1,6 +1,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use brisk_program::kernels::{Advance, DType, Map, STATE_LEN, StoreRows};
+use brisk_program::kernels::{Advance, DType, Epilogue, Map, MapInPlace, Matmul, STATE_LEN, StoreRows, Transpose};
 use brisk_program::{Device, Error, Persistent, Program};
 
 use crate::gpu::devices;
@@ -166,6 +166,49 @@ fn empty_buffers_get_no_memory() {
         for refused in refused {
             assert_eq!(refused, Err(Error::EmptyBuffer { buffer: "empty".to_owned() }), "{}", device.info());
         }
+    }
+}
+
+/// Weights are kept in the order in which they are multiplied, but not after they have changed: by the host, by another program, in a program that writes them itself.
+#[test]
+fn products_read_the_newest_weights() {
+    let (m, n, k) = (4, 5, 6);
+    let [x, w, y, step] =
+        [("x", m * k), ("w", n * k), ("y", m * n), ("step", n * k)].map(|(name, len)| Persistent::new(name, DType::F32, len));
+    let product = || Matmul { m, n, k, transpose: Transpose::B, epilogue: Epilogue::none() };
+    let mut predict = Program::new("predict");
+    let args = [&x, &w, &y].map(|buffer| predict.persistent(buffer));
+    predict.push(product(), &args).expect("a product");
+    let mut change = Program::new("change");
+    let [w_, step_] = [&w, &step].map(|buffer| change.persistent(buffer));
+    let sum = Map::binary(n * k, |w, step| w + step);
+    change.push(MapInPlace { map: sum.clone(), input: 0 }, &[step_, w_]).expect("a sum");
+    let mut both = Program::new("both");
+    let args = [&x, &w, &y, &step].map(|buffer| both.persistent(buffer));
+    both.push(product(), &args[..3]).expect("a product");
+    both.push(MapInPlace { map: sum, input: 0 }, &[args[3], args[1]]).expect("a sum");
+
+    for device in devices() {
+        let [predict, change, both] = [&predict, &change, &both].map(|program| device.compile(program).expect("it compiles"));
+        device.write(&x, &vec![1.0_f32; m * k]).expect("x fits");
+        device.write(&w, &vec![1.0_f32; n * k]).expect("w fits");
+        device.write(&step, &vec![0.5_f32; n * k]).expect("step fits");
+        let check = |weight: f32, when: &str| {
+            let found = device.read::<f32>(&y).expect("y");
+            assert_eq!(found, vec![weight * k as f32; m * n], "{when} on {}", device.info());
+        };
+        predict.run(2).expect("it runs");
+        check(1.0, "at first");
+        change.run(1).expect("it runs");
+        predict.run(1).expect("it runs");
+        check(1.5, "after another program");
+        device.write(&w, &vec![3.0_f32; n * k]).expect("w fits");
+        predict.run(1).expect("it runs");
+        check(3.0, "after a write");
+        both.run(3).expect("it runs");
+        check(4.0, "in the third replay of a program that changes them");
+        predict.run(1).expect("it runs");
+        check(4.5, "after that program");
     }
 }
 
