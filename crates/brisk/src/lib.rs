@@ -3,6 +3,7 @@
 
 pub use brisk_program::Device;
 
+pub use brisk_atomic_file as atomic_file;
 pub use brisk_kernels as kernels;
 #[cfg(feature = "train")]
 pub use brisk_loader as loader;

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::memory_check::{bytes, refusal};
 use crate::{ResumeDifference, ResumeMismatch, StateMemory};
 
-use phrases::{count, did_you_mean, epochs, feature_of, label_of, left, list, mismatches, way_out_of_label_count, written};
+use phrases::{count, did_you_mean, epochs, feature_of, label_of, list, mismatches, way_out_of_label_count, written};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -25,30 +25,9 @@ pub enum Error {
         /// The error of the system.
         cause: io::Error,
     },
-    /// A file cannot be written because its path is that of a folder.
-    #[error("{path}: names a folder, expected a file; add the name of a file in it")]
-    OutputIsFolder {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The folder of a file to write does not exist.
-    #[error("{path}: there is no folder {folder}; create it first, or write elsewhere")]
-    NoOutputFolder {
-        /// The path of the file.
-        path: PathBuf,
-        /// Its folder.
-        folder: PathBuf,
-    },
-    /// A file could not be written, for example because the disk is full. An earlier file at this path is unchanged.
-    #[error("{path}: writing failed: {cause}; {}", left(*is_kept, cause))]
-    Write {
-        /// The path of the file.
-        path: PathBuf,
-        /// Whether an earlier file of that name is still there.
-        is_kept: bool,
-        /// The error of the system.
-        cause: io::Error,
-    },
+    /// A file cannot be written: its path is that of a folder, its folder does not exist, or the disk is full. An earlier file at this path is unchanged.
+    #[error(transparent)]
+    Write(#[from] brisk_atomic_file::WriteError),
     /// The name of a run cannot be the name of a folder.
     #[error("run name {found:?}: expected letters, digits, `.`, `-` and `_`, and no `.` in front; the folder is named after it")]
     RunName {

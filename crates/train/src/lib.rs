@@ -1,6 +1,5 @@
 #![doc = include_str!("../README.md")]
 
-mod atomic_file;
 mod batch_finder;
 mod callback;
 mod checkpoint;
@@ -46,6 +45,7 @@ mod trainer;
 mod training;
 mod warning;
 
+pub use brisk_atomic_file::WriteError;
 pub use brisk_metrics as metrics;
 pub use brisk_nn::tensor::Precision;
 pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};

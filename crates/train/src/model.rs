@@ -124,8 +124,8 @@ impl<M: Module> Model<M> {
     /// `state_dict`, plus `input.mean` and `input.inv_std`.
     ///
     /// # Errors
-    /// [`Error::Setting`] if a [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called; [`Error::OutputIsFolder`],
-    /// [`Error::NoOutputFolder`]; [`Error::Write`]; an earlier file of that name is then unchanged.
+    /// [`Error::Setting`] if a [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called; [`Error::Write`];
+    /// an earlier file of that name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let mut checkpoint = self.state()?;
         if let Some(scale) = &self.scale {

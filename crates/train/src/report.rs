@@ -31,10 +31,10 @@ pub(crate) use metric_label::metric_label;
 pub use scatter_chart::ScatterChart;
 pub use table::Table;
 
+use brisk_atomic_file::write_atomically;
 use brisk_nn::tensor::program::Profile;
 
 use crate::Error;
-use crate::atomic_file::write_atomically;
 use brisk_metrics::Scored;
 
 /// A training run as one HTML page: results in large figures, then sections of charts and tables.
@@ -203,10 +203,10 @@ impl Report {
     /// Writes the page to `path`, atomically: a reader sees the old page or the new one.
     ///
     /// # Errors
-    /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`], [`Error::Write`].
+    /// [`Error::Write`].
     pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let html = self.to_html();
-        write_atomically(path.as_ref(), |file| file.write_all(html.as_bytes()))
+        Ok(write_atomically(path.as_ref(), |file| file.write_all(html.as_bytes()))?)
     }
 }
 

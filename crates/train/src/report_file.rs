@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::atomic_file::check_output;
+use brisk_atomic_file::check_output;
+
 use crate::position::Position;
 use crate::report::{Panel, Report, metric_label};
 use crate::{
@@ -191,7 +192,7 @@ impl Callback for ReportFile<'_> {
             let action = "create the folder of the report";
             Error::Io { path: folder.to_owned(), action, cause }
         })?;
-        check_output(&self.path)
+        Ok(check_output(&self.path)?)
     }
 
     fn on_warning(&mut self, warning: &Warning) {

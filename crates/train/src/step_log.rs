@@ -2,9 +2,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use brisk_table::{open_regular_file, read_regular_file};
+use brisk_atomic_file::{check_output, open_regular_file, read_regular_file};
 
-use crate::atomic_file::check_output;
 use crate::{BatchesEnd, Callback, Error, RunView};
 
 /// Writes the loss and the learning rate of every batch to a file: a [`Callback`].

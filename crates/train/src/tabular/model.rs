@@ -1,3 +1,4 @@
+use brisk_atomic_file::write_atomically;
 use brisk_loader::with_causes;
 use std::fs;
 use std::io::Write;
@@ -10,7 +11,6 @@ use serde_json::{Value, json};
 
 use super::json::{Part, network_json, preprocessing_json, target_json, text_json};
 use super::{Columns, Network, Predictions, Preprocessed, Preprocessing, TabularError, Target, TextOptions};
-use crate::atomic_file::write_atomically;
 use crate::feed::FeedElement;
 use crate::{Error, Model, Predictor, Scores, Standardisation, Task};
 
@@ -177,7 +177,7 @@ impl TabularModel {
         let text = format!("{description:#}\n");
         let checksum = format!("{:08x}", crc32fast::hash(text.as_bytes()));
         let text = text.replacen(&sealed(UNSEALED), &sealed(&checksum), 1);
-        write_atomically(&folder.join(DESCRIPTION), |file| file.write_all(text.as_bytes()))
+        Ok(write_atomically(&folder.join(DESCRIPTION), |file| file.write_all(text.as_bytes()))?)
     }
 
     /// Reads a model from its folder.

@@ -164,7 +164,7 @@ impl TrainerConfig {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    let text = brisk_table::open_regular_file(path).and_then(std::io::read_to_string);
+    let text = brisk_atomic_file::open_regular_file(path).and_then(std::io::read_to_string);
     text.map_err(|cause| Error::Io { path: path.to_owned(), action: "read the settings", cause })
 }
 

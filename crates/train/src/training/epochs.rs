@@ -2,11 +2,12 @@
 
 use std::time::Instant;
 
+use brisk_atomic_file::write_atomically;
+
 use super::checks::When;
 use super::losses::EpochLosses;
 use super::steps::Steps;
 use super::{Ended, FitReport, Outputs, Training};
-use crate::atomic_file::write_atomically;
 use crate::feed::OpenFeed;
 use crate::run_state::RunState;
 use crate::{DataParallel, EarlyStopping, Error, MetricsLog, Progress, RunFolder, RunView, Warning};

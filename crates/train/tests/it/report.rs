@@ -182,7 +182,7 @@ fn a_page_is_replaced_as_a_whole() {
     assert_eq!(html, report.to_html(), "the last page");
     assert_eq!(std::fs::read_dir(&folder).expect("the folder").count(), 1, "no temporary file is left");
     let error = report.write(folder.path().join("none").join("report.html")).expect_err("no such folder");
-    assert!(matches!(error, Error::NoOutputFolder { .. }), "{error}");
+    assert!(matches!(error, Error::Write(brisk_train::WriteError::NoFolder { .. })), "{error}");
 }
 
 #[test]

@@ -4,8 +4,6 @@ use std::fs::{self, File, FileType};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf, is_separator};
 
-use super::folder_of;
-
 /// The file to replace: `path` itself, or the target of a link, which need not exist yet.
 pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
     /// The limit of Linux for one path.
@@ -32,7 +30,7 @@ fn invalid(problem: impl Into<String>) -> io::Error {
 }
 
 /// Describes what is at `path`, after following links, if it is not a regular file and therefore cannot be replaced by one.
-pub(crate) fn special_file(path: &Path) -> Option<&'static str> {
+pub fn special_file(path: &Path) -> Option<&'static str> {
     let kind = fs::metadata(path).ok()?.file_type();
     (!kind.is_file()).then(|| name_of(kind))
 }
@@ -44,7 +42,7 @@ pub(crate) fn special_file(path: &Path) -> Option<&'static str> {
 /// # Examples
 /// ```
 /// # let folder = tempfile::tempdir()?;
-/// assert!(brisk_table::open_regular_file(folder.path()).unwrap_err().to_string().contains("is a folder, expected a file"));
+/// assert!(brisk_atomic_file::open_regular_file(folder.path()).unwrap_err().to_string().contains("is a folder, expected a file"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn open_regular_file(path: &Path) -> io::Result<File> {
@@ -78,4 +76,9 @@ fn name_of(kind: FileType) -> &'static str {
 #[cfg(not(unix))]
 fn name_of(kind: FileType) -> &'static str {
     if kind.is_dir() { "a folder" } else { "a device" }
+}
+
+/// The parent folder of a path, which is `.` for a bare file name.
+pub(crate) fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

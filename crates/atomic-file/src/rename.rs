@@ -1,5 +1,8 @@
 //! How a finished file gets its name, and what happens if it cannot.
 
+#[cfg(test)]
+mod tests;
+
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -7,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use super::folder_of;
-use crate::printable;
+use crate::target::folder_of;
 
 /// Why [`AtomicFile::publish`](crate::AtomicFile::publish) failed.
 #[non_exhaustive]
@@ -20,7 +22,7 @@ pub enum PublishError {
     /// The new file is complete, but the old one cannot be replaced, because a program holds it or because of its permissions.
     #[error(
         "{path} cannot be replaced: {cause}; the new file is complete and was kept as {kept}: close the programs that use the old one, then rename it",
-        path = printable(.path), kept = printable(.kept)
+        path = shown(.path), kept = shown(.kept)
     )]
     Kept {
         /// The file to be replaced, after following symbolic links.
@@ -41,8 +43,16 @@ impl From<PublishError> for io::Error {
     }
 }
 
+/// A path in a message, without control characters, which could change the lines and colours of a terminal.
+pub(crate) fn shown(path: &Path) -> String {
+    path.to_string_lossy().replace(char::is_control, "\u{fffd}")
+}
+
 /// Renames `temp` to `target`. After [`PublishError::Io`], `temp` has its old name.
-pub(crate) fn replace(temp: &Path, target: &Path) -> Result<(), PublishError> {
+///
+/// # Errors
+/// As for [`AtomicFile::publish`](crate::AtomicFile::publish).
+pub fn replace(temp: &Path, target: &Path) -> Result<(), PublishError> {
     Renaming { rename: &|from, to| fs::rename(from, to), is_contended: &is_contended, wait: &thread::sleep }.replace(temp, target)
 }
 
@@ -60,14 +70,14 @@ fn is_contended(error: &io::Error) -> bool {
 }
 
 /// The inputs of the decisions below, passed in so that they can be tested on every system.
-pub(super) struct Renaming<'a> {
-    pub(super) rename: &'a dyn Fn(&Path, &Path) -> io::Result<()>,
-    pub(super) is_contended: &'a dyn Fn(&io::Error) -> bool,
-    pub(super) wait: &'a dyn Fn(Duration),
+struct Renaming<'a> {
+    rename: &'a dyn Fn(&Path, &Path) -> io::Result<()>,
+    is_contended: &'a dyn Fn(&io::Error) -> bool,
+    wait: &'a dyn Fn(Duration),
 }
 
 impl Renaming<'_> {
-    pub(super) fn replace(&self, temp: &Path, target: &Path) -> Result<(), PublishError> {
+    fn replace(&self, temp: &Path, target: &Path) -> Result<(), PublishError> {
         /// Doubled from 1 ms up to 64 ms, the waits add up to 1023 ms: as many tries as fit, since several writers may race.
         const N_RETRIES: u32 = 21;
         let mut renamed = (self.rename)(temp, target);

@@ -2,12 +2,15 @@ use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-use super::target;
-use super::temp_name::TempNames;
+use crate::target::resolve;
+use crate::temp_name::TempNames;
 
 /// Creates an empty file on the disk of `beside`. The system removes it once it is closed, even if the process is killed.
-pub(crate) fn scratch_file(beside: &Path) -> io::Result<File> {
-    let names = TempNames::of(&target::resolve(beside)?)?;
+///
+/// # Errors
+/// Those of the operating system.
+pub fn scratch_file(beside: &Path) -> io::Result<File> {
+    let names = TempNames::of(&resolve(beside)?)?;
     let (path, file) = names.draw(|path| match options().open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(None),
         file => file.map(Some),

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 
 /// Creates a file that no sweep removes while it is open. `None` if the name is taken, or if a sweep got to the file between its creation
 /// and its lock; try another name then.
-pub(crate) fn create_claimed(path: &Path) -> io::Result<Option<File>> {
+///
+/// # Errors
+/// Those of the operating system.
+pub fn create_claimed(path: &Path) -> io::Result<Option<File>> {
     let file = match OpenOptions::new().read(true).write(true).create_new(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(None),
         file => file?,
@@ -31,14 +34,14 @@ pub(crate) fn create_claimed(path: &Path) -> io::Result<Option<File>> {
 
 /// A file whose writer is gone. It is removed when this value is dropped; until then no other sweep touches it.
 #[derive(Debug)]
-pub(crate) struct Leftover {
+pub struct Leftover {
     path: PathBuf,
     _file: File,
 }
 
 impl Leftover {
     /// Claims the file at `path`. `None` if its writer is still running, or if that cannot be determined.
-    pub(crate) fn seize(path: &Path) -> Option<Self> {
+    pub fn seize(path: &Path) -> Option<Self> {
         if !fs::symlink_metadata(path).ok()?.is_file() {
             return None;
         }
@@ -47,7 +50,8 @@ impl Leftover {
         is_at(&file, path).ok()?.then(|| Self { path: path.to_owned(), _file: file })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// The file.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }

@@ -2,7 +2,7 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use brisk_table::AtomicFile;
+use brisk_atomic_file::AtomicFile;
 
 fn write(path: &Path, content: &str) {
     let mut file = AtomicFile::create(path).unwrap();

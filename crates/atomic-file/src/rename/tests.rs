@@ -6,8 +6,7 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use super::PublishError;
-use super::rename::Renaming;
+use super::{PublishError, Renaming};
 
 /// What [`publish`] did: its result, the number of renames, and how long it waited.
 struct Outcome {

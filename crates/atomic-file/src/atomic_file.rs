@@ -1,24 +1,13 @@
 //! A file that is replaced as a whole, or not at all.
 
-mod claim;
-mod rename;
-mod scratch;
-mod target;
-mod temp_name;
-#[cfg(test)]
-mod tests;
-
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-pub(crate) use claim::{Leftover, create_claimed};
-pub use rename::PublishError;
-pub(crate) use rename::replace;
-pub(crate) use scratch::scratch_file;
-pub use target::{open_regular_file, read_regular_file};
-pub(crate) use target::{resolve, special_file};
-use temp_name::TempNames;
+use crate::claim::create_claimed;
+use crate::rename::{PublishError, replace};
+use crate::target::{folder_of, resolve};
+use crate::temp_name::TempNames;
 
 /// Writes a file that appears at its path as a whole, or not at all.
 ///
@@ -42,7 +31,7 @@ use temp_name::TempNames;
 /// # let path = folder.path().join("results.json");
 /// use std::io::Write;
 ///
-/// use brisk_table::AtomicFile;
+/// use brisk_atomic_file::AtomicFile;
 ///
 /// let mut file = AtomicFile::create(&path)?;
 /// file.write_all(b"{}")?;
@@ -73,9 +62,12 @@ impl AtomicFile {
         Self::create_impl(path.as_ref(), Leftovers::Remove)
     }
 
-    /// Like [`create`](Self::create), but does not look for leftovers: for a path that no other writer has ever used.
-    pub(crate) fn create_first(path: &Path) -> io::Result<Self> {
-        Self::create_impl(path, Leftovers::Keep)
+    /// Like [`create`](Self::create), but does not look for leftovers: for a path that no other writer has ever used, such as a random name.
+    ///
+    /// # Errors
+    /// As for [`create`](Self::create).
+    pub fn create_first(path: impl AsRef<Path>) -> io::Result<Self> {
+        Self::create_impl(path.as_ref(), Leftovers::Keep)
     }
 
     fn create_impl(path: &Path, leftovers: Leftovers) -> io::Result<Self> {
@@ -105,20 +97,6 @@ impl AtomicFile {
         // Closed, and thereby unlocked, only now: another writer would have taken an unlocked file for a leftover before the rename.
         self.file = None;
         Ok(sync_folder(&self.target)?)
-    }
-
-    pub(crate) fn write_all_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
-        let file = self.file();
-        if file.stream_position()? != offset {
-            file.seek(SeekFrom::Start(offset))?;
-        }
-        file.write_all(bytes)
-    }
-
-    pub(crate) fn read_exact_at(&mut self, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
-        let file = self.file();
-        file.seek(SeekFrom::Start(offset))?;
-        file.read_exact(bytes)
     }
 
     fn file(&mut self) -> &mut File {
@@ -166,13 +144,11 @@ enum Leftovers {
     Keep,
 }
 
-/// The parent folder of a path, which is `.` for a bare file name.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// Makes a rename in the folder of `path` durable, where the system and the file system offer that and the folder may be read.
-pub(crate) fn sync_folder(path: &Path) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the operating system.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
     use io::ErrorKind::{InvalidInput, PermissionDenied, Unsupported};
     if !cfg!(unix) {
         return Ok(());

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::Path;
 
-use crate::atomic_file::{folder_of, resolve};
+use crate::target::{folder_of, resolve};
 
 /// Returns whether two paths name the same file: directly, through symbolic links, or as hard links. Files that do not exist yet are compared
 /// by the folder and the name that they would have.
@@ -16,8 +16,8 @@ use crate::atomic_file::{folder_of, resolve};
 /// # let folder = tempfile::tempdir()?;
 /// # let rows = folder.path().join("rows.csv");
 /// std::fs::write(&rows, "1,2\n")?;
-/// assert!(brisk_table::is_same_file(&rows, &folder.path().join("./rows.csv")));
-/// assert!(!brisk_table::is_same_file(&rows, &folder.path().join("table.safetensors")));
+/// assert!(brisk_atomic_file::is_same_file(&rows, &folder.path().join("./rows.csv")));
+/// assert!(!brisk_atomic_file::is_same_file(&rows, &folder.path().join("table.safetensors")));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn is_same_file(a: &Path, b: &Path) -> bool {
@@ -36,7 +36,7 @@ pub fn is_same_file(a: &Path, b: &Path) -> bool {
 
 /// The identity of an existing file, which no other file has.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct FileId(Id);
+pub struct FileId(Id);
 
 #[cfg(unix)]
 type Id = (u64, u64);
@@ -47,7 +47,10 @@ type Id = std::path::PathBuf;
 
 impl FileId {
     /// The identity of the file at `path`, after following symbolic links.
-    pub(crate) fn of(path: &Path) -> io::Result<Self> {
+    ///
+    /// # Errors
+    /// Those of the operating system, for example if there is no such file.
+    pub fn of(path: &Path) -> io::Result<Self> {
         id_of(path).map(Self)
     }
 }

@@ -6,21 +6,21 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::claim::Leftover;
-use super::folder_of;
+use crate::claim::Leftover;
+use crate::target::folder_of;
 
 /// How much of a long name is used in the temporary name, so that it stays within the 255 bytes that file systems allow.
 const LONGEST_STEM_BYTES: usize = 200;
 
 /// The possible names of temporary files for one target.
-pub(super) struct TempNames {
+pub(crate) struct TempNames {
     folder: PathBuf,
     /// `.NAME.`
     stem: OsString,
 }
 
 impl TempNames {
-    pub(super) fn of(target: &Path) -> io::Result<Self> {
+    pub(crate) fn of(target: &Path) -> io::Result<Self> {
         let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
         let mut stem = OsString::from(".");
         stem.push(shortened(name));
@@ -29,7 +29,7 @@ impl TempNames {
     }
 
     /// Calls `create` with random names until one is free.
-    pub(super) fn draw<T>(&self, create: impl Fn(&Path) -> io::Result<Option<T>>) -> io::Result<(PathBuf, T)> {
+    pub(crate) fn draw<T>(&self, create: impl Fn(&Path) -> io::Result<Option<T>>) -> io::Result<(PathBuf, T)> {
         const N_TRIES: usize = 100;
         for _ in 0..N_TRIES {
             let mut name = self.stem.clone();
@@ -44,7 +44,7 @@ impl TempNames {
     }
 
     /// Removes temporary files whose writers are gone. A file that cannot be removed is left for the next writer.
-    pub(super) fn sweep(&self) {
+    pub(crate) fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else { return };
         for entry in entries.filter_map(Result::ok) {
             if self.matches(&entry.file_name()) {

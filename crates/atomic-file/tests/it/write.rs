@@ -2,8 +2,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use super::write_atomically;
-use crate::Error;
+use brisk_atomic_file::{WriteError, write_atomically};
 
 #[test]
 fn a_failing_writer_leaves_what_was_there_and_nothing_else() {
@@ -15,7 +14,7 @@ fn a_failing_writer_leaves_what_was_there_and_nothing_else() {
             writer.write_all(&vec![b'x'; 1 << 20])?;
             Err(io::ErrorKind::StorageFull.into())
         });
-        assert!(matches!(error, Err(Error::Write { is_kept: found, .. }) if found == is_kept), "{error:?}");
+        assert!(matches!(error, Err(WriteError::Failed { is_kept: found, .. }) if found == is_kept), "{error:?}");
         let names: Vec<_> =
             fs::read_dir(folder.path()).expect("readable").map(|entry| entry.expect("entry").file_name()).collect();
         assert_eq!(names, if is_kept { vec!["state"] } else { vec![] }, "what is left");
