@@ -3,8 +3,9 @@ use std::path::Path;
 
 use brisk_nn::Parameters;
 use brisk_nn::tensor::program::Device;
+use brisk_report::EpochMetrics;
 
-use crate::{Checkpoint, EpochMetrics, Error, FitReport, Warning};
+use crate::{Checkpoint, Error, FitReport, Warning};
 
 /// Is notified of the progress of a run, and can end it: loggers, averages of parameters, plots. Each method has a default that does nothing.
 ///

@@ -326,42 +326,6 @@ pub enum Error {
         n_train_rows: usize,
     },
 
-    /// The row's names are not those of the log.
-    #[error("{path}: a row with columns {found:?}, expected {expected:?}, which the first row had")]
-    LogColumns {
-        /// The log.
-        path: PathBuf,
-        /// The columns of the first row.
-        expected: Vec<String>,
-        /// The columns of this row.
-        found: Vec<String>,
-    },
-    /// A name cannot head a column.
-    #[error("{path}: {found:?} cannot name a column, expected a name without commas, quotes, line ends and not given twice")]
-    ColumnName {
-        /// The log.
-        path: PathBuf,
-        /// The name.
-        found: String,
-    },
-    /// The folder has the log of an earlier run.
-    #[error("{path}: holds the log of an earlier run; resume that run, or use another folder")]
-    LogExists {
-        /// The log.
-        path: PathBuf,
-    },
-    /// The log has fewer rows than the checkpoint has epochs.
-    #[error(
-        "{path}: has {found} rows, expected at least {expected}, one for each epoch of the checkpoint; is it the log of another run?"
-    )]
-    ShortLog {
-        /// The log.
-        path: PathBuf,
-        /// How many epochs the checkpoint has.
-        expected: usize,
-        /// How many rows there are.
-        found: usize,
-    },
     /// A set has no rows, neither columns nor categories, or more rows than can be numbered.
     #[error("{set} rows: {n_rows} rows of {n_cols} columns, expected at least one of each and fewer than 2^32 - 1 rows")]
     EmptySet {
@@ -653,9 +617,9 @@ pub enum Error {
     /// A search for a learning rate ended before it could suggest one.
     #[error(transparent)]
     NoLearningRate(#[from] crate::NoLearningRate),
-    /// An error of a histogram or an image to show.
+    /// An error of a log, an event file or a report.
     #[error(transparent)]
-    Plot(#[from] crate::PlotError),
+    Report(#[from] brisk_report::Error),
     /// A table cannot be read or imported.
     #[error(transparent)]
     Table(Box<brisk_table::Error>),

@@ -1,6 +1,7 @@
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Reduction;
 use brisk_nn::{Module, Schedule};
+use brisk_report::{LineChart, Scale, Series};
 
 use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedElement};
@@ -117,6 +118,14 @@ impl Trainer<'_> {
 }
 
 impl LearningRates {
+    /// Losses over learning rates, with the suggestion: a panel of a [`Report`](brisk_report::Report), or a file by [`Panel::to_svg`](brisk_report::Panel::to_svg).
+    pub fn chart(&self) -> LineChart {
+        let points = self.rates.iter().zip(&self.losses).map(|(&rate, &loss)| [rate, loss]);
+        let chart = LineChart::new("Learning-rate finder").x_label("learning rate").y_label("smoothed loss");
+        let chart = chart.scales(Scale::Log, Scale::Linear).series(Series::new("loss", points));
+        self.suggestion.into_iter().fold(chart, |chart, rate| chart.mark(rate, format!("suggested {rate:.1e}")))
+    }
+
     fn of(losses: &[Option<f32>], rate: impl Fn(usize) -> f64) -> Self {
         let (mut mean, mut best) = (0.0, f64::INFINITY);
         let mut found = Self { rates: Vec::new(), losses: Vec::new(), suggestion: None };

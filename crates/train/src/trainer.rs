@@ -9,18 +9,18 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use brisk_loader::{Order, RowSource};
+use brisk_metrics::Scored;
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Adam, Augment, EmaConfig, Module, Optimizer, Parameters, Schedule};
+use brisk_report::{Panel, thousands};
 
 use crate::feed::{FeedConfig, FeedElement};
-use crate::report::Panel;
 use crate::training::Setup;
 use crate::{
     Callback, Checkpoint, DataParallel, Described, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress,
-    ReportFile, ReportPanels, ResumeMismatch, RunFolder, Standardisation, StopFlag, Task, Training, thousands,
+    ReportFile, ReportPanels, ResumeMismatch, RunFolder, Standardisation, StopFlag, Task, Training,
 };
-use brisk_metrics::Scored;
 
 pub(crate) use config::described_ema;
 pub use config::{GradientClip, Limit, TrainerConfig, ValidationInterval};

@@ -39,7 +39,7 @@ use computation::Computation;
 use snapshot::SnapshotMemory;
 use validation::Validation;
 
-pub use fit::{Ended, EpochMetrics, FitReport, Outputs};
+pub use fit::{Ended, FitReport, Outputs};
 
 /// A training run that has been prepared: rows on the device or ready to be streamed, step and evaluation recorded and compiled, memory
 /// planned. [`Trainer::prepare`](crate::Trainer::prepare) makes one.

@@ -14,6 +14,8 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     // The loader only for the trait `RowSource`, which tables implement.
     ("table", Some(&["loader", "atomic-file"])),
     ("program", Some(&["kernels", "atomic-file"])),
+    // The loader only for the trait `RowSource`, by which images are read.
+    ("report", Some(&["metrics", "loader", "atomic-file"])),
     ("tensor", Some(&["program", "kernels"])),
     ("nn", Some(&["tensor", "program", "kernels"])),
     ("vision", Some(&["nn", "tensor", "program", "kernels"])),

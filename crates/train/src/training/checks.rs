@@ -2,10 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use brisk_report::EpochMetrics;
+
 use super::epochs::Fit;
 use super::losses::EpochLosses;
 use super::snapshot::Snapshot;
-use super::{Ended, EpochMetrics, Outputs, Training};
+use super::{Ended, Outputs, Training};
 use crate::feed::OpenFeed;
 use crate::run_state::Best;
 use crate::scorer::Evaluation;

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use brisk_atomic_file::write_atomically;
+use brisk_report::MetricsLog;
 
 use super::checks::When;
 use super::losses::EpochLosses;
@@ -10,7 +11,7 @@ use super::steps::Steps;
 use super::{Ended, FitReport, Outputs, Training};
 use crate::feed::OpenFeed;
 use crate::run_state::RunState;
-use crate::{DataParallel, EarlyStopping, Error, MetricsLog, Progress, RunFolder, RunView, Warning};
+use crate::{DataParallel, EarlyStopping, Error, Progress, RunFolder, RunView, Warning};
 
 /// A run in progress: its position, its results so far, and its outputs.
 #[derive(Debug)]
