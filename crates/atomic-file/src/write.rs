@@ -1,7 +1,7 @@
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf, is_separator};
 
-use crate::AtomicFile;
+use crate::atomic_file::AtomicFile;
 use crate::rename::shown;
 
 /// Why a file cannot be written as a whole.

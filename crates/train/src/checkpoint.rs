@@ -26,7 +26,7 @@ use brisk_atomic_file::write_atomically;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Metadata, TensorInfo};
 
-use crate::Error;
+use crate::error::Error;
 use index::{Index, is_index};
 
 pub(crate) use format::FORMAT_VERSION;

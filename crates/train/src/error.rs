@@ -4,8 +4,9 @@ pub(crate) mod phrases;
 use std::io;
 use std::path::PathBuf;
 
+use crate::data_parallel::StateMemory;
 use crate::memory_check::{bytes, refusal};
-use crate::{ResumeDifference, ResumeMismatch, StateMemory};
+use crate::resume::{ResumeDifference, ResumeMismatch};
 
 use phrases::{count, did_you_mean, epochs, feature_of, label_of, list, mismatches, way_out_of_label_count, written};
 
@@ -616,7 +617,7 @@ pub enum Error {
     CannotJoin,
     /// A search for a learning rate ended before it could suggest one.
     #[error(transparent)]
-    NoLearningRate(#[from] crate::NoLearningRate),
+    NoLearningRate(#[from] crate::lr_finder::NoLearningRate),
     /// An error of a log, an event file or a report.
     #[error(transparent)]
     Report(#[from] brisk_report::Error),

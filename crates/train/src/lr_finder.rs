@@ -3,11 +3,14 @@ use brisk_nn::tensor::Reduction;
 use brisk_nn::{Module, Schedule};
 use brisk_report::{LineChart, Scale, Series};
 
+use crate::error::Error;
 use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedElement};
+use crate::model::Model;
+use crate::standardisation::Standardisation;
 use crate::step::{Step, StepConfig};
-use crate::task::read_labels;
-use crate::{Error, Model, Standardisation, Task, Trainer};
+use crate::task::{Task, read_labels};
+use crate::trainer::Trainer;
 
 /// The losses at learning rates that grow from step to step, and the rate that they suggest: [`Trainer::find_learning_rate`].
 #[derive(Debug, Clone, PartialEq)]

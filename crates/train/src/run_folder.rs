@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use brisk_atomic_file::write_atomically;
 use serde_json::Value;
 
-use crate::Error;
+use crate::error::Error;
 use crate::run_lock::RunLock;
 
 pub use checkpoints::FoundCheckpoint;

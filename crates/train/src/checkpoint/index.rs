@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::format::FORMAT_VERSION;
 use super::{checksum, format};
-use crate::Error;
+use crate::error::Error;
 
 /// `NAME.safetensors.index.json`, in the folder of the files that it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use brisk_table::printable;
 
 use crate::nearest::likely_metric;
-use crate::{ResumeDifference, ResumeMismatch};
+use crate::resume::{ResumeDifference, ResumeMismatch};
 
 /// The names of the kinds, each once.
 pub(super) fn mismatches(differences: &[ResumeDifference]) -> String {

@@ -5,13 +5,14 @@ mod section;
 
 use std::path::Path;
 
+use brisk_metrics::Direction;
 use brisk_nn::tensor::Precision;
 use brisk_nn::{EmaConfig, EmaStart, Schedule};
 use toml::Table;
 
 use super::{GradientClip, Limit, TrainerConfig, ValidationInterval};
-use crate::{EarlyStopping, Error};
-use brisk_metrics::Direction;
+use crate::early_stopping::EarlyStopping;
+use crate::error::Error;
 
 pub use run_settings::RunSettings;
 use section::Section;

@@ -9,7 +9,8 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 
 use super::kept;
-use crate::{Checkpoint, Error};
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
 
 /// A checkpoint to write.
 #[derive(Debug)]

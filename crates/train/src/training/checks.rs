@@ -8,10 +8,12 @@ use super::epochs::Fit;
 use super::losses::EpochLosses;
 use super::snapshot::Snapshot;
 use super::{Ended, Outputs, Training};
+use crate::callback::{RunView, ValidationEnd};
+use crate::error::Error;
 use crate::feed::OpenFeed;
 use crate::run_state::Best;
 use crate::scorer::Evaluation;
-use crate::{Error, RunView, ValidationEnd, Warning};
+use crate::warning::Warning;
 
 /// When a model is validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,16 @@ use brisk_report::{EpochMetrics, MetricsLog};
 use serde_json::Value;
 
 use super::Training;
+use crate::callback::Callback;
+use crate::checkpoint::Checkpoint;
+use crate::early_stopping::StopReason;
+use crate::error::Error;
+use crate::progress::Progress;
+use crate::resume::ResumeMismatch;
+use crate::run_folder::RunFolder;
 use crate::run_state::RunState;
-use crate::{Callback, Checkpoint, Error, Progress, ResumeMismatch, RunFolder, StopFlag, StopReason, Warning};
+use crate::stop_flag::StopFlag;
+use crate::warning::Warning;
 
 /// The outputs of a run while it trains: what it shows and writes. The default shows and writes nothing.
 #[derive(Default)]
