@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use brisk_table::{AtomicFile, DType, Schema, TableWriter, printable};
+use anyhow::{Result, bail};
+use brisk_atomic_file::write_atomically;
+use brisk_table::{DType, Schema, TableWriter, printable};
 use brisk_train::tabular::Predictions;
 
 /// The formats of the output, by the name of the file.
@@ -116,11 +117,7 @@ fn table(path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
 }
 
 fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let written = AtomicFile::create(path).and_then(|mut file| {
-        file.write_all(bytes)?;
-        Ok(file.publish()?)
-    });
-    written.with_context(|| format!("{}: cannot write the predictions", printable(path)))
+    Ok(write_atomically(path, |file| file.write_all(bytes))?)
 }
 
 #[cfg(test)]

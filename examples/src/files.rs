@@ -2,8 +2,9 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result, anyhow, bail};
-use brisk_table::{AtomicFile, is_same_file, printable};
+use anyhow::{Result, anyhow, bail};
+use brisk_atomic_file::{AtomicFile, is_same_file, write_atomically};
+use brisk_table::printable;
 use serde_json::Value;
 
 /// A file of a command line: the option or argument that names it, and its path.
@@ -73,11 +74,7 @@ fn is_within(path: &Path, folder: &Path) -> bool {
 /// If they cannot be written.
 pub fn write_json(path: &Path, results: &Value) -> Result<()> {
     let text = serde_json::to_string_pretty(results)? + "\n";
-    let written = AtomicFile::create(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        Ok(file.publish()?)
-    });
-    written.with_context(|| format!("{}: cannot write the results", printable(path)))
+    Ok(write_atomically(path, |file| file.write_all(text.as_bytes()))?)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use anyhow::{Result, anyhow, bail};
-use brisk_table::AtomicFile;
+use brisk_atomic_file::AtomicFile;
 
 /// Checks, before there is anything to write, that files can be created in the folder `path`, which `option` names. It need not exist yet.
 ///

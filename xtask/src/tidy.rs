@@ -7,6 +7,7 @@ mod arrows;
 mod kernels;
 mod manifests;
 mod records;
+mod rooms;
 mod shaders;
 mod source;
 mod weight;
@@ -56,6 +57,7 @@ const RULES: &[Rule] = &[
     manifests::readme_is_the_crate_docs,
     kernels::have_twins,
     records::are_on_the_page,
+    rooms::imports_name_their_module,
     shaders::functions_stand_once,
     source::files_are_short,
     source::nothing_is_left_over,

@@ -3,6 +3,7 @@
 
 pub use brisk_program::Device;
 
+pub use brisk_atomic_file as atomic_file;
 pub use brisk_kernels as kernels;
 #[cfg(feature = "train")]
 pub use brisk_loader as loader;
@@ -12,6 +13,8 @@ pub use brisk_nn as nn;
 pub use brisk_program as program;
 #[cfg(feature = "train")]
 pub use brisk_replicate as replicate;
+#[cfg(feature = "train")]
+pub use brisk_report as report;
 #[cfg(feature = "table")]
 pub use brisk_table as table;
 pub use brisk_tensor as tensor;

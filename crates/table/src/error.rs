@@ -1,10 +1,13 @@
 use std::io;
 use std::path::PathBuf;
 
+use brisk_atomic_file::PublishError;
+
 use crate::format::{FormatError, IndexError};
 use crate::printable::listed;
 use crate::remedy::Choice;
-use crate::{DType, Expected, PublishError, Remedy, ShardMismatch, printable};
+
+use crate::{DType, Expected, Remedy, ShardMismatch, printable};
 
 /// An error of this crate: where it occurred, what was found, what was expected, and what to do next.
 ///
@@ -500,8 +503,8 @@ impl Error {
 
     pub(crate) fn from_publishing(error: PublishError, path: PathBuf, written_bytes: u64) -> Self {
         match error {
-            PublishError::Io(cause) => Self::Write { path, written_bytes, cause },
             PublishError::Kept { kept, cause, .. } => Self::NotReplaced { path, kept, cause },
+            error => Self::Write { path, written_bytes, cause: error.into() },
         }
     }
 }

@@ -5,13 +5,11 @@ compile_error!("tables are little-endian and are borrowed without conversion; th
 
 pub mod format;
 
-mod atomic_file;
 mod checksum;
 mod description;
 mod dictionary;
 mod dtype;
 mod error;
-mod file_id;
 mod iso_time;
 mod map;
 #[cfg(feature = "import")]
@@ -58,7 +56,7 @@ mod svmlight;
 pub use arrow::{ArrowOptions, import_arrow, import_arrow_with_progress};
 #[cfg(feature = "parquet")]
 pub use arrow::{import_parquet, import_parquet_with_progress};
-pub use atomic_file::{AtomicFile, PublishError, open_regular_file, read_regular_file};
+pub use brisk_atomic_file::{AtomicFile, PublishError, is_same_file, open_regular_file, read_regular_file};
 #[cfg(feature = "cifar")]
 pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_if_changed, import_cifar_with_progress};
 #[cfg(feature = "csv")]
@@ -69,7 +67,6 @@ pub use csv::{
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
 pub use error::Error;
-pub use file_id::is_same_file;
 #[cfg(feature = "idx")]
 pub use idx::{IdxOptions, import_idx, import_idx_with_progress};
 #[cfg(feature = "images")]

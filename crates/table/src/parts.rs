@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::atomic_file::special_file;
+use brisk_atomic_file::special_file;
+
 use crate::checksum::{BLOCK_BYTES, checksum};
 use crate::format::{CHECKSUMS, FormatError, Layout, PREFIX_BYTES, TableMetadata, Tensor, header_bytes};
 use crate::{DType, Error, LabelsFrom, TensorNames};

@@ -13,6 +13,7 @@ use std::io;
 use std::path::Path;
 
 use blocks::Blocks;
+use brisk_atomic_file::{AtomicFile, special_file};
 #[cfg(feature = "import")]
 #[cfg_attr(not(feature = "csv"), allow(unused_imports, reason = "each importer uses its own part of it"))]
 pub(crate) use import::ImportNotes;
@@ -20,11 +21,10 @@ pub use row_batch::RowBatch;
 use spool::Spool;
 use tensors::{longest_header, tensors};
 
-use crate::atomic_file::special_file;
 use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
 use crate::printable::listed;
 use crate::statistics::Moments;
-use crate::{AtomicFile, ColumnStatistics, DType, Dictionary, Element, Error, Schema, Weights};
+use crate::{ColumnStatistics, DType, Dictionary, Element, Error, Schema, Weights};
 
 /// The bytes of rows as they are written to the file, and the codes of their categories.
 #[derive(Debug)]

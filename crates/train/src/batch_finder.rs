@@ -2,11 +2,15 @@ use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Ema, Module};
 
+use crate::error::Error;
 use crate::feed::inspect::{check_columns, check_label_count};
 use crate::feed::{Feed, FeedElement};
+use crate::model::Model;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
+use crate::standardisation::Standardisation;
 use crate::step::{RecordedStep, StepConfig, Trained};
-use crate::{Error, Model, Standardisation, Task, Trainer};
+use crate::task::Task;
+use crate::trainer::Trainer;
 
 impl Trainer<'_> {
     /// The largest batch, a power of two and at most the number of rows, with which training and validation on one device take at most `budget_bytes` by their plan:

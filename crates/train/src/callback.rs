@@ -3,8 +3,12 @@ use std::path::Path;
 
 use brisk_nn::Parameters;
 use brisk_nn::tensor::program::Device;
+use brisk_report::EpochMetrics;
 
-use crate::{Checkpoint, EpochMetrics, Error, FitReport, Warning};
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
+use crate::training::FitReport;
+use crate::warning::Warning;
 
 /// Is notified of the progress of a run, and can end it: loggers, averages of parameters, plots. Each method has a default that does nothing.
 ///

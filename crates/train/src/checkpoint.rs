@@ -22,11 +22,11 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use brisk_atomic_file::write_atomically;
 use safetensors::SafeTensors;
 use safetensors::tensor::{Metadata, TensorInfo};
 
-use crate::Error;
-use crate::atomic_file::write_atomically;
+use crate::error::Error;
 use index::{Index, is_index};
 
 pub(crate) use format::FORMAT_VERSION;
@@ -182,11 +182,11 @@ impl Checkpoint {
     /// Writes the file, replacing an earlier one only once the new one is complete.
     ///
     /// # Errors
-    /// [`Error::OutputIsFolder`], [`Error::NoOutputFolder`]; [`Error::Write`]. An earlier file at this path is then unchanged, and no partial file is left.
+    /// [`Error::Write`]. An earlier file at this path is then unchanged, and no partial file is left.
     /// # Cost
     /// One pass over the tensors for the checksum, one to write them; then a wait until they are on disk.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        write_atomically(path.as_ref(), |writer| self.write_to(writer))
+        Ok(write_atomically(path.as_ref(), |writer| self.write_to(writer))?)
     }
 
     /// Reads and checks a file; or all files of an index, `NAME.safetensors.index.json`, which is also used if `NAME.safetensors` does not exist.

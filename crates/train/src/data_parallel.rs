@@ -38,7 +38,7 @@ use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, Kept, Optimizer, Parameters};
 use brisk_replicate::{BucketSizes, Collective, CommThread, Described, ReduceOp, Wire, ZeroStage};
 
-use crate::Error;
+use crate::error::Error;
 use crate::feed::Feed;
 use crate::training::described_rows;
 use exchange::{Exchange, Finish, Start, UnevenRule};

@@ -4,7 +4,7 @@ use std::str::FromStr;
 use brisk_metrics::Direction;
 use brisk_nn::tensor::program::kernels::Interval;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Ends a run when a metric no longer improves, or shows that more training is pointless.
 ///

@@ -4,10 +4,11 @@ pub(crate) mod phrases;
 use std::io;
 use std::path::PathBuf;
 
+use crate::data_parallel::StateMemory;
 use crate::memory_check::{bytes, refusal};
-use crate::{ResumeDifference, ResumeMismatch, StateMemory};
+use crate::resume::{ResumeDifference, ResumeMismatch};
 
-use phrases::{count, did_you_mean, epochs, feature_of, label_of, left, list, mismatches, way_out_of_label_count, written};
+use phrases::{count, did_you_mean, epochs, feature_of, label_of, list, mismatches, way_out_of_label_count, written};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -25,30 +26,9 @@ pub enum Error {
         /// The error of the system.
         cause: io::Error,
     },
-    /// A file cannot be written because its path is that of a folder.
-    #[error("{path}: names a folder, expected a file; add the name of a file in it")]
-    OutputIsFolder {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The folder of a file to write does not exist.
-    #[error("{path}: there is no folder {folder}; create it first, or write elsewhere")]
-    NoOutputFolder {
-        /// The path of the file.
-        path: PathBuf,
-        /// Its folder.
-        folder: PathBuf,
-    },
-    /// A file could not be written, for example because the disk is full. An earlier file at this path is unchanged.
-    #[error("{path}: writing failed: {cause}; {}", left(*is_kept, cause))]
-    Write {
-        /// The path of the file.
-        path: PathBuf,
-        /// Whether an earlier file of that name is still there.
-        is_kept: bool,
-        /// The error of the system.
-        cause: io::Error,
-    },
+    /// A file cannot be written: its path is that of a folder, its folder does not exist, or the disk is full. An earlier file at this path is unchanged.
+    #[error(transparent)]
+    Write(#[from] brisk_atomic_file::WriteError),
     /// The name of a run cannot be the name of a folder.
     #[error("run name {found:?}: expected letters, digits, `.`, `-` and `_`, and no `.` in front; the folder is named after it")]
     RunName {
@@ -347,42 +327,6 @@ pub enum Error {
         n_train_rows: usize,
     },
 
-    /// The row's names are not those of the log.
-    #[error("{path}: a row with columns {found:?}, expected {expected:?}, which the first row had")]
-    LogColumns {
-        /// The log.
-        path: PathBuf,
-        /// The columns of the first row.
-        expected: Vec<String>,
-        /// The columns of this row.
-        found: Vec<String>,
-    },
-    /// A name cannot head a column.
-    #[error("{path}: {found:?} cannot name a column, expected a name without commas, quotes, line ends and not given twice")]
-    ColumnName {
-        /// The log.
-        path: PathBuf,
-        /// The name.
-        found: String,
-    },
-    /// The folder has the log of an earlier run.
-    #[error("{path}: holds the log of an earlier run; resume that run, or use another folder")]
-    LogExists {
-        /// The log.
-        path: PathBuf,
-    },
-    /// The log has fewer rows than the checkpoint has epochs.
-    #[error(
-        "{path}: has {found} rows, expected at least {expected}, one for each epoch of the checkpoint; is it the log of another run?"
-    )]
-    ShortLog {
-        /// The log.
-        path: PathBuf,
-        /// How many epochs the checkpoint has.
-        expected: usize,
-        /// How many rows there are.
-        found: usize,
-    },
     /// A set has no rows, neither columns nor categories, or more rows than can be numbered.
     #[error("{set} rows: {n_rows} rows of {n_cols} columns, expected at least one of each and fewer than 2^32 - 1 rows")]
     EmptySet {
@@ -673,10 +617,10 @@ pub enum Error {
     CannotJoin,
     /// A search for a learning rate ended before it could suggest one.
     #[error(transparent)]
-    NoLearningRate(#[from] crate::NoLearningRate),
-    /// An error of a histogram or an image to show.
+    NoLearningRate(#[from] crate::lr_finder::NoLearningRate),
+    /// An error of a log, an event file or a report.
     #[error(transparent)]
-    Plot(#[from] crate::PlotError),
+    Report(#[from] brisk_report::Error),
     /// A table cannot be read or imported.
     #[error(transparent)]
     Table(Box<brisk_table::Error>),

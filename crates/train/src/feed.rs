@@ -22,7 +22,10 @@ use brisk_nn::Augment;
 use brisk_nn::tensor::program::{self, Device, Uploads};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 
-use crate::{Error, RowDigest, Standardisation, host_memory};
+use crate::error::Error;
+use crate::host_memory;
+use crate::row_digest::RowDigest;
+use crate::standardisation::Standardisation;
 use chunks::{Chunks, OpenChunks, SourceChunks};
 use inspect::{check_unchanged, layout_of};
 use resident::is_computed_on_devices;

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use brisk_nn::{Entry, Kept, Parameters};
 
-use crate::{Checkpoint, CheckpointFiles, DataParallel, Error, SharedSlice};
+use crate::checkpoint::{Checkpoint, SharedSlice};
+use crate::data_parallel::{CheckpointFiles, DataParallel};
+use crate::error::Error;
 
 /// The parameters' layout in a checkpoint, and which replica writes which part of it.
 #[derive(Debug)]

@@ -1,10 +1,8 @@
 #![doc = include_str!("../README.md")]
 
-mod atomic_file;
 mod batch_finder;
 mod callback;
 mod checkpoint;
-mod closing_table;
 mod data_parallel;
 mod early_stopping;
 mod error;
@@ -15,16 +13,13 @@ pub mod guide;
 mod host_memory;
 mod learner;
 mod loaded_part;
-mod log;
 mod lr_finder;
 mod memory_check;
 mod model;
 mod nearest;
-mod plot_error;
 mod position;
 mod predictor;
 mod progress;
-pub mod report;
 mod report_file;
 mod resume;
 mod row_digest;
@@ -41,17 +36,19 @@ mod summary;
 mod swa;
 pub mod tabular;
 mod task;
-pub mod tensorboard;
+mod tensorboard;
 mod trainer;
 mod training;
 mod warning;
 
+pub use brisk_atomic_file::WriteError;
 pub use brisk_metrics as metrics;
 pub use brisk_nn::tensor::Precision;
 pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
+pub use brisk_report as report;
+pub use brisk_report::{EpochMetrics, MetricsLog, StepLog, closing_table, mebibytes, rows_per_second, seconds, thousands};
 pub use callback::{BatchesEnd, Callback, RunView, StepEnd, ValidationEnd};
 pub use checkpoint::{Checkpoint, SharedSlice, TensorData};
-pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 pub use data_parallel::{
     BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, UnevenInputs, run_threads,
 };
@@ -63,10 +60,8 @@ pub use feed::{
 };
 pub use learner::Learner;
 pub use loaded_part::{LoadedPart, MismatchedTensor};
-pub use log::MetricsLog;
 pub use lr_finder::{LearningRates, NoLearningRate};
 pub use model::{Model, Scores};
-pub use plot_error::PlotError;
 pub use predictor::{Predictor, PredictorInputs};
 pub use progress::Progress;
 pub use report_file::{ReportFile, ReportPanels};
@@ -77,11 +72,11 @@ pub use scorer::Scorer;
 pub use selective::{Selective, least_confident};
 pub use standardisation::Standardisation;
 pub use step::{EpochLoss, Step, StepBuilder};
-pub use step_log::StepLog;
 pub use stop_flag::{StopFlag, StopSignal};
 pub use summary::{LayerSummary, Summary};
 pub use swa::Swa;
 pub use task::{Binary, Classification, Head, Heads, LabelledRows, Labels, MultiLabel, Regression, Task};
+pub use tensorboard::TensorBoard;
 pub use trainer::{GradientClip, Limit, RunSettings, Trainer, TrainerConfig, ValidationInterval};
-pub use training::{Ended, EpochMetrics, FitReport, Outputs, Training};
+pub use training::{Ended, FitReport, Outputs, Training};
 pub use warning::Warning;

@@ -2,8 +2,9 @@ use std::fmt;
 
 use brisk_nn::Parameters;
 
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
 use crate::model::{INV_STD, MEAN};
-use crate::{Checkpoint, Error};
 
 /// What [`Model::load_part`](crate::Model::load_part) took from a file, and what it left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

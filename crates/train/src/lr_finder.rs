@@ -1,12 +1,16 @@
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Reduction;
 use brisk_nn::{Module, Schedule};
+use brisk_report::{LineChart, Scale, Series};
 
+use crate::error::Error;
 use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedElement};
+use crate::model::Model;
+use crate::standardisation::Standardisation;
 use crate::step::{Step, StepConfig};
-use crate::task::read_labels;
-use crate::{Error, Model, Standardisation, Task, Trainer};
+use crate::task::{Task, read_labels};
+use crate::trainer::Trainer;
 
 /// The losses at learning rates that grow from step to step, and the rate that they suggest: [`Trainer::find_learning_rate`].
 #[derive(Debug, Clone, PartialEq)]
@@ -117,6 +121,14 @@ impl Trainer<'_> {
 }
 
 impl LearningRates {
+    /// Losses over learning rates, with the suggestion: a panel of a [`Report`](brisk_report::Report), or a file by [`Panel::to_svg`](brisk_report::Panel::to_svg).
+    pub fn chart(&self) -> LineChart {
+        let points = self.rates.iter().zip(&self.losses).map(|(&rate, &loss)| [rate, loss]);
+        let chart = LineChart::new("Learning-rate finder").x_label("learning rate").y_label("smoothed loss");
+        let chart = chart.scales(Scale::Log, Scale::Linear).series(Series::new("loss", points));
+        self.suggestion.into_iter().fold(chart, |chart, rate| chart.mark(rate, format!("suggested {rate:.1e}")))
+    }
+
     fn of(losses: &[Option<f32>], rate: impl Fn(usize) -> f64) -> Self {
         let (mut mean, mut best) = (0.0, f64::INFINITY);
         let mut found = Self { rates: Vec::new(), losses: Vec::new(), suggestion: None };

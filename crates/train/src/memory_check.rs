@@ -4,7 +4,9 @@ use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Optimizer, Parameters};
 
-use crate::{DataParallel, Error, StateMemory, host_memory};
+use crate::data_parallel::{DataParallel, StateMemory};
+use crate::error::Error;
+use crate::host_memory;
 
 /// Refuses parameters whose training state does not fit, before rows are read and anything is recorded; then, given the recorded programs, a run whose
 /// transients do not fit in addition to the state.

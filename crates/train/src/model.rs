@@ -5,19 +5,22 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use brisk_loader::{Order, RowSource};
+use brisk_metrics::{MetricValue, Scored};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Activation, Module, Parameters, ParametersBuilder};
 
+use crate::checkpoint::Checkpoint;
+use crate::data_parallel::DataParallel;
+use crate::error::Error;
 use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedConfig, FeedElement};
 use crate::flat::{self, Flat};
 use crate::loaded_part::LoadedPart;
 use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
+use crate::standardisation::Standardisation;
 use crate::step::Step;
-use crate::task::read_labels;
-use crate::{Checkpoint, DataParallel, Error, Standardisation, Task};
-use brisk_metrics::{MetricValue, Scored};
+use crate::task::{Task, read_labels};
 
 /// A module with its parameters and the standardisation of its input: what a [`Trainer`](crate::Trainer) trains, and a file keeps.
 ///
@@ -124,8 +127,8 @@ impl<M: Module> Model<M> {
     /// `state_dict`, plus `input.mean` and `input.inv_std`.
     ///
     /// # Errors
-    /// [`Error::Setting`] if a [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called; [`Error::OutputIsFolder`],
-    /// [`Error::NoOutputFolder`]; [`Error::Write`]; an earlier file of that name is then unchanged.
+    /// [`Error::Setting`] if a [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called; [`Error::Write`];
+    /// an earlier file of that name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let mut checkpoint = self.state()?;
         if let Some(scale) = &self.scale {

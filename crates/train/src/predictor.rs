@@ -7,8 +7,10 @@ use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Recording, Tensor};
 use brisk_nn::{Bound, CategoricalColumn, Module, Parameters};
 
+use crate::error::Error;
 use crate::feed::inspect::{check_columns, first_non_finite};
-use crate::{Error, Model, Standardisation};
+use crate::model::Model;
+use crate::standardisation::Standardisation;
 
 /// The sizes of batches that a model can be compiled for.
 const BATCH_ROWS: [usize; 24] =

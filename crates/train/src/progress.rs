@@ -2,9 +2,8 @@ use std::fmt::{self, Write as _};
 use std::io::{self, IsTerminal, Write};
 use std::time::Instant;
 
+use brisk_report::{rows_per_second, seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-
-use crate::{rows_per_second, seconds};
 
 /// Shows the progress of a run on standard error: a bar with epoch, rows per second, time left and the last metrics on a terminal, and
 /// one line per epoch elsewhere. This is the only part of the crate that prints.

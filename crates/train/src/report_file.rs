@@ -1,23 +1,22 @@
-mod history;
-
 use std::fmt;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Instant;
 
-use crate::atomic_file::check_output;
-use crate::position::Position;
-use crate::report::{Panel, Report, metric_label};
-use crate::{
-    BatchesEnd, Callback, Checkpoint, EpochMetrics, Error, FitReport, Labels, RunView, Task, ValidationEnd, Warning, seconds,
-    thousands,
-};
+use brisk_atomic_file::check_output;
 use brisk_metrics::Scored;
+use brisk_nn::tensor::program::Profile;
+use brisk_report::{EpochMetrics, KernelTime, Panel, RunFacts, RunHistory};
 
-use history::History;
+use crate::callback::{BatchesEnd, Callback, RunView, ValidationEnd};
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
+use crate::task::{Labels, Task};
+use crate::training::FitReport;
+use crate::warning::Warning;
 
-/// Writes a [`Report`] of the run when it ends, also with an error: curves of losses and metrics, learning rates, the outputs of the best model for the
+/// Writes a [`Report`](brisk_report::Report) of the run when it ends, also with an error: curves of losses and metrics, learning rates, the outputs of the best model for the
 /// validation rows, settings and the device. A [`Callback`]; [`Trainer::report`](crate::Trainer::report) adds one.
 ///
 /// The report of a run that was resumed is of the whole run: checkpoints have the history of a run with a report, eight bytes per batch. If the checkpoint is from a run without
@@ -30,7 +29,7 @@ pub struct ReportFile<'a> {
     settings: Vec<(String, String)>,
     classes: Vec<String>,
     panels: Option<ReportPanels<'a>>,
-    history: History,
+    history: RunHistory,
     /// The validation at a limit that ended the run within an epoch, which is not part of the run's history.
     at_limit: Option<EpochMetrics>,
     /// The outputs of the best model so far for the validation rows, and their labels, if they are known.
@@ -60,7 +59,7 @@ impl<'a> ReportFile<'a> {
             settings,
             classes: Vec::new(),
             panels: None,
-            history: History::default(),
+            history: RunHistory::default(),
             at_limit: None,
             best_rows: None,
             is_resumed: false,
@@ -92,98 +91,65 @@ impl<'a> ReportFile<'a> {
         self.history.seconds + self.started.elapsed().as_secs_f64()
     }
 
-    fn report(&self, run: &RunView<'_>, ended: &str, fitted: Option<&FitReport>) -> Result<Report, Error> {
-        let mut report = Report::new(self.title());
-        let History { first_batch, losses, rates, best, .. } = &self.history;
-        let epochs = |n_batches: usize| rounded(n_batches as f64 / run.n_batches.max(1) as f64);
-        let from = if *first_batch == 0 { String::new() } else { format!(", shown from {} on", epochs(*first_batch)) };
-        report.subtitle(format!("{} epochs on {}, {ended}{from}", epochs(first_batch + losses.len()), run.device.info()));
-        let epochs_at = |metrics: &EpochMetrics| {
-            let EpochMetrics { epoch, batch, .. } = *metrics;
-            Position::of(epoch, (batch < run.n_batches).then_some(batch)).in_epochs(run.n_batches)
+    fn write(&self, run: &RunView<'_>, ended: String, fitted: Option<&FitReport>) -> Result<(), Error> {
+        let (n_labels, n_outputs) = (self.n_labels, self.n_outputs);
+        let rows =
+            self.best_rows.as_ref().map(|[outputs, labels]| Scored { outputs, n_outputs, labels, n_labels, weights: None });
+        // Outputs of another form, such as those of several heads, have no charts but the caller's.
+        let (is_class, is_number) = match self.labels {
+            Labels::Binary => (n_outputs == n_labels, false),
+            Labels::Classes { n_classes } => ((n_labels, n_outputs) == (1, n_classes), false),
+            Labels::Numbers => (false, n_outputs == n_labels),
+            _ => (false, false),
         };
-        let validations = || self.history.validations.iter().chain(&self.at_limit);
-        if let Some(metrics) = validations().find(|metrics| *best == Some((metrics.epoch, metrics.batch))) {
-            let at = epochs_at(metrics);
-            report.best_within(at).figure("Best epoch", rounded(at));
-            let is_shown = |name: &str| fitted.is_none_or(|fitted| fitted.watched == name) || name == "valid_loss";
-            for (name, value) in metrics.values.iter().filter(|(name, _)| is_shown(name)) {
-                report.figure(metric_label(name), format!("{value:.4}"));
-            }
-        }
-        report.figure("Time", seconds(self.seconds()));
-        if let Some(fitted) = fitted.filter(|fitted| fitted.train_rows_per_s > 0.0) {
-            report.figure("Training rows per second", thousands(fitted.train_rows_per_s as u64));
-        }
-
-        let warnings: Vec<_> = (1..).zip(&self.history.warnings).collect();
-        report.section("Warnings");
-        if !warnings.is_empty() {
-            report.table("Warnings of the run", &warnings);
-        }
-        report.section("Training");
-        if let Some(first) = validations().next() {
-            let names: Vec<&str> = first.values.iter().map(|(name, _)| name.as_str()).collect();
-            let column = |name: &&str| validations().map(|epoch| epoch.get(name).unwrap_or(f64::NAN)).collect();
-            let columns: Vec<Vec<f64>> = names.iter().map(column).collect();
-            let columns: Vec<(&str, &[f64])> = names.iter().copied().zip(columns.iter().map(Vec::as_slice)).collect();
-            let epochs: Vec<f64> = validations().map(epochs_at).collect();
-            report.within_epochs(&epochs, &columns);
-        }
-        if !losses.is_empty() {
-            let numbers = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<_>>();
-            report.steps("Loss of each batch", *first_batch, &numbers(losses));
-            report.steps("Learning rate", *first_batch, &numbers(rates));
-        }
-        if let Some([outputs, labels]) = &self.best_rows {
-            report.section("Validation rows");
-            let (n_labels, n_outputs) = (self.n_labels, self.n_outputs);
-            let rows = Scored { outputs, n_outputs, labels, n_labels, weights: None };
-            // Outputs of another form, such as those of several heads, have no charts but the caller's.
-            let (is_each, is_class) = (n_outputs == n_labels, |n_classes| (n_labels, n_outputs) == (1, n_classes));
-            match self.labels {
-                Labels::Binary if is_each => {
-                    report.classification(&rows, &self.classes)?;
-                }
-                Labels::Classes { n_classes } if is_class(n_classes) => {
-                    report.classification(&rows, &self.classes)?;
-                }
-                Labels::Numbers if is_each => {
-                    report.regression(&rows)?;
-                }
-                _ => {}
-            }
-            if let Some(panels) = &self.panels {
-                panels(&rows)?.into_iter().for_each(|panel| {
-                    report.panel(panel);
-                });
-            }
-        }
-        if let Some(profile) = fitted.and_then(|fitted| fitted.profile.as_ref()) {
-            report.section("Profile").profile(profile);
-        }
-        report.section("Configuration").table("Settings", &self.settings);
-        let device = [("device", run.device.info().to_string()), ("brisk-train", env!("CARGO_PKG_VERSION").to_owned())];
-        let system = [("system", std::env::consts::OS.to_owned()), ("processor", std::env::consts::ARCH.to_owned())];
-        report.table("Environment", &[device, system].concat());
-        Ok(report)
+        let panels = self.panels.as_ref().zip(rows.as_ref()).map(|(panels, rows)| panels(rows)).transpose()?;
+        let kernels = fitted.and_then(|fitted| fitted.profile.as_ref()).map(kernel_times);
+        let facts = RunFacts {
+            title: self.title(),
+            n_batches: run.n_batches,
+            device: run.device.info().to_string(),
+            ended,
+            watched: fitted.map(|fitted| fitted.watched.as_str()),
+            seconds: self.seconds(),
+            train_rows_per_s: fitted.map(|fitted| fitted.train_rows_per_s).filter(|&rate| rate > 0.0),
+            last: self.at_limit.as_ref(),
+            classification: rows.filter(|_| is_class),
+            regression: rows.filter(|_| is_number),
+            classes: &self.classes,
+            panels: panels.as_deref().unwrap_or_default(),
+            kernels: kernels.as_deref().unwrap_or_default(),
+            settings: &self.settings,
+            environment: &[
+                ("device".to_owned(), run.device.info().to_string()),
+                ("brisk-train".to_owned(), env!("CARGO_PKG_VERSION").to_owned()),
+            ],
+        };
+        Ok(self.history.report(&facts)?.write(&self.path)?)
     }
 }
 
 impl Callback for ReportFile<'_> {
     fn on_load_checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<(), Error> {
-        (self.history, self.is_resumed) = (History::of(checkpoint)?, true);
+        (self.history, self.is_resumed) = (history_of(checkpoint)?, true);
         Ok(())
     }
 
+    /// Adds the history, unless another report of the same run has done so.
     fn on_save_checkpoint(&self, checkpoint: &mut Checkpoint) -> Result<(), Error> {
-        self.history.insert_into(checkpoint, self.seconds())
+        if checkpoint.has_metadata(HISTORY) {
+            return Ok(());
+        }
+        checkpoint.insert_metadata(HISTORY, self.history.to_json(self.seconds()));
+        for (name, values) in [(LOSSES, &self.history.losses), (RATES, &self.history.learning_rates)] {
+            checkpoint.insert(name, &[values.len()], values.clone())?;
+        }
+        Ok(())
     }
 
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         (self.started, self.at_limit, self.best_rows) = (Instant::now(), None, None);
         if !std::mem::take(&mut self.is_resumed) {
-            self.history = History::default();
+            self.history = RunHistory::default();
         }
         // If the file cannot be written, the error is reported now rather than after the run.
         let Some(folder) = self.path.parent().filter(|_| run.is_first) else { return Ok(()) };
@@ -191,7 +157,7 @@ impl Callback for ReportFile<'_> {
             let action = "create the folder of the report";
             Error::Io { path: folder.to_owned(), action, cause }
         })?;
-        check_output(&self.path)
+        Ok(check_output(&self.path)?)
     }
 
     fn on_warning(&mut self, warning: &Warning) {
@@ -234,7 +200,7 @@ impl Callback for ReportFile<'_> {
     fn on_exception(&mut self, run: &RunView<'_>, error: &Error) {
         if run.is_first && !self.history.validations.is_empty() {
             // The error of the run is the one to report.
-            let _ = self.report(run, &format!("ended by an error: {error}"), None).and_then(|report| report.write(&self.path));
+            let _ = self.write(run, format!("ended by an error: {error}"), None);
         }
     }
 
@@ -244,11 +210,44 @@ impl Callback for ReportFile<'_> {
         if !run.is_first || (is_unknown && self.path.exists()) {
             return Ok(());
         }
-        self.report(run, &format!("ended {}", report.ended), Some(report))?.write(&self.path)
+        self.write(run, format!("ended {}", report.ended), Some(report))
     }
 }
 
-/// Epochs for people: two decimals, without trailing zeros.
-fn rounded(n_epochs: f64) -> String {
-    ((n_epochs * 100.0).round() / 100.0).to_string()
+/// The metadata of a checkpoint with everything of the history but losses and rates.
+const HISTORY: &str = "report.history";
+
+/// The tensors of a checkpoint with the loss and the learning rate of each batch.
+const LOSSES: &str = "report.losses";
+const RATES: &str = "report.rates";
+
+/// The history in a checkpoint; empty if it has none.
+fn history_of(checkpoint: &Checkpoint) -> Result<RunHistory, Error> {
+    if !checkpoint.has_metadata(HISTORY) {
+        return Ok(RunHistory::default());
+    }
+    let mut history: RunHistory = checkpoint.metadata(HISTORY, "the history of a run")?;
+    for (name, values) in [(LOSSES, &mut history.losses), (RATES, &mut history.learning_rates)] {
+        let len = checkpoint.tensors().find(|(found, ..)| *found == name).map_or(0, |(_, shape, _)| shape.iter().product());
+        *values = checkpoint.f32(name, &[len])?.to_vec();
+    }
+    Ok(history)
+}
+
+fn kernel_times(profile: &Profile) -> Vec<KernelTime> {
+    let n_replays = profile.n_replays().max(1);
+    let time = |kernel: brisk_nn::tensor::program::KernelProfile| {
+        // A byte per nanosecond is a gigabyte per second.
+        let per_ns = |work: u64| work as f64 / kernel.total_ns.max(1) as f64;
+        KernelTime {
+            kernel: kernel.name.to_owned(),
+            variant: kernel.dispatches.first().copied().unwrap_or(kernel.name).to_owned(),
+            us: 1e-3 * kernel.total_ns as f64 / n_replays as f64,
+            n_calls: kernel.n_calls / n_replays as u64,
+            gb_per_s: per_ns(kernel.bytes),
+            gflop_per_s: per_ns(kernel.flops),
+            roofline_share: kernel.roofline_share(profile.roofline()),
+        }
+    };
+    profile.kernels().into_iter().map(time).collect()
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::Error;
+use crate::error::Error;
 
 /// A difference between a run and the checkpoint that it resumes from. Each is refused unless
 /// [`Training::resume_with`](crate::Training::resume_with) allows it.

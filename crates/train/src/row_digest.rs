@@ -5,7 +5,7 @@ use bytemuck::{Pod, cast_slice};
 use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
-use crate::Error;
+use crate::error::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{Others, failed};
 

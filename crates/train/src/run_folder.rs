@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use brisk_atomic_file::write_atomically;
 use serde_json::Value;
 
-use crate::Error;
-use crate::atomic_file::write_atomically;
+use crate::error::Error;
 use crate::run_lock::RunLock;
 
 pub use checkpoints::FoundCheckpoint;
@@ -171,10 +171,10 @@ impl RunFolder {
     /// # Errors
     /// [`Error::Write`].
     pub fn write_config(&self, config: &Value) -> Result<(), Error> {
-        write_atomically(&self.config(), |writer| {
+        Ok(write_atomically(&self.config(), |writer| {
             serde_json::to_writer_pretty(&mut *writer, config)?;
             writer.write_all(b"\n")
-        })
+        })?)
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::Error;
+use crate::error::Error;
 
 /// `run.lock` in a run's folder, locked by the operating system for as long as this value lives: a process that is killed leaves at most the file,
 /// which the next run takes over.

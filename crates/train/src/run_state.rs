@@ -3,9 +3,11 @@ use std::str::FromStr;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Buffer, Parameters};
 
+use crate::checkpoint::{Checkpoint, SharedSlice};
+use crate::early_stopping::EarlyStopping;
+use crate::error::Error;
 use crate::flat::{self, Flat};
 use crate::position::Position;
-use crate::{Checkpoint, EarlyStopping, Error, SharedSlice};
 
 /// The state of a run between two steps, except for what is on the device.
 #[derive(Debug)]

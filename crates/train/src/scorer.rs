@@ -6,10 +6,12 @@ use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
 use brisk_nn::{Module, Parameters};
 
-use crate::data_parallel::check_batch;
-use crate::feed::{Cursor, Feed, OpenFeed};
+use crate::data_parallel::{DataParallel, check_batch};
+use crate::error::Error;
+use crate::feed::{BatchTensors, Cursor, Feed, OpenFeed, ResidentRows};
 use crate::flat::Flat;
-use crate::{BatchTensors, DataParallel, Error, ResidentRows, Standardisation, Task};
+use crate::standardisation::Standardisation;
+use crate::task::Task;
 
 /// Rows scored at a time when evaluating.
 pub(crate) const EVALUATION_ROWS: usize = 1024;

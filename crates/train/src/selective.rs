@@ -3,10 +3,11 @@
 use brisk_loader::{RowSource, Rows, Subset};
 use brisk_nn::Module;
 
+use crate::error::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::failed;
-use crate::task::read_labels;
-use crate::{Error, Labels, Model, Scores, Task};
+use crate::model::{Model, Scores};
+use crate::task::{Labels, Task, read_labels};
 
 /// The result of two passes, and the rows of the second.
 #[derive(Debug, Clone, PartialEq)]

@@ -7,7 +7,7 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Persistent};
 use brisk_nn::{FeatureScale, Parameters};
 
-use crate::Error;
+use crate::error::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{check_finite, failed, for_each_chunk, layout_of, source_row};
 

@@ -47,11 +47,14 @@ use brisk_nn::tensor::{DType, EpochRows, Graph, Persistent, Precision, Reduction
 use brisk_nn::{
     Accumulate, Bound, Ema, FeatureScale, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, Schedule, StepInputs,
 };
+use brisk_replicate::ReduceOp;
 
-use crate::data_parallel::check_batch;
-use crate::feed::{Cursor, Feed};
+use crate::data_parallel::{DataParallel, check_batch};
+use crate::error::Error;
+use crate::feed::{BatchTensors, Cursor, Feed};
 use crate::flat::Flat;
-use crate::{BatchTensors, DataParallel, Error, GradientClip, ReduceOp, Standardisation};
+use crate::standardisation::Standardisation;
+use crate::trainer::GradientClip;
 
 /// Settings shared by the steps of trainers and of your own loops.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -62,7 +62,7 @@ impl StopFlag {
     /// # Errors
     /// [`Error::SignalHandler`](crate::Error::SignalHandler) if other code of the process already handles one of these signals.
     #[cfg(feature = "signals")]
-    pub fn on_signals() -> Result<Self, crate::Error> {
+    pub fn on_signals() -> Result<Self, crate::error::Error> {
         signals::flag_of_process()
     }
 

@@ -4,8 +4,10 @@ use std::fmt;
 
 use brisk_nn::Module;
 use brisk_nn::tensor::{DType, Graph, Persistent};
+use brisk_report::{mebibytes, thousands};
 
-use crate::{Error, Model, mebibytes, thousands};
+use crate::error::Error;
+use crate::model::Model;
 
 /// The layers of a model for batches of one size: [`Model::summary`]. `Display` is a table.
 #[derive(Debug, Clone, PartialEq)]

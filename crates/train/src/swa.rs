@@ -1,6 +1,9 @@
 use std::ops::ControlFlow;
 
-use crate::{Callback, Checkpoint, Error, FitReport, RunView, ValidationEnd};
+use crate::callback::{Callback, RunView, ValidationEnd};
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
+use crate::training::FitReport;
 
 /// Stochastic weight averaging: the parameters after each epoch are averaged, starting with a given epoch, and the mean replaces them when the run ends. A [`Callback`].
 ///

@@ -10,11 +10,11 @@ mod regression;
 
 use std::fmt::Debug;
 
+use brisk_metrics::Metric;
 use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::tensor::{DType, Reduction, Tensor};
 
-use crate::Error;
-use brisk_metrics::Metric;
+use crate::error::Error;
 
 pub(crate) use labels::{check_labels, read_labels};
 

@@ -1,154 +1,133 @@
-//! Event files for TensorBoard: scalars, histograms and images by step.
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 
-mod callback;
-mod crc32c;
-mod histogram;
-mod message;
-mod record;
-#[cfg(test)]
-mod tests;
+use brisk_nn::Kept;
+use brisk_nn::tensor::Persistent;
+use brisk_report::EventWriter;
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
-use std::process;
-use std::time::{SystemTime, UNIX_EPOCH};
+use crate::callback::{BatchesEnd, Callback, RunView, ValidationEnd};
+use crate::error::Error;
 
-pub use callback::TensorBoard;
-use message::{Event, Image, SessionLog, Summary, Value};
-
-use crate::{Error, PlotError};
-
-/// Writes an event file for TensorBoard, like PyTorch's `SummaryWriter`.
+/// Writes the losses, learning rates and metrics of a run to an event file in a folder: a [`Callback`].
 ///
-/// Each value is one write to the file, so TensorBoard shows it a moment later, and a process that is killed loses at most the value
-/// that it was writing. `tensorboard --logdir FOLDER` shows the runs of all folders below `FOLDER`; a tag such as `loss/train` puts
-/// charts into groups.
+/// Batches are counted over the whole run. `loss/batch` and `learning_rate` have a value per batch, and so has `grad_norm` if the run
+/// [records](crate::TrainerConfig::record_grad_norms) it. The metrics of a validation are written at the last batch before it, with training and validation in one group:
+/// `loss/train` and `loss/valid`; those of a limit that ends the run within an epoch at the batch after it, since a run that resumes does not have them.
+/// [`histograms`](Self::histograms) adds those of parameters and gradients. The file is created when the first batches are done, and TensorBoard then discards the folder's values of
+/// later batches, so that a run that resumes with the same folder has each batch once.
 ///
 /// # Examples
-/// ```
-/// use brisk_train::tensorboard::EventWriter;
+/// ```no_run
+/// use brisk_nn::tensor::program::Device;
+/// use brisk_train::{TensorBoard, Trainer};
 ///
-/// # let folder = tempfile::tempdir()?;
-/// # let folder = folder.path();
-/// let mut events = EventWriter::create(folder)?;
-/// for step in 0..10 {
-///     events.scalar("loss/train", step, 1.0 / (step + 1) as f64)?;
-/// }
-/// events.histogram("gradients", 10, &[-0.25, 0.0, 0.5])?;
+/// let trainer = Trainer::new(&Device::best()?).callback(TensorBoard::new("runs/letters").histograms(5));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-/// # Reference
-/// `tensorflow/core/util/event.proto` and `record_writer.cc`.
 #[derive(Debug)]
-pub struct EventWriter {
-    path: PathBuf,
-    file: File,
+pub struct TensorBoard {
+    folder: PathBuf,
+    events: Option<EventWriter>,
+    /// Epochs between two histograms; none if 0.
+    histograms_every: usize,
 }
 
-impl EventWriter {
-    /// Creates a new event file in `folder`, which is created too if it does not exist.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn create(folder: impl AsRef<Path>) -> Result<Self, Error> {
-        let folder = folder.as_ref();
-        fs::create_dir_all(folder).map_err(|cause| Error::Io { path: folder.to_owned(), action: "create the folder", cause })?;
-        let (path, file) = new_file(folder)?;
-        let mut writer = Self { path, file };
-        writer.write(&Event { wall_time: wall_time(), file_version: Some("brain.Event:2".to_owned()), ..Event::default() })?;
-        Ok(writer)
+impl TensorBoard {
+    /// Writes to a new file in `folder`, which is created if it does not exist.
+    pub fn new(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), events: None, histograms_every: 0 }
     }
 
-    /// Creates a new event file in the folder of a run that resumes at `step`. TensorBoard then discards the values of this step and later
-    /// ones in earlier files of the folder.
+    /// Adds histograms after every `n_epochs`th epoch: of each parameter, as `parameters/layers.0.weight`, and of its gradient in the last step, as
+    /// `gradients/layers.0.weight`. NaN and infinities are in no bucket; if there are any, their number is written as a scalar, `not_finite/parameters/layers.0.weight`.
     ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn resume(folder: impl AsRef<Path>, step: u64) -> Result<Self, Error> {
-        let mut writer = Self::create(folder)?;
-        let session_log = Some(SessionLog { status: SessionLog::START });
-        writer.write(&Event { wall_time: wall_time(), step: step as i64, session_log, ..Event::default() })?;
-        Ok(writer)
+    /// Gradients are those that the optimizer receives: of the mean over accumulated batches, divided by the loss scale, and clipped. If state is
+    /// [sharded](crate::ZeroStage) across replicas, no replica has all gradients, so none are written; if parameters are sharded as well, the run ends with an error.
+    ///
+    /// # Cost
+    /// Reads all parameters and gradients from the device, and passes over them once.
+    pub fn histograms(mut self, n_epochs: usize) -> Self {
+        self.histograms_every = n_epochs;
+        self
+    }
+}
+
+impl Callback for TensorBoard {
+    /// The next run writes a new file. If its folder cannot be created, the error is reported now rather than after the first steps.
+    fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
+        self.events = None;
+        let created = if run.is_first { fs::create_dir_all(&self.folder) } else { Ok(()) };
+        created.map_err(|cause| Error::Io { path: self.folder.clone(), action: "create the folder", cause })?;
+        let is_sharded = run.params.division().is_some_and(|division| division.values == Kept::Own);
+        if self.histograms_every > 0 && is_sharded {
+            let found = "parameters that are sharded across replicas".to_owned();
+            return Err(Error::Setting {
+                name: "histograms",
+                found,
+                expected: "whole parameters: a ZeRO stage below 3, or 0 histograms",
+            });
+        }
+        Ok(())
     }
 
-    /// The event file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// Adds a number, which is stored as `f32`. NaN and infinities are shown as such.
-    ///
-    /// # Errors
-    /// [`Error::Io`].
-    pub fn scalar(&mut self, tag: &str, step: u64, value: f64) -> Result<(), Error> {
-        self.add(step, Value { tag: tag.to_owned(), simple_value: Some(value as f32), ..Value::default() })
-    }
-
-    /// Adds the distribution of the finite ones of `values`, in TensorFlow's buckets, whose limits grow by 10 %.
-    ///
-    /// # Errors
-    /// [`PlotError::NoFiniteValue`], [`Error::Io`].
-    pub fn histogram(&mut self, tag: &str, step: u64, values: &[f32]) -> Result<(), Error> {
-        let histogram =
-            histogram::of(values).ok_or_else(|| PlotError::NoFiniteValue { tag: tag.to_owned(), n_values: values.len() })?;
-        self.add(step, Value { tag: tag.to_owned(), histo: Some(histogram), ..Value::default() })
-    }
-
-    /// Adds an image of `pixels`, `[height, width, n_channels]`: grey, RGB or RGBA for 1, 3 or 4 channels.
-    ///
-    /// # Errors
-    /// [`PlotError::ImagePixels`], [`Error::Io`].
-    pub fn image(&mut self, tag: &str, step: u64, [height, width]: [usize; 2], pixels: &[u8]) -> Result<(), Error> {
-        let refused = || PlotError::ImagePixels { tag: tag.to_owned(), height, width, found: pixels.len() };
-        let n_pixels = height.checked_mul(width).filter(|&n| n > 0).ok_or_else(refused)?;
-        let colour = match (pixels.len() / n_pixels, pixels.len() % n_pixels) {
-            (1, 0) => png::ColorType::Grayscale,
-            (3, 0) => png::ColorType::Rgb,
-            (4, 0) => png::ColorType::Rgba,
-            _ => return Err(refused().into()),
+    fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
+        if !run.is_first {
+            return Ok(());
+        }
+        let first = run.first_batch() + batches.first_batch as u64;
+        let events = match &mut self.events {
+            Some(events) => events,
+            events => events.insert(EventWriter::resume(&self.folder, first)?),
         };
-        let (Ok(n_rows), Ok(n_cols)) = (i32::try_from(height), i32::try_from(width)) else { return Err(refused().into()) };
-        let mut encoded = Vec::new();
-        let mut encoder = png::Encoder::new(&mut encoded, n_cols as u32, n_rows as u32);
-        encoder.set_color(colour);
-        encoder.set_depth(png::BitDepth::Eight);
-        let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(pixels));
-        written.map_err(|_| refused())?;
-        let colorspace = i32::from(colour.samples() as u8);
-        let image = Image { height: n_rows, width: n_cols, colorspace, encoded_image_string: encoded };
-        self.add(step, Value { tag: tag.to_owned(), image: Some(image), ..Value::default() })
+        for (batch, (&loss, &rate)) in (first..).zip(batches.losses.iter().zip(batches.learning_rates)) {
+            events.scalar("loss/batch", batch, loss.into())?;
+            events.scalar("learning_rate", batch, rate.into())?;
+        }
+        for (batch, &norm) in (first..).zip(batches.grad_norms) {
+            events.scalar("grad_norm", batch, norm.into())?;
+        }
+        let is_last = batches.first_batch + batches.losses.len() == run.n_batches;
+        if is_last && run.epoch.checked_rem(self.histograms_every) == Some(0) {
+            let last = first + batches.losses.len() as u64 - 1;
+            add_histograms(events, run, last, ("parameters", run.params.values()))?;
+            if run.params.division().is_none() {
+                add_histograms(events, run, last, ("gradients", run.params.grads()))?;
+            }
+        }
+        Ok(())
     }
 
-    fn add(&mut self, step: u64, value: Value) -> Result<(), Error> {
-        let summary = Some(Summary { value: vec![value] });
-        self.write(&Event { wall_time: wall_time(), step: step as i64, summary, ..Event::default() })
-    }
-
-    /// Writes a record with one write, so that all records are whole for readers and after a kill, except possibly the last.
-    fn write(&mut self, event: &Event) -> Result<(), Error> {
-        let written = self.file.write_all(&record::framed(event));
-        written.map_err(|cause| Error::Io { path: self.path.clone(), action: "write an event to the file", cause })
+    fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
+        let n_batches = run.first_batch() + validation.metrics.batch as u64;
+        // A run that resumes without the limit replaces the values from this batch on.
+        let batch = if validation.is_at_limit { n_batches } else { n_batches.saturating_sub(1) };
+        if let Some(events) = &mut self.events {
+            for (name, value) in &validation.metrics.values {
+                events.metric(name, batch, *value)?;
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }
 
-/// Creates a file that did not exist before. TensorBoard recognises the name, and reads the files of a folder in the order of their names.
-fn new_file(folder: &Path) -> Result<(PathBuf, File), Error> {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let (seconds, nanoseconds) = (now.as_secs(), now.subsec_nanos());
-    let mut attempt = 0;
-    loop {
-        let path =
-            folder.join(format!("events.out.tfevents.{seconds:010}.{nanoseconds:09}.brisk.{}.{attempt:03}", process::id()));
-        match OpenOptions::new().append(true).create_new(true).open(&path) {
-            Ok(file) => return Ok((path, file)),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => attempt += 1,
-            Err(cause) => return Err(Error::Io { path, action: "create the event file", cause }),
+/// Adds a histogram for each parameter, of its elements in a flat buffer.
+fn add_histograms(
+    events: &mut EventWriter,
+    run: &RunView<'_>,
+    step: u64,
+    (group, flat): (&str, &Persistent),
+) -> Result<(), Error> {
+    let flat: Vec<f32> = run.device.read(flat)?;
+    for entry in run.params.entries() {
+        let (values, tag) = (&flat[entry.range.clone()], format!("{group}/{}", entry.name));
+        let n_not_finite = values.iter().filter(|value| !value.is_finite()).count();
+        if n_not_finite > 0 {
+            events.scalar(&format!("not_finite/{tag}"), step, n_not_finite as f64)?;
+        }
+        if n_not_finite < values.len() {
+            events.histogram(&tag, step, values)?;
         }
     }
-}
-
-/// Seconds since 1970; 0 if the clock is before that.
-fn wall_time() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+    Ok(())
 }

@@ -9,18 +9,29 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use brisk_loader::{Order, RowSource};
+use brisk_metrics::Scored;
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Adam, Augment, EmaConfig, Module, Optimizer, Parameters, Schedule};
+use brisk_replicate::Described;
+use brisk_report::{Panel, thousands};
 
+use crate::callback::Callback;
+use crate::checkpoint::Checkpoint;
+use crate::data_parallel::DataParallel;
+use crate::early_stopping::EarlyStopping;
+use crate::error::Error;
 use crate::feed::{FeedConfig, FeedElement};
-use crate::report::Panel;
-use crate::training::Setup;
-use crate::{
-    Callback, Checkpoint, DataParallel, Described, EarlyStopping, Error, FitReport, Learner, Model, Outputs, Progress,
-    ReportFile, ReportPanels, ResumeMismatch, RunFolder, Standardisation, StopFlag, Task, Training, thousands,
-};
-use brisk_metrics::Scored;
+use crate::learner::Learner;
+use crate::model::Model;
+use crate::progress::Progress;
+use crate::report_file::{ReportFile, ReportPanels};
+use crate::resume::ResumeMismatch;
+use crate::run_folder::RunFolder;
+use crate::standardisation::Standardisation;
+use crate::stop_flag::StopFlag;
+use crate::task::Task;
+use crate::training::{FitReport, Outputs, Setup, Training};
 
 pub(crate) use config::described_ema;
 pub use config::{GradientClip, Limit, TrainerConfig, ValidationInterval};

@@ -20,26 +20,30 @@ use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Augment, Ema, Optimizer, Parameters};
+use brisk_replicate::Described;
 
+use crate::data_parallel::{DataParallel, StateMemory};
+use crate::error::Error;
 use crate::feed::inspect::{check_codes_and_weights, check_columns, check_label_count, layout_of};
 use crate::feed::survey::Survey;
 use crate::feed::{Feed, FeedConfig, FeedElement, RowLayout};
 use crate::flat::Flat;
+use crate::learner::Learner;
 use crate::memory_check::check_memory;
-use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
-use crate::standardisation::Moments;
+use crate::row_digest::RowDigest;
+use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
+use crate::standardisation::{Moments, Standardisation};
 use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
-use crate::task::check_labels;
-use crate::{
-    DataParallel, Described, Error, Learner, Limit, RowDigest, Scorer, Standardisation, StateMemory, Task, TrainerConfig, Warning,
-};
+use crate::task::{Task, check_labels};
+use crate::trainer::{Limit, TrainerConfig};
+use crate::warning::Warning;
 
 use checkpoint_writer::CheckpointWriter;
 use computation::Computation;
 use snapshot::SnapshotMemory;
 use validation::Validation;
 
-pub use fit::{Ended, EpochMetrics, FitReport, Outputs};
+pub use fit::{Ended, FitReport, Outputs};
 
 /// A training run that has been prepared: rows on the device or ready to be streamed, step and evaluation recorded and compiled, memory
 /// planned. [`Trainer::prepare`](crate::Trainer::prepare) makes one.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::GradientClip;
+use crate::trainer::GradientClip;
 
 /// Something that is allowed but hardly ever intended. Its `Display` is one line for people.
 ///

@@ -1,8 +1,9 @@
+use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use brisk_atomic_file::write_atomically;
 use brisk_examples::letters::GLYPHS;
-use brisk_table::{AtomicFile, printable};
 
 /// Pixels between two images.
 const GAP: usize = 2;
@@ -52,12 +53,8 @@ impl Grid {
     /// If it cannot be written.
     pub(crate) fn save(&self, path: &Path) -> Result<()> {
         let (pixels, [height, width]) = self.picture();
-        let context = || format!("{}: cannot write the picture", printable(path));
-        let png = encoded(&pixels, [height, width]).with_context(context)?;
-        let mut file = AtomicFile::create(path).with_context(context)?;
-        std::io::Write::write_all(&mut file, &png).with_context(context)?;
-        file.publish().with_context(context)?;
-        Ok(())
+        let png = encoded(&pixels, [height, width])?;
+        Ok(write_atomically(path, |file| file.write_all(&png))?)
     }
 
     /// The pixels of the picture in RGB, and its height and width.

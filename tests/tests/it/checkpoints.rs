@@ -12,7 +12,7 @@ use std::time::Duration;
 use brisk_nn::Schedule;
 use brisk_train::{
     Callback, Checkpoint, DataParallelConfig, Ended, Error, FitReport, Outputs, RunFolder, RunView, StopFlag, TrainerConfig,
-    run_threads,
+    WriteError, run_threads,
 };
 
 use crate::gpu::cpu;
@@ -207,7 +207,7 @@ fn a_checkpoint_that_cannot_be_written_ends_the_run() {
         };
         let (written, names) = watched(config, in_the_way, |fit, folder| {
             let error = fit().expect_err("a folder is in the way");
-            assert!(matches!(&error, Error::OutputIsFolder { path } if *path == folder.last()), "{error}");
+            assert!(matches!(&error, Error::Write(WriteError::IsFolder { path }) if *path == folder.last()), "{error}");
             let rows = fs::read_to_string(folder.metrics_csv()).expect("a log");
             assert!((3..=4).contains(&rows.lines().count()), "two epochs or three:\n{rows}");
             Checkpoint::load(folder.best()).expect("it is intact");

@@ -292,6 +292,6 @@ fn scale_and_skipped_steps_are_in_the_log() -> Result<(), Error> {
     let [header, row, ..] = log.lines().collect::<Vec<_>>()[..] else { panic!("{log}") };
     assert_eq!(header, "epoch,lr,train_loss,valid_loss,valid_auc,valid_accuracy,valid_log_loss,loss_scale,skipped");
     assert!(row.ends_with(&format!(",{},10", 1_u64 << 30)), "{row}");
-    drop(MetricsLog::resume(&folder, 1)?);
+    drop(MetricsLog::resume(&folder.metrics_csv(), &folder.metrics_json(), 1)?);
     Ok(())
 }

@@ -7,7 +7,7 @@ use brisk_loader::Rows;
 use brisk_tensor::Precision;
 use brisk_train::{
     Binary, Checkpoint, EarlyStopping, Ended, Error, FitReport, GradientClip, Learner, Outputs, ResumeMismatch, RunFolder,
-    Trainer, TrainerConfig,
+    Trainer, TrainerConfig, report,
 };
 use serde_json::json;
 
@@ -218,11 +218,11 @@ fn a_refused_checkpoint_changes_nothing_in_the_folder() -> Result<(), Error> {
     let mut longer = last.clone();
     longer.insert_metadata("epoch", 3);
     let error = setting.ready().trainer(&cpu(1))?.resume(&longer, &mut outputs).expect_err("the log has one row");
-    assert!(matches!(error, Error::ShortLog { .. }), "{error}");
+    assert!(matches!(error, Error::Report(report::Error::ShortLog { .. })), "{error}");
     assert!(contents(&folder) == before, "a log of another run");
 
     let error = setting.ready().trainer(&cpu(1))?.fit(&mut outputs).expect_err("the folder has a run");
-    assert!(matches!(error, Error::LogExists { .. }), "{error}");
+    assert!(matches!(error, Error::Report(report::Error::LogExists { .. })), "{error}");
     assert!(contents(&folder) == before, "a new run");
 
     setting.ready().trainer(&cpu(1))?.resume(&last, &mut outputs)?;

@@ -7,10 +7,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use brisk_train::tensorboard::TensorBoard;
 use brisk_train::{
     BatchesEnd, Binary, Callback, Checkpoint, Ended, Error, GradientClip, Outputs, ReportFile, RunFolder, RunView, StepEnd,
-    StepLog, StopFlag, TrainerConfig, ValidationInterval,
+    StepLog, StopFlag, TensorBoard, TrainerConfig, ValidationInterval, report,
 };
 
 use crate::event_files::scalars;
@@ -106,7 +105,7 @@ fn a_log_that_cannot_be_written_ends_the_run() {
     outputs.callbacks.push(Box::new(StepLog::new(file.join("batches.csv"))));
     let ready = Setting::default().ready();
     let error = ready.trainer(&cpu(1)).expect("a run").fit(&mut outputs).expect_err("a file is no folder");
-    assert!(matches!(error, Error::Io { .. }), "{error}");
+    assert!(matches!(error, Error::Report(report::Error::Io { .. })), "{error}");
 }
 
 #[test]
@@ -134,7 +133,7 @@ fn a_file_of_another_kind_ends_the_run_before_its_first_step() -> Result<(), Err
                 Some(last) => training.resume(last, &mut outputs),
             };
             let error = ended.expect_err("it is not a log");
-            assert!(matches!(&error, Error::Io { path: found, .. } if *found == path), "{error}");
+            assert!(matches!(&error, Error::Report(report::Error::Io { path: found, .. }) if *found == path), "{error}");
             assert_eq!((*n_batches.borrow(), fs::read_to_string(&path).expect("a file")), (0, text.to_owned()), "{name}");
         }
     }

@@ -10,9 +10,12 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("loader", Some(&[])),
     ("replicate", Some(&[])),
     ("metrics", Some(&[])),
-    // Only for the trait `RowSource`, which tables implement.
-    ("table", Some(&["loader"])),
-    ("program", Some(&["kernels"])),
+    ("atomic-file", Some(&[])),
+    // The loader only for the trait `RowSource`, which tables implement.
+    ("table", Some(&["loader", "atomic-file"])),
+    ("program", Some(&["kernels", "atomic-file"])),
+    // The loader only for the trait `RowSource`, by which images are read.
+    ("report", Some(&["metrics", "loader", "atomic-file"])),
     ("tensor", Some(&["program", "kernels"])),
     ("nn", Some(&["tensor", "program", "kernels"])),
     ("vision", Some(&["nn", "tensor", "program", "kernels"])),

@@ -2,7 +2,7 @@
 
 use super::source::code_lines;
 use super::workspace::{File, Package, Workspace};
-use super::{Rule, arrows, kernels, manifests, shaders, source, weight};
+use super::{Rule, arrows, kernels, manifests, rooms, shaders, source, weight};
 
 /// Two crates and an xtask that follow all rules.
 fn sound() -> Workspace {
@@ -266,4 +266,33 @@ fn comments_and_literals_are_not_code() {
     check_code("f(r#\"raw \" todo!\n\"#); g", &[(1, "f(\""), (2, "); g")]);
     check_code("f(b'\\'', '\"', br\"x\"); g::<'a>()", &[(1, "f(b\", \", b\"); g::<'a>()")]);
     check_code("for r in var\"x\"", &[(1, "for r in var\"")]);
+}
+
+#[test]
+fn imports_name_the_module_that_owns_a_thing() {
+    let crate_of = |text: &'static str| {
+        move |workspace: &mut Workspace| {
+            workspace.packages.push(Package {
+                name: "brisk-report".into(),
+                folder: "crates/report".into(),
+                ..Package::default()
+            });
+            with("crates/report/src/lib.rs", "pub mod page;\nmod error;\npub use error::Error;\n")(workspace);
+            with("crates/report/src/page.rs", text)(workspace);
+        }
+    };
+    let rule: Rule = |workspace| {
+        // The sound workspace has two crates of the list, whose files import nothing.
+        let mut findings = rooms::imports_name_their_module(workspace);
+        findings.retain(|finding| finding.path.starts_with("crates/report/"));
+        findings
+    };
+    check(
+        rule,
+        crate_of("use crate::error::Error;\nuse crate::{error::Error, page::{self, Page}};\n// crate::Error\ncrate::m!()"),
+        &[],
+    );
+    let text = "//! Page.\n\nuse std::fmt;\nuse crate::{\n    Error, page,\n};\nfn f() -> Result<(), crate::Error> {}\nmacro!($crate::X);";
+    let expected = "`crate::Error` is a re-export for other crates; name its module";
+    check(rule, crate_of(text), &[("crates/report/src/page.rs:4", expected), ("crates/report/src/page.rs:7", expected)]);
 }

@@ -1,13 +1,12 @@
 //! A driver's pipeline cache, kept in a file between processes. All of this crate's `unsafe` is here.
 #![expect(unsafe_code, reason = "a driver uses the bytes of a cache without checking them")]
 
-use std::ffi::OsStr;
-use std::fs::{self, File, OpenOptions};
-use std::hash::{BuildHasher, RandomState};
+use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use brisk_atomic_file::AtomicFile;
 use brisk_kernels::wgpu;
 
 use crate::device::memory::lock;
@@ -113,34 +112,11 @@ fn read(path: &Path) -> Result<Option<Vec<u8>>, String> {
     }
 }
 
-/// Removes the temporary files of this cache whose writers were killed. Failing to is no error: they are never read.
-fn remove_abandoned(path: &Path) {
-    let (Some(folder), Some(stem)) = (path.parent(), path.file_stem()) else { return };
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let temp_path = entry.path();
-        let is_ours = temp_path.extension() == Some(OsStr::new("tmp"))
-            && temp_path.file_stem().is_some_and(|name| Path::new(name).file_stem() == Some(stem));
-        if is_ours && File::open(&temp_path).is_ok_and(|file| file.try_lock().is_ok()) {
-            let _ = fs::remove_file(&temp_path);
-        }
-    }
-}
-
-/// Writes to a temporary file and renames it, so that no process reads a partial cache. If several processes write, the last one wins.
+/// Replaces the file as a whole, so that no process reads a partial cache. If several processes write, the last one wins.
 fn write(path: &Path, data: &[u8], sum: u32) -> std::io::Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
-    remove_abandoned(path);
-    // Random, since process IDs repeat: in containers every process may have the same.
-    let temp_path = path.with_extension(format!("{:016x}.tmp", RandomState::new().hash_one(())));
-    let mut file = OpenOptions::new().write(true).create_new(true).open(&temp_path)?;
-    // The lock tells other processes that the writer is alive. Where files cannot be locked, nothing is removed either.
-    let _ = file.try_lock();
-    let written = file.write_all(data).and_then(|()| file.write_all(&sum.to_le_bytes()));
-    drop(file);
-    let written = written.and_then(|()| fs::rename(&temp_path, path));
-    if written.is_err() {
-        // Failing to remove it only leaves a file that is never read.
-        let _ = fs::remove_file(&temp_path);
-    }
-    written
+    let mut file = AtomicFile::create(path)?;
+    file.write_all(data)?;
+    file.write_all(&sum.to_le_bytes())?;
+    Ok(file.publish()?)
 }

@@ -80,9 +80,9 @@ fn files_of_killed_writers_are_removed() {
     let folder = TempDir::new().expect("a folder");
     let Some([_, saved]) = work(folder.path()) else { return };
     std::fs::write(&saved.path, b"damaged, so that it is written again").expect("the file");
-    let temporary = |name: &str| saved.path.with_extension(name);
-    let [abandoned, live, of_another] =
-        [temporary("0123.tmp"), temporary("4567.tmp"), folder.path().join("another-adapter.89ab.tmp")];
+    let name = saved.path.file_name().and_then(|name| name.to_str()).expect("the name of an adapter");
+    let temporary = |name: &str, id: u64| folder.path().join(format!(".{name}.{id:016x}.tmp"));
+    let [abandoned, live, of_another] = [temporary(name, 1), temporary(name, 2), temporary("another-adapter.bin", 3)];
     for path in [&abandoned, &live, &of_another] {
         std::fs::write(path, b"half").expect("the file");
     }

@@ -6,8 +6,9 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use brisk_atomic_file::FileId;
+
 use super::tree::{Classes, Tree, visible};
-use crate::file_id::FileId;
 use crate::import::{ArchiveEnd, Input, Like, Member, SourceError, for_each_member};
 use crate::printable::listed;
 use crate::{Error, SourceIdentity};

@@ -1,7 +1,8 @@
 use std::path::Path;
 
+use brisk_atomic_file::FileId;
+
 use crate::Error;
-use crate::file_id::FileId;
 
 /// Refuses to write to a file that the import reads.
 ///

@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use brisk_atomic_file::scratch_file;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
 use super::header::{Header, Order};
 use super::transposed::Transposed;
-use crate::atomic_file::scratch_file;
 use crate::import::{Array, Counted, Input, SourceError, check_dest};
 use crate::parts::open_file;
 use crate::printable::listed;

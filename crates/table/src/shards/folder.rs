@@ -10,8 +10,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::PublishError;
-use crate::atomic_file::{Leftover, create_claimed, read_regular_file, replace, sync_folder};
+use brisk_atomic_file::{Leftover, PublishError, create_claimed, read_regular_file, replace, sync_folder};
+
 use crate::format::ShardIndex;
 
 /// The index of a folder of shards.

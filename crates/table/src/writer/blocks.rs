@@ -1,6 +1,7 @@
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use crate::AtomicFile;
+use brisk_atomic_file::AtomicFile;
+
 use crate::checksum::{BLOCK_BYTES, checksum};
 
 /// The data of a table, written in whole blocks, each with its checksum.
@@ -22,7 +23,7 @@ impl Blocks {
 
     /// Leaves room for the header, which is written last. Zeros are written there now, so that an old header can never be read from it.
     pub(super) fn skip_to(&mut self, data_start: u64) -> io::Result<()> {
-        self.file.write_all_at(0, &vec![0; data_start as usize])?;
+        write_all_at(&mut self.file, 0, &vec![0; data_start as usize])?;
         self.data_start = data_start;
         self.offset = data_start;
         Ok(())
@@ -55,8 +56,8 @@ impl Blocks {
         while end > self.data_start {
             let start = self.data_start.max(end.saturating_sub(PIECE_BYTES));
             piece.resize((end - start) as usize, 0);
-            self.file.read_exact_at(start, &mut piece)?;
-            self.file.write_all_at(start + by, &piece)?;
+            read_exact_at(&mut self.file, start, &mut piece)?;
+            write_all_at(&mut self.file, start + by, &piece)?;
             end = start;
         }
         self.data_start += by;
@@ -76,10 +77,10 @@ impl Blocks {
                 return Ok(());
             }
             let within = BLOCK_BYTES.min((n_bytes - start) as usize);
-            self.file.read_exact_at(self.data_start + start, &mut block)?;
+            read_exact_at(&mut self.file, self.data_start + start, &mut block)?;
             if change(start, &mut block[..within]) {
                 *sum = checksum(&block);
-                self.file.write_all_at(self.data_start + start, &block)?;
+                write_all_at(&mut self.file, self.data_start + start, &block)?;
             }
         }
         let start = self.sums.len() as u64 * BLOCK_BYTES as u64;
@@ -93,9 +94,9 @@ impl Blocks {
         assert_eq!(header.len() as u64, self.data_start, "the header fills the room that was left for it");
         self.flush()?;
         let sums: Vec<u32> = std::iter::once(checksum(header)).chain(self.sums.iter().copied()).collect();
-        self.file.write_all_at(self.offset, bytemuck::cast_slice(&sums))?;
+        write_all_at(&mut self.file, self.offset, bytemuck::cast_slice(&sums))?;
         self.offset += size_of_val(sums.as_slice()) as u64;
-        self.file.write_all_at(0, header)
+        write_all_at(&mut self.file, 0, header)
     }
 
     /// Where the data starts, after the room for the header.
@@ -126,8 +127,20 @@ impl Blocks {
 
     fn write_blocks(&mut self, blocks: &[u8]) -> io::Result<()> {
         self.sums.extend(blocks.chunks(BLOCK_BYTES).map(checksum));
-        self.file.write_all_at(self.offset, blocks)?;
+        write_all_at(&mut self.file, self.offset, blocks)?;
         self.offset += blocks.len() as u64;
         Ok(())
     }
+}
+
+fn write_all_at(file: &mut AtomicFile, offset: u64, bytes: &[u8]) -> io::Result<()> {
+    if file.stream_position()? != offset {
+        file.seek(SeekFrom::Start(offset))?;
+    }
+    file.write_all(bytes)
+}
+
+fn read_exact_at(file: &mut AtomicFile, offset: u64, bytes: &mut [u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(offset))?;
+    file.read_exact(bytes)
 }

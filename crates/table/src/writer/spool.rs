@@ -2,8 +2,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use super::blocks::Blocks;
-use crate::AtomicFile;
-use crate::atomic_file::scratch_file;
+use brisk_atomic_file::{AtomicFile, scratch_file};
 
 /// The number of bytes kept in memory before a file is created.
 const MEMORY_BYTES: usize = 8 << 20;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use brisk_table::{ColumnOptions, CsvOptions, Error, ImportOptions, import, is_same_file};
+use brisk_table::{ColumnOptions, CsvOptions, Error, ImportOptions, import};
 
 /// Checks that importing `source` onto `dest` is refused as the same file, and neither the file nor its folder changes.
 #[track_caller]
@@ -112,24 +112,6 @@ fn no_image_is_replaced() {
     image::RgbImage::new(2, 2).save(&image).unwrap();
     let options = ImportOptions { format: Some(brisk_table::Format::Images), ..ImportOptions::default() };
     check(folder.path(), &image, &options);
-}
-
-#[test]
-fn files_that_do_not_exist_yet_are_compared_by_name() {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    fs::create_dir(at("inner")).unwrap();
-    assert!(is_same_file(&at("new"), &at("inner/../new")));
-    assert!(!is_same_file(&at("new"), &at("inner/new")));
-    assert!(!is_same_file(&at("new"), &at("other")));
-    assert!(!is_same_file(&at("absent/new"), &at("absent/new")), "there is no such folder");
-    #[cfg(unix)]
-    {
-        std::os::unix::fs::symlink("inner", at("link")).unwrap();
-        std::os::unix::fs::symlink("new", at("dangling")).unwrap();
-        assert!(is_same_file(&at("link/new"), &at("inner/new")));
-        assert!(is_same_file(&at("dangling"), &at("new")));
-    }
 }
 
 #[test]

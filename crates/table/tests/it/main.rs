@@ -5,7 +5,6 @@
 mod any_bytes;
 #[cfg(feature = "arrow")]
 mod arrow;
-mod atomic_file;
 mod attacks;
 mod categories;
 #[cfg(feature = "cifar")]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::checksum::{self, Found};
-use crate::Error;
+use crate::error::Error;
 
 /// The version that this crate writes, and the newest that it reads.
 ///

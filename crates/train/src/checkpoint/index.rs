@@ -8,12 +8,12 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use brisk_atomic_file::write_atomically;
 use serde_json::{Value, json};
 
 use super::format::FORMAT_VERSION;
 use super::{checksum, format};
-use crate::Error;
-use crate::atomic_file::write_atomically;
+use crate::error::Error;
 
 /// `NAME.safetensors.index.json`, in the folder of the files that it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Index {
     /// The index of the checkpoint `NAME.safetensors`, if there is one.
     pub(crate) fn load_if_any(path: &Path) -> Result<Option<Self>, Error> {
         let path = Self::path_of(path);
-        let bytes = match brisk_table::read_regular_file(&path) {
+        let bytes = match brisk_atomic_file::read_regular_file(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(cause) => return Err(Error::Io { path, action: "read the index of a checkpoint", cause }),
@@ -81,12 +81,12 @@ impl Index {
             "generation": self.generation, format::KEY: FORMAT_VERSION.to_string(), checksum::KEY: checksum::UNSET,
         });
         let json = json!({ "metadata": metadata, "weight_map": self.tensors });
-        write_atomically(&Self::path_of(path), |writer| {
+        Ok(write_atomically(&Self::path_of(path), |writer| {
             let mut text = serde_json::to_vec_pretty(&json)?;
             text.push(b'\n');
             checksum::seal(&mut text, std::iter::empty());
             writer.write_all(&text)
-        })
+        })?)
     }
 
     /// The files, each once.

@@ -1,7 +1,7 @@
 //! The order of a convolution's weights: OHWI in brisk, OIHW in PyTorch.
 
 use super::{Checkpoint, Tensor, TensorData};
-use crate::Error;
+use crate::error::Error;
 
 /// The name of the string that says how weights are laid out in files for PyTorch.
 const KEY: &str = "conv_layout";

@@ -13,7 +13,7 @@ use super::gather::{Gather, Wanted, record};
 use super::scatter::{Arrival, FinishScatter, Scatter, StartScatter};
 use super::staging::InFlight;
 use super::{DataParallel, Links};
-use crate::Error;
+use crate::error::Error;
 
 /// Pieces are cut at multiples of this: 256 bytes of f32, the binding alignment that every adapter supports.
 const ALIGN: usize = 64;

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use brisk_nn::{Kept, Parameters};
 
 use super::DataParallel;
+use crate::checkpoint::Checkpoint;
 use crate::checkpoint::index::Index;
-use crate::{Checkpoint, Error};
+use crate::error::Error;
 
 /// How many files replicas write per checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -3,8 +3,9 @@ use brisk_nn::{Optimizer, Parameters};
 use twox_hash::XxHash3_64;
 
 use super::DataParallel;
+use crate::error::Error;
+use crate::host_memory;
 use crate::memory_check::HostShare;
-use crate::{Error, host_memory};
 
 /// Bytes of training state on a device, and of the transients of one replay.
 ///

@@ -1,13 +1,12 @@
 //! Parts of messages.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 
 use brisk_table::printable;
 
 use crate::nearest::likely_metric;
-use crate::{ResumeDifference, ResumeMismatch};
+use crate::resume::{ResumeDifference, ResumeMismatch};
 
 /// The names of the kinds, each once.
 pub(super) fn mismatches(differences: &[ResumeDifference]) -> String {
@@ -22,12 +21,6 @@ pub(super) fn written(checkpoint: Option<&Path>) -> String {
 /// `did you mean `valid_loss`? `, if one of the names is likely.
 pub(super) fn did_you_mean(found: &str, known: &[String]) -> String {
     likely_metric(found, known).map_or_else(String::new, |name| format!("did you mean `{name}`? "))
-}
-
-pub(super) fn left(is_kept: bool, cause: &io::Error) -> String {
-    let what = if is_kept { "the file from before is still there" } else { "nothing was left behind" };
-    let full = matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
-    if full { format!("{what}; make room on the disk, or write elsewhere") } else { what.to_owned() }
 }
 
 /// `the label of row 3`; `label 2 of row 3` if there are several; each with its name, if it has one.

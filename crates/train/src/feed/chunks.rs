@@ -8,7 +8,7 @@ use brisk_loader::{Ahead, Batching, Loader, Prefetch, RowSource, with_causes};
 use super::element::{FeedElement, Sealed};
 use super::inspect::{check_finite, check_unchanged};
 use super::table::Chunk;
-use crate::Error;
+use crate::error::Error;
 
 /// A loader of chunks, with its type erased.
 pub(crate) trait Chunks: fmt::Debug {

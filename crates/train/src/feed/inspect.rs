@@ -1,13 +1,12 @@
 //! Checks of a set's rows before training: that there are rows, and that their values can be used.
 
-use brisk_loader::RowSource;
-use brisk_loader::with_causes;
+use brisk_loader::{RowSource, with_causes};
 use brisk_nn::tensor::DType;
 use brisk_nn::{CategoricalColumn, Module};
 
 use super::element::{FeedElement, Sealed};
 use super::table::{Features, RowLayout};
-use crate::Error;
+use crate::error::Error;
 
 /// Rows read from a source at a time.
 const CHUNK_ROWS: usize = 64 * 1024;

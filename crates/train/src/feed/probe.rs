@@ -6,7 +6,8 @@ use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{Graph, Persistent};
 
 use super::{Cursor, Feed};
-use crate::{Error, Standardisation};
+use crate::error::Error;
+use crate::standardisation::Standardisation;
 
 /// The feed of a run without a model, to measure how fast it delivers rows.
 #[derive(Debug)]

@@ -5,7 +5,9 @@ use brisk_nn::tensor::{DType, Graph, Persistent};
 use super::element::{FeedElement, Sealed};
 use super::inspect::{check_finite, for_each_chunk, layout_of};
 use super::table::{BatchTensors, Chunk, DeviceTable, EpochOrder, RowLayout};
-use crate::{Error, Standardisation, host_memory};
+use crate::error::Error;
+use crate::host_memory;
+use crate::standardisation::Standardisation;
 
 /// A table that is resident on the device: the recorded step gathers its batches from it, and the host sends nothing.
 ///

@@ -3,7 +3,8 @@ use std::fmt;
 use brisk_loader::RowSource;
 
 use super::FeedElement;
-use crate::{Error, RowDigest};
+use crate::error::Error;
+use crate::row_digest::RowDigest;
 
 /// The rows of a source, whatever its type.
 pub(crate) trait DigestRows: fmt::Debug {

@@ -5,8 +5,9 @@ use rayon::prelude::*;
 
 use super::element::FeedElement;
 use super::inspect::{Others, check_finite, failed};
+use crate::error::Error;
+use crate::row_digest::RowDigest;
 use crate::standardisation::Moments;
-use crate::{Error, RowDigest};
 
 /// The findings of one pass over the rows of a set. Replicas compare digests before any of them refuses its rows, so values that cannot be used are found here and
 /// reported by the caller.

@@ -6,9 +6,10 @@ use brisk_nn::tensor::program::{Device, Upload, Uploads};
 use brisk_nn::tensor::{Batch, DType, Graph, Persistent, Reduction, Tensor, Windows};
 use brisk_nn::{Augment, Augmented, BatchSource, MixedLabels};
 
+use crate::error::Error;
 use crate::error::phrases::count;
-use crate::task::record_loss;
-use crate::{Error, LabelledRows, Standardisation, Task};
+use crate::standardisation::Standardisation;
+use crate::task::{LabelledRows, Task, record_loss};
 
 /// Rows on a device, in windows if they are too many for one binding, and the order in which batches take them.
 #[derive(Debug, Clone)]

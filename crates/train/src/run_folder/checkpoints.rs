@@ -5,8 +5,9 @@ use std::io;
 use std::path::PathBuf;
 
 use super::RunFolder;
+use crate::checkpoint::Checkpoint;
 use crate::checkpoint::index::{Index, files_of};
-use crate::{Checkpoint, Error};
+use crate::error::Error;
 
 /// The result of [`RunFolder::find_checkpoint`].
 #[derive(Debug)]

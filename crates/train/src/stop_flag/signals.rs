@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use super::StopFlag;
-use crate::Error;
+use crate::error::Error;
 
 /// The process's flag, whose handlers are installed by the first call.
 pub(super) fn flag_of_process() -> Result<StopFlag, Error> {

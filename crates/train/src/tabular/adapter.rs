@@ -7,7 +7,7 @@ use super::number_source::NumberSource;
 use super::preprocessing::nfc;
 use super::reading::shortest;
 use super::{Columns, NumberColumn, Preprocessing, TabularError, Target};
-use crate::Error;
+use crate::error::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{failed, for_each_chunk};
 

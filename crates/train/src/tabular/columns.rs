@@ -1,7 +1,7 @@
 use brisk_table::{Dictionary, IsoTime, Table};
 
 use super::{Decoding, TabularError};
-use crate::Error;
+use crate::error::Error;
 
 /// The columns of a source of rows, by name and in its order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

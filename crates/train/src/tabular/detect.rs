@@ -13,7 +13,8 @@ use super::text_options::check_used;
 use super::{
     Columns, Decoding, FewLabels, OddCells, TabularError, TabularModel, TabularWarning, Target, TargetKind, TextOptions,
 };
-use crate::{Error, Labels};
+use crate::error::Error;
+use crate::task::Labels;
 
 /// What [`TabularModel::detect`] is told about a file. Columns are named as in [`ColumnRef::Word`]: by their names, or by their indices from 0.
 #[derive(Debug, Clone, PartialEq, Default)]

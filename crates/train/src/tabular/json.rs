@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::preprocessing::dictionary;
 use super::{ColumnScale, Network, NumberColumn, Preprocessing, Reading, Scaling, TabularError, Target, TextOptions};
-use crate::Error;
+use crate::error::Error;
 
 pub(super) fn network_json(network: &Network) -> Value {
     match network {

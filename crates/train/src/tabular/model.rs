@@ -1,18 +1,21 @@
-use brisk_loader::with_causes;
+use brisk_atomic_file::write_atomically;
+use brisk_loader::{RowSource, with_causes};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use brisk_loader::RowSource;
 use brisk_nn::Module;
 use brisk_nn::tensor::program::Device;
 use serde_json::{Value, json};
 
 use super::json::{Part, network_json, preprocessing_json, target_json, text_json};
 use super::{Columns, Network, Predictions, Preprocessed, Preprocessing, TabularError, Target, TextOptions};
-use crate::atomic_file::write_atomically;
+use crate::error::Error;
 use crate::feed::FeedElement;
-use crate::{Error, Model, Predictor, Scores, Standardisation, Task};
+use crate::model::{Model, Scores};
+use crate::predictor::Predictor;
+use crate::standardisation::Standardisation;
+use crate::task::Task;
 
 /// A network for a table, with everything needed to predict rows by it: how columns are preprocessed, the target, and the network's sizes.
 ///
@@ -177,7 +180,7 @@ impl TabularModel {
         let text = format!("{description:#}\n");
         let checksum = format!("{:08x}", crc32fast::hash(text.as_bytes()));
         let text = text.replacen(&sealed(UNSEALED), &sealed(&checksum), 1);
-        write_atomically(&folder.join(DESCRIPTION), |file| file.write_all(text.as_bytes()))
+        Ok(write_atomically(&folder.join(DESCRIPTION), |file| file.write_all(text.as_bytes()))?)
     }
 
     /// Reads a model from its folder.

@@ -3,7 +3,7 @@ use brisk_table::Dictionary;
 
 use super::preprocessing::nfc;
 use super::{Columns, Reading, TabularError, WrongValue};
-use crate::Error;
+use crate::error::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{for_each_chunk, source_row};
 

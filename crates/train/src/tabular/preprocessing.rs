@@ -7,7 +7,7 @@ use brisk_table::Dictionary;
 
 use super::number_source::NumberSource;
 use super::{ColumnScale, Columns, Decoding, Preprocessed, Reading, Scaling, TabularError};
-use crate::Error;
+use crate::error::Error;
 use crate::feed::FeedElement;
 use crate::feed::inspect::{for_each_chunk, source_row};
 

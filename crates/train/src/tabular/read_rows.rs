@@ -8,7 +8,7 @@ use brisk_table::{
 use super::detect::is_table;
 use super::scratch::import_to_memory;
 use super::{Columns, Decoding, FarValues, TabularError, TabularModel, TextOptions, UnseenValues, WrongValue};
-use crate::Error;
+use crate::error::Error;
 
 /// Rows with the columns that a model needs: [`TabularModel::read_rows`].
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use brisk_table::{ImportOptions, ImportReport, Progress, Table, import_with_progress};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Imports a source into a table in memory. Its file is in the system's folder for temporary files, and is removed before this returns.
 ///

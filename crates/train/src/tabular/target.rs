@@ -3,8 +3,9 @@ use std::fmt;
 use brisk_loader::RowSource;
 
 use super::TabularError;
+use crate::error::Error;
 use crate::feed::FeedElement;
-use crate::{Binary, Classification, Error, Labels, Regression, Task};
+use crate::task::{Binary, Classification, Labels, Regression, Task};
 
 /// What is predicted: one of several classes, or a number.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 use brisk_table::{CsvOptions, Decimal, Format, Header, ImportOptions};
 
 use super::TabularError;
-use crate::Error;
+use crate::error::Error;
 use std::path::Path;
 
 /// How a text file of rows is read.

@@ -1,9 +1,9 @@
+use brisk_metrics::{Accuracy, LogLoss, Metric, RocAuc};
 use brisk_nn::tensor::Tensor;
 use brisk_nn::tensor::program::kernels::Interval;
 
 use super::{LabelledRows, Labels, Task};
-use crate::Error;
-use brisk_metrics::{Accuracy, LogLoss, Metric, RocAuc};
+use crate::error::Error;
 
 /// Two classes: the model returns a logit for each row, labels are 0 or 1. Trained by binary cross-entropy, evaluated by the area under the ROC curve
 /// (watched), accuracy and log loss.

@@ -1,9 +1,9 @@
+use brisk_metrics::{Accuracy, LogLoss, Metric};
 use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::tensor::{CrossEntropyOptions, Tensor};
 
 use super::{LabelledRows, Labels, Task, check_weights};
-use crate::Error;
-use brisk_metrics::{Accuracy, LogLoss, Metric};
+use crate::error::Error;
 
 /// Several classes, of which each row has one: the model returns a logit for each class, labels are class numbers from 0. Trained by cross-entropy,
 /// evaluated by accuracy (watched) and log loss.

@@ -3,7 +3,7 @@ use std::ops::Range;
 use brisk_metrics::{Direction, Error, Metric, MetricValue, Scored};
 
 use super::heads::Placed;
-use crate::Standardisation;
+use crate::standardisation::Standardisation;
 
 /// A metric of one head, over its columns of the outputs and of the labels.
 #[derive(Debug)]

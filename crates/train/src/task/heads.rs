@@ -1,11 +1,12 @@
 use std::fmt;
 
+use brisk_metrics::Metric;
 use brisk_nn::tensor::{DType, Tensor};
 
 use super::head_metric::{HeadMetric, columns, restore};
 use super::{LabelledRows, Labels, Task};
-use crate::{Error, Standardisation};
-use brisk_metrics::Metric;
+use crate::error::Error;
+use crate::standardisation::Standardisation;
 
 /// Several tasks that one model learns at once, such as a class and a number: each takes the next columns of the outputs and of the labels. The loss is the weighted
 /// sum of theirs, and metrics are named after their heads: `letter_accuracy`, `slant_rmse`.

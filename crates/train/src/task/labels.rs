@@ -1,8 +1,9 @@
 use brisk_loader::{RowSource, labels_of};
 use brisk_nn::tensor::DType;
 
+use crate::error::Error;
 use crate::feed::inspect::{check_label_count, failed, source_row};
-use crate::{Error, Task};
+use crate::task::Task;
 
 /// Which labels rows may have.
 #[non_exhaustive]

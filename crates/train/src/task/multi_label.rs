@@ -1,8 +1,8 @@
+use brisk_metrics::{Average, F1, LogLoss, Metric, RocAuc, SubsetAccuracy};
 use brisk_nn::tensor::{AutocastRule, Elementwise, Expr, Tensor};
 
 use super::{LabelledRows, Labels, Task, check_weights};
-use crate::Error;
-use brisk_metrics::{Average, F1, LogLoss, Metric, RocAuc, SubsetAccuracy};
+use crate::error::Error;
 
 /// Several labels per row, each 0 or 1, of which any number may be 1: the model returns a logit for each label. Trained by the mean of the binary cross-entropies of a
 /// row's labels, as PyTorch's `BCEWithLogitsLoss`. Evaluated by the mean of the labels' areas under the ROC curve (watched), subset accuracy, macro and micro F1, and log

@@ -1,9 +1,9 @@
+use brisk_metrics::{MeanAbsoluteError, Metric, PinballLoss, RSquared, RootMeanSquaredError};
 use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::tensor::{LossReduction, Tensor};
 
 use super::{LabelledRows, Labels, Task};
-use crate::Error;
-use brisk_metrics::{MeanAbsoluteError, Metric, PinballLoss, RSquared, RootMeanSquaredError};
+use crate::error::Error;
 
 /// A number for each row, or [several](Self::targets): the model returns as many; labels are finite numbers. Trained by the squared error unless another loss is chosen; evaluated by
 /// the root of the mean squared error (watched, except for quantiles), the mean absolute error and R². All of them are means over the targets.

@@ -3,8 +3,11 @@ use std::time::Duration;
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::{EmaConfig, EmaStart, GradScalerConfig, Schedule};
+use brisk_replicate::Described;
 
-use crate::{Described, EarlyStopping, Error, Warning};
+use crate::early_stopping::EarlyStopping;
+use crate::error::Error;
+use crate::warning::Warning;
 
 /// The most batches that are timed kernel by kernel.
 const MAX_PROFILED: usize = 64;

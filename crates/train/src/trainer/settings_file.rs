@@ -5,13 +5,14 @@ mod section;
 
 use std::path::Path;
 
+use brisk_metrics::Direction;
 use brisk_nn::tensor::Precision;
 use brisk_nn::{EmaConfig, EmaStart, Schedule};
 use toml::Table;
 
 use super::{GradientClip, Limit, TrainerConfig, ValidationInterval};
-use crate::{EarlyStopping, Error};
-use brisk_metrics::Direction;
+use crate::early_stopping::EarlyStopping;
+use crate::error::Error;
 
 pub use run_settings::RunSettings;
 use section::Section;
@@ -164,7 +165,7 @@ impl TrainerConfig {
 }
 
 fn read(path: &Path) -> Result<String, Error> {
-    let text = brisk_table::open_regular_file(path).and_then(std::io::read_to_string);
+    let text = brisk_atomic_file::open_regular_file(path).and_then(std::io::read_to_string);
     text.map_err(|cause| Error::Io { path: path.to_owned(), action: "read the settings", cause })
 }
 

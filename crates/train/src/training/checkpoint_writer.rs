@@ -9,7 +9,8 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 
 use super::kept;
-use crate::{Checkpoint, Error};
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
 
 /// A checkpoint to write.
 #[derive(Debug)]
@@ -61,15 +62,14 @@ impl CheckpointWriter {
     /// Hands a checkpoint to the thread.
     ///
     /// # Errors
-    /// [`Error::Write`] if the system cannot start another thread.
+    /// [`Error::Io`] if the system cannot start another thread.
     pub(super) fn write(&mut self, due: DueCheckpoint) -> Result<(), Error> {
         let thread = match self.thread.take() {
             Some(thread) => thread,
-            None => WriterThread::start().map_err(|cause| Error::Write {
-                path: due.path.clone(),
-                is_kept: due.path.exists(),
-                cause,
-            })?,
+            None => {
+                let action = "start a thread that writes it";
+                WriterThread::start().map_err(|cause| Error::Io { path: due.path.clone(), action, cause })?
+            }
         };
         let thread = self.thread.insert(thread);
         thread.n_pending += 1;

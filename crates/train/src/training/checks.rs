@@ -2,14 +2,18 @@
 
 use std::ops::ControlFlow;
 
+use brisk_report::EpochMetrics;
+
 use super::epochs::Fit;
 use super::losses::EpochLosses;
 use super::snapshot::Snapshot;
-use super::{Ended, EpochMetrics, Outputs, Training};
+use super::{Ended, Outputs, Training};
+use crate::callback::{RunView, ValidationEnd};
+use crate::error::Error;
 use crate::feed::OpenFeed;
 use crate::run_state::Best;
 use crate::scorer::Evaluation;
-use crate::{Error, RunView, ValidationEnd, Warning};
+use crate::warning::Warning;
 
 /// When a model is validated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

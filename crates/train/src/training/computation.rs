@@ -4,11 +4,15 @@ use std::rc::Rc;
 
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
 use brisk_nn::{Augment, GradScalerConfig, Optimizer, ParameterGroup, ParameterId, Parameters, StepInputs};
+use brisk_replicate::Described;
 use twox_hash::XxHash3_64;
 
+use crate::error::Error;
 use crate::feed::{Feed, RowLayout};
+use crate::learner::Learner;
+use crate::standardisation::Standardisation;
 use crate::step::{RecordedStep, StepConfig, Trained};
-use crate::{Described, Error, Learner, Standardisation, Task};
+use crate::task::Task;
 
 /// A part of what a run computes, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,14 +2,22 @@
 
 use std::time::Instant;
 
+use brisk_atomic_file::write_atomically;
+use brisk_report::MetricsLog;
+
 use super::checks::When;
 use super::losses::EpochLosses;
 use super::steps::Steps;
 use super::{Ended, FitReport, Outputs, Training};
-use crate::atomic_file::write_atomically;
+use crate::callback::RunView;
+use crate::data_parallel::DataParallel;
+use crate::early_stopping::EarlyStopping;
+use crate::error::Error;
 use crate::feed::OpenFeed;
+use crate::progress::Progress;
+use crate::run_folder::RunFolder;
 use crate::run_state::RunState;
-use crate::{DataParallel, EarlyStopping, Error, MetricsLog, Progress, RunFolder, RunView, Warning};
+use crate::warning::Warning;
 
 /// A run in progress: its position, its results so far, and its outputs.
 #[derive(Debug)]

@@ -2,11 +2,20 @@
 
 use brisk_nn::ScalerReport;
 use brisk_nn::tensor::program::Profile;
+use brisk_report::{EpochMetrics, MetricsLog};
 use serde_json::Value;
 
 use super::Training;
+use crate::callback::Callback;
+use crate::checkpoint::Checkpoint;
+use crate::early_stopping::StopReason;
+use crate::error::Error;
+use crate::progress::Progress;
+use crate::resume::ResumeMismatch;
+use crate::run_folder::RunFolder;
 use crate::run_state::RunState;
-use crate::{Callback, Checkpoint, Error, MetricsLog, Progress, ResumeMismatch, RunFolder, StopFlag, StopReason, Warning};
+use crate::stop_flag::StopFlag;
+use crate::warning::Warning;
 
 /// The outputs of a run while it trains: what it shows and writes. The default shows and writes nothing.
 #[derive(Default)]
@@ -67,29 +76,6 @@ pub struct FitReport {
     pub profile: Option<Profile>,
 }
 
-/// The metrics at the end of an epoch, or of a validation within one.
-#[derive(Debug, Clone, PartialEq)]
-pub struct EpochMetrics {
-    /// The epoch, from 1.
-    pub epoch: usize,
-    /// The batch of the epoch, from 1, after which the model was validated: the last one, unless it was validated within the epoch.
-    pub batch: usize,
-    /// `train_loss`, `valid_loss`, and the metrics of the task, by name: `valid_auc`, ….
-    pub values: Vec<(String, f64)>,
-}
-
-impl EpochMetrics {
-    /// The mean loss of the training steps of the epoch so far.
-    pub fn train_loss(&self) -> f64 {
-        self.get("train_loss").unwrap_or(f64::NAN)
-    }
-
-    /// The metric of this name, such as `valid_accuracy`.
-    pub fn get(&self, name: &str) -> Option<f64> {
-        self.values.iter().find(|(found, _)| found == name).map(|&(_, value)| value)
-    }
-}
-
 impl FitReport {
     /// The watched metric of each entry of the [history](Self::history).
     pub fn watched_values(&self) -> Vec<f64> {
@@ -134,7 +120,7 @@ impl Training<'_> {
     ///
     /// # Errors
     /// [`Error::NonFiniteLoss`] names the step, [`Error::SkippedSteps`] says that all of them are skipped. [`Error::NoEpoch`] if the run was stopped in its first
-    /// epoch. [`Error::RunInUse`] if another run uses the folder, [`Error::LogExists`] if an earlier run has left its log there. [`Error::Write`] if a checkpoint
+    /// epoch. [`Error::RunInUse`] if another run uses the folder, [`Error::Report`] if an earlier run has left its log there. [`Error::Write`] if a checkpoint
     /// cannot be written; the previous one is then intact. [`Error::Tensor`] if the device fails.
     pub fn fit(&self, outputs: &mut Outputs) -> Result<FitReport, Error> {
         self.start_over()?;
@@ -142,7 +128,7 @@ impl Training<'_> {
             None => None,
             Some(folder) => {
                 folder.lock()?;
-                let log = MetricsLog::create(folder)?;
+                let log = MetricsLog::create(&folder.metrics_csv(), &folder.metrics_json())?;
                 write_config(folder, outputs)?;
                 Some(log)
             }
@@ -165,7 +151,7 @@ impl Training<'_> {
     /// # Errors
     /// As [`fit`](Self::fit); [`Error::ResumeMismatch`] lists what differs from the run that wrote the checkpoint. [`Error::MissingTensor`],
     /// [`Error::TensorMismatch`], [`Error::Metadata`] if it is that of another model or optimizer, [`Error::Inconsistent`] if its values cannot be right,
-    /// [`Error::ShortLog`] if the folder is that of another run. A refused checkpoint changes nothing in the folder.
+    /// [`Error::Report`] if the folder is that of another run. A refused checkpoint changes nothing in the folder.
     pub fn resume(&self, checkpoint: &Checkpoint, outputs: &mut Outputs) -> Result<FitReport, Error> {
         self.resume_with(checkpoint, &[], outputs)
     }
@@ -188,7 +174,8 @@ impl Training<'_> {
         self.start_over()?;
         self.restore(checkpoint)?;
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_load_checkpoint(checkpoint))?;
-        let log = folder.as_ref().map(|folder| MetricsLog::resume(folder, run.n_log_rows)).transpose()?;
+        let resumed = |folder: &RunFolder| MetricsLog::resume(&folder.metrics_csv(), &folder.metrics_json(), run.n_log_rows);
+        let log = folder.as_ref().map(resumed).transpose()?;
         folder.map_or(Ok(()), |folder| write_config(&folder, outputs))?;
         self.fit_from(run, log, outputs)
     }

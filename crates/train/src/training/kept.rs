@@ -8,9 +8,10 @@ use brisk_metrics::Direction;
 use super::snapshot::Snapshot;
 use super::{Outputs, Training};
 use crate::checkpoint::index::{Index, files_of};
+use crate::error::Error;
 use crate::position::Position;
+use crate::run_folder::RunFolder;
 use crate::run_state::{Best, RunState};
-use crate::{Error, RunFolder};
 
 impl Training<'_> {
     /// Keeps this model as the best, and writes its checkpoint.

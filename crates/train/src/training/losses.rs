@@ -3,9 +3,10 @@
 use brisk_nn::ScalerReport;
 
 use super::Training;
+use crate::error::Error;
 use crate::run_state::RunState;
 use crate::step::mean_loss;
-use crate::{Error, Warning};
+use crate::warning::Warning;
 
 /// The losses of the batches of an epoch so far.
 #[derive(Debug, Clone, Copy, PartialEq)]

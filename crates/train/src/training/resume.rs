@@ -2,16 +2,17 @@
 
 use brisk_loader::Order;
 use brisk_nn::GradScalerConfig;
+use brisk_replicate::{Described, Wire};
 
 use super::Training;
 use super::computation::shortened;
-use crate::checkpoint::FORMAT_VERSION;
+use crate::checkpoint::{Checkpoint, FORMAT_VERSION};
+use crate::data_parallel::DataParallel;
+use crate::error::Error;
+use crate::resume::{ResumeDifference, ResumeMismatch};
 use crate::run_state::RunState;
-use crate::trainer::described_ema;
-use crate::{
-    Checkpoint, DataParallel, Described, Error, GradientClip, ResumeDifference, ResumeMismatch, Standardisation, TrainerConfig,
-    Wire,
-};
+use crate::standardisation::Standardisation;
+use crate::trainer::{GradientClip, TrainerConfig, described_ema};
 
 /// A value recorded under `key`, which must be the same in a run that resumes.
 struct Recorded {

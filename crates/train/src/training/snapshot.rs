@@ -5,7 +5,8 @@ use brisk_nn::tensor::program::{Device, Persistent};
 
 use super::state::trained_name;
 use super::{Outputs, Training};
-use crate::{Checkpoint, Error, SharedSlice};
+use crate::checkpoint::{Checkpoint, SharedSlice};
+use crate::error::Error;
 
 /// A moment between two steps. Values that have been read from the device are kept for the next checkpoint of the same moment.
 #[derive(Debug, Default)]

@@ -8,9 +8,12 @@ use brisk_nn::tensor::program::kernels::STATE_LEN;
 use super::checkpoint_writer::{DueCheckpoint, WrittenCheckpoint};
 use super::snapshot::Snapshot;
 use super::{Outputs, Training};
+use crate::callback::RunView;
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
 use crate::flat;
+use crate::run_folder::RunFolder;
 use crate::run_state::RunState;
-use crate::{Checkpoint, Error, RunFolder, RunView};
 
 impl Training<'_> {
     /// Sets parameters, optimizer, scaler and counters to their initial values, regardless of what an earlier run left on the device.

@@ -7,9 +7,11 @@ use super::checks::When;
 use super::epochs::Fit;
 use super::told::Told;
 use super::{Ended, Outputs, Training};
+use crate::callback::RunView;
+use crate::data_parallel::DataParallel;
+use crate::error::Error;
 use crate::feed::{Cursor, OpenFeed};
 use crate::run_state::RunState;
-use crate::{DataParallel, Error, RunView};
 
 /// The maximum number of steps that are submitted at a time, so that the progress bar moves and a request to stop is noticed.
 const MAX_STEPS_AT_A_TIME: usize = 64;

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use super::{Outputs, Training};
+use crate::callback::{BatchesEnd, RunView, StepEnd};
+use crate::error::Error;
 use crate::step::check_losses;
-use crate::{BatchesEnd, Error, RunView, StepEnd};
 
 /// Without another reason to call them earlier, callbacks are called for the batches of about this much time together.
 const TIME_OF_CALLS: Duration = Duration::from_millis(250);

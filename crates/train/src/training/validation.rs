@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use brisk_metrics::{Direction, Error as MetricError, Metric, MetricValue, Scored};
 
 use super::TrainerConfig;
-use crate::{Error, Task, Warning};
+use crate::error::Error;
+use crate::task::Task;
+use crate::warning::Warning;
 
 /// The metrics of a task, the labels for them, and which of them decides.
 #[derive(Debug)]

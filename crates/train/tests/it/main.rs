@@ -3,16 +3,13 @@
 mod any_checkpoint;
 mod at_step;
 mod checkpoint;
-mod closing_table;
 #[path = "../../../table/tests/it/damage.rs"]
 mod damage;
 mod damaged;
 mod data_parallel;
 mod early_stopping;
-mod log;
 mod progress;
 mod pytorch;
-mod report;
 mod row_numbers;
 mod run_folder;
 mod settings_file;

@@ -1,101 +1,140 @@
-//! Event files: complete records, in files that TensorBoard finds, and read by TensorBoard itself if it is installed.
+//! The content of the event files that `TensorBoard` writes, decoded.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::Path;
-use std::process::Command;
 
-use brisk_train::Error;
-use brisk_train::tensorboard::EventWriter;
+use brisk_loader::Rows;
+use brisk_nn::tensor::program::Device;
+use brisk_nn::{Activation, Mlp, MlpConfig, Schedule};
+use brisk_train::report::EventWriter;
+use brisk_train::{Error, Model, Regression, TensorBoard, Trainer, ValidationInterval};
+use prost::Message as _;
 
-/// The events of each record of a file. The last one may be cut off.
-fn records(path: &Path) -> Vec<Vec<u8>> {
-    let bytes = fs::read(path).expect("an event file");
-    let (mut rest, mut records) = (&bytes[..], Vec::new());
-    while let Some((length, after)) = rest.split_first_chunk::<8>() {
-        let length = u64::from_le_bytes(*length) as usize;
-        let Some(event) = after.get(4..4 + length) else { break };
-        records.push(event.to_vec());
-        rest = after.get(8 + length..).unwrap_or_default();
-    }
-    records
+/// The parts of an event of `event.proto` that are compared.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Event {
+    #[prost(int64, tag = "2")]
+    step: i64,
+    #[prost(message, optional, tag = "5")]
+    summary: Option<Summary>,
 }
 
-fn contains(bytes: &[u8], text: &str) -> bool {
-    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+#[derive(Clone, PartialEq, prost::Message)]
+struct Summary {
+    #[prost(message, repeated, tag = "1")]
+    value: Vec<Value>,
 }
 
-#[test]
-fn each_value_is_in_the_file_at_once() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut events = EventWriter::create(folder.path().join("run")).expect("a file in a new folder");
-    let path = events.path().to_owned();
-    assert!(contains(&records(&path)[0], "brain.Event:2"), "the version comes first");
-    for step in 0..3 {
-        events.scalar("loss", step, 0.5).expect("written");
-        let records = records(&path);
-        assert_eq!(records.len(), step as usize + 2, "one record more");
-        assert!(contains(&records[step as usize + 1], "loss"), "its tag");
-    }
-    let other = EventWriter::create(folder.path().join("run")).expect("another file");
-    assert_ne!(other.path(), path, "two writers never share a file");
-    let name = path.file_name().expect("a name").to_string_lossy().into_owned();
-    assert!(name.starts_with("events.out.tfevents."), "{name}");
+#[derive(Clone, PartialEq, prost::Message)]
+struct Value {
+    #[prost(string, tag = "1")]
+    tag: String,
+    #[prost(float, optional, tag = "2")]
+    simple_value: Option<f32>,
+    #[prost(message, optional, tag = "5")]
+    histogram: Option<Histogram>,
 }
 
-#[test]
-fn what_cannot_be_shown_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut events = EventWriter::create(folder.path()).expect("a file");
-    let error = events.histogram("weights", 1, &[f32::NAN, f32::INFINITY]).expect_err("nothing finite");
-    assert_eq!(error.to_string(), "histogram `weights`: none of 2 values is finite; expected at least one", "no histogram");
-    let error = events.image("picture", 1, [2, 3], &[0; 13]).expect_err("a byte too many");
-    assert_eq!(error.to_string(), "image `picture`: 13 bytes for 2 by 3 pixels, expected 1, 3 or 4 of each pixel", "no image");
-    assert!(events.image("picture", 1, [0, 3], &[]).is_err(), "no pixels");
-    assert!(events.image("picture", 1, [usize::MAX, 3], &[0]).is_err(), "an overflow");
-    assert_eq!(records(events.path()).len(), 1, "nothing was written");
-    let error = EventWriter::create(events.path()).expect_err("a file is no folder");
-    assert!(matches!(error, Error::Io { .. }), "{error}");
+#[derive(Clone, PartialEq, prost::Message)]
+struct Histogram {
+    #[prost(double, tag = "3")]
+    n_values: f64,
+    #[prost(double, repeated, tag = "6")]
+    limits: Vec<f64>,
+    #[prost(double, repeated, tag = "7")]
+    counts: Vec<f64>,
 }
 
-/// `BRISK_TEST_TENSORBOARD` is a Python with the packages `tensorboard` and `pillow`, which then reads the files; without it they are only written.
-#[test]
-fn tensorboard_reads_the_files() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut events = EventWriter::create(folder.path()).expect("a file");
-    let loss = |step: u64| 1.0 / (1 + step) as f64;
-    for step in 0..9 {
-        events.scalar("loss/train", step, loss(step)).expect("written");
+/// The values of all event files of a folder with their steps.
+fn values(folder: &Path) -> Vec<(i64, Value)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let bytes = fs::read(entry.expect("an entry").path()).expect("a file");
+        let mut rest = &bytes[..];
+        while let Some((length, after)) = rest.split_first_chunk::<8>() {
+            let end = 4 + u64::from_le_bytes(*length) as usize;
+            let Event { step, summary, .. } = Event::decode(&after[4..end]).expect("an event");
+            found.extend(summary.into_iter().flat_map(|summary| summary.value).map(|value| (step, value)));
+            rest = &after[end + 4..];
+        }
     }
-    // The process was killed while it wrote the last record.
-    let killed = events.path().to_owned();
-    let length = fs::metadata(&killed).expect("a file").len();
-    fs::OpenOptions::new().write(true).open(&killed).and_then(|file| file.set_len(length - 7)).expect("cut off");
-    assert_eq!(records(&killed).len(), 9, "the version and steps 0 to 7");
+    found
+}
 
-    let mut events = EventWriter::resume(folder.path(), 6).expect("another file");
-    for step in 6..12 {
-        events.scalar("loss/train", step, loss(step)).expect("written");
-    }
-    events.scalar("loss/valid", 11, 0.25).expect("written");
-    events.scalar("odd", 0, f64::NAN).expect("written");
-    events.scalar("odd", 1, f64::INFINITY).expect("written");
-    let values: Vec<f32> = (0..500).map(|i| ((i * 37 % 101) as f32 - 50.0) / 1000.0).collect();
-    events.histogram("gradients", 11, &[&values[..], &[f32::NAN]].concat()).expect("written");
-    let pixels: Vec<u8> = (0..45).map(|i| 3 * i).collect();
-    events.image("grey", 11, [3, 5], &pixels[..15]).expect("written");
-    events.image("rgb", 11, [3, 5], &pixels).expect("written");
-    assert_eq!(records(events.path()).len(), 2 + 6 + 3 + 1 + 2, "all records");
-
-    let Some(python) = std::env::var_os("BRISK_TEST_TENSORBOARD") else {
-        // Not `eprintln!`, whose output the test harness captures.
-        drop(writeln!(
-            std::io::stderr(),
-            "\nTENSORBOARD DOES NOT READ THE EVENT FILES: BRISK_TEST_TENSORBOARD is not set to a Python that has it"
-        ));
-        return;
+/// The steps of the histograms, or else the scalars, of a tag, and how many values they have.
+fn of_tag(values: &[(i64, Value)], tag: &str) -> Vec<(i64, f64)> {
+    let of_tag = values.iter().filter(|(_, value)| value.tag == tag);
+    let n_values = |value: &Value| match &value.histogram {
+        Some(histogram) => histogram.n_values,
+        None => f64::from(value.simple_value.unwrap_or(f32::NAN)),
     };
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/read_events.py");
-    let output = Command::new(python).arg(script).arg(folder.path()).output().expect("Python starts");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    of_tag.map(|(step, value)| (*step, n_values(value))).collect()
+}
+
+fn rows() -> Rows {
+    let x: Vec<f32> = (0..80).map(|row| row as f32 / 40.0 - 1.0).collect();
+    let labels = x.iter().map(|x| 2.0 * x).collect::<Vec<_>>();
+    Rows::new(x, labels, 1).expect("a label for each row")
+}
+
+fn model() -> Model<Mlp> {
+    let sizes = MlpConfig { n_inputs: 1, hidden: vec![8], n_outputs: 1, activation: Activation::tanh() };
+    Model::new(7, |params| Mlp::new(params, &sizes))
+}
+
+#[test]
+fn histograms_of_every_second_epoch() -> Result<(), Error> {
+    let (folder, rows, mut model) = (tempfile::tempdir().expect("a folder"), rows(), model());
+    let callback = TensorBoard::new(folder.path()).histograms(2);
+    // Five batches an epoch; the model of the last epoch is the best one.
+    let mut trainer = Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(4).learning_rate(1e-2).callback(callback);
+    let report = trainer.fit(&mut model, &Regression::mse(), &rows, &rows)?;
+    drop(trainer);
+    let values = values(folder.path());
+    for group in ["parameters", "gradients"] {
+        assert_eq!(of_tag(&values, &format!("{group}/layers.0.weight")), [(9, 8.0), (19, 8.0)], "{group}");
+        assert_eq!(of_tag(&values, &format!("{group}/layers.1.bias")), [(9, 1.0), (19, 1.0)], "{group}");
+    }
+    assert!(!values.iter().any(|(_, value)| value.tag.starts_with("not_finite")), "all values are finite");
+    assert_eq!(of_tag(&values, "loss/batch").len(), 20, "beside the scalars");
+    // The distribution is that of the values.
+    assert_eq!(report.best_epoch, 4);
+    let id = model.params().id_of("layers.0.weight").expect("the first layer");
+    let histogram = |values: &[(i64, Value)]| {
+        values.iter().rfind(|(_, value)| value.tag == "parameters/layers.0.weight").and_then(|(_, value)| value.histogram.clone())
+    };
+    let expected = tempfile::tempdir().expect("a folder");
+    EventWriter::create(expected.path())?.histogram("parameters/layers.0.weight", 19, &model.params().initial_of(id))?;
+    let (found, expected) = (histogram(&values), histogram(&self::values(expected.path())));
+    assert!(found.is_some(), "there is one");
+    assert_eq!(found, expected);
+    Ok(())
+}
+
+#[test]
+fn metrics_are_at_the_last_batch_before_their_validation() -> Result<(), Error> {
+    let (folder, rows) = (tempfile::tempdir().expect("a folder"), rows());
+    let trainer =
+        Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(2).validate_within_epoch(ValidationInterval::Batches(2));
+    { trainer.callback(TensorBoard::new(folder.path())) }.fit(&mut model(), &Regression::mse(), &rows, &rows)?;
+    let values = values(folder.path());
+    let steps: Vec<i64> = values.iter().filter(|(_, value)| value.tag == "loss/valid").map(|&(step, _)| step).collect();
+    assert_eq!(steps, [1, 3, 4, 6, 8, 9], "five batches an epoch");
+    Ok(())
+}
+
+#[test]
+fn values_that_are_not_finite_are_counted() -> Result<(), Error> {
+    let (folder, rows) = (tempfile::tempdir().expect("a folder"), rows());
+    let mut trainer = Trainer::new(&Device::cpu()?)
+        .batch_rows(16)
+        .schedule(Schedule::constant(1e38))
+        .optimizer(brisk_nn::Sgd::new)
+        .callback(TensorBoard::new(folder.path()).histograms(1));
+    let error = trainer.fit(&mut model(), &Regression::mse(), &rows, &rows).expect_err("it diverges");
+    assert!(matches!(error, Error::NonFiniteLoss { .. }), "{error}");
+    let values = values(folder.path());
+    assert_eq!(of_tag(&values, "not_finite/parameters/layers.0.weight"), [(4, 8.0)]);
+    assert_eq!(of_tag(&values, "parameters/layers.0.weight"), [], "no value is finite");
+    Ok(())
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use brisk_table::AtomicFile;
+use brisk_atomic_file::AtomicFile;
 use rayon::prelude::*;
 
 use super::{Simulation, columns};

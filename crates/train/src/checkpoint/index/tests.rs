@@ -3,7 +3,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::Index;
-use crate::{Checkpoint, Error};
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
 
 /// A checkpoint of two files in `folder`, and its index.
 fn saved(folder: &Path, generation: u64) -> (PathBuf, Index) {

@@ -1,10 +1,12 @@
 use std::path::Path;
 
-use brisk_replicate::Wire;
+use brisk_replicate::{Wire, ZeroStage};
 
 use super::section::Section;
 use super::{parse, read};
-use crate::{BatchStatistics, CheckpointFiles, DataParallelConfig, Error, TrainerConfig, ZeroStage};
+use crate::data_parallel::{BatchStatistics, CheckpointFiles, DataParallelConfig};
+use crate::error::Error;
+use crate::trainer::TrainerConfig;
 
 /// All settings of a run in one TOML file: those of the trainer, and how many replicas share it.
 ///

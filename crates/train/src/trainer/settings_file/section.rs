@@ -5,7 +5,7 @@ use std::time::Duration;
 use brisk_nn::Steps;
 use toml::{Table, Value};
 
-use crate::Error;
+use crate::error::Error;
 use crate::nearest::nearest;
 
 /// Seconds, or `DD:HH:MM:SS`.

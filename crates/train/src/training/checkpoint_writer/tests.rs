@@ -1,3 +1,5 @@
+use brisk_atomic_file::WriteError;
+
 use super::*;
 
 fn due(path: &Path, value: f32, replaced: &[&Path]) -> DueCheckpoint {
@@ -42,7 +44,7 @@ fn after_a_failure_no_other_checkpoint_is_written() -> Result<(), Error> {
     writer.write(due(&taken, 2.0, &[&old]))?;
     writer.write(due(&other, 3.0, &[]))?;
     let error = writer.wait().expect_err("a folder is in the way");
-    assert!(matches!(error, Error::OutputIsFolder { .. }), "{error}");
+    assert!(matches!(error, Error::Write(WriteError::IsFolder { .. })), "{error}");
     assert!(writer.wait()?.is_none() && !other.exists(), "submitted checkpoints are not written after a failure");
     check(&old, 1.0);
     writer.write(due(&other, 4.0, &[]))?;

@@ -5,8 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 use brisk_nn::Activation;
-use brisk_train::tensorboard::TensorBoard;
-use brisk_train::{Binary, Checkpoint, RunFolder, StepLog, TrainerConfig};
+use brisk_train::{Binary, Checkpoint, RunFolder, StepLog, TensorBoard, TrainerConfig};
 
 use super::training::{class, network, rows as training_rows, trainer};
 use super::{Row, row, said};

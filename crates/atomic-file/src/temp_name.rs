@@ -1,0 +1,80 @@
+//! Names of temporary files: `.NAME.0123456789abcdef.tmp`, in the same folder as the final file `NAME`.
+
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::claim::Leftover;
+use crate::target::folder_of;
+
+/// How much of a long name is used in the temporary name, so that it stays within the 255 bytes that file systems allow.
+const LONGEST_STEM_BYTES: usize = 200;
+
+/// The possible names of temporary files for one target.
+pub(crate) struct TempNames {
+    folder: PathBuf,
+    /// `.NAME.`
+    stem: OsString,
+}
+
+impl TempNames {
+    pub(crate) fn of(target: &Path) -> io::Result<Self> {
+        let name = target.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path names no file"))?;
+        let mut stem = OsString::from(".");
+        stem.push(shortened(name));
+        stem.push(".");
+        Ok(Self { folder: folder_of(target).to_owned(), stem })
+    }
+
+    /// Calls `create` with random names until one is free.
+    pub(crate) fn draw<T>(&self, create: impl Fn(&Path) -> io::Result<Option<T>>) -> io::Result<(PathBuf, T)> {
+        const N_TRIES: usize = 100;
+        for _ in 0..N_TRIES {
+            let mut name = self.stem.clone();
+            // The keys of a `RandomState` come from the system's random number generator.
+            name.push(format!("{:016x}.tmp", RandomState::new().hash_one(())));
+            let path = self.folder.join(name);
+            if let Some(created) = create(&path)? {
+                return Ok((path, created));
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("{N_TRIES} random names for a temporary file are all taken")))
+    }
+
+    /// Removes temporary files whose writers are gone. A file that cannot be removed is left for the next writer.
+    pub(crate) fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else { return };
+        for entry in entries.filter_map(Result::ok) {
+            if self.matches(&entry.file_name()) {
+                drop(Leftover::seize(&entry.path()));
+            }
+        }
+    }
+
+    fn matches(&self, name: &OsStr) -> bool {
+        let id = name.as_encoded_bytes().strip_prefix(self.stem.as_encoded_bytes());
+        let Some(id) = id.and_then(|rest| rest.strip_suffix(b".tmp")) else { return false };
+        is_random(id) || is_process_and_number(id)
+    }
+}
+
+fn is_random(id: &[u8]) -> bool {
+    id.len() == 16 && id.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Whether a name has the form `PROCESS-NUMBER`, which earlier versions gave to temporary files.
+fn is_process_and_number(id: &[u8]) -> bool {
+    let mut numbers = id.split(|&byte| byte == b'-');
+    let mut is_number = || numbers.next().is_some_and(|part| !part.is_empty() && part.iter().all(u8::is_ascii_digit));
+    is_number() && is_number() && numbers.next().is_none()
+}
+
+fn shortened(name: &OsStr) -> OsString {
+    if name.len() <= LONGEST_STEM_BYTES {
+        return name.to_owned();
+    }
+    let name = name.to_string_lossy();
+    name[..name.floor_char_boundary(LONGEST_STEM_BYTES)].into()
+}

@@ -1,0 +1,88 @@
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf, is_separator};
+
+use crate::atomic_file::AtomicFile;
+use crate::rename::shown;
+
+/// Why a file cannot be written as a whole.
+#[non_exhaustive]
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// The path is that of a folder.
+    #[error("{}: names a folder, expected a file; add the name of a file in it", shown(path))]
+    IsFolder {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The folder of the file does not exist.
+    #[error("{}: there is no folder {}; create it first, or write elsewhere", shown(path), shown(folder))]
+    NoFolder {
+        /// The path of the file.
+        path: PathBuf,
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// Writing failed, for example because the disk is full. An earlier file at this path is unchanged.
+    #[error("{}: writing failed: {cause}; {}", shown(path), left(*is_kept, cause))]
+    Failed {
+        /// The path of the file.
+        path: PathBuf,
+        /// Whether an earlier file of that name is still there.
+        is_kept: bool,
+        /// The error of the system, or of the function that wrote the content.
+        cause: io::Error,
+    },
+}
+
+/// Writes `path` so that a reader, now or after a crash, finds either the old content or all of the new content. [`AtomicFile`] documents what a killed
+/// process leaves, and when that is removed.
+///
+/// # Errors
+/// [`WriteError`], also if `write` returns an error. Then an earlier file is unchanged, and nothing is left behind.
+/// # Examples
+/// ```
+/// use std::io::Write;
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("log.txt");
+/// brisk_atomic_file::write_atomically(&path, |file| writeln!(file, "{} rows", 28))?;
+/// assert_eq!(std::fs::read_to_string(&path)?, "28 rows\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn write_atomically(path: &Path, write: impl FnOnce(&mut BufWriter<AtomicFile>) -> io::Result<()>) -> Result<(), WriteError> {
+    check_output(path)?;
+    let failed = |cause| WriteError::Failed { path: path.to_owned(), is_kept: path.exists(), cause };
+    written(path, write).map_err(failed)
+}
+
+/// Checks that a file can be created at `path`: that `path` is not a folder, and that its parent folder exists.
+///
+/// # Errors
+/// [`WriteError::IsFolder`], [`WriteError::NoFolder`].
+pub fn check_output(path: &Path) -> Result<(), WriteError> {
+    let names_folder = path.as_os_str().as_encoded_bytes().last().is_some_and(|&byte| is_separator(byte.into()));
+    if names_folder || path.is_dir() {
+        return Err(WriteError::IsFolder { path: path.to_owned() });
+    }
+    match path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        // If the metadata of a folder cannot be read, creating the file reports the error.
+        Some(folder) if folder.try_exists().is_ok_and(|exists| !exists) || folder.is_file() => {
+            Err(WriteError::NoFolder { path: path.to_owned(), folder: folder.to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn written(path: &Path, write: impl FnOnce(&mut BufWriter<AtomicFile>) -> io::Result<()>) -> io::Result<()> {
+    let mut writer = BufWriter::with_capacity(256 * 1024, AtomicFile::create(path)?);
+    let result = write(&mut writer).and_then(|()| writer.flush());
+    // Dropping the writer would write what has failed again.
+    let (file, _) = writer.into_parts();
+    result.and_then(|()| Ok(file.publish()?))
+}
+
+fn left(is_kept: bool, cause: &io::Error) -> String {
+    let what = if is_kept { "the file from before is still there" } else { "nothing was left behind" };
+    let full = matches!(cause.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    if full { format!("{what}; make room on the disk, or write elsewhere") } else { what.to_owned() }
+}

@@ -1,0 +1,97 @@
+//! Charts of a classification.
+
+use brisk_metrics::{
+    Accuracy, AveragePrecision, ConfusionMatrix, ExpectedCalibrationError, Metric, MetricValue, RocAuc, Scored,
+    calibration_curve, precision_recall_curve, roc_curve,
+};
+
+use crate::error::Error;
+use crate::histogram::Histogram;
+use crate::line_chart::{LineChart, Series};
+use crate::matrix_chart::MatrixChart;
+use crate::report::Panel;
+
+/// More classes than this are not drawn as a matrix.
+const MAX_CLASSES: usize = 200;
+
+pub(crate) fn of(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Error> {
+    // The metric checks counts, columns, labels and NaN for the charts as well.
+    Accuracy::new().measure(rows)?;
+    match (rows.n_outputs, rows.n_labels) {
+        (1, _) => binary(rows, classes),
+        (_, 1) => multi_class(rows, classes),
+        _ => Ok(vec![multi_label(rows, classes)?]),
+    }
+}
+
+fn binary(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Error> {
+    let mut panels = Vec::new();
+    // Rows of one class have no curves; their other charts are drawn.
+    if rows.labels.contains(&0.0) && rows.labels.contains(&1.0) {
+        let unit = [0.0, 1.0];
+        let area = value(&mut RocAuc::new(), rows)?;
+        let roc = Series::new("true positive rate", roc_curve(rows)?);
+        let chart =
+            LineChart::new(format!("ROC curve · AUC {area:.4}")).x_label("false positive rate").y_label("true positive rate");
+        panels.push(chart.series(roc).x_range(unit).y_range(unit).diagonal().square().into());
+        let precision = value(&mut AveragePrecision::new(), rows)?;
+        let curve = Series::new("precision", precision_recall_curve(rows)?);
+        let chart = LineChart::new(format!("Precision and recall · AP {precision:.4}")).x_label("recall").y_label("precision");
+        panels.push(chart.series(curve).x_range(unit).y_range(unit).square().into());
+    }
+    panels.push(calibration(rows)?);
+    panels.push(confusion(rows, classes)?);
+    let of_class = |class: f32| {
+        let scores = rows.outputs.iter().zip(rows.labels).filter(move |(_, label)| **label == class);
+        scores.map(|(&score, _)| f64::from(score)).collect::<Vec<f64>>()
+    };
+    let name = |class: usize| classes.get(class).cloned().unwrap_or_else(|| format!("label {class}"));
+    let groups = [(name(0), of_class(0.0)), (name(1), of_class(1.0))];
+    panels.push(Histogram::new("Scores by label", "logit", 40, groups).into());
+    Ok(panels)
+}
+
+fn multi_class(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Error> {
+    let mut panels = vec![];
+    if rows.n_outputs <= MAX_CLASSES {
+        panels.push(confusion(rows, classes)?);
+    }
+    panels.push(calibration(rows)?);
+    Ok(panels)
+}
+
+/// A ROC curve for each label that has both values.
+fn multi_label(rows: &Scored<'_>, classes: &[String]) -> Result<Panel, Error> {
+    let n = rows.n_labels;
+    let mut chart = LineChart::new("ROC curves").x_label("false positive rate").y_label("true positive rate");
+    for column in 0..n {
+        let of_column = |values: &[f32]| values.iter().skip(column).step_by(n).copied().collect::<Vec<f32>>();
+        let (outputs, labels) = (of_column(rows.outputs), of_column(rows.labels));
+        if labels.contains(&0.0) && labels.contains(&1.0) {
+            let name = classes.get(column).cloned().unwrap_or_else(|| format!("label {column}"));
+            let one = Scored { weights: rows.weights, ..Scored::binary(&outputs, &labels) };
+            chart = chart.series(Series::new(name, roc_curve(&one)?));
+        }
+    }
+    Ok(chart.x_range([0.0, 1.0]).y_range([0.0, 1.0]).diagonal().into())
+}
+
+fn calibration(rows: &Scored<'_>) -> Result<Panel, Error> {
+    let error = value(&mut ExpectedCalibrationError::new(), rows)?;
+    let points = calibration_curve(rows, 15)?;
+    let unit = [0.0, 1.0];
+    let chart =
+        LineChart::new(format!("Calibration · error {error:.4}")).x_label("predicted probability").y_label("observed frequency");
+    Ok(chart.series(Series::new("observed", points)).x_range(unit).y_range(unit).diagonal().square().into())
+}
+
+fn confusion(rows: &Scored<'_>, classes: &[String]) -> Result<Panel, Error> {
+    match ConfusionMatrix::new().measure(rows)? {
+        MetricValue::Matrix { values, .. } => Ok(MatrixChart::new("Confusion matrix", classes, values).into()),
+        other => unreachable!("a confusion matrix, not {other:?}"),
+    }
+}
+
+fn value(metric: &mut dyn Metric, rows: &Scored<'_>) -> Result<f64, Error> {
+    Ok(metric.measure(rows)?.number().unwrap_or(f64::NAN))
+}

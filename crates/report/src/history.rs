@@ -1,0 +1,235 @@
+//! What a page shows of the steps and validations of a run.
+
+use std::str::FromStr;
+
+use brisk_metrics::Scored;
+use serde_json::{Value, json};
+
+use crate::closing_table::{seconds, thousands};
+use crate::error::Error;
+use crate::kernel_panels::KernelTime;
+use crate::metric_label::metric_label;
+use crate::report::{Panel, Report};
+
+/// The metrics at the end of an epoch, or of a validation within one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EpochMetrics {
+    /// The epoch, from 1.
+    pub epoch: usize,
+    /// The batch of the epoch, from 1, after which the model was validated: the last one, unless it was validated within the epoch.
+    pub batch: usize,
+    /// `train_loss`, `valid_loss`, and the metrics of the task, by name: `valid_auc`, ….
+    pub values: Vec<(String, f64)>,
+}
+
+impl EpochMetrics {
+    /// The mean loss of the training steps of the epoch so far.
+    pub fn train_loss(&self) -> f64 {
+        self.get("train_loss").unwrap_or(f64::NAN)
+    }
+
+    /// The metric of this name, such as `valid_accuracy`.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.values.iter().find(|(found, _)| found == name).map(|&(_, value)| value)
+    }
+
+    /// The epochs until then, of `n_batches` each: 1.5 in the middle of the second.
+    fn in_epochs(&self, n_batches: usize) -> f64 {
+        self.epoch.saturating_sub(1) as f64 + (self.batch as f64 / n_batches.max(1) as f64).min(1.0)
+    }
+}
+
+/// The batches and validations of a run so far, from which [`report`](Self::report) makes a page. Eight bytes per batch.
+///
+/// # Examples
+/// ```
+/// use brisk_report::{EpochMetrics, RunFacts, RunHistory};
+///
+/// let mut history = RunHistory::default();
+/// history.add_batches(0, &[0.9, 0.7], &[0.01, 0.01]);
+/// let values = vec![("train_loss".to_owned(), 0.8), ("valid_loss".to_owned(), 0.75)];
+/// history.validations.push(EpochMetrics { epoch: 1, batch: 2, values });
+/// let facts = RunFacts { title: "letters".to_owned(), n_batches: 2, ended: "after the last epoch".to_owned(), ..RunFacts::default() };
+/// let html = history.report(&facts)?.to_html();
+/// assert!(html.contains("Loss of each batch") && html.contains("Learning rate"));
+/// # Ok::<(), brisk_report::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RunHistory {
+    /// The batch of the run, from 0, that `losses` starts with: 0, unless the run was resumed and nothing is known of its first part.
+    pub first_batch: usize,
+    /// The loss of each batch.
+    pub losses: Vec<f32>,
+    /// The learning rate of each batch.
+    pub learning_rates: Vec<f32>,
+    /// The metrics of each validation.
+    pub validations: Vec<EpochMetrics>,
+    /// Epoch and batch of the best of them.
+    pub best: Option<(usize, usize)>,
+    /// The warnings of the run, each once.
+    pub warnings: Vec<String>,
+    /// The time of the run in seconds, before it was resumed.
+    pub seconds: f64,
+}
+
+/// What a page shows of a run besides its [`RunHistory`]. What is empty or `None` is left out.
+#[derive(Debug, Default)]
+pub struct RunFacts<'a> {
+    /// The title of the page.
+    pub title: String,
+    /// Batches of an epoch.
+    pub n_batches: usize,
+    /// The device that the model is trained on.
+    pub device: String,
+    /// How the run ended, such as `after the last epoch`.
+    pub ended: String,
+    /// The metric that decides which model is the best, such as `valid_auc`: of the best epoch, it and `valid_loss` are shown in large figures. If `None`, all metrics are.
+    pub watched: Option<&'a str>,
+    /// The time of the run in seconds, with that of [`RunHistory::seconds`].
+    pub seconds: f64,
+    /// Training rows per second.
+    pub train_rows_per_s: Option<f64>,
+    /// A validation that is not part of the run's history, since a run that resumes does not have it.
+    pub last: Option<&'a EpochMetrics>,
+    /// The outputs of the best model for the validation rows, as charts of a classification.
+    pub classification: Option<Scored<'a>>,
+    /// The same, as charts of a regression.
+    pub regression: Option<Scored<'a>>,
+    /// The names of the classes.
+    pub classes: &'a [String],
+    /// Other panels on the validation rows.
+    pub panels: &'a [Panel],
+    /// The time of each kernel of a step, the slowest first.
+    pub kernels: &'a [KernelTime],
+    /// Names and values of the run's settings.
+    pub settings: &'a [(String, String)],
+    /// Names and values of what the run depended on besides; the page adds system and processor.
+    pub environment: &'a [(String, String)],
+}
+
+impl RunHistory {
+    /// Adds batches, of which the first is batch `first` of the run. Later ones than it, which a checkpoint did not include, are replaced.
+    pub fn add_batches(&mut self, first: usize, losses: &[f32], learning_rates: &[f32]) {
+        if self.losses.is_empty() {
+            self.first_batch = first;
+        }
+        for (all, new) in [(&mut self.losses, losses), (&mut self.learning_rates, learning_rates)] {
+            all.truncate(first.saturating_sub(self.first_batch));
+            all.extend(new);
+        }
+    }
+
+    /// A page with curves of losses and metrics, learning rates, charts of the validation rows, kernels, settings and environment.
+    ///
+    /// # Errors
+    /// [`Error::Metric`] for validation rows that are not those of a classification or a regression.
+    pub fn report(&self, facts: &RunFacts<'_>) -> Result<Report, Error> {
+        let mut report = Report::new(&facts.title);
+        let epochs = |n_batches: usize| rounded(n_batches as f64 / facts.n_batches.max(1) as f64);
+        let from = if self.first_batch == 0 { String::new() } else { format!(", shown from {} on", epochs(self.first_batch)) };
+        let n_epochs = epochs(self.first_batch + self.losses.len());
+        report.subtitle(format!("{n_epochs} epochs on {}, {}{from}", facts.device, facts.ended));
+        let validations = || self.validations.iter().chain(facts.last);
+        let is_best = |metrics: &&EpochMetrics| self.best == Some((metrics.epoch, metrics.batch));
+        if let Some(metrics) = validations().find(is_best) {
+            let at = metrics.in_epochs(facts.n_batches);
+            report.best_within(at).figure("Best epoch", rounded(at));
+            let is_shown = |name: &str| facts.watched.is_none_or(|watched| watched == name) || name == "valid_loss";
+            for (name, value) in metrics.values.iter().filter(|(name, _)| is_shown(name)) {
+                report.figure(metric_label(name), format!("{value:.4}"));
+            }
+        }
+        report.figure("Time", seconds(facts.seconds));
+        if let Some(rate) = facts.train_rows_per_s {
+            report.figure("Training rows per second", thousands(rate as u64));
+        }
+
+        let warnings: Vec<_> = (1..).zip(&self.warnings).collect();
+        report.section("Warnings");
+        if !warnings.is_empty() {
+            report.table("Warnings of the run", &warnings);
+        }
+        report.section("Training");
+        if let Some(first) = validations().next() {
+            let names = first.values.iter().map(|(name, _)| name.as_str());
+            let values = |name: &str| validations().map(|epoch| epoch.get(name).unwrap_or(f64::NAN)).collect();
+            let columns: Vec<(&str, Vec<f64>)> = names.map(|name| (name, values(name))).collect();
+            let columns: Vec<(&str, &[f64])> = columns.iter().map(|(name, values)| (*name, &values[..])).collect();
+            let epochs: Vec<f64> = validations().map(|metrics| metrics.in_epochs(facts.n_batches)).collect();
+            report.within_epochs(&epochs, &columns);
+        }
+        if !self.losses.is_empty() {
+            let numbers = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<_>>();
+            report.steps("Loss of each batch", self.first_batch, &numbers(&self.losses));
+            report.steps("Learning rate", self.first_batch, &numbers(&self.learning_rates));
+        }
+        report.section("Validation rows");
+        if let Some(rows) = &facts.classification {
+            report.classification(rows, facts.classes)?;
+        }
+        if let Some(rows) = &facts.regression {
+            report.regression(rows)?;
+        }
+        report.panels(facts.panels.iter().cloned());
+        if !facts.kernels.is_empty() {
+            report.section("Profile").kernels(facts.kernels);
+        }
+        report.section("Configuration").table("Settings", facts.settings);
+        let system = [("system", std::env::consts::OS), ("processor", std::env::consts::ARCH)];
+        let system = system.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        report.table("Environment", &[facts.environment, &system].concat());
+        Ok(report)
+    }
+
+    /// Everything but the losses and learning rates of batches, as JSON that parses back. `seconds` is the time of the run so far.
+    pub fn to_json(&self, seconds: f64) -> String {
+        // Numbers as text, since JSON has neither NaN nor infinities.
+        let value = |(name, value): &(String, f64)| json!([name, value.to_string()]);
+        let validation = |of: &EpochMetrics| json!([of.epoch, of.batch, of.values.iter().map(value).collect::<Vec<_>>()]);
+        let history = json!({
+            "first_batch": self.first_batch,
+            "validations": self.validations.iter().map(validation).collect::<Vec<_>>(),
+            "best": self.best,
+            "warnings": self.warnings,
+            "seconds": seconds,
+        });
+        history.to_string()
+    }
+}
+
+/// Parses what [`RunHistory::to_json`] returns. `losses` and `learning_rates` are empty.
+impl FromStr for RunHistory {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        serde_json::from_str(text).ok().and_then(|history| parsed(&history)).ok_or(Error::History)
+    }
+}
+
+fn parsed(history: &Value) -> Option<RunHistory> {
+    let whole = |value: &Value| usize::try_from(value.as_u64()?).ok();
+    let value = |value: &Value| Some((value.get(0)?.as_str()?.to_owned(), value.get(1)?.as_str()?.parse().ok()?));
+    let validation = |of: &Value| {
+        let values = of.get(2)?.as_array()?.iter().map(value).collect::<Option<_>>()?;
+        Some(EpochMetrics { epoch: whole(of.get(0)?)?, batch: whole(of.get(1)?)?, values })
+    };
+    let best = match history.get("best")? {
+        Value::Null => None,
+        best => Some((whole(best.get(0)?)?, whole(best.get(1)?)?)),
+    };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    Some(RunHistory {
+        first_batch: whole(history.get("first_batch")?)?,
+        validations: history.get("validations")?.as_array()?.iter().map(validation).collect::<Option<_>>()?,
+        best,
+        // Earlier versions did not keep them.
+        warnings: history.get("warnings").map_or(Some(Vec::new()), |all| all.as_array()?.iter().map(text).collect())?,
+        seconds: history.get("seconds")?.as_f64()?,
+        ..RunHistory::default()
+    })
+}
+
+/// Epochs for people: two decimals, without trailing zeros.
+fn rounded(n_epochs: f64) -> String {
+    ((n_epochs * 100.0).round() / 100.0).to_string()
+}

@@ -1,0 +1,27 @@
+//! Text in HTML and SVG.
+
+/// Text as the content of an element or the value of an attribute. Characters that XML does not allow become U+FFFD.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for char in text.chars() {
+        match char {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\t' | '\n' => escaped.push(' '),
+            char if char.is_control() || matches!(char, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
+            char => escaped.push(char),
+        }
+    }
+    escaped
+}
+
+/// `text` cut to at most `n` characters.
+pub(crate) fn shortened(text: &str, n: usize) -> String {
+    if text.chars().count() <= n {
+        return text.to_owned();
+    }
+    let kept: String = text.chars().take(n.saturating_sub(1)).collect();
+    format!("{}…", kept.trim_end())
+}

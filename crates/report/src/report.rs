@@ -1,0 +1,216 @@
+use std::io::Write;
+use std::path::Path;
+
+use brisk_atomic_file::write_atomically;
+use brisk_metrics::Scored;
+
+use crate::bar_chart::BarChart;
+use crate::error::Error;
+use crate::histogram::Histogram;
+use crate::image_grid::ImageGrid;
+use crate::kernel_panels::{self, KernelTime};
+use crate::line_chart::{LineChart, Series};
+use crate::matrix_chart::MatrixChart;
+use crate::scatter_chart::ScatterChart;
+use crate::table::Table;
+use crate::{class_panels, epoch_panels, page, regression_panels};
+
+/// A training run as one HTML page: results in large figures, then sections of charts and tables.
+///
+/// The page is self-contained: charts are inline SVG, and it loads nothing, runs no script, follows the reader's preference for light or
+/// dark, and prints. Values appear when the pointer is over a chart.
+///
+/// # Examples
+/// ```
+/// use brisk_metrics::Scored;
+/// use brisk_report::Report;
+///
+/// let mut report = Report::new("letters");
+/// report.subtitle("784-256-26, f16, Adam").figure("Validation accuracy", "0.914").figure("Time", "12.4 s");
+/// report.section("Training").epochs(&[("train_loss", &[0.9, 0.5, 0.4]), ("valid_loss", &[0.8, 0.6, 0.5])]);
+/// report.section("Validation rows").classification(&Scored::binary(&[-1.0, 0.5, 2.0, -0.5], &[0.0, 0.0, 1.0, 1.0]), &[])?;
+/// report.section("Configuration").table("Settings", &[("batch_rows", "256"), ("seed", "7")]);
+/// assert!(report.to_html().contains("ROC curve"));
+/// # Ok::<(), brisk_report::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    pub(crate) title: String,
+    pub(crate) subtitle: String,
+    pub(crate) figures: Vec<(String, String)>,
+    best_epoch: Option<f64>,
+    pub(crate) sections: Vec<Section>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Section {
+    pub(crate) title: String,
+    pub(crate) panels: Vec<Panel>,
+}
+
+/// A chart, a table or images of a [`Report`].
+#[non_exhaustive]
+#[derive(Clone, Debug)]
+pub enum Panel {
+    /// Lines over a common axis.
+    Lines(LineChart),
+    /// Horizontal bars.
+    Bars(BarChart),
+    /// Counts of values.
+    Histogram(Histogram),
+    /// A matrix of classes.
+    Matrix(MatrixChart),
+    /// Points.
+    Scatter(ScatterChart),
+    /// Names and values.
+    Table(Table),
+    /// Images with captions.
+    Images(ImageGrid),
+}
+
+impl Report {
+    /// A page without sections.
+    pub fn new(title: impl Into<String>) -> Self {
+        Self { title: title.into(), ..Self::default() }
+    }
+
+    /// Sets the line below the title.
+    pub fn subtitle(&mut self, subtitle: impl Into<String>) -> &mut Self {
+        self.subtitle = subtitle.into();
+        self
+    }
+
+    /// Adds a result in large figures.
+    pub fn figure(&mut self, label: impl Into<String>, value: impl Into<String>) -> &mut Self {
+        self.figures.push((label.into(), value.into()));
+        self
+    }
+
+    /// Begins a section, to which panels are added until the next begins. A section without panels is left out.
+    pub fn section(&mut self, title: impl Into<String>) -> &mut Self {
+        self.sections.push(Section { title: title.into(), panels: Vec::new() });
+        self
+    }
+
+    /// Adds a chart, a table or images.
+    pub fn panel(&mut self, panel: impl Into<Panel>) -> &mut Self {
+        if self.sections.is_empty() {
+            self.section("");
+        }
+        if let Some(section) = self.sections.last_mut() {
+            section.panels.push(panel.into());
+        }
+        self
+    }
+
+    /// Adds several of them.
+    pub fn panels(&mut self, panels: impl IntoIterator<Item = Panel>) -> &mut Self {
+        panels.into_iter().fold(self, Self::panel)
+    }
+
+    /// Marks the epoch in the charts of [`epochs`](Self::epochs) that are added after this. The first epoch is 1.
+    pub fn best_epoch(&mut self, epoch: usize) -> &mut Self {
+        self.best_within(epoch as f64)
+    }
+
+    /// The same for a position within an epoch, such as 1.5 in the middle of the second.
+    pub fn best_within(&mut self, epochs: f64) -> &mut Self {
+        self.best_epoch = Some(epochs);
+        self
+    }
+
+    /// Adds a chart for each metric of the epochs, given as columns with one value per epoch. `train_loss` and `valid_loss` share a
+    /// chart; NaN leaves a gap.
+    pub fn epochs(&mut self, columns: &[(&str, &[f64])]) -> &mut Self {
+        let n_epochs = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
+        let epochs: Vec<f64> = (1..=n_epochs).map(|epoch| epoch as f64).collect();
+        self.within_epochs(&epochs, columns)
+    }
+
+    /// The same with values also from within epochs: `epochs` has the position of each, in increasing order, such as 1.5 in the middle of the second epoch.
+    pub fn within_epochs(&mut self, epochs: &[f64], columns: &[(&str, &[f64])]) -> &mut Self {
+        self.panels(epoch_panels::of(epochs, columns, self.best_epoch))
+    }
+
+    /// Adds a chart of a value per step, such as the learning rate or the scale of the loss.
+    pub fn steps(&mut self, title: &str, first_step: usize, values: &[f64]) -> &mut Self {
+        let points = values.iter().enumerate().map(|(i, &value)| [(first_step + i) as f64, value]);
+        self.panel(LineChart::new(title).x_label("step").series(Series::new(title, points)))
+    }
+
+    /// Adds charts of a model's outputs and their labels. Binary: ROC and precision-recall curves, calibration, confusion matrix and
+    /// the distribution of scores. Multi-class: confusion matrix and calibration. Multi-label: a ROC curve per label. `classes` are
+    /// names, and may be empty.
+    ///
+    /// # Errors
+    /// [`Error::Metric`] for rows that are not those of a classification.
+    pub fn classification(&mut self, rows: &Scored<'_>, classes: &[String]) -> Result<&mut Self, Error> {
+        Ok(self.panels(class_panels::of(rows, classes)?))
+    }
+
+    /// Adds predictions over labels and the distribution of residuals, for each label of a row.
+    ///
+    /// # Errors
+    /// [`Error::Metric`] for rows that are not those of a regression.
+    pub fn regression(&mut self, rows: &Scored<'_>) -> Result<&mut Self, Error> {
+        Ok(self.panels(regression_panels::of(rows)?))
+    }
+
+    /// Adds the time per batch by kernel, and a table of the slowest ones: the first of `kernels`.
+    pub fn kernels(&mut self, kernels: &[KernelTime]) -> &mut Self {
+        self.panels(kernel_panels::of(kernels))
+    }
+
+    /// Adds a table of names and values.
+    pub fn table<N: ToString, V: ToString>(&mut self, title: &str, rows: &[(N, V)]) -> &mut Self {
+        self.panel(Table::new(title, rows.iter().map(|(name, value)| (name.to_string(), value.to_string()))))
+    }
+
+    /// The page.
+    pub fn to_html(&self) -> String {
+        page::render(self)
+    }
+
+    /// Writes the page to `path`, atomically: a reader sees the old page or the new one.
+    ///
+    /// # Errors
+    /// [`Error::Write`].
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let html = self.to_html();
+        Ok(write_atomically(path.as_ref(), |file| file.write_all(html.as_bytes()))?)
+    }
+}
+
+impl Panel {
+    /// Names and classes of colours for a legend.
+    pub(crate) fn keys(&self) -> Vec<(&str, String)> {
+        match self {
+            Self::Lines(chart) => chart.keys(),
+            Self::Histogram(chart) => chart.keys(),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(crate) fn title(&self) -> &str {
+        match self {
+            Self::Lines(chart) => &chart.title,
+            Self::Bars(chart) => &chart.title,
+            Self::Histogram(chart) => &chart.title,
+            Self::Matrix(chart) => &chart.title,
+            Self::Scatter(chart) => &chart.title,
+            Self::Table(table) => &table.title,
+            Self::Images(images) => &images.title,
+        }
+    }
+}
+
+macro_rules! panel_from {
+    ($($variant:ident $type:ty),*) => {
+        $(impl From<$type> for Panel {
+            fn from(panel: $type) -> Self {
+                Self::$variant(panel)
+            }
+        })*
+    };
+}
+panel_from!(Lines LineChart, Bars BarChart, Histogram Histogram, Matrix MatrixChart, Scatter ScatterChart, Table Table, Images ImageGrid);
