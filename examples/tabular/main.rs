@@ -14,9 +14,8 @@ use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_folder, check_output, command_line, print, write_json};
 use brisk_loader::{RowSource, Rows, Subset, labels_of, split, stratified_split};
-use brisk_nn::Adam;
 use brisk_nn::tensor::Graph;
-use brisk_nn::tensor::program::kernels::WeightDecay;
+use brisk_nn::{Adam, WeightDecay};
 use brisk_table::{RowBatch, Schema, Table, TableWriter, printable};
 use brisk_train::tabular::{
     Decoding, DetectOptions, Detected, Network, Preprocessing, Reading, TabularModel, TabularRemedy, TabularWarning, Target,

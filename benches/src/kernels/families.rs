@@ -80,8 +80,8 @@ impl Bench<'_> {
             self.moved("batch norm", shape.normalise(&Activation::identity()))?,
             self.moved("batch norm, gradient", shape.grad_x())?,
             self.moved("max pool 2x2", MaxPool2d { shape: pool })?,
-            self.moved("sgd", Sgd { n, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy })?,
-            self.moved("adam", Adam::new(n, 1))?,
+            self.moved("sgd", brisk_nn::Sgd::kernel(n))?,
+            self.moved("adam", brisk_nn::Adam::kernel(n))?,
         ])
     }
 

@@ -41,7 +41,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
             .move_bytes("batch norm, statistics", BatchNormStats { shape: batch_norm, n_weights: 0, eps: 1e-5, momentum: 0.1 })?,
     );
     rows.push(bench.move_bytes("batch norm", batch_norm.normalise(&Activation::identity()))?);
-    rows.push(bench.move_bytes("adam", Adam::new(n, 1))?);
+    rows.push(bench.move_bytes("adam", brisk_nn::Adam::kernel(n))?);
     Ok(Table { device: bench.device.info().clone(), rows })
 }
 

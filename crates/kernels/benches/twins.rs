@@ -81,7 +81,6 @@ fn main() {
             n_rounds,
         );
     }
-    time_moves("adam over 139 265 parameters", 0, &Adam::new(139_265, 1), n_rounds);
 }
 
 /// Buffers for a kernel's arguments, filled with numbers in 0..1 or with rows below 100 000.

@@ -6,6 +6,8 @@
 mod map_samples;
 #[path = "../tests/it/pipeline.rs"]
 mod pipeline;
+#[path = "../tests/it/rules.rs"]
+mod rules;
 #[path = "../tests/it/samples.rs"]
 mod samples;
 

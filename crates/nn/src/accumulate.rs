@@ -1,4 +1,4 @@
-use brisk_kernels::DType;
+use brisk_kernels::{DType, Number, Rule, SkipIncomplete, StepCount, StepValue, Update};
 use brisk_tensor::{Graph, Persistent};
 
 use crate::Parameters;
@@ -64,7 +64,67 @@ impl Accumulate {
     /// [`Error::Program`](brisk_tensor::Error::Program) if `every` is 0.
     #[track_caller]
     pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) {
-        let kernel = brisk_kernels::AccumulateBatches { n: params.grads().len(), every: self.every, n_batches: self.n_batches };
-        graph.push(kernel, &[params.grads(), &self.sum, state].map(|persistent| graph.buffer(persistent)));
+        let [grads, sum, state] = [params.grads(), &self.sum, state].map(|persistent| graph.buffer(persistent));
+        let (n, groups) = (params.grads().len(), Groups { every: self.every, n_batches: self.n_batches });
+        graph.push(Update::new("sum_batches", Sum(groups), n), &[grads, state, sum]);
+        graph.push(Update::new("accumulate_batches", Mean(groups), n), &[sum, state, grads]);
+        graph.push(SkipIncomplete { every: self.every, n_batches: self.n_batches }, &[state]);
+    }
+}
+
+/// Batches of a step; a group is also complete after the epoch's last batch, if that is not 0.
+#[derive(Debug, Clone, Copy)]
+struct Groups {
+    every: u32,
+    n_batches: u32,
+}
+
+impl Groups {
+    /// Whether a batch is the first of its group, and the conditions for the last.
+    fn values(self) -> [StepValue; 3] {
+        let (of, every) = (StepCount::Batches, self.every);
+        let is_first = StepValue::Due { of, first: 1, every };
+        // The count of batches is never 0.
+        [is_first, StepValue::Due { of, first: every, every }, StepValue::Due { of, first: self.n_batches, every: u32::MAX }]
+    }
+}
+
+/// The sum of a group that is not complete.
+#[derive(Debug, Clone, Copy)]
+struct Sum(Groups);
+
+impl Rule<3, 1, 1> for Sum {
+    fn values(&self) -> [StepValue; 3] {
+        self.0.values()
+    }
+
+    #[inline(always)]
+    fn takes_place<N: Number>(&self, _is_skipped: N, [_, is_last, ends]: [N; 3]) -> N {
+        -(is_last + ends).is_positive() + 1.0
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, [is_first, ..]: [N; 3], [grad]: [N; 1], [sum]: [N; 1]) -> [N; 1] {
+        [is_first.select(grad, sum + grad)]
+    }
+}
+
+/// The mean of a group with its last batch.
+#[derive(Debug, Clone, Copy)]
+struct Mean(Groups);
+
+impl Rule<3, 1, 1> for Mean {
+    fn values(&self) -> [StepValue; 3] {
+        self.0.values()
+    }
+
+    #[inline(always)]
+    fn takes_place<N: Number>(&self, _is_skipped: N, [_, is_last, ends]: [N; 3]) -> N {
+        (is_last + ends).is_positive()
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, [is_first, ..]: [N; 3], [sum]: [N; 1], [grad]: [N; 1]) -> [N; 1] {
+        [is_first.select(grad, sum + grad) * (1.0 / self.0.every as f32)]
     }
 }

@@ -1,4 +1,4 @@
-use brisk_kernels::{DType, EmaStart};
+use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update};
 use brisk_tensor::program::Device;
 use brisk_tensor::{Error, Graph, Persistent};
 
@@ -39,6 +39,44 @@ pub struct EmaConfig {
     pub first_step: u32,
     /// What the average starts with.
     pub start: EmaStart,
+}
+
+/// What an [`Ema`] starts with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum EmaStart {
+    /// The parameters: they are copied on each step up to and including the first update, as in `torch.optim.swa_utils`.
+    #[default]
+    Parameters,
+    /// The values written to the average before the run, such as the initial parameters.
+    Given,
+}
+
+/// `average = decay average + (1 - decay) parameters`, or the parameters up to the first update.
+#[derive(Debug, Clone, Copy)]
+struct EmaUpdate(EmaConfig);
+
+impl Rule<2, 1, 1> for EmaUpdate {
+    fn values(&self) -> [StepValue; 2] {
+        let EmaConfig { every, first_step, start, .. } = self.0;
+        let last = if start == EmaStart::Parameters { first_step } else { 0 };
+        let of = StepCount::Updates;
+        [StepValue::UpTo { of, last }, StepValue::Due { of, first: first_step, every }]
+    }
+
+    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
+        vec![("decay", self.0.decay, Interval::Unit), ("first_step", self.0.first_step as f32, Interval::Positive)]
+    }
+
+    #[inline(always)]
+    fn takes_place<N: Number>(&self, is_skipped: N, [copies, is_due]: [N; 2]) -> N {
+        (-is_skipped + 1.0) * (copies + is_due).is_positive()
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, [copies, _]: [N; 2], [value]: [N; 1], [average]: [N; 1]) -> [N; 1] {
+        let EmaConfig { decay, .. } = self.0;
+        [copies.select(value, average * decay + value * (1.0 - decay))]
+    }
 }
 
 impl EmaConfig {
@@ -110,9 +148,8 @@ impl Ema {
         if let Err(error) = params.check_whole("ema") {
             return graph.fail(error);
         }
-        let EmaConfig { decay, every, first_step, start } = self.config;
         let push = |values: &Persistent, average: &Persistent| {
-            let kernel = brisk_kernels::Ema { n: values.len(), decay, every, first_step, start };
+            let kernel = Update::new("ema", EmaUpdate(self.config), values.len());
             graph.push(kernel, &[values, state, average].map(|persistent| graph.buffer(persistent)));
         };
         push(params.values(), &self.average);

@@ -1,4 +1,4 @@
-use brisk_kernels::{DType, Lookahead as Kernel, LookaheadPhase};
+use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update};
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
@@ -51,13 +51,8 @@ impl<O: Optimizer> Lookahead<O> {
         self
     }
 
-    fn record_phase(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs, phase: LookaheadPhase) {
-        let n_decays = self.decays.len();
-        let decays = graph.constant("decays", &self.decays, &[n_decays]);
-        let push = |n, weights: Slice, slow: Slice| {
-            let kernel = Kernel { n, every: self.every, n_decays, end: self.end, phase };
-            graph.push(kernel, &[decays.slice(), graph.buffer(&inputs.state), weights, slow]);
-        };
+    /// Calls `push` with the number, the weights and the slow weights of all parameters, then those of each buffer.
+    fn each(&self, graph: &Graph, params: &Parameters, push: impl Fn(usize, Slice, Slice)) {
         push(params.values().len(), graph.buffer(params.values()), graph.buffer(&self.slow));
         let mut at = 0;
         for buffer in params.buffers() {
@@ -76,6 +71,57 @@ impl<O: Optimizer> Lookahead<O> {
     }
 }
 
+/// Before the optimizer: the slow weights are the weights before the first step.
+#[derive(Debug, Clone, Copy)]
+struct Start;
+
+impl Rule<1, 1, 1> for Start {
+    fn values(&self) -> [StepValue; 1] {
+        [StepValue::UpTo { of: StepCount::Updates, last: 1 }]
+    }
+
+    #[inline(always)]
+    fn takes_place<N: Number>(&self, _is_skipped: N, [is_first]: [N; 1]) -> N {
+        is_first
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, _: [N; 1], [weight]: [N; 1], _: [N; 1]) -> [N; 1] {
+        [weight]
+    }
+}
+
+/// After the optimizer: the weights and the slow weights become a mean of both every few steps, and the weights become the slow weights at the end of the run.
+#[derive(Debug, Clone, Copy)]
+struct Pull {
+    every: u32,
+    end: Option<u32>,
+}
+
+impl Rule<4, 0, 2> for Pull {
+    fn values(&self) -> [StepValue; 4] {
+        let (of, every) = (StepCount::Updates, self.every);
+        let is_last = StepValue::Due { of: StepCount::Steps, first: self.end.unwrap_or(u32::MAX), every: u32::MAX };
+        [StepValue::Due { of, first: every, every }, StepValue::Skipped, is_last, StepValue::Entry { of, every }]
+    }
+
+    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
+        vec![("end", self.end.unwrap_or(u32::MAX) as f32, Interval::Positive)]
+    }
+
+    #[inline(always)]
+    fn takes_place<N: Number>(&self, is_skipped: N, [is_due, _, is_last, _]: [N; 4]) -> N {
+        (is_due * (-is_skipped + 1.0) + is_last).is_positive()
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, [is_due, is_skipped, _, decay]: [N; 4], []: [N; 0], [weight, slow]: [N; 2]) -> [N; 2] {
+        let mean = decay * slow + (-decay + 1.0) * weight;
+        let slow = (is_due * (-is_skipped + 1.0)).select(mean, slow);
+        [slow, slow]
+    }
+}
+
 impl<O: Optimizer> Optimizer for Lookahead<O> {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
@@ -87,9 +133,14 @@ impl<O: Optimizer> Optimizer for Lookahead<O> {
             let found = format!("decays {:?}", self.decays);
             return graph.fail(Error::Refused { op: "lookahead", found, expected: "at least one, each from 0 to 1" });
         }
-        self.record_phase(graph, params, inputs, LookaheadPhase::Start);
+        let state = graph.buffer(&inputs.state);
+        self.each(graph, params, |n, weights, slow| graph.push(Update::new("lookahead", Start, n), &[weights, state, slow]));
         self.optimizer.record(graph, params, inputs);
-        self.record_phase(graph, params, inputs, LookaheadPhase::End);
+        let (pull, n_decays) = (Pull { every: self.every, end: self.end }, self.decays.len());
+        let decays = graph.constant("decays", &self.decays, &[n_decays]).slice();
+        self.each(graph, params, |n, weights, slow| {
+            graph.push(Update::new("lookahead", pull, n).table_len(n_decays), &[decays, state, weights, slow]);
+        });
     }
 
     fn skips(&self) -> bool {

@@ -1,10 +1,12 @@
-use brisk_kernels::{DType, GatherRuns, Interval, MapReduce, Momentum, MuonMomentum, MuonStep, ReduceOp, Runs, ScaleRuns};
-use brisk_tensor::program::{Error as ProgramError, Program};
+use brisk_kernels::{
+    DType, GatherRuns, Interval, Map, MapInput, MapReduce, Number, ReduceOp, Rule, Runs, ScaleRuns, StepValue, Update,
+};
+use brisk_tensor::program::{Error as ProgramError, Program, Slice};
 use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::newton_schulz::NewtonSchulz;
 use crate::origin::Origin;
-use crate::{Optimizer, ParameterId, Parameters, StepInputs};
+use crate::{Momentum, Optimizer, ParameterId, Parameters, StepInputs};
 
 /// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it has the same size in all directions. For the matrices of hidden
 /// layers and the filters of convolutions; combine it with another optimizer for biases, normalisations, embeddings and the last layer
@@ -177,9 +179,12 @@ impl Muon {
             .map(|persistent| program.persistent(persistent));
         let runs = Runs { n: params.len(), starts: starts.clone(), len: n_rows * n_cols };
 
-        let update = program.transient("update", DType::F32, runs.n_elements());
-        let kernel = MuonMomentum { runs: runs.clone(), momentum: self.momentum, form: self.form };
-        program.push(kernel, &[grads, state, buffer, update])?;
+        for &start in starts {
+            let of_run = start..start + runs.len;
+            let kernel = Update::new("muon_momentum", MuonMomentum { momentum: self.momentum }, runs.len);
+            program.push(kernel, &[grads.slice(of_run.clone()), state, buffer.slice(of_run)])?;
+        }
+        let update = self.record_directions(program, &runs, grads, buffer)?;
         let update = self.newton_schulz.record(program, update, state, [starts.len(), *n_rows, *n_cols])?;
 
         if self.norm == MuonNorm::SqrtRows {
@@ -192,8 +197,95 @@ impl Muon {
         }
         let factor = self.lr_factor * self.scale.factor(*n_rows, *n_cols);
         let weight_decay = self.lr_factor * self.weight_decay;
-        let kernel = MuonStep { runs, n_lr: inputs.lr.len(), factor, weight_decay };
-        program.push(kernel, &[update, lr, state, values])
+        for (run, &start) in starts.iter().enumerate() {
+            let kernel = Update::new("muon", MuonStep { factor, weight_decay }, runs.len).table_len(inputs.lr.len());
+            let update = aligned_run(program, update, &runs, run)?;
+            program.push(kernel, &[update, lr, state, values.slice(start..start + runs.len)])?;
+        }
+        Ok(())
+    }
+
+    /// Records the directions before they are orthogonalised, `u`, matrix by matrix; returns where they are, concatenated.
+    fn record_directions(
+        &self,
+        program: &mut Program,
+        runs: &Runs,
+        grads: Slice,
+        momentum: Slice,
+    ) -> Result<Slice, ProgramError> {
+        let update = program.transient("update", DType::F32, runs.n_elements());
+        let is_aligned = runs.len.is_multiple_of(ALIGN);
+        // Slices start at multiples of `ALIGN`, as parameters do.
+        let directions = if is_aligned { update } else { program.transient("directions", DType::F32, runs.n) };
+        for (run, &start) in runs.starts.iter().enumerate() {
+            let at = if is_aligned { run * runs.len } else { start };
+            let of_run = start..start + runs.len;
+            let [g, b] = [grads, momentum].map(|flat| flat.slice(of_run.clone()));
+            let u = directions.slice(at..at + runs.len);
+            match self.form {
+                Momentum::Nesterov => program.push(Map::binary(runs.len, |g, b| &g + self.momentum * (b - &g)), &[g, b, u])?,
+                Momentum::Heavy | Momentum::FoldedNesterov => program.push(Map::unary(runs.len, |b| b), &[b, u])?,
+            }
+        }
+        if !is_aligned {
+            program.push(GatherRuns { runs: runs.clone() }, &[directions, update])?;
+        }
+        Ok(update)
+    }
+}
+
+/// Slices may start at multiples of this many elements.
+const ALIGN: usize = 64;
+
+/// Run number `run` of those concatenated in `x`, copied if no slice may start there.
+fn aligned_run(program: &mut Program, x: Slice, runs: &Runs, run: usize) -> Result<Slice, ProgramError> {
+    let at = run * runs.len;
+    if at.is_multiple_of(ALIGN) {
+        return Ok(x.slice(at..at + runs.len));
+    }
+    let copy = program.transient("update", DType::F32, runs.len);
+    let mut map = Map::unary(runs.len, |x| x);
+    map.inputs = vec![MapInput { offset: at, len: runs.n_elements(), ..MapInput::new(&[runs.len], DType::F32) }];
+    program.push(map, &[x, copy])?;
+    Ok(copy)
+}
+
+/// `b += (1 - μ) (g - b)`.
+#[derive(Debug, Clone, Copy)]
+struct MuonMomentum {
+    momentum: f32,
+}
+
+impl Rule<0, 1, 1> for MuonMomentum {
+    fn values(&self) -> [StepValue; 0] {
+        []
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, []: [N; 0], [grad]: [N; 1], [mean]: [N; 1]) -> [N; 1] {
+        [mean + (grad - mean) * (1.0 - self.momentum)]
+    }
+}
+
+/// `p -= lr λ p + lr s o`, for the orthogonalised `o`.
+#[derive(Debug, Clone, Copy)]
+struct MuonStep {
+    factor: f32,
+    weight_decay: f32,
+}
+
+impl Rule<2, 1, 1> for MuonStep {
+    fn values(&self) -> [StepValue; 2] {
+        [StepValue::Rate, StepValue::Decay(self.weight_decay)]
+    }
+
+    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
+        vec![("factor", self.factor, Interval::NonNegative), ("weight_decay", self.weight_decay, Interval::NonNegative)]
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, [rate, decay]: [N; 2], [update]: [N; 1], [param]: [N; 1]) -> [N; 1] {
+        [param - rate * decay * param - rate * self.factor * update]
     }
 }
 
@@ -205,6 +297,7 @@ impl Optimizer for Muon {
         }
         let [a, b, c] = self.newton_schulz.coefficients;
         let settings = [
+            ("momentum", self.momentum, Interval::BelowOne),
             ("lr_factor", self.lr_factor, Interval::NonNegative),
             ("weight_decay", self.weight_decay, Interval::NonNegative),
             ("eps", self.newton_schulz.eps, Interval::Positive),
@@ -213,6 +306,10 @@ impl Optimizer for Muon {
         if let Err(outside) = settings.into_iter().try_for_each(|(name, value, interval)| interval.check(name, value)) {
             let found = format!("{} = {}", outside.name, outside.found);
             return graph.fail(Error::Refused { op: "muon", found, expected: outside.expected });
+        }
+        if self.form == Momentum::FoldedNesterov {
+            let expected = "`Momentum::Heavy` or `Momentum::Nesterov`: updates are orthogonalised before they are multiplied by the learning rate";
+            return graph.fail(Error::Refused { op: "muon", found: format!("form = {:?}", self.form), expected });
         }
         graph.record(|program| self.shapes.iter().try_for_each(|matrices| self.record_shape(program, params, inputs, matrices)));
     }

@@ -1,4 +1,4 @@
-use brisk_kernels::{DType, RateAtStep};
+use brisk_kernels::{DType, Number, Rule, StepCount, StepValue, Update};
 use brisk_tensor::{Graph, Persistent};
 
 use crate::{Error, Optimizer, ParameterId, Parameters, Schedule, StepInputs};
@@ -43,6 +43,26 @@ impl<O: Optimizer> Scheduled<O> {
     }
 }
 
+/// The rate of the step, even if it is skipped.
+#[derive(Debug, Clone, Copy)]
+struct RateAtStep;
+
+impl Rule<1, 0, 1> for RateAtStep {
+    fn values(&self) -> [StepValue; 1] {
+        [StepValue::Entry { of: StepCount::Steps, every: 1 }]
+    }
+
+    #[inline(always)]
+    fn takes_place<N: Number>(&self, _is_skipped: N, _: [N; 1]) -> N {
+        N::constant(1.0)
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, [rate]: [N; 1], []: [N; 0], _: [N; 1]) -> [N; 1] {
+        [rate]
+    }
+}
+
 impl<O: Optimizer> Optimizer for Scheduled<O> {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
@@ -51,7 +71,8 @@ impl<O: Optimizer> Optimizer for Scheduled<O> {
         }
         let n = self.rates.len();
         let table = graph.constant("rates", &self.rates, &[n]);
-        graph.push(RateAtStep { n }, &[table.slice(), graph.buffer(&inputs.state), graph.buffer(&self.rate)]);
+        let kernel = Update::new("rate_at_step", RateAtStep, 1).table_len(n);
+        graph.push(kernel, &[table.slice(), graph.buffer(&inputs.state), graph.buffer(&self.rate)]);
         self.optimizer.record(graph, params, &StepInputs { lr: self.rate.clone(), state: inputs.state.clone() });
     }
 

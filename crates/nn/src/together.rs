@@ -10,8 +10,7 @@ use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 /// # Examples
 /// [`Muon`](crate::Muon) for the hidden matrices, AdamW for the rest:
 /// ```
-/// use brisk_nn::tensor::program::kernels::WeightDecay;
-/// use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Muon, ParameterGroup, ParametersBuilder, Together};
+/// use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Muon, ParameterGroup, ParametersBuilder, Together, WeightDecay};
 ///
 /// let mut builder = ParametersBuilder::new();
 /// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32, 32], n_outputs: 1, activation: Activation::relu() };

@@ -12,13 +12,13 @@
 //! | `Matmul` per layer | with bias and activation in its epilogue |
 //! | `MapReduce`, `Map` | the weighted mean loss (`BceWithLogits`) and its gradient |
 //! | `MapReduce`, `Matmul`, `Matmul` per layer | gradients of bias, weight and input; the last one applies the derivative of the activation below; the first layer's input needs none |
-//! | `Adam` | updates all parameters in one kernel; reads `lr[state.batch]` and `state.step`; does nothing if `state.skip` is set |
+//! | `Update` | updates all parameters by the rule of the optimizer; reads `lr[state.batch]` and `state.step`; does nothing if `state.skip` is set |
 //! | `StoreRows` | writes the loss to `losses[state.batch]` |
 //! | `Advance` | increments `state.batch` and `state.step` |
 //!
 //! These are 4 n + 7 kernels for n layers, 23 for the HIGGS network. f16 and bf16 add casts of parameters and input, and f16 adds
-//! `Unscale` and `UpdateScale` around the optimizer; several batches per step add `AccumulateBatches`, and rows with weights
-//! `SkipWeightless`. Once per epoch the host writes `order`, `lr` and `state.batch`, replays, reads all `losses` and checks that
+//! `Unscale` and `UpdateScale` around the optimizer; several batches per step add two `Update`s and
+//! `SkipIncomplete`, and rows with weights `SkipWeightless`. Once per epoch the host writes `order`, `lr` and `state.batch`, replays, reads all `losses` and checks that
 //! they are finite. It submits at most 64 steps at a time, so that the progress bar moves and a request to stop is noticed.
 //! `Device::counters` counts what the host reads, writes and allocates: the same for any number of steps, and no allocation
 //! (`tests/tests/it/recipes.rs`). Evaluation is a second program over the same parameters, without a tape.

@@ -216,8 +216,7 @@ impl<'a> Trainer<'a> {
     /// # Examples
     /// ```
     /// use brisk_nn::tensor::program::Device;
-    /// use brisk_nn::tensor::program::kernels::WeightDecay;
-    /// use brisk_nn::{Adam, Augment, Sgd};
+    /// use brisk_nn::{Adam, Augment, Sgd, WeightDecay};
     /// use brisk_train::Trainer;
     ///
     /// # let device = Device::cpu()?;

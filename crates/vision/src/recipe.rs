@@ -1,11 +1,11 @@
 //! Recipes: network, augmentation, optimizer, schedule and evaluation of fast CIFAR-10 training, with a setting for each trick.
 
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::program::kernels::{Interval, Momentum};
+use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::tensor::{Activation, Flip, ImageAugmentation, Mixing, Tensor};
 use brisk_nn::{
-    Augment, Bound, EmaConfig, Init, Lookahead, Module, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup, ParameterId,
-    Parameters, ParametersBuilder, Scale, Schedule, Scheduled, Sgd, Steps, Together,
+    Augment, Bound, EmaConfig, Init, Lookahead, Module, Momentum, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup,
+    ParameterId, Parameters, ParametersBuilder, Scale, Schedule, Scheduled, Sgd, Steps, Together,
 };
 
 use crate::{Airbench, AirbenchConfig, AugmentedImages, Error, MixedImages, NormOrder, Patches, ResNet9, ResNet9Config, View};

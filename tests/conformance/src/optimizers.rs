@@ -1,9 +1,10 @@
 //! Optimizers over a given sequence of gradients, and learning-rate schedules.
 
 use anyhow::Result;
-use brisk_kernels::{Momentum, SCALER_LEN, Unscale, UpdateScale, WeightDecay};
+use brisk_kernels::{SCALER_LEN, Unscale, UpdateScale};
 use brisk_nn::{
-    Adam, GradScaler, GradScalerConfig, Init, Optimizer, Parameters, ParametersBuilder, Schedule, Sgd, StepInputs, Steps,
+    Adam, GradScaler, GradScalerConfig, Init, Momentum, Optimizer, Parameters, ParametersBuilder, Schedule, Sgd, StepInputs,
+    Steps, WeightDecay,
 };
 use brisk_program::{Device, Program};
 use brisk_tensor::{DType, Graph, Persistent, Precision};

@@ -2,9 +2,10 @@
 
 use brisk_loader::Rows;
 use brisk_nn::tensor::Tensor;
-use brisk_nn::{Activation, Adam, Augment, Entry, Flatten, Mlp, MlpConfig, ParameterGroup, Parameters, Schedule, Sequential};
+use brisk_nn::{
+    Activation, Adam, Augment, Entry, Flatten, Mlp, MlpConfig, ParameterGroup, Parameters, Schedule, Sequential, WeightDecay,
+};
 use brisk_program::Device;
-use brisk_program::kernels::WeightDecay;
 use brisk_train::metrics::{ExpectedCalibrationError, Metric};
 use brisk_train::{
     Binary, Checkpoint, Classification, DataParallel, DataParallelConfig, Error, FeedChoice, FeedConfig, FitReport, LabelledRows,

@@ -5,13 +5,12 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-use brisk_kernels::{Momentum, WeightDecay};
 use brisk_loader::{
     Ahead, Batching, Error as LoaderError, Loader, Order, RowSource, Rows, WeightedDraws, check_gather, k_fold, split,
 };
 use brisk_nn::{
-    Activation, Adam, BatchNorm, BatchNormConfig, EmaConfig, GradScalerConfig, Linear, Lookahead, Mlp, MlpConfig, Module, Muon,
-    ParameterGroup, Parameters, ParametersBuilder, Schedule, Scheduled, Sequential, Sgd,
+    Activation, Adam, BatchNorm, BatchNormConfig, EmaConfig, GradScalerConfig, Linear, Lookahead, Mlp, MlpConfig, Module,
+    Momentum, Muon, ParameterGroup, Parameters, ParametersBuilder, Schedule, Scheduled, Sequential, Sgd, WeightDecay,
 };
 use brisk_tensor::Tensor;
 use brisk_train::metrics::{self, Accuracy, Direction, Metric, MetricValue, PinballLoss, Scored, TopKAccuracy};

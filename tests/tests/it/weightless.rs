@@ -2,8 +2,7 @@
 
 use brisk_loader::{Order, RowSource, Rows};
 use brisk_nn::tensor::Precision;
-use brisk_nn::tensor::program::kernels::{Momentum, WeightDecay};
-use brisk_nn::{Adam, Lookahead, Optimizer, Parameters, Sgd};
+use brisk_nn::{Adam, Lookahead, Momentum, Optimizer, Parameters, Sgd, WeightDecay};
 use brisk_program::Device;
 use brisk_train::{
     Binary, Checkpoint, DataParallel, DataParallelConfig, Error, FeedConfig, GradientClip, Learner, Limit, RunFolder,

@@ -1,7 +1,6 @@
 //! Training state that is sharded across replicas, compared with state that each of them keeps whole.
 
-use brisk_nn::tensor::program::kernels::WeightDecay;
-use brisk_nn::{Adam, GradScalerConfig, Muon, ParameterGroup, Sgd};
+use brisk_nn::{Adam, GradScalerConfig, Muon, ParameterGroup, Sgd, WeightDecay};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{

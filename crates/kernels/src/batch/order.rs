@@ -11,7 +11,7 @@ pub const ORDER_LEN: usize = 16;
 ///
 /// `batch` is the index of the batch within the epoch, `step` the number of optimizer steps since the start, including skipped ones, and
 /// `n_skipped` the number of skipped steps. While `skip` is not 0, optimizers and averages do nothing: it is 1 if [`Unscale`](crate::Unscale)
-/// found a gradient that is not finite, and 2 if no step is due: while [`AccumulateBatches`](crate::AccumulateBatches) still sums
+/// found a gradient that is not finite, and 2 if no step is due: while [`SkipIncomplete`](crate::SkipIncomplete) still sums
 /// gradients, and where [`SkipWeightless`](crate::SkipWeightless) found that no row has a weight.
 /// [`Advance`](crate::Advance) updates all of them on the device.
 pub const STATE_LEN: usize = 4;

@@ -3,6 +3,8 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::*;
 
+use crate::rules::{Descent, Everything};
+
 /// The samples with their floats as f32, f16 and bf16, and those whose WGSL is generated from an expression.
 pub(crate) fn every_sample() -> impl Iterator<Item = Box<dyn Kernel>> {
     let in_types = samples().into_iter().chain(samples_in(DType::F16)).chain(samples_in(DType::Bf16));
@@ -32,7 +34,9 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     let gather = Gather { n_outer: 2, n_x: 5, n: 3, n_inner: 4, index: GatherIndex::Each };
     let select = Gather { index: GatherIndex::Shared, ..gather };
     let mut samples: Vec<Box<dyn Kernel>> = vec![
-        Box::new(Adam::new(7, 1)),
+        Box::new(Update::new("descent", Descent { decay: 0.0 }, 7)),
+        Box::new(Update::new("descent", Descent { decay: 0.0 }, 8)),
+        Box::new(Update::new("everything", Everything, 8).table_len(2)),
         Box::new(Map::binary(7, |a, b| a + b)),
         Box::new(MapInPlace { map: Map::binary(7, |x, sum| sum + x), input: 1 }),
         Box::new(Advance),
@@ -63,7 +67,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(MixRows { n: 5, cut: Some([4, 3, 2]), seed: 1 }),
         Box::new(mse.loss()),
         Box::new(mse.grad()),
-        Box::new(Sgd { n: 7, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy }),
+        Box::new(Update::new("everything", Everything, 7).table_len(2)),
         Box::new(ShiftColumns { n_rows: 3, n_x_cols: 5, n_y_cols: 2, shift: 1 }),
         Box::new(StoreRows { n: 4, n_cols: 3, n_total: 9 }),
     ];
@@ -140,14 +144,11 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
         Box::new(clip_by_norm(7, 1.0).expect("a limit")),
         Box::new(clip_by_value(7, 1.0).expect("a limit")),
         Box::new(Unscale { n: 7 }),
-        Box::new(AccumulateBatches { n: 7, every: 3, n_batches: 8 }),
+        Box::new(SkipIncomplete { every: 3, n_batches: 8 }),
         Box::new(UpdateScale::default()),
         Box::new(BatchedMatmul { n_batch: 3, m: 5, n: 7, k: 9, transpose: Transpose::B }),
         Box::new(BatchedMatmul { n_batch: 3, m: 32, n: 64, k: 16, transpose: Transpose::B }),
         Box::new(Map::dropout(7, 0.5, Draws { seed: 1, stream: 2, ..Draws::default() })),
-        Box::new(Ema { n: 7, decay: 0.9, every: 5, first_step: 1, start: EmaStart::Given }),
-        Box::new(Lookahead { n: 7, every: 5, n_decays: 2, end: None, phase: LookaheadPhase::End }),
-        Box::new(RateAtStep { n: 7 }),
         Box::new(SkipWeightless { every: 3, n_batches: 8 }),
     ];
     samples.extend(group_samples());
@@ -205,11 +206,9 @@ fn group_samples() -> Vec<Box<dyn Kernel>> {
     let runs = Runs { n: 100, starts: vec![3, 50], len: 40 };
     vec![
         Box::new(GatherRuns { runs: runs.clone() }),
-        Box::new(ScaleRuns { runs: runs.clone(), to: 1.0, eps: 1e-7 }),
-        Box::new(MuonMomentum { runs: runs.clone(), momentum: 0.9, form: Momentum::Nesterov }),
-        Box::new(MuonStep { runs, n_lr: 3, factor: 1.0, weight_decay: 0.1 }),
-        Box::new(SgdGroups { sgd: Sgd { n: 100, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy } }),
-        Box::new(AdamGroups { adam: Adam::new(100, 1) }),
+        Box::new(ScaleRuns { runs, to: 1.0, eps: 1e-7 }),
+        Box::new(Update::new("descent", Descent { decay: 0.0 }, 100).grouped()),
+        Box::new(Update::new("descent", Descent { decay: 0.0 }, 101).grouped()),
         Box::new(NewtonSchulzFactor { n_batch: 2, n: 3, coefficients: [1.0; 3] }),
     ]
 }

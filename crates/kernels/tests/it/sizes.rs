@@ -18,8 +18,6 @@ fn zero_is_refused() {
     let mse = MseLoss { n_rows: 1, n_cols: 0, reduction: Reduction::Mean };
     refuses(Map::unary(0, |x| x.relu()), &none("map", "number of elements"));
     refuses(Map::flat(0, Activation::relu().grad()), &none("map", "number of elements"));
-    refuses(Adam::new(0, 1), &none("adam", "n"));
-    refuses(Adam::new(1, 0), &none("adam", "n_lr"));
     refuses(Map::binary(0, |a, b| a + b), &none("map", "number of elements"));
     refuses(BatchRows { first: 0, n: 0 }, &none("batch_rows", "n"));
     refuses(bce.loss(), &none("map_reduce", "number of elements"));
@@ -36,7 +34,6 @@ fn zero_is_refused() {
     refuses(ShiftColumns { n_rows: 1, n_x_cols: 1, n_y_cols: 0, shift: 0 }, &none("shift_columns", "n_y_cols"));
     refuses(mse.loss(), &none("map_reduce", "number of elements"));
     refuses(mse.grad(), &none("map", "number of elements"));
-    refuses(Sgd { n: 0, n_lr: 1, momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy }, &none("sgd", "n"));
     refuses(StoreRows { n: 1, n_cols: 1, n_total: 0 }, &none("store_rows", "n_total"));
     refuses(Matmul { m: 1, n: 1, k: 0, transpose: Transpose::None, epilogue: Epilogue::none() }, &none("matmul", "k"));
 }
@@ -134,7 +131,6 @@ fn zero_is_refused_along_rows() {
     refuses(clip_by_norm(0, 1.0).expect("a limit"), &none("map", "number of elements"));
     refuses(clip_by_value(0, 1.0).expect("a limit"), &none("map", "number of elements"));
     refuses(Unscale { n: 0 }, &none("unscale", "n"));
-    refuses(Ema { n: 0, decay: 0.9, every: 1, first_step: 1, start: EmaStart::Given }, &none("ema", "n"));
     let products = BatchedMatmul { n_batch: 0, m: 1, n: 1, k: 1, transpose: Transpose::None };
     refuses(products, &none("batched_matmul", "n_batch"));
     refuses(Correct { n_rows: 0, n_classes: 2 }, &none("correct", "n_rows"));

@@ -3,10 +3,10 @@
 use std::cell::Cell;
 
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::program::kernels::{Momentum, WeightDecay};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 use brisk_nn::{
-    Accumulate, Adam, Ema, Error, GradScaler, GradScalerConfig, Init, Optimizer, Parameters, ParametersBuilder, Sgd, StepInputs,
+    Accumulate, Adam, Ema, Error, GradScaler, GradScalerConfig, Init, Momentum, Optimizer, Parameters, ParametersBuilder, Sgd,
+    StepInputs, WeightDecay,
 };
 
 /// The input for PyTorch: the gradients of ten steps, unscaled.

@@ -1,11 +1,10 @@
 //! Lookahead over several optimizers, one with its own schedule, compared with a plain loop.
 
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::program::kernels::Momentum;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Adam, Error, Init, Lookahead, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Philox, Schedule, Scheduled, Sgd,
-    StepInputs, Together,
+    Adam, Error, Init, Lookahead, Momentum, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Philox, Schedule,
+    Scheduled, Sgd, StepInputs, Together,
 };
 
 const N_STEPS: usize = 8;

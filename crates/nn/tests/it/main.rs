@@ -14,3 +14,4 @@ mod optimizers;
 mod parameter_groups;
 mod parameters;
 mod planned;
+mod rules;

@@ -1,9 +1,8 @@
 //! Muon compared with PyTorch's, step by step, and the properties of its updates.
 
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::program::kernels::Momentum;
 use brisk_nn::tensor::{DType, Graph, Persistent};
-use brisk_nn::{Error, Init, Muon, MuonNorm, MuonScale, Optimizer, Parameters, ParametersBuilder, StepInputs};
+use brisk_nn::{Error, Init, Momentum, Muon, MuonNorm, MuonScale, Optimizer, Parameters, ParametersBuilder, StepInputs};
 
 /// Two matrices of one shape, between them one with more rows than columns, and a bias that no optimizer updates.
 fn parameters() -> Parameters {

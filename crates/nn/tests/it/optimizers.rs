@@ -1,9 +1,11 @@
 //! Steps computed by hand.
 
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::program::kernels::{Momentum, WeightDecay};
 use brisk_nn::tensor::{DType, Graph, Persistent};
-use brisk_nn::{Adam, Error, Init, Lookahead, Optimizer, Parameters, ParametersBuilder, Schedule, Scheduled, Sgd, StepInputs};
+use brisk_nn::{
+    Adam, Error, Init, Lookahead, Momentum, Optimizer, Parameters, ParametersBuilder, Schedule, Scheduled, Sgd, StepInputs,
+    WeightDecay,
+};
 
 /// The value of one parameter after each step, starting at 1, with the given gradients; the learning rate is 0.1.
 fn steps(optimizer: impl Fn(&Parameters) -> Box<dyn Optimizer>, grads: &[f32]) -> Result<Vec<f32>, Error> {
@@ -146,5 +148,28 @@ fn dirac_filters_pass_their_input_through() {
         } else {
             assert!(values.iter().all(|value| *value != 0.0 && value.abs() <= 18.0_f32.powf(-0.5)), "drawn: {values:?}");
         }
+    }
+}
+
+#[test]
+fn adam_equals_the_paper_in_f64() {
+    let grads: Vec<f32> = (0..50).map(|step| ((step * step * 37 + 7) % 101) as f32 / 50.0 - 1.0).collect();
+    for weight_decay in [WeightDecay::Gradient(0.0), WeightDecay::Gradient(0.1), WeightDecay::Decoupled(0.1)] {
+        let (mut p, mut m, mut v) = (1.0_f64, 0.0, 0.0);
+        let mut expected = Vec::new();
+        for (step, grad) in (1..).zip(&grads) {
+            let mut g = f64::from(*grad);
+            match weight_decay {
+                WeightDecay::Gradient(decay) => g += f64::from(decay) * p,
+                WeightDecay::Decoupled(decay) => p -= 0.1 * f64::from(decay) * p,
+            }
+            (m, v) = (0.9 * m + 0.1 * g, 0.999 * v + 0.001 * g * g);
+            let (m_hat, v_hat) = (m / (1.0 - 0.9_f64.powi(step)), v / (1.0 - 0.999_f64.powi(step)));
+            p -= 0.1 * m_hat / (v_hat.sqrt() + 1e-8);
+            expected.push(p as f32);
+        }
+        let found = steps(|params| Box::new(Adam::new(params).weight_decay(weight_decay)), &grads).expect("it runs");
+        let far = found.iter().zip(&expected).find(|(a, b)| (*a - *b).abs() > 1e-5);
+        assert_eq!(far, None, "{weight_decay:?}: {found:?}, expected {expected:?}");
     }
 }

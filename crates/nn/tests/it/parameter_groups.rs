@@ -1,10 +1,10 @@
 //! Rates and decays per group, compared with PyTorch, and several optimizers as one.
 
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::program::kernels::{Momentum, WeightDecay};
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Adam, Error, Init, Muon, Optimizer, ParameterGroup, ParameterId, Parameters, ParametersBuilder, Sgd, StepInputs, Together,
+    Adam, Error, Init, Momentum, Muon, Optimizer, ParameterGroup, ParameterId, Parameters, ParametersBuilder, Sgd, StepInputs,
+    Together, WeightDecay,
 };
 
 /// Numbers without a pattern, the same as in the program that computed the expected values.

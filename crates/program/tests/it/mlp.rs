@@ -1,12 +1,13 @@
 //! A training step of a small network, as a program.
 
 use brisk_program::kernels::{
-    Activation, Advance, DType, Epilogue, MapReduce, Matmul, Momentum, MseLoss, ReduceOp, Reduction, STATE_LEN, Sgd, StoreRows,
-    Transpose,
+    Activation, Advance, DType, Epilogue, MapReduce, Matmul, MseLoss, ReduceOp, Reduction, STATE_LEN, StoreRows, Transpose,
+    Update,
 };
 use brisk_program::{Device, Error, Persistent, Program};
 
 use crate::random::Random;
+use crate::toy::Descent;
 
 #[derive(Debug)]
 pub(crate) struct Mlp {
@@ -66,7 +67,7 @@ impl Mlp {
         )?;
         p.push(matmul(n_hidden, n_inputs, n_rows, Transpose::A, Epilogue::none()), &[dh, x_, dw1])?;
         p.push(MapReduce::of(ReduceOp::Sum, &[n_rows, n_hidden], &[0]), &[dh, db1])?;
-        let sgd = |n| Sgd { n, n_lr: 1, momentum: 0.9, weight_decay: 0.0, form: Momentum::Heavy };
+        let sgd = |n| Update::new("descent", Descent, n);
         p.push(sgd(n_hidden * n_inputs), &[dw1, lr_, state_, w1_, u1_])?;
         p.push(sgd(n_hidden), &[dw2, lr_, state_, w2_, u2_])?;
         p.push(StoreRows { n: 1, n_cols: 2, n_total: n_steps }, &[loss, state_, losses_])?;

@@ -1,6 +1,8 @@
 //! Kernels for these tests, written as a user writes them: exact, small, some of them broken on purpose.
 
-use brisk_program::kernels::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs, bytemuck, fold_workgroups};
+use brisk_program::kernels::{
+    Adapter, Arg, DType, Dispatch, Error, Kernel, Number, Rule, StepValue, TwinArgs, bytemuck, fold_workgroups,
+};
 
 /// `y = (3 a + salt) ^ b` over u32, using scratch, which the first dispatch writes and the second reads.
 #[derive(Debug, Clone, Copy)]
@@ -161,4 +163,20 @@ impl Kernel for Broken {
 
 fn bump(label: &'static str, wgsl: &'static str, workgroups: [u32; 3]) -> Dispatch {
     Dispatch::new(label, wgsl, workgroups).entry("bump").bind_declared(vec![], vec![], vec![0])
+}
+
+/// Gradient descent with momentum 0.9.
+#[derive(Debug, Clone)]
+pub(crate) struct Descent;
+
+impl Rule<1, 1, 2> for Descent {
+    fn values(&self) -> [StepValue; 1] {
+        [StepValue::Rate]
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, [rate]: [N; 1], [grad]: [N; 1], [param, momentum]: [N; 2]) -> [N; 2] {
+        let momentum = momentum * 0.9 + grad;
+        [param - rate * momentum, momentum]
+    }
 }

@@ -3,11 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use brisk_kernels::WeightDecay;
 use brisk_loader::{Order, Rows};
 use brisk_nn::{
     Activation, Adam, BatchNorm, BatchNormConfig, Bound, Dropout, Linear, Parameters, ParametersBuilder, Schedule, Sequential,
-    Sgd,
+    Sgd, WeightDecay,
 };
 use brisk_program::{Device, Selection};
 use brisk_tensor::{DType, Graph, Persistent, Tensor};

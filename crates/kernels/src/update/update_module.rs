@@ -1,0 +1,111 @@
+//! The WGSL of an [`Update`], from the expressions of its rule.
+
+use std::fmt::Write;
+
+use super::rule::Rule;
+use super::step_value::StepValue;
+use super::update::{GROUP_LEN, Groups, Update};
+use crate::core::module::part;
+use crate::expr::wgsl::{self, Lanes};
+use crate::{Dispatch, Error, Kernel, Module, Part, fold_workgroups};
+
+/// Invocations of a workgroup.
+const WORKGROUP: usize = 64;
+
+const HEAD: &str = "// y = rule(step, x, y), a few elements per invocation. Does nothing if the update does not take place. Twin: update/update_cpu.rs. Bound by bytes.\n";
+
+pub(super) fn dispatch<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(
+    kernel: &Update<R, V, I, O>,
+) -> Result<Dispatch, Error> {
+    let lanes = if kernel.len().is_multiple_of(4) { Lanes::Four } else { Lanes::One };
+    let values = kernel.rule().values();
+    let (exprs, condition) = (kernel.exprs(), kernel.condition());
+    let all: Vec<_> = exprs.iter().chain([&condition]).cloned().collect();
+    let functions = exprs.iter().enumerate().map(|(i, expr)| wgsl::function(&format!("expr{i}"), expr, V + I + O));
+    let has_correction =
+        values.iter().any(|value| matches!(value, StepValue::BiasCorrection(_) | StepValue::RootBiasCorrection(_)));
+    let module = Module::new([lanes.part()])
+        .with_all(wgsl::functions(&all))
+        .with_all(has_correction.then_some(part!("update_exp_neg.wgsl")))
+        .with(Part::own("arguments", declarations(kernel, lanes)))
+        .with_all(functions)
+        .with(wgsl::function("takes_place", &condition, 1 + V))
+        .with(Part::own("main", main(kernel, lanes)));
+    let n_args = kernel.args().len();
+    let n_workgroups = kernel.len().div_ceil(lanes.count()).div_ceil(WORKGROUP);
+    let workgroups = fold_workgroups(kernel.name(), n_workgroups)?;
+    Ok(Dispatch::new(kernel.name(), module, workgroups).bind_declared(
+        vec![],
+        (0..n_args - O).collect(),
+        (n_args - O..n_args).collect(),
+    ))
+}
+
+fn declarations<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(
+    kernel: &Update<R, V, I, O>,
+    lanes: Lanes,
+) -> String {
+    let mut text = format!("const WG: u32 = {WORKGROUP}u;\n");
+    let of_elements = if lanes == Lanes::Four { "vec4f" } else { "f32" };
+    let (inputs, replaced) = Update::<R, V, I, O>::names();
+    for (binding, arg) in kernel.args().iter().enumerate() {
+        let of = match arg.name {
+            "state" => "u32",
+            "groups" => "vec2f",
+            name if inputs.contains(&name) || replaced.contains(&name) => of_elements,
+            _ => "f32",
+        };
+        let access = if replaced.contains(&arg.name) { "read_write" } else { "read" };
+        let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, {access}> {}: array<{of}>;", arg.name);
+    }
+    text
+}
+
+fn main<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(kernel: &Update<R, V, I, O>, lanes: Lanes) -> String {
+    let mut text = format!(
+        "{HEAD}@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups_of: vec3u, @builtin(local_invocation_index) lane: u32) {{
+    let i = (group.y * groups_of.x + group.x) * WG + lane;
+    if i >= arrayLength(&y0) {{
+        return;
+    }}
+"
+    );
+    let values = kernel.rule().values();
+    let mut numbers = kernel.numbers();
+    for (k, value) in values.iter().enumerate() {
+        let value = match value {
+            StepValue::Number => format!("{}[0]", numbers.next().expect("an argument for each")),
+            value => value.wgsl(),
+        };
+        let _ = writeln!(text, "    var s{k} = V({value});");
+    }
+    let step: Vec<String> = (0..V).map(|k| format!("s{k}")).collect();
+    let first = if lanes == Lanes::One { "" } else { ".x" };
+    let given = std::iter::once(format!("V({})", StepValue::Skipped.wgsl())).chain(step.clone()).collect::<Vec<_>>().join(", ");
+    let _ = writeln!(text, "    if takes_place({given}){first} == 0.0 {{\n        return;\n    }}");
+    if kernel.groups() == Groups::Table {
+        let len = GROUP_LEN / lanes.count();
+        let _ = writeln!(text, "    let own = groups[i / {len}u];\n    if own.x < 0.0 {{\n        return;\n    }}");
+        for (k, value) in values.iter().enumerate() {
+            let _ = match value {
+                StepValue::Rate => writeln!(text, "    s{k} *= own.x;"),
+                StepValue::Decay(_) => writeln!(text, "    s{k} = V(own.y);"),
+                _ => Ok(()),
+            };
+        }
+    }
+    let (inputs, replaced) = Update::<R, V, I, O>::names();
+    let mut arguments = step;
+    arguments.extend(inputs.iter().map(|name| format!("{name}[i]")));
+    for name in replaced {
+        let _ = writeln!(text, "    let old_{name} = {name}[i];");
+        arguments.push(format!("old_{name}"));
+    }
+    let arguments = arguments.join(", ");
+    for (k, name) in replaced.iter().enumerate() {
+        let _ = writeln!(text, "    {name}[i] = expr{k}({arguments});");
+    }
+    text.push_str("}\n");
+    text
+}

@@ -1,0 +1,112 @@
+use brisk_kernels::{Interval, Kernel, Number, Rule, StepValue, Update};
+use brisk_tensor::{Error, Graph, Persistent};
+
+use crate::{Elementwise, Optimizer, ParameterGroup, Parameters, StepInputs};
+
+/// Stochastic gradient descent with momentum.
+///
+/// `g += λ p`, `u = μ u + g`, `p -= lr u`, or `p -= lr (g + μ u)` with Nesterov momentum; with the rate folded in, `u = μ u - lr g`, `p += μ u - lr g`.
+///
+/// # Reference
+/// Sutskever et al. 2013; `torch.optim.SGD` with dampening 0.
+#[derive(Debug, Clone)]
+pub struct Sgd {
+    elementwise: Elementwise,
+    step: SgdStep,
+}
+
+/// Which form of momentum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Momentum {
+    /// The step is the accumulated momentum.
+    #[default]
+    Heavy,
+    /// Nesterov momentum: the step is the gradient plus μ times the accumulated momentum.
+    Nesterov,
+    /// Nesterov momentum with the learning rate in the accumulated sum, which is a velocity. It differs from the other form while the rate changes: earlier gradients keep
+    /// the rate of their step. As in Page 2018, *How to train your ResNet*, and in the paper. [`Muon`](crate::Muon) refuses it, because its momentum does not
+    /// read the learning rate.
+    FoldedNesterov,
+}
+
+impl Sgd {
+    /// Plain gradient descent: no momentum, no weight decay.
+    pub fn new(params: &Parameters) -> Self {
+        Self { elementwise: Elementwise::new(params, "sgd", &["momentum"]), step: SgdStep::DEFAULT }
+    }
+
+    /// Sets the momentum and its form.
+    pub fn momentum(mut self, momentum: f32, form: Momentum) -> Self {
+        (self.step.momentum, self.step.form) = (momentum, form);
+        self
+    }
+
+    /// Sets the weight decay, added to the gradient.
+    pub fn weight_decay(mut self, weight_decay: f32) -> Self {
+        self.step.weight_decay = weight_decay;
+        self
+    }
+
+    /// Updates only the parameters of these groups, each group with its own rate and decay, still in one kernel. Without groups, all parameters are updated.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
+    pub fn groups(mut self, params: &Parameters, groups: &[ParameterGroup]) -> Result<Self, Error> {
+        self.elementwise = self.elementwise.groups(params, groups)?;
+        Ok(self)
+    }
+
+    /// The kernel of a step over `n` parameters with these defaults, to measure it.
+    pub fn kernel(n: usize) -> impl Kernel {
+        Update::new("sgd", SgdStep::DEFAULT, n)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct SgdStep {
+    momentum: f32,
+    weight_decay: f32,
+    form: Momentum,
+}
+
+impl SgdStep {
+    const DEFAULT: Self = Self { momentum: 0.0, weight_decay: 0.0, form: Momentum::Heavy };
+}
+
+impl Rule<2, 1, 2> for SgdStep {
+    fn values(&self) -> [StepValue; 2] {
+        [StepValue::Rate, StepValue::Decay(self.weight_decay)]
+    }
+
+    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
+        vec![("momentum", self.momentum, Interval::BelowOne), ("weight_decay", self.weight_decay, Interval::NonNegative)]
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, [rate, decay]: [N; 2], [grad]: [N; 1], [param, momentum]: [N; 2]) -> [N; 2] {
+        let grad = grad + decay * param;
+        let added = if self.form == Momentum::FoldedNesterov { -rate * grad } else { grad };
+        let momentum = momentum * self.momentum + added;
+        let param = match self.form {
+            Momentum::Heavy => param - rate * momentum,
+            Momentum::Nesterov => param - rate * (grad + momentum * self.momentum),
+            Momentum::FoldedNesterov => param + (added + momentum * self.momentum),
+        };
+        [param, momentum]
+    }
+}
+
+impl Optimizer for Sgd {
+    #[track_caller]
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
+        self.elementwise.record(graph, params, inputs, &self.step);
+    }
+
+    fn elementwise(&self) -> Option<&Elementwise> {
+        Some(&self.elementwise)
+    }
+
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        self.elementwise.state()
+    }
+}
