@@ -10,6 +10,7 @@ mod layers;
 mod lookahead;
 mod mistakes;
 mod muon;
+mod new_optimizers;
 mod optimizers;
 mod parameter_groups;
 mod parameters;

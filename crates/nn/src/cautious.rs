@@ -1,0 +1,154 @@
+use brisk_kernels::expr::Expr;
+use brisk_kernels::{DType, Interval, MapReduce, Number, ReduceOp, Rule, StepValue};
+use brisk_tensor::{Error, Graph, Persistent};
+
+use crate::elementwise::Elements;
+use crate::{Elementwise, Optimizer, ParameterGroup, Parameters, Piece, StepInputs};
+
+/// AdamW that moves only those elements of a parameter whose momentum and gradient have the same sign, further by as much as others stand still.
+///
+/// As [`Adam`](crate::Adam) with decoupled decay, but with the step `lr s φ m̂ / (√v̂ + ε)`: `φ` is 1 where `m g > 0`, else 0, and `s` is one over the mean of `φ` in the
+/// parameter, at most 1000.
+///
+/// # Cost
+/// One kernel for all parameters, and for each parameter one for the mean and one for the step.
+/// # Reference
+/// Liang et al. 2024, *Cautious Optimizers: Improving Training with One Line of Code*, arXiv:2411.16085, with the limit of the authors' implementation.
+#[derive(Debug, Clone)]
+pub struct CautiousAdamW {
+    elementwise: Elementwise,
+    settings: Settings,
+}
+
+impl CautiousAdamW {
+    /// β = (0.9, 0.999), ε = 1e-8, no weight decay.
+    pub fn new(params: &Parameters) -> Self {
+        let settings = Settings { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 };
+        Self { elementwise: Elementwise::new(params, "cautious_adamw", &["m", "v"]), settings }
+    }
+
+    /// Sets β₁ and β₂.
+    pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
+        (self.settings.beta1, self.settings.beta2) = (beta1, beta2);
+        self
+    }
+
+    /// Sets ε.
+    pub fn eps(mut self, eps: f32) -> Self {
+        self.settings.eps = eps;
+        self
+    }
+
+    /// Sets the decoupled weight decay λ.
+    pub fn weight_decay(mut self, weight_decay: f32) -> Self {
+        self.settings.weight_decay = weight_decay;
+        self
+    }
+
+    /// Updates only the parameters of these groups, each group with its own rate and decay. Without groups, all parameters are updated.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
+    pub fn groups(mut self, params: &Parameters, groups: &[ParameterGroup]) -> Result<Self, Error> {
+        self.elementwise = self.elementwise.groups(params, groups)?;
+        Ok(self)
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Settings {
+    beta1: f32,
+    beta2: f32,
+    eps: f32,
+    weight_decay: f32,
+}
+
+impl Rule<0, 1, 2> for Settings {
+    fn values(&self) -> [StepValue; 0] {
+        []
+    }
+
+    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
+        vec![
+            ("beta1", self.beta1, Interval::BelowOne),
+            ("beta2", self.beta2, Interval::BelowOne),
+            ("eps", self.eps, Interval::NonNegative),
+            ("weight_decay", self.weight_decay, Interval::NonNegative),
+        ]
+    }
+
+    /// The moments.
+    #[inline(always)]
+    fn update<N: Number>(&self, []: [N; 0], [grad]: [N; 1], [m, v]: [N; 2]) -> [N; 2] {
+        [m + (grad - m) * (1.0 - self.beta1), v * self.beta2 + grad * (1.0 - self.beta2) * grad]
+    }
+}
+
+/// The step, given the mean of `φ`.
+#[derive(Debug, Clone, Copy)]
+struct Step(Settings);
+
+impl Rule<5, 3, 1> for Step {
+    fn values(&self) -> [StepValue; 5] {
+        let Settings { beta1, beta2, weight_decay, .. } = self.0;
+        let corrections = [StepValue::BiasCorrection(beta1), StepValue::RootBiasCorrection(beta2)];
+        [StepValue::Rate, StepValue::Decay(weight_decay), corrections[0], corrections[1], StepValue::Number]
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, values: [N; 5], [grad, m, v]: [N; 3], [param]: [N; 1]) -> [N; 1] {
+        let [rate, decay, of_m, of_v, mean] = values;
+        // At least 0.001.
+        let mean = (mean - 1e-3).is_positive().select(mean, N::constant(1e-3));
+        let step = rate * of_m / mean * m / (v.sqrt() * of_v + self.0.eps);
+        [param - rate * decay * param - (m * grad).is_positive().select(step, N::constant(0.0))]
+    }
+}
+
+impl Optimizer for CautiousAdamW {
+    #[track_caller]
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
+        if let Err(error) = params.check_whole("cautious_adamw") {
+            return graph.fail(error);
+        }
+        let state = self.elementwise.state();
+        let [m, v] = [0, 1].map(|i| Elements::State(state[i].1));
+        self.elementwise.record_for(graph, params, inputs, &params.pieces(), &self.settings, [Elements::Grads], &[m, v], &[]);
+        let [grads, m_buffer] = [params.grads(), state[0].1].map(|buffer| graph.buffer(buffer));
+        for entry in params.entries().iter().filter(|entry| !entry.range.is_empty()) {
+            let range = entry.range.clone();
+            let n = range.len();
+            let mean = graph.with_program(|program| program.transient("mean", DType::F32, 1));
+            let agree = (Expr::input(0) * Expr::input(1)).gt(0.0);
+            graph.record(|program| {
+                let kernel = MapReduce::new(ReduceOp::Mean, agree, &[&[n], &[n]], &[0])?;
+                program.push(kernel, &[m_buffer.slice(range.clone()), grads.slice(range.clone()), mean])
+            });
+            let piece = Piece { values: range.clone(), grads: range.clone(), state: range.clone(), elements: vec![range] };
+            let read = [Elements::Grads, m, v];
+            self.elementwise.record_for(
+                graph,
+                params,
+                inputs,
+                &[piece],
+                &Step(self.settings),
+                read,
+                &[Elements::Values],
+                &[mean],
+            );
+        }
+    }
+
+    fn elementwise(&self) -> Option<&Elementwise> {
+        Some(&self.elementwise)
+    }
+
+    /// A parameter's step depends on all of its elements.
+    fn divides(&self) -> bool {
+        false
+    }
+
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        self.elementwise.state()
+    }
+}

@@ -1,0 +1,165 @@
+use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update};
+use brisk_tensor::{Error, Graph, Persistent};
+
+use crate::{Elementwise, Optimizer, ParameterGroup, Parameters, StepInputs};
+
+/// AdamW without a schedule: instead of decaying the learning rate, it averages the iterates, so the number of steps need not be known. Use a constant rate, after a
+/// warm-up.
+///
+/// The parameters are the points `y` at which gradients are computed, between the iterates `z` and their average `x`. With `γ = lr √(1 - β₂ᵗ)`:
+/// `v = β₂ v + (1 - β₂) g²`, `z -= γ g / (√v + ε) + γ λ y`, `x += c (z - x)` with `c = γ² / Σ γ²`, and `y = (1 - β₁) z + β₁ x`.
+///
+/// Evaluate the average, [`record_averaged`](Self::record_averaged), not the parameters. The running statistics of batch normalisation belong to the parameters; to use the
+/// average with them, run some batches of training data through it in training mode first.
+///
+/// # Cost
+/// One kernel, and 36 bytes a parameter, where Adam moves 28. The sum of squared rates is kept for each parameter, so that groups have their own and parameters may be sharded.
+/// # Reference
+/// Defazio et al. 2024, *The Road Less Scheduled*, arXiv:2405.15682, algorithm 1.
+/// # Examples
+/// ```
+/// use brisk_nn::{Activation, Linear, ParametersBuilder, ScheduleFreeAdamW};
+///
+/// let mut builder = ParametersBuilder::new();
+/// Linear::new(&mut builder, "head", 8, 2, Activation::identity());
+/// let params = builder.build(0);
+/// let optimizer = ScheduleFreeAdamW::new(&params).weight_decay(0.01);
+/// ```
+#[derive(Debug, Clone)]
+pub struct ScheduleFreeAdamW {
+    elementwise: Elementwise,
+    average: Persistent,
+    step: Step,
+}
+
+impl ScheduleFreeAdamW {
+    /// β = (0.9, 0.999), ε = 1e-8, no weight decay, as in the authors' implementation.
+    pub fn new(params: &Parameters) -> Self {
+        Self {
+            elementwise: Elementwise::new(params, "schedule_free", &["z", "v", "weights"]),
+            average: Persistent::new("schedule_free.average", DType::F32, params.len()),
+            step: Step { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 },
+        }
+    }
+
+    /// Sets β₁, the weight of the average in the points at which gradients are computed, above 0, and β₂, the decay of the mean of squared gradients.
+    pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
+        (self.step.beta1, self.step.beta2) = (beta1, beta2);
+        self
+    }
+
+    /// Sets ε.
+    pub fn eps(mut self, eps: f32) -> Self {
+        self.step.eps = eps;
+        self
+    }
+
+    /// Sets the decoupled weight decay λ.
+    pub fn weight_decay(mut self, weight_decay: f32) -> Self {
+        self.step.weight_decay = weight_decay;
+        self
+    }
+
+    /// Updates only the parameters of these groups, each group with its own rate and decay. Without groups, all parameters are updated.
+    ///
+    /// # Errors
+    /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
+    pub fn groups(mut self, params: &Parameters, groups: &[ParameterGroup]) -> Result<Self, Error> {
+        self.elementwise = self.elementwise.groups(params, groups)?;
+        Ok(self)
+    }
+
+    /// Records, in a graph that evaluates, the computation of the average from the parameters and the optimizer's state. Returns the parameters with the averaged values, and
+    /// their own buffers, to be bound in this graph. Before the first step the average is the parameters.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] for parameters that are sharded across replicas, and for those of another model.
+    #[track_caller]
+    pub fn record_averaged(&self, graph: &Graph, params: &Parameters) -> Parameters {
+        let buffers: Vec<_> = params.buffers().iter().map(|buffer| buffer.values().clone()).collect();
+        let averaged = params.with_values(&self.average, &buffers);
+        let rule = Average { beta1: self.step.beta1 };
+        if let Err(error) = params.check_whole("schedule_free").and_then(|()| self.elementwise.check(params)) {
+            graph.fail(error);
+            return averaged;
+        }
+        let state = self.elementwise.state();
+        let [z, weights] = [0, 2].map(|i| graph.buffer(state[i].1));
+        let kernel = Update::new("schedule_free.average", rule, params.len());
+        // The step of the graph does not matter: the average is computed whenever the graph runs.
+        let of_run = graph.buffer(&Graph::state_buffer());
+        graph.push(kernel, &[graph.buffer(params.values()), z, weights, of_run, graph.buffer(&self.average)]);
+        averaged
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    beta1: f32,
+    beta2: f32,
+    eps: f32,
+    weight_decay: f32,
+}
+
+impl Rule<4, 1, 4> for Step {
+    fn values(&self) -> [StepValue; 4] {
+        let is_first = StepValue::UpTo { of: StepCount::Updates, last: 1 };
+        [StepValue::Rate, StepValue::Decay(self.weight_decay), StepValue::RootBiasCorrection(self.beta2), is_first]
+    }
+
+    fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
+        vec![
+            ("beta1", self.beta1, Interval::Open),
+            ("beta2", self.beta2, Interval::BelowOne),
+            ("eps", self.eps, Interval::NonNegative),
+            ("weight_decay", self.weight_decay, Interval::NonNegative),
+        ]
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, values: [N; 4], [grad]: [N; 1], [y, z, v, weights]: [N; 4]) -> [N; 4] {
+        let [rate, decay, of_v, is_first] = values;
+        let z = is_first.select(y, z);
+        let x = z + (y - z) / self.beta1;
+        let rate = rate / of_v;
+        let v = v * self.beta2 + grad * (1.0 - self.beta2) * grad;
+        let z = z - rate * (grad / (v.sqrt() + self.eps) + decay * y);
+        let weight = rate * rate;
+        let weights = weights + weight;
+        // While all rates were 0, nothing has moved.
+        let x = x + weights.is_positive().select(weight / weights, weights) * (z - x);
+        [z + (x - z) * self.beta1, z, v, weights]
+    }
+}
+
+/// `x`, from `y` and `z`.
+#[derive(Debug, Clone, Copy)]
+struct Average {
+    beta1: f32,
+}
+
+impl Rule<0, 3, 1> for Average {
+    fn values(&self) -> [StepValue; 0] {
+        []
+    }
+
+    #[inline(always)]
+    fn update<N: Number>(&self, []: [N; 0], [y, z, weights]: [N; 3], _: [N; 1]) -> [N; 1] {
+        [weights.is_positive().select(z + (y - z) / self.beta1, y)]
+    }
+}
+
+impl Optimizer for ScheduleFreeAdamW {
+    #[track_caller]
+    fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
+        self.elementwise.record(graph, params, inputs, &self.step);
+    }
+
+    fn elementwise(&self) -> Option<&Elementwise> {
+        Some(&self.elementwise)
+    }
+
+    fn state(&self) -> Vec<(String, &Persistent)> {
+        self.elementwise.state()
+    }
+}
