@@ -38,7 +38,7 @@ impl OverImages for Conv2dGradInput {
                         sums.clear();
                         sums.resize(rows.len() * n * n_channels, 0.0);
                         if !sums.is_empty() && phase.n_weights > 0 {
-                            of_phase(phase).times(&rows, weights.from_row(phase.first_weight / n_channels), sums, buffer);
+                            of_phase(phase).times(&rows, weights.after(phase.first_weight / n_channels), sums, buffer);
                         }
                         for (row, sums) in all_rows.clone().filter(is_of_phase).zip(sums.chunks_exact(n * n_channels)) {
                             let line = &mut grad_x[(row - first) * width * n_channels..][..width * n_channels];

@@ -49,9 +49,9 @@ pub(crate) fn with_weights<R>(data: &[f32], n: usize, is_packed: bool, f: impl F
 }
 
 impl<'a> Weights<'a> {
-    /// The rows from `first` on.
-    pub(crate) fn from_row(self, first: usize) -> Self {
-        Self { first: self.first + first, ..self }
+    /// The rows after the first `n_rows`.
+    pub(crate) fn after(self, n_rows: usize) -> Self {
+        Self { first: self.first + n_rows, ..self }
     }
 
     fn rows(self, n_rows: usize) -> &'a [f32] {

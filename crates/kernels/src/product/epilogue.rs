@@ -60,7 +60,7 @@ impl Default for Epilogue {
 
 impl Epilogue {
     const fn new(expr: Expr, operand: Option<EpilogueOperand>, draws: Option<Draws>) -> Self {
-        Self { expr, operand, draws, prepared: Prepared::NEW }
+        Self { expr, operand, draws, prepared: Prepared::new() }
     }
 
     /// `y = p`.

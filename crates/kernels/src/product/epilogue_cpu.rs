@@ -23,7 +23,9 @@ pub(crate) struct Finish {
 pub(super) struct Prepared(OnceLock<Arc<Form>>);
 
 impl Prepared {
-    pub(super) const NEW: Self = Self(OnceLock::new());
+    pub(super) const fn new() -> Self {
+        Self(OnceLock::new())
+    }
 }
 
 impl PartialEq for Prepared {

@@ -101,8 +101,8 @@ impl CpuDevice {
             let StepArg { buffer, ref bytes, .. } = args[packing.arg];
             let is_constant = buffer < persistents.len() && !written.contains(&buffer);
             let part = is_constant.then(|| Part { bytes: bytes.clone(), packing })?;
-            lock(&persistents[buffer]).packed.add(&part, |len_bytes| self.memory.count("a packed operand", len_bytes).ok());
-            Some((buffer, part))
+            // They are not among the planned buffers, so there are none where memory is limited.
+            self.memory_limit().is_none().then_some((buffer, part))
         };
         let steps = program.steps().iter().zip(placed).map(|(step, args)| CpuStep {
             kernel: step.kernel.clone(),
