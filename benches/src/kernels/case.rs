@@ -108,7 +108,7 @@ fn by_twin(kernel: &impl Kernel, args: &[Arg], mut words: Vec<Vec<u32>>) -> Resu
 /// The initial content of an argument, as words of memory: numbers in -0.5..1, positive ones if a kernel computes their root, and 0 for indices.
 fn values(stream: u32, arg: &Arg) -> Vec<u32> {
     let n_words = arg.len_bytes().div_ceil(size_of::<u32>());
-    let least = if ["v", "running_var"].contains(&arg.name) { 0.1 } else { -0.5 };
+    let least = if ["y2", "running_var"].contains(&arg.name) { 0.1 } else { -0.5 };
     let uniform = |block| Philox::new(1).block([block, 0, stream, 0]).map(|word| (word >> 8) as f32 / (1 << 24) as f32);
     let floats = (0..).flat_map(uniform).map(|u| least + (1.0 - least) * u);
     let in_twos = |bits: fn(f32) -> u16| floats.clone().take(n_words).map(|x| u32::from(bits(x)) * 0x1_0001).collect();

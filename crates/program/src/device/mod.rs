@@ -180,7 +180,8 @@ impl Device {
     }
 
     /// Bytes this device holds for programs and persistent buffers now, as [`Plan`](crate::Plan) counts them. Memory of dropped persistent
-    /// buffers is freed first.
+    /// buffers is freed first. Working memory of kernels is not counted, nor, on a CPU without a [memory limit](crate::DeviceBuilder::memory_limit), copies of the weights
+    /// that programs read and do not write, in the order in which they are multiplied.
     pub fn allocated_bytes(&self) -> usize {
         match self.executor() {
             Executor::Cpu(cpu) => cpu.allocated_bytes(),
