@@ -13,7 +13,7 @@ pub trait Optimizer: Debug {
     /// arguments with [`Graph::fail`].
     ///
     /// # Errors
-    /// [`Error::Program`] if the buffers have different lengths or dtypes.
+    /// [`Error::Program`](brisk_tensor::Error::Program) if the buffers have different lengths or dtypes.
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs);
 
     /// What its step consists of, if it is [a rule of each element](Elementwise): the methods below then follow from it. `None` by default.
