@@ -88,7 +88,7 @@ impl AtomicFile {
     /// Makes the file durable and puts it in its place: first its content, then its name.
     ///
     /// # Errors
-    /// [`PublishError::Io`] if the disk fails; then the path is as it was and nothing is left behind. [`PublishError::Kept`] if the
+    /// [`PublishError::Io`] if the disk fails; then the path is unchanged, and the temporary file has been removed. [`PublishError::Kept`] if the
     /// file is complete but the old one cannot be replaced, as on Windows while a program has it mapped, even after retrying for a
     /// second; the file is kept under the name that the error gives.
     pub fn publish(mut self) -> Result<(), PublishError> {

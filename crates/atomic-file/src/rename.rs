@@ -16,7 +16,7 @@ use crate::target::folder_of;
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum PublishError {
-    /// The new file could not be written or renamed. The path is as it was, and nothing is left behind.
+    /// The new file could not be written or renamed. The path is unchanged, and the temporary file has been removed.
     #[error(transparent)]
     Io(#[from] io::Error),
     /// The new file is complete, but the old one cannot be replaced, because a program holds it or because of its permissions.

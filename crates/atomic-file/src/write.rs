@@ -38,7 +38,7 @@ pub enum WriteError {
 /// process leaves, and when that is removed.
 ///
 /// # Errors
-/// [`WriteError`], also if `write` returns an error. Then an earlier file is unchanged, and nothing is left behind.
+/// [`WriteError`], also if `write` returns an error. Then an existing file is unchanged, and the temporary file has been removed.
 /// # Examples
 /// ```
 /// use std::io::Write;

@@ -1,9 +1,9 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Interval, MapReduce, Number, ReduceOp, Rule, StepValue};
-use brisk_tensor::{Error, Graph, Persistent};
+use brisk_tensor::{Graph, Persistent};
 
-use crate::elementwise::Elements;
-use crate::{Elementwise, Optimizer, ParameterGroup, Parameters, Piece, StepInputs};
+use crate::elementwise::{Elements, groups_setter};
+use crate::{Elementwise, Optimizer, Parameters, Piece, StepInputs};
 
 /// AdamW that moves only those elements of a parameter whose momentum and gradient have the same sign, further by as much as others stand still.
 ///
@@ -45,14 +45,7 @@ impl CautiousAdamW {
         self
     }
 
-    /// Updates only the parameters of these groups, each group with its own rate and decay. Without groups, all parameters are updated.
-    ///
-    /// # Errors
-    /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
-    pub fn groups(mut self, params: &Parameters, groups: &[ParameterGroup]) -> Result<Self, Error> {
-        self.elementwise = self.elementwise.groups(params, groups)?;
-        Ok(self)
-    }
+    groups_setter!();
 }
 
 #[derive(Debug, Clone, Copy)]

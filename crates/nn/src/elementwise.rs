@@ -69,6 +69,25 @@ pub struct Elementwise {
     groups: Option<Groups>,
 }
 
+/// The method `groups` of an optimizer with a field `elementwise`.
+macro_rules! groups_setter {
+    () => {
+        /// Updates only the parameters of these groups, each group with its own rate and decay. Without groups, all parameters are updated.
+        ///
+        /// # Errors
+        /// [`Error::Program`](brisk_tensor::Error::Program) if a parameter is in two of them, or a factor is negative or not finite.
+        pub fn groups(
+            mut self,
+            params: &$crate::Parameters,
+            groups: &[$crate::ParameterGroup],
+        ) -> Result<Self, brisk_tensor::Error> {
+            self.elementwise = self.elementwise.groups(params, groups)?;
+            Ok(self)
+        }
+    };
+}
+pub(crate) use groups_setter;
+
 /// What a rule reads and replaces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Elements<'a> {

@@ -1,7 +1,8 @@
 use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update};
-use brisk_tensor::{Error, Graph, Persistent};
+use brisk_tensor::{Graph, Persistent};
 
-use crate::{Elementwise, Optimizer, ParameterGroup, Parameters, StepInputs};
+use crate::elementwise::groups_setter;
+use crate::{Elementwise, Optimizer, Parameters, StepInputs};
 
 /// AdamW without a schedule: instead of decaying the learning rate, it averages the iterates, so the number of steps need not be known. Use a constant rate, after a
 /// warm-up.
@@ -60,20 +61,13 @@ impl ScheduleFreeAdamW {
         self
     }
 
-    /// Updates only the parameters of these groups, each group with its own rate and decay. Without groups, all parameters are updated.
-    ///
-    /// # Errors
-    /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
-    pub fn groups(mut self, params: &Parameters, groups: &[ParameterGroup]) -> Result<Self, Error> {
-        self.elementwise = self.elementwise.groups(params, groups)?;
-        Ok(self)
-    }
+    groups_setter!();
 
     /// Records, in a graph that evaluates, the computation of the average from the parameters and the optimizer's state. Returns the parameters with the averaged values, and
     /// their own buffers, to be bound in this graph. Before the first step the average is the parameters.
     ///
     /// # Errors
-    /// [`Error::Refused`] for parameters that are sharded across replicas, and for those of another model.
+    /// [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas, and for those of another model.
     #[track_caller]
     pub fn record_averaged(&self, graph: &Graph, params: &Parameters) -> Parameters {
         let buffers: Vec<_> = params.buffers().iter().map(|buffer| buffer.values().clone()).collect();

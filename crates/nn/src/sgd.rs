@@ -1,7 +1,8 @@
 use brisk_kernels::{Interval, Kernel, Number, Rule, StepValue, Update};
-use brisk_tensor::{Error, Graph, Persistent};
+use brisk_tensor::{Graph, Persistent};
 
-use crate::{Elementwise, Optimizer, ParameterGroup, Parameters, StepInputs};
+use crate::elementwise::groups_setter;
+use crate::{Elementwise, Optimizer, Parameters, StepInputs};
 
 /// Stochastic gradient descent with momentum.
 ///
@@ -47,14 +48,7 @@ impl Sgd {
         self
     }
 
-    /// Updates only the parameters of these groups, each group with its own rate and decay, still in one kernel. Without groups, all parameters are updated.
-    ///
-    /// # Errors
-    /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
-    pub fn groups(mut self, params: &Parameters, groups: &[ParameterGroup]) -> Result<Self, Error> {
-        self.elementwise = self.elementwise.groups(params, groups)?;
-        Ok(self)
-    }
+    groups_setter!();
 
     /// The kernel of a step over `n` parameters with these defaults, to measure it.
     pub fn kernel(n: usize) -> impl Kernel {

@@ -61,8 +61,8 @@ pub trait Kernel: Debug + Send + Sync + 'static {
         None
     }
 
-    /// The argument that the twin copies in another order before it computes, if there is one. Whoever knows that the argument has not changed since the last call keeps the copy, and
-    /// passes it to the next one by [`TwinArgs::set_packed`]. The default returns `None`.
+    /// The argument that the twin copies into another memory layout before it computes, if there is one. A caller that runs the twin several times while the argument stays the same
+    /// makes the copy once, with [`Packing::pack`], and passes it to each run with [`TwinArgs::set_packed`]. The default returns `None`.
     fn packing(&self) -> Option<Packing> {
         None
     }

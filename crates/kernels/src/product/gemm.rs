@@ -61,30 +61,15 @@ pub(crate) enum Onto {
     Sum,
 }
 
-/// `y = a b` for `y: [m, n]` row-major, where `b` may have been [packed](pack) before: computes all tiles for each of `depths`, ranges of `k`, in order. After the last,
-/// `finish(row, cols, y[row, cols])` is called for the rows of a tile while they are in cache.
+/// `y = a b` for `y: [m, n]` row-major, or `y += a b`: computes all tiles for each of `depths`, ranges of `k`, in order. After the last, `finish(row, cols, y[row, cols])`
+/// is called for the rows of a tile while they are in cache. With a `b` that has been [packed](pack) before, rows of `a` must be contiguous.
 ///
 /// # Panics
 /// If the operands do not fit `y`, the tiles overlap or reach beyond it, or the depths do not partition `k`.
 pub(crate) fn product(
-    a: Operand<'_>,
-    (b, packed): (Operand<'_>, Option<&[f32]>),
-    y: &mut [f32],
-    tiles: &[Tile],
-    depths: &[Range<usize>],
-    finish: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
-) {
-    match packed {
-        Some(packed) => Panels::of(b, packed).product(a, y, tiles, depths, finish),
-        None => product_onto(Onto::Nothing, a, b, y, tiles, depths, finish),
-    }
-}
-
-/// The same; overwrites `y` or adds to it.
-pub(crate) fn product_onto(
     onto: Onto,
     a: Operand<'_>,
-    b: Operand<'_>,
+    (b, packed): (Operand<'_>, Option<&[f32]>),
     y: &mut [f32],
     tiles: &[Tile],
     depths: &[Range<usize>],
@@ -95,19 +80,24 @@ pub(crate) fn product_onto(
     assert_disjoint(tiles, m, n);
     assert_cut(depths, k);
     let (y, sides) = (Shared(y.as_mut_ptr()), Sides::new(a, b));
+    let panels = packed.map(|packed| Panels::of(b, packed));
     let threads = if tiles.len() == 1 { Threads::One } else { Threads::All };
     for depth in depths {
         let onto = if depth.start == 0 { onto } else { Onto::Sum };
         let last = (depth.end == k).then_some(&finish);
         // SAFETY: the tiles lie within `y` and do not overlap (`assert_disjoint`).
-        sides.with_packed(depth, threads, |packed| unsafe { each_tile(&packed, y, n, tiles, onto, last) });
+        let each_tile = |packed: Packed<'_>| unsafe { each_tile(&packed, y, n, tiles, onto, last) };
+        match panels {
+            Some(panels) => each_tile(panels.with_rows(a, depth.clone(), depth.start)),
+            None => sides.with_packed(depth, threads, each_tile),
+        }
     }
 }
 
 /// Computes all tiles of the matrix `y` of `n` columns, and finishes them.
 ///
 /// # Safety
-/// The tiles must be within the matrix at `y` and may not overlap, and nobody else may access it meanwhile.
+/// The tiles must be within the matrix at `y` and must not overlap, and no other code may access that matrix until this returns.
 unsafe fn each_tile(
     packed: &Packed<'_>,
     y: Shared,
@@ -117,7 +107,7 @@ unsafe fn each_tile(
     finish: Option<&(impl Fn(usize, Range<usize>, &mut [f32]) + Sync)>,
 ) {
     let run = |(rows, cols): &Tile| {
-        // SAFETY: only this thread accesses these elements.
+        // SAFETY: no other thread has this tile.
         unsafe { packed.multiply(y, (rows, cols), onto) };
         let Some(finish) = finish else { return };
         vectorised(
@@ -181,39 +171,12 @@ impl<'a> Panels<'a> {
         Self { panels, right: Side::columns(b), k: b.n_rows }
     }
 
-    /// As [`product`](product()), for rows of `a` that are contiguous.
-    fn product(
-        self,
-        a: Operand<'_>,
-        y: &mut [f32],
-        tiles: &[Tile],
-        depths: &[Range<usize>],
-        finish: impl Fn(usize, Range<usize>, &mut [f32]) + Sync,
-    ) {
-        let (m, n, k) = (a.n_rows, self.right.len, self.k);
-        assert!(
-            a.col_stride == 1 && a.n_cols == k && y.len() == m * n,
-            "{m} x {} and {k} x {n} for {} results",
-            a.n_cols,
-            y.len()
-        );
-        a.assert_in_bounds();
-        assert_disjoint(tiles, m, n);
-        assert_cut(depths, k);
-        let y = Shared(y.as_mut_ptr());
-        for depth in depths {
-            let onto = if depth.start == 0 { Onto::Nothing } else { Onto::Sum };
-            let last = (depth.end == k).then_some(&finish);
-            // SAFETY: the tiles lie within `y` and do not overlap (`assert_disjoint`).
-            unsafe { each_tile(&self.with_rows(a, depth.clone(), depth.start), y, n, tiles, onto, last) };
-        }
-    }
-
     /// The products of columns from `first` on of `a` with the rows `depth`.
     fn with_rows<'b>(self, a: Operand<'b>, depth: Range<usize>, first: usize) -> Packed<'b>
     where
         'a: 'b,
     {
+        assert!(a.col_stride == 1, "the rows of the left side of a packed operand are contiguous, not {} apart", a.col_stride);
         let Self { panels, right, k } = self;
         let (rows, left) = (Rows::Lines(&a.data[first..], a.row_stride), Side::rows(a, right.len));
         Packed { rows, panels, n_packed: k, start: depth.start, depth: depth.len(), left, right, is_swapped: false }
@@ -226,7 +189,7 @@ impl<'a> Panels<'a> {
     pub(crate) fn times(self, a: Operand<'_>, depth: Range<usize>, y: &mut [f32], onto: Onto) {
         let Self { right, k, .. } = self;
         let (m, n) = (a.n_rows, right.len);
-        let fits = a.col_stride == 1 && a.n_cols == depth.len() && depth.end <= k && y.len() == m * n;
+        let fits = a.n_cols == depth.len() && depth.end <= k && y.len() == m * n;
         assert!(fits, "operands of {m} x {} and {depth:?} of {k} x {n} for {} results", a.n_cols, y.len());
         a.assert_in_bounds();
         let y = Shared(y.as_mut_ptr());
@@ -244,7 +207,7 @@ impl<'a> Panels<'a> {
 /// # Panics
 /// If the operands do not fit `y`, or one has no elements.
 pub(crate) fn serial_product(a: Operand<'_>, b: Operand<'_>, y: &mut [f32], onto: Onto) {
-    product_onto(onto, a, b, y, &[(0..a.n_rows, 0..b.n_cols)], std::slice::from_ref(&(0..a.n_cols)), |_, _, _| {});
+    product(onto, a, (b, None), y, &[(0..a.n_rows, 0..b.n_cols)], std::slice::from_ref(&(0..a.n_cols)), |_, _, _| {});
 }
 
 /// Rows of `a` or columns of `b`: element `(i, k)` is `data[i * stride + k * k_stride]`, and its results are `y_stride` apart.
@@ -292,6 +255,7 @@ impl<'a> Side<'a> {
             }
             if self.stride == 1 {
                 match width {
+                    8 if n == width => copy_lines::<8>(data, self.k_stride, panel),
                     6 if n == width => copy_lines::<6>(data, self.k_stride, panel),
                     12 if n == width => copy_lines::<12>(data, self.k_stride, panel),
                     16 if n == width => copy_lines::<16>(data, self.k_stride, panel),
@@ -312,7 +276,7 @@ impl<'a> Side<'a> {
                 }
             }
         };
-        /// Floats below which other threads do not pay.
+        /// The number of floats below which using other threads takes longer than packing.
         const SERIAL_LEN: usize = 64 * 1024;
         if threads == Threads::One || panels.len() < SERIAL_LEN {
             panels.chunks_exact_mut(panel_len).enumerate().for_each(pack);
@@ -577,7 +541,7 @@ fn packed<S: Simd, const R: usize>(simd: S, lines: &[[f32; R]], panel: &[[S::f32
 #[derive(Clone, Copy)]
 struct Shared(*mut f32);
 
-// SAFETY: only `product_onto` shares one, and hands each thread tiles that no other thread has.
+// SAFETY: only `each_tile` shares one, and gives each thread tiles that no other thread has.
 unsafe impl Send for Shared {}
 // SAFETY: as above.
 unsafe impl Sync for Shared {}

@@ -1,5 +1,5 @@
 use super::epilogue_cpu::Finish;
-use super::gemm::{DEPTH, Operand, SWAPPED_ROWS, Tile, product};
+use super::gemm::{DEPTH, Onto, Operand, SWAPPED_ROWS, Tile, product};
 use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row};
 use crate::Matmul;
 use crate::core::blocks::{cut, each_row};
@@ -54,6 +54,7 @@ pub(crate) fn run(
     let b = Operand::right(b, [k, n], transpose);
     let (tiles, depths) = (tiles(m, n, k), cut(k, k.div_ceil(DEPTH), 16));
     product(
+        Onto::Nothing,
         a,
         (b, packed),
         y,

@@ -6,7 +6,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::epilogue_cpu::Finish;
-use super::gemm::{Onto, Operand, product_onto, with_panels};
+use super::gemm::{Onto, Operand, product, with_panels};
 use super::matmul_cpu::{SERIAL_WORK, tiles};
 use super::matmul_vector_cpu::{row_times_matrix, scale_row};
 use crate::core::half::{Element, Floats, in_f32};
@@ -164,7 +164,7 @@ fn sum_over_rows([m, n, k]: [usize; 3], a: Floats<'_>, b: Floats<'_>, y: &mut [f
             let a = Operand { data: a, n_rows: m, n_cols: rows.len(), row_stride: 1, col_stride: m };
             let b = Operand { data: b, n_rows: rows.len(), n_cols: n, row_stride: n, col_stride: 1 };
             let onto = if start == 0 { Onto::Nothing } else { Onto::Sum };
-            product_onto(onto, a, b, y, &tiles, std::slice::from_ref(&(0..rows.len())), |_, _, _| {});
+            product(onto, a, (b, None), y, &tiles, std::slice::from_ref(&(0..rows.len())), |_, _, _| {});
         }
     });
 }

@@ -239,7 +239,7 @@ pub(crate) fn adapters() -> [Adapter; 7] {
 }
 
 /// The gradient through an activation, from its output. That of the identity does not read the output.
-/// Epilogues with dropout: alone, after a bias, and before the derivative of an activation.
+/// Epilogues with dropout: of an activation, of an activation with a bias, and followed by the derivative of an activation.
 pub(crate) fn dropouts() -> [Epilogue; 3] {
     let draws = Draws { seed: 5, stream: 1, part: 2, first: 3 };
     let drop = |x: Expr, number: usize| Expr::input(number).lt(0.25).select(0.0, x / 0.75);

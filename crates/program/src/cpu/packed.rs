@@ -41,7 +41,7 @@ impl PackedCopies {
         });
         let copy = &mut self.copies[at];
         if !copy.is_current {
-            // Nobody else holds it: runs exclude each other.
+            // A run drops its copies before the next run starts.
             part.packing.pack(bytemuck::cast_slice(&bytes[part.bytes.clone()]), Arc::get_mut(&mut copy.data)?);
             copy.is_current = true;
         }
