@@ -1,6 +1,7 @@
 use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update};
 use brisk_tensor::program::Device;
 use brisk_tensor::{Error, Graph, Persistent};
+use serde::{Deserialize, Serialize};
 
 use crate::Parameters;
 
@@ -29,25 +30,35 @@ pub struct Ema {
 /// // Steps 1, 6, 11, …, from the initial parameters.
 /// let page = EmaConfig::new(0.99_f32.powi(5)).every(5).first_step(1).from_initial();
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct EmaConfig {
     /// The fraction of the average that an update keeps, 0 to 1.
     pub decay: f32,
     /// Steps between two updates, at least 1.
+    #[serde(default = "one")]
     pub every: u32,
     /// The step of the first update, counted from 1.
+    #[serde(default = "one")]
     pub first_step: u32,
     /// What the average starts with.
+    #[serde(default)]
     pub start: EmaStart,
 }
 
+fn one() -> u32 {
+    1
+}
+
 /// What an [`Ema`] starts with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EmaStart {
     /// The parameters: they are copied on each step up to and including the first update, as in `torch.optim.swa_utils`.
     #[default]
     Parameters,
-    /// The values written to the average before the run, such as the initial parameters.
+    /// The values written to the average before the run: in a trainer's, the initial parameters.
+    #[serde(rename = "initial")]
     Given,
 }
 

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use brisk_kernels::{DType, Error as KernelError, Kernel, SCALER_LEN, Unscale, UpdateScale};
 use brisk_tensor::program::{Device, Slice};
 use brisk_tensor::{Error, Graph, Persistent, Tensor};
+use serde::{Deserialize, Serialize};
 
 use crate::origin::Origin;
 use crate::{Optimizer, Parameters, StepInputs};
@@ -72,7 +73,8 @@ pub struct GradScaler {
 }
 
 /// Settings of a [`GradScaler`].
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct GradScalerConfig {
     /// The initial scale.
     pub init_scale: f32,

@@ -1,12 +1,16 @@
 //! Learning rates as a function of the step.
 
 mod check;
-mod display;
 mod rate;
 mod rate_fn;
+mod settings;
 mod steps;
 #[cfg(test)]
 mod tests;
+
+use serde::{Deserialize, Serialize};
+
+use settings::{all_steps, one, points};
 
 pub use rate_fn::RateFn;
 pub use steps::Steps;
@@ -36,7 +40,11 @@ pub use steps::Steps;
 /// assert_eq!(schedule.rate(10, 110), 0.1);
 /// assert!((schedule.rate(60, 110) - 0.01).abs() < 1e-12);
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+/// # In files of settings
+/// A number is a constant rate. Any other schedule is a table with its `name`, its values, and `warmup` for the steps of a warm-up before it, as in
+/// `{ name = "cosine", lr = 0.1, warmup = 0.05 }`. What PyTorch has defaults for may be left out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", rename_all = "snake_case", deny_unknown_fields, remote = "Self")]
 pub enum Schedule {
     /// The same rate at every step.
     Constant {
@@ -49,22 +57,29 @@ pub enum Schedule {
         /// The highest rate, reached at step `pct_start * total_steps - 1`.
         max_lr: f64,
         /// The fraction of the steps in which the rate increases, between 0 and 1.
+        #[serde(default = "settings::pct_start")]
         pct_start: f64,
         /// The first rate is `max_lr / div_factor`.
+        #[serde(default = "settings::div_factor")]
         div_factor: f64,
         /// The last rate is the first one divided by this.
+        #[serde(default = "settings::final_div_factor")]
         final_div_factor: f64,
         /// The length of the cycle. After it, the rate stays at its last value, where PyTorch raises an error.
+        #[serde(default = "all_steps")]
         total_steps: Steps,
     },
     /// Down from `lr` to `eta_min` along half a cosine, and up again in the next `t_max` steps if the run continues. PyTorch's
     /// `CosineAnnealingLR`.
+    #[serde(rename = "cosine")]
     CosineAnnealing {
         /// The first rate.
         lr: f64,
         /// The step at which the rate is `eta_min`.
+        #[serde(default = "all_steps")]
         t_max: Steps,
         /// The lowest rate.
+        #[serde(default)]
         eta_min: f64,
     },
     /// Down from `lr` towards `eta_min` along half a cosine, then from `lr` again, in periods that grow by a factor. PyTorch's
@@ -75,8 +90,10 @@ pub enum Schedule {
         /// The length of the first period.
         t_0: Steps,
         /// Each period is this many times as long as the previous one.
+        #[serde(default = "one")]
         t_mult: usize,
         /// The rate that a period approaches.
+        #[serde(default)]
         eta_min: f64,
     },
     /// Multiplied by `gamma` every `step_size` steps. PyTorch's `StepLR`.
@@ -86,6 +103,7 @@ pub enum Schedule {
         /// The number of steps with the same rate.
         step_size: Steps,
         /// The factor.
+        #[serde(default = "settings::gamma")]
         gamma: f64,
     },
     /// Multiplied by `gamma` at each of the milestones. PyTorch's `MultiStepLR`.
@@ -95,20 +113,25 @@ pub enum Schedule {
         /// The steps at which the rate changes, in increasing order.
         milestones: Vec<Steps>,
         /// The factor.
+        #[serde(default = "settings::gamma")]
         gamma: f64,
     },
     /// Along straight lines between points; constant before the first and after the last.
     PiecewiseLinear {
         /// Steps, in increasing order, and their rates.
+        #[serde(deserialize_with = "points")]
         points: Vec<(Steps, f64)>,
     },
     /// `lr * (1 - step / total_iters)^power`, and 0 from step `total_iters` on. PyTorch's `PolynomialLR`.
+    #[serde(alias = "linear")]
     Polynomial {
         /// The first rate.
         lr: f64,
         /// The step at which the rate is 0.
+        #[serde(default = "all_steps")]
         total_iters: Steps,
         /// The exponent.
+        #[serde(default = "settings::power")]
         power: f64,
     },
     /// `lr * gamma^step`. PyTorch's `ExponentialLR`.
@@ -120,6 +143,7 @@ pub enum Schedule {
     },
     /// A linear warm-up, and then another schedule as if the run began there. PyTorch's `SequentialLR` of
     /// `LinearLR(start_factor=1 / (n + 1), total_iters=n)` and the other.
+    #[serde(skip)]
     Warmup {
         /// The length `n` of the warm-up: step `k` of it has `(k + 1) / (n + 1)` of the other schedule's first rate.
         steps: Steps,
@@ -127,6 +151,7 @@ pub enum Schedule {
         then: Box<Schedule>,
     },
     /// A function of the step and the run's number of steps. PyTorch's `LambdaLR`, except that the function returns the rate, not a factor.
+    #[serde(skip)]
     Function(RateFn),
 }
 
@@ -139,7 +164,13 @@ impl Schedule {
     /// A [`Schedule::OneCycle`] over the whole run with PyTorch's defaults: `pct_start` 0.3, `div_factor` 25, `final_div_factor`
     /// 10 000.
     pub fn one_cycle(max_lr: f64) -> Self {
-        Self::OneCycle { max_lr, pct_start: 0.3, div_factor: 25.0, final_div_factor: 1e4, total_steps: Steps::ALL }
+        Self::OneCycle {
+            max_lr,
+            pct_start: settings::pct_start(),
+            div_factor: settings::div_factor(),
+            final_div_factor: settings::final_div_factor(),
+            total_steps: Steps::ALL,
+        }
     }
 
     /// A [`Schedule::CosineAnnealing`] from `lr` to 0 over the whole run.
@@ -191,7 +222,7 @@ impl Schedule {
 
     /// From `lr` to 0 along a straight line over the whole run: a [`Schedule::Polynomial`] of power 1.
     pub fn linear(lr: f64) -> Self {
-        Self::polynomial(lr, 1.0)
+        Self::polynomial(lr, settings::power())
     }
 
     /// A [`Schedule::Exponential`]: multiplied by `gamma` after every step.

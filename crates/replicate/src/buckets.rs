@@ -1,5 +1,7 @@
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// Gradients that are reduced together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket {
@@ -10,7 +12,8 @@ pub struct Bucket {
 }
 
 /// How large buckets are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct BucketSizes {
     /// Bytes of the first to be reduced, which is small so that communication starts early.
     pub first_bytes: usize,

@@ -1,9 +1,11 @@
 use half::{bf16, f16};
+use serde::{Deserialize, Serialize};
 
 use crate::{Collective, CollectiveExt, Element, Error, ReduceOp};
 
 /// The type in which gradients are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Wire {
     /// f32, unchanged.
     #[default]

@@ -1,9 +1,15 @@
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// Which part of a model's training state is sharded across the ranks.
 ///
+/// In files of settings, a number from 0 to 3.
+///
+/// # Reference
 /// Rajbhandari et al. 2020, arXiv:1910.02054.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
 pub enum ZeroStage {
     /// Nothing: plain data parallelism.
     #[default]
@@ -14,6 +20,25 @@ pub enum ZeroStage {
     Gradients,
     /// The optimizer's state, the gradients and the parameters.
     Parameters,
+}
+
+impl ZeroStage {
+    const ALL: [Self; 4] = [Self::Replicated, Self::Optimizer, Self::Gradients, Self::Parameters];
+}
+
+impl From<ZeroStage> for u8 {
+    fn from(stage: ZeroStage) -> Self {
+        stage as Self
+    }
+}
+
+impl TryFrom<u8> for ZeroStage {
+    type Error = String;
+
+    fn try_from(stage: u8) -> Result<Self, String> {
+        let found = Self::ALL.get(usize::from(stage)).copied();
+        found.ok_or_else(|| format!("ZeRO has no stage {stage}, expected 0 to 3"))
+    }
 }
 
 /// A flat buffer cut into as many equal shards as there are ranks, padded at the end.

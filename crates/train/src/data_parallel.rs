@@ -37,9 +37,11 @@ use brisk_nn::tensor::program::{Device, HostStep};
 use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, Kept, Optimizer, Parameters};
 use brisk_replicate::{BucketSizes, Collective, CommThread, Described, ReduceOp, Wire, ZeroStage};
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::feed::Feed;
+use crate::settings::by_name;
 use crate::training::described_rows;
 use exchange::{Exchange, Finish, Start, UnevenRule};
 use staging::Staging;
@@ -122,7 +124,8 @@ struct Links {
 }
 
 /// How replicas communicate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct DataParallelConfig {
     /// How many gradients are reduced together.
     pub buckets: BucketSizes,
@@ -138,27 +141,12 @@ pub struct DataParallelConfig {
     pub uneven: Option<UnevenInputs>,
 }
 
-impl DataParallelConfig {
-    /// The settings one by one, under the names of their fields, for replicas to compare.
-    fn described(&self) -> Vec<(String, String)> {
-        let Self { buckets, wire, zero, files, batch_norm, uneven } = self;
-        let settings = [
-            ("buckets", format!("{} bytes, then {}", buckets.first_bytes, buckets.bytes)),
-            ("wire", format!("{wire:?}")),
-            ("zero", (*zero as usize).to_string()),
-            ("files", format!("{files:?}")),
-            ("batch_norm", format!("{batch_norm:?}")),
-            ("uneven", uneven.map_or("none".to_owned(), |uneven| format!("{uneven:?}"))),
-        ];
-        settings.into_iter().map(|(what, is)| (what.to_owned(), is.to_lowercase())).collect()
-    }
-}
-
 /// What happens in steps for which only some replicas have a batch, and the others have [joined](DataParallel::join).
 ///
 /// # Reference
 /// `DistributedDataParallel.join`: `divide_by_initial_world_size=True` and `False`, `throw_on_early_termination`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum UnevenInputs {
     /// Means are still over all replicas, so that every row has the same weight.
     DividedByAll,
@@ -169,7 +157,8 @@ pub enum UnevenInputs {
 }
 
 /// Which rows a batch normalisation takes its statistics from in training.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum BatchStatistics {
     /// The replica's part of the batch: no replica waits for another.
     #[default]
@@ -255,7 +244,7 @@ impl DataParallel {
         let kept = |len: usize| if params.division().is_some() { "a part".to_owned() } else { format!("{len} f32") };
         let state =
             optimizer.state().into_iter().map(|(name, buffer)| (name, format!("{} of the optimizer", kept(buffer.len()))));
-        let config = self.config.described();
+        let config = by_name(&self.config)?;
         self.agree(entries.chain(buffers).chain(state).chain(config).map(|(what, is)| Described { what, is }).collect())?;
         self.check_division(params, optimizer)
     }

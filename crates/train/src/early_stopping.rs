@@ -3,8 +3,10 @@ use std::str::FromStr;
 
 use brisk_metrics::Direction;
 use brisk_nn::tensor::program::kernels::Interval;
+use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
+use crate::settings::direction;
 
 /// Ends a run when a metric no longer improves, or shows that more training is pointless.
 ///
@@ -23,12 +25,16 @@ use crate::error::Error;
 /// assert_eq!(early_stopping.check(0.82), None);
 /// assert_eq!(early_stopping.check(0.81), None);
 /// assert_eq!(early_stopping.check(0.82), Some(StopReason::PatienceExhausted));
-/// assert_eq!(early_stopping.state.best, 0.82);
+/// assert_eq!(early_stopping.state.best, Some(0.82));
 /// ```
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct EarlyStopping {
-    /// Whether lower or higher is better.
-    pub direction: Direction,
+    /// The metric of a trainer's run, such as `valid_accuracy`; `None` for the one that its task watches.
+    pub monitor: Option<String>,
+    /// Whether lower or higher is better; `None` for what the trainer's metric says, and otherwise lower. In files of settings, `mode = "min"` or `"max"`.
+    #[serde(rename = "mode", with = "direction")]
+    pub direction: Option<Direction>,
     /// Stop after this many checks in a row without an improvement. 0 stops at the first, as 1 does.
     pub patience: usize,
     /// A change of at most this much is not an improvement. Its sign is ignored.
@@ -40,27 +46,14 @@ pub struct EarlyStopping {
     /// Whether a metric that is NaN or infinite stops the run. Otherwise it counts as one that did not improve.
     pub check_finite: bool,
     /// The result of the checks so far, which a checkpoint keeps.
+    #[serde(skip)]
     pub state: EarlyStoppingState,
-    /// The metric of a trainer's run, such as `valid_accuracy`; `None` for the one that its task watches.
-    pub monitor: Option<String>,
-    /// Whether a trainer replaces `mode` by that of the metric.
-    pub follows_metric: bool,
 }
 
 impl EarlyStopping {
     /// Patience 3, no minimal change, no thresholds, and a metric that is not finite stops.
     pub fn new(direction: Direction) -> Self {
-        Self {
-            direction,
-            patience: 3,
-            min_delta: 0.0,
-            stopping_threshold: None,
-            divergence_threshold: None,
-            check_finite: true,
-            state: EarlyStoppingState { wait_count: 0, best: direction.worst(), stopped: None },
-            monitor: None,
-            follows_metric: false,
-        }
+        Self { direction: Some(direction), ..Self::default() }
     }
 
     /// Watches the metric `monitor` of a trainer's run, such as `valid_accuracy` or `train_loss`. Whether more of it is better follows from the metric.
@@ -106,34 +99,12 @@ impl EarlyStopping {
 
     /// The same with the direction of the metric, unless the direction was set.
     pub(crate) fn of_metric(self, direction: Direction) -> Self {
-        if !self.follows_metric {
-            return self;
-        }
-        let state = EarlyStoppingState { best: direction.worst(), ..self.state };
-        Self { direction, state, ..self }
+        Self { direction: self.direction.or(Some(direction)), ..self }
     }
 
-    /// The settings, for replicas to compare.
-    pub(crate) fn described(&self) -> String {
-        let Self { direction, patience, min_delta, check_finite, .. } = self;
-        let monitor = self.monitor.as_deref().unwrap_or("the task's metric");
-        let direction = if self.follows_metric {
-            String::new()
-        } else {
-            format!(" ({})", if *direction == Direction::Minimize { "min" } else { "max" })
-        };
-        let mut described = format!("{monitor}{direction}, patience {patience}");
-        let thresholds = [("stopping", self.stopping_threshold), ("divergence", self.divergence_threshold)];
-        for (name, threshold) in thresholds.iter().filter_map(|(name, threshold)| Some((name, (*threshold)?))) {
-            described += &format!(", {name} threshold {threshold}");
-        }
-        if *min_delta != 0.0 {
-            described += &format!(", min_delta {min_delta}");
-        }
-        if !check_finite {
-            described += ", may be infinite";
-        }
-        described
+    /// Whether lower or higher is better.
+    pub(crate) fn direction(&self) -> Direction {
+        self.direction.unwrap_or(Direction::Minimize)
     }
 
     /// Takes the metric of one validation and says whether to stop.
@@ -152,7 +123,7 @@ impl EarlyStopping {
     }
 
     fn checked(&mut self, value: f64) -> Option<StopReason> {
-        let Self { direction, state, .. } = self;
+        let (direction, state) = (self.direction(), &mut self.state);
         if self.check_finite && !value.is_finite() {
             return Some(StopReason::NonFiniteMetric);
         }
@@ -166,8 +137,8 @@ impl EarlyStopping {
             Direction::Minimize => value + self.min_delta.abs(),
             Direction::Maximize => value - self.min_delta.abs(),
         };
-        if direction.is_better(handicapped, state.best) {
-            state.best = value;
+        if direction.is_better(handicapped, state.best.unwrap_or(direction.worst())) {
+            state.best = Some(value);
             state.wait_count = 0;
             return None;
         }
@@ -177,8 +148,8 @@ impl EarlyStopping {
 
     /// One sentence: why the run stopped when `metric` was `value`.
     pub fn explain(&self, reason: StopReason, metric: &str, value: f64) -> String {
-        let best = self.state.best;
-        match (reason, self.direction) {
+        let best = self.state.best.unwrap_or(self.direction().worst());
+        match (reason, self.direction()) {
             (StopReason::NonFiniteMetric, _) => format!("{metric} is {value}, no longer a finite number; the best was {best}"),
             (StopReason::StoppingThreshold, _) => {
                 format!("{metric} is {value}, past {}, which is good enough", self.stopping_threshold.unwrap_or(f64::NAN))
@@ -199,7 +170,16 @@ impl EarlyStopping {
 /// Watches the metric that the task of a run watches, with the settings of [`EarlyStopping::new`].
 impl Default for EarlyStopping {
     fn default() -> Self {
-        Self { follows_metric: true, ..Self::new(Direction::Minimize) }
+        Self {
+            monitor: None,
+            direction: None,
+            patience: 3,
+            min_delta: 0.0,
+            stopping_threshold: None,
+            divergence_threshold: None,
+            check_finite: true,
+            state: EarlyStoppingState::default(),
+        }
     }
 }
 
@@ -247,17 +227,17 @@ impl fmt::Display for StopReason {
 /// ```
 /// use brisk_train::EarlyStoppingState;
 ///
-/// let state = EarlyStoppingState { wait_count: 2, best: 0.1, stopped: None };
+/// let state = EarlyStoppingState { wait_count: 2, best: Some(0.1), stopped: None };
 /// assert_eq!(state.to_string(), "wait_count=2 best=0.1 stopped=no");
 /// assert_eq!(state.to_string().parse::<EarlyStoppingState>()?, state);
 /// # Ok::<(), brisk_train::Error>(())
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct EarlyStoppingState {
     /// How many checks in a row did not improve on `best`.
     pub wait_count: usize,
-    /// The best value so far; [`Direction::worst`](crate::metrics::Direction::worst) before the first.
-    pub best: f64,
+    /// The best value so far; `None` before the first.
+    pub best: Option<f64>,
     /// The last reason to stop, if there has been one.
     pub stopped: Option<StopReason>,
 }
@@ -265,6 +245,7 @@ pub struct EarlyStoppingState {
 impl fmt::Display for EarlyStoppingState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { wait_count, best, stopped } = self;
+        let best = best.map_or("none".to_owned(), |best| best.to_string());
         write!(f, "wait_count={wait_count} best={best} stopped={}", stopped.map_or("no", StopReason::name))
     }
 }
@@ -281,7 +262,10 @@ fn parse(text: &str) -> Option<EarlyStoppingState> {
     let mut words = text.split(' ');
     let mut value_of = |key: &str| words.next()?.strip_prefix(key)?.strip_prefix('=');
     let wait_count = value_of("wait_count")?.parse().ok()?;
-    let best = value_of("best")?.parse().ok()?;
+    let best = match value_of("best")? {
+        "none" => None,
+        best => Some(best.parse().ok()?),
+    };
     let stopped = match value_of("stopped")? {
         "no" => None,
         name => Some(StopReason::ALL.into_iter().find(|reason| reason.name() == name)?),

@@ -116,7 +116,7 @@ pub enum Error {
     #[error(
         "{checkpoint}: the run that wrote it differs from this one: {}; make them the same, {}or allow the difference ({}) by `Trainer::resume_anyway` or `Training::resume_with`",
         differences.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        if differences.iter().any(|found| found.what == ResumeDifference::SCHEDULE_LENGTH) { "keep the planned learning rates by `Trainer::extend`, " } else { "" },
+        if differences.iter().any(|found| found.what == ResumeDifference::SCHEDULE_LENGTH) { "keep the planned learning rates by `TrainerConfig::extend`, " } else { "" },
         mismatches(differences)
     )]
     ResumeMismatch {
@@ -233,39 +233,13 @@ pub enum Error {
         /// The class that those held out have.
         cause: brisk_metrics::Error,
     },
-    /// A file of settings is not TOML.
-    #[error("settings: not valid TOML: {reason}")]
+    /// A file of settings is not TOML, or has a setting that does not exist or whose value is of another type.
+    #[error("settings{}: {reason}", line.as_ref().map_or(String::new(), |(number, text)| format!(", line {number} (`{text}`)")))]
     SettingsFile {
-        /// What is wrong with it, and where.
+        /// The line, counted from 1, and its text, if the mistake is in one.
+        line: Option<(usize, String)>,
+        /// What is wrong, and what was expected.
         reason: String,
-    },
-    /// A file of settings has a setting that does not exist.
-    #[error("settings: `{found}` is not a setting; did you mean `{nearest}`?")]
-    UnknownSetting {
-        /// The name.
-        found: String,
-        /// The setting with the most similar name.
-        nearest: String,
-    },
-    /// A setting in a file has a value of another type.
-    #[error("settings: `{name}` is {found}, expected {expected}")]
-    SettingsValue {
-        /// The setting's name.
-        name: String,
-        /// Its value.
-        found: String,
-        /// What values it may have.
-        expected: &'static str,
-    },
-    /// The value of a setting in a file is none of its choices.
-    #[error("settings: `{name}` is {found}, expected one of {choices}")]
-    SettingsChoice {
-        /// The setting's name.
-        name: String,
-        /// Its value.
-        found: String,
-        /// The words that are allowed.
-        choices: String,
     },
     /// The value of a setting is not allowed.
     #[error("{name}: found {found}, expected {expected}")]
@@ -499,7 +473,7 @@ pub enum Error {
     },
     /// The loss is no longer a number.
     #[error(
-        "the loss of epoch {epoch}, step {step}, is {loss}, expected a finite number; earlier checkpoints are intact: lower the learning rate, clip gradients, look at the rows of that step, or find the operation with `Trainer::detect_anomaly`"
+        "the loss of epoch {epoch}, step {step}, is {loss}, expected a finite number; earlier checkpoints are intact: lower the learning rate, clip gradients, look at the rows of that step, or find the operation with `TrainerConfig::detect_anomaly`"
     )]
     NonFiniteLoss {
         /// The epoch, from 1.

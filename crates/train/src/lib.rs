@@ -28,6 +28,7 @@ mod run_lock;
 mod run_state;
 mod scorer;
 mod selective;
+mod settings;
 mod standardisation;
 mod step;
 mod step_log;

@@ -61,8 +61,8 @@ impl FromStr for ResumeMismatch {
 pub struct ResumeDifference {
     /// The kind of difference.
     pub mismatch: ResumeMismatch,
-    /// What differs, such as `batch size`.
-    pub what: &'static str,
+    /// What differs: the name of a setting, such as `batch_rows`, or other words.
+    pub what: String,
     /// The checkpoint's value.
     pub checkpoint: String,
     /// This run's value.

@@ -111,7 +111,7 @@ impl RunState {
 
     /// Whether a model with this value of the watched metric is the best so far.
     pub(crate) fn is_best(&self, value: f64) -> bool {
-        !value.is_nan() && self.best.as_ref().is_none_or(|best| self.early_stopping.direction.is_better(value, best.value))
+        !value.is_nan() && self.best.as_ref().is_none_or(|best| self.early_stopping.direction().is_better(value, best.value))
     }
 
     /// Adds the position of the run.
@@ -233,7 +233,7 @@ impl RunState {
             Some(format!("the log of {} epochs has {} rows, expected at least one each", self.n_epochs, self.n_log_rows))
         } else if let Some(best) = best.filter(|Best { at, value, .. }| value.is_nan() || !self.may_have_been(*at)) {
             Some(format!("the best of {} epochs is epoch {} with {}", self.n_epochs, best.at.epoch(), best.value))
-        } else if state.wait_count > self.n_log_rows || state.best.is_nan() {
+        } else if state.wait_count > self.n_log_rows || state.best.is_some_and(f64::is_nan) {
             Some(format!("the state of early stopping after {} epochs is `{state}`", self.n_epochs))
         } else {
             None

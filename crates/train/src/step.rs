@@ -36,23 +36,19 @@
 //! batches are augmented, a chunk also has the number of each row in the source, by which its random numbers are drawn, so that
 //! streamed images look like resident ones. Rows that are mixed must be resident, since a partner may be any row of the epoch.
 
+mod recording;
+
 use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use brisk_nn::tensor::program::kernels::expr::Expr;
-use brisk_nn::tensor::program::kernels::{STATE_LEN, SkipWeightless};
+use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::{Device, Executable};
-use brisk_nn::tensor::{DType, EpochRows, Graph, Persistent, Precision, Reduction, Tensor};
-use brisk_nn::{
-    Accumulate, Bound, Ema, FeatureScale, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, Schedule, StepInputs,
-};
-use brisk_replicate::ReduceOp;
+use brisk_nn::tensor::{EpochRows, Graph, Persistent, Precision, Tensor};
+use brisk_nn::{Bound, Ema, FeatureScale, GradScaler, GradScalerConfig, Optimizer, Parameters, Schedule, StepInputs};
 
-use crate::data_parallel::{DataParallel, check_batch};
 use crate::error::Error;
 use crate::feed::{BatchTensors, Cursor, Feed};
-use crate::flat::Flat;
 use crate::standardisation::Standardisation;
 use crate::trainer::GradientClip;
 
@@ -120,175 +116,11 @@ pub(crate) struct CompiledStep {
 }
 
 impl RecordedStep {
-    /// Records the step over the batches of `feed`. `loss` receives the batch, how losses of rows are reduced, and the parameters: those that are
-    /// trained, then the frozen ones. With replicas, one set of parameters is trained.
-    #[track_caller]
-    pub(crate) fn record(
-        feed: &Feed<'_>,
-        scale: &Standardisation,
-        config: &StepConfig,
-        trained: &[Trained<'_>],
-        frozen: &[Frozen<'_>],
-        replicas: Option<&DataParallel>,
-        loss: impl FnOnce(&BatchTensors, Reduction, &[Bound]) -> Tensor,
-    ) -> Result<Self, Error> {
-        let accumulate = u32::try_from(config.accumulate).ok().filter(|&n| n > 0);
-        let Some(accumulate_batches) = accumulate else {
-            let (found, expected) = (config.accumulate.to_string(), "at least one batch per step, and fewer than 2^32");
-            return Err(Error::Setting { name: "accumulate", found, expected });
-        };
-        let n_batches = config.n_batches.unwrap_or_else(|| feed.n_batches());
-        let graph = Graph::training("train");
-        graph.seed(config.seed);
-        // The batch, and the random numbers, are those of the first optimizer's state; the others may skip steps that it does not.
-        let inputs = trained.iter().enumerate().map(|(i, _)| match StepInputs::new(&graph, n_batches) {
-            first if i == 0 => first,
-            inputs => StepInputs { state: Graph::state_buffer(), ..inputs },
-        });
-        let inputs: Vec<StepInputs> = inputs.collect();
-        let Some(StepInputs { state, .. }) = inputs.first() else {
-            let expected = "parameters to train (`StepBuilder::train`)";
-            return Err(refused("step", "a step without parameters".to_owned(), expected));
-        };
-        let losses = Persistent::new("losses", DType::F32, n_batches);
-        let loss_weights = feed.has_weights().then(|| Persistent::new("loss_weights", DType::F32, n_batches));
-        let grad_norms = config.record_grad_norms.then(|| Persistent::new("grad_norms", DType::F32, n_batches));
-        let is_scaled = config.precision == Precision::F16 && config.scaler.enabled;
-        let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
-
-        if config.detect_anomaly {
-            graph.detect_anomaly();
-        }
-        let _caller = graph.enter_from_caller();
-        if let Some(replicas) = replicas {
-            replicas.prepare(&graph);
-        }
-        trained.iter().try_for_each(|&Trained { params, .. }| Flat { params, replicas }.check())?;
-        let bound = trained.iter().map(|trained| trained.params.bind(&graph).freeze_where(|id| !trained.optimizer.trains(id)));
-        let frozen = frozen.iter().map(|frozen| match frozen {
-            Frozen { params, updates_buffers: false } => params.bind_frozen(&graph),
-            Frozen { params, updates_buffers: true } => params.bind_frozen(&graph).updating_buffers(),
-        });
-        let bound: Vec<Bound> = bound.chain(frozen).collect();
-        let batch_rows = feed.batch_rows();
-        let part = replicas.map_or(0..batch_rows, |replicas| replicas.part_of(batch_rows));
-        let n_rows = feed.n_rows().min(n_batches * batch_rows);
-        let epoch = EpochRows { n_rows, batch_rows, part: part.clone() };
-        let has_padding = n_rows < n_batches * batch_rows;
-        // The sum of the weights of a batch.
-        let sum_of = |weights: &Tensor| feed.has_weights().then(|| weights.sum(..));
-        let (batch, weight) = match replicas {
-            None => {
-                let batch = feed.record(&graph, scale, state);
-                let weight = sum_of(&batch.weights);
-                if has_padding || feed.has_weights() {
-                    graph.set_row_weights(&batch.weights, &epoch);
-                }
-                // A batch whose weights are all 0 has no mean: its loss is computed with weights of 1, and replaced by 0.
-                let weights = weight.as_ref().map(|weight| &batch.weights + &weight.map(is_zero));
-                (BatchTensors { weights: weights.unwrap_or_else(|| batch.weights.clone()), ..batch }, weight)
-            }
-            Some(replicas) => {
-                check_batch(batch_rows, replicas.world_size())?;
-                let weights = feed.record_weights(&graph, scale, state);
-                let weight = sum_of(&weights);
-                let shares = weights.shares();
-                let batch = feed.record_part(&graph, scale, state, part.clone());
-                let shares = shares.narrow(0, part);
-                if has_padding || feed.has_weights() {
-                    graph.set_row_weights(&shares, &epoch);
-                }
-                (BatchTensors { weights: shares, ..batch }, weight)
-            }
-        };
-        // The losses of parts, weighted by their shares of the whole batch, add up to its mean.
-        let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
-        let n_readers = batch.n_readers_of_weights();
-        let loss = graph.autocast(config.precision, || loss(&batch, reduction, &bound));
-        if (has_padding || feed.has_weights()) && !loss.is_failed() && batch.n_readers_of_weights() == n_readers {
-            let found = match has_padding {
-                true => {
-                    format!("a loss that ignores them, and {n_rows} rows in batches of {batch_rows}, the last of which is padded")
-                }
-                false => "a loss that ignores them, and rows with weights".to_owned(),
-            };
-            let expected = "a loss weighted by them (`BatchTensors::mean`, `LabelledRows::reduce`), or batches of equal length (`drop_last`, another batch size) of rows without weights";
-            return Err(refused("weights of rows", found, expected));
-        }
-        let or_zero = |weight: &Tensor| loss.map2(weight, |loss, weight| is_zero(weight).select(0.0, loss));
-        let loss = weight.as_ref().map_or_else(|| loss.clone(), or_zero);
-        scaler.backward(&loss)?;
-        for ((&Trained { params, optimizer, ema }, inputs), bound) in trained.iter().zip(&inputs).zip(&bound) {
-            let accumulate = (config.accumulate != 1).then(|| Accumulate::new(params, accumulate_batches));
-            let accumulate = accumulate.map(|accumulate| accumulate.ending_after(n_batches as u32));
-            accumulate.iter().try_for_each(|_| check_skips(optimizer))?;
-            // An optimizer that cannot skip takes a step with gradients of 0.
-            let weight = weight.as_ref().filter(|_| optimizer.skips());
-            if let Some(weight) = weight {
-                let sum = Persistent::new("weight.sum", DType::F32, 1);
-                let kernel = SkipWeightless { every: config.accumulate as u32, n_batches: n_batches as u32 };
-                graph.push(kernel, &[weight.slice(), graph.buffer(&sum), graph.buffer(&inputs.state)]);
-            }
-            // Gradients are accumulated where they are kept: all of them before the reduction, or a replica's own after it.
-            let keeps_own = params.division().is_some_and(|division| division.gradients == Kept::Own);
-            let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
-            if let Some(accumulate) = before {
-                accumulate.record(&graph, params, &inputs.state);
-            }
-            if let Some(replicas) = replicas {
-                replicas.gather_parameters(&graph, params, bound);
-                replicas.reduce_gradients(&graph, params, bound, ReduceOp::Sum, before.map(|_| &inputs.state));
-            }
-            if let Some(accumulate) = after {
-                accumulate.record(&graph, params, &inputs.state);
-            }
-            scaler.unscale(&graph, params.grads(), &inputs.state);
-            if let Some(replicas) = replicas {
-                replicas.agree_on_skip(&graph, params, &scaler, &inputs.state);
-            }
-            let needs_norm = grad_norms.is_some() || matches!(config.clip, Some(GradientClip::Norm(_)));
-            let norm = || replicas.map_or_else(|| params.grad_norm(&graph), |replicas| replicas.grad_norm(&graph, params));
-            let norm = needs_norm.then(norm);
-            if let (Some(norm), Some(grad_norms)) = (&norm, &grad_norms) {
-                graph.store(norm, state, grad_norms);
-            }
-            match (config.clip, norm) {
-                (Some(GradientClip::Norm(max_norm)), Some(norm)) => params.clip_grads_with_norm(&graph, &norm, max_norm),
-                (Some(GradientClip::Value(limit)), _) => params.clip_grad_value(&graph, limit),
-                _ => {}
-            }
-            scaler.step(&graph, optimizer, params, inputs);
-            if let Some(replicas) = replicas {
-                let may_skip = accumulate.is_some() || is_scaled || weight.is_some();
-                replicas.gather_stepped(&graph, params, may_skip.then_some(&inputs.state));
-            }
-            if let Some(ema) = ema {
-                ema.record(&graph, params, &inputs.state);
-            }
-        }
-        scaler.update(&graph);
-        let loss = match replicas {
-            None => loss,
-            Some(replicas) => replicas.all_reduce_and_ask(&graph, &loss, ReduceOp::Sum),
-        };
-        graph.store(&loss, state, &losses);
-        if let (Some(weight), Some(loss_weights)) = (&weight, &loss_weights) {
-            graph.store(weight, state, loss_weights);
-        }
-        inputs.iter().for_each(|inputs| graph.advance(&inputs.state));
-        Ok(Self { graph, inputs, losses, loss_weights, epoch, grad_norms, scaler })
-    }
-
     pub(crate) fn compile(self, device: &Device) -> Result<CompiledStep, Error> {
         let Self { graph, inputs, losses, loss_weights, epoch, grad_norms, scaler } = self;
         let executable = graph.compile(device)?;
         Ok(CompiledStep { graph, executable, inputs, losses, loss_weights, epoch, grad_norms, scaler })
     }
-}
-
-/// 1 for 0, else 0.
-fn is_zero(weight: Expr) -> Expr {
-    Expr::eq(&weight, 0.0)
 }
 
 impl CompiledStep {
@@ -305,15 +137,6 @@ impl CompiledStep {
             None => Ok((0..n_rows).step_by(batch_rows).map(|first| batch_rows.min(n_rows - first) as f32).collect()),
         }
     }
-}
-
-/// With several batches per step, the recorded step is skipped for all batches but the last.
-fn check_skips(optimizer: &dyn Optimizer) -> Result<(), Error> {
-    if optimizer.skips() {
-        return Ok(());
-    }
-    let found = "the optimizer does not say that its steps can be skipped".to_owned();
-    Err(refused("accumulate", found, "an optimizer that does (`Optimizer::skips`), or one batch per step"))
 }
 
 fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
@@ -492,7 +315,8 @@ impl<'a> Step<'a> {
         let total_steps = self.n_epochs.unwrap_or(1) * self.feed.n_batches().div_ceil(self.accumulate);
         let depends = self.schedules.iter().find(|schedule| schedule.depends_on_length());
         if let (Some(schedule), Some(n_epochs)) = (depends, self.n_epochs.filter(|&n_epochs| epoch >= n_epochs)) {
-            let found = format!("epoch {} of {n_epochs}, after which the schedule `{schedule}` has no learning rates", epoch + 1);
+            let found =
+                format!("epoch {} of {n_epochs}, after which the schedule `{schedule:?}` has no learning rates", epoch + 1);
             return Err(Error::Setting { name: "epochs", found, expected: "more of them (`StepBuilder::epochs`)" });
         }
         self.skipped_before.set(self.step.scaler.report(&self.device)?.n_skipped);
@@ -649,7 +473,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
     pub fn record(self, loss: impl FnOnce(&BatchTensors, &[Bound]) -> Tensor) -> Result<Step<'a>, Error> {
         let Self { device, feed, scale, config, trained, schedules, frozen, n_epochs } = self;
         if let (None, Some(schedule)) = (n_epochs, schedules.iter().find(|schedule| schedule.depends_on_length())) {
-            let found = format!("none, for the schedule `{schedule}`");
+            let found = format!("none, for the schedule `{schedule:?}`");
             let expected = "the number of epochs (`StepBuilder::epochs`), on which its learning rates depend";
             return Err(Error::Setting { name: "epochs", found, expected });
         }

@@ -35,9 +35,9 @@
 
 mod adapter;
 mod columns;
+mod description;
 mod detect;
 mod error;
-mod json;
 mod model;
 mod network;
 mod normal;

@@ -1,19 +1,17 @@
 //! The trainer: settings with defaults, from which a run is prepared.
 
 mod config;
-mod settings_file;
+mod run_settings;
 
 use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::time::Duration;
 
 use brisk_loader::{Order, RowSource};
 use brisk_metrics::Scored;
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Adam, Augment, EmaConfig, Module, Optimizer, Parameters, Schedule};
-use brisk_replicate::Described;
 use brisk_report::{Panel, thousands};
 
 use crate::callback::Callback;
@@ -28,14 +26,14 @@ use crate::progress::Progress;
 use crate::report_file::{ReportFile, ReportPanels};
 use crate::resume::ResumeMismatch;
 use crate::run_folder::RunFolder;
+use crate::settings::{by_name, json};
 use crate::standardisation::Standardisation;
 use crate::stop_flag::StopFlag;
 use crate::task::Task;
 use crate::training::{FitReport, Outputs, Setup, Training};
 
-pub(crate) use config::described_ema;
 pub use config::{GradientClip, Limit, TrainerConfig, ValidationInterval};
-pub use settings_file::RunSettings;
+pub use run_settings::RunSettings;
 
 /// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters with the best result on rows held out for validation.
 ///
@@ -107,21 +105,33 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Replaces all settings of the run at once.
+    /// Replaces all settings of the run at once, such as those of a [file](TrainerConfig::load).
     pub fn config(mut self, config: TrainerConfig) -> Self {
         self.config = config;
+        self
+    }
+
+    /// Changes settings that have no method of their own.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::tensor::program::Device;
+    /// use brisk_train::{Trainer, ValidationInterval};
+    ///
+    /// let trainer = Trainer::new(&Device::cpu()?).configure(|config| {
+    ///     config.validate_within_epoch = Some(ValidationInterval::Share(0.25));
+    ///     config.keep_best = 3;
+    /// });
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn configure(mut self, change: impl FnOnce(&mut TrainerConfig)) -> Self {
+        change(&mut self.config);
         self
     }
 
     /// Sets the rows per batch, of all replicas together.
     pub fn batch_rows(mut self, n_rows: usize) -> Self {
         self.config.batch_rows = n_rows;
-        self
-    }
-
-    /// Leaves out the last batch of an epoch if it has fewer rows than the others, as [`Feed::drop_last`](crate::Feed::drop_last).
-    pub fn drop_last(mut self) -> Self {
-        self.config.drop_last = true;
         self
     }
 
@@ -140,53 +150,6 @@ impl<'a> Trainer<'a> {
     /// Ends the run after this many steps of the optimizer, with a validation, if that comes before the last epoch.
     pub fn max_steps(mut self, n_steps: usize) -> Self {
         self.config.max_steps = Some(n_steps);
-        self
-    }
-
-    /// Ends the run after this time, with a validation, if that comes before the last epoch.
-    pub fn max_time(mut self, time: Duration) -> Self {
-        self.config.max_time = Some(time);
-        self
-    }
-
-    /// Validates every this many epochs, and after the last.
-    pub fn validate_every(mut self, n_epochs: usize) -> Self {
-        self.config.validate_every = n_epochs;
-        self
-    }
-
-    /// Also validates within each epoch. Each validation is a check for early stopping and for the best model, and adds a row to the log; training continues
-    /// as if there had been none, bit-identically.
-    ///
-    /// # Examples
-    /// ```
-    /// use brisk_nn::tensor::program::Device;
-    /// use brisk_train::{Trainer, ValidationInterval};
-    ///
-    /// let trainer = Trainer::new(&Device::cpu()?).validate_within_epoch(ValidationInterval::Share(0.25));
-    /// let trainer = Trainer::new(&Device::cpu()?).validate_within_epoch(ValidationInterval::Batches(1000));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn validate_within_epoch(mut self, interval: ValidationInterval) -> Self {
-        self.config.validate_within_epoch = Some(interval);
-        self
-    }
-
-    /// Trains on some batches of each epoch only.
-    pub fn limit_train_batches(mut self, limit: Limit) -> Self {
-        self.config.limit_train_batches = Some(limit);
-        self
-    }
-
-    /// Validates on the first rows only: the limit counts batches of [`batch_rows`](Self::batch_rows).
-    pub fn limit_valid_batches(mut self, limit: Limit) -> Self {
-        self.config.limit_valid_batches = Some(limit);
-        self
-    }
-
-    /// Evaluates this many batches of validation rows before the first step, so that an error in the validation shows before an epoch of training.
-    pub fn sanity_validation(mut self, n_batches: usize) -> Self {
-        self.config.sanity_validation = n_batches;
         self
     }
 
@@ -324,53 +287,9 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Keeps the checkpoints of the `n` best models by the watched metric in the run's folder, named after epoch and value, in addition to the best one.
-    pub fn keep_best(mut self, n: usize) -> Self {
-        self.config.keep_best = n;
-        self
-    }
-
-    /// Writes the checkpoint to resume from after this time within an epoch, if the run has a folder, as well as after each validation and at the end of each epoch.
-    pub fn checkpoint_interval(mut self, interval: Duration) -> Self {
-        self.config.checkpoint_interval = Some(interval);
-        self
-    }
-
-    /// Writes the checkpoint to resume from when an error ends an epoch, unless the error is a loss that is not finite.
-    pub fn checkpoint_on_error(mut self) -> Self {
-        self.config.checkpoint_on_error = true;
-        self
-    }
-
-    /// Checks every value in training, and ends the run with the operation of the first one that is not finite: for debugging
-    /// ([`TrainerConfig::detect_anomaly`]).
-    pub fn detect_anomaly(mut self) -> Self {
-        self.config.detect_anomaly = true;
-        self
-    }
-
-    /// Records the norm of the gradients of each batch, for [callbacks](Callback::on_step_end) and [`TensorBoard`](crate::tensorboard::TensorBoard)
-    /// ([`TrainerConfig::record_grad_norms`]).
-    pub fn record_grad_norms(mut self) -> Self {
-        self.config.record_grad_norms = true;
-        self
-    }
-
-    /// Times `n` batches kernel by kernel ([`TrainerConfig::profile_batches`]).
-    pub fn profile_batches(mut self, n: usize) -> Self {
-        self.config.profile_batches = n;
-        self
-    }
-
     /// Lets [`resume`](Self::resume) continue from a checkpoint although the run differs in these respects from the one that wrote it, for example in its rows.
     pub fn resume_anyway(mut self, allowed: &[ResumeMismatch]) -> Self {
         self.allowed = allowed.to_vec();
-        self
-    }
-
-    /// Lets [`resume`](Self::resume) continue for more epochs with the learning rates that were planned before ([`TrainerConfig::extend`]).
-    pub fn extend(mut self) -> Self {
-        self.config.extend = true;
         self
     }
 
@@ -578,13 +497,11 @@ impl<'a> Trainer<'a> {
         let n_callbacks = self.outputs.callbacks.len();
         let has_config = self.outputs.config.is_some();
         if !has_config {
-            let settings = self.config.described().into_iter().map(|Described { what, is }| (what, is.into()));
-            self.outputs.config = Some(serde_json::Value::Object(settings.collect()));
+            self.outputs.config = Some(json(&self.config)?);
         }
         if let Some(path) = &self.report {
-            let settings = self.config.described().into_iter().map(|Described { what, is }| (what, is));
-            let parameters = ("parameters".to_owned(), thousands(params.n_trained() as u64));
-            let settings = settings.chain([parameters]).collect();
+            let mut settings = by_name(&self.config)?;
+            settings.push(("parameters".to_owned(), thousands(params.n_trained() as u64)));
             let file = ReportFile::new(path, task, settings).class_names(&self.class_names);
             let file = self.report_panels.iter().fold(file, |file, panels| file.panels(panels.clone()));
             self.outputs.callbacks.push(Box::new(file));

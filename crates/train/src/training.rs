@@ -2,6 +2,7 @@ mod anomaly;
 mod checkpoint_writer;
 mod checks;
 mod computation;
+mod due;
 mod epochs;
 mod fit;
 mod kept;
@@ -32,6 +33,7 @@ use crate::learner::Learner;
 use crate::memory_check::check_memory;
 use crate::row_digest::RowDigest;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
+use crate::settings::{by_name, json};
 use crate::standardisation::{Moments, Standardisation};
 use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
 use crate::task::{Task, check_labels};
@@ -53,6 +55,8 @@ pub use fit::{Ended, FitReport, Outputs};
 #[derive(Debug)]
 pub struct Training<'a> {
     config: TrainerConfig,
+    /// The configuration as JSON, as checkpoints record it.
+    settings: serde_json::Value,
     device: Device,
     params: &'a Parameters,
     optimizer: &'a dyn Optimizer,
@@ -113,7 +117,8 @@ impl<'a> Training<'a> {
             let order = Described { what: "order".to_owned(), is: order };
             let augmentation = augment.as_ref().map_or("none".to_owned(), |augment| format!("{augment:?}"));
             let augmentation = Described { what: "augmentation".to_owned(), is: augmentation };
-            replicas.agree(config.described().into_iter().chain([order, augmentation]).collect())?;
+            let settings = by_name(&config)?.into_iter().map(|(what, is)| Described { what, is });
+            replicas.agree(settings.chain([order, augmentation]).collect())?;
             replicas.agree_on_model(params, optimizer)?;
         }
         if let (Some(_), Some(_)) = (config.ema, params.division()) {
@@ -217,6 +222,7 @@ impl<'a> Training<'a> {
         let (step, scorer) = (step.compile(device)?, scorer.compile(device)?);
         let device = device.clone();
         let training = Self {
+            settings: json(&config)?,
             config,
             device,
             params,

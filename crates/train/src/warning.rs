@@ -132,7 +132,7 @@ impl fmt::Display for Warning {
                 write!(
                     f,
                     "the validation loss after batch {batch} of epoch {epoch} is {loss}: the model diverges, or its outputs are too large for the loss; \
-                     lower the learning rate, clip gradients, or find the operation with `Trainer::detect_anomaly`"
+                     lower the learning rate, clip gradients, or find the operation with `TrainerConfig::detect_anomaly`"
                 )
             }
             Self::NoStepTaken { epoch, n_skipped, scale } => {

@@ -152,7 +152,7 @@ fn table_name(path: &Path) -> String {
 
 /// The option for the setting in which replicas differ, if there is one.
 fn option_of(setting: &str) -> Option<&'static str> {
-    Some(match setting.trim_matches('`') {
+    Some(match setting.trim_matches('`').split('.').next()? {
         "batch_rows" => "--batch",
         "accumulate" => "--accumulate",
         "precision" => "--precision",
@@ -160,7 +160,7 @@ fn option_of(setting: &str) -> Option<&'static str> {
         "max_epochs" => "--epochs",
         "early_stopping" => "--patience",
         "seed" => "--seed",
-        "lr" => "--lr",
+        "schedule" => "--lr",
         "checkpoint_every" => "--checkpoint-every",
         "wire" => "--wire",
         "zero" => "--zero",

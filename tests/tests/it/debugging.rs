@@ -42,12 +42,12 @@ fn trainer<'a>() -> Trainer<'a> {
 
 #[test]
 fn the_operation_of_the_first_value_that_is_not_finite_is_named() {
-    let (found, _) = fit(trainer().detect_anomaly(), |x| (x * 1e30).exp());
+    let (found, _) = fit(trainer().configure(|config| config.detect_anomaly = true), |x| (x * 1e30).exp());
     let Err(Error::Anomaly { epoch: 1, batch: 1, operation: "exp", pass: Pass::Forward, .. }) = found else {
         panic!("{found:?}")
     };
     // The root of 0 is 0, and its derivative there is not finite.
-    let (found, _) = fit(trainer().detect_anomaly(), |x| (x * 0.0).sqrt());
+    let (found, _) = fit(trainer().configure(|config| config.detect_anomaly = true), |x| (x * 0.0).sqrt());
     let Err(error @ Error::Anomaly { pass: Pass::Backward, .. }) = found else { panic!("{found:?}") };
     let text = error.to_string();
     assert!(text.starts_with("epoch 1, batch 1, operation ") && text.contains("`sqrt`: a gradient"), "{text}");
@@ -69,13 +69,13 @@ fn a_run_that_is_profiled_or_checked_has_the_same_result() {
     let expected = fit(trainer(), |x| x * 1.0);
     let history = |report: &Result<FitReport, Error>| report.as_ref().expect("a report").history.clone();
     assert_eq!(expected.0.as_ref().expect("a report").profile, None);
-    let checked = fit(trainer().detect_anomaly(), |x| x * 1.0);
+    let checked = fit(trainer().configure(|config| config.detect_anomaly = true), |x| x * 1.0);
     assert_eq!((history(&checked.0), &checked.1), (history(&expected.0), &expected.1));
 
     let dir = tempfile::tempdir().expect("a temporary folder");
     let folder = RunFolder::create_at(&dir.path().join("run")).expect("a folder");
     let page = dir.path().join("report.html");
-    let profiled = fit(trainer().profile_batches(2).folder(&folder).report(&page), |x| x * 1.0);
+    let profiled = fit(trainer().configure(|config| config.profile_batches = 2).folder(&folder).report(&page), |x| x * 1.0);
     assert_eq!((history(&profiled.0), &profiled.1), (history(&expected.0), &expected.1));
     let profile = profiled.0.expect("a report").profile.expect("a profile");
     assert_eq!(profile.n_replays(), 2);

@@ -69,7 +69,8 @@ fn checkpoints_hold_the_best_and_the_last_parameters() -> Result<(), Error> {
         }
         assert_eq!(checkpoint.f32("input.mean", &[5])?, trainer.scale().mean(), "to standardise the rows of another day");
         assert_eq!(checkpoint.f32("input.inv_std", &[5])?, trainer.scale().inv_std(), "to standardise the rows of another day");
-        assert_eq!(checkpoint.metadata::<u64>("seed", "a seed")?, 1, "the run's seed");
+        let settings: serde_json::Value = checkpoint.metadata("settings", "JSON")?;
+        assert_eq!(settings["seed"], 1, "the run's seed");
     }
     let epochs = [&best, &last].map(|checkpoint| checkpoint.metadata::<usize>("epoch", "an epoch"));
     assert_eq!([report.best_epoch, report.n_epochs], epochs.map(|epoch| epoch.expect("it is there")), "their epochs");

@@ -46,7 +46,7 @@ fn a_resumed_model_is_that_of_a_run_without_interruption() -> Result<(), Error> 
     assert!(matches!(other, Error::ResumeMismatch { .. }), "{other}");
     let found = other.to_string();
     for part in [
-        "batch size: 16 in the checkpoint, 32 here",
+        "batch_rows: 16 in the checkpoint, 32 here",
         "batches per epoch: 4 in the checkpoint, 2 here",
         "`Trainer::resume_anyway`",
     ] {

@@ -239,7 +239,7 @@ fn a_checkpoint_of_another_run_is_refused() -> Result<(), Error> {
     let scaler = GradScalerConfig { growth_interval: 3, ..GradScalerConfig::default() };
     refused(
         Setting { config: TrainerConfig { scaler, ..config(Precision::F16) }, ..default.clone() },
-        "loss scaling: times 2 after 2000 steps",
+        "scaler.growth_interval: 2000 in the checkpoint, 3 here",
     )?;
     // A run without a scaler refuses a checkpoint with one, unless another precision is allowed.
     let f32_run = Setting { config: config(Precision::F32), ..default };

@@ -142,7 +142,7 @@ fn a_refused_resume_names_the_option_and_leaves_the_settings() {
             &["--seed", "9"][..],
             &["seed: 0 in the checkpoint, 9 here", "training rows: digest", "--resume-anyway rows,settings"][..],
         ),
-        (&["--batch", "50"], &["batch size: 100 in the checkpoint, 50 here", "--resume-anyway settings"]),
+        (&["--batch", "50"], &["batch_rows: 100 in the checkpoint, 50 here", "--resume-anyway settings"]),
         (&["--precision", "bf16"], &["precision: f32 in the checkpoint, bf16 here", "--resume-anyway precision"]),
         (&["--hidden", "16,17"], &["tensor `layers.1.weight`"]),
     ] {

@@ -88,7 +88,7 @@ impl Run {
             trainer = trainer.standardisation(scale.clone());
         }
         if let Some(n) = self.n_valid_batches {
-            trainer = trainer.limit_valid_batches(Limit::Batches(n));
+            trainer = trainer.configure(|config| config.limit_valid_batches = Some(Limit::Batches(n)));
         }
         if let Some(folder) = &on.folder {
             trainer = trainer.folder(folder);
@@ -97,7 +97,7 @@ impl Run {
             trainer = trainer.replicas(replicas);
         }
         if self.extends {
-            trainer = trainer.extend();
+            trainer = trainer.configure(|config| config.extend = true);
         }
         match from {
             None => trainer.fit(&mut model, &*self.task, &train, &valid),
@@ -143,7 +143,7 @@ fn check(run: fn() -> Run, change: impl FnOnce(&mut Run), what: &str, kind: Resu
     change(&mut changed);
     let error = changed.train(&Place::default(), Some(&checkpoint), &[]).expect_err("it computes something else");
     let Error::ResumeMismatch { differences, .. } = &error else { panic!("{error}") };
-    let found: Vec<(&str, ResumeMismatch)> = differences.iter().map(|found| (found.what, found.mismatch)).collect();
+    let found: Vec<(&str, ResumeMismatch)> = differences.iter().map(|found| (found.what.as_str(), found.mismatch)).collect();
     assert_eq!(found, [(what, kind)], "{error}");
     assert_eq!(changed.train(&Place::default(), Some(&checkpoint), &[kind]).expect("it is allowed").n_epochs, 2, "{what}");
 }
@@ -276,7 +276,7 @@ fn gradients_in_another_type_are_refused() {
     match resumed(&[]) {
         Err(Error::ResumeMismatch { differences, .. }) => {
             let found = &differences[0];
-            let values = (found.mismatch, found.what, found.checkpoint.as_str(), found.run.as_str());
+            let values = (found.mismatch, found.what.as_str(), found.checkpoint.as_str(), found.run.as_str());
             let expected = (ResumeMismatch::Settings, "type in which gradients are sent", "f32", "f16");
             assert_eq!((values, differences.len()), (expected, 1));
         }
@@ -312,9 +312,9 @@ fn more_epochs_keep_the_planned_schedule_or_are_refused() {
     let longer = Run { n_epochs: 2, ..planned() };
     let error = longer.train(&Place::default(), Some(&checkpoint), &[]).expect_err("the schedule is longer");
     let Error::ResumeMismatch { differences, .. } = &error else { panic!("{error}") };
-    let found = differences.iter().map(|found| (found.what, found.checkpoint.as_str(), found.run.as_str()));
+    let found = differences.iter().map(|found| (found.what.as_str(), found.checkpoint.as_str(), found.run.as_str()));
     assert_eq!(found.collect::<Vec<_>>(), [(ResumeDifference::SCHEDULE_LENGTH, "4", "8")], "60 rows in batches of 16");
-    assert!(error.to_string().contains("`Trainer::extend`"), "{error}");
+    assert!(error.to_string().contains("`TrainerConfig::extend`"), "{error}");
 
     let last_rate = |run: &Run| {
         let root = tempfile::tempdir().expect("a temporary folder");

@@ -65,7 +65,7 @@ fn other_rows_are_refused_by_name_unless_allowed() -> Result<(), Error> {
     ] {
         let error = resumed(&ready, [train, valid], &last, &[]).expect_err("the rows are others");
         let Error::ResumeMismatch { differences, .. } = &error else { panic!("{error}") };
-        assert_eq!(differences.iter().map(|difference| difference.what).collect::<Vec<_>>(), [what], "{error}");
+        assert_eq!(differences.iter().map(|difference| difference.what.as_str()).collect::<Vec<_>>(), [what], "{error}");
         assert!(error.to_string().contains(&format!("{what}: digest ")), "{error}");
         assert!(error.to_string().contains("or allow the difference (rows) by `Trainer::resume_anyway` or "), "{error}");
         let report = resumed(&ready, [train, valid], &last, &[ResumeMismatch::Rows])?;
@@ -85,16 +85,16 @@ fn other_settings_are_refused_by_name_unless_allowed() -> Result<(), Error> {
             "precision: f32 in the checkpoint, bf16 here",
             ResumeMismatch::Precision,
         ),
-        (TrainerConfig { batch_rows: 50, ..config.clone() }, "batch size: 64 in", ResumeMismatch::Settings),
-        (TrainerConfig { accumulate: 2, ..config.clone() }, "batches per step: 1 in", ResumeMismatch::Settings),
+        (TrainerConfig { batch_rows: 50, ..config.clone() }, "batch_rows: 64 in", ResumeMismatch::Settings),
+        (TrainerConfig { accumulate: 2, ..config.clone() }, "accumulate: 1 in", ResumeMismatch::Settings),
         (
             TrainerConfig { clip: Some(GradientClip::Norm(1.0)), ..config.clone() },
-            "gradient clipping: none in the checkpoint, norm at most 1 here",
+            "clip: none in the checkpoint, norm 1.0 here",
             ResumeMismatch::Settings,
         ),
         (
             TrainerConfig { schedule: brisk_nn::Schedule::Constant { lr: 0.1 }, ..config.clone() },
-            "learning rate: 0.003 in the checkpoint, 0.1 here",
+            "schedule.lr: 0.003 in the checkpoint, 0.1 here",
             ResumeMismatch::Settings,
         ),
     ] {
@@ -168,7 +168,7 @@ fn unversioned(checkpoint: &Checkpoint) -> Vec<u8> {
     let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + header_bytes]).expect("a JSON header");
     let mut header = header;
     let strings = header["__metadata__"].as_object_mut().expect("named strings");
-    for name in ["brisk.format_version", "brisk.crc32", "train_rows", "valid_rows", "batch_rows", "learning_rate", "order"] {
+    for name in ["brisk.format_version", "brisk.crc32", "train_rows", "valid_rows", "order"] {
         strings.remove(name).expect("it is recorded");
     }
     let text = format!("{:header_bytes$}", header.to_string());

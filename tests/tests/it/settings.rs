@@ -88,16 +88,20 @@ fn settings_of_a_trainer_are_refused() {
         row("accumulate", "4294967297", |t| t.accumulate((1 << 32) + 1)),
         row("max_epochs", "0", |t| t.max_epochs(0)),
         row("max_steps", "0", |t| t.max_steps(0)),
-        row("max_time", "no time", |t| t.max_time(Duration::ZERO)),
-        row("validate_every", "0", |t| t.validate_every(0)),
+        row("max_time", "no time", |t| t.configure(|config| config.max_time = Some(Duration::ZERO))),
+        row("validate_every", "0", |t| t.configure(|config| config.validate_every = 0)),
         row("min_epochs", "3", config(|c| c.min_epochs = 3)),
         row("max_skipped", "0", config(|c| c.max_skipped = 0)),
-        row("profile_batches", "65", |t| t.profile_batches(65)),
-        row("limit_train_batches", "NaN", |t| t.limit_train_batches(Limit::Share(f64::NAN))),
-        row("limit_train_batches", "Batches(0)", |t| t.limit_train_batches(Limit::Batches(0))),
-        row("limit_valid_batches", "-1", |t| t.limit_valid_batches(Limit::Share(-1.0))),
-        row("validate_within_epoch", "NaN", |t| t.validate_within_epoch(ValidationInterval::Share(f64::NAN))),
-        row("validate_within_epoch", "0 batches", |t| t.validate_within_epoch(ValidationInterval::Batches(0))),
+        row("profile_batches", "65", |t| t.configure(|config| config.profile_batches = 65)),
+        row("limit_train_batches", "NaN", |t| t.configure(|config| config.limit_train_batches = Some(Limit::Share(f64::NAN)))),
+        row("limit_train_batches", "Batches(0)", |t| t.configure(|config| config.limit_train_batches = Some(Limit::Batches(0)))),
+        row("limit_valid_batches", "-1", |t| t.configure(|config| config.limit_valid_batches = Some(Limit::Share(-1.0)))),
+        row("validate_within_epoch", "NaN", |t| {
+            t.configure(|config| config.validate_within_epoch = Some(ValidationInterval::Share(f64::NAN)))
+        }),
+        row("validate_within_epoch", "0 batches", |t| {
+            t.configure(|config| config.validate_within_epoch = Some(ValidationInterval::Batches(0)))
+        }),
         row("clip", "NaN", |t| t.clip(GradientClip::Norm(NAN))),
         row("clip", "-1", |t| t.clip(GradientClip::Norm(-1.0))),
         row("clip", "NaN", |t| t.clip(GradientClip::Value(NAN))),

@@ -222,7 +222,7 @@ fn a_single_value_per_channel_is_refused_before_training() -> Result<(), Error> 
     let (layers, params) = network(None);
     let optimizer = Sgd::new(&params);
     let device = cpu(1);
-    let trainer = Trainer::new(&device).batch_rows(64).drop_last();
+    let trainer = Trainer::new(&device).batch_rows(64).configure(|config| config.drop_last = true);
     let (train, valid) = (rows(65), rows(5));
     let training = trainer.prepare(Learner::new(&layers, &params, &optimizer), &Regression::mse(), &train, &valid)?;
     let report = training.fit(&mut crate::run::quiet())?;

@@ -232,8 +232,10 @@ fn folders_that_are_no_model_are_refused() -> Result<(), Error> {
     };
     let error = replace("\"format\": 3", "\"format\": 7");
     assert!(error.contains("the model has format 7, this version of brisk reads format 3"), "{error}");
-    assert!(replace("\"kind\": \"mlp\"", "\"kind\": \"cnn\"").contains("`network.kind` is not `mlp` or `resnet`"));
-    assert!(replace("\"scaling\"", "\"scalings\"").contains("`preprocessing.scaling` is missing"));
+    let error = replace("\"kind\": \"mlp\"", "\"kind\": \"cnn\"");
+    assert!(error.contains("`network") && error.contains("unknown variant `cnn`, expected `mlp` or `resnet`"), "{error}");
+    let error = replace("\"scaling\"", "\"scalings\"");
+    assert!(error.contains("`preprocessing") && error.contains("unknown field `scalings`"), "{error}");
     assert!(replace("{", "[").contains("is not JSON"));
     fs::write(&description, &text).expect("it can be written");
 

@@ -1,9 +1,12 @@
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// A length in steps: a number of steps, or a fraction of the steps of a run.
 ///
 /// An integer converts to a number of steps and a float to a fraction, so `500` is 500 steps and `0.1` a tenth of the run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a whole number of steps, or a fraction of the run such as 0.1")]
 pub enum Steps {
     /// A number of steps.
     Count(usize),

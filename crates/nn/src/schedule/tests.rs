@@ -237,18 +237,3 @@ fn settings_that_make_no_sense_are_refused() {
         "the function gives -1 at step 3, expected a finite rate that is not negative",
     );
 }
-
-#[test]
-fn settings_have_names() {
-    let text = |schedule: &Schedule| {
-        schedule.settings().into_iter().map(|(what, is)| format!("{what}={is}")).collect::<Vec<_>>().join(" ")
-    };
-    let schedule = Schedule::multi_step(0.1, [0.5, 0.755], 0.1).warmup(500);
-    assert_eq!(text(&schedule), "schedule=multi-step lr=0.1 milestones=50 %, 75.5 % gamma=0.1 warmup=500", "settings");
-    assert_eq!(schedule.to_string(), "warm-up in 500 steps, then 0.1, times 0.1 at steps 50 %, 75.5 %", "for people");
-    assert_eq!(
-        text(&Schedule::one_cycle(0.1)),
-        "schedule=one cycle max_lr=0.1 pct_start=0.3 div_factor=25 final_div_factor=10000 total_steps=100 %",
-        "one cycle"
-    );
-}

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use brisk_nn::{Kept, Parameters};
+use serde::{Deserialize, Serialize};
 
 use super::DataParallel;
 use crate::checkpoint::Checkpoint;
@@ -12,7 +13,8 @@ use crate::checkpoint::index::Index;
 use crate::error::Error;
 
 /// How many files replicas write per checkpoint.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum CheckpointFiles {
     /// One file, written by replica 0; the others send it their shards.
     #[default]

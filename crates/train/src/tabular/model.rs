@@ -1,14 +1,14 @@
-use brisk_atomic_file::write_atomically;
-use brisk_loader::{RowSource, with_causes};
 use std::fs;
 use std::io::Write;
 use std::path::Path;
 
+use brisk_atomic_file::write_atomically;
+use brisk_loader::{RowSource, with_causes};
 use brisk_nn::Module;
 use brisk_nn::tensor::program::Device;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::json::{Part, network_json, preprocessing_json, target_json, text_json};
+use super::description::{Description, FORMAT};
 use super::{Columns, Network, Predictions, Preprocessed, Preprocessing, TabularError, Target, TextOptions};
 use crate::error::Error;
 use crate::feed::FeedElement;
@@ -30,9 +30,6 @@ pub struct TabularModel {
     scores: Vec<(String, f64)>,
     text: TextOptions,
 }
-
-/// The version of the format of `model.json`.
-const FORMAT: u64 = 3;
 
 const DESCRIPTION: &str = "model.json";
 const PARAMETERS: &str = "parameters.safetensors";
@@ -165,22 +162,13 @@ impl TabularModel {
         fs::create_dir_all(folder).map_err(|cause| Error::Io { path: folder.to_owned(), action: "create", cause })?;
         let parameters = folder.join(PARAMETERS);
         self.model.save(&parameters)?;
-        let scores: Vec<Value> = self.scores.iter().map(|(name, value)| json!({ "name": name, "value": value })).collect();
-        let description = json!({
-            "format": FORMAT,
-            "brisk_version": env!("CARGO_PKG_VERSION"),
-            "checksum": UNSEALED,
-            "parameters_crc32": crc32fast::hash(&read(&parameters)?),
-            "text": text_json(&self.text),
-            "network": network_json(&self.network),
-            "target": target_json(&self.target),
-            "preprocessing": preprocessing_json(&self.preprocessing),
-            "scores": scores,
-        });
-        let text = format!("{description:#}\n");
-        let checksum = format!("{:08x}", crc32fast::hash(text.as_bytes()));
-        let text = text.replacen(&sealed(UNSEALED), &sealed(&checksum), 1);
-        Ok(write_atomically(&folder.join(DESCRIPTION), |file| file.write_all(text.as_bytes()))?)
+        let crc32 = crc32fast::hash(&read(&parameters)?);
+        let (text, network, target) = (self.text.clone(), self.network.clone(), self.target.clone());
+        let description = Description::new(crc32, text, network, target, self.preprocessing.clone(), &self.scores);
+        let path = folder.join(DESCRIPTION);
+        let failed = |error: serde_json::Error| TabularError::ModelFile { path: path.clone(), problem: error.to_string() };
+        let text = description.to_text().map_err(failed)?;
+        Ok(write_atomically(&path, |file| file.write_all(text.as_bytes()))?)
     }
 
     /// Reads a model from its folder.
@@ -197,11 +185,9 @@ impl TabularModel {
             }
         }
         let text = read(&path)?;
-        let damaged =
-            |error: serde_json::Error| TabularError::ModelFile { path: path.clone(), problem: format!("is not JSON: {error}") };
-        let value: Value = serde_json::from_slice(&text).map_err(damaged)?;
-        let description = Part::new(&path, &value);
-        if value["format"] != json!(FORMAT) {
+        let damaged = |problem: String| -> Error { TabularError::ModelFile { path: path.clone(), problem }.into() };
+        let value: Value = serde_json::from_slice(&text).map_err(|error| damaged(format!("is not JSON: {error}")))?;
+        if value["format"] != FORMAT {
             let version = value["brisk_version"].as_str().unwrap_or("unknown").to_owned();
             let found = match &value["format"] {
                 Value::Null => "unknown".to_owned(),
@@ -209,48 +195,27 @@ impl TabularModel {
             };
             return Err(TabularError::ModelFormat { path, found, expected: FORMAT, version }.into());
         }
-        let crc32 = description.get("parameters_crc32")?.count()?;
+        let description = Description::of(&value).map_err(damaged)?;
         let parameter_bytes = read(&parameters)?;
         let (found, n_bytes) = (crc32fast::hash(&parameter_bytes), parameter_bytes.len());
         drop(parameter_bytes);
-        if found as usize != crc32 {
-            return Err(TabularError::OtherParameters { path: parameters, found, expected: crc32 as u32 }.into());
+        if found != description.parameters_crc32 {
+            let expected = description.parameters_crc32;
+            return Err(TabularError::OtherParameters { path: parameters, found, expected }.into());
         }
-        let network = description.get("network")?.network()?;
-        let target = description.get("target")?.target()?;
-        let preprocessing = description.get("preprocessing")?.preprocessing()?;
-        let score = |score: Part<'_>| Ok((score.get("name")?.text()?.to_owned(), score.get("value")?.number()?));
-        let scores = description.get("scores")?.list()?.into_iter().map(score).collect::<Result<_, Error>>()?;
-        let options = description.get("text")?.text_options()?;
+        let Description { network, target, preprocessing, .. } = &description;
         let (n_inputs, n_outputs) = (preprocessing.feature_names().len(), target.task().n_outputs());
-        let damaged = |problem: String| -> Error { TabularError::ModelFile { path: path.clone(), problem }.into() };
         let min_bytes = 4 * network.min_parameters(n_inputs, n_outputs);
         if min_bytes > n_bytes as u128 {
             return Err(damaged(format!("`network` has at least {min_bytes} bytes of parameters, their file has {n_bytes}")));
         }
-        let (found, expected) = checksums(&text, description.get("checksum")?.text()?);
-        if found != expected {
-            return Err(damaged(format!("has checksum {found}, expected {expected}")));
-        }
+        description.check_sum(&text).map_err(damaged)?;
+        let scores = description.scores();
+        let Description { text, network, target, preprocessing, .. } = description;
         let embeddings = preprocessing.embeddings();
         let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, n_outputs))?;
-        Ok(Self { preprocessing, target, network, model, scores, text: options })
+        Ok(Self { preprocessing, target, network, model, scores, text })
     }
-}
-
-/// In place of the checksum in the text of which it is the checksum.
-const UNSEALED: &str = "00000000";
-
-/// How the checksum is written.
-fn sealed(checksum: &str) -> String {
-    format!("\"checksum\": \"{checksum}\"")
-}
-
-/// The checksum of a description, and the one that is written in it.
-fn checksums<'a>(text: &[u8], expected: &'a str) -> (String, &'a str) {
-    // Without the very bytes of `sealed` the text differs from what was written, and so does its checksum.
-    let unsealed = String::from_utf8_lossy(text).replacen(&sealed(expected), &sealed(UNSEALED), 1);
-    (format!("{:08x}", crc32fast::hash(unsealed.as_bytes())), expected)
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {

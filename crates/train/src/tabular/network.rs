@@ -1,7 +1,9 @@
 use brisk_nn::{Activation, CategoricalColumn, Mlp, MlpConfig, Module, ParametersBuilder, ResidualMlp, ResidualMlpConfig};
+use serde::{Deserialize, Serialize};
 
 /// The network of a [`TabularModel`](super::TabularModel). Both embed categories, and concatenate the embeddings with the numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Network {
     /// A multi-layer perceptron with ReLU.
     Mlp {
@@ -9,12 +11,14 @@ pub enum Network {
         hidden: Vec<usize>,
     },
     /// A residual network: [`ResidualMlp`].
+    #[serde(rename = "resnet")]
     ResidualMlp {
         /// Units between blocks.
         width: usize,
         /// Units within a block.
         hidden: usize,
         /// Blocks.
+        #[serde(rename = "blocks")]
         n_blocks: usize,
     },
 }

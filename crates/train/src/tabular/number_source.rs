@@ -28,7 +28,7 @@ impl NumberSource {
     ) -> Result<Vec<Self>, Error> {
         let (mut sources, mut missing) = (Vec::new(), Vec::new());
         for (name, reading) in readings {
-            let is_number = matches!(reading, Reading::Number | Reading::Offset(_));
+            let is_number = matches!(reading, Reading::Number | Reading::Offset { .. });
             if let Some(col) = columns.numbers.iter().position(|other| other == name) {
                 if !is_number {
                     let (column, found, expected) = (name.to_owned(), "numbers", "dates");

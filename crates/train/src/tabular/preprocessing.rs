@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use brisk_loader::RowSource;
 use brisk_nn::CategoricalColumn;
 use brisk_table::Dictionary;
+use serde::{Deserialize, Serialize};
 
+use super::description::dictionaries;
 use super::number_source::NumberSource;
 use super::{ColumnScale, Columns, Decoding, Preprocessed, Reading, Scaling, TabularError};
 use crate::error::Error;
@@ -36,15 +38,18 @@ use crate::feed::inspect::{for_each_chunk, source_row};
 /// assert_eq!((x, codes), ([0.0, 0.0, 0.0, 1.0], [2, 0]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Preprocessing {
     pub(super) scaling: Scaling,
     pub(super) numbers: Vec<NumberColumn>,
+    #[serde(with = "dictionaries")]
     pub(super) categories: Vec<Dictionary>,
 }
 
 /// A column of numbers, read from a column of the training rows.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NumberColumn {
     /// Its name: that of the column, or `COLUMN_year` and so on for the parts of a date.
     pub name: String,
@@ -207,7 +212,7 @@ impl Preprocessing {
                     columns.numbers.push(column.clone());
                     continue;
                 }
-                Reading::Offset(_) => Decoding::Number,
+                Reading::Offset { .. } => Decoding::Number,
                 _ => Decoding::Date,
             };
             if columns.decoding(column).is_none() {

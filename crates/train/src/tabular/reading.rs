@@ -1,13 +1,18 @@
 use brisk_table::IsoTime;
+use serde::{Deserialize, Serialize};
 
 /// How a number is read from the cells of a column.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Reading {
     /// As it is.
     Number,
     /// Its difference to this number, computed in `f64`: so a number that is large but close to others, such as a time stamp, keeps its digits.
-    Offset(f64),
+    Offset {
+        /// The number that is subtracted.
+        offset: f64,
+    },
     /// The year of a date of ISO 8601.
     Year,
     /// Its month, from 1 to 12.
@@ -27,7 +32,7 @@ impl Reading {
     /// The number of a feature; NaN if it is missing. Dates are not features.
     pub(super) fn of_number(self, value: f32) -> f32 {
         match self {
-            Self::Offset(offset) => (f64::from(value) - offset) as f32,
+            Self::Offset { offset } => (f64::from(value) - offset) as f32,
             _ => value,
         }
     }
@@ -37,7 +42,7 @@ impl Reading {
         let time = || IsoTime::parse(text);
         Some(match self {
             Self::Number => decimal(text)? as f32,
-            Self::Offset(offset) => (decimal(text)? - offset) as f32,
+            Self::Offset { offset } => (decimal(text)? - offset) as f32,
             Self::Year => f32::from(time()?.year),
             Self::Month => f32::from(time()?.month),
             Self::Weekday => f32::from(time()?.weekday()),
@@ -52,7 +57,7 @@ impl Reading {
     /// A number that was read from a column, in the units of the column.
     pub(super) fn in_units(self, value: f32) -> f64 {
         match self {
-            Self::Offset(offset) => f64::from(value) + offset,
+            Self::Offset { offset } => f64::from(value) + offset,
             _ => value.into(),
         }
     }
@@ -60,16 +65,16 @@ impl Reading {
     /// The name of a feature that is read from a column in this way.
     pub(super) fn feature_name(self, column: &str) -> String {
         match self {
-            Self::Number | Self::Offset(_) => column.to_owned(),
+            Self::Number | Self::Offset { .. } => column.to_owned(),
             other => format!("{column}_{}", other.name()),
         }
     }
 
-    /// Its name in `model.json`.
+    /// Its name.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Number => "number",
-            Self::Offset(_) => "offset",
+            Self::Offset { .. } => "offset",
             Self::Year => "year",
             Self::Month => "month",
             Self::Weekday => "weekday",
@@ -78,11 +83,16 @@ impl Reading {
         }
     }
 
+    /// Whether other parts of the same date may be read from the column.
+    pub(super) fn is_part_of_date(self) -> bool {
+        !matches!(self, Self::Number | Self::Offset { .. })
+    }
+
     /// What cells are expected to be.
     pub(super) fn expected(self) -> &'static str {
         match self {
-            Self::Number | Self::Offset(_) => "a number",
-            _ => "a date of ISO 8601",
+            _ if self.is_part_of_date() => "a date of ISO 8601",
+            _ => "a number",
         }
     }
 }
@@ -122,7 +132,7 @@ impl Decoding {
             Self::Number => {
                 let numbers = values.iter().filter_map(|value| decimal(value));
                 let (min, max) = numbers.fold((f64::INFINITY, f64::NEG_INFINITY), |(min, max), x| (min.min(x), max.max(x)));
-                vec![Reading::Offset(middle(min, max))]
+                vec![Reading::Offset { offset: middle(min, max) }]
             }
             Self::Date => {
                 let times: Vec<IsoTime> = values.iter().filter_map(|value| IsoTime::parse(value)).collect();

@@ -1,7 +1,10 @@
+use serde::{Deserialize, Serialize};
+
 use super::normal::normal_quantile;
 
 /// How columns of numbers are scaled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Scaling {
     /// To mean 0 and standard deviation 1, like scikit-learn's `StandardScaler`.
     #[default]
@@ -11,18 +14,9 @@ pub enum Scaling {
     Quantile,
 }
 
-impl Scaling {
-    /// Its name in files and options: `standard` or `quantile`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Standard => "standard",
-            Self::Quantile => "quantile",
-        }
-    }
-}
-
 /// How one column is scaled.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, deny_unknown_fields, expecting = "expected `mean` and `std`, or `quantiles`")]
 pub enum ColumnScale {
     /// `(x - mean) / std`; a constant column is only centred.
     Standard {

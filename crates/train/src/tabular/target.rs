@@ -1,6 +1,7 @@
 use std::fmt;
 
 use brisk_loader::RowSource;
+use serde::{Deserialize, Serialize};
 
 use super::TabularError;
 use crate::error::Error;
@@ -8,7 +9,8 @@ use crate::feed::FeedElement;
 use crate::task::{Binary, Classification, Labels, Regression, Task};
 
 /// What is predicted: one of several classes, or a number.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Target {
     /// A class; of two classes, the model learns the probability of the second.
     Classes {

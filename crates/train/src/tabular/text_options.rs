@@ -1,20 +1,34 @@
+use std::path::Path;
+
 use brisk_table::{CsvOptions, Decimal, Format, Header, ImportOptions};
+use serde::{Deserialize, Serialize};
 
 use super::TabularError;
 use crate::error::Error;
-use std::path::Path;
 
-/// How a text file of rows is read.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// How a text file of rows is read. With a model, only what is not of one file is kept.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TextOptions {
     /// Whether the first row names the columns.
+    #[serde(skip)]
     pub header: Header,
     /// Lines at the start of the file that are neither header nor rows.
+    #[serde(skip)]
     pub skip_lines: usize,
     /// The decimal mark of numbers.
+    #[serde(with = "DecimalMark")]
     pub decimal: Decimal,
     /// Words for missing values, besides those that [`brisk_table::Missing`] lists.
     pub missing_values: Vec<String>,
+}
+
+/// [`Decimal`] in a file.
+#[derive(Serialize, Deserialize)]
+#[serde(remote = "Decimal", rename_all = "snake_case")]
+enum DecimalMark {
+    Point,
+    Comma,
 }
 
 impl TextOptions {

@@ -1,19 +1,23 @@
+use std::path::Path;
 use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::kernels::Interval;
-use brisk_nn::{EmaConfig, EmaStart, GradScalerConfig, Schedule};
-use brisk_replicate::Described;
+use brisk_nn::{EmaConfig, GradScalerConfig, Schedule};
+use serde::{Deserialize, Serialize};
 
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
+use crate::settings::{self, duration, text};
 use crate::warning::Warning;
 
 /// The most batches that are timed kernel by kernel.
 const MAX_PROFILED: usize = 64;
 
-/// Settings of a training run. Optional features are off by default, and the precision is f32.
-#[derive(Debug, Clone, PartialEq)]
+/// Settings of a training run, as a value: what a TOML file may set, what a run records, and what is compared when it resumes. Optional features are off by
+/// default, and the precision is f32.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct TrainerConfig {
     /// Rows per batch, of all replicas together; 256 by default.
     pub batch_rows: usize,
@@ -23,6 +27,7 @@ pub struct TrainerConfig {
     /// Batches per step: the optimizer uses the mean of their gradients. The last step of an epoch may have fewer batches, and divides by the same number. 1 by default.
     pub accumulate: usize,
     /// The precision of products, in training and validation. Parameters are always f32; f16 scales the loss.
+    #[serde(with = "text")]
     pub precision: Precision,
     /// How the loss is scaled if products are f16.
     pub scaler: GradScalerConfig,
@@ -37,6 +42,7 @@ pub struct TrainerConfig {
     pub max_steps: Option<usize>,
     /// The run ends after this time, with a validation, if that comes first; time before the run was resumed counts. With replicas it then ends as on a
     /// request to stop.
+    #[serde(with = "duration")]
     pub max_time: Option<Duration>,
     /// Early stopping does not end the run before this many epochs are finished.
     pub min_epochs: usize,
@@ -53,6 +59,7 @@ pub struct TrainerConfig {
     /// every validation, a batch has up to 1024 rows.
     pub sanity_validation: usize,
     /// The learning rate of each step; 1e-3 by default.
+    #[serde(alias = "learning_rate")]
     pub schedule: Schedule,
     /// Whether a run that resumes keeps the learning rates that were planned by the run that wrote the checkpoint, although it has more or fewer epochs: lengths of the
     /// schedule are shares of the steps that were planned then. Without it, another number of steps is refused if the rates depend on it.
@@ -67,6 +74,7 @@ pub struct TrainerConfig {
     /// Steps after which `last.safetensors` is written within an epoch, if the run has a folder; 0 writes it only after validations and at the end of each epoch.
     pub checkpoint_every: usize,
     /// Time after which `last.safetensors` is written within an epoch, if the run has a folder. Not for replicas, whose clocks differ.
+    #[serde(with = "duration")]
     pub checkpoint_interval: Option<Duration>,
     /// Whether `last.safetensors` is written when an error ends an epoch, such as one of the source of rows, so that the run can resume after the last complete step.
     /// It is not written after a loss that is not finite, since the previous one is then the last good one. Not for replicas, whose partners have failed.
@@ -121,54 +129,52 @@ impl Default for TrainerConfig {
 }
 
 impl TrainerConfig {
-    /// The settings one by one, under the names of their fields, for replicas to compare.
-    pub(crate) fn described(&self) -> Vec<Described> {
-        let Self {
-            batch_rows, accumulate, precision, scaler, max_skipped, clip, max_epochs, schedule, early_stopping, seed, ..
-        } = self;
-        let clip = match clip {
-            None => "none".to_owned(),
-            Some(GradientClip::Norm(limit)) => format!("norm {limit}"),
-            Some(GradientClip::Value(limit)) => format!("value {limit}"),
-        };
-        let limit = |limit: Option<Limit>| limit.map_or("none".to_owned(), |limit| format!("{limit:?}"));
-        let mut settings = vec![
-            ("batch_rows", batch_rows.to_string()),
-            ("drop_last", self.drop_last.to_string()),
-            ("accumulate", accumulate.to_string()),
-            ("precision", precision.to_string()),
-            ("clip", clip),
-            ("max_epochs", max_epochs.to_string()),
-            ("max_steps", self.max_steps.map_or("none".to_owned(), |n| n.to_string())),
-            ("max_time", self.max_time.map_or("none".to_owned(), |time| format!("{time:?}"))),
-            ("min_epochs", self.min_epochs.to_string()),
-            ("validate_every", self.validate_every.to_string()),
-            ("validate_within_epoch", self.validate_within_epoch.map_or("none".to_owned(), |interval| format!("{interval:?}"))),
-            ("limit_train_batches", limit(self.limit_train_batches)),
-            ("limit_valid_batches", limit(self.limit_valid_batches)),
-            ("sanity_validation", self.sanity_validation.to_string()),
-            ("ema", self.ema.as_ref().map_or("none".to_owned(), described_ema)),
-            ("early_stopping", early_stopping.as_ref().map_or("none".to_owned(), EarlyStopping::described)),
-            ("seed", seed.to_string()),
-            ("checkpoint_every", self.checkpoint_every.to_string()),
-            ("keep_best", self.keep_best.to_string()),
-            ("detect_anomaly", self.detect_anomaly.to_string()),
-            ("record_grad_norms", self.record_grad_norms.to_string()),
-            ("profile_batches", self.profile_batches.to_string()),
-            ("extend", self.extend.to_string()),
-            ("max_skipped", max_skipped.to_string()),
-            ("init_scale", scaler.init_scale.to_string()),
-            ("growth_factor", scaler.growth_factor.to_string()),
-            ("backoff_factor", scaler.backoff_factor.to_string()),
-            ("growth_interval", scaler.growth_interval.to_string()),
-            ("scaler", if scaler.enabled { "enabled" } else { "disabled" }.to_owned()),
-        ];
-        settings.extend(schedule.settings());
-        settings.into_iter().map(|(what, is)| Described { what: what.to_owned(), is }).collect()
+    /// Reads settings from a TOML file. Their names are those of the fields; a field that is left out has its default.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; as [`from_toml`](Self::from_toml).
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
+        settings::load(path.as_ref())
     }
-}
 
-impl TrainerConfig {
+    /// Settings from the text of a TOML file.
+    ///
+    /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` and `checkpoint_interval` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches`,
+    /// `limit_valid_batches` and `validate_within_epoch` a number of batches, or a fraction such as `0.5`; `learning_rate` a number; `schedule` a table with
+    /// the name of a [`Schedule`] and its values, where a length is a number of steps, or a fraction of the run such as `0.1`; `clip` is `{ norm = 1.0 }` or
+    /// `{ value = 1.0 }`.
+    ///
+    /// # Errors
+    /// [`Error::SettingsFile`] if it is not TOML, or has a setting that does not exist or whose value is of another type.
+    /// # Examples
+    /// ```
+    /// use brisk_train::TrainerConfig;
+    ///
+    /// let config = TrainerConfig::from_toml(
+    ///     r#"
+    ///     batch_rows = 1024
+    ///     precision = "f16"
+    ///     max_epochs = 30
+    ///     max_time = "00:02:30:00"
+    ///     clip = { norm = 1.0 }
+    ///     schedule = { name = "one_cycle", max_lr = 3e-3 }
+    ///
+    ///     [early_stopping]
+    ///     monitor = "valid_accuracy"
+    ///     patience = 5
+    ///     "#,
+    /// )?;
+    /// assert_eq!(config.batch_rows, 1024);
+    ///
+    /// let error = TrainerConfig::from_toml("max_epoch = 30").unwrap_err().to_string();
+    /// assert!(error.starts_with("settings, line 1 (`max_epoch = 30`): unknown field `max_epoch`"));
+    /// assert!(error.ends_with("did you mean `max_epochs`?"));
+    /// # Ok::<(), brisk_train::Error>(())
+    /// ```
+    pub fn from_toml(text: &str) -> Result<Self, Error> {
+        settings::from_toml(text)
+    }
+
     /// # Errors
     /// [`Error::Setting`] for the first setting whose value is outside of its range.
     pub(crate) fn check(&self) -> Result<(), Error> {
@@ -215,18 +221,9 @@ impl TrainerConfig {
     }
 }
 
-/// The settings of an average, on one line.
-pub(crate) fn described_ema(ema: &EmaConfig) -> String {
-    let EmaConfig { decay, every, first_step, start } = ema;
-    let start = match start {
-        EmaStart::Parameters => "the parameters then",
-        EmaStart::Given => "the initial parameters",
-    };
-    format!("decay {decay}, every {every} steps from step {first_step}, from {start}")
-}
-
 /// A limit on the batches of an epoch.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a number of batches, or a fraction such as 0.5")]
 pub enum Limit {
     /// At most this many batches.
     Batches(usize),
@@ -262,7 +259,8 @@ impl Limit {
 
 /// How often the model is validated within an epoch: `val_check_interval` of PyTorch Lightning. Unlike there, the end of the epoch always has a validation, even
 /// if it is not a multiple of the interval.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a number of batches, or a fraction such as 0.5")]
 pub enum ValidationInterval {
     /// After every this many batches; with several batches per step, after the step that contains the last of them.
     Batches(usize),
@@ -291,7 +289,8 @@ impl ValidationInterval {
 }
 
 /// How gradients that are too large are clipped, after they have been unscaled and before the step.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum GradientClip {
     /// All gradients are scaled down together so that their norm is at most this.
     Norm(f32),

@@ -1,5 +1,6 @@
 //! The epochs of a run: training steps, then a validation.
 
+use std::ops::Range;
 use std::time::Instant;
 
 use brisk_atomic_file::write_atomically;
@@ -63,67 +64,81 @@ impl Training<'_> {
         valid: &mut OpenFeed<'_>,
         outputs: &mut Outputs,
     ) -> Result<FitReport, Error> {
-        let Self { config, n_batches, .. } = self;
-        config.schedule.check(run.schedule_steps)?;
-        // A run that had already ended early when it was killed has nothing left to train.
+        self.config.schedule.check(run.schedule_steps)?;
+        let (epochs, ended) = self.epochs_left(&run);
+        let mut fit = self.fit_of(run, log, ended, outputs)?;
+        self.start(&mut fit, epochs.is_empty(), valid)?;
+        for epoch in epochs {
+            if let Some(ended) = self.run_epoch(&mut fit, epoch, train, valid)? {
+                fit.report.ended = ended;
+                break;
+            }
+        }
+        self.finish(fit, valid)
+    }
+
+    /// The epochs that are left, and why the run ends after them. A run that had already ended early when it was killed has nothing left to train.
+    fn epochs_left(&self, run: &RunState) -> (Range<usize>, Ended) {
+        let config = &self.config;
         let stop = run.early_stopping.stopped().filter(|_| config.early_stopping.is_some() && run.n_epochs >= config.min_epochs);
         let has_all_steps = config.max_steps.is_some_and(|max_steps| run.n_steps >= max_steps);
-        let ended = stop.map_or(if has_all_steps { Ended::MaxSteps } else { Ended::MaxEpochs }, Ended::Early);
-        let epochs = if stop.is_some() || has_all_steps { 0..0 } else { run.n_epochs..config.max_epochs };
-        let mut fit = self.fit_of(run, log, ended, outputs)?;
-        if epochs.is_empty() && fit.run.n_epochs + fit.run.n_batches > 0 {
+        match stop {
+            Some(reason) => (0..0, Ended::Early(reason)),
+            None if has_all_steps => (0..0, Ended::MaxSteps),
+            None => (run.n_epochs..config.max_epochs, Ended::MaxEpochs),
+        }
+    }
+
+    /// What comes before the first epoch of this call.
+    fn start(&self, fit: &mut Fit<'_, '_>, is_complete: bool, valid: &mut OpenFeed<'_>) -> Result<(), Error> {
+        let is_new = fit.run.n_epochs + fit.run.n_batches == 0;
+        if is_complete && !is_new {
             // The run may have been killed between its last two checkpoints.
             self.save_last(&fit.run, fit.outputs)?;
         }
         let view = RunView { epoch: fit.run.n_epochs, n_steps: fit.run.n_steps, ..self.view() };
         fit.outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_start(&view))?;
         self.warnings.iter().for_each(|warning| fit.outputs.tell_warning(warning));
+        if is_new && self.config.sanity_validation > 0 { self.check_validation(valid) } else { Ok(()) }
+    }
 
-        if fit.run.n_epochs == 0 && fit.run.n_batches == 0 && config.sanity_validation > 0 {
-            self.check_validation(valid)?;
+    /// Trains for an epoch, validates, and writes the checkpoint to resume from. Returns why the run ends here, if it does.
+    fn run_epoch(
+        &self,
+        fit: &mut Fit<'_, '_>,
+        epoch: usize,
+        train: &mut OpenFeed<'_>,
+        valid: &mut OpenFeed<'_>,
+    ) -> Result<Option<Ended>, Error> {
+        let config = &self.config;
+        let rates = self.start_epoch(fit)?;
+        let (steps, n_done) = self.run_steps(fit, &rates, train, valid)?;
+        let losses = self.look_back(fit, steps, n_done)?;
+        match steps {
+            Steps::All => fit.run.finish_epoch(self.n_batches.div_ceil(config.accumulate)),
+            // The checkpoint to resume from is the one that was written within the epoch.
+            Steps::Limited(_) => self.save_last(&fit.run, fit.outputs)?,
+            Steps::Ended(ended) => return Ok(Some(ended)),
         }
-        for epoch in epochs {
-            let rates = self.start_epoch(&mut fit)?;
-            let (steps, n_done) = self.run_steps(&mut fit, &rates, train, valid)?;
-            let losses = self.look_back(&mut fit, steps, n_done)?;
-            match steps {
-                Steps::All => fit.run.finish_epoch(n_batches.div_ceil(config.accumulate)),
-                Steps::Limited(ended) => {
-                    // The checkpoint to resume from is the one that was written within the epoch.
-                    fit.report.ended = ended;
-                    self.save_last(&fit.run, fit.outputs)?;
-                }
-                Steps::Ended(ended) => {
-                    fit.report.ended = ended;
-                    break;
-                }
-            }
-            let limit = self.limit_reached(&fit);
-            let is_last = steps != Steps::All || limit.is_some() || epoch + 1 == config.max_epochs;
+        let limit = self.limit_reached(fit);
+        let is_last = steps != Steps::All || limit.is_some() || epoch + 1 == config.max_epochs;
+        let (mut stop, mut snapshot) = (None, None);
+        if !is_last && !(epoch + 1).is_multiple_of(config.validate_every.max(1)) {
+            self.record_unvalidated(fit, &losses)?;
+        } else if !fit.run.is_validated {
+            // A limit may coincide with a validation within the epoch.
             let when = if steps == Steps::All { When::EndOfEpoch } else { When::Limit };
-            let (mut stop, mut snapshot) = (None, None);
-            if is_last || (epoch + 1).is_multiple_of(config.validate_every.max(1)) {
-                // A limit may coincide with a validation within the epoch.
-                if !fit.run.is_validated {
-                    let (ended, taken) = self.check(&mut fit, when, &losses, valid)?;
-                    (stop, snapshot) = (ended, Some(taken));
-                }
-            } else {
-                self.record_unvalidated(&mut fit, &losses)?;
-            }
-            if steps != Steps::All {
-                break;
-            }
-            let mut snapshot = snapshot.map_or_else(|| self.snapshot(fit.outputs), Ok)?;
-            self.save_last_of(&mut snapshot, &fit.run, fit.outputs)?;
-            // Replicas agree to stop with the losses of a step, which may be the last of the epoch.
-            let is_stopped = self.replicas.is_some_and(DataParallel::is_stop_agreed) && epoch + 1 < config.max_epochs;
-            if let Some(ended) = stop.or(limit).or(is_stopped.then_some(Ended::Stopped)) {
-                fit.report.ended = ended;
-                break;
-            }
+            let (ended, taken) = self.check(fit, when, &losses, valid)?;
+            (stop, snapshot) = (ended, Some(taken));
         }
-        self.finish(fit, valid)
+        if let Steps::Limited(ended) = steps {
+            return Ok(Some(ended));
+        }
+        let mut snapshot = snapshot.map_or_else(|| self.snapshot(fit.outputs), Ok)?;
+        self.save_last_of(&mut snapshot, &fit.run, fit.outputs)?;
+        // Replicas agree to stop with the losses of a step, which may be the last of the epoch.
+        let is_stopped = self.replicas.is_some_and(DataParallel::is_stop_agreed) && epoch + 1 < config.max_epochs;
+        Ok(stop.or(limit).or(is_stopped.then_some(Ended::Stopped)))
     }
 
     /// Sets the values that change from epoch to epoch: the batch index, the losses so far, and the learning rates, which it returns. The feed writes the order of rows.

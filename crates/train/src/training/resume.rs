@@ -1,8 +1,8 @@
 //! The properties of a run that a checkpoint records, and whether another run can resume from it.
 
 use brisk_loader::Order;
-use brisk_nn::GradScalerConfig;
 use brisk_replicate::{Described, Wire};
+use serde_json::Value;
 
 use super::Training;
 use super::computation::shortened;
@@ -11,10 +11,10 @@ use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::resume::{ResumeDifference, ResumeMismatch};
 use crate::run_state::RunState;
+use crate::settings::compare;
 use crate::standardisation::Standardisation;
-use crate::trainer::{GradientClip, TrainerConfig, described_ema};
 
-/// A value recorded under `key`, which must be the same in a run that resumes.
+/// A property of a run, apart from its settings, that is recorded under `key` and must be the same in a run that resumes.
 struct Recorded {
     key: &'static str,
     what: &'static str,
@@ -33,24 +33,62 @@ const DEFINITION: &str = "watched_definition";
 /// The key for the type in which gradients are sent; checkpoints of earlier versions do not have it.
 const WIRE: &str = "wire";
 
-/// The key for the settings of an average; checkpoints of earlier versions do not have it.
-const EMA: &str = "ema";
+/// The key for the settings of the trainer, as JSON.
+const SETTINGS: &str = "settings";
+
+/// Settings that another value may have in a run that resumes.
+const FREE: &[&str] = &[
+    // What follows from these is compared: batches of an epoch, validation rows, steps of the schedule.
+    "drop_last",
+    "limit_train_batches",
+    "limit_valid_batches",
+    // The scale is part of the state.
+    "scaler.init_scale",
+    // These say when a run ends, is validated, and what it writes.
+    "max_epochs",
+    "max_steps",
+    "max_time",
+    "min_epochs",
+    "max_skipped",
+    "extend",
+    "early_stopping",
+    "validate_every",
+    "validate_within_epoch",
+    "sanity_validation",
+    "checkpoint_every",
+    "checkpoint_interval",
+    "checkpoint_on_error",
+    "keep_best",
+    "detect_anomaly",
+    "record_grad_norms",
+    "profile_batches",
+];
+
+/// Settings without which a position within an epoch has another meaning.
+const MOVES_BATCHES: &[&str] = &["seed", "batch_rows", "accumulate"];
+
+/// Whether `name` is one of the settings, or a part of one.
+fn is_one_of(settings: &[&str], name: &str) -> bool {
+    let is = |setting: &&str| name.strip_prefix(setting).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+    settings.iter().any(|setting| is(setting))
+}
 
 impl Training<'_> {
     /// The differences from the run that wrote the checkpoint, in what [`resume`](Self::resume) requires to be the same.
     pub fn resume_differences(&self, checkpoint: &Checkpoint) -> Vec<ResumeDifference> {
         let format = checkpoint.format_version().is_none().then(|| ResumeDifference {
             mismatch: ResumeMismatch::Format,
-            what: "format version",
+            what: "format version".to_owned(),
             checkpoint: "none".to_owned(),
             run: FORMAT_VERSION.to_string(),
         });
-        let settings: Vec<_> = self.differing(checkpoint).into_iter().map(|(_, difference)| difference).collect();
+        let facts: Vec<_> = self.differing(checkpoint).into_iter().map(|(_, difference)| difference).collect();
+        let settings = self.differing_settings(checkpoint);
         // Other rows usually have other means and deviations.
-        let has_same_rows = settings.iter().all(|found| found.mismatch != ResumeMismatch::Rows);
+        let has_same_rows = facts.iter().all(|found| found.mismatch != ResumeMismatch::Rows);
         let standardisation = has_same_rows.then(|| self.differing_standardisation(checkpoint)).flatten();
         let computed = self.differing_computation(checkpoint);
-        format.into_iter().chain(settings).chain(standardisation).chain(computed).collect()
+        format.into_iter().chain(facts).chain(settings).chain(standardisation).chain(computed).collect()
     }
 
     /// Checks that this run may resume from the checkpoint, and returns its position. Changes neither device nor disk.
@@ -67,7 +105,10 @@ impl Training<'_> {
             return Err(Error::ResumeMismatch { checkpoint: checkpoint.name(), differences: refused });
         }
         let mut run = RunState::of(checkpoint, self.early_stopping(), self.validation.watched(), self.params)?;
-        if self.differing(checkpoint).iter().any(|(recorded, _)| recorded.moves_batches) {
+        let settings = self.differing_settings(checkpoint);
+        if self.differing(checkpoint).iter().any(|(recorded, _)| recorded.moves_batches)
+            || settings.iter().any(|found| is_one_of(MOVES_BATCHES, &found.what))
+        {
             // The batches of the epoch have changed, so the epoch starts again.
             run.restart_epoch();
         }
@@ -78,6 +119,7 @@ impl Training<'_> {
 
     /// Adds the values that must be the same when a run resumes.
     pub(super) fn record_into(&self, checkpoint: &mut Checkpoint, run: &RunState) {
+        checkpoint.insert_metadata(SETTINGS, &self.settings);
         for Recorded { key, value, .. } in self.recorded() {
             checkpoint.insert_metadata(key, value);
         }
@@ -87,7 +129,7 @@ impl Training<'_> {
         checkpoint.insert_metadata(SCHEDULE_STEPS, run.schedule_steps);
     }
 
-    /// The number of steps for which the schedule was planned: by this run, or, if it is [extended](TrainerConfig::extend), by the one that wrote the checkpoint.
+    /// The number of steps for which the schedule was planned: by this run, or, if it is [extended](crate::TrainerConfig::extend), by the one that wrote the checkpoint.
     fn schedule_steps(&self, checkpoint: &Checkpoint) -> Result<usize, Error> {
         if self.config.extend && checkpoint.has_metadata(SCHEDULE_STEPS) {
             return checkpoint.metadata(SCHEDULE_STEPS, "a number of steps");
@@ -99,7 +141,6 @@ impl Training<'_> {
         let differs = |recorded: Recorded| {
             let found = match checkpoint.metadata::<String>(recorded.key, "text") {
                 Ok(found) => found,
-                Err(_) if recorded.key == EMA => "none".to_owned(),
                 Err(_) if recorded.key == WIRE => described_wire(Wire::F32),
                 // Files from before the format had versions record less.
                 Err(_) if checkpoint.format_version().is_none() => return None,
@@ -107,7 +148,7 @@ impl Training<'_> {
             };
             (found != recorded.value).then(|| {
                 let Recorded { what, mismatch, ref value, .. } = recorded;
-                let difference = ResumeDifference { mismatch, what, checkpoint: found, run: value.clone() };
+                let difference = ResumeDifference { mismatch, what: what.to_owned(), checkpoint: found, run: value.clone() };
                 (recorded, difference)
             })
         };
@@ -116,6 +157,27 @@ impl Training<'_> {
             all.retain(|(recorded, _)| recorded.key != DEFINITION);
         }
         all
+    }
+
+    /// The settings that change results and differ: all but those known not to.
+    fn differing_settings(&self, checkpoint: &Checkpoint) -> Vec<ResumeDifference> {
+        let mut differences = Vec::new();
+        let Ok(theirs) = checkpoint.metadata::<Value>(SETTINGS, "settings as JSON") else {
+            // Files from before the format had versions record less.
+            let (what, run) = (SETTINGS.to_owned(), "compared".to_owned());
+            let checkpoint = checkpoint.format_version().map(|_| "not recorded".to_owned());
+            let mismatch = ResumeMismatch::Settings;
+            return checkpoint.map(|checkpoint| ResumeDifference { mismatch, what, checkpoint, run }).into_iter().collect();
+        };
+        let is_scaled = self.step.scaler.config().enabled;
+        compare(&theirs, &self.settings, "", &mut |what, [checkpoint, run]| {
+            let is_of_precision = is_one_of(&["precision", "scaler"], &what);
+            let mismatch = if is_of_precision { ResumeMismatch::Precision } else { ResumeMismatch::Settings };
+            if !is_one_of(FREE, &what) && (is_scaled || !is_one_of(&["scaler"], &what)) {
+                differences.push(ResumeDifference { mismatch, what, checkpoint, run });
+            }
+        });
+        differences
     }
 
     /// The parts of what is computed that differ; the whole step, of which most are parts, only if no part does.
@@ -128,7 +190,8 @@ impl Training<'_> {
             let found = checkpoint.metadata::<String>(part.key, "text").unwrap_or_else(|_| "not recorded".to_owned());
             if found != part.value && (differences.is_empty() || !part.has_others()) {
                 let [checkpoint, run] = shortened(&found, &part.value);
-                differences.push(ResumeDifference { mismatch: ResumeMismatch::Computation, what: part.what, checkpoint, run });
+                let what = part.what.to_owned();
+                differences.push(ResumeDifference { mismatch: ResumeMismatch::Computation, what, checkpoint, run });
             }
         }
         differences
@@ -143,59 +206,16 @@ impl Training<'_> {
             format!("column {col} by mean {} and deviation {}", scale.mean()[col], 1.0 / scale.inv_std()[col])
         };
         let (checkpoint, run) = (described(&theirs), described(&self.scale));
-        Some(ResumeDifference { mismatch: ResumeMismatch::Rows, what: "standardisation", checkpoint, run })
+        Some(ResumeDifference { mismatch: ResumeMismatch::Rows, what: "standardisation".to_owned(), checkpoint, run })
     }
 
     fn recorded(&self) -> Vec<Recorded> {
-        use ResumeMismatch::{Precision, Rows, Settings};
+        use ResumeMismatch::{Rows, Settings};
 
-        let TrainerConfig {
-            batch_rows,
-            accumulate,
-            precision,
-            clip,
-            schedule,
-            ema,
-            seed,
-            // What follows from these is compared: the scaler as it is recorded, batches of an epoch, validation rows, steps of the schedule.
-            scaler: _,
-            drop_last: _,
-            limit_train_batches: _,
-            limit_valid_batches: _,
-            // These say when a run ends, is validated, and what it writes.
-            max_epochs: _,
-            max_steps: _,
-            max_time: _,
-            min_epochs: _,
-            max_skipped: _,
-            extend: _,
-            early_stopping: _,
-            validate_every: _,
-            validate_within_epoch: _,
-            sanity_validation: _,
-            checkpoint_every: _,
-            checkpoint_interval: _,
-            checkpoint_on_error: _,
-            keep_best: _,
-            detect_anomaly: _,
-            record_grad_norms: _,
-            profile_batches: _,
-        } = &self.config;
+        let config = &self.config;
         let [train, valid] = self.digests.map(|digest| format!("digest {digest}"));
-        let clip = match clip {
-            None => "none".to_owned(),
-            Some(GradientClip::Norm(norm)) => format!("norm at most {norm}"),
-            Some(GradientClip::Value(value)) => format!("values at most {value}"),
-        };
-        let scaling = match self.step.scaler.config() {
-            GradScalerConfig { enabled: true, growth_factor, growth_interval, backoff_factor, .. } => {
-                format!("times {growth_factor} after {growth_interval} steps, times {backoff_factor} after an overflow")
-            }
-            _ => "none".to_owned(),
-        };
-        let ema = ema.map_or("none".to_owned(), |ema| described_ema(&ema));
         let order = match self.train.order() {
-            Order::Shuffled { seed: of_order } if of_order == seed => "shuffled by the seed".to_owned(),
+            Order::Shuffled { seed: of_order } if *of_order == config.seed => "shuffled by the seed".to_owned(),
             order => order.to_string(),
         };
         let n_valid = self.valid_rows().n_rows().to_string();
@@ -204,22 +224,14 @@ impl Training<'_> {
         let mut all = vec![
             recorded("train_rows", "training rows", Rows, train, true),
             recorded("valid_rows", "validation rows", Rows, valid, false),
-            recorded("precision", "precision", Precision, precision.to_string(), false),
-            recorded("loss_scaling", "loss scaling", Precision, scaling, false),
-            recorded("seed", "seed", Settings, seed.to_string(), true),
             recorded("order", "order of rows", Settings, order, true),
-            recorded("batch_rows", "batch size", Settings, batch_rows.to_string(), true),
             recorded("n_batches", "batches per epoch", Settings, self.n_batches.to_string(), true),
-            recorded("accumulate", "batches per step", Settings, accumulate.to_string(), true),
-            recorded("learning_rate", "learning rate", Settings, schedule.to_string(), false),
-            recorded("clip", "gradient clipping", Settings, clip, false),
-            recorded(EMA, "average of the parameters", Settings, ema, false),
             recorded(WIRE, "type in which gradients are sent", Settings, wire, false),
             recorded(WATCHED, "watched metric", Settings, self.validation.watched().to_owned(), false),
             recorded(DEFINITION, "definition of the watched metric", Settings, self.validation.definition().to_owned(), false),
             recorded("n_valid_rows", "number of validation rows", Settings, n_valid, false),
         ];
-        if schedule.depends_on_length() && !self.config.extend {
+        if config.schedule.depends_on_length() && !config.extend {
             let steps = self.total_steps().to_string();
             all.push(recorded(SCHEDULE_STEPS, ResumeDifference::SCHEDULE_LENGTH, Settings, steps, false));
         }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use super::checks::When;
+use super::due::{Due, Next, next_checkpoint};
 use super::epochs::Fit;
 use super::told::Told;
 use super::{Ended, Outputs, Training};
@@ -29,6 +30,26 @@ pub(super) enum Steps {
     Ended(Ended),
 }
 
+/// The part of an epoch that a call trains on: its progress and its clocks.
+#[derive(Debug)]
+struct Part<'r> {
+    told: Told<'r>,
+    /// The batches that were done before.
+    from: usize,
+    n_done: usize,
+    /// The batches after which it ends; a limit on the number of steps may end an epoch before its last batch.
+    end: usize,
+    steps: Steps,
+    /// How many batches take about [`TIME_OF_STEPS`].
+    most: usize,
+    started: Instant,
+    /// When a checkpoint was last written.
+    saved: Instant,
+    time_of_checks: Duration,
+    /// Whether a validation is in progress, which may fail.
+    is_checking: bool,
+}
+
 impl Training<'_> {
     /// Replays the step for the rest of an epoch, some batches at a time, with the validations within it. Returns where it ended, and how many batches are
     /// done.
@@ -39,100 +60,157 @@ impl Training<'_> {
         train: &mut OpenFeed<'_>,
         valid: &mut OpenFeed<'_>,
     ) -> Result<(Steps, usize), Error> {
-        let Self { config, replicas, n_batches, .. } = self;
-        let (from, epoch) = (fit.run.n_batches, fit.run.n_epochs as u32);
-        let saved_every = config.checkpoint_every.saturating_mul(config.accumulate);
-        // A limit on the number of steps may end the epoch before its last batch.
-        let steps_left = config.max_steps.map_or(usize::MAX, |max_steps| max_steps.saturating_sub(fit.run.n_steps));
-        let end = steps_left.saturating_mul(config.accumulate).min(*n_batches);
-        let mut steps = if end < *n_batches { Steps::Limited(Ended::MaxSteps) } else { Steps::All };
-        let view = RunView { epoch: fit.run.n_epochs + 1, n_steps: fit.run.n_steps, ..self.view() };
-        let mut told = Told::new(view, rates, from);
-        let (mut n_done, mut most) = (from, 1);
-        let started = Instant::now();
-        let (mut saved, mut checked) = (started, started);
-        let (mut time_of_checks, mut is_checking) = (Duration::ZERO, false);
-        let asked = |n_done: usize, outputs: &Outputs| self.next_asked(view.n_steps, n_done, outputs);
-        let result = train.each_turn_from(from, epoch, Cursor::Epoch, MAX_STEPS_AT_A_TIME, |turn| {
-            let turn_end = (turn.first_batch + turn.n_batches).min(end);
-            while n_done < turn_end {
-                let is_late = self.is_late(fit);
-                if fit.outputs.stop.is_requested() || is_late {
-                    match replicas {
-                        None => {
-                            steps = if is_late { Steps::Limited(Ended::MaxTime) } else { Steps::Ended(Ended::Stopped) };
-                            return Ok(ControlFlow::Break(()));
-                        }
-                        Some(replicas) => replicas.ask_to_stop(),
+        let epoch = fit.run.n_epochs as u32;
+        let mut part = self.start_part(fit, rates);
+        let result = train.each_turn_from(part.from, epoch, Cursor::Epoch, MAX_STEPS_AT_A_TIME, |turn| {
+            let turn_end = (turn.first_batch + turn.n_batches).min(part.end);
+            while part.n_done < turn_end {
+                let ended = match self.requested_end(fit) {
+                    Some(ended) => Some(ended),
+                    None => {
+                        let due = self.next_events(&part, fit, turn_end).due(part.n_done, self.most_batches(&part, fit));
+                        self.replay(&mut part, fit, due)?;
+                        self.after_batches(&mut part, fit, due, valid)?
                     }
-                }
-                // Replicas exchange their stop requests with every loss, so that all of them end after the same step.
-                let most_now = if replicas.is_some() || config.detect_anomaly { 1 } else { most };
-                // The first replay of a program is slower than the others.
-                let is_profiled = config.profile_batches > 0 && fit.report.profile.is_none() && fit.n_batches + n_done > from;
-                let most_now = if is_profiled { config.profile_batches.min(MAX_STEPS_AT_A_TIME) } else { most_now };
-                let most_now = most_now.min(turn_end - n_done);
-                let until_saved = n_done.checked_rem(saved_every).map_or(usize::MAX, |n| saved_every - n);
-                // Once a checkpoint is due by the clock, it is written after the next complete step.
-                let is_due = config.checkpoint_interval.is_some_and(|interval| saved.elapsed() >= interval);
-                let until_saved =
-                    if is_due { until_saved.min(config.accumulate - n_done % config.accumulate) } else { until_saved };
-                let until_checked = self.next_check(fit.run.n_epochs, n_done) - n_done;
-                let until_asked = asked(n_done, fit.outputs) - n_done;
-                let n = most_now.min(until_saved).min(until_checked).min(until_asked);
-                if let Some(replicas) = replicas {
-                    let n_batches = u64::from(epoch) * *n_batches as u64 + n_done as u64;
-                    replicas.at_step(n_batches / config.accumulate as u64);
-                }
-                let replayed = Instant::now();
-                if is_profiled {
-                    fit.report.profile = Some(self.step.executable.profile(n)?);
-                } else {
-                    self.step.executable.run(n)?;
-                    most = steps_in(TIME_OF_STEPS, n, replayed.elapsed());
-                }
-                if config.detect_anomaly {
-                    self.check_anomaly(fit.run.n_epochs, n_done)?;
-                }
-                n_done += n;
-                fit.run.is_validated = false;
-                // What a checkpoint or a validation covers is told before.
-                let is_saved = n == until_saved && n_done < *n_batches;
-                if n == until_asked || n == until_checked || is_saved || n_done >= end || told.is_due() {
-                    self.tell(&mut told, n_done, fit.outputs)?;
-                }
-                if n == until_asked {
-                    self.tell_step(&told, fit.outputs)?;
-                }
-                if n == until_checked {
-                    (is_checking, checked) = (true, Instant::now());
-                    let ended = self.check_within(fit, n_done, valid)?;
-                    (saved, is_checking) = (Instant::now(), false);
-                    time_of_checks += checked.elapsed();
-                    if let Some(ended) = ended {
-                        steps = Steps::Ended(ended);
-                        return Ok(ControlFlow::Break(()));
-                    }
-                } else if is_saved {
-                    self.look_at_losses(&mut fit.run, n_done)?;
-                    self.save_last(&fit.run, fit.outputs)?;
-                    saved = Instant::now();
-                }
-                self.look_at_checkpoints(fit.outputs)?;
-                // After the last batch, the epoch ends as usual, and the run ends with it.
-                if n_done < *n_batches && replicas.is_some_and(DataParallel::is_stop_agreed) {
-                    steps = Steps::Ended(Ended::Stopped);
+                };
+                if let Some(ended) = ended {
+                    part.steps = ended;
                     return Ok(ControlFlow::Break(()));
                 }
             }
             self.show(fit.outputs, |progress| progress.advance(turn.n_rows as u64));
-            Ok(if n_done >= end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            Ok(if part.n_done >= part.end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
-        // Also if a request to stop, a limit or an error ends the epoch.
-        let told_all = if told.is_failed() || is_checking { Ok(()) } else { self.tell(&mut told, n_done, fit.outputs) };
+        self.end_part(part, fit, result)
+    }
+
+    fn start_part<'r>(&'r self, fit: &Fit<'_, '_>, rates: &'r [f32]) -> Part<'r> {
+        let Self { config, n_batches, .. } = self;
+        let from = fit.run.n_batches;
+        let steps_left = config.max_steps.map_or(usize::MAX, |max_steps| max_steps.saturating_sub(fit.run.n_steps));
+        let end = steps_left.saturating_mul(config.accumulate).min(*n_batches);
+        let view = RunView { epoch: fit.run.n_epochs + 1, n_steps: fit.run.n_steps, ..self.view() };
+        let started = Instant::now();
+        Part {
+            told: Told::new(view, rates, from),
+            from,
+            n_done: from,
+            end,
+            steps: if end < *n_batches { Steps::Limited(Ended::MaxSteps) } else { Steps::All },
+            most: 1,
+            started,
+            saved: started,
+            time_of_checks: Duration::ZERO,
+            is_checking: false,
+        }
+    }
+
+    /// Whether the run ends before the next batch. Replicas only ask for it: they exchange requests with every loss, so that all of them end after the same step.
+    fn requested_end(&self, fit: &Fit<'_, '_>) -> Option<Steps> {
+        let is_late = self.is_late(fit);
+        if !fit.outputs.stop.is_requested() && !is_late {
+            return None;
+        }
+        match self.replicas {
+            None => Some(if is_late { Steps::Limited(Ended::MaxTime) } else { Steps::Ended(Ended::Stopped) }),
+            Some(replicas) => {
+                replicas.ask_to_stop();
+                None
+            }
+        }
+    }
+
+    /// The next events after the batches that are done.
+    fn next_events(&self, part: &Part<'_>, fit: &Fit<'_, '_>, turn_end: usize) -> Next {
+        let Self { config, n_batches, .. } = self;
+        let every = config.checkpoint_every.saturating_mul(config.accumulate);
+        let is_late = config.checkpoint_interval.is_some_and(|interval| part.saved.elapsed() >= interval);
+        Next {
+            checkpoint: next_checkpoint(part.n_done, every, config.accumulate, is_late, *n_batches),
+            validation: self.next_check(fit.run.n_epochs, part.n_done),
+            callback: self.next_asked(fit.run.n_steps, part.n_done, fit.outputs),
+            end: turn_end,
+        }
+    }
+
+    /// Whether the next batches are timed kernel by kernel. The first replay of a program is slower than the others.
+    fn is_profiled(&self, part: &Part<'_>, fit: &Fit<'_, '_>) -> bool {
+        self.config.profile_batches > 0 && fit.report.profile.is_none() && fit.n_batches + part.n_done > part.from
+    }
+
+    /// The most batches that may be submitted together.
+    fn most_batches(&self, part: &Part<'_>, fit: &Fit<'_, '_>) -> usize {
+        if self.is_profiled(part, fit) {
+            return self.config.profile_batches.min(MAX_STEPS_AT_A_TIME);
+        }
+        if self.replicas.is_some() || self.config.detect_anomaly { 1 } else { part.most }
+    }
+
+    fn replay(&self, part: &mut Part<'_>, fit: &mut Fit<'_, '_>, due: Due) -> Result<(), Error> {
+        let Self { config, n_batches, step, .. } = self;
+        if let Some(replicas) = self.replicas {
+            let before = fit.run.n_epochs as u64 * *n_batches as u64 + part.n_done as u64;
+            replicas.at_step(before / config.accumulate as u64);
+        }
+        if self.is_profiled(part, fit) {
+            fit.report.profile = Some(step.executable.profile(due.n_batches)?);
+        } else {
+            let replayed = Instant::now();
+            step.executable.run(due.n_batches)?;
+            part.most = steps_in(TIME_OF_STEPS, due.n_batches, replayed.elapsed());
+        }
+        if config.detect_anomaly {
+            self.check_anomaly(fit.run.n_epochs, part.n_done)?;
+        }
+        part.n_done += due.n_batches;
+        fit.run.is_validated = false;
+        Ok(())
+    }
+
+    /// What follows some batches: callbacks, a validation or a checkpoint. Returns the reason for which the epoch ends here, if it does.
+    fn after_batches(
+        &self,
+        part: &mut Part<'_>,
+        fit: &mut Fit<'_, '_>,
+        due: Due,
+        valid: &mut OpenFeed<'_>,
+    ) -> Result<Option<Steps>, Error> {
+        // What a checkpoint or a validation covers is told before.
+        if due.callback || due.validation || due.checkpoint || part.n_done >= part.end || part.told.is_due() {
+            self.tell(&mut part.told, part.n_done, fit.outputs)?;
+        }
+        if due.callback {
+            self.tell_step(&part.told, fit.outputs)?;
+        }
+        if due.validation {
+            let checked = Instant::now();
+            part.is_checking = true;
+            let ended = self.check_within(fit, part.n_done, valid)?;
+            (part.saved, part.is_checking) = (Instant::now(), false);
+            part.time_of_checks += checked.elapsed();
+            if let Some(ended) = ended {
+                return Ok(Some(Steps::Ended(ended)));
+            }
+        }
+        if due.checkpoint {
+            self.look_at_losses(&mut fit.run, part.n_done)?;
+            self.save_last(&fit.run, fit.outputs)?;
+            part.saved = Instant::now();
+        }
+        self.look_at_checkpoints(fit.outputs)?;
+        // After the last batch, the epoch ends as usual, and the run ends with it.
+        let is_stopped = part.n_done < self.n_batches && self.replicas.is_some_and(DataParallel::is_stop_agreed);
+        Ok(is_stopped.then_some(Steps::Ended(Ended::Stopped)))
+    }
+
+    /// Completes what callbacks are told, also if a request to stop, a limit or an error ended the epoch.
+    fn end_part(&self, mut part: Part<'_>, fit: &mut Fit<'_, '_>, result: Result<(), Error>) -> Result<(Steps, usize), Error> {
+        let Part { from, n_done, is_checking, .. } = part;
+        let has_failed = part.told.is_failed() || is_checking;
+        let told_all = if has_failed { Ok(()) } else { self.tell(&mut part.told, n_done, fit.outputs) };
         if let Err(error) = result {
             // A run that resumed from here would skip what failed: a validation, or a callback.
-            if config.checkpoint_on_error && n_done > from && !is_checking && !told.is_failed() {
+            if self.config.checkpoint_on_error && n_done > from && !is_checking && !part.told.is_failed() {
                 // This error is reported, whether or not the checkpoint can be written.
                 drop(self.save_after_error(&mut fit.run, n_done, &error, fit.outputs));
             }
@@ -140,13 +218,11 @@ impl Training<'_> {
         }
         told_all?;
         self.device.wait()?;
-        fit.report.train_seconds += started.elapsed().saturating_sub(time_of_checks).as_secs_f64();
+        fit.report.train_seconds += part.started.elapsed().saturating_sub(part.time_of_checks).as_secs_f64();
         fit.n_batches += n_done - from;
         fit.n_rows += self.rows_before(n_done) - self.rows_before(from);
-        if n_done == *n_batches && matches!(steps, Steps::Limited(_)) {
-            steps = Steps::All;
-        }
-        Ok((steps, n_done))
+        let has_all = n_done == self.n_batches && matches!(part.steps, Steps::Limited(_));
+        Ok((if has_all { Steps::All } else { part.steps }, n_done))
     }
 
     /// Validates within an epoch, and writes the checkpoint to resume from.

@@ -114,8 +114,10 @@ fn histograms_of_every_second_epoch() -> Result<(), Error> {
 #[test]
 fn metrics_are_at_the_last_batch_before_their_validation() -> Result<(), Error> {
     let (folder, rows) = (tempfile::tempdir().expect("a folder"), rows());
-    let trainer =
-        Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(2).validate_within_epoch(ValidationInterval::Batches(2));
+    let trainer = Trainer::new(&Device::cpu()?)
+        .batch_rows(16)
+        .max_epochs(2)
+        .configure(|config| config.validate_within_epoch = Some(ValidationInterval::Batches(2)));
     { trainer.callback(TensorBoard::new(folder.path())) }.fit(&mut model(), &Regression::mse(), &rows, &rows)?;
     let values = values(folder.path());
     let steps: Vec<i64> = values.iter().filter(|(_, value)| value.tag == "loss/valid").map(|&(step, _)| step).collect();

@@ -60,8 +60,13 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         csv(
             "an offset for the label",
-            "import rows.csv out.safetensors --header present --label y --offset y=1",
-            refused(&["`y`", "offset"]),
+            "import rows.csv out.safetensors --header present --label x --offset x=200",
+            computed(|found| found.labels(&(0..40).map(|i| i as f32).collect::<Vec<_>>())),
+        ),
+        csv(
+            "an offset for a column of categories",
+            "import rows.csv out.safetensors --header present --label y --categorical x --offset x=1",
+            refused(&["`x`", "offset"]),
         ),
         csv(
             "a word for missing values, which are an error",

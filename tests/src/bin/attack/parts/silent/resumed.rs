@@ -107,7 +107,7 @@ pub(super) fn rows() -> Vec<Row> {
         augmented("another seed of Mixup", |to| to.mixing_seed = 6),
         resumed("another learning rate", "--lr 0.5", &["lr|learning rate|schedule"]),
         resumed("other batches", "--batch 40", &["batch"]),
-        resumed("more batches per step", "--accumulate 2", &["batches per step"]),
+        resumed("more batches per step", "--accumulate 2", &["accumulate"]),
         resumed("gradients that are clipped", "--clip 0.5", &["clip"]),
         resumed("another precision", "--precision bf16", &["bf16"]),
         resumed("gradients sent in f16", "--wire f16", &["gradients are sent", "f16", "--resume-anyway settings"]),

@@ -149,10 +149,12 @@ pub(super) fn rows() -> Vec<Row> {
         ("lr", "-0.1", |t| t.learning_rate(-0.1)),
         ("max_epochs", "0", |t| t.max_epochs(0)),
         ("max_steps", "0", |t| t.max_steps(0)),
-        ("validate_every", "0", |t| t.validate_every(0)),
-        ("limit_train_batches", "NaN", |t| t.limit_train_batches(Limit::Share(NAN))),
-        ("limit_valid_batches", "0", |t| t.limit_valid_batches(Limit::Batches(0))),
-        ("validate_within_epoch", "NaN", |t| t.validate_within_epoch(ValidationInterval::Share(NAN))),
+        ("validate_every", "0", |t| t.configure(|config| config.validate_every = 0)),
+        ("limit_train_batches", "NaN", |t| t.configure(|config| config.limit_train_batches = Some(Limit::Share(NAN)))),
+        ("limit_valid_batches", "0", |t| t.configure(|config| config.limit_valid_batches = Some(Limit::Batches(0)))),
+        ("validate_within_epoch", "NaN", |t| {
+            t.configure(|config| config.validate_within_epoch = Some(ValidationInterval::Share(NAN)))
+        }),
         ("clip", "NaN", |t| t.clip(GradientClip::Norm(f32::NAN))),
         ("stopping_threshold", "NaN", |t| t.early_stopping(EarlyStopping::default().stopping_threshold(NAN))),
         ("beta2", "NaN", |t| t.optimizer(|params| Adam::new(params).betas(0.9, f32::NAN))),
@@ -168,9 +170,9 @@ pub(super) fn rows() -> Vec<Row> {
     }));
     rows.push(within("a quantile that is none", |_| refused(fit(trainer()?, &Regression::quantile(f32::NAN)), &["quantile"])));
     // Settings of a file, which are refused when it is read or before the first step.
-    let files: [(&str, &[&str]); 30] = [
+    let files: [(&str, &[&str]); 31] = [
         ("learning_rate = 0.1\n[schedule]\nname = \"cosine\"\nlr = 0.2", &["learning_rate", "schedule"]),
-        ("clip_norm = 1.0\nclip_value = 1.0", &["clip_norm", "clip_value"]),
+        ("clip = { norm = 1.0, value = 1.0 }", &["clip", "value"]),
         ("learning_rate = nan", &["lr|learning_rate", "nan|NaN"]),
         ("learning_rate = -0.1", &["lr|learning_rate", "-0.1"]),
         ("accumulate = 4294967297", &["accumulate", "4294967297"]),
@@ -178,10 +180,11 @@ pub(super) fn rows() -> Vec<Row> {
         ("batch_rows = 32\nbatch_rows = 64", &["batch_rows"]),
         ("batch_rows = 32.5", &["batch_rows", "32.5"]),
         ("max_epoch = 3", &["max_epoch", "max_epochs"]),
-        ("clip_norm = nan", &["clip", "nan|NaN"]),
-        ("clip_value = -1", &["clip", "-1"]),
-        ("clip_norm = 1e39", &["clip"]),
+        ("clip = { norm = nan }", &["clip", "nan|NaN"]),
+        ("clip = { value = -1 }", &["clip", "-1"]),
+        ("clip = { norm = 1e39 }", &["clip"]),
         ("seed = -1", &["seed", "-1"]),
+        ("max_skipped = 4294967296", &["max_skipped", "4294967296"]),
         ("precision = \"f64\"", &["precision", "f64"]),
         ("limit_train_batches = nan", &["limit_train_batches", "nan|NaN"]),
         ("limit_train_batches = 1.5", &["limit_train_batches", "1.5"]),
@@ -189,7 +192,7 @@ pub(super) fn rows() -> Vec<Row> {
         ("validate_within_epoch = 0.0", &["validate_within_epoch"]),
         ("max_time = 0", &["max_time"]),
         ("[ema]\ndecay = nan", &["ema.decay", "nan|NaN"]),
-        ("[ema]\ndecay = 0.9\nstart = \"zero\"", &["ema.start", "zero"]),
+        ("[ema]\ndecay = 0.9\nstart = \"zero\"", &["start", "zero"]),
         ("[early_stopping]\nmin_delta = nan", &["min_delta", "nan|NaN"]),
         ("[early_stopping]\nmonitor = \"valid_acuracy\"", &["valid_acuracy"]),
         ("[schedule]\nname = \"cosine\"\nlr = 0.1\nwarmup = nan", &["warmup", "nan|NaN"]),

@@ -143,7 +143,7 @@ fn one_row_in_the_last_batch() -> Result<()> {
             layers
         });
         let trainer = trainer()?.batch_rows(64);
-        let mut trainer = if drop_last { trainer.drop_last() } else { trainer };
+        let mut trainer = if drop_last { trainer.configure(|config| config.drop_last = true) } else { trainer };
         Ok(trainer.fit(&mut model, &Regression::mse(), &rows(65, line)?, &rows(40, line)?)?)
     };
     refused(fit(false), &["65", "drop_last"])?;

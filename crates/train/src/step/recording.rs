@@ -1,0 +1,268 @@
+//! How a step is recorded, phase by phase.
+
+use brisk_nn::tensor::program::kernels::SkipWeightless;
+use brisk_nn::tensor::program::kernels::expr::Expr;
+use brisk_nn::tensor::{DType, EpochRows, Graph, Persistent, Precision, Reduction, Tensor};
+use brisk_nn::{Accumulate, Bound, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, StepInputs};
+use brisk_replicate::ReduceOp;
+
+use super::{Frozen, RecordedStep, StepConfig, Trained, refused};
+use crate::data_parallel::{DataParallel, check_batch};
+use crate::error::Error;
+use crate::feed::{BatchTensors, Feed};
+use crate::flat::Flat;
+use crate::standardisation::Standardisation;
+use crate::trainer::GradientClip;
+
+/// What the phases share.
+struct Recording<'r> {
+    graph: Graph,
+    feed: &'r Feed<'r>,
+    scale: &'r Standardisation,
+    config: &'r StepConfig,
+    replicas: Option<&'r DataParallel>,
+    scaler: GradScaler,
+    /// The inputs of each optimizer.
+    inputs: Vec<StepInputs>,
+    /// The rows of an epoch.
+    epoch: EpochRows,
+    n_batches: usize,
+    grad_norms: Option<Persistent>,
+}
+
+impl RecordedStep {
+    /// Records the step over the batches of `feed`. `loss` receives the batch, how losses of rows are reduced, and the parameters: those that are
+    /// trained, then the frozen ones. With replicas, one set of parameters is trained.
+    #[track_caller]
+    pub(crate) fn record(
+        feed: &Feed<'_>,
+        scale: &Standardisation,
+        config: &StepConfig,
+        trained: &[Trained<'_>],
+        frozen: &[Frozen<'_>],
+        replicas: Option<&DataParallel>,
+        loss: impl FnOnce(&BatchTensors, Reduction, &[Bound]) -> Tensor,
+    ) -> Result<Self, Error> {
+        let recording = Recording::new(feed, scale, config, trained.len(), replicas)?;
+        let graph = &recording.graph;
+        let _caller = graph.enter_from_caller();
+        let bound = recording.bind(trained, frozen)?;
+        let (batch, weight) = recording.batch()?;
+        // The losses of parts, weighted by their shares of the whole batch, add up to its mean.
+        let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
+        let n_readers = batch.n_readers_of_weights();
+        let loss = graph.autocast(config.precision, || loss(&batch, reduction, &bound));
+        if !loss.is_failed() && batch.n_readers_of_weights() == n_readers {
+            recording.check_unweighted()?;
+        }
+        let or_zero = |weight: &Tensor| loss.map2(weight, |loss, weight| is_zero(weight).select(0.0, loss));
+        let loss = weight.as_ref().map_or_else(|| loss.clone(), or_zero);
+        recording.scaler.backward(&loss)?;
+        for ((trained, inputs), bound) in trained.iter().zip(&recording.inputs).zip(&bound) {
+            recording.optimize(trained, inputs, bound, weight.as_ref())?;
+        }
+        recording.scaler.update(graph);
+        Ok(recording.finish(&loss, weight.as_ref()))
+    }
+}
+
+impl<'r> Recording<'r> {
+    fn new(
+        feed: &'r Feed<'_>,
+        scale: &'r Standardisation,
+        config: &'r StepConfig,
+        n_trained: usize,
+        replicas: Option<&'r DataParallel>,
+    ) -> Result<Self, Error> {
+        if !(1..=u32::MAX as usize).contains(&config.accumulate) {
+            let (found, expected) = (config.accumulate.to_string(), "at least one batch per step, and fewer than 2^32");
+            return Err(Error::Setting { name: "accumulate", found, expected });
+        }
+        if n_trained == 0 {
+            let expected = "parameters to train (`StepBuilder::train`)";
+            return Err(refused("step", "a step without parameters".to_owned(), expected));
+        }
+        let n_batches = config.n_batches.unwrap_or_else(|| feed.n_batches());
+        let graph = Graph::training("train");
+        graph.seed(config.seed);
+        // The batch, and the random numbers, are those of the first optimizer's state; the others may skip steps that it does not.
+        let first = StepInputs::new(&graph, n_batches);
+        let others = (1..n_trained).map(|_| StepInputs { state: Graph::state_buffer(), ..StepInputs::new(&graph, n_batches) });
+        let inputs = std::iter::once(first).chain(others).collect();
+        let is_scaled = config.precision == Precision::F16 && config.scaler.enabled;
+        let scaler = GradScaler::new(GradScalerConfig { enabled: is_scaled, ..config.scaler })?;
+        if config.detect_anomaly {
+            graph.detect_anomaly();
+        }
+        if let Some(replicas) = replicas {
+            replicas.prepare(&graph);
+        }
+        let batch_rows = feed.batch_rows();
+        let part = replicas.map_or(0..batch_rows, |replicas| replicas.part_of(batch_rows));
+        let epoch = EpochRows { n_rows: feed.n_rows().min(n_batches * batch_rows), batch_rows, part };
+        let grad_norms = config.record_grad_norms.then(|| Persistent::new("grad_norms", DType::F32, n_batches));
+        Ok(Self { graph, feed, scale, config, replicas, scaler, inputs, epoch, n_batches, grad_norms })
+    }
+
+    /// The parameters in the graph: those that are trained, then the frozen ones.
+    fn bind(&self, trained: &[Trained<'_>], frozen: &[Frozen<'_>]) -> Result<Vec<Bound>, Error> {
+        let Self { graph, replicas, .. } = self;
+        trained.iter().try_for_each(|&Trained { params, .. }| Flat { params, replicas: *replicas }.check())?;
+        let trained = trained.iter().map(|trained| trained.params.bind(graph).freeze_where(|id| !trained.optimizer.trains(id)));
+        let frozen = frozen.iter().map(|frozen| match frozen {
+            Frozen { params, updates_buffers: false } => params.bind_frozen(graph),
+            Frozen { params, updates_buffers: true } => params.bind_frozen(graph).updating_buffers(),
+        });
+        Ok(trained.chain(frozen).collect())
+    }
+
+    fn has_padding(&self) -> bool {
+        self.epoch.n_rows < self.n_batches * self.epoch.batch_rows
+    }
+
+    fn has_weights(&self) -> bool {
+        self.feed.has_weights()
+    }
+
+    /// The rows of the batch, or of this replica's part of it, with the weights by which their losses are averaged; and the sum of the weights of the whole batch, if rows
+    /// have weights.
+    fn batch(&self) -> Result<(BatchTensors, Option<Tensor>), Error> {
+        let Self { graph, feed, scale, replicas, inputs, epoch, .. } = self;
+        let state = &inputs[0].state;
+        let sum_of = |weights: &Tensor| self.has_weights().then(|| weights.sum(..));
+        let count = |weights: &Tensor| {
+            if self.has_padding() || self.has_weights() {
+                graph.set_row_weights(weights, epoch);
+            }
+        };
+        let Some(replicas) = replicas else {
+            let batch = feed.record(graph, scale, state);
+            let weight = sum_of(&batch.weights);
+            count(&batch.weights);
+            // A batch whose weights are all 0 has no mean: its loss is computed with weights of 1, and replaced by 0.
+            let weights = weight.as_ref().map(|weight| &batch.weights + &weight.map(is_zero));
+            return Ok((BatchTensors { weights: weights.unwrap_or_else(|| batch.weights.clone()), ..batch }, weight));
+        };
+        check_batch(epoch.batch_rows, replicas.world_size())?;
+        let weights = feed.record_weights(graph, scale, state);
+        let (weight, shares) = (sum_of(&weights), weights.shares());
+        let batch = feed.record_part(graph, scale, state, epoch.part.clone());
+        let shares = shares.narrow(0, epoch.part.clone());
+        count(&shares);
+        Ok((BatchTensors { weights: shares, ..batch }, weight))
+    }
+
+    /// Checks that a loss that ignores the weights of rows is of rows that all count the same.
+    fn check_unweighted(&self) -> Result<(), Error> {
+        let EpochRows { n_rows, batch_rows, .. } = self.epoch;
+        let found = if self.has_padding() {
+            format!("a loss that ignores them, and {n_rows} rows in batches of {batch_rows}, the last of which is padded")
+        } else if self.has_weights() {
+            "a loss that ignores them, and rows with weights".to_owned()
+        } else {
+            return Ok(());
+        };
+        let expected = "a loss weighted by them (`BatchTensors::mean`, `LabelledRows::reduce`), or batches of equal length \
+                        (`drop_last`, another batch size) of rows without weights";
+        Err(refused("weights of rows", found, expected))
+    }
+
+    /// Accumulation, exchange between replicas, unscaling, clipping and the step of one optimizer. `weight` is the sum of the weights of the batch, if rows have weights.
+    fn optimize(
+        &self,
+        &Trained { params, optimizer, ema }: &Trained<'_>,
+        inputs: &StepInputs,
+        bound: &Bound,
+        weight: Option<&Tensor>,
+    ) -> Result<(), Error> {
+        let Self { graph, config, replicas, scaler, n_batches, .. } = self;
+        let n_accumulated = config.accumulate as u32;
+        let accumulate = (n_accumulated != 1).then(|| Accumulate::new(params, n_accumulated).ending_after(*n_batches as u32));
+        if accumulate.is_some() {
+            check_skips(optimizer)?;
+        }
+        // An optimizer that cannot skip takes a step with gradients of 0.
+        let weight = weight.filter(|_| optimizer.skips());
+        if let Some(weight) = weight {
+            let sum = Persistent::new("weight.sum", DType::F32, 1);
+            let kernel = SkipWeightless { every: n_accumulated, n_batches: *n_batches as u32 };
+            graph.push(kernel, &[weight.slice(), graph.buffer(&sum), graph.buffer(&inputs.state)]);
+        }
+        // Gradients are accumulated where they are kept: all of them before the reduction, or a replica's own after it.
+        let keeps_own = params.division().is_some_and(|division| division.gradients == Kept::Own);
+        let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
+        if let Some(accumulate) = before {
+            accumulate.record(graph, params, &inputs.state);
+        }
+        if let Some(replicas) = replicas {
+            replicas.gather_parameters(graph, params, bound);
+            replicas.reduce_gradients(graph, params, bound, ReduceOp::Sum, before.map(|_| &inputs.state));
+        }
+        if let Some(accumulate) = after {
+            accumulate.record(graph, params, &inputs.state);
+        }
+        scaler.unscale(graph, params.grads(), &inputs.state);
+        if let Some(replicas) = replicas {
+            replicas.agree_on_skip(graph, params, scaler, &inputs.state);
+        }
+        self.clip(params);
+        scaler.step(graph, optimizer, params, inputs);
+        if let Some(replicas) = replicas {
+            let may_skip = accumulate.is_some() || scaler.config().enabled || weight.is_some();
+            replicas.gather_stepped(graph, params, may_skip.then_some(&inputs.state));
+        }
+        if let Some(ema) = ema {
+            ema.record(graph, params, &inputs.state);
+        }
+        Ok(())
+    }
+
+    /// Clips the gradients, and keeps their norm.
+    fn clip(&self, params: &Parameters) {
+        let Self { graph, config, replicas, inputs, grad_norms, .. } = self;
+        let needs_norm = grad_norms.is_some() || matches!(config.clip, Some(GradientClip::Norm(_)));
+        let norm = || replicas.map_or_else(|| params.grad_norm(graph), |replicas| replicas.grad_norm(graph, params));
+        let norm = needs_norm.then(norm);
+        if let (Some(norm), Some(grad_norms)) = (&norm, grad_norms) {
+            graph.store(norm, &inputs[0].state, grad_norms);
+        }
+        match (config.clip, norm) {
+            (Some(GradientClip::Norm(max_norm)), Some(norm)) => params.clip_grads_with_norm(graph, &norm, max_norm),
+            (Some(GradientClip::Value(limit)), _) => params.clip_grad_value(graph, limit),
+            _ => {}
+        }
+    }
+
+    /// Keeps the loss of the batch, and moves on to the next.
+    fn finish(self, loss: &Tensor, weight: Option<&Tensor>) -> RecordedStep {
+        let Self { graph, replicas, scaler, inputs, epoch, n_batches, grad_norms, .. } = self;
+        let state = &inputs[0].state;
+        let loss = match replicas {
+            None => loss.clone(),
+            Some(replicas) => replicas.all_reduce_and_ask(&graph, loss, ReduceOp::Sum),
+        };
+        let losses = Persistent::new("losses", DType::F32, n_batches);
+        graph.store(&loss, state, &losses);
+        let loss_weights = weight.map(|weight| {
+            let loss_weights = Persistent::new("loss_weights", DType::F32, n_batches);
+            graph.store(weight, state, &loss_weights);
+            loss_weights
+        });
+        inputs.iter().for_each(|inputs| graph.advance(&inputs.state));
+        RecordedStep { graph, inputs, losses, loss_weights, epoch, grad_norms, scaler }
+    }
+}
+
+/// 1 for 0, else 0.
+fn is_zero(weight: Expr) -> Expr {
+    Expr::eq(&weight, 0.0)
+}
+
+/// With several batches per step, the recorded step is skipped for all batches but the last.
+fn check_skips(optimizer: &dyn Optimizer) -> Result<(), Error> {
+    if optimizer.skips() {
+        return Ok(());
+    }
+    let found = "the optimizer does not say that its steps can be skipped".to_owned();
+    Err(refused("accumulate", found, "an optimizer that does (`Optimizer::skips`), or one batch per step"))
+}

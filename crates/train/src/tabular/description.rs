@@ -1,0 +1,181 @@
+//! `model.json`: everything of a model but its parameters.
+
+pub(super) mod dictionaries;
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{ColumnScale, Network, Preprocessing, Reading, Target, TextOptions};
+
+/// The version of the format.
+pub(super) const FORMAT: u64 = 3;
+
+/// The largest size of a layer.
+const MAX_SIZE: usize = 1 << 20;
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Description {
+    pub(super) format: u64,
+    pub(super) brisk_version: String,
+    checksum: String,
+    pub(super) parameters_crc32: u32,
+    pub(super) text: TextOptions,
+    pub(super) network: Network,
+    pub(super) target: Target,
+    pub(super) preprocessing: Preprocessing,
+    scores: Vec<Score>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Score {
+    name: String,
+    /// `None` for a number that is not finite, which JSON has not.
+    value: Option<f64>,
+}
+
+impl Description {
+    pub(super) fn new(
+        parameters_crc32: u32,
+        text: TextOptions,
+        network: Network,
+        target: Target,
+        preprocessing: Preprocessing,
+        scores: &[(String, f64)],
+    ) -> Self {
+        let brisk_version = env!("CARGO_PKG_VERSION").to_owned();
+        let checksum = UNSEALED.to_owned();
+        let score = |(name, value): &(String, f64)| Score { name: name.clone(), value: Some(*value) };
+        let scores = scores.iter().map(score).collect();
+        Self { format: FORMAT, brisk_version, checksum, parameters_crc32, text, network, target, preprocessing, scores }
+    }
+
+    /// The text of the file, with its checksum.
+    pub(super) fn to_text(&self) -> Result<String, serde_json::Error> {
+        // By way of a value, in which an f32 has all its digits.
+        let text = format!("{:#}\n", serde_json::to_value(self)?);
+        let checksum = checksum_of(text.as_bytes());
+        Ok(text.replacen(&sealed(UNSEALED), &sealed(&checksum), 1))
+    }
+
+    /// The description in a file, whose format is the one above; or what is wrong with it, by the place within the file.
+    pub(super) fn of(value: &Value) -> Result<Self, String> {
+        let description: Self = serde_path_to_error::deserialize(value).map_err(|error| {
+            let (place, cause) = (error.path().to_string(), error.inner());
+            if place == "." { cause.to_string() } else { format!("`{place}`: {cause}") }
+        })?;
+        description.check_network()?;
+        description.check_target()?;
+        description.check_numbers()?;
+        description.check_columns()?;
+        Ok(description)
+    }
+
+    /// Compares the checksum with that of the text that the description was read from.
+    pub(super) fn check_sum(&self, text: &[u8]) -> Result<(), String> {
+        // Without the very bytes of `sealed` the text differs from what was written, and so does its checksum.
+        let unsealed = String::from_utf8_lossy(text).replacen(&sealed(&self.checksum), &sealed(UNSEALED), 1);
+        let found = checksum_of(unsealed.as_bytes());
+        let expected = &self.checksum;
+        if found == *expected { Ok(()) } else { Err(format!("has checksum {found}, expected {expected}")) }
+    }
+
+    /// The scores by name; those that were not finite are NaN.
+    pub(super) fn scores(&self) -> Vec<(String, f64)> {
+        self.scores.iter().map(|Score { name, value }| (name.clone(), value.unwrap_or(f64::NAN))).collect()
+    }
+
+    fn check_network(&self) -> Result<(), String> {
+        let sizes = match &self.network {
+            Network::Mlp { hidden } => hidden.clone(),
+            Network::ResidualMlp { width, hidden, .. } => vec![*width, *hidden],
+        };
+        require(sizes.iter().all(|size| (1..=MAX_SIZE).contains(size)), "network", "a network with sizes from 1 to 2^20")
+    }
+
+    fn check_target(&self) -> Result<(), String> {
+        match &self.target {
+            Target::Classes { classes, labels, .. } => {
+                if let Some(twice) = twice(classes) {
+                    return Err(format!("`target.classes` has {twice:?} twice"));
+                }
+                require(is_ascending(labels), "target.labels", "different numbers in ascending order")?;
+                let is_one_each = classes.len() == labels.len() && classes.len() >= 2;
+                require(is_one_each, "target.classes", "two or more classes, and a label for each")
+            }
+            Target::Number { std, .. } => require(is_deviation(*std), "target.std", DEVIATION),
+        }
+    }
+
+    fn check_numbers(&self) -> Result<(), String> {
+        for (i, column) in self.preprocessing.numbers.iter().enumerate() {
+            let place = |part: &str| format!("preprocessing.numbers[{i}].{part}");
+            match &column.scale {
+                ColumnScale::Standard { std, .. } => require(is_deviation(*std), &place("scale.std"), DEVIATION)?,
+                ColumnScale::Quantile { quantiles } => {
+                    let is_in_order = quantiles.len() >= 2 && quantiles.is_sorted() && are_finite(quantiles);
+                    require(is_in_order, &place("scale.quantiles"), "two or more numbers in ascending order")?;
+                }
+            }
+            let [min, max] = column.range;
+            require(min <= max && are_finite(&column.range), &place("range"), "two numbers in ascending order")?;
+        }
+        Ok(())
+    }
+
+    /// A column has one use; only the parts of a date are several.
+    fn check_columns(&self) -> Result<(), String> {
+        let Preprocessing { numbers, categories, .. } = &self.preprocessing;
+        let mut columns: HashMap<&str, Vec<Option<Reading>>> = HashMap::new();
+        let uses = numbers.iter().map(|column| (column.column.as_str(), Some(column.reading)));
+        for (name, reading) in uses.chain(categories.iter().map(|column| (column.name(), None))) {
+            let earlier = columns.entry(name).or_default();
+            let is_part = |reading: Option<Reading>| reading.is_some_and(Reading::is_part_of_date);
+            let is_same = |other: Option<Reading>| other.map(Reading::name) == reading.map(Reading::name);
+            if earlier.iter().any(|&other| is_same(other) || !is_part(other) || !is_part(reading)) {
+                return Err(format!("`preprocessing` has column `{name}` twice"));
+            }
+            earlier.push(reading);
+        }
+        Ok(())
+    }
+}
+
+fn require(holds: bool, place: &str, expected: &str) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(format!("`{place}` is not {expected}")) }
+}
+
+const DEVIATION: &str = "a positive number, as deviations are";
+
+/// Numbers are divided by it.
+fn is_deviation(std: f64) -> bool {
+    std > 0.0 && (1.0 / std).is_finite() && std <= f64::from(f32::MAX)
+}
+
+fn is_ascending(numbers: &[f32]) -> bool {
+    numbers.is_sorted_by(|a, b| a < b) && are_finite(numbers)
+}
+
+fn are_finite(numbers: &[f32]) -> bool {
+    numbers.iter().all(|number| number.is_finite())
+}
+
+fn twice(names: &[String]) -> Option<&String> {
+    let mut seen = HashSet::new();
+    names.iter().find(|&name| !seen.insert(name))
+}
+
+/// In place of the checksum in the text of which it is the checksum.
+const UNSEALED: &str = "00000000";
+
+/// How the checksum is written.
+fn sealed(checksum: &str) -> String {
+    format!("\"checksum\": \"{checksum}\"")
+}
+
+fn checksum_of(text: &[u8]) -> String {
+    format!("{:08x}", crc32fast::hash(text))
+}
