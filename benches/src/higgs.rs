@@ -163,7 +163,7 @@ fn products(batch: usize) -> Result<Program> {
         let (n_in, n_out) = (pair[0], pair[1]);
         let (x, w) = (buffer(&mut program, batch * n_in), buffer(&mut program, n_in * n_out));
         let (y, dw) = (buffer(&mut program, batch * n_out), buffer(&mut program, n_in * n_out));
-        let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::none() };
+        let product = |m, n, k, transpose| Matmul { n_batch: 1, m, n, k, transpose, epilogue: Epilogue::none() };
         program.push(product(batch, n_out, n_in, Transpose::B), &[x, w, y])?;
         program.push(product(n_out, n_in, batch, Transpose::A), &[y, x, dw])?;
         if layer > 0 {

@@ -51,7 +51,7 @@ fn run() -> anyhow::Result<()> {
 
     // The two kernels are plain structs.
     let product =
-        Matmul { m: N_ROWS, n: N_OUT, k: N_IN, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::identity()) };
+        Matmul { n_batch: 1, m: N_ROWS, n: N_OUT, k: N_IN, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::identity()) };
     let activate = Map::unary(N_ROWS * N_OUT, |x| x.tanh());
 
     let double = double_pipeline(&device);

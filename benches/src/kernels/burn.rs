@@ -38,7 +38,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
         None => None,
     };
 
-    let product = Matmul { m: n, n, k: n, transpose: Transpose::None, epilogue: Epilogue::none() };
+    let product = Matmul { n_batch: 1, m: n, n, k: n, transpose: Transpose::None, epilogue: Epilogue::none() };
     let product = Case::new(&options.device, product, &turns)?;
     let expected = Expected::of(&table, n);
     let ours = || product.flops_per_s();

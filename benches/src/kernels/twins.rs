@@ -47,7 +47,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
 
 /// The square product, and those of 28-256-256-256-1.
 fn products(square: usize, batch: usize) -> [(&'static str, Matmul); 8] {
-    let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::none() };
+    let product = |m, n, k, transpose| Matmul { n_batch: 1, m, n, k, transpose, epilogue: Epilogue::none() };
     [
         ("square", product(square, square, square, Transpose::None)),
         ("first layer", product(batch, 256, 28, Transpose::B)),

@@ -63,7 +63,7 @@ fn main() {
     let mut recorder = Recorder::new(&device);
     for (m, n, k, transpose) in SHAPES {
         let size = |n: usize| if has("--smoke") { n.min(40) } else { n };
-        let matmul = Matmul { m: size(m), n: size(n), k: size(k), transpose, epilogue: Epilogue::none() };
+        let matmul = Matmul { n_batch: 1, m: size(m), n: size(n), k: size(k), transpose, epilogue: Epilogue::none() };
         measure(&By(family, matmul), &device, &queue, &mut recorder, if has("--smoke") { 1 } else { N_ROUNDS });
     }
 }

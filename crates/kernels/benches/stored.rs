@@ -56,14 +56,14 @@ fn step(batch: usize) -> Vec<StepKernel> {
     };
     for (i, (_, n_in, n_out)) in layers.into_iter().enumerate() {
         let act = if n_out == 1 { Activation::identity() } else { relu.clone() };
-        let forward = Matmul { m: batch, n: n_out, k: n_in, transpose: Transpose::B, epilogue: Epilogue::bias(&act) };
+        let forward = Matmul { n_batch: 1, m: batch, n: n_out, k: n_in, transpose: Transpose::B, epilogue: Epilogue::bias(&act) };
         let names = ["first layer", "second layer", "third layer", "last layer"];
         push(names[i], forward, vec![Half, Half, Full, Half]);
-        let grad_weight = Matmul { m: n_out, n: n_in, k: batch, transpose: Transpose::A, epilogue: Epilogue::none() };
+        let grad_weight = Matmul { n_batch: 1, m: n_out, n: n_in, k: batch, transpose: Transpose::A, epilogue: Epilogue::none() };
         let names = ["first layer's weights", "second layer's weights", "third layer's weights", "last layer's weights"];
         push(names[i], grad_weight, vec![Half, Half, Full]);
         if i > 0 {
-            let grad_input = Matmul {
+            let grad_input = Matmul { n_batch: 1,
                 m: batch,
                 n: n_in,
                 k: n_out,

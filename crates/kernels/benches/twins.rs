@@ -28,11 +28,12 @@ const PRODUCTS: [Product; 7] = [
 ];
 
 fn forward(batch: usize, n_out: usize, n_in: usize) -> Matmul {
-    Matmul { m: batch, n: n_out, k: n_in, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) }
+    Matmul { n_batch: 1, m: batch, n: n_out, k: n_in, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) }
 }
 
 fn grad_input(batch: usize, n_in: usize, n_out: usize) -> Matmul {
     Matmul {
+        n_batch: 1,
         m: batch,
         n: n_in,
         k: n_out,
@@ -42,7 +43,7 @@ fn grad_input(batch: usize, n_in: usize, n_out: usize) -> Matmul {
 }
 
 fn grad_weights(batch: usize, n_in: usize, n_out: usize) -> Matmul {
-    Matmul { m: n_out, n: n_in, k: batch, transpose: Transpose::A, epilogue: Epilogue::none() }
+    Matmul { n_batch: 1, m: n_out, n: n_in, k: batch, transpose: Transpose::A, epilogue: Epilogue::none() }
 }
 
 fn main() {

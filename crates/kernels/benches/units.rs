@@ -45,7 +45,7 @@ fn main() {
     );
     println!("{:<52} {:>10} {:>10} {:>10} {:>10} {:>6}", "", "f32 ms", "f16 ms", "coop ms", "TFLOP/s", "ratio");
     for size in PRODUCTS.map(|size| if smoke { 32 } else { size }) {
-        let product = Matmul { m: size, n: size, k: size, transpose: Transpose::B, epilogue: Epilogue::none() };
+        let product = Matmul { n_batch: 1, m: size, n: size, k: size, transpose: Transpose::B, epilogue: Epilogue::none() };
         bench.row(&format!("product {size} by {size} by {size}"), product, &[DType::F16; 3]);
     }
     for ([n_images, size, n_channels], [n_out, kernel, stride, padding]) in CONVOLUTIONS {

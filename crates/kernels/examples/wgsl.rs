@@ -187,7 +187,7 @@ fn real_kernels() -> Vec<(String, Box<dyn Kernel>, bool)> {
         let mut kernels: BTreeMap<String, Box<dyn Kernel>> = BTreeMap::new();
         for (size, tag) in [(4096, "large"), (1024, "medium"), (252, "small")] {
             for (transpose, t) in [(Transpose::None, "nn"), (Transpose::B, "nt"), (Transpose::A, "tn")] {
-                let matmul = Matmul { m: size, n: size, k: size, transpose, epilogue: Epilogue::none() };
+                let matmul = Matmul { n_batch: 1, m: size, n: size, k: size, transpose, epilogue: Epilogue::none() };
                 kernels.insert(format!("matmul.{tag}.{t}"), Box::new(matmul.clone()));
                 if transpose == Transpose::B {
                     let matmul = Matmul { epilogue: Epilogue::bias(&relu), ..matmul };
@@ -195,7 +195,7 @@ fn real_kernels() -> Vec<(String, Box<dyn Kernel>, bool)> {
                 }
             }
         }
-        let odd = || Matmul { m: 1023, n: 1023, k: 1023, transpose: Transpose::None, epilogue: Epilogue::none() };
+        let odd = || Matmul { n_batch: 1, m: 1023, n: 1023, k: 1023, transpose: Transpose::None, epilogue: Epilogue::none() };
         kernels.insert("matmul.any.nn".to_owned(), Box::new(odd()));
         kernels.insert(
             "matmul.split_k.tn".to_owned(),
@@ -203,7 +203,7 @@ fn real_kernels() -> Vec<(String, Box<dyn Kernel>, bool)> {
         );
         kernels.insert(
             "batched.nt".to_owned(),
-            Box::new(BatchedMatmul { n_batch: 96, m: 256, n: 256, k: 64, transpose: Transpose::B }),
+            Box::new(Matmul { n_batch: 96, m: 256, n: 256, k: 64, transpose: Transpose::B, epilogue: Epilogue::none() }),
         );
         for (n_images, side, n_channels, n_out) in [(64, 56, 64, 64), (64, 14, 256, 256), (64, 224, 3, 64)] {
             let x = Images { n_images, height: side, width: side, n_channels };

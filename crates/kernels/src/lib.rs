@@ -84,7 +84,6 @@ pub use optimizer::skip_weightless::SkipWeightless;
 pub use pool::avg_pool2d::{AvgPool2d, AvgPool2dGrad, PoolDivisor};
 pub use pool::max_pool2d::{MaxPool2d, MaxPool2dGrad};
 pub use pool::pool_shape::{PoolShape, Rounding};
-pub use product::batched_matmul::BatchedMatmul;
 pub use product::epilogue::{Epilogue, EpilogueOperand};
 pub use product::matmul::{Matmul, Transpose};
 pub use product::matmul_family::MatmulFamily;

@@ -1,5 +1,5 @@
 use brisk_kernels::{
-    BatchedMatmul, DType, Epilogue, MapReduce, Matmul, NewtonSchulzFactor, ReduceOp, Runs, ScaleRuns, Transpose,
+    DType, Epilogue, MapReduce, Matmul, NewtonSchulzFactor, ReduceOp, Runs, ScaleRuns, Transpose,
 };
 use brisk_tensor::program::{Error, Program, Slice};
 
@@ -49,7 +49,7 @@ impl NewtonSchulz {
     }
 }
 
-/// Products of all pairs: with the batched kernel, or, if there is only one pair, with the kernel for a single product.
+/// Products of all pairs.
 fn product(
     program: &mut Program,
     n_batch: usize,
@@ -58,9 +58,6 @@ fn product(
     [a, b]: [Slice; 2],
 ) -> Result<Slice, Error> {
     let y = program.transient("product", DType::F32, n_batch * m * n);
-    match n_batch {
-        1 => program.push(Matmul { m, n, k, transpose, epilogue: Epilogue::none() }, &[a, b, y])?,
-        _ => program.push(BatchedMatmul { n_batch, m, n, k, transpose }, &[a, b, y])?,
-    }
+    program.push(Matmul { n_batch, m, n, k, transpose, epilogue: Epilogue::none() }, &[a, b, y])?;
     Ok(y)
 }

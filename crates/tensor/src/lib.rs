@@ -10,7 +10,6 @@ mod arg_max;
 mod autocast;
 mod backward;
 mod batch_norm;
-mod batched_matmul;
 mod cast;
 mod check_gradients;
 mod checkpoint;

@@ -36,7 +36,7 @@ impl Linear {
     /// The product for `n_rows` rows and a weight of `[n_out, n_in]`.
     fn kernel(&self, n_rows: usize, [n_out, n_in]: [usize; 2], has_bias: bool) -> Matmul {
         let epilogue = if has_bias { Epilogue::bias(&self.activation) } else { Epilogue::activation(&self.activation) };
-        Matmul { m: n_rows, n: n_out, k: n_in, transpose: Transpose::B, epilogue }
+        Matmul { n_batch: 1, m: n_rows, n: n_out, k: n_in, transpose: Transpose::B, epilogue }
     }
 }
 
@@ -89,10 +89,10 @@ impl Operation for Linear {
             backward.give(2, MapReduce::of(ReduceOp::Sum, &[m, n], &[0]), &[dz])?;
         }
         if backward.wants(1) {
-            backward.give(1, Matmul { m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::none() }, &[dz, x])?;
+            backward.give(1, Matmul { n_batch: 1, m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::none() }, &[dz, x])?;
         }
         if backward.wants(0) {
-            let dx = |epilogue| Matmul { m, n: k, k: n, transpose: Transpose::None, epilogue };
+            let dx = |epilogue| Matmul { n_batch: 1, m, n: k, k: n, transpose: Transpose::None, epilogue };
             backward.give_product(0, dx, &[dz, weight])?;
         }
         Ok(())

@@ -14,27 +14,58 @@ impl Tensor {
     /// `torch.matmul` of two matrices.
     #[track_caller]
     pub fn matmul(&self, b: &Self, transpose: Transpose) -> Self {
-        self.graph().apply(Product { transpose }, &[self, b])
+        self.graph().apply(Product { name: "matmul", n_dims: 2, transpose }, &[self, b])
+    }
+
+    /// A batch of matrix products: `op(self[i]) op(b[i])`, where `op` transposes or not.
+    ///
+    /// # Shapes
+    /// `self`: `[n_batch, m, k]`, or `[n_batch, k, m]` if transposed; `b`: `[n_batch, k, n]`, or `[n_batch, n, k]`; the result
+    /// `[n_batch, m, n]`.
+    /// # Errors
+    /// [`Error::Shape`], [`Error::ForeignTensor`].
+    /// # Reference
+    /// `torch.bmm`.
+    #[track_caller]
+    pub fn batched_matmul(&self, b: &Self, transpose: Transpose) -> Self {
+        self.graph().apply(Product { name: "batched_matmul", n_dims: 3, transpose }, &[self, b])
     }
 }
 
+/// A product of two matrices, or of each pair of a batch.
 #[derive(Debug)]
 struct Product {
+    name: &'static str,
+    /// 2 for matrices, 3 for a batch of them.
+    n_dims: usize,
     transpose: Transpose,
 }
 
-const NAME: &str = "matmul";
-
 impl Product {
-    fn kernel(&self, a: [usize; 2], b: [usize; 2]) -> Matmul {
-        let ([m, k], [_, n]) = (transposed(a, self.transpose.a()), transposed(b, self.transpose.b()));
-        Matmul { m, n, k, transpose: self.transpose, epilogue: Epilogue::none() }
+    fn kernel(&self, a: [usize; 3], b: [usize; 3]) -> Matmul {
+        let ([n_batch, m, k], [_, _, n]) = (transposed(a, self.transpose.a()), transposed(b, self.transpose.b()));
+        Matmul { n_batch, m, n, k, transpose: self.transpose, epilogue: Epilogue::none() }
     }
+
+    fn check_dims(&self, x: &Tensor, arg: &'static str) -> Result<[usize; 3], Error> {
+        if x.shape().len() == self.n_dims {
+            return Ok(pairs(x.shape()));
+        }
+        let expected = if self.n_dims == 2 { "two dimensions" } else { "three dimensions" }.to_owned();
+        Err(Error::Shape { op: self.name, arg, expected, found: x.shape().to_vec() })
+    }
+}
+
+/// The dimensions of a batch of matrices; a matrix is a batch of one.
+fn pairs(shape: &[usize]) -> [usize; 3] {
+    let mut dims = [1; 3];
+    dims[3 - shape.len()..].copy_from_slice(shape);
+    dims
 }
 
 impl Operation for Product {
     fn name(&self) -> &'static str {
-        NAME
+        self.name
     }
 
     fn input_names(&self) -> &'static [&'static str] {
@@ -46,32 +77,35 @@ impl Operation for Product {
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        let (a, b) = (inputs[0].matrix(NAME, "a")?, inputs[1].matrix(NAME, "b")?);
-        let ([_, k], [b_rows, _]) = (transposed([a.0, a.1], self.transpose.a()), transposed([b.0, b.1], self.transpose.b()));
-        if b_rows != k {
-            let expected = if self.transpose.b() { format!("[_, {k}]") } else { format!("[{k}, _]") };
-            return Err(Error::Shape { op: NAME, arg: "b", expected, found: inputs[1].shape().to_vec() });
+        let (a, b) = (self.check_dims(inputs[0], "a")?, self.check_dims(inputs[1], "b")?);
+        let ([n_batch, _, k], [b_batch, b_rows, _]) = (transposed(a, self.transpose.a()), transposed(b, self.transpose.b()));
+        if (b_batch, b_rows) != (n_batch, k) {
+            let batch = if self.n_dims == 2 { String::new() } else { format!("{n_batch}, ") };
+            let expected = if self.transpose.b() { format!("[{batch}_, {k}]") } else { format!("[{batch}{k}, _]") };
+            return Err(Error::Shape { op: self.name, arg: "b", expected, found: inputs[1].shape().to_vec() });
         }
-        let kernel = self.kernel([a.0, a.1], [b.0, b.1]);
+        let kernel = self.kernel(a, b);
         check_kernel(&kernel)?;
-        Ok(vec![kernel.m, kernel.n])
+        Ok([n_batch, kernel.m, kernel.n][3 - self.n_dims..].to_vec())
     }
 
     fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
         let len = |i: usize, dim: usize| inputs[i].shape().get(dim).copied().unwrap_or(1);
-        vec![len(0, usize::from(self.transpose.a())), len(1, usize::from(!self.transpose.b()))]
+        let rows = self.n_dims - 2;
+        let batch = (0..rows).map(|dim| len(0, dim));
+        batch.chain([len(0, rows + usize::from(self.transpose.a())), len(1, rows + usize::from(!self.transpose.b()))]).collect()
     }
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
-        let kernel = self.kernel(forward.dims(0), forward.dims(1));
+        let kernel = self.kernel(pairs(forward.shape(0)), pairs(forward.shape(1)));
         let (a, b, y) = (forward.input(0), forward.input(1), forward.output());
         forward.push(kernel, &[a, b, y])
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
-        let Matmul { m, n, k, transpose, .. } = self.kernel(backward.dims(0), backward.dims(1));
+        let Matmul { n_batch, m, n, k, transpose, .. } = self.kernel(pairs(backward.shape(0)), pairs(backward.shape(1)));
         let (dy, a, b) = (backward.grad(), backward.input(0), backward.input(1));
-        let product = |m, n, k, transpose| Matmul { m, n, k, transpose, epilogue: Epilogue::none() };
+        let product = |m, n, k, transpose| Matmul { n_batch, m, n, k, transpose, epilogue: Epilogue::none() };
         if backward.wants(0) {
             // da = dy op(b)ᵀ, transposed if `a` is stored transposed.
             match transpose.a() {
@@ -89,6 +123,6 @@ impl Operation for Product {
     }
 }
 
-fn transposed([rows, cols]: [usize; 2], is_transposed: bool) -> [usize; 2] {
-    if is_transposed { [cols, rows] } else { [rows, cols] }
+fn transposed([n_batch, rows, cols]: [usize; 3], is_transposed: bool) -> [usize; 3] {
+    if is_transposed { [n_batch, cols, rows] } else { [n_batch, rows, cols] }
 }

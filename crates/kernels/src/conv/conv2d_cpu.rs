@@ -25,7 +25,7 @@ impl OverImages for Conv2d {
         };
         let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
         let task_rows = TASK_PIXELS.div_ceil(width);
-        let ending = Ending { finish, n: n_out, operand };
+        let ending = Ending { finish: &finish, first_row: 0, n: n_out, operand };
         let weights = &*weight_transposed;
         let is_packed = !patches.is_narrow(n_out);
         with_weights(weights, n_out, is_packed, |weights| {

@@ -34,7 +34,7 @@ impl Conv2dGradInput {
     fn product(&self) -> Option<Matmul> {
         let Self { shape: ConvShape { x, n_out, .. }, ref epilogue } = *self;
         let matmul =
-            Matmul { m: x.n_pixels(), n: x.n_channels, k: n_out, transpose: Transpose::None, epilogue: epilogue.clone() };
+            Matmul { n_batch: 1, m: x.n_pixels(), n: x.n_channels, k: n_out, transpose: Transpose::None, epilogue: epilogue.clone() };
         self.shape.is_pointwise().then_some(matmul)
     }
 

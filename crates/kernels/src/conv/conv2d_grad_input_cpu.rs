@@ -20,7 +20,7 @@ impl OverImages for Conv2dGradInput {
             // A task has enough rows that each phase has a task's number of pixels.
             let task_rows =
                 TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
-            let ending = Ending { finish, n: n_channels, operand };
+            let ending = Ending { finish: &finish, first_row: 0, n: n_channels, operand };
             let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
                 let first = i * task_rows;
                 let all_rows = first..first + grad_x.len() / (width * n_channels);

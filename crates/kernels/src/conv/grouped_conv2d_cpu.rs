@@ -12,7 +12,7 @@ impl OverImages for GroupedConv2d {
         let (n_out, n_channels, [_, kernel_width]) = (shape.n_out, shape.x.n_channels, shape.window.kernel);
         weight.transpose_to(n_out, shape.n_patch(), weight_by_tap);
         let taps: Vec<&[f32]> = weight_by_tap.chunks_exact(shape.group_channels() * n_out).collect();
-        let ending = Ending { finish, n: n_out, operand };
+        let ending = Ending { finish: &finish, first_row: 0, n: n_out, operand };
         let Images { height, width, .. } = shape.y();
         each_row_in_f32(
             width * n_out,

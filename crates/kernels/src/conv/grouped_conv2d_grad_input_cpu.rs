@@ -18,7 +18,7 @@ impl OverImages for GroupedConv2dGradInput {
         let taps: Vec<&[f32]> = weight_by_tap.chunks_exact(n_out * group_channels).collect();
         let Images { height, width, n_channels, .. } = shape.x;
         let y = shape.y();
-        let ending = Ending { finish, n: n_channels, operand };
+        let ending = Ending { finish: &finish, first_row: 0, n: n_channels, operand };
         each_row_in_f32(
             width * n_channels,
             grad_x,

@@ -20,7 +20,7 @@ use crate::{Arg, Binding, DType, Draws, Error, Len, Map, Part, STATE_LEN, TwinAr
 /// // A linear layer with GELU, and one whose result is scaled and added to a residual.
 /// let layer = Epilogue::bias(&Activation::gelu());
 /// let residual = Epilogue::with_matrix(Expr::input(0) * 0.5 + Expr::input(1));
-/// let product = |epilogue| Matmul { m: 32, n: 10, k: 64, transpose: Transpose::B, epilogue };
+/// let product = |epilogue| Matmul { n_batch: 1, m: 32, n: 10, k: 64, transpose: Transpose::B, epilogue };
 /// assert_eq!(product(layer).args()[2].len, 10);
 /// assert_eq!(product(residual).args()[2].len, 320);
 /// ```

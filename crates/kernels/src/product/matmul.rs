@@ -1,31 +1,32 @@
 use super::epilogue_cpu::Finish;
-use super::matmul_cpu;
+use super::matmul_batch_cpu;
 use super::matmul_gpu::Product;
-use super::matmul_stored_cpu;
 use super::matmul_stored_cpu::Reads;
 use crate::core::half::Floats;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
 use crate::{Access, Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, MatmulFamily, Packing, TwinArgs};
 
-/// A matrix product with a fused epilogue: `y = epilogue(op(a) op(b))`.
+/// Matrix products with a fused epilogue: `y[i] = epilogue(op(a[i]) op(b[i]))`, for one pair of matrices or a batch of them.
 ///
 /// The three products of a linear layer are this kernel: forward `x Wᵀ` with [`Epilogue::bias`], the gradient of the input
 /// `dz W`, whose epilogue is the derivative of the preceding activation, and the gradient of the weights `dzᵀ x`.
 ///
 /// # Shapes
-/// `a`: `[m, k]`, or `[k, m]` if transposed; `b`: `[k, n]`, or `[n, k]` if transposed; `y`: `[m, n]`; all row-major, contiguous.
+/// `a`: `[n_batch, m, k]`, or `[n_batch, k, m]` if transposed; `b`: `[n_batch, k, n]`, or `[n_batch, n, k]` if transposed; `y`: `[n_batch, m, n]`; all row-major, contiguous.
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Cost
-/// `2 m n k` operations. The CPU first copies one operand in the order in which it is multiplied. If there are few results and `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4 MiB.
+/// `2 n_batch m n k` operations, on a GPU in one dispatch. The CPU first copies one operand in the order in which it is multiplied. If there are few results and `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4 MiB.
 /// # Reference
-/// Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
+/// `torch.matmul`, `torch.bmm`; Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matmul {
-    /// Rows of `y`.
+    /// Pairs of matrices; 1 for a single product.
+    pub n_batch: usize,
+    /// Rows of each result.
     pub m: usize,
-    /// Columns of `y`.
+    /// Columns of each result.
     pub n: usize,
     /// The K dimension.
     pub k: usize,
@@ -72,6 +73,11 @@ impl Transpose {
 }
 
 impl Matmul {
+    /// Whether there are several pairs.
+    pub(crate) const fn is_batch(&self) -> bool {
+        self.n_batch != 1
+    }
+
     /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
     ///
     /// # Errors
@@ -88,7 +94,7 @@ impl Matmul {
         adapter: &Adapter,
     ) -> Result<Vec<Dispatch>, Error> {
         let args = self.stored_args(dtypes);
-        Product { kernel: self.name(), matmul: self, n_pairs: None, args }.dispatches(family, adapter)
+        Product { kernel: self.name(), matmul: self, args }.dispatches(family, adapter)
     }
 
     /// The scratch arguments, which follow `y`.
@@ -103,10 +109,10 @@ impl Matmul {
         let reads = Reads { a: Floats::of(args, a), b: Floats::of(args, b), fused: self.epilogue.operand_of(args) };
         match (reads, args.dtype(y)) {
             (Reads { a: Floats::F32(a), b: Floats::F32(b), fused: Floats::F32(fused) }, DType::F32) => {
-                matmul_cpu::run(self, [a, b], args.packed(), (&finish, fused), args.write(y));
+                matmul_batch_cpu::run(self, [a, b], args.packed(), (&finish, fused), args.write(y));
             }
             (reads, dtype) => {
-                with_element!(dtype, Y => matmul_stored_cpu::run::<Y>(self, reads, finish, args.write(y)))
+                with_element!(dtype, Y => matmul_batch_cpu::run_stored::<Y>(self, reads, &finish, args.write(y)))
             }
         }
     }
@@ -123,17 +129,17 @@ impl Kernel for Matmul {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let Self { m, n, k, .. } = *self;
-        let mut args = vec![Arg::read("a", DType::F32, [m, k]), Arg::read("b", DType::F32, [k, n])];
-        args.extend(self.epilogue.args(m, n));
-        args.push(Arg::write("y", DType::F32, [m, n]));
+        let Self { n_batch, m, n, k, .. } = *self;
+        let mut args = vec![Arg::read("a", DType::F32, [n_batch, m, k]), Arg::read("b", DType::F32, [n_batch, k, n])];
+        args.extend(self.epilogue.args(n_batch.saturating_mul(m), n));
+        args.push(Arg::write("y", DType::F32, [n_batch, m, n]));
         args.extend(self.scratch());
         args
     }
 
     fn check(&self) -> Result<(), Error> {
         self.epilogue.check(self.name())?;
-        check_sizes(self, &[("m", self.m), ("n", self.n), ("k", self.k)])
+        check_sizes(self, &[("n_batch", self.n_batch), ("m", self.m), ("n", self.n), ("k", self.k)])
     }
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
@@ -155,19 +161,19 @@ impl Kernel for Matmul {
     }
 
     fn packing(&self) -> Option<Packing> {
-        let Self { m, n, k, transpose, .. } = *self;
-        (m > 1 && n > 1 && k > 1 && !transpose.a()).then_some(Packing { arg: 1, size: [k, n], transpose })
+        let Self { n_batch, m, n, k, transpose, .. } = *self;
+        (n_batch == 1 && m > 1 && n > 1 && k > 1 && !transpose.a()).then_some(Packing { arg: 1, size: [k, n], transpose })
     }
 
     fn cost(&self) -> Cost {
         let bytes = self.args().iter().filter(|arg| arg.access != Access::Scratch).map(|arg| arg.len_bytes() as u64).sum();
-        Cost { flops: 2 * (self.m * self.n * self.k) as u64, bytes }
+        Cost { flops: 2 * (self.n_batch * self.m * self.n * self.k) as u64, bytes }
     }
 }
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for Matmul {
-    /// The sum of parts of K is in f32, and so is a result with many columns whose rows end in the middle of a word.
+    /// The sum of parts of K is in f32, and so is a result whose rows end in the middle of a word, unless it is one of few columns.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let mut nearest = dtypes.to_vec();
         if self.n_parts() > 1 || !self.stores_halves() {
@@ -177,6 +183,7 @@ impl StoredForm for Matmul {
     }
 
     fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        self.dispatches_of(dtypes, MatmulFamily::choose(adapter, self.n), adapter)
+        let n_cols = if self.is_batch() { usize::MAX } else { self.n };
+        self.dispatches_of(dtypes, MatmulFamily::choose(adapter, n_cols), adapter)
     }
 }

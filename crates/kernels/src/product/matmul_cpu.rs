@@ -12,15 +12,18 @@ const N_TILES: usize = 32;
 /// Multiply-adds below which one thread finishes before another has woken up.
 pub(crate) const SERIAL_WORK: usize = 64 * 1024;
 
-/// `packed` is `b` as [`Packing`](crate::Packing) copies it, if there is a copy already. `fused` is what ends the product: the epilogue and its further argument.
+/// One product, whose result has the rows from `first_row` on. `packed` is `b` as [`Packing`](crate::Packing) copies it, if there is a copy already. `fused` is what ends the
+/// product: the epilogue and its further argument.
 pub(crate) fn run(
     kernel: &Matmul,
     [a, b]: [&[f32]; 2],
     packed: Option<&[f32]>,
     (finish, fused): (&Finish, &[f32]),
+    first_row: usize,
     y: &mut [f32],
 ) {
     let Matmul { m, n, k, transpose, .. } = *kernel;
+    let rows = Rows { finish, operand: fused, first_row, n };
     // A matrix with one row or column has the same memory layout as its transpose, so `b` need not be transposed.
     if k == 1 {
         return each_row(
@@ -29,7 +32,7 @@ pub(crate) fn run(
             #[inline(always)]
             |row, y| {
                 scale_row(a[row], b, y);
-                finish.run(&fused[finish.operand_range(n, row, 0, n)], row * n, y);
+                rows.end(row, 0, y);
             },
         );
     }
@@ -44,7 +47,7 @@ pub(crate) fn run(
             n,
             y,
             #[inline(always)]
-            |row, y| finish.run(&fused[finish.operand_range(n, row, 0, n)], row * n, y),
+            |row, y| rows.end(row, 0, y),
         );
     }
     let a = match transpose.a() {
@@ -61,10 +64,26 @@ pub(crate) fn run(
         &tiles,
         &depths,
         #[inline(always)]
-        |row, cols, y| {
-            finish.run(&fused[finish.operand_range(n, row, cols.start, cols.len())], row * n + cols.start, y);
-        },
+        |row, cols, y| rows.end(row, cols.start, y),
     );
+}
+
+/// The rows of a product, whose sums an epilogue ends.
+struct Rows<'a> {
+    finish: &'a Finish,
+    operand: &'a [f32],
+    first_row: usize,
+    n: usize,
+}
+
+impl Rows<'_> {
+    /// Ends the sums of a row from column `first` on.
+    #[inline(always)]
+    fn end(&self, row: usize, first: usize, y: &mut [f32]) {
+        let Self { finish, operand, first_row, n } = *self;
+        let row = first_row + row;
+        finish.run(&operand[finish.operand_range(n, row, first, y.len())], row * n + first, y);
+    }
 }
 
 /// A grid of tiles over `[m, n]`, which depends only on the shape.

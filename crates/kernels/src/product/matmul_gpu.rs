@@ -27,12 +27,12 @@ impl Matmul {
 
     /// Whether b in its layout, and the result can be accessed as vectors, but not a.
     const fn has_thin(&self) -> bool {
-        self.n.is_multiple_of(4) && !self.transpose.b() && !self.reads_vectors()
+        !self.is_batch() && self.n.is_multiple_of(4) && !self.transpose.b() && !self.reads_vectors()
     }
 
     /// Whether the result can be stored in 16 bits: if no two invocations write the same word.
     pub(crate) const fn stores_halves(&self) -> bool {
-        self.m == 1 || self.n.is_multiple_of(2) || self.n <= 8
+        self.n.is_multiple_of(2) || (!self.is_batch() && (self.m == 1 || self.n <= 8))
     }
 
     /// The number of parts into which K is split (split-K). It depends only on the shape, and is 1 unless the result has too few tiles to occupy a GPU, as
@@ -40,7 +40,7 @@ impl Matmul {
     pub(crate) fn n_parts(&self) -> usize {
         let Self { m, n, k, .. } = *self;
         let n_tiles = Tiles::MEDIUM.n_groups(m, n).max(1);
-        if !self.epilogue.is_none() || !(self.reads_vectors() || self.has_thin()) || n_tiles > N_ENOUGH {
+        if self.is_batch() || !self.epilogue.is_none() || !(self.reads_vectors() || self.has_thin()) || n_tiles > N_ENOUGH {
             return 1;
         }
         let of_memory = PARTS_LEN / m.saturating_mul(n).max(1);
@@ -54,13 +54,11 @@ fn part_len(k: usize, n_parts: usize) -> usize {
     k.div_ceil(n_parts).max(1).next_multiple_of(PART_LEN)
 }
 
-/// A product, or a batch of them, over arguments `a`, `b`, the epilogue's argument, `y`, and `parts` for parts of K.
+/// Products over arguments `a`, `b`, the epilogue's argument, `y`, and `parts` for parts of K.
 #[derive(Debug)]
 pub(crate) struct Product<'a> {
     pub(crate) kernel: &'static str,
     pub(crate) matmul: &'a Matmul,
-    /// The pairs of a batch.
-    pub(crate) n_pairs: Option<usize>,
     /// The kernel's arguments, as they are stored.
     pub(crate) args: Vec<Arg>,
 }
@@ -69,8 +67,8 @@ impl Product<'_> {
     /// The dispatches of the form that `family` has on `adapter`: the product, or the sums of all parts of K and their sum.
     pub(crate) fn dispatches(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         family.check(self.kernel, adapter)?;
-        let n_parts = if self.n_pairs.is_none() { self.matmul.n_parts() } else { 1 };
-        let problem = self.problem(self.n_pairs.unwrap_or(n_parts));
+        let n_parts = self.matmul.n_parts();
+        let problem = self.problem(n_parts);
         let form = problem.form(family, adapter);
         if n_parts == 1 || matches!(form, Form::Direct(_) | Form::Narrow) {
             return Ok(vec![self.dispatch(&form, problem.reads, 1, adapter)?]);
@@ -78,19 +76,25 @@ impl Product<'_> {
         Ok(vec![self.dispatch(&form, problem.reads, n_parts, adapter)?, self.sum_of_parts(n_parts)?])
     }
 
-    fn problem(&self, n_slices: usize) -> Problem {
+    /// Slices are the pairs of a batch, or the parts of K of one pair.
+    fn n_slices(&self, n_parts: usize) -> usize {
+        if self.matmul.is_batch() { self.matmul.n_batch } else { n_parts }
+    }
+
+    fn problem(&self, n_parts: usize) -> Problem {
         let Matmul { m, n, k, .. } = *self.matmul;
         let splits_words = self.dtype("y").is_half() && !n.is_multiple_of(2);
         Problem {
             size: [m, n],
             depth: k,
-            n_slices,
+            n_slices: self.n_slices(n_parts),
             operands: ["a", "b"].map(|name| self.dtype(name)),
             reads: if self.matmul.reads_vectors() { Reads::Vectors } else { Reads::Elements },
             whole: [m, n, k],
-            kind: match self.n_pairs {
-                None => Kind::Matmul { splits_words, has_thin: self.matmul.has_thin() },
-                Some(_) => Kind::Batch,
+            kind: if self.matmul.is_batch() {
+                Kind::Batch
+            } else {
+                Kind::Matmul { splits_words, has_thin: self.matmul.has_thin() }
             },
         }
     }
@@ -125,7 +129,7 @@ impl Product<'_> {
 
         let flag = |is: bool| f64::from(u8::from(is));
         let transposed = |b: bool| [("TRANSPOSE_A", flag(transpose.a())), ("TRANSPOSE_B", flag(b))];
-        let n_slices = self.n_pairs.unwrap_or(n_parts);
+        let n_slices = self.n_slices(n_parts);
         let label = self.labels().of(form, reads);
         let dispatch = match form {
             Form::Narrow => Dispatch::elementwise(self.kernel, label, module, m.saturating_mul(n).div_ceil(2))?
@@ -142,7 +146,7 @@ impl Product<'_> {
                 let [tile_rows, tile_cols] = form.tile();
                 let n_row_groups = m.div_ceil(tile_rows).saturating_mul(n_slices);
                 let workgroups = product_workgroups(self.kernel, n, n.div_ceil(tile_cols), n_row_groups)?;
-                let split = [("SPLIT", flag(self.n_pairs.is_none()))];
+                let split = [("SPLIT", flag(!self.matmul.is_batch()))];
                 Dispatch::new(label, module, workgroups)
                     .constants(transposed(transpose.b()))
                     .constants(split)
@@ -164,7 +168,7 @@ impl Product<'_> {
     }
 
     const fn labels(&self) -> &'static Labels {
-        if self.n_pairs.is_some() { &BATCHED_MATMUL } else { &MATMUL }
+        if self.matmul.is_batch() { &BATCHED_MATMUL } else { &MATMUL }
     }
 
     /// The sum of the results of all parts of K, in order.

@@ -33,10 +33,11 @@ pub(crate) struct Reads<'a> {
     pub(crate) fused: Floats<'a>,
 }
 
-pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: Finish, y: &mut [Y]) {
+/// One product, whose result has the rows from `first_row` on.
+pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish, first_row: usize, y: &mut [Y]) {
     let Matmul { m, n, k, transpose, .. } = *kernel;
     let Reads { a, b, fused } = reads;
-    let ending = Ending { finish, n, operand: fused };
+    let ending = Ending { finish, first_row, n, operand: fused };
     // A matrix with one row or column has the same memory layout as its transpose.
     let transposes_a = transpose.a() && m > 1 && k > 1;
     let transposes_b = transpose.b() && n > 1 && k > 1;
@@ -67,7 +68,9 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: Finish,
 
 /// The operation on products before they are stored.
 pub(crate) struct Ending<'a> {
-    pub(crate) finish: Finish,
+    pub(crate) finish: &'a Finish,
+    /// The first row of the results, in those that the epilogue numbers.
+    pub(crate) first_row: usize,
     /// Columns of the result.
     pub(crate) n: usize,
     /// The further argument; empty if there is none.
@@ -77,6 +80,7 @@ pub(crate) struct Ending<'a> {
 impl Ending<'_> {
     /// Applies the epilogue to `sums`, whole rows starting at `first`.
     pub(crate) fn apply(&self, first: usize, sums: &mut [f32]) {
+        let first = self.first_row + first;
         let range = self.finish.operand_range(self.n, first, 0, sums.len());
         with_room(self.operand.n_room(range.len()), |room| {
             let operand = self.operand.get(range, room);

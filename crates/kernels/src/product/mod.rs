@@ -1,13 +1,12 @@
 //! Matrix products: dense, batched, on tensor cores.
 
-pub(crate) mod batched_matmul;
-pub(crate) mod batched_matmul_cpu;
 pub(crate) mod coop_tiles;
 pub(crate) mod epilogue;
 pub(crate) mod epilogue_cpu;
 pub(crate) mod form;
 pub(crate) mod gemm;
 pub(crate) mod matmul;
+pub(crate) mod matmul_batch_cpu;
 pub(crate) mod matmul_cpu;
 pub(crate) mod matmul_family;
 pub(crate) mod matmul_gpu;

@@ -121,7 +121,7 @@ fn epilogues_have_the_bits_of_maps() {
     // A product with a 1 x 1 identity equals its operand.
     let (x, y, one) = (random.wide_floats(n), random.floats(n), words(&[1.0]));
     for activation in all() {
-        let product = |epilogue| Matmul { m: n, n: 1, k: 1, transpose: Transpose::None, epilogue };
+        let product = |epilogue| Matmul { n_batch: 1, m: n, n: 1, k: 1, transpose: Transpose::None, epilogue };
         let found = twin_floats(&product(Epilogue::activation(&activation)), &[words(&x), one.clone()]);
         let expected = twin_floats(&Map::flat(n, activation.forward.clone()), &[words(&x)]);
         assert_eq!(words(&found), words(&expected), "{activation:?}");
@@ -141,7 +141,7 @@ fn epilogues_have_the_bits_of_maps() {
 #[test]
 fn epilogues_refuse_inputs_that_do_not_match_the_expression() {
     let refused = |epilogue| {
-        Matmul { m: 1, n: 1, k: 1, transpose: Transpose::None, epilogue }.check().expect_err("inputs differ").to_string()
+        Matmul { n_batch: 1, m: 1, n: 1, k: 1, transpose: Transpose::None, epilogue }.check().expect_err("inputs differ").to_string()
     };
     let expected = "an expression of the sum, x0, and of all further inputs";
     let sum = Expr::input(0) + Expr::input(1);

@@ -1,4 +1,5 @@
-use brisk_kernels::{Adapter, Arg, BatchedMatmul, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs};
+use brisk_kernels::expr::{Activation, Expr};
+use brisk_kernels::{Adapter, Arg, Dispatch, Epilogue, Error, Kernel, Matmul, MatmulFamily, Transpose, TwinArgs};
 
 use crate::close::{Tolerance, assert_close};
 use crate::random::Random;
@@ -9,9 +10,9 @@ const TRANSPOSES: [Transpose; 4] = [Transpose::None, Transpose::A, Transpose::B,
 #[test]
 fn twin_equals_hand_worked_numbers() {
     let (a, b) = (words(&[1.0, 2.0, 3.0, 4.0]), words(&[10.0, 1.0, 1.0, 10.0]));
-    let kernel = BatchedMatmul { n_batch: 2, m: 1, n: 1, k: 2, transpose: Transpose::None };
+    let kernel = Matmul { n_batch: 2, m: 1, n: 1, k: 2, transpose: Transpose::None, epilogue: Epilogue::none() };
     assert_eq!(twin_floats(&kernel, &[a.clone(), b.clone()]), [12.0, 43.0], "a row times a column, twice");
-    let kernel = BatchedMatmul { n_batch: 2, m: 2, n: 2, k: 1, transpose: Transpose::None };
+    let kernel = Matmul { n_batch: 2, m: 2, n: 2, k: 1, transpose: Transpose::None, epilogue: Epilogue::none() };
     assert_eq!(twin_floats(&kernel, &[a, b]), [10.0, 1.0, 20.0, 2.0, 3.0, 30.0, 4.0, 40.0], "a column times a row, twice");
 }
 
@@ -20,9 +21,9 @@ fn it_is_the_product_of_each_pair_and_gpu_agrees() {
     let mut random = Random::new(1);
     for transpose in TRANSPOSES {
         for [n_batch, m, n, k] in [[1, 1, 1, 1], [3, 5, 7, 4], [2, 31, 33, 9], [5, 32, 32, 32], [2, 65, 3, 70], [70, 2, 3, 1]] {
-            let kernel = BatchedMatmul { n_batch, m, n, k, transpose };
+            let kernel = Matmul { n_batch, m, n, k, transpose, epilogue: Epilogue::none() };
             let given = [words(&random.floats(n_batch * m * k)), words(&random.floats(n_batch * k * n))];
-            let one = Matmul { m, n, k, transpose, epilogue: Epilogue::none() };
+            let one = Matmul { n_batch: 1, m, n, k, transpose, epilogue: Epilogue::none() };
             let pairs = given[0].chunks_exact(m * k).zip(given[1].chunks_exact(k * n));
             let expected: Vec<f32> = pairs.flat_map(|(a, b)| twin_floats(&one, &[a.to_vec(), b.to_vec()])).collect();
             assert_close(&format!("{kernel:?}"), &twin_floats(&kernel, &given), &expected, Tolerance::of_sum(k));
@@ -31,9 +32,34 @@ fn it_is_the_product_of_each_pair_and_gpu_agrees() {
     }
 }
 
+#[test]
+fn each_pair_is_ended_by_its_part_of_the_operand() {
+    let mut random = Random::new(4);
+    let scaled_and_masked = Epilogue::with_matrix(Expr::input(0) * 0.25 + Expr::input(1));
+    for epilogue in [Epilogue::bias(&Activation::gelu()), scaled_and_masked] {
+        for [n_batch, m, n, k] in [[3, 5, 7, 4], [2, 1, 8, 9], [4, 7, 1, 5], [3, 6, 4, 1], [2, 70, 40, 30]] {
+            let kernel = Matmul { n_batch, m, n, k, transpose: Transpose::B, epilogue: epilogue.clone() };
+            let one = Matmul { n_batch: 1, ..kernel.clone() };
+            let [a, b] = [n_batch * m * k, n_batch * k * n].map(|len| random.floats(len));
+            let operand = random.floats(kernel.args()[2].len);
+            let expected = (0..n_batch).flat_map(|i| {
+                let pair = [&a[i * m * k..(i + 1) * m * k], &b[i * k * n..(i + 1) * k * n]];
+                let operand = if operand.len() == n { &operand[..] } else { &operand[i * m * n..(i + 1) * m * n] };
+                twin_floats(&one, &[words(pair[0]), words(pair[1]), words(operand)])
+            });
+            let (expected, given) = (expected.collect::<Vec<f32>>(), [words(&a), words(&b), words(&operand)]);
+            assert_close(&format!("{kernel:?}"), &twin_floats(&kernel, &given), &expected, Tolerance::of_sum(k));
+            gpu_equals_twin_within(&kernel, &given, Tolerance::of_sum(k));
+            if m * n * k < 1000 {
+                gpu_equals_twin_within(&Tiled(kernel), &given, Tolerance::of_sum(k));
+            }
+        }
+    }
+}
+
 /// The products with tiles, whatever the adapter.
 #[derive(Debug)]
-struct Tiled(BatchedMatmul);
+struct Tiled(Matmul);
 
 impl Kernel for Tiled {
     fn name(&self) -> &'static str {
@@ -56,7 +82,7 @@ fn tiled_equals_twin() {
     let mut random = Random::new(3);
     for transpose in TRANSPOSES {
         for [n_batch, m, n, k] in [[1, 4, 4, 4], [3, 36, 28, 20], [2, 8, 40, 12], [2, 5, 7, 3]] {
-            let kernel = BatchedMatmul { n_batch, m, n, k, transpose };
+            let kernel = Matmul { n_batch, m, n, k, transpose, epilogue: Epilogue::none() };
             let given = [words(&random.floats(n_batch * m * k)), words(&random.floats(n_batch * k * n))];
             gpu_equals_twin_within(&Tiled(kernel), &given, Tolerance::of_sum(k));
         }
@@ -67,7 +93,7 @@ fn tiled_equals_twin() {
 fn bits_do_not_depend_on_threads() {
     let mut random = Random::new(2);
     for [n_batch, m, n, k] in [[40, 20, 30, 25], [3, 130, 140, 150]] {
-        let kernel = BatchedMatmul { n_batch, m, n, k, transpose: Transpose::B };
+        let kernel = Matmul { n_batch, m, n, k, transpose: Transpose::B, epilogue: Epilogue::none() };
         same_bits_on_any_pool(&kernel, &[words(&random.floats(n_batch * m * k)), words(&random.floats(n_batch * k * n))]);
     }
 }
@@ -76,7 +102,7 @@ fn bits_do_not_depend_on_threads() {
 #[test]
 fn more_matrices_than_a_dimension_has_workgroups_equal_twin() {
     let mut random = Random::new(3);
-    let kernel = BatchedMatmul { n_batch: 70_000, m: 1, n: 2, k: 3, transpose: Transpose::None };
+    let kernel = Matmul { n_batch: 70_000, m: 1, n: 2, k: 3, transpose: Transpose::None, epilogue: Epilogue::none() };
     gpu_equals_twin_within(
         &kernel,
         &[words(&random.floats(70_000 * 3)), words(&random.floats(70_000 * 6))],

@@ -15,7 +15,7 @@ const TRANSPOSES: [Transpose; 4] = [Transpose::None, Transpose::A, Transpose::B,
 /// Drivers of software adapters create these pipelines slowly, so there are few.
 #[test]
 fn products_equal_twin() {
-    let product = |transpose, m, n, k, epilogue| Matmul { m, n, k, transpose, epilogue };
+    let product = |transpose, m, n, k, epilogue| Matmul { n_batch: 1, m, n, k, transpose, epilogue };
     for transpose in TRANSPOSES {
         check(Eight, 2, product(transpose, 24, 16, 40, Epilogue::none()), &[F16; 3], 40);
     }
@@ -26,11 +26,11 @@ fn products_equal_twin() {
 
 #[test]
 fn batches_and_runs_of_a_sum_equal_twin() {
-    let batch = BatchedMatmul { n_batch: 3, m: 48, n: 16, k: 16, transpose: Transpose::B };
-    check(Sixteen, 4, batch, &[F16; 3], 16);
+    let batch = Matmul { n_batch: 3, m: 48, n: 16, k: 16, transpose: Transpose::B, epilogue: Epilogue::none() };
+    check(Sixteen, 4, batch.clone(), &[F16; 3], 16);
     check(Eight, 4, batch, &[F16, F16, F32], 16);
     // Two parts of K, of 512 indices and of 16.
-    let grad = Matmul { m: 16, n: 32, k: 528, transpose: Transpose::A, epilogue: Epilogue::none() };
+    let grad = Matmul { n_batch: 1, m: 16, n: 32, k: 528, transpose: Transpose::A, epilogue: Epilogue::none() };
     check(Eight, 2, grad, &[F16, F16, F32], 528);
 }
 
@@ -39,7 +39,7 @@ fn batches_and_runs_of_a_sum_equal_twin() {
 fn the_units_of_this_adapter_are_used() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
     let adapter = adapter.with_kind(AdapterKind::Hardware);
-    let product = Matmul { m: 64, n: 64, k: 64, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
+    let product = Matmul { n_batch: 1, m: 64, n: 64, k: 64, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
     let label = |dtypes: &[DType]| {
         let kernel = stored(product.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
         kernel.dispatches(&adapter).expect("a form")[0].label
@@ -59,7 +59,7 @@ fn the_units_of_this_adapter_are_used() {
 /// Workgroup memory holds a matrix of sums for each of four blocks.
 #[test]
 fn memory_that_is_too_small_goes_to_tiles() {
-    let product = Matmul { m: 64, n: 64, k: 64, transpose: Transpose::None, epilogue: Epilogue::none() };
+    let product = Matmul { n_batch: 1, m: 64, n: 64, k: 64, transpose: Transpose::None, epilogue: Epilogue::none() };
     for (n_lanes, n_bytes, expected) in [
         (32, 16 << 10, "kernels.matmul.coop"),
         (8, 16 << 10, "kernels.matmul.coop"),
@@ -87,7 +87,7 @@ fn sizes_that_are_no_multiples_go_to_tiles() {
         (60, 64, 64, Eight, "kernels.matmul.tiled"),
         (64, 28, 64, Eight, "kernels.matmul.tiled"),
     ] {
-        let product = Matmul { m, n, k, transpose: Transpose::None, epilogue: Epilogue::none() };
+        let product = Matmul { n_batch: 1, m, n, k, transpose: Transpose::None, epilogue: Epilogue::none() };
         let kernel = stored(product.clone(), &[DType::F16; 3]).unwrap_or_else(|error| panic!("{error}"));
         let dispatches = kernel.dispatches(&with_units(&adapter, shape)).expect("a form");
         assert_eq!(dispatches[0].label, expected, "{product:?} by {shape:?}");

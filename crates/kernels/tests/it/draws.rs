@@ -140,9 +140,14 @@ fn products(random: &mut Random) -> Vec<(Box<dyn Kernel>, Vec<Words>)> {
         for transpose in [Transpose::None, Transpose::A, Transpose::B] {
             for activation in &activations {
                 for epilogue in [Epilogue::activation(activation), Epilogue::bias(activation)] {
-                    products.push(Box::new(Matmul { m, n, k, transpose, epilogue }));
+                    products.push(Box::new(Matmul { n_batch: 1, m, n, k, transpose, epilogue }));
                 }
             }
+        }
+    }
+    for (m, n, k) in [(1, 8, 3), (7, 1, 4), (6, 9, 1), (13, 20, 12), (70, 36, 28)] {
+        for epilogue in [Epilogue::none(), Epilogue::bias(&Activation::relu())] {
+            products.push(Box::new(Matmul { n_batch: 3, m, n, k, transpose: Transpose::B, epilogue }));
         }
     }
     for window in [Window::square(3, 1), Window::square(1, 0)] {
@@ -186,7 +191,7 @@ fn products_draw_what_the_maps_after_them_draw() {
 fn a_product_with_dropout_may_read_a_matrix_afterwards() {
     let mut random = Random::new(6);
     let (m, n, k) = (20, 12, 9);
-    let product = Matmul { m, n, k, transpose: Transpose::None, epilogue: Epilogue::none() };
+    let product = Matmul { n_batch: 1, m, n, k, transpose: Transpose::None, epilogue: Epilogue::none() };
     let [a, b, x] = [m * k, k * n, m * n].map(|len| words(&random.floats(len)));
     let (dropout, grad) = (Map::dropout(m * n, 0.3, DRAWS), Map::flat(m * n, Activation::gelu().grad()));
     let fused = product.followed_by(&dropout, 0).and_then(|fused| fused.followed_by(&grad, 0)).expect("both are epilogues");

@@ -98,7 +98,7 @@ fn check(kernel: impl Kernel + Clone, plain: &dyn Kernel, dtypes: &[DType], tile
 }
 
 fn product(transpose: Transpose, [m, n, k]: [usize; 3], epilogue: Epilogue) -> Matmul {
-    Matmul { m, n, k, transpose, epilogue }
+    Matmul { n_batch: 1, m, n, k, transpose, epilogue }
 }
 
 #[track_caller]
@@ -120,8 +120,8 @@ fn products_equal_twin() {
 
 #[test]
 fn batches_and_runs_of_a_sum_equal_twin() {
-    let batch = BatchedMatmul { n_batch: 3, m: 20, n: 36, k: 24, transpose: Transpose::B };
-    check(batch, &batch, &[F16, F16, F32], None, 24);
+    let batch = Matmul { n_batch: 3, m: 20, n: 36, k: 24, transpose: Transpose::B, epilogue: Epilogue::none() };
+    check(batch.clone(), &batch, &[F16, F16, F32], None, 24);
     // Two parts of K, of 512 indices and of 16.
     check_product(product(Transpose::A, [16, 32, 528], Epilogue::none()), None);
 }

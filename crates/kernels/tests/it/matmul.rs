@@ -25,7 +25,7 @@ fn scaled_grad(activation: &Activation) -> Epilogue {
 }
 
 fn plain(m: usize, n: usize, k: usize) -> Matmul {
-    Matmul { m, n, k, transpose: Transpose::None, epilogue: Epilogue::none() }
+    Matmul { n_batch: 1, m, n, k, transpose: Transpose::None, epilogue: Epilogue::none() }
 }
 
 fn given(random: &mut Random, matmul: &Matmul) -> Vec<Words> {
@@ -80,7 +80,7 @@ fn twin_equals_the_definition_for_all_transposes_and_epilogues() {
                 [Epilogue::none(), Epilogue::activation(&act), Epilogue::bias(&act), output_grad(&act), scaled_grad(&act)];
             for epilogue in epilogues {
                 for (m, n, k) in [(1, 1, 1), (5, 7, 3), (33, 17, 29), (70, 64, 20)] {
-                    check_twin(&mut random, Matmul { m, n, k, transpose, epilogue: epilogue.clone() });
+                    check_twin(&mut random, Matmul { n_batch: 1, m, n, k, transpose, epilogue: epilogue.clone() });
                 }
             }
         }
@@ -94,7 +94,7 @@ fn twin_equals_the_definition_for_degenerate_and_tiled_shapes() {
         [(1, 1, 300), (1, 300, 1), (300, 1, 1), (1, 257, 129), (513, 1, 255), (257, 129, 1), (515, 130, 61), (64, 256, 1024)];
     for (m, n, k) in shapes {
         for transpose in TRANSPOSES {
-            check_twin(&mut random, Matmul { m, n, k, transpose, epilogue: Epilogue::bias(&Activation::relu()) });
+            check_twin(&mut random, Matmul { n_batch: 1, m, n, k, transpose, epilogue: Epilogue::bias(&Activation::relu()) });
         }
     }
 }

@@ -1,4 +1,4 @@
-use brisk_kernels::{BatchedMatmul, NewtonSchulzFactor, Transpose};
+use brisk_kernels::{Epilogue, Matmul, NewtonSchulzFactor, Transpose};
 
 use crate::close::{Tolerance, assert_close};
 use crate::random::Random;
@@ -24,7 +24,7 @@ fn a_step_is_the_polynomial_of_the_singular_values() {
     for (row, length) in lengths.into_iter().enumerate() {
         x[row * n_cols + row + 1] = length;
     }
-    let product = |m, n, k, transpose| BatchedMatmul { n_batch: 1, m, n, k, transpose };
+    let product = |m, n, k, transpose| Matmul { n_batch: 1, m, n, k, transpose, epilogue: Epilogue::none() };
     let gram = twin_floats(&product(3, 3, n_cols, Transpose::B), &[words(&x), words(&x)]);
     let square = twin_floats(&product(3, 3, 3, Transpose::None), &[words(&gram), words(&gram)]);
     let factor = NewtonSchulzFactor { n_batch: 1, n: 3, coefficients: QUINTIC };

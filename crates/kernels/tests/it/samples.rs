@@ -77,11 +77,11 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         let plain = [Epilogue::none(), Epilogue::activation(&relu), Epilogue::bias(&relu), output_grad(&relu)];
         for epilogue in plain.into_iter().chain(dropouts()) {
             for (n, k) in [(1, 40), (9, 40), (300, 39), (300, 40), (320, 48), (304, 39), (304, 40)] {
-                samples.push(Box::new(Matmul { m: 256, n, k, transpose, epilogue: epilogue.clone() }));
+                samples.push(Box::new(Matmul { n_batch: 1, m: 256, n, k, transpose, epilogue: epilogue.clone() }));
             }
         }
     }
-    let thin = Matmul { m: 1, n: 40, k: 1029, transpose: Transpose::A, epilogue: Epilogue::none() };
+    let thin = Matmul { n_batch: 1, m: 1, n: 40, k: 1029, transpose: Transpose::A, epilogue: Epilogue::none() };
     samples.push(Box::new(thin.clone()));
     samples.push(Box::new(Matmul { m: 70, k: 1, transpose: Transpose::None, epilogue: output_grad(&relu), ..thin }));
     let shape = BatchNormShape { n_rows: 70, n_channels: 3, n_groups: 1 };
@@ -146,8 +146,8 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
         Box::new(Unscale { n: 7 }),
         Box::new(SkipIncomplete { every: 3, n_batches: 8 }),
         Box::new(UpdateScale::default()),
-        Box::new(BatchedMatmul { n_batch: 3, m: 5, n: 7, k: 9, transpose: Transpose::B }),
-        Box::new(BatchedMatmul { n_batch: 3, m: 32, n: 64, k: 16, transpose: Transpose::B }),
+        Box::new(Matmul { n_batch: 3, m: 5, n: 7, k: 9, transpose: Transpose::B, epilogue: Epilogue::none() }),
+        Box::new(Matmul { n_batch: 3, m: 32, n: 64, k: 16, transpose: Transpose::B, epilogue: Epilogue::none() }),
         Box::new(Map::dropout(7, 0.5, Draws { seed: 1, stream: 2, ..Draws::default() })),
         Box::new(SkipWeightless { every: 3, n_batches: 8 }),
     ];
@@ -185,14 +185,14 @@ fn activation_samples() -> Vec<Box<dyn Kernel>> {
         samples.push(Box::new(BatchNormShape { n_rows: 70, n_channels: 4, n_groups: 1 }.normalise(&activation)));
         for epilogue in [Epilogue::activation(&activation), Epilogue::bias(&activation), output_grad(&activation)] {
             for (n, k) in [(1, 40), (9, 40), (40, 40)] {
-                samples.push(Box::new(Matmul { m: 25, n, k, transpose: Transpose::None, epilogue: epilogue.clone() }));
+                samples.push(Box::new(Matmul { n_batch: 1, m: 25, n, k, transpose: Transpose::None, epilogue: epilogue.clone() }));
             }
         }
     }
     for activation in from_output.into_iter().chain([Activation::gelu(), Activation::gelu_tanh(), Activation::silu()]) {
         for epilogue in [Epilogue::bias(&activation), Epilogue::with_matrix(activation.grad())] {
             if epilogue.expr().reads(1) {
-                samples.push(Box::new(Matmul { m: 25, n: 40, k: 40, transpose: Transpose::None, epilogue }));
+                samples.push(Box::new(Matmul { n_batch: 1, m: 25, n: 40, k: 40, transpose: Transpose::None, epilogue }));
             }
         }
         samples.push(Box::new(Map::flat(7, activation.forward.clone())));

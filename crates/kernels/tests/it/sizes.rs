@@ -35,14 +35,14 @@ fn zero_is_refused() {
     refuses(mse.loss(), &none("map_reduce", "number of elements"));
     refuses(mse.grad(), &none("map", "number of elements"));
     refuses(StoreRows { n: 1, n_cols: 1, n_total: 0 }, &none("store_rows", "n_total"));
-    refuses(Matmul { m: 1, n: 1, k: 0, transpose: Transpose::None, epilogue: Epilogue::none() }, &none("matmul", "k"));
+    refuses(Matmul { n_batch: 1, m: 1, n: 1, k: 0, transpose: Transpose::None, epilogue: Epilogue::none() }, &none("matmul", "k"));
 }
 
 #[test]
 fn more_elements_than_an_index_reaches_are_refused() {
     let many = 1 << 17;
     refuses(
-        Matmul { m: many, n: many, k: 1, transpose: Transpose::None, epilogue: Epilogue::none() },
+        Matmul { n_batch: 1, m: many, n: many, k: 1, transpose: Transpose::None, epilogue: Epilogue::none() },
         "matmul: y is 17179869184, expected at most 2^32 - 1 elements",
     );
     refuses(
@@ -64,9 +64,9 @@ fn sizes_that_overflow_are_refused() {
         let b = huge[(i + 1) % huge.len()];
         let images = Images { n_images: a, height: 3, width: b, n_channels: a };
         let kernels: [Box<dyn Kernel>; 16] = [
-            Box::new(Matmul { m: a, n: b, k: a, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) }),
-            Box::new(Matmul { m: 3, n: b, k: a, transpose: Transpose::Both, epilogue: Epilogue::none() }),
-            Box::new(BatchedMatmul { n_batch: a, m: b, n: a, k: b, transpose: Transpose::A }),
+            Box::new(Matmul { n_batch: 1, m: a, n: b, k: a, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) }),
+            Box::new(Matmul { n_batch: 1, m: 3, n: b, k: a, transpose: Transpose::Both, epilogue: Epilogue::none() }),
+            Box::new(Matmul { n_batch: a, m: b, n: a, k: b, transpose: Transpose::A, epilogue: Epilogue::none() }),
             Box::new(Conv2d {
                 shape: ConvShape { x: images, n_out: b, window: Window::square(3, 1) },
                 epilogue: Epilogue::none(),
@@ -131,7 +131,7 @@ fn zero_is_refused_along_rows() {
     refuses(clip_by_norm(0, 1.0).expect("a limit"), &none("map", "number of elements"));
     refuses(clip_by_value(0, 1.0).expect("a limit"), &none("map", "number of elements"));
     refuses(Unscale { n: 0 }, &none("unscale", "n"));
-    let products = BatchedMatmul { n_batch: 0, m: 1, n: 1, k: 1, transpose: Transpose::None };
+    let products = Matmul { n_batch: 0, m: 1, n: 1, k: 1, transpose: Transpose::None, epilogue: Epilogue::none() };
     refuses(products, &none("batched_matmul", "n_batch"));
     refuses(Correct { n_rows: 0, n_classes: 2 }, &none("correct", "n_rows"));
     refuses(CrossEntropy::new(0, 2), &none("cross_entropy", "n_rows"));

@@ -1,5 +1,6 @@
 //! Products and convolutions over arguments in f16 and bf16, with each family that has a form for them.
 
+use brisk_kernels::expr::Expr;
 use brisk_kernels::*;
 
 use crate::close::{Tolerance, assert_close, tolerance};
@@ -75,7 +76,7 @@ fn products_equal_twin() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(1);
     let bias = Epilogue::bias(&Activation::relu());
-    let product = |transpose, m, n, k, epilogue| Matmul { m, n, k, transpose, epilogue };
+    let product = |transpose, m, n, k, epilogue| Matmul { n_batch: 1, m, n, k, transpose, epilogue };
     let grad = output_grad(&Activation::tanh());
     // Drivers of software adapters create pipelines slowly, so each transpose has one combination of types.
     for (product, dtypes) in [
@@ -93,7 +94,7 @@ fn products_equal_twin() {
 fn gradients_of_weights_are_summed_in_f32() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(2);
-    let grad = Matmul { m: 12, n: 8, k: 520, transpose: Transpose::A, epilogue: Epilogue::none() };
+    let grad = Matmul { n_batch: 1, m: 12, n: 8, k: 520, transpose: Transpose::A, epilogue: Epilogue::none() };
     for half in [F16, Bf16] {
         has_form(grad.clone(), &[half, half, F32], "Stored { kernel: Matmul");
         has_form(grad.clone(), &[half, half, half], "Converted { kernel: Stored { kernel: Matmul");
@@ -106,7 +107,7 @@ fn thin_and_odd_products_equal_twin() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(5);
     let (bias, grad) = (Epilogue::bias(&Activation::tanh()), output_grad(&Activation::relu()));
-    let product = |transpose, m, n, k, epilogue| Matmul { m, n, k, transpose, epilogue };
+    let product = |transpose, m, n, k, epilogue| Matmul { n_batch: 1, m, n, k, transpose, epilogue };
     for (product, dtypes) in [
         // A layer with one output: forward, with and without vectors, and the gradient of its input.
         (product(Transpose::B, 131, 1, 40, bias.clone()), [F16, F16, F32, F16]),
@@ -131,7 +132,7 @@ fn thin_and_odd_products_equal_twin() {
 fn rows_of_many_columns_that_end_within_a_word_are_f32_first() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(6);
-    let product = Matmul { m: 9, n: 11, k: 10, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
+    let product = Matmul { n_batch: 1, m: 9, n: 11, k: 10, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
     has_form(product.clone(), &[F16, F16, F16, F32], "Stored { kernel: Matmul");
     has_form(product.clone(), &[F16, F16, F16, F16], "Converted { kernel: Stored { kernel: Matmul");
     check(&mut random, product.clone(), &[F16, Bf16, F32, F32], 10);
@@ -149,7 +150,7 @@ fn thin_gradients_of_weights_are_summed_in_runs() {
         (3, 8, Transpose::A, [F16, F32, F32]),
         (1, 20, Transpose::A, [F16, F16, F16]),
     ] {
-        let grad = Matmul { m, n, k: 1029, transpose, epilogue: Epilogue::none() };
+        let grad = Matmul { n_batch: 1, m, n, k: 1029, transpose, epilogue: Epilogue::none() };
         let n_scratch = grad.args().iter().filter(|arg| arg.access == Access::Scratch).count();
         assert_eq!(n_scratch, 1, "room for the runs of {grad:?}");
         check(&mut random, grad, &dtypes, 1029);
@@ -162,15 +163,18 @@ fn batches_equal_twin() {
     let mut random = Random::new(3);
     let mixtures = [[F16, F16, F16], [Bf16, F16, F32], [F32, Bf16, Bf16], [Bf16, Bf16, F16]];
     for (transpose, dtypes) in TRANSPOSES.into_iter().zip(mixtures) {
-        let batch = BatchedMatmul { n_batch: 3, m: 20, n: 36, k: 12, transpose };
-        has_form(batch, &dtypes, "Stored { kernel: BatchedMatmul");
-        check(&mut random, batch, &dtypes, 12);
-        let odd = BatchedMatmul { n_batch: 3, m: 5, n: 18, k: 7, transpose };
-        has_form(odd, &dtypes, "Stored { kernel: BatchedMatmul");
+        let batch = Matmul { n_batch: 3, m: 20, n: 36, k: 12, transpose, epilogue: Epilogue::none() };
+        has_form(batch.clone(), &dtypes, "Stored { kernel: Matmul");
+        check(&mut random, batch.clone(), &dtypes, 12);
+        let [a, b, y] = dtypes;
+        let residual = Epilogue::with_matrix(Expr::input(0) + Expr::input(1));
+        check(&mut random, Matmul { epilogue: residual, ..batch }, &[a, b, F16, y], 12);
+        let odd = Matmul { n_batch: 3, m: 5, n: 18, k: 7, transpose, epilogue: Epilogue::none() };
+        has_form(odd.clone(), &dtypes, "Stored { kernel: Matmul");
         check(&mut random, odd, &dtypes, 7);
     }
-    let odd = BatchedMatmul { n_batch: 3, m: 5, n: 9, k: 7, transpose: Transpose::B };
-    has_form(odd, &[F16, Bf16, F16], "Converted { kernel: Stored { kernel: BatchedMatmul");
+    let odd = Matmul { n_batch: 3, m: 5, n: 9, k: 7, transpose: Transpose::B, epilogue: Epilogue::none() };
+    has_form(odd.clone(), &[F16, Bf16, F16], "Converted { kernel: Stored { kernel: Matmul");
     check(&mut random, odd, &[F16, Bf16, F16], 7);
 }
 

@@ -91,7 +91,7 @@ fn product(device: &Device, n: usize) -> Result<f64, Error> {
     let [a, b, y] = ["roofline a", "roofline b", "roofline y"].map(|name| Persistent::new(name, DType::F32, n * n));
     let mut program = Program::new("roofline product");
     let args = [&a, &b, &y].map(|buffer| program.persistent(buffer));
-    program.push(Matmul { m: n, n, k: n, transpose: Transpose::None, epilogue: Epilogue::none() }, &args)?;
+    program.push(Matmul { n_batch: 1, m: n, n, k: n, transpose: Transpose::None, epilogue: Epilogue::none() }, &args)?;
     // A GPU needs less power for zeros than for other numbers, and would run faster.
     let values: Vec<f32> = (0..n * n).map(|i| (i % 251) as f32 / 125.0 - 1.0).collect();
     device.write(&a, &values)?;

@@ -175,7 +175,7 @@ fn products_read_the_newest_weights() {
     let (m, n, k) = (4, 5, 6);
     let [x, w, y, step] =
         [("x", m * k), ("w", n * k), ("y", m * n), ("step", n * k)].map(|(name, len)| Persistent::new(name, DType::F32, len));
-    let product = || Matmul { m, n, k, transpose: Transpose::B, epilogue: Epilogue::none() };
+    let product = || Matmul { n_batch: 1, m, n, k, transpose: Transpose::B, epilogue: Epilogue::none() };
     let mut predict = Program::new("predict");
     let args = [&x, &w, &y].map(|buffer| predict.persistent(buffer));
     predict.push(product(), &args).expect("a product");

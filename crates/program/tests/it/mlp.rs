@@ -48,7 +48,7 @@ impl Mlp {
         let db1 = p.transient("db1", DType::F32, n_hidden);
 
         let relu = Activation::relu();
-        let matmul = |m, n, k, transpose, epilogue| Matmul { m, n, k, transpose, epilogue };
+        let matmul = |m, n, k, transpose, epilogue| Matmul { n_batch: 1, m, n, k, transpose, epilogue };
         p.push(matmul(n_rows, n_hidden, n_inputs, Transpose::B, Epilogue::bias(&relu)), &[x_, w1_, b1_, h])?;
         p.push(matmul(n_rows, 1, n_hidden, Transpose::B, Epilogue::none()), &[h, w2_, y])?;
         let mse = MseLoss { n_rows, n_cols: 1, reduction: Reduction::Mean };

@@ -77,7 +77,7 @@ fn argument_whose_sizes_overflow() {
     let mut program = Program::new("step");
     let x = program.transient("x", DType::U32, 8);
     check(program.push(Broken::Overflow, &[x]), &program, &["broken: x is 18446744073709551615", "memory can hold"]);
-    let product = Matmul { m: usize::MAX, n: 3, k: usize::MAX / 2, transpose: Transpose::None, epilogue: Epilogue::none() };
+    let product = Matmul { n_batch: 1, m: usize::MAX, n: 3, k: usize::MAX / 2, transpose: Transpose::None, epilogue: Epilogue::none() };
     check(program.push(product, &[x, x, x]), &program, &["matmul: m is 18446744073709551615, expected 1 to 2^32 - 1"]);
 }
 

@@ -63,7 +63,7 @@ impl Case {
 }
 
 fn product(epilogue: Epilogue) -> Matmul {
-    Matmul { m: 5, n: 7, k: 3, transpose: Transpose::B, epilogue }
+    Matmul { n_batch: 1, m: 5, n: 7, k: 3, transpose: Transpose::B, epilogue }
 }
 
 #[test]
@@ -84,6 +84,18 @@ fn an_activation_goes_into_the_product() {
         case.check(&[Rewrite::Chains], &["matmul", "map"]);
         case.check(&[], &["matmul", "map"]);
     }
+}
+
+/// As the scale and the mask of attention do.
+#[test]
+fn a_matrix_goes_into_a_batch_of_products() {
+    let mut case = Case::new();
+    let [q, k, mask] = [("q", 30), ("k", 42), ("mask", 70)].map(|(name, len)| case.persistent(name, len));
+    let (scores, masked) = (case.transient("scores", 70), case.persistent("masked", 70));
+    case.push(Matmul { n_batch: 2, ..product(Epilogue::none()) }, &[q, k, scores]);
+    case.push(Map::flat(70, Expr::input(0) * 0.5 + Expr::input(1)), &[scores, mask, masked]);
+    case.check(&[Rewrite::Epilogues], &["matmul"]);
+    case.check(&[], &["matmul", "map"]);
 }
 
 #[test]
@@ -261,7 +273,7 @@ fn large_inputs_are_not_kept() {
         let [x, w, y, z] = [("x", 100), ("w", 140), ("y", 35), ("z", 35)].map(|(name, len)| case.persistent(name, len));
         let [a, product] = [("a", 100), ("product", 35)].map(|(name, len)| case.transient(name, len));
         case.push(Map::flat(100, Activation::tanh().forward.clone()), &[x, a]);
-        case.push(Matmul { m: 5, n: 7, k: 20, transpose: Transpose::B, epilogue: Epilogue::none() }, &[a, w, product]);
+        case.push(Matmul { n_batch: 1, m: 5, n: 7, k: 20, transpose: Transpose::B, epilogue: Epilogue::none() }, &[a, w, product]);
         if is_between {
             case.push(Map::flat(35, Activation::relu().forward.clone()), &[w.slice(0..35), z]);
         }

@@ -64,7 +64,7 @@ impl Operation for Projection {
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let ([m, k], [n, _]) = (forward.dims(0), forward.dims(1));
         let y = forward.output();
-        let kernel = Matmul { m, n, k, transpose: Transpose::B, epilogue: Epilogue::none() };
+        let kernel = Matmul { n_batch: 1, m, n, k, transpose: Transpose::B, epilogue: Epilogue::none() };
         forward.push(kernel, &[forward.input(0), forward.input(1), y])
     }
 
@@ -72,10 +72,10 @@ impl Operation for Projection {
         let ([m, k], [n, _]) = (backward.dims(0), backward.dims(1));
         let (dy, x, w) = (backward.grad(), backward.input(0), backward.input(1));
         if backward.wants(1) {
-            backward.give(1, Matmul { m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::none() }, &[dy, x])?;
+            backward.give(1, Matmul { n_batch: 1, m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::none() }, &[dy, x])?;
         }
         if backward.wants(0) {
-            let dx = |epilogue| Matmul { m, n: k, k: n, transpose: Transpose::None, epilogue };
+            let dx = |epilogue| Matmul { n_batch: 1, m, n: k, k: n, transpose: Transpose::None, epilogue };
             backward.give_product(0, dx, &[dy, w])?;
         }
         Ok(())
