@@ -12,7 +12,7 @@ use brisk_nn::Mlp;
 use brisk_program::Device;
 use brisk_tensor::{Graph, Precision};
 use brisk_train::{
-    Binary, Callback, DataParallel, DataParallelConfig, EarlyStopping, Error, FeedChoice, FeedConfig, Learner, Model, RunView,
+    Binary, Callback, DataParallel, DataParallelConfig, EarlyStopping, Error, FeedChoice, FeedConfig, Model, RunView, Trainable,
     Trainer, TrainerConfig, ValidationEnd, ZeroStage, run_threads,
 };
 
@@ -215,8 +215,8 @@ fn train_on<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
     };
     let params = replicas.map_or_else(|| Ok(model.params().clone()), |replicas| replicas.divide(model.params().clone()))?;
     let optimizer = brisk_nn::Adam::new(&params);
-    let learner = Learner::new(model.module(), &params, &optimizer);
-    let prepared = trainer().prepare(learner, &Binary::new(), train, valid)?;
+    let trainable = Trainable::new(model.module(), &params, &optimizer);
+    let prepared = trainer().prepare(trainable, &Binary::new(), train, valid)?;
     let rows = prepared.train_rows().len_bytes() + prepared.valid_rows().len_bytes();
     let planned_bytes = Graph::planned_peak_bytes(&prepared.graphs())? + rows;
     drop(prepared);

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 use brisk_examples::{check_output, command_line, print, write_json};
 use brisk_nn::tensor::program::{Device, Plan};
-use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Mode, Persistent, Precision, Report, Tensor};
+use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, GraphReport, Mode, Persistent, Precision, Tensor};
 use brisk_nn::{Adam, GradScaler, GradScalerConfig, Parameters, ParametersBuilder, Philox, StepInputs};
 use brisk_train::mebibytes;
 use serde_json::{Value, json};
@@ -135,7 +135,7 @@ impl Data {
 /// One recorded step: forward pass, loss, and in training the update of the parameters.
 struct Step {
     graph: Graph,
-    report: Report,
+    report: GraphReport,
     loss: Persistent,
     scaler: GradScaler,
     lr: Persistent,
@@ -243,7 +243,7 @@ fn memory_table(plans: &[(&str, Plan)], precision: Precision) -> String {
     table
 }
 
-fn operations(report: &Report) -> Vec<Value> {
+fn operations(report: &GraphReport) -> Vec<Value> {
     let operation = |operation: &brisk_nn::tensor::RecordedOperation| {
         json!({
             "name": operation.name, "shape": operation.shape, "dtype": operation.dtype.to_string(),

@@ -50,8 +50,14 @@ fn run() -> anyhow::Result<()> {
     let [transposed, sums, y] = [N_IN * N_OUT, N_ROWS * N_OUT, N_ROWS * N_OUT].map(|len| empty(&device, len));
 
     // The two kernels are plain structs.
-    let product =
-        Matmul { n_batch: 1, m: N_ROWS, n: N_OUT, k: N_IN, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::identity()) };
+    let product = Matmul {
+        n_batch: 1,
+        m: N_ROWS,
+        n: N_OUT,
+        k: N_IN,
+        transpose: Transpose::B,
+        epilogue: Epilogue::bias(&Activation::identity()),
+    };
     let activate = Map::unary(N_ROWS * N_OUT, |x| x.tanh());
 
     let double = double_pipeline(&device);

@@ -10,7 +10,7 @@ use brisk_loader::Order;
 use brisk_nn::tensor::Graph;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Binary, Checkpoint, DataParallel, Feed, FeedConfig, FeedProbe, Learner, Outputs, Progress, RunFolder, Scorer, StopFlag,
+    Binary, Checkpoint, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag, Trainable,
     Trainer, TrainerConfig, mebibytes, thousands,
 };
 use serde_json::{Value, json};
@@ -64,7 +64,7 @@ pub(crate) fn train(
     let config = TrainerConfig { checkpoint_every: options.place.checkpoint_every, ..run.trainer_config() };
     let feed = FeedConfig::default();
     let trainer = Trainer::new(&device).config(config).feed(&feed).replicas(replicas).prepare(
-        Learner::new(&model, &params, &optimizer),
+        Trainable::new(&model, &params, &optimizer),
         &Binary::new(),
         &train_part,
         &valid_part,

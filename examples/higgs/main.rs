@@ -14,7 +14,7 @@ use brisk_examples::{command_line, higgs, print, write_json};
 use brisk_nn::tensor::Graph;
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Binary, FeedProbe, Learner, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainer, TrainerConfig, closing_table,
+    Binary, FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainable, Trainer, TrainerConfig, closing_table,
     mebibytes, thousands,
 };
 
@@ -50,7 +50,7 @@ fn run(options: Options) -> Result<ExitCode> {
     // One step and one evaluation, recorded and laid out in memory before anything runs.
     let config = TrainerConfig { checkpoint_every: place.checkpoint_every, ..options.trainer_config() };
     let trainer = Trainer::new(&device).config(config).prepare(
-        Learner::new(&model, &params, &optimizer),
+        Trainable::new(&model, &params, &optimizer),
         &Binary::new(),
         &train_part,
         &valid_part,

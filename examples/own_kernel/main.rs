@@ -86,7 +86,8 @@ fn run(options: Options) -> Result<()> {
     let mut program = Program::new("classify");
     let [x, w, y] = [&rows, &weights, &capped].map(|buffer| program.persistent(buffer));
     let logits = program.transient("logits", DType::F32, N_ROWS * N_CLASSES);
-    let product = Matmul { n_batch: 1, m: N_ROWS, n: N_CLASSES, k: N_INPUTS, transpose: Transpose::B, epilogue: Epilogue::none() };
+    let product =
+        Matmul { n_batch: 1, m: N_ROWS, n: N_CLASSES, k: N_INPUTS, transpose: Transpose::B, epilogue: Epilogue::none() };
     program.push(product, &[x, w, logits])?;
     program.push(SoftCap { n: N_ROWS * N_CLASSES, cap: CAP }, &[logits, y])?;
     print::result(format_args!("recorded {}; {}", program.kernel_names().collect::<Vec<_>>().join(", "), program.plan()?))?;

@@ -10,7 +10,7 @@ use brisk_examples::higgs::{Data, Network, Outcome};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_train::metrics::roc_auc;
-use brisk_train::{Binary, FeedProbe, Learner, Outputs, ResidentRows, Scorer, StopFlag, Trainer};
+use brisk_train::{Binary, FeedProbe, Outputs, ResidentRows, Scorer, StopFlag, Trainable, Trainer};
 
 use crate::options::Options;
 
@@ -35,7 +35,7 @@ pub(crate) fn work(n: usize, options: &Options) -> Result<()> {
     let [train_part, valid_part] = brisk_loader::split(&data.train, run.seed, [0.9, 0.1])?;
     let Network { model, params, optimizer } = Network::new(data.train.n_cols(), run);
     let trainer = Trainer::new(&device).config(run.trainer_config()).prepare(
-        Learner::new(&model, &params, &optimizer),
+        Trainable::new(&model, &params, &optimizer),
         &Binary::new(),
         &train_part,
         &valid_part,

@@ -22,7 +22,7 @@ use brisk_train::tabular::{
     TextOptions,
 };
 use brisk_train::{
-    EarlyStopping, Ended, FeedProbe, Learner, Scores, StopFlag, Trainer, mebibytes, rows_per_second, seconds, thousands,
+    EarlyStopping, Ended, FeedProbe, Scores, StopFlag, Trainable, Trainer, mebibytes, rows_per_second, seconds, thousands,
 };
 use serde_json::{Value, json};
 
@@ -126,7 +126,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let (planned_peak_bytes, loader_rows_per_s) = {
         let params = model.model().params();
         let optimizer = Adam::new(params);
-        let training = trainer.prepare(Learner::new(model.model().module(), params, &optimizer), &*task, &train, &valid)?;
+        let training = trainer.prepare(Trainable::new(model.model().module(), params, &optimizer), &*task, &train, &valid)?;
         training.warnings().iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
         let [step, evaluation] = training.graphs();
         let probe = FeedProbe::new(&device, training.train_rows(), training.scale())?;

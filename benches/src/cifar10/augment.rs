@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use brisk_loader::Order;
 use brisk_nn::tensor::{DType, Graph, Persistent};
-use brisk_train::{Cursor, Feed, FeedConfig, Standardisation};
+use brisk_train::{CountFrom, Feed, FeedConfig, Standardisation};
 use brisk_vision::{AugmentedImages, Flip, ImageAugmentation};
 
 use super::images::{self, IMAGE};
@@ -34,7 +34,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
         device.write_at(&state, 0, &[0_u32])?;
         let start = std::time::Instant::now();
         feed.open(device, |open| {
-            open.each_turn(epoch, Cursor::Epoch, usize::MAX, |turn| {
+            open.for_each_range(epoch, CountFrom::Epoch, usize::MAX, |turn| {
                 executable.run(turn.n_batches)?;
                 Ok(std::ops::ControlFlow::Continue(()))
             })

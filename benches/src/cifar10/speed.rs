@@ -7,7 +7,7 @@ use brisk_loader::{Order, RowSource};
 use brisk_nn::GradScalerConfig;
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Persistent, Precision, Reduction};
 use brisk_program::{Device, DeviceKind};
-use brisk_train::{BatchTensors, Checkpoint, Cursor, Feed, FeedConfig, Model, Standardisation, Step};
+use brisk_train::{BatchTensors, Checkpoint, CountFrom, Feed, FeedConfig, Model, Standardisation, Step};
 use brisk_vision::{AugmentedImages, Network, Rates, Recipe};
 
 use super::images::{self, IMAGE, LEN, N_CLASSES};
@@ -355,7 +355,7 @@ fn write_run<M: brisk_nn::Module, S: RowSource<Feature = u8>>(
     graph.advance(&state);
     let executable = graph.compile(device)?;
     feed.open(device, |open| {
-        open.each_turn(0, Cursor::Epoch, n_batches, |turn| {
+        open.for_each_range(0, CountFrom::Epoch, n_batches, |turn| {
             executable.run(turn.n_batches)?;
             Ok(std::ops::ControlFlow::Continue(()))
         })

@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use brisk_program::Device;
 use brisk_program::kernels::{
-    Activation, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, Epilogue, Images, MapReduce, ReduceOp, Window,
+    Activation, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, Epilogue, Images, MapReduce, Reducer, Window,
 };
 
 use super::case::Case;
@@ -26,7 +26,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     let forward = Case::new(&device, Conv2d { shape, epilogue: Epilogue::bias(&Activation::identity()) }, &turns)?;
     let grad_input = Case::new(&device, Conv2dGradInput { shape, epilogue: Epilogue::none() }, &turns)?;
     let grad_weight = Case::new(&device, Conv2dGradWeight { shape }, &turns)?;
-    let grad_bias = Case::new(&device, MapReduce::of(ReduceOp::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]), &turns)?;
+    let grad_bias = Case::new(&device, MapReduce::of(Reducer::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]), &turns)?;
     check(&shape, &forward, &grad_input, &grad_weight)?;
 
     let mut ours = || forward.seconds();

@@ -32,8 +32,8 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     rows.push(bench.move_bytes("add", Map::binary(n, |a, b| a + b))?);
     rows.push(bench.move_bytes("activate, relu", Map::unary(n, |x| x.relu()))?);
     rows.push(bench.move_bytes("activate, gelu", Map::unary(n, |x| x.gelu()))?);
-    rows.push(bench.move_bytes("sum of all", MapReduce::of(ReduceOp::Sum, &[n], &[0]))?);
-    rows.push(bench.move_bytes("sum of columns", MapReduce::of(ReduceOp::Sum, &[n_rows, n_cols], &[0]))?);
+    rows.push(bench.move_bytes("sum of all", MapReduce::of(Reducer::Sum, &[n], &[0]))?);
+    rows.push(bench.move_bytes("sum of columns", MapReduce::of(Reducer::Sum, &[n_rows, n_cols], &[0]))?);
     rows.push(bench.move_bytes("softmax", Softmax { n_rows, n_cols, form: SoftmaxForm::Probability })?);
     rows.push(bench.move_bytes("layer norm", layer_norm)?);
     rows.push(

@@ -60,7 +60,7 @@ fn time(name: &str, shape: ConvShape, sizes: [usize; 9], n_rounds: usize, peer: 
     let grads: [&dyn Kernel; 3] = [
         &Conv2dGradInput { shape, epilogue: Epilogue::none() },
         &Conv2dGradWeight { shape },
-        &MapReduce::of(ReduceOp::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]),
+        &MapReduce::of(Reducer::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]),
     ];
     let mut grads = grads.map(Run::new);
     forward.run();

@@ -63,7 +63,8 @@ fn step(batch: usize) -> Vec<StepKernel> {
         let names = ["first layer's weights", "second layer's weights", "third layer's weights", "last layer's weights"];
         push(names[i], grad_weight, vec![Half, Half, Full]);
         if i > 0 {
-            let grad_input = Matmul { n_batch: 1,
+            let grad_input = Matmul {
+                n_batch: 1,
                 m: batch,
                 n: n_in,
                 k: n_out,
@@ -74,7 +75,7 @@ fn step(batch: usize) -> Vec<StepKernel> {
         }
     }
     for _ in 0..3 {
-        let sum = MapReduce::of(ReduceOp::Sum, &[batch, 256], &[0]);
+        let sum = MapReduce::of(Reducer::Sum, &[batch, 256], &[0]);
         kernels.push(("a hidden layer's bias", Box::new(move || Box::new(sum.clone())), vec![Half, Full]));
     }
     kernels

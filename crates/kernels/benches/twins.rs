@@ -56,7 +56,7 @@ fn main() {
         for (name, product) in PRODUCTS {
             time_product(name, batch, &product(batch), n_rounds);
         }
-        let columns = MapReduce::of(ReduceOp::Sum, &[batch, 256], &[0]);
+        let columns = MapReduce::of(Reducer::Sum, &[batch, 256], &[0]);
         time_moves("column_sum of 256 columns", batch, &columns, n_rounds);
         let rows = GatherRows { dtype: DType::F32, first_row: 0, n_table_rows: 100_000, n_cols: 28, n: batch };
         time_moves("gather_rows of 28 columns", batch, &rows, n_rounds);
@@ -71,7 +71,7 @@ fn main() {
             time_moves(
                 &format!("sum of {n_cols} columns"),
                 batch,
-                &MapReduce::of(ReduceOp::Sum, &[batch * n_cols], &[0]),
+                &MapReduce::of(Reducer::Sum, &[batch * n_cols], &[0]),
                 n_rounds,
             );
         }

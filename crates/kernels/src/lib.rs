@@ -70,7 +70,7 @@ pub use map::map::{Map, MapOutput};
 pub use map::map_in_place::MapInPlace;
 pub use map::map_input::MapInput;
 pub use map::map_reduce::MapReduce;
-pub use map::reduce_op::ReduceOp;
+pub use map::reduce_op::Reducer;
 pub use metric::correct::Correct;
 pub use norm::batch_norm::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
 pub use norm::layer_norm::{Affine, LayerNorm, LayerNormGrad};

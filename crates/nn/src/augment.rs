@@ -1,6 +1,6 @@
 use std::fmt::Debug;
 
-use brisk_tensor::{Batch, Graph, MixedRows, Persistent, Tensor, Windows};
+use brisk_tensor::{DeviceBatch, Graph, MixedRows, Persistent, Tensor, Windows};
 
 /// How the input of a training batch is made from rows on the device, if they are not only gathered: cropped, mirrored, mixed with noise or with other rows.
 /// Evaluation gathers the rows unchanged. Dyn-compatible.
@@ -51,7 +51,7 @@ pub struct Augmented {
 #[derive(Debug, Clone)]
 pub struct MixedLabels {
     /// The row that each row is mixed with.
-    pub partners: Batch,
+    pub partners: DeviceBatch,
     /// `[n]` f32: the share of the partner's label in each row, 0 to 1.
     pub shares: Tensor,
 }
@@ -72,7 +72,7 @@ impl From<MixedRows> for MixedLabels {
 #[derive(Debug, Clone, Copy)]
 pub struct BatchSource<'a> {
     /// Which rows of the table they are.
-    pub batch: &'a Batch,
+    pub batch: &'a DeviceBatch,
     /// The features of all rows: `[n_rows, n_cols]`, f32 or u8.
     pub features: &'a Windows,
     /// The mean of each column, as the run standardises it.

@@ -1,5 +1,5 @@
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, Interval, MapReduce, Number, ReduceOp, Rule, StepValue};
+use brisk_kernels::{DType, Interval, MapReduce, Number, Reducer, Rule, StepValue};
 use brisk_tensor::{Graph, Persistent};
 
 use crate::elementwise::{Elements, groups_setter};
@@ -114,7 +114,7 @@ impl Optimizer for CautiousAdamW {
             let mean = graph.with_program(|program| program.transient("mean", DType::F32, 1));
             let agree = (Expr::input(0) * Expr::input(1)).gt(0.0);
             graph.record(|program| {
-                let kernel = MapReduce::new(ReduceOp::Mean, agree, &[&[n], &[n]], &[0])?;
+                let kernel = MapReduce::new(Reducer::Mean, agree, &[&[n], &[n]], &[0])?;
                 program.push(kernel, &[m_buffer.slice(range.clone()), grads.slice(range.clone()), mean])
             });
             let piece = Piece { values: range.clone(), grads: range.clone(), state: range.clone(), elements: vec![range] };

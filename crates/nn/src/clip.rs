@@ -1,4 +1,4 @@
-use brisk_kernels::{DType, MapReduce, ReduceOp, clip_by_norm, clip_by_value};
+use brisk_kernels::{DType, MapReduce, Reducer, clip_by_norm, clip_by_value};
 use brisk_tensor::{Graph, Tensor};
 
 use crate::Parameters;
@@ -26,7 +26,7 @@ impl Parameters {
     pub fn grad_norm(&self, graph: &Graph) -> Tensor {
         let norm = graph.with_program(|program| program.transient("norm", DType::F32, 1));
         let grads = graph.buffer(self.grads());
-        graph.push(MapReduce::of(ReduceOp::Norm, &[grads.len()], &[0]), &[grads, norm]);
+        graph.push(MapReduce::of(Reducer::Norm, &[grads.len()], &[0]), &[grads, norm]);
         graph.wrap(norm, &[])
     }
 

@@ -16,9 +16,9 @@ pub struct Division {
     /// All elements, each in one bucket.
     pub buckets: Vec<DividedBucket>,
     /// Which gradients are kept.
-    pub gradients: Kept,
+    pub gradients: Placement,
     /// Which values are kept.
-    pub values: Kept,
+    pub values: Placement,
 }
 
 /// Elements that are sent together.
@@ -32,11 +32,11 @@ pub struct DividedBucket {
 
 /// Which part of a buffer is kept between steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kept {
+pub enum Placement {
     /// All of it.
-    Whole,
+    Replicated,
     /// The replica's own pieces. The rest is a transient of the program, bucket by bucket.
-    Own,
+    Sharded,
 }
 
 /// Elements that one kernel updates, and where they are.
@@ -80,8 +80,8 @@ impl Division {
     pub(crate) fn bind(&self, graph: &Graph) -> Vec<BoundBucket> {
         let bind = |bucket: &DividedBucket| {
             let transient = |name| graph.with_program(|program| program.transient(name, DType::F32, bucket.elements.len()));
-            let values = (self.values == Kept::Own).then(|| transient("gathered parameters"));
-            let wants_grads = self.gradients == Kept::Own && graph.mode() == Mode::Training;
+            let values = (self.values == Placement::Sharded).then(|| transient("gathered parameters"));
+            let wants_grads = self.gradients == Placement::Sharded && graph.mode() == Mode::Training;
             BoundBucket { values, grads: wants_grads.then(|| transient("gradients of a bucket")) }
         };
         self.buckets.iter().map(bind).collect()
@@ -89,10 +89,10 @@ impl Division {
 
     pub(crate) fn pieces(&self) -> Vec<Piece> {
         let pieces = self.own().filter(|(bucket, _)| !bucket.own.is_empty()).map(|(DividedBucket { own, .. }, state)| {
-            let kept = |kept| if kept == Kept::Whole { own.clone() } else { state.clone() };
+            let kept = |kept| if kept == Placement::Replicated { own.clone() } else { state.clone() };
             Piece { values: kept(self.values), grads: kept(self.gradients), state: state.clone(), elements: vec![own.clone()] }
         });
-        if (self.values, self.gradients) != (Kept::Own, Kept::Own) {
+        if (self.values, self.gradients) != (Placement::Sharded, Placement::Sharded) {
             return pieces.collect();
         }
         // In this case, the kept elements are contiguous.

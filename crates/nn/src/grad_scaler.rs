@@ -25,7 +25,7 @@ use crate::{Optimizer, Parameters, StepInputs};
 ///
 /// With several optimizers, each with its own [`Parameters`], only those with a gradient that is not finite skip the step, and the scale decreases if any
 /// of them does. Each then needs its own `state`, which says whether to skip. Several optimizers for parts of one [`Parameters`] are combined by
-/// [`Together`](crate::Together), and all of them skip the step.
+/// [`CombinedOptimizer`](crate::CombinedOptimizer), and all of them skip the step.
 ///
 /// # Reference
 /// `torch.amp.GradScaler`, with the same defaults, trajectories and refusals.
@@ -325,7 +325,8 @@ impl GradScaler {
         let Some(at) = at else { return Ok(()) };
         let known = &self.recorded.borrow().gradients[at];
         if known.has_stepped {
-            let expected = "one step, then `update`; combine several optimizers by `Together`, or give each its own `Parameters`";
+            let expected =
+                "one step, then `update`; combine several optimizers by `CombinedOptimizer`, or give each its own `Parameters`";
             return refused("these parameters have made a step since the last update", expected);
         }
         if known.state != graph.buffer(&inputs.state) {

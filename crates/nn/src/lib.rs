@@ -51,7 +51,7 @@ pub use buffer::{Buffer, BufferId};
 pub use cautious::CautiousAdamW;
 pub use checkpointed::Checkpointed;
 pub use conv2d::{Bias, Conv2d, Conv2dConfig, Filters};
-pub use division::{BoundBucket, DividedBucket, Division, Kept, Piece};
+pub use division::{BoundBucket, DividedBucket, Division, Piece, Placement};
 pub use dropout::Dropout;
 pub use elementwise::Elementwise;
 pub use ema::{Ema, EmaConfig, EmaStart};
@@ -75,7 +75,7 @@ pub use schedule_free::ScheduleFreeAdamW;
 pub use scheduled::Scheduled;
 pub use sequential::Sequential;
 pub use sgd::{Momentum, Sgd};
-pub use together::Together;
+pub use together::CombinedOptimizer;
 pub use trained_on::FeatureScale;
 
 pub use brisk_kernels::{Number, Philox, Rule, StepCount, StepValue};

@@ -1,5 +1,5 @@
 use brisk_kernels::{
-    DType, GatherRuns, Interval, Map, MapInput, MapReduce, Number, ReduceOp, Rule, Runs, ScaleRuns, StepValue, Update,
+    DType, GatherRuns, Interval, Map, MapInput, MapReduce, Number, Reducer, Rule, Runs, ScaleRuns, StepValue, Update,
 };
 use brisk_tensor::program::{Error as ProgramError, Program, Slice};
 use brisk_tensor::{Error, Graph, Persistent};
@@ -10,7 +10,7 @@ use crate::{Momentum, Optimizer, ParameterId, Parameters, StepInputs};
 
 /// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it has the same size in all directions. For the matrices of hidden
 /// layers and the filters of convolutions; combine it with another optimizer for biases, normalisations, embeddings and the last layer
-/// ([`Together`](crate::Together)).
+/// ([`CombinedOptimizer`](crate::CombinedOptimizer)).
 ///
 /// With a gradient `g` and `lr` from the table: `b += (1 - μ) (g - b)`; `u = g + μ (b - g)` with Nesterov, `u = b` without; `o` is `u` with its
 /// singular values moved close to 1 by Newton–Schulz steps; `p -= lr λ p + lr s o`, with `s` by the [`MuonScale`].
@@ -191,7 +191,7 @@ impl Muon {
             let weights = program.transient("weights", DType::F32, runs.n_elements());
             let norms = program.transient("norms", DType::F32, starts.len());
             program.push(GatherRuns { runs: runs.clone() }, &[values, weights])?;
-            program.push(MapReduce::of(ReduceOp::Norm, &[starts.len(), runs.len], &[1]), &[weights, norms])?;
+            program.push(MapReduce::of(Reducer::Norm, &[starts.len(), runs.len], &[1]), &[weights, norms])?;
             let to = (*n_rows as f32).sqrt();
             program.push(ScaleRuns { runs: runs.clone(), to, eps: f32::MIN_POSITIVE }, &[norms, state, values])?;
         }

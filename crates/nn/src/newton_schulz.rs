@@ -1,6 +1,4 @@
-use brisk_kernels::{
-    DType, Epilogue, MapReduce, Matmul, NewtonSchulzFactor, ReduceOp, Runs, ScaleRuns, Transpose,
-};
+use brisk_kernels::{DType, Epilogue, MapReduce, Matmul, NewtonSchulzFactor, Reducer, Runs, ScaleRuns, Transpose};
 use brisk_tensor::program::{Error, Program, Slice};
 
 /// Moves the singular values of matrices close to 1 and keeps their singular vectors.
@@ -28,7 +26,7 @@ impl NewtonSchulz {
         let [n_batch, n_rows, n_cols] = shape;
         let len = n_rows * n_cols;
         let norms = program.transient("norms", DType::F32, n_batch);
-        program.push(MapReduce::of(ReduceOp::Norm, &[n_batch, len], &[1]), &[x, norms])?;
+        program.push(MapReduce::of(Reducer::Norm, &[n_batch, len], &[1]), &[x, norms])?;
         let runs = Runs { n: n_batch * len, starts: (0..n_batch).map(|i| i * len).collect(), len };
         program.push(ScaleRuns { runs, to: 1.0, eps: self.eps }, &[norms, state, x])?;
 

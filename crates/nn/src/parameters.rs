@@ -11,7 +11,7 @@ use crate::initial::Initial;
 use crate::newest::Newest;
 use crate::origin::Origin;
 use crate::trained_on::TrainedOn;
-use crate::{BoundBucket, Buffer, BufferId, Division, Init, Kept, Piece};
+use crate::{BoundBucket, Buffer, BufferId, Division, Init, Piece, Placement};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
 ///
@@ -207,9 +207,9 @@ impl Parameters {
         }
         let own_len = division.own_len().max(ALIGN);
         let kept = |kept, whole: &Persistent| match kept {
-            Kept::Whole => whole.clone(),
-            Kept::Own if whole.is_required() => Persistent::required(whole.name(), DType::F32, own_len),
-            Kept::Own => Persistent::new(whole.name(), DType::F32, own_len),
+            Placement::Replicated => whole.clone(),
+            Placement::Sharded if whole.is_required() => Persistent::required(whole.name(), DType::F32, own_len),
+            Placement::Sharded => Persistent::new(whole.name(), DType::F32, own_len),
         };
         let (values, grads) = (kept(division.values, &self.values), kept(division.gradients, &self.grads));
         Ok(Self { values, grads, division: Some(division), newest: Newest::default(), ..self })
@@ -249,7 +249,7 @@ impl Parameters {
     /// If there are fewer elements than parameters have.
     pub fn values_of(&self, flat: &[f32]) -> Vec<f32> {
         match &self.division {
-            Some(Division { values: Kept::Own, .. }) => self.state_of(flat),
+            Some(Division { values: Placement::Sharded, .. }) => self.state_of(flat),
             _ => flat.to_vec(),
         }
     }
@@ -487,7 +487,7 @@ impl Parameters {
     fn write_initial_values(&self, device: &Device) -> Result<(), Error> {
         let mut at = 0;
         match &self.division {
-            Some(division @ Division { values: Kept::Own, .. }) => {
+            Some(division @ Division { values: Placement::Sharded, .. }) => {
                 for bucket in &division.buckets {
                     self.write_initial_range(device, &bucket.own, at)?;
                     at += bucket.own.len();

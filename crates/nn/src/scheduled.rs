@@ -4,13 +4,13 @@ use brisk_tensor::{Graph, Persistent};
 use crate::{Error, Optimizer, ParameterId, Parameters, Schedule, StepInputs};
 
 /// An optimizer with a separate schedule, for example for a bias that is only trained in the first epochs. Combine it in
-/// [`Together`](crate::Together) with optimizers that follow the run's schedule.
+/// [`CombinedOptimizer`](crate::CombinedOptimizer) with optimizers that follow the run's schedule.
 ///
 /// The rates of all steps are a table on the device, from which each step reads its rate; the last one is used for all further steps.
 ///
 /// # Examples
 /// ```
-/// use brisk_nn::{Activation, Linear, ParameterGroup, ParametersBuilder, Schedule, Scheduled, Sgd, Together};
+/// use brisk_nn::{Activation, Linear, ParameterGroup, ParametersBuilder, Schedule, Scheduled, Sgd, CombinedOptimizer};
 ///
 /// let mut builder = ParametersBuilder::new();
 /// Linear::new(&mut builder, "head", 8, 2, Activation::identity());
@@ -19,7 +19,7 @@ use crate::{Error, Optimizer, ParameterId, Parameters, Schedule, StepInputs};
 /// // The bias is trained in the first 100 steps of 400.
 /// let early = Schedule::PiecewiseLinear { points: vec![(0.into(), 0.1), (100.into(), 0.0)] };
 /// let bias = Scheduled::new(Sgd::new(&params).groups(&params, &[bias])?, &early, 400);
-/// let optimizer = Together::new().and(Sgd::new(&params).groups(&params, &[weight])?).and(bias);
+/// let optimizer = CombinedOptimizer::new().and(Sgd::new(&params).groups(&params, &[weight])?).and(bias);
 /// # Ok::<(), brisk_nn::Error>(())
 /// ```
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 /// # Examples
 /// [`Muon`](crate::Muon) for the hidden matrices, AdamW for the rest:
 /// ```
-/// use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Muon, ParameterGroup, ParametersBuilder, Together, WeightDecay};
+/// use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Muon, ParameterGroup, ParametersBuilder, CombinedOptimizer, WeightDecay};
 ///
 /// let mut builder = ParametersBuilder::new();
 /// let sizes = MlpConfig { n_inputs: 8, hidden: vec![32, 32], n_outputs: 1, activation: Activation::relu() };
@@ -19,11 +19,11 @@ use crate::{Optimizer, ParameterId, Parameters, StepInputs};
 /// let hidden = params.ids_where(|entry| entry.shape == [32, 32]);
 /// let rest = ParameterGroup::new(params.ids_where(|entry| entry.shape != [32, 32])).lr_factor(0.1);
 /// let adamw = Adam::new(&params).weight_decay(WeightDecay::Decoupled(0.01)).groups(&params, &[rest])?;
-/// let optimizer = Together::new().and(Muon::new(&params, &hidden)?).and(adamw);
+/// let optimizer = CombinedOptimizer::new().and(Muon::new(&params, &hidden)?).and(adamw);
 /// # Ok::<(), brisk_nn::Error>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Together {
+pub struct CombinedOptimizer {
     parts: Vec<Part>,
 }
 
@@ -33,7 +33,7 @@ struct Part {
     lr: Option<Persistent>,
 }
 
-impl Together {
+impl CombinedOptimizer {
     /// A combination without optimizers.
     pub fn new() -> Self {
         Self::default()
@@ -53,7 +53,7 @@ impl Together {
     }
 }
 
-impl Optimizer for Together {
+impl Optimizer for CombinedOptimizer {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
         let _caller = graph.enter_from_caller();

@@ -1,25 +1,16 @@
 use crate::{Collective, CollectiveExt, Error, ReduceOp};
 
-/// Something that must be the same on every rank: a parameter and its shape, a setting and its value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Described {
-    /// What it is: `layers.0.weight`.
-    pub what: String,
-    /// What it is on this rank: `[256, 28] f32`.
-    pub is: String,
-}
-
-/// Makes sure that all ranks hold the same list, before anything is trained: models that differ would otherwise be averaged into garbage.
+/// Makes sure that all ranks have the same list of names and values, before anything is trained: models that differ would otherwise be averaged into garbage.
 ///
-/// The version of this crate is part of the list.
+/// An entry is, for example, a parameter and its shape (`layers.0.weight`, `[256, 28] f32`), or a setting and its value. The version of this crate is part of the list.
 ///
 /// # Errors
 /// [`Error::Disagreement`] on every rank, with the first entry that differs; those of the collective.
-pub fn agree(collective: &mut dyn Collective, mine: &[Described]) -> Result<(), Error> {
-    let version = Described { what: "the version of brisk-replicate".to_owned(), is: env!("CARGO_PKG_VERSION").to_owned() };
-    let mine: Vec<&Described> = std::iter::once(&version).chain(mine).collect();
+pub fn agree(collective: &mut dyn Collective, mine: &[(String, String)]) -> Result<(), Error> {
+    let version = ("the version of brisk-replicate".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let mine: Vec<&(String, String)> = std::iter::once(&version).chain(mine).collect();
     let world_size = collective.world_size();
-    let hashes: Vec<[u32; 2]> = mine.iter().map(|described| hash(described)).collect();
+    let hashes: Vec<[u32; 2]> = mine.iter().map(|entry| hash(entry)).collect();
 
     let mut longest = [hashes.len() as u32];
     collective.all_reduce(&mut longest, ReduceOp::Max)?;
@@ -35,7 +26,7 @@ pub fn agree(collective: &mut dyn Collective, mine: &[Described]) -> Result<(), 
     let Some((entry, other)) = (0..n).find_map(differs) else { return Ok(()) };
 
     // Both ranks broadcast their entry, so that the error on every rank shows both.
-    let text = |described: Option<&&Described>| described.map_or(String::new(), |d| format!("{}\n{}", d.what, d.is));
+    let text = |entry: Option<&&(String, String)>| entry.map_or(String::new(), |(name, value)| format!("{name}\n{value}"));
     let [first, second] = [0, other].map(|root| shared_text(collective, root, text(mine.get(entry))));
     let (first, second) = (first?, second?);
     let (what, mine) = first.split_once('\n').unwrap_or(("", "nothing"));
@@ -58,9 +49,9 @@ fn shared_text(collective: &mut dyn Collective, root: usize, text: String) -> Re
 }
 
 /// FNV-1a, 64 bit: the same on every machine and in every version of Rust.
-fn hash(Described { what, is }: &Described) -> [u32; 2] {
+fn hash((name, value): &(String, String)) -> [u32; 2] {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for byte in what.bytes().chain([0]).chain(is.bytes()) {
+    for byte in name.bytes().chain([0]).chain(value.bytes()) {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     }
     [hash as u32, (hash >> 32) as u32]

@@ -20,7 +20,7 @@ mod vectorised;
 #[cfg(feature = "mpi")]
 mod watch;
 
-pub use agree::{Described, agree};
+pub use agree::agree;
 pub use buckets::{Bucket, BucketSizes, buckets};
 pub use collective::{Collective, CollectiveExt, DynSlice, DynSliceMut, ReduceOp};
 pub use compress::{Compressed, Wire};

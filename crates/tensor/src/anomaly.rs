@@ -1,6 +1,6 @@
 use std::fmt;
 
-use brisk_kernels::{DType, FIRST_NON_FINITE_LEN, FirstNonFinite, MapReduce, ReduceOp, bytemuck};
+use brisk_kernels::{DType, FIRST_NON_FINITE_LEN, FirstNonFinite, MapReduce, Reducer, bytemuck};
 use brisk_program::{Device, Persistent, Program, Slice};
 
 use crate::graph::Inner;
@@ -87,7 +87,7 @@ impl Watch {
     /// Records a check of `slice`.
     pub(crate) fn record(&mut self, program: &mut Program, slice: Slice, place: Place) -> Result<(), Error> {
         let found = program.transient("found", DType::F32, 1);
-        push(program, MapReduce::of(ReduceOp::NonFinite, &[slice.len()], &[0]), &[slice, found])?;
+        push(program, MapReduce::of(Reducer::NonFinite, &[slice.len()], &[0]), &[slice, found])?;
         let first = program.persistent(&self.first);
         push(program, FirstNonFinite { place: self.places.len() as u32 }, &[found, first])?;
         self.places.push(place);

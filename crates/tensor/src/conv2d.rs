@@ -1,6 +1,6 @@
 use brisk_kernels::{
     Activation, Conv2d, Conv2dGradInput, Conv2dGradWeight, Epilogue, GroupedConv2d, GroupedConv2dGradInput,
-    GroupedConv2dGradWeight, GroupedConvShape, Images, MapReduce, ReduceOp, Window,
+    GroupedConv2dGradWeight, GroupedConvShape, Images, MapReduce, Reducer, Window,
 };
 
 use crate::operation::{check_kernel, dims};
@@ -197,7 +197,7 @@ impl Operation for Convolution {
         let dense = shape.as_dense();
         let (dz, x, weight) = (backward.grad(), backward.input(0), backward.input(1));
         if backward.n_inputs() > 2 && backward.wants(2) {
-            backward.give(2, MapReduce::of(ReduceOp::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]), &[dz])?;
+            backward.give(2, MapReduce::of(Reducer::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]), &[dz])?;
         }
         if backward.wants(1) {
             match dense {

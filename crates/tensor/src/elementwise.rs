@@ -1,7 +1,7 @@
 //! Elementwise operations with broadcasting, as expressions.
 
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, ReduceOp, broadcast_shapes};
+use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, Reducer, broadcast_shapes};
 
 use crate::dims::Reduced;
 use crate::operation::check_kernel;
@@ -198,13 +198,13 @@ impl Elementwise {
             let sum = MapReduce {
                 inputs: kernel.inputs.clone(),
                 exprs: vec![expr.clone()],
-                ..MapReduce::of(ReduceOp::Sum, shape, &dims)
+                ..MapReduce::of(Reducer::Sum, shape, &dims)
             };
             return backward.give(i, sum, &args);
         }
         let whole = backward.transient("gradient", DType::F32, kernel.len());
         backward.push(kernel, &[&args[..], &[whole]].concat())?;
-        backward.give(i, reduction(ReduceOp::Sum, Expr::input(0), shape, &[shape], dims), &[whole])
+        backward.give(i, reduction(Reducer::Sum, Expr::input(0), shape, &[shape], dims), &[whole])
     }
 }
 

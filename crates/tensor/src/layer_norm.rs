@@ -1,4 +1,4 @@
-use brisk_kernels::{Affine, DType, LayerNorm, LayerNormGrad, MapReduce, ReduceOp};
+use brisk_kernels::{Affine, DType, LayerNorm, LayerNormGrad, MapReduce, Reducer};
 
 use crate::operation::check_kernel;
 use crate::tensor::rows_of_last;
@@ -84,7 +84,7 @@ impl Operation for Normalisation {
         let LayerNorm { n_rows, n_cols, .. } = forward;
         let (dy, x, stats) = (backward.grad(), backward.input(0), backward.saved(0));
         if n_inputs > 2 && backward.wants(2) {
-            backward.give(2, MapReduce::of(ReduceOp::Sum, &[n_rows, n_cols], &[0]), &[dy])?;
+            backward.give(2, MapReduce::of(Reducer::Sum, &[n_rows, n_cols], &[0]), &[dy])?;
         }
         if n_inputs > 1 && backward.wants(1) {
             backward.give(1, forward.weight_grad(), &[dy, x, stats, stats])?;

@@ -1,4 +1,4 @@
-use brisk_kernels::{Activation, Epilogue, MapReduce, Matmul, ReduceOp, Transpose};
+use brisk_kernels::{Activation, Epilogue, MapReduce, Matmul, Reducer, Transpose};
 
 use crate::operation::check_kernel;
 use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
@@ -86,10 +86,14 @@ impl Operation for Linear {
         let (dz, x, weight) = (backward.grad(), backward.input(0), backward.input(1));
         let ([m, k], [n, _]) = (backward.dims(0), backward.dims(1));
         if backward.n_inputs() > 2 && backward.wants(2) {
-            backward.give(2, MapReduce::of(ReduceOp::Sum, &[m, n], &[0]), &[dz])?;
+            backward.give(2, MapReduce::of(Reducer::Sum, &[m, n], &[0]), &[dz])?;
         }
         if backward.wants(1) {
-            backward.give(1, Matmul { n_batch: 1, m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::none() }, &[dz, x])?;
+            backward.give(
+                1,
+                Matmul { n_batch: 1, m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::none() },
+                &[dz, x],
+            )?;
         }
         if backward.wants(0) {
             let dx = |epilogue| Matmul { n_batch: 1, m, n: k, k: n, transpose: Transpose::None, epilogue };

@@ -1,5 +1,5 @@
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, ReduceOp};
+use brisk_kernels::{DType, Reducer};
 
 use crate::dims::Reduced;
 use crate::operation::check_kernel;
@@ -48,7 +48,7 @@ impl Operation for LogSumExp {
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
         let shape = inputs[0].shape();
-        check_kernel(&reduction(ReduceOp::Max, Expr::input(0), shape, &[shape], self.dims.numbers()))?;
+        check_kernel(&reduction(Reducer::Max, Expr::input(0), shape, &[shape], self.dims.numbers()))?;
         Ok(self.dims.shape(shape))
     }
 
@@ -58,9 +58,9 @@ impl Operation for LogSumExp {
         let (x, y) = (forward.input(0), forward.output());
         let [max, sum] = ["max", "sum"].map(|name| forward.transient(name, DType::F32, y.len()));
         let [a, b] = [0, 1].map(Expr::input);
-        forward.push(reduction(ReduceOp::Max, a.clone(), &shape, &[&shape], self.dims.numbers()), &[x, max])?;
+        forward.push(reduction(Reducer::Max, a.clone(), &shape, &[&shape], self.dims.numbers()), &[x, max])?;
         let terms = (&a - finite(&b)).exp();
-        forward.push(reduction(ReduceOp::Sum, terms, &shape, &[&shape, kept], self.dims.numbers()), &[x, max, sum])?;
+        forward.push(reduction(Reducer::Sum, terms, &shape, &[&shape, kept], self.dims.numbers()), &[x, max, sum])?;
         forward.push(broadcast(a.log() + finite(&b), kept, &[kept, kept]), &[sum, max, y])
     }
 

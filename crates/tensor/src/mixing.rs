@@ -1,12 +1,12 @@
 use brisk_kernels::{DType, MixRows, Mixing, N_QUANTILES};
 
-use crate::{Batch, Elementwise, Error, Expr, Graph, Tensor};
+use crate::{DeviceBatch, Elementwise, Error, Expr, Graph, Tensor};
 
 /// The partners of a batch, as [`Graph::mix_rows`] draws them: the rows that its rows are mixed with.
 #[derive(Debug, Clone)]
 pub struct MixedRows {
     /// The partner of each row. Their weights are those of the rows that they are mixed with.
-    pub partners: Batch,
+    pub partners: DeviceBatch,
     /// `[n]` f32: the share of the partner in each row, 0 to 1.
     pub shares: Tensor,
     /// `[n, n_lines, 1]` and `[n, 1, n_columns]`, whose product is the share of the partner in each element.
@@ -22,14 +22,14 @@ impl Graph {
     /// `row` is the shape of a row: height, width and channels for [`Mixing::CutMix`], any other for [`Mixing::Mixup`].
     ///
     /// # Errors
-    /// [`Error::Shape`] if CutMix is given rows that are not images; [`Error::Refused`] for a batch of a [part](Batch::of_part) of a table, which does not have all rows;
+    /// [`Error::Shape`] if CutMix is given rows that are not images; [`Error::Refused`] for a batch of a [part](DeviceBatch::of_part) of a table, which does not have all rows;
     /// [`Error::Program`] for an `alpha` that is not above 0 and at most 1000; [`Error::ForeignTensor`] for a batch of another graph.
     /// # Cost
     /// One kernel, which writes a number for each line and column of an image.
     /// # Reference
     /// [`MixRows`], which names the transforms of torchvision.
     #[track_caller]
-    pub fn mix_rows(&self, batch: &Batch, row: &[usize], mixing: &Mixing, seed: u64) -> MixedRows {
+    pub fn mix_rows(&self, batch: &DeviceBatch, row: &[usize], mixing: &Mixing, seed: u64) -> MixedRows {
         let n = batch.n;
         let quantiles = || mixing.quantiles().map_err(brisk_program::Error::from);
         let checked = self.check_own(OP, "batch", &batch.weights).and_then(|()| check_whole(batch));
@@ -45,12 +45,12 @@ impl Graph {
             self.fail(error);
         }
         let failed = |shape: &[usize]| self.failed_tensor(DType::F32, shape);
-        let partners = Batch { weights: failed(&[n]), ..batch.clone() };
+        let partners = DeviceBatch { weights: failed(&[n]), ..batch.clone() };
         MixedRows { partners, shares: failed(&[n]), elements: [failed(&[n, 1, 1]), failed(&[n, 1, 1])] }
     }
 
     #[track_caller]
-    fn try_mix(&self, batch: &Batch, kernel: MixRows, quantiles: &[u32]) -> Result<MixedRows, Error> {
+    fn try_mix(&self, batch: &DeviceBatch, kernel: MixRows, quantiles: &[u32]) -> Result<MixedRows, Error> {
         let MixRows { n, cut, .. } = kernel;
         let [n_lines, n_columns] = cut.map_or([1, 1], |[height, width, n_channels]| [height, width * n_channels]);
         let quantiles = self.constant_codes("quantiles", quantiles, &[N_QUANTILES]).slice();
@@ -59,7 +59,7 @@ impl Graph {
             .map(|(name, len)| self.transient(name, DType::F32, len));
         self.try_push(kernel, &[batch.rows, batch.order, quantiles, partners, shares, lines, columns])?;
         Ok(MixedRows {
-            partners: Batch { rows: partners, ids: partners, ..batch.clone() },
+            partners: DeviceBatch { rows: partners, ids: partners, ..batch.clone() },
             shares: self.wrap(shares, &[n]),
             elements: [self.wrap(lines, &[n, n_lines, 1]), self.wrap(columns, &[n, 1, n_columns])],
         })
@@ -87,7 +87,7 @@ impl MixedRows {
     }
 }
 
-fn check_whole(batch: &Batch) -> Result<(), Error> {
+fn check_whole(batch: &DeviceBatch) -> Result<(), Error> {
     if batch.id_table.is_none() {
         return Ok(());
     }

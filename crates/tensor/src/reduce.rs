@@ -1,5 +1,5 @@
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, ReduceOp};
+use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, Reducer};
 
 use crate::dims::Reduced;
 use crate::operation::check_kernel;
@@ -15,7 +15,7 @@ impl Tensor {
     /// `torch.sum`.
     #[track_caller]
     pub fn sum(&self, dims: impl Into<Dims>) -> Self {
-        self.reduce(ReduceOp::Sum, dims)
+        self.reduce(Reducer::Sum, dims)
     }
 
     /// The mean over the dimensions `dims`.
@@ -26,7 +26,7 @@ impl Tensor {
     /// `torch.mean`.
     #[track_caller]
     pub fn mean(&self, dims: impl Into<Dims>) -> Self {
-        self.reduce(ReduceOp::Mean, dims)
+        self.reduce(Reducer::Mean, dims)
     }
 
     /// The maximum over the dimensions `dims`. Elements that tie share the gradient evenly.
@@ -37,7 +37,7 @@ impl Tensor {
     /// `torch.amax`.
     #[track_caller]
     pub fn max(&self, dims: impl Into<Dims>) -> Self {
-        self.reduce(ReduceOp::Max, dims)
+        self.reduce(Reducer::Max, dims)
     }
 
     /// The minimum over the dimensions `dims`. Elements that tie share the gradient evenly.
@@ -48,7 +48,7 @@ impl Tensor {
     /// `torch.amin`.
     #[track_caller]
     pub fn min(&self, dims: impl Into<Dims>) -> Self {
-        self.reduce(ReduceOp::Min, dims)
+        self.reduce(Reducer::Min, dims)
     }
 
     /// The Euclidean norm over the dimensions `dims`. Where it is 0, so is the gradient.
@@ -59,11 +59,11 @@ impl Tensor {
     /// `torch.linalg.vector_norm`.
     #[track_caller]
     pub fn norm(&self, dims: impl Into<Dims>) -> Self {
-        self.reduce(ReduceOp::Norm, dims)
+        self.reduce(Reducer::Norm, dims)
     }
 
     #[track_caller]
-    fn reduce(&self, op: ReduceOp, dims: impl Into<Dims>) -> Self {
+    fn reduce(&self, op: Reducer, dims: impl Into<Dims>) -> Self {
         match dims.into().of(op.name(), self) {
             Ok(dims) => self.graph().apply(Reduction { op, dims }, &[self]),
             Err(error) => self.refused(error, self.shape()),
@@ -73,7 +73,7 @@ impl Tensor {
 
 #[derive(Debug)]
 struct Reduction {
-    op: ReduceOp,
+    op: Reducer,
     dims: Reduced,
 }
 
@@ -88,7 +88,7 @@ impl Operation for Reduction {
 
     fn autocast_rule(&self) -> AutocastRule {
         match self.op {
-            ReduceOp::Sum | ReduceOp::Norm => AutocastRule::Full,
+            Reducer::Sum | Reducer::Norm => AutocastRule::Full,
             _ => AutocastRule::Promote,
         }
     }
@@ -111,20 +111,20 @@ impl Operation for Reduction {
         let (grad, x, y) = (backward.grad(), backward.input(0), backward.output());
         let [dy, of_x, of_y, n_equal] = [0, 1, 2, 3].map(Expr::input);
         match self.op {
-            ReduceOp::Max | ReduceOp::Min => {
+            Reducer::Max | Reducer::Min => {
                 let [a, b] = [0, 1].map(Expr::input);
-                let count = reduction(ReduceOp::Sum, Expr::eq(&a, &b), shape, &[shape, kept], self.dims.numbers());
+                let count = reduction(Reducer::Sum, Expr::eq(&a, &b), shape, &[shape, kept], self.dims.numbers());
                 let n = backward.transient("n_equal", DType::F32, y.len());
                 backward.push(count, &[x, y, n])?;
                 let slope = dy * Expr::eq(&of_x, &of_y) / n_equal;
                 backward.give(0, broadcast(slope, shape, &[kept, shape, kept, kept]), &[grad, x, y, n])
             }
             // Where the norm is 0, so is the gradient.
-            ReduceOp::Norm => {
+            Reducer::Norm => {
                 let slope = Expr::eq(&of_y, 0.0).select(0.0, dy * of_x / &of_y);
                 backward.give(0, broadcast(slope, shape, &[kept, shape, kept]), &[grad, x, y])
             }
-            ReduceOp::Mean => backward.give(0, broadcast(dy / self.dims.n(shape) as f32, shape, &[kept]), &[grad]),
+            Reducer::Mean => backward.give(0, broadcast(dy / self.dims.n(shape) as f32, shape, &[kept]), &[grad]),
             _ => backward.give(0, broadcast(dy, shape, &[kept]), &[grad]),
         }
     }
@@ -137,7 +137,7 @@ impl Reduction {
 }
 
 /// The reduction over `dims` of `expr` of f32 inputs that broadcast to `shape`.
-pub(crate) fn reduction(op: ReduceOp, expr: Expr, shape: &[usize], inputs: &[&[usize]], dims: Vec<usize>) -> MapReduce {
+pub(crate) fn reduction(op: Reducer, expr: Expr, shape: &[usize], inputs: &[&[usize]], dims: Vec<usize>) -> MapReduce {
     let inputs = inputs.iter().map(|shape| MapInput::new(shape, DType::F32)).collect();
     MapReduce { inputs, exprs: vec![expr], ..MapReduce::of(op, shape, &dims) }
 }

@@ -6,7 +6,7 @@ use crate::Graph;
 
 /// The operations of a graph's forward pass, their dtypes and which of them are fused: [`Graph::report`]. `Display` is a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Report {
+pub struct GraphReport {
     /// The operations, in the order in which they were recorded.
     pub operations: Vec<RecordedOperation>,
 }
@@ -45,7 +45,7 @@ impl RecordedOperation {
     }
 }
 
-impl Report {
+impl GraphReport {
     /// The casts among the operations.
     pub fn casts(&self) -> impl Iterator<Item = &RecordedOperation> {
         self.operations.iter().filter(|operation| operation.name == "cast")
@@ -62,7 +62,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for GraphReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:<16} {:<16} {:<5} {:>20} {:>12} {:>12}", "operation", "reads", "makes", "shape", "bytes", "in f32")?;
         for operation in &self.operations {
@@ -93,7 +93,7 @@ impl Graph {
     /// let linear = report.operations.last().unwrap();
     /// assert_eq!((linear.name, linear.dtype, linear.bytes(), linear.bytes_in_f32()), ("linear", DType::Bf16, 16, 32));
     /// ```
-    pub fn report(&self) -> Report {
+    pub fn report(&self) -> GraphReport {
         let inner = self.inner();
         let fused = inner.fused_keeping_results();
         let operations = inner.nodes.iter().filter_map(|node| {
@@ -109,6 +109,6 @@ impl Graph {
                 is_fused: inner.program.last_write(node.slice).is_some() && fused.last_write(node.slice).is_none(),
             })
         });
-        Report { operations: operations.collect() }
+        GraphReport { operations: operations.collect() }
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, MapReduce, ReduceOp};
+use brisk_kernels::{DType, MapReduce, Reducer};
 use brisk_program::Slice;
 
 use crate::reduce::broadcast;
@@ -113,7 +113,7 @@ impl Graph {
         }
         let [total, shares] = [("total", n_groups), ("row_shares", n)].map(|(name, len)| self.transient(name, DType::F32, len));
         let shape = [n_groups, n / n_groups];
-        self.try_push(MapReduce::of(ReduceOp::Sum, &shape, &[1]), &[weights, total])?;
+        self.try_push(MapReduce::of(Reducer::Sum, &shape, &[1]), &[weights, total])?;
         let [x, sum] = [0, 1].map(Expr::input);
         let share = Expr::eq(&sum, 0.0).select(0.0, x / sum);
         self.try_push(broadcast(share, &shape, &[&shape, &[n_groups, 1]]), &[weights, total, shares])?;

@@ -10,7 +10,7 @@ use crate::{Error, Graph, Tensor, Windows};
 
 /// The rows of a batch, which are chosen on the device.
 #[derive(Debug, Clone)]
-pub struct Batch {
+pub struct DeviceBatch {
     /// `[n]` u32: rows of the table.
     pub(crate) rows: Slice,
     /// `[n]` u32: the number of each row that random numbers depend on. The same as `rows`, unless the table is a part of a larger one.
@@ -46,7 +46,7 @@ pub(crate) struct Cursor {
     pub(crate) is_held: bool,
 }
 
-impl Batch {
+impl DeviceBatch {
     /// The same batch with other rows of the table, such as the partners that its rows are mixed with. Their weights are those of the rows that they replace.
     ///
     /// # Shapes
@@ -108,12 +108,12 @@ impl Batch {
 
 impl Graph {
     /// The rows of the current batch: `n` of them, from `order` ([`ORDER_LEN`] u32) at the batch index in `state` ([`STATE_LEN`] u32). A short last batch is padded by rows of weight 0:
-    /// reduce losses with [`Batch::weights`], and give them to [`set_row_weights`](Self::set_row_weights) before layers that take statistics over the batch.
+    /// reduce losses with [`DeviceBatch::weights`], and give them to [`set_row_weights`](Self::set_row_weights) before layers that take statistics over the batch.
     ///
     /// # Errors
     /// [`Error::Program`] if the buffers have other lengths or types.
     #[track_caller]
-    pub fn batch(&self, order: &Persistent, state: &Persistent, n: usize) -> Batch {
+    pub fn batch(&self, order: &Persistent, state: &Persistent, n: usize) -> DeviceBatch {
         self.batch_part(order, state, 0..n)
     }
 
@@ -122,7 +122,7 @@ impl Graph {
     /// # Errors
     /// As [`batch`](Self::batch).
     #[track_caller]
-    pub fn batch_part(&self, order: &Persistent, state: &Persistent, part: Range<usize>) -> Batch {
+    pub fn batch_part(&self, order: &Persistent, state: &Persistent, part: Range<usize>) -> DeviceBatch {
         self.note_cursor(state);
         self.inner_mut().source.rows = part.clone();
         let (first, n) = (part.start, part.len());
@@ -132,7 +132,7 @@ impl Graph {
             Ok(()) => self.wrap(weights, &[n]),
             Err(error) => self.failed(error, DType::F32, &[n]),
         };
-        Batch { rows, ids: rows, id_table: None, order, weights, n }
+        DeviceBatch { rows, ids: rows, id_table: None, order, weights, n }
     }
 
     /// The batch's rows of a table, standardised by column: `(table[row] - mean) * inv_std`. One kernel per window.
@@ -145,7 +145,7 @@ impl Graph {
     /// [`Error::Shape`] unless there is a mean for each column; [`Error::Program`] for a table of another dtype; [`Error::ForeignTensor`] for a batch of another
     /// graph.
     #[track_caller]
-    pub fn gather(&self, batch: &Batch, table: &Windows, mean: &Persistent, inv_std: &Persistent) -> Tensor {
+    pub fn gather(&self, batch: &DeviceBatch, table: &Windows, mean: &Persistent, inv_std: &Persistent) -> Tensor {
         let (n, n_cols, dtype) = (batch.n, table.n_cols(), table.dtype());
         if let Err(error) = check_statistics("gather", n_cols, mean, inv_std) {
             return self.failed(error, DType::F32, &[n, n_cols]);
@@ -166,20 +166,20 @@ impl Graph {
     /// # Errors
     /// [`Error::Program`] for a table of another dtype; [`Error::ForeignTensor`] for a batch of another graph.
     #[track_caller]
-    pub fn gather_categories(&self, batch: &Batch, table: &Windows) -> Tensor {
+    pub fn gather_categories(&self, batch: &DeviceBatch, table: &Windows) -> Tensor {
         let n_cols = table.n_cols();
         self.gather_windows("gather_categories", batch, table, DType::U32, n_cols, |first_row, window, y| {
             self.push_codes(batch, n_cols, first_row, window, y)
         })
     }
 
-    fn push_codes(&self, batch: &Batch, n_cols: usize, first_row: usize, window: Slice, y: Slice) -> Result<(), Error> {
+    fn push_codes(&self, batch: &DeviceBatch, n_cols: usize, first_row: usize, window: Slice, y: Slice) -> Result<(), Error> {
         let kernel = GatherCategories { first_row, n_table_rows: window.len() / n_cols.max(1), n_cols, n: batch.n };
         self.try_push(kernel, &[window, batch.rows, y])
     }
 
     /// The batch's images of a table, augmented and standardised: `(table[row] - mean) * inv_std` of the pixels of a random crop, and so on, as
-    /// [`ImageAugmentation`] describes. The random draws depend only on the row (its id in a [part](Batch::of_part) of a table) and the epoch of the batch's order. Two
+    /// [`ImageAugmentation`] describes. The random draws depend only on the row (its id in a [part](DeviceBatch::of_part) of a table) and the epoch of the batch's order. Two
     /// kernels per window.
     ///
     /// # Shapes
@@ -192,7 +192,7 @@ impl Graph {
     #[track_caller]
     pub fn augment_images(
         &self,
-        batch: &Batch,
+        batch: &DeviceBatch,
         images: &ImageTable<'_>,
         crop: [usize; 2],
         augmentation: &ImageAugmentation,
@@ -227,7 +227,7 @@ impl Graph {
     fn gather_windows(
         &self,
         op: &'static str,
-        batch: &Batch,
+        batch: &DeviceBatch,
         table: &Windows,
         dtype: DType,
         n_cols: usize,

@@ -1,5 +1,5 @@
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, Map, MapReduce, ReduceOp};
+use brisk_kernels::{DType, Map, MapReduce, Reducer};
 
 use crate::operation::check_kernel;
 use crate::reduce::broadcast;
@@ -43,7 +43,7 @@ impl Operation for Shares {
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
         let n = inputs[0].n_elements();
-        check_kernel(&MapReduce::of(ReduceOp::Sum, &[n], &[0]))?;
+        check_kernel(&MapReduce::of(Reducer::Sum, &[n], &[0]))?;
         Ok(inputs[0].shape().to_vec())
     }
 
@@ -53,7 +53,7 @@ impl Operation for Shares {
 
     fn forward(&self, forward: &mut Forward<'_>) -> Result<(), Error> {
         let (x, total, y) = (forward.input(0), forward.transient("total", DType::F32, 1), forward.output());
-        forward.push(MapReduce::of(ReduceOp::Sum, &[x.len()], &[0]), &[x, total])?;
+        forward.push(MapReduce::of(Reducer::Sum, &[x.len()], &[0]), &[x, total])?;
         forward.push(share(x.len()), &[x, total, y])
     }
 }

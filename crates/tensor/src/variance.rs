@@ -1,5 +1,5 @@
 use brisk_kernels::expr::Expr;
-use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, ReduceOp};
+use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, Reducer};
 
 use crate::dims::Reduced;
 use crate::operation::check_kernel;
@@ -56,13 +56,13 @@ impl Spread {
         [x.clone(), MapInput { shape: self.dims.kept_shape(shape), ..x }]
     }
 
-    fn reduction(&self, op: ReduceOp, expr: Expr, result: Expr, shape: &[usize], inputs: Vec<MapInput>) -> MapReduce {
+    fn reduction(&self, op: Reducer, expr: Expr, result: Expr, shape: &[usize], inputs: Vec<MapInput>) -> MapReduce {
         MapReduce { inputs, exprs: vec![expr], results: vec![result], ..MapReduce::of(op, shape, &self.dims.numbers()) }
     }
 
     fn mean(&self, shape: &[usize]) -> MapReduce {
         let [x, first, result] = [0, 1, 0].map(Expr::input);
-        self.reduction(ReduceOp::Mean, x - first, result, shape, self.inputs(shape).into())
+        self.reduction(Reducer::Mean, x - first, result, shape, self.inputs(shape).into())
     }
 
     /// One over the degrees of freedom. Without any the result is 0/0 or a number over 0, as in PyTorch.
@@ -100,7 +100,7 @@ impl Operation for Spread {
         let [elements, first] = self.inputs(&shape);
         let inputs = vec![elements, first, MapInput::new(&self.dims.kept_shape(&shape), DType::F32)];
         let result = if self.is_root { variance.sqrt() } else { variance };
-        forward.push(self.reduction(ReduceOp::Sum, square, result, &shape, inputs), &[x, x, mean, y])?;
+        forward.push(self.reduction(Reducer::Sum, square, result, &shape, inputs), &[x, x, mean, y])?;
         forward.save(mean);
         Ok(())
     }

@@ -12,7 +12,7 @@ use brisk_loader::{Order, RowSource, Rows};
 use brisk_nn::tensor::program::{Device, Executable, Selection};
 use brisk_nn::tensor::{DType, Graph, Persistent, Reduction};
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Optimizer, Parameters, ParametersBuilder, StepInputs};
-use brisk_train::{Cursor, Error, Feed, FeedChoice, FeedConfig, OpenFeed, Standardisation};
+use brisk_train::{CountFrom, Error, Feed, FeedChoice, FeedConfig, OpenFeed, Standardisation};
 
 const N_COLS: usize = 28;
 const BATCH_ROWS: usize = 1024;
@@ -124,7 +124,7 @@ impl<'a> Run<'a> {
         device.write(&self.inputs.state, &[0_u32; 4])?;
         device.wait()?;
         let started = Instant::now();
-        open.each_turn(epoch, Cursor::Epoch, usize::MAX, |turn| {
+        open.for_each_range(epoch, CountFrom::Epoch, usize::MAX, |turn| {
             if steps == Steps::Run {
                 self.step.run(turn.n_batches)?;
             }

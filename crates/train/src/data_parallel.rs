@@ -35,8 +35,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use brisk_nn::tensor::program::{Device, HostStep};
 use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
-use brisk_nn::{Bound, Kept, Optimizer, Parameters};
-use brisk_replicate::{BucketSizes, Collective, CommThread, Described, ReduceOp, Wire, ZeroStage};
+use brisk_nn::{Bound, Optimizer, Parameters, Placement};
+use brisk_replicate::{BucketSizes, Collective, CommThread, ReduceOp, Wire, ZeroStage};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -227,7 +227,7 @@ impl DataParallel {
     ///
     /// # Errors
     /// [`Error::Replica`] with the first entry that differs.
-    pub fn agree(&self, mine: Vec<Described>) -> Result<(), Error> {
+    pub fn agree(&self, mine: Vec<(String, String)>) -> Result<(), Error> {
         let agreed = self.communication.start("agree", move |collective| brisk_replicate::agree(collective, &mine));
         Ok(agreed.wait()?)
     }
@@ -245,7 +245,7 @@ impl DataParallel {
         let state =
             optimizer.state().into_iter().map(|(name, buffer)| (name, format!("{} of the optimizer", kept(buffer.len()))));
         let config = by_name(&self.config)?;
-        self.agree(entries.chain(buffers).chain(state).chain(config).map(|(what, is)| Described { what, is }).collect())?;
+        self.agree(entries.chain(buffers).chain(state).chain(config).collect())?;
         self.check_division(params, optimizer)
     }
 
@@ -254,7 +254,7 @@ impl DataParallel {
         let (n_rows, n_cols) = (feed.n_rows(), feed.n_cols());
         let rows = match feed.digest().transpose()? {
             Some((set, digest)) => described_rows(set, n_rows, n_cols, digest),
-            None => Described { what: "rows on the device".to_owned(), is: format!("{n_rows} rows of {n_cols} columns") },
+            None => ("rows on the device".to_owned(), format!("{n_rows} rows of {n_cols} columns")),
         };
         self.agree(vec![rows])
     }
@@ -283,7 +283,7 @@ impl DataParallel {
     /// # Errors
     /// As [`broadcast`](Self::broadcast).
     pub fn broadcast_model(&self, device: &Device, params: &Parameters) -> Result<(), Error> {
-        if params.division().is_none_or(|division| division.values == Kept::Whole) {
+        if params.division().is_none_or(|division| division.values == Placement::Replicated) {
             self.broadcast(device, &[params.values()])?;
         }
         self.broadcast_buffers(device, params)

@@ -32,7 +32,7 @@ use resident::is_computed_on_devices;
 use source_rows::{DigestRows, SourceRows};
 use table::{DeviceTable, EpochOrder};
 
-pub use config::{FeedChoice, FeedConfig, FeedFact};
+pub use config::{FeedChoice, FeedConfig, FeedReason};
 pub use element::FeedElement;
 pub use probe::FeedProbe;
 pub use resident::ResidentRows;
@@ -49,7 +49,7 @@ pub struct Feed<'a> {
     n_rows: usize,
     batch_rows: usize,
     order: Order,
-    fact: FeedFact,
+    fact: FeedReason,
     stream: Option<Stream<'a>>,
     /// Whether a short last batch is left out.
     drops_last: bool,
@@ -77,16 +77,16 @@ pub struct OpenFeed<'f> {
 
 /// The batch from which a run's state counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Cursor {
+pub enum CountFrom {
     /// The start of the epoch.
     Epoch,
-    /// The start of each turn, where the caller sets it to 0.
-    Turn,
+    /// The start of each range of batches, where the caller sets it to 0.
+    Range,
 }
 
 /// Batches that are ready on the device and can be replayed together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn {
+pub struct BatchRange {
     /// The first of them, counted within the epoch.
     pub first_batch: usize,
     /// How many.
@@ -129,30 +129,30 @@ impl<'a> Feed<'a> {
         }
         let batch_rows = batch_rows.min(source.n_rows()).max(1);
         let len_bytes = ResidentRows::len_bytes_of(layout, source.n_rows());
-        let streamed = |fact: fn(usize, usize) -> FeedFact| {
+        let streamed = |fact: fn(usize, usize) -> FeedReason| {
             Self::streamed(device, set, source, order.clone(), batch_rows, config, |chunk_bytes| fact(len_bytes, chunk_bytes))
         };
         match config.choice {
-            FeedChoice::Streamed => return streamed(|_, chunk_bytes| FeedFact::StreamedAsked { chunk_bytes }),
+            FeedChoice::Streamed => return streamed(|_, chunk_bytes| FeedReason::StreamedAsked { chunk_bytes }),
             FeedChoice::Resident => {
                 let rows = ResidentRows::upload_as(device, set, source, config.labels)?;
                 rows.set_order_at(device, &order, 0, batch_rows, 0)?;
-                return Ok(Self::resident(rows, order, batch_rows, FeedFact::ResidentAsked { len_bytes }));
+                return Ok(Self::resident(rows, order, batch_rows, FeedReason::ResidentAsked { len_bytes }));
             }
             FeedChoice::Auto => {}
         }
         if !is_computed_on_devices(&order) {
-            return streamed(|_, chunk_bytes| FeedFact::StreamedForOrder { chunk_bytes });
+            return streamed(|_, chunk_bytes| FeedReason::StreamedForOrder { chunk_bytes });
         }
         let budget_bytes = config.budget_bytes.or_else(|| host_budget_bytes(device));
         if let Some(budget_bytes) = budget_bytes.filter(|&budget_bytes| len_bytes > budget_bytes) {
-            let fact = |chunk_bytes| FeedFact::StreamedBeyondBudget { len_bytes, budget_bytes, chunk_bytes };
+            let fact = |chunk_bytes| FeedReason::StreamedBeyondBudget { len_bytes, budget_bytes, chunk_bytes };
             return Self::streamed(device, set, source, order, batch_rows, config, fact);
         }
         match ResidentRows::upload_as(device, set, source, config.labels) {
-            Ok(rows) => Ok(Self::resident(rows, order, batch_rows, FeedFact::ResidentFits { len_bytes, budget_bytes })),
+            Ok(rows) => Ok(Self::resident(rows, order, batch_rows, FeedReason::ResidentFits { len_bytes, budget_bytes })),
             Err(error) if is_out_of_memory(&error) => {
-                streamed(|len_bytes, chunk_bytes| FeedFact::StreamedDeviceFull { len_bytes, chunk_bytes })
+                streamed(|len_bytes, chunk_bytes| FeedReason::StreamedDeviceFull { len_bytes, chunk_bytes })
             }
             Err(error) => Err(error),
         }
@@ -160,11 +160,11 @@ impl<'a> Feed<'a> {
 
     /// Batches of rows that are on the device already.
     pub fn of_resident(rows: &ResidentRows, order: Order, batch_rows: usize) -> Self {
-        let fact = FeedFact::ResidentAsked { len_bytes: rows.len_bytes() };
+        let fact = FeedReason::ResidentAsked { len_bytes: rows.len_bytes() };
         Self::resident(rows.clone(), order, batch_rows.clamp(1, rows.n_rows()), fact)
     }
 
-    fn resident(rows: ResidentRows, order: Order, batch_rows: usize, fact: FeedFact) -> Self {
+    fn resident(rows: ResidentRows, order: Order, batch_rows: usize, fact: FeedReason) -> Self {
         let n_rows = rows.n_rows();
         Self { table: rows.table, n_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None }
     }
@@ -176,7 +176,7 @@ impl<'a> Feed<'a> {
         order: Order,
         batch_rows: usize,
         config: &FeedConfig,
-        fact: impl FnOnce(usize) -> FeedFact,
+        fact: impl FnOnce(usize) -> FeedReason,
     ) -> Result<Self, Error> {
         let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
         // An epoch of drawn rows has one row per draw.
@@ -235,14 +235,14 @@ impl<'a> Feed<'a> {
             _ => n_rows,
         };
         let table = DeviceTable::new(device.max_binding_bytes(), set, layout, n_resident.min(n_rows));
-        let fact = FeedFact::ResidentAsked { len_bytes: table.len_bytes() };
+        let fact = FeedReason::ResidentAsked { len_bytes: table.len_bytes() };
         Ok(Self { table, n_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None })
     }
 
     /// A feed of one batch, for a step that is recorded and not compiled.
     pub(crate) fn recorded_only(layout: RowLayout, batch_rows: usize) -> Self {
         let table = DeviceTable::new(usize::MAX, "recorded", layout, batch_rows);
-        let (order, fact) = (Order::Sequential, FeedFact::ResidentAsked { len_bytes: table.len_bytes() });
+        let (order, fact) = (Order::Sequential, FeedReason::ResidentAsked { len_bytes: table.len_bytes() });
         Self { table, n_rows: batch_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None }
     }
 
@@ -290,7 +290,7 @@ impl<'a> Feed<'a> {
     }
 
     /// How rows reach the device, and why.
-    pub fn fact(&self) -> &FeedFact {
+    pub fn fact(&self) -> &FeedReason {
         &self.fact
     }
 
@@ -360,27 +360,27 @@ impl OpenFeed<'_> {
     /// # Errors
     /// Those of `f`; [`Error::Stream`] names the batches for which the source failed; [`Error::NonFinite`] for streamed rows that were not checked
     /// before; [`Error::Tensor`] if the device fails.
-    pub fn each_turn(
+    pub fn for_each_range(
         &mut self,
         epoch: u32,
-        cursor: Cursor,
+        cursor: CountFrom,
         most: usize,
-        f: impl FnMut(Turn) -> Result<ControlFlow<()>, Error>,
+        f: impl FnMut(BatchRange) -> Result<ControlFlow<()>, Error>,
     ) -> Result<(), Error> {
-        self.each_turn_from(0, epoch, cursor, most, f)
+        self.for_each_range_from(0, epoch, cursor, most, f)
     }
 
     /// The same, starting at a batch within the epoch.
     ///
     /// # Errors
-    /// As [`each_turn`](Self::each_turn).
-    pub fn each_turn_from(
+    /// As [`for_each_range`](Self::for_each_range).
+    pub fn for_each_range_from(
         &mut self,
         from: usize,
         epoch: u32,
-        cursor: Cursor,
+        cursor: CountFrom,
         most: usize,
-        mut f: impl FnMut(Turn) -> Result<ControlFlow<()>, Error>,
+        mut f: impl FnMut(BatchRange) -> Result<ControlFlow<()>, Error>,
     ) -> Result<(), Error> {
         let Self { feed, device, chunks } = self;
         let (n_batches, most) = (feed.n_batches(), most.max(1));
@@ -415,22 +415,22 @@ impl Feed<'_> {
         batches: Range<usize>,
         from: usize,
         most: usize,
-        cursor: Cursor,
+        cursor: CountFrom,
         set_order: impl Fn(u32) -> Result<(), Error>,
-        f: &mut impl FnMut(Turn) -> Result<ControlFlow<()>, Error>,
+        f: &mut impl FnMut(BatchRange) -> Result<ControlFlow<()>, Error>,
     ) -> Result<ControlFlow<()>, Error> {
         let rows_before = |batch: usize| (batch * self.batch_rows).min(self.n_rows);
         let first_turn = batches.start.max(from);
         for first_batch in (first_turn..batches.end).step_by(most) {
             let n_batches = most.min(batches.end - first_batch);
-            let counted_from = if cursor == Cursor::Epoch { 0 } else { first_batch };
-            if cursor == Cursor::Turn || first_batch == first_turn {
+            let counted_from = if cursor == CountFrom::Epoch { 0 } else { first_batch };
+            if cursor == CountFrom::Range || first_batch == first_turn {
                 // Rows from the first row on the device to batch 0 of the state; negative if that is before it.
                 let offset = (counted_from as u32).wrapping_sub(batches.start as u32).wrapping_mul(self.batch_rows as u32);
                 set_order(offset)?;
             }
             let n_rows = rows_before(first_batch + n_batches) - rows_before(first_batch);
-            if f(Turn { first_batch, n_batches, n_rows })?.is_break() {
+            if f(BatchRange { first_batch, n_batches, n_rows })?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use brisk_nn::{Entry, Kept, Parameters};
+use brisk_nn::{Entry, Parameters, Placement};
 
 use crate::checkpoint::{Checkpoint, SharedSlice};
 use crate::data_parallel::{CheckpointFiles, DataParallel};
@@ -42,7 +42,7 @@ impl Flat<'_> {
             let insert = |entry: &Entry| checkpoint.insert(name(&entry.name), &entry.shape, held.slice(entry.range.clone()));
             return self.params.entries().iter().try_for_each(insert);
         };
-        let kept = self.params.division().map_or(Kept::Whole, |division| division.values);
+        let kept = self.params.division().map_or(Placement::Replicated, |division| division.values);
         self.each_bucket(replicas, kept, held, |elements, values| {
             let insert =
                 |entry: &Entry| checkpoint.insert(name(&entry.name), &entry.shape, part(&elements, values, entry).to_vec());
@@ -52,7 +52,7 @@ impl Flat<'_> {
 
     /// All values of the parameters, on each replica, given the values that this replica keeps.
     pub(crate) fn whole_values(&self, held: &[f32]) -> Result<Vec<f32>, Error> {
-        let kept = self.params.division().map_or(Kept::Whole, |division| division.values);
+        let kept = self.params.division().map_or(Placement::Replicated, |division| division.values);
         let Some(replicas) = self.replicas else { return Ok(held.to_vec()) };
         let mut whole = vec![0.0; self.params.len()];
         replicas.each_bucket(self.params, kept, held, |_, elements, values| {
@@ -67,7 +67,7 @@ impl Flat<'_> {
         let Some(replicas) = self.replicas else {
             return if held.is_empty() { Ok(()) } else { checkpoint.insert(name, &[held.len()], held.clone()) };
         };
-        let kept = if self.params.division().is_some() { Kept::Own } else { Kept::Whole };
+        let kept = if self.params.division().is_some() { Placement::Sharded } else { Placement::Replicated };
         if replicas.files() == CheckpointFiles::OneAReplica {
             return self.each_bucket(replicas, kept, held, |elements, values| {
                 let insert = |entry: &Entry| {
@@ -89,7 +89,7 @@ impl Flat<'_> {
     fn each_bucket(
         &self,
         replicas: &DataParallel,
-        kept: Kept,
+        kept: Placement,
         held: &[f32],
         mut f: impl FnMut(Range<usize>, &[f32]) -> Result<(), Error>,
     ) -> Result<(), Error> {

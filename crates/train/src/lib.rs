@@ -11,7 +11,6 @@ mod flat;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 mod host_memory;
-mod learner;
 mod loaded_part;
 mod lr_finder;
 mod memory_check;
@@ -38,6 +37,7 @@ mod swa;
 pub mod tabular;
 mod task;
 mod tensorboard;
+mod trainable;
 mod trainer;
 mod training;
 mod warning;
@@ -45,7 +45,7 @@ mod warning;
 pub use brisk_atomic_file::WriteError;
 pub use brisk_metrics as metrics;
 pub use brisk_nn::tensor::Precision;
-pub use brisk_replicate::{BucketSizes, Collective, Described, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
+pub use brisk_replicate::{BucketSizes, Collective, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
 pub use brisk_report as report;
 pub use brisk_report::{EpochMetrics, MetricsLog, StepLog, closing_table, mebibytes, rows_per_second, seconds, thousands};
 pub use callback::{BatchesEnd, Callback, RunView, StepEnd, ValidationEnd};
@@ -56,10 +56,9 @@ pub use data_parallel::{
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, StopReason};
 pub use error::Error;
 pub use feed::{
-    BatchTensors, Cursor, Feed, FeedChoice, FeedConfig, FeedElement, FeedFact, FeedProbe, OpenFeed, PartnerLabels, ResidentRows,
-    Turn,
+    BatchRange, BatchTensors, CountFrom, Feed, FeedChoice, FeedConfig, FeedElement, FeedProbe, FeedReason, OpenFeed,
+    PartnerLabels, ResidentRows,
 };
-pub use learner::Learner;
 pub use loaded_part::{LoadedPart, MismatchedTensor};
 pub use lr_finder::{LearningRates, NoLearningRate};
 pub use model::{Model, Scores};
@@ -78,6 +77,7 @@ pub use summary::{LayerSummary, Summary};
 pub use swa::Swa;
 pub use task::{Binary, Classification, Head, Heads, LabelledRows, Labels, MultiLabel, Regression, Task};
 pub use tensorboard::TensorBoard;
+pub use trainable::Trainable;
 pub use trainer::{GradientClip, Limit, RunSettings, Trainer, TrainerConfig, ValidationInterval};
 pub use training::{Ended, FitReport, Outputs, Training};
 pub use warning::Warning;

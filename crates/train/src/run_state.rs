@@ -171,7 +171,7 @@ impl RunState {
             run.seconds = checkpoint.metadata("seconds", "a number of seconds")?;
         }
         if checkpoint.has_metadata(KEPT) {
-            run.kept = checkpoint.metadata::<Kept>(KEPT, "epochs and values, such as `3:0.91 4+120:0.9`")?.0;
+            run.kept = checkpoint.metadata::<Placement>(KEPT, "epochs and values, such as `3:0.91 4+120:0.9`")?.0;
         }
         run.last_value = checkpoint.metadata(watched, "a number")?;
         run.n_log_rows = run.n_epochs;
@@ -281,9 +281,9 @@ impl Best {
 }
 
 /// [`RunState::kept`] in a checkpoint.
-struct Kept(Vec<(Position, f64)>);
+struct Placement(Vec<(Position, f64)>);
 
-impl FromStr for Kept {
+impl FromStr for Placement {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {

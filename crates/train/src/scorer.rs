@@ -8,7 +8,7 @@ use brisk_nn::{Module, Parameters};
 
 use crate::data_parallel::{DataParallel, check_batch};
 use crate::error::Error;
-use crate::feed::{BatchTensors, Cursor, Feed, OpenFeed, ResidentRows};
+use crate::feed::{BatchTensors, CountFrom, Feed, OpenFeed, ResidentRows};
 use crate::flat::Flat;
 use crate::standardisation::Standardisation;
 use crate::task::Task;
@@ -134,7 +134,7 @@ impl<'a> Scorer<'a> {
         let part_len = scores.len() / turn_batches;
         let mut mine = Vec::with_capacity(n_batches * part_len);
         let mut sum_of_losses = 0.0;
-        open.each_turn(0, Cursor::Turn, *turn_batches, |turn| {
+        open.for_each_range(0, CountFrom::Range, *turn_batches, |turn| {
             let n_in_turn = turn.n_batches.min(n_batches - turn.first_batch);
             device.write(state, &[0_u32; STATE_LEN])?;
             self.executable.run(n_in_turn)?;

@@ -48,7 +48,7 @@ use brisk_nn::tensor::{EpochRows, Graph, Persistent, Precision, Tensor};
 use brisk_nn::{Bound, Ema, FeatureScale, GradScaler, GradScalerConfig, Optimizer, Parameters, Schedule, StepInputs};
 
 use crate::error::Error;
-use crate::feed::{BatchTensors, Cursor, Feed};
+use crate::feed::{BatchTensors, CountFrom, Feed};
 use crate::standardisation::Standardisation;
 use crate::trainer::GradientClip;
 
@@ -285,7 +285,7 @@ impl<'a> Step<'a> {
         }
         let most = if steps.len() == 1 { BATCHES_AT_A_TIME } else { 1 };
         let ended = first.feed.open(&first.device, |open| {
-            open.each_turn(epoch as u32, Cursor::Epoch, most, |turn| {
+            open.for_each_range(epoch as u32, CountFrom::Epoch, most, |turn| {
                 for step in steps {
                     step.step.executable.run(turn.n_batches)?;
                 }

@@ -2,7 +2,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use brisk_nn::Kept;
+use brisk_nn::Placement;
 use brisk_nn::tensor::Persistent;
 use brisk_report::EventWriter;
 
@@ -59,7 +59,7 @@ impl Callback for TensorBoard {
         self.events = None;
         let created = if run.is_first { fs::create_dir_all(&self.folder) } else { Ok(()) };
         created.map_err(|cause| Error::Io { path: self.folder.clone(), action: "create the folder", cause })?;
-        let is_sharded = run.params.division().is_some_and(|division| division.values == Kept::Own);
+        let is_sharded = run.params.division().is_some_and(|division| division.values == Placement::Sharded);
         if self.histograms_every > 0 && is_sharded {
             let found = "parameters that are sharded across replicas".to_owned();
             return Err(Error::Setting {

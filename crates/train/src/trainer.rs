@@ -20,7 +20,6 @@ use crate::data_parallel::DataParallel;
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
 use crate::feed::{FeedConfig, FeedElement};
-use crate::learner::Learner;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::report_file::{ReportFile, ReportPanels};
@@ -30,6 +29,7 @@ use crate::settings::{by_name, json};
 use crate::standardisation::Standardisation;
 use crate::stop_flag::StopFlag;
 use crate::task::Task;
+use crate::trainable::Trainable;
 use crate::training::{FitReport, Outputs, Setup, Training};
 
 pub use config::{GradientClip, Limit, TrainerConfig, ValidationInterval};
@@ -362,7 +362,7 @@ impl<'a> Trainer<'a> {
     #[track_caller]
     pub fn prepare<'r, S, V>(
         &self,
-        learner: Learner<'r>,
+        trainable: Trainable<'r>,
         task: &dyn Task,
         train: &'r S,
         valid: &'r V,
@@ -373,7 +373,7 @@ impl<'a> Trainer<'a> {
         V: RowSource<Feature: FeedElement>,
     {
         let setup = self.setup(self.scale.clone(), false);
-        Training::new(setup, learner, task, (train, valid))
+        Training::new(setup, trainable, task, (train, valid))
     }
 
     fn setup(&self, scale: Option<Standardisation>, is_scale_kept: bool) -> Setup<'_, 'a> {
@@ -485,8 +485,8 @@ impl<'a> Trainer<'a> {
         let scale = self.scale.clone().or_else(|| model.standardisation().cloned());
         let is_scale_kept = self.scale.is_none() && scale.is_some();
         let setup = self.setup(scale, is_scale_kept);
-        let learner = Learner::new(model.module(), &params, &*optimizer);
-        let training = Training::new(setup, learner, task, (train, valid))?;
+        let trainable = Trainable::new(model.module(), &params, &*optimizer);
+        let training = Training::new(setup, trainable, task, (train, valid))?;
         let scale = training.scale().clone();
         if self.has_progress {
             self.outputs.progress = Progress::stderr(self.config.max_epochs, training.epoch_rows() as u64);

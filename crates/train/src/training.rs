@@ -21,7 +21,6 @@ use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Augment, Ema, Optimizer, Parameters};
-use brisk_replicate::Described;
 
 use crate::data_parallel::{DataParallel, StateMemory};
 use crate::error::Error;
@@ -29,7 +28,6 @@ use crate::feed::inspect::{check_codes_and_weights, check_columns, check_label_c
 use crate::feed::survey::Survey;
 use crate::feed::{Feed, FeedConfig, FeedElement, RowLayout};
 use crate::flat::Flat;
-use crate::learner::Learner;
 use crate::memory_check::check_memory;
 use crate::row_digest::RowDigest;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
@@ -37,6 +35,7 @@ use crate::settings::{by_name, json};
 use crate::standardisation::{Moments, Standardisation};
 use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
 use crate::task::{Task, check_labels};
+use crate::trainable::Trainable;
 use crate::trainer::{Limit, TrainerConfig};
 use crate::warning::Warning;
 
@@ -100,7 +99,7 @@ impl<'a> Training<'a> {
     #[track_caller]
     pub(crate) fn new<S, V>(
         setup: Setup<'_, 'a>,
-        learner: Learner<'a>,
+        trainable: Trainable<'a>,
         task: &dyn Task,
         (train, valid): (&'a S, &'a V),
     ) -> Result<Self, Error>
@@ -109,16 +108,14 @@ impl<'a> Training<'a> {
         V: RowSource<Feature: FeedElement>,
     {
         let Setup { device, config, feed, scale, is_scale_kept, augment, replicas } = setup;
-        let Learner { module, params, optimizer } = learner;
+        let Trainable { module, params, optimizer } = trainable;
         config.check()?;
         task.check()?;
         if let Some(replicas) = replicas {
             let order = feed.order.as_ref().map_or("shuffled".to_owned(), ToString::to_string);
-            let order = Described { what: "order".to_owned(), is: order };
             let augmentation = augment.as_ref().map_or("none".to_owned(), |augment| format!("{augment:?}"));
-            let augmentation = Described { what: "augmentation".to_owned(), is: augmentation };
-            let settings = by_name(&config)?.into_iter().map(|(what, is)| Described { what, is });
-            replicas.agree(settings.chain([order, augmentation]).collect())?;
+            let others = [("order".to_owned(), order), ("augmentation".to_owned(), augmentation)];
+            replicas.agree(by_name(&config)?.into_iter().chain(others).collect())?;
             replicas.agree_on_model(params, optimizer)?;
         }
         if let (Some(_), Some(_)) = (config.ema, params.division()) {
@@ -212,7 +209,7 @@ impl<'a> Training<'a> {
             let outputs = batch.outputs(module, &bound[0], task);
             batch.loss(task, &outputs, reduction)
         })?;
-        let computation = Computation::of(&learner, task, layout, augment.as_ref(), config.batch_rows)?;
+        let computation = Computation::of(&trainable, task, layout, augment.as_ref(), config.batch_rows)?;
         if let Some(replicas) = replicas {
             replicas.agree(computation.iter().filter_map(Computation::described).collect())?;
         }
@@ -297,6 +294,6 @@ impl<'a> Training<'a> {
 }
 
 /// A set of rows, for replicas to compare.
-pub(crate) fn described_rows(set: &str, n_rows: usize, n_cols: usize, digest: RowDigest) -> Described {
-    Described { what: format!("{set} rows"), is: format!("{n_rows} rows of {n_cols} columns with digest {digest}") }
+pub(crate) fn described_rows(set: &str, n_rows: usize, n_cols: usize, digest: RowDigest) -> (String, String) {
+    (format!("{set} rows"), format!("{n_rows} rows of {n_cols} columns with digest {digest}"))
 }

@@ -4,8 +4,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::tensor::{Activation, Flip, ImageAugmentation, Mixing, Tensor};
 use brisk_nn::{
-    Augment, Bound, EmaConfig, Init, Lookahead, Module, Momentum, Muon, MuonNorm, MuonScale, Optimizer, ParameterGroup,
-    ParameterId, Parameters, ParametersBuilder, Scale, Schedule, Scheduled, Sgd, Steps, Together,
+    Augment, Bound, CombinedOptimizer, EmaConfig, Init, Lookahead, Module, Momentum, Muon, MuonNorm, MuonScale, Optimizer,
+    ParameterGroup, ParameterId, Parameters, ParametersBuilder, Scale, Schedule, Scheduled, Sgd, Steps,
 };
 
 use crate::{Airbench, AirbenchConfig, AugmentedImages, Error, MixedImages, NormOrder, Patches, ResNet9, ResNet9Config, View};
@@ -459,7 +459,7 @@ impl Recipe {
                 let groups = [group(biases, bias_factor, weight_decay / bias_factor), group(weights, 1.0, weight_decay)];
                 let end = (self.epoch_steps(n_rows) * WHITENING_EPOCHS).min(n_steps);
                 let bias = early(1.0, weight_decay, end, self.schedule(n_rows))?;
-                let both = Together::new().and(sgd(0.85, Momentum::Nesterov, &groups)?).and(bias);
+                let both = CombinedOptimizer::new().and(sgd(0.85, Momentum::Nesterov, &groups)?).and(bias);
                 let decay = |update: usize| {
                     let done = (((update + 1) * LOOKAHEAD_STEPS) as f64 / n_steps as f64).min(1.0);
                     (0.95_f64.powi(LOOKAHEAD_STEPS as i32) * done.powi(3)) as f32
@@ -482,7 +482,7 @@ impl Recipe {
                 let end = self.whitening_steps(n_rows);
                 let falling = Schedule::PiecewiseLinear { points: vec![(Steps::from(0), 1.0), (Steps::from(end), 0.0)] };
                 let bias = early(bias_rate, (decay / bias_rate) as f32, end, falling)?;
-                Box::new(Together::new().and(muon).and(sgd(0.85, Momentum::Nesterov, &groups)?).and(bias))
+                Box::new(CombinedOptimizer::new().and(muon).and(sgd(0.85, Momentum::Nesterov, &groups)?).and(bias))
             }
         })
     }

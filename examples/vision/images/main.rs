@@ -15,7 +15,7 @@ use brisk_loader::RowSource;
 use brisk_table::{ImagesOptions, printable};
 use brisk_train::report::ImageGrid;
 use brisk_train::{
-    Classification, Ended, FeedChoice, FeedConfig, Learner, Limit, Model, Standardisation, StopFlag, Trainer, closing_table,
+    Classification, Ended, FeedChoice, FeedConfig, Limit, Model, Standardisation, StopFlag, Trainable, Trainer, closing_table,
     rows_per_second, seconds, thousands,
 };
 use brisk_vision::{Recipe, View, WithViews};
@@ -105,7 +105,7 @@ fn run(options: Options) -> Result<ExitCode> {
         Some(_) => {
             let params = model.params();
             let optimizer = recipe.optimizer(&network, params, train.n_rows())?;
-            Some(Costs::of(&device, &trainer, Learner::new(&network, params, &*optimizer), &task, &train, &valid)?)
+            Some(Costs::of(&device, &trainer, Trainable::new(&network, params, &*optimizer), &task, &train, &valid)?)
         }
     };
     let report = match trainer.fit(&mut model, &task, &train, &valid) {

@@ -14,8 +14,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_table::{CifarOptions, CifarSet, Remedy, Table, Typed, import_cifar_if_changed, printable};
 use brisk_train::report::ImageGrid;
 use brisk_train::{
-    BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Learner, Limit, Model, RunView, Selective,
-    Standardisation, Trainer, ValidationEnd,
+    BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Selective, Standardisation,
+    Trainable, Trainer, ValidationEnd,
 };
 use brisk_vision::{Network, Recipe, View, WithViews};
 
@@ -283,7 +283,7 @@ impl<'r> Run<'r> {
         let (network, params) = (model.module(), model.params());
         let trainer = self.trainer(device, network, scale, self.n_epochs(), &Clock::started());
         let optimizer = self.settings.recipe.optimizer(network, params, self.train.n_rows())?;
-        Costs::of(device, &trainer, Learner::new(network, params, &*optimizer), &self.task(), &self.train, &self.test)
+        Costs::of(device, &trainer, Trainable::new(network, params, &*optimizer), &self.task(), &self.train, &self.test)
     }
 
     /// A trainer for `network` with the recipe's settings, which evaluates it every `validate_every` epochs and at the end.

@@ -2,7 +2,7 @@
 
 use brisk_nn::tensor::{Graph, Precision};
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig};
-use brisk_train::{Binary, Error, Learner, Model, Trainer, TrainerConfig};
+use brisk_train::{Binary, Error, Model, Trainable, Trainer, TrainerConfig};
 
 use crate::gpu::cpu;
 use crate::run::{N_COLS, rows};
@@ -18,8 +18,8 @@ fn the_largest_batch_that_fits_is_found() -> Result<(), Error> {
         // The plan of a run that validates on the same rows, which then take their memory twice.
         let adam = Adam::new(model.params());
         let planned = |batch_rows| {
-            let learner = Learner::new(model.module(), model.params(), &adam);
-            let training = trainer(batch_rows).prepare(learner, &task, &rows, &rows)?;
+            let trainable = Trainable::new(model.module(), model.params(), &adam);
+            let training = trainer(batch_rows).prepare(trainable, &task, &rows, &rows)?;
             Ok::<_, Error>(Graph::planned_peak_bytes(&training.graphs())? - training.valid_rows().len_bytes())
         };
         let mut found = Vec::new();

@@ -4,7 +4,7 @@ use brisk_loader::Order;
 use brisk_nn::{
     Activation, Adam, BatchNorm, BatchNormConfig, Linear, ParameterGroup, Parameters, ParametersBuilder, Schedule, Sequential,
 };
-use brisk_train::{Binary, Checkpoint, Error, Feed, FeedConfig, Learner, Standardisation, Step, Trainer, TrainerConfig};
+use brisk_train::{Binary, Checkpoint, Error, Feed, FeedConfig, Standardisation, Step, Trainable, Trainer, TrainerConfig};
 
 use crate::gpu::cpu;
 use crate::run::{N_COLS, Setting, into_folder, rows};
@@ -22,7 +22,7 @@ fn running_statistics_are_in_the_checkpoint_and_start_over() -> Result<(), Error
     let (adam, train, valid, device) = (Adam::new(&params), rows(0, 640), rows(640, 200), cpu(2));
     let config = TrainerConfig { max_epochs: 2, ..Setting::default().config };
     let trainer =
-        Trainer::new(&device).config(config).prepare(Learner::new(&model, &params, &adam), &Binary::new(), &train, &valid)?;
+        Trainer::new(&device).config(config).prepare(Trainable::new(&model, &params, &adam), &Binary::new(), &train, &valid)?;
     let mut found = Vec::new();
     for _ in 0..2 {
         let root = tempfile::tempdir().expect("a folder for a while");
@@ -95,9 +95,9 @@ fn parameters_that_an_optimizer_does_not_train_are_frozen_with_their_statistics(
         let groups = if is_listed { vec![head, rest] } else { vec![head] };
         let adam = Adam::new(&params).groups(&params, &groups)?;
         let config = TrainerConfig { max_epochs: 1, ..Setting::default().config };
-        let learner = Learner::new(&model, &params, &adam);
+        let trainable = Trainable::new(&model, &params, &adam);
         let (task, trainer) = (Binary::new(), Trainer::new(&device).config(config));
-        trainer.prepare(learner, &task, &train, &valid)?.fit(&mut crate::run::quiet())?;
+        trainer.prepare(trainable, &task, &train, &valid)?.fit(&mut crate::run::quiet())?;
         for buffer in params.buffers() {
             let stays = device.read::<f32>(buffer.values())? == buffer.initial();
             assert_eq!(stays, !(is_listed && (rate > 0.0 || updates)), "`{}` at a rate of {rate}", buffer.name());

@@ -11,7 +11,7 @@ use brisk_tensor::Tensor;
 use brisk_train::metrics::{self, Direction, Metric, MetricValue, Scored};
 use brisk_train::{
     BatchesEnd, Binary, Callback, Checkpoint, EarlyStopping, Ended, Error, FeedChoice, FeedConfig, FitReport, LabelledRows,
-    Labels, Learner, Limit, Model, RunView, Swa, Task, Trainer, TrainerConfig, ValidationEnd,
+    Labels, Limit, Model, RunView, Swa, Task, Trainable, Trainer, TrainerConfig, ValidationEnd,
 };
 
 use crate::gpu::cpu;
@@ -200,9 +200,9 @@ fn validation_uses_the_first_rows_up_to_its_limit() -> Result<(), Error> {
         let fit = |config: TrainerConfig, n_valid: usize| {
             let ready = Setting { n_valid, config, ..setting.clone() }.ready();
             let feed = FeedConfig { choice: feed, chunk_bytes: 1, ..FeedConfig::default() };
-            let learner = Learner::new(&ready.model, &ready.params, &ready.adam);
+            let trainable = Trainable::new(&ready.model, &ready.params, &ready.adam);
             let trainer = Trainer::new(&device).config(ready.config()).feed(&feed);
-            trainer.prepare(learner, &Binary::new(), &ready.train, &ready.valid)?.fit(&mut quiet())
+            trainer.prepare(trainable, &Binary::new(), &ready.train, &ready.valid)?.fit(&mut quiet())
         };
         // Batches of 64 rows; 3000 rows are scored in three batches, and 1100 in two.
         for (n_valid, n_batches) in [(200, 3), (3000, 17)] {
@@ -221,10 +221,10 @@ fn sanity_validation_finds_an_error_before_the_first_step() -> Result<(), Error>
     let task = Judged(Binary::new());
     let fit = |sanity_validation| {
         let config = TrainerConfig { sanity_validation, ..ready.config() };
-        let learner = Learner::new(&ready.model, &ready.params, &ready.adam);
+        let trainable = Trainable::new(&ready.model, &ready.params, &ready.adam);
         let (told, mut outputs) = (Told::default(), quiet());
         outputs.callbacks.push(Box::new(told.clone()));
-        let training = Trainer::new(&device).config(config).prepare(learner, &task, &ready.train, &ready.valid)?;
+        let training = Trainer::new(&device).config(config).prepare(trainable, &task, &ready.train, &ready.valid)?;
         let error = training.fit(&mut outputs).expect_err("the metric fails").to_string();
         let n_epochs = told.events.borrow().iter().filter(|event| event.starts_with("epoch")).count();
         Ok::<_, Error>((error, n_epochs))

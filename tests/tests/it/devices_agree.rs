@@ -1,7 +1,7 @@
 //! Training with shaders gives the same as training with twins.
 
 use brisk_nn::{
-    Init, Muon, MuonNorm, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Philox, Sgd, StepInputs, Together,
+    CombinedOptimizer, Init, Muon, MuonNorm, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Philox, Sgd, StepInputs,
 };
 use brisk_program::{Device, Persistent};
 use brisk_tensor::{DType, Graph};
@@ -60,7 +60,7 @@ fn optimizers_of_groups_and_matrices_step_as_on_the_cpu() -> Result<(), brisk_nn
     for norm in [MuonNorm::Free, MuonNorm::SqrtRows] {
         let muon = Muon::new(&params, &matrices)?.norm(norm);
         let sgd = Sgd::new(&params).weight_decay(0.1).groups(&params, &[slow.clone().lr_factor(0.5), fast.clone()])?;
-        let optimizer = Together::new().and(muon).and(sgd);
+        let optimizer = CombinedOptimizer::new().and(muon).and(sgd);
         let (expected, found) = (step_matrices(&cpu(2), &params, &optimizer)?, step_matrices(&gpu, &params, &optimizer)?);
         let furthest = found.iter().zip(&expected).fold(0.0_f32, |furthest, (a, b)| furthest.max((a - b).abs()));
         assert!(furthest <= 2e-5, "{norm:?}: a parameter is {furthest} away from the cpu's");

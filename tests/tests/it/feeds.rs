@@ -11,8 +11,8 @@ use brisk_nn::{
 };
 use brisk_program::{Device, Selection};
 use brisk_train::{
-    Binary, Ended, Error, FeedChoice, FeedConfig, FeedElement, FeedFact, FitReport, Learner, Model, Outputs, RowDigest,
-    Standardisation, StopFlag, Trainer, TrainerConfig,
+    Binary, Ended, Error, FeedChoice, FeedConfig, FeedElement, FeedReason, FitReport, Model, Outputs, RowDigest, Standardisation,
+    StopFlag, Trainable, Trainer, TrainerConfig,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -57,7 +57,7 @@ impl<S: RowSource<Feature: FeedElement>> Run<'_, S> {
         device: &Device,
         feed: &FeedConfig,
         outputs: &mut Outputs,
-    ) -> Result<(FitReport, Outcome, [FeedFact; 2]), Error> {
+    ) -> Result<(FitReport, Outcome, [FeedReason; 2]), Error> {
         let mut builder = ParametersBuilder::new();
         let sizes = MlpConfig { n_inputs: self.train.n_cols(), hidden: vec![8], n_outputs: 1, activation: Activation::tanh() };
         let model = Mlp::with_categories(&mut builder, &sizes, self.columns);
@@ -66,7 +66,7 @@ impl<S: RowSource<Feature: FeedElement>> Run<'_, S> {
         let schedule = Schedule::step(5e-3, 5, 0.9);
         let config = TrainerConfig { batch_rows: self.batch_rows, max_epochs: 3, schedule, seed: 11, ..TrainerConfig::default() };
         let trainer = Trainer::new(device).config(config).feed(feed).prepare(
-            Learner::new(&model, &params, &adam),
+            Trainable::new(&model, &params, &adam),
             &Binary::new(),
             self.train,
             self.valid,
@@ -79,7 +79,7 @@ impl<S: RowSource<Feature: FeedElement>> Run<'_, S> {
         Ok((report, outcome, facts))
     }
 
-    fn outcome(&self, device: &Device, feed: &FeedConfig) -> Result<(Outcome, [FeedFact; 2]), Error> {
+    fn outcome(&self, device: &Device, feed: &FeedConfig) -> Result<(Outcome, [FeedReason; 2]), Error> {
         self.fit(device, feed, &mut quiet()).map(|(_, outcome, facts)| (outcome, facts))
     }
 }
@@ -95,10 +95,10 @@ fn streamed(chunk_bytes: usize) -> FeedConfig {
 /// Streams in chunks of one batch, of several with a short last chunk, and of more than there are.
 fn check_streamed<S: RowSource<Feature: FeedElement>>(device: &Device, run: &Run<'_, S>) -> Result<(), Error> {
     let (expected, facts) = run.outcome(device, &resident())?;
-    assert!(facts.iter().all(|fact| matches!(fact, FeedFact::ResidentAsked { .. })), "{facts:?}");
+    assert!(facts.iter().all(|fact| matches!(fact, FeedReason::ResidentAsked { .. })), "{facts:?}");
     for chunk_bytes in [0, 7_000, 1 << 30] {
         let (found, facts) = run.outcome(device, &streamed(chunk_bytes))?;
-        assert!(facts.iter().all(|fact| matches!(fact, FeedFact::StreamedAsked { .. })), "{facts:?}");
+        assert!(facts.iter().all(|fact| matches!(fact, FeedReason::StreamedAsked { .. })), "{facts:?}");
         assert!(found == expected, "{}: {found:?} where resident rows give {expected:?}", facts[0]);
     }
     Ok(())
@@ -183,9 +183,9 @@ fn rows_are_resident_if_they_fit_and_the_fact_says_why() -> Result<(), Error> {
         run.outcome(&cpu(1), &feed).map(|(_, facts)| facts)
     };
     // 24 bytes per row.
-    let fits = |len_bytes, budget_bytes| FeedFact::ResidentFits { len_bytes, budget_bytes: Some(budget_bytes) };
+    let fits = |len_bytes, budget_bytes| FeedReason::ResidentFits { len_bytes, budget_bytes: Some(budget_bytes) };
     assert_eq!(facts(Some(30_000))?, [fits(24_000, 30_000), fits(4_800, 6_000)], "both fit, one after the other");
-    let beyond = FeedFact::StreamedBeyondBudget { len_bytes: 24_000, budget_bytes: 10_000, chunk_bytes: 4_800 };
+    let beyond = FeedReason::StreamedBeyondBudget { len_bytes: 24_000, budget_bytes: 10_000, chunk_bytes: 4_800 };
     assert_eq!(facts(Some(10_000))?, [beyond.clone(), fits(4_800, 5_200)], "what a chunk leaves is the other's");
     assert_eq!(beyond.to_string(), "streamed in chunks of 0.0 MiB: 0.0 MiB of rows, a budget of 0.0 MiB", "a line for people");
     assert!(facts(None)?.iter().all(|fact| !fact.is_streamed()), "a few kilobytes fit anywhere");
@@ -202,7 +202,7 @@ fn an_order_that_the_host_computes_is_streamed() -> Result<(), Error> {
     for order in orders {
         let feed = |choice, chunk_bytes| FeedConfig { choice, chunk_bytes, order: Some(order.clone()), ..FeedConfig::default() };
         let (expected, [fact, valid_fact]) = run.outcome(&cpu(2), &feed(FeedChoice::Auto, 1 << 20))?;
-        assert!(matches!(fact, FeedFact::StreamedForOrder { .. }) && !valid_fact.is_streamed(), "{fact}, {valid_fact}");
+        assert!(matches!(fact, FeedReason::StreamedForOrder { .. }) && !valid_fact.is_streamed(), "{fact}, {valid_fact}");
         assert_eq!(run.outcome(&cpu(2), &feed(FeedChoice::Auto, 3_000))?.0, expected, "smaller chunks of {order}");
         let shuffled = run.outcome(&cpu(2), &streamed(3_000))?.0;
         assert!(shuffled != expected, "{order} is another order than all rows shuffled");
@@ -433,7 +433,7 @@ fn columns_are_standardised_by_what_the_source_knows_of_them() -> Result<(), Err
     let params = builder.build(3);
     let adam = Adam::new(&params);
     let device = cpu(2);
-    let training = Trainer::new(&device).prepare(Learner::new(&model, &params, &adam), &Binary::new(), &train, &valid)?;
+    let training = Trainer::new(&device).prepare(Trainable::new(&model, &params, &adam), &Binary::new(), &train, &valid)?;
     let expected = ([3.0; N_COLS].to_vec(), [vec![2.0; N_COLS - 1], vec![1.0]].concat());
     assert_eq!((training.scale().mean().to_vec(), training.scale().inv_std().to_vec()), expected, "in training");
     let scale = Standardisation::of("train", &train)?;
@@ -483,9 +483,9 @@ fn rows_are_read_once_before_they_are_streamed() -> Result<(), Error> {
         let model = Mlp::new(&mut builder, &sizes);
         let params = builder.build(3);
         let adam = Adam::new(&params);
-        let learner = Learner::new(&model, &params, &adam);
+        let trainable = Trainable::new(&model, &params, &adam);
         let device = cpu(2);
-        let training = Trainer::new(&device).feed(&feed).prepare(learner, &Binary::new(), &train, &valid)?;
+        let training = Trainer::new(&device).feed(&feed).prepare(trainable, &Binary::new(), &train, &valid)?;
         for (counted, digest) in [&train, &valid].into_iter().zip(training.row_digests()) {
             assert_eq!(counted.n_gathered.load(Ordering::SeqCst), n_passes * counted.n_rows(), "{feed:?}");
             assert_eq!(digest, RowDigest::of("all", &counted.rows)?, "the digest does not depend on how rows are read");

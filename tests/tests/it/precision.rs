@@ -4,7 +4,7 @@ use brisk_nn::tensor::{Graph, Persistent, Precision};
 use brisk_nn::{GradScalerConfig, Optimizer, Parameters, StepInputs};
 use brisk_program::Device;
 use brisk_train::{
-    Binary, Checkpoint, DataParallelConfig, Error, FitReport, GradientClip, Learner, MetricsLog, Outputs, ResumeMismatch,
+    Binary, Checkpoint, DataParallelConfig, Error, FitReport, GradientClip, MetricsLog, Outputs, ResumeMismatch, Trainable,
     Trainer, TrainerConfig, Warning, ZeroStage,
 };
 
@@ -268,7 +268,7 @@ fn an_optimizer_that_does_not_skip_takes_one_batch_a_step_in_f32() -> Result<(),
     let trainer = |config: TrainerConfig| {
         Trainer::new(&device)
             .config(config)
-            .prepare(Learner::new(&ready.model, &ready.params, &Stubborn), &Binary::new(), &ready.train, &ready.valid)
+            .prepare(Trainable::new(&ready.model, &ready.params, &Stubborn), &Binary::new(), &ready.train, &ready.valid)
             .map(drop)
     };
     trainer(config(Precision::F32))?;

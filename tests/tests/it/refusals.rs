@@ -6,7 +6,7 @@ use brisk_loader::{Order, Rows, Subset};
 use brisk_nn::{Activation, Bound, Linear, Mlp, MlpConfig, Module, ParametersBuilder, Sequential};
 use brisk_table::{Schema, Table, TableWriter};
 use brisk_tensor::Tensor;
-use brisk_train::{Binary, Cursor, Error, Feed, FeedChoice, FeedConfig, Learner, Model, Predictor, Regression, Trainer};
+use brisk_train::{Binary, CountFrom, Error, Feed, FeedChoice, FeedConfig, Model, Predictor, Regression, Trainable, Trainer};
 
 use crate::gpu::cpu;
 use crate::run::{N_COLS, Ready, Setting, quiet, rows};
@@ -18,7 +18,7 @@ fn fit(train: &Rows, valid: &Rows) -> Result<(), Error> {
     let config = Setting::default().config;
     Trainer::new(&device)
         .config(config)
-        .prepare(Learner::new(&model, &params, &adam), &Binary::new(), train, valid)?
+        .prepare(Trainable::new(&model, &params, &adam), &Binary::new(), train, valid)?
         .fit(&mut quiet())
         .map(|_| ())
 }
@@ -227,7 +227,7 @@ fn a_streamed_feed_names_the_row() -> Result<(), Error> {
     let bad = changed(|features, _| features[17 * N_COLS + 3] = f32::NAN);
     let config = FeedConfig { choice: FeedChoice::Streamed, chunk_bytes: 64, ..FeedConfig::default() };
     let feed = Feed::new(&device, "train", &bad, Order::Shuffled { seed: 3 }, 8, &config)?;
-    let error = feed.open(&device, |open| open.each_turn(1, Cursor::Epoch, 1, |_| Ok(ControlFlow::Continue(()))));
+    let error = feed.open(&device, |open| open.for_each_range(1, CountFrom::Epoch, 1, |_| Ok(ControlFlow::Continue(()))));
     let error = error.expect_err("a value is missing").to_string();
     assert!(error.starts_with("train rows: column 3 of row 17 is NaN"), "{error}");
     Ok(())
@@ -254,7 +254,7 @@ fn rows_are_refused_before_anything_runs() {
     let Ready { model, params, adam, .. } = Setting::default().ready();
     let (good, ones) = (rows(0, 100), changed(|_, labels| labels.fill(0.0)));
     let trainer = Trainer::new(&cpu(1)).config(Setting::default().config).prepare(
-        Learner::new(&model, &params, &adam),
+        Trainable::new(&model, &params, &adam),
         &Binary::new(),
         &good,
         &ones,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use brisk_loader::{Order, RowSource, Rows};
-use brisk_nn::{EmaConfig, Kept, Parameters, Schedule};
+use brisk_nn::{EmaConfig, Parameters, Placement, Schedule};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
@@ -44,7 +44,7 @@ pub(crate) fn replicated(
 /// All parameters, whatever part of them a replica keeps.
 pub(crate) fn weights(device: &Device, params: &Parameters, replica: &DataParallel) -> Result<Vec<f32>, Error> {
     let held: Vec<f32> = device.read(params.values())?;
-    let keeps_own = params.division().is_some_and(|division| division.values == Kept::Own);
+    let keeps_own = params.division().is_some_and(|division| division.values == Placement::Sharded);
     if keeps_own { replica.whole(params, &held) } else { Ok(held) }
 }
 

@@ -8,7 +8,7 @@ use brisk_nn::{EmaConfig, Schedule};
 use brisk_program::Device;
 use brisk_tensor::Precision;
 use brisk_train::{
-    Binary, Checkpoint, DataParallelConfig, EarlyStopping, Ended, Error, FeedChoice, FeedConfig, FitReport, Learner, Outputs,
+    Binary, Checkpoint, DataParallelConfig, EarlyStopping, Ended, Error, FeedChoice, FeedConfig, FitReport, Outputs, Trainable,
     Trainer, TrainerConfig, run_threads,
 };
 
@@ -60,7 +60,7 @@ fn fit<S: RowSource<Feature = f32>>(
 ) -> Result<(FitReport, Vec<f32>), Error> {
     let Ready { model, params, adam, valid, .. } = ready;
     let trainer = Trainer::new(device).config(ready.config()).feed(&feed()).prepare(
-        Learner::new(model, params, adam),
+        Trainable::new(model, params, adam),
         &Binary::new(),
         train,
         valid,
@@ -86,7 +86,7 @@ fn check(config: &TrainerConfig, after: usize, expected_epoch: usize, expected_b
         let Ready { model, params, adam, valid, .. } = &ready;
         let device = cpu(2);
         let trainer = Trainer::new(&device).config(ready.config()).feed(&feed()).prepare(
-            Learner::new(model, params, adam),
+            Trainable::new(model, params, adam),
             &Binary::new(),
             &failing,
             valid,
@@ -188,7 +188,7 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let failing = Failing { rows: train, left: AtomicUsize::new(usize::MAX) };
         let trainer = Trainer::new(&device).config(ready.config()).feed(&feed()).replicas(replicas).prepare(
-            Learner::new(model, params, adam),
+            Trainable::new(model, params, adam),
             &Binary::new(),
             &failing,
             valid,

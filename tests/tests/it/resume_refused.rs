@@ -6,7 +6,7 @@ use std::path::Path;
 use brisk_loader::Rows;
 use brisk_tensor::Precision;
 use brisk_train::{
-    Binary, Checkpoint, EarlyStopping, Ended, Error, FitReport, GradientClip, Learner, Outputs, ResumeMismatch, RunFolder,
+    Binary, Checkpoint, EarlyStopping, Ended, Error, FitReport, GradientClip, Outputs, ResumeMismatch, RunFolder, Trainable,
     Trainer, TrainerConfig, report,
 };
 use serde_json::json;
@@ -34,8 +34,12 @@ fn resumed(
 ) -> Result<FitReport, Error> {
     let Ready { model, params, adam, .. } = ready;
     let device = cpu(1);
-    let trainer =
-        Trainer::new(&device).config(ready.config()).prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)?;
+    let trainer = Trainer::new(&device).config(ready.config()).prepare(
+        Trainable::new(model, params, adam),
+        &Binary::new(),
+        train,
+        valid,
+    )?;
     trainer.resume_with(checkpoint, allowed, &mut quiet())
 }
 

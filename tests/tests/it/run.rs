@@ -9,7 +9,7 @@ use brisk_loader::Rows;
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Parameters, ParametersBuilder, Schedule};
 use brisk_program::Device;
 use brisk_train::{
-    Binary, DataParallel, Error, FitReport, Learner, Outputs, Progress, RunFolder, Trainer, TrainerConfig, Training,
+    Binary, DataParallel, Error, FitReport, Outputs, Progress, RunFolder, Trainable, Trainer, TrainerConfig, Training,
 };
 
 pub(crate) const N_COLS: usize = 5;
@@ -70,14 +70,14 @@ impl Ready {
 
     pub(crate) fn trainer(&self, device: &Device) -> Result<Training<'_>, Error> {
         let Self { model, params, adam, train, valid, config } = self;
-        Trainer::new(device).config(config.clone()).prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
+        Trainer::new(device).config(config.clone()).prepare(Trainable::new(model, params, adam), &Binary::new(), train, valid)
     }
 
     /// The same as one of several replicas.
     pub(crate) fn on_replica<'r>(&'r self, device: &Device, replica: &'r DataParallel) -> Result<Training<'r>, Error> {
         let Self { model, params, adam, train, valid, config } = self;
         let trainer = Trainer::new(device).config(config.clone()).replicas(replica);
-        trainer.prepare(Learner::new(model, params, adam), &Binary::new(), train, valid)
+        trainer.prepare(Trainable::new(model, params, adam), &Binary::new(), train, valid)
     }
 
     /// Fits without writing files; returns the report and the parameters.

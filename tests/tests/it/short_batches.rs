@@ -7,8 +7,8 @@ use brisk_nn::tensor::LossReduction;
 use brisk_nn::{Activation, BatchNorm, BatchNormConfig, Linear, Parameters, ParametersBuilder, Schedule, Sequential, Sgd};
 use brisk_program::Device;
 use brisk_train::{
-    BatchStatistics, BatchTensors, Checkpoint, DataParallel, DataParallelConfig, Error, Feed, FeedChoice, FeedConfig, Learner,
-    Regression, RunFolder, Standardisation, Step, Trainer, TrainerConfig, run_threads,
+    BatchStatistics, BatchTensors, Checkpoint, DataParallel, DataParallelConfig, Error, Feed, FeedChoice, FeedConfig, Regression,
+    RunFolder, Standardisation, Step, Trainable, Trainer, TrainerConfig, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -129,7 +129,7 @@ fn run(
         Some((replica, _)) => trainer.replicas(replica),
     };
     let report =
-        trainer.prepare(Learner::new(&layers, &params, &optimizer), &Regression::mse(), train, &rows(5))?.fit(&mut outputs)?;
+        trainer.prepare(Trainable::new(&layers, &params, &optimizer), &Regression::mse(), train, &rows(5))?.fit(&mut outputs)?;
     let losses = report.history.iter().map(|epoch| epoch.train_loss()).collect();
     Ok((Checkpoint::load(folder.last())?, losses))
 }
@@ -224,7 +224,7 @@ fn a_single_value_per_channel_is_refused_before_training() -> Result<(), Error> 
     let device = cpu(1);
     let trainer = Trainer::new(&device).batch_rows(64).configure(|config| config.drop_last = true);
     let (train, valid) = (rows(65), rows(5));
-    let training = trainer.prepare(Learner::new(&layers, &params, &optimizer), &Regression::mse(), &train, &valid)?;
+    let training = trainer.prepare(Trainable::new(&layers, &params, &optimizer), &Regression::mse(), &train, &valid)?;
     let report = training.fit(&mut crate::run::quiet())?;
     assert_eq!(report.history[0].batch, 1, "the batch of one row is left out");
     Ok(())
@@ -297,7 +297,7 @@ fn the_mean_loss_of_a_resumed_epoch_is_that_of_the_whole_epoch() -> Result<(), E
         let schedule = Schedule::constant(0.1);
         let config = TrainerConfig { batch_rows: 5, max_epochs: 2, max_steps, schedule, ..TrainerConfig::default() };
         let trainer = Trainer::new(&device).config(config);
-        let training = trainer.prepare(Learner::new(&layers, &params, &optimizer), &Regression::mse(), &train, &valid)?;
+        let training = trainer.prepare(Trainable::new(&layers, &params, &optimizer), &Regression::mse(), &train, &valid)?;
         let report = match from {
             None => training.fit(&mut outputs)?,
             Some(checkpoint) => training.resume(checkpoint, &mut crate::run::quiet())?,

@@ -5,8 +5,8 @@ use brisk_nn::tensor::{LossReduction, Precision, Tensor};
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig, ParametersBuilder, Schedule};
 use brisk_train::metrics::{self, MeanAbsoluteError, Metric};
 use brisk_train::{
-    Binary, Checkpoint, Classification, DataParallelConfig, EarlyStopping, Error, LabelledRows, Labels, Learner, Model,
-    Regression, Task, Trainer, ZeroStage, run_threads,
+    Binary, Checkpoint, Classification, DataParallelConfig, EarlyStopping, Error, LabelledRows, Labels, Model, Regression, Task,
+    Trainable, Trainer, ZeroStage, run_threads,
 };
 
 use crate::gpu::cpu;
@@ -239,7 +239,7 @@ fn a_run_is_prepared_from_parts() -> Result<(), Error> {
     let params = builder.build(1);
     let adam = Adam::new(&params);
     let trainer = Trainer::new(&cpu(1)).batch_rows(50).max_epochs(2).schedule(Schedule::Constant { lr: 1e-2 });
-    let training = trainer.prepare(Learner::new(&module, &params, &adam), &Classification::of(3), &rows, &rows)?;
+    let training = trainer.prepare(Trainable::new(&module, &params, &adam), &Classification::of(3), &rows, &rows)?;
     assert!(training.memory()?.state() > 0 && training.warnings().is_empty());
     assert_eq!(training.fit(&mut Default::default())?.n_epochs, 2);
     Ok(())

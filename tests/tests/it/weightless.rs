@@ -5,8 +5,8 @@ use brisk_nn::tensor::Precision;
 use brisk_nn::{Adam, Lookahead, Momentum, Optimizer, Parameters, Sgd, WeightDecay};
 use brisk_program::Device;
 use brisk_train::{
-    Binary, Checkpoint, DataParallel, DataParallelConfig, Error, FeedConfig, GradientClip, Learner, Limit, RunFolder,
-    Standardisation, TensorData, Trainer, TrainerConfig, ZeroStage, run_threads,
+    Binary, Checkpoint, DataParallel, DataParallelConfig, Error, FeedConfig, GradientClip, Limit, RunFolder, Standardisation,
+    TensorData, Trainable, Trainer, TrainerConfig, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -78,7 +78,7 @@ fn run(
     let folder = replica.map_or(folder, |(_, folder)| folder.clone());
     outputs.folder = Some(folder.clone());
     let optimizer = optimizer(&ready.params);
-    let learner = Learner::new(&ready.model, &ready.params, &optimizer);
+    let trainable = Trainable::new(&ready.model, &ready.params, &optimizer);
     let feed = FeedConfig { order: Some(Order::Sequential), ..FeedConfig::default() };
     // Both runs are standardised in the same way, whatever rows they have.
     let scale = Standardisation::of("valid", &ready.valid)?;
@@ -87,7 +87,7 @@ fn run(
         None => trainer,
         Some((replica, _)) => trainer.replicas(replica),
     };
-    trainer.prepare(learner, &Binary::new(), train, &ready.valid)?.fit(&mut outputs)?;
+    trainer.prepare(trainable, &Binary::new(), train, &ready.valid)?.fit(&mut outputs)?;
     Checkpoint::load(folder.last())
 }
 

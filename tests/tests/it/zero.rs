@@ -4,8 +4,8 @@ use brisk_nn::{Adam, GradScalerConfig, Muon, ParameterGroup, Sgd, WeightDecay};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
 use brisk_train::{
-    Binary, BucketSizes, Checkpoint, CheckpointFiles, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Learner,
-    Outputs, RunFolder, StateBytes, Trainer, TrainerConfig, UnevenInputs, Wire, ZeroStage, run_threads,
+    Binary, BucketSizes, Checkpoint, CheckpointFiles, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Outputs,
+    RunFolder, StateBytes, Trainable, Trainer, TrainerConfig, UnevenInputs, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -123,7 +123,7 @@ fn groups_are_cut_as_parameters_are() -> Result<(), Error> {
             let adam = Adam::new(params).weight_decay(WeightDecay::Decoupled(0.1)).groups(params, &[biases, rest])?;
             let (device, feed) = (cpu(1), FeedConfig::default());
             let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replica).prepare(
-                Learner::new(model, params, &adam),
+                Trainable::new(model, params, &adam),
                 &Binary::new(),
                 train,
                 valid,
@@ -337,7 +337,7 @@ fn what_cannot_be_divided_is_refused() {
         Trainer::new(&device)
             .config(ready.config())
             .replicas(replica)
-            .prepare(Learner::new(model, params, &sgd), &Binary::new(), train, valid)
+            .prepare(Trainable::new(model, params, &sgd), &Binary::new(), train, valid)
             .map(|_| ())
     });
     assert!(before.contains("make the optimizer for these parameters, after they are sharded"), "{before}");

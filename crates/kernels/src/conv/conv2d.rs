@@ -91,7 +91,14 @@ pub(crate) fn with_whole_words(dtypes: &[DType], n_channels: usize) -> Option<Ve
 impl Conv2d {
     fn product(&self) -> Option<Matmul> {
         let Self { shape: ConvShape { x, n_out, .. }, ref epilogue } = *self;
-        let matmul = Matmul { n_batch: 1, m: x.n_pixels(), n: n_out, k: x.n_channels, transpose: Transpose::B, epilogue: epilogue.clone() };
+        let matmul = Matmul {
+            n_batch: 1,
+            m: x.n_pixels(),
+            n: n_out,
+            k: x.n_channels,
+            transpose: Transpose::B,
+            epilogue: epilogue.clone(),
+        };
         self.shape.is_pointwise().then_some(matmul)
     }
 

@@ -33,8 +33,14 @@ pub struct Conv2dGradInput {
 impl Conv2dGradInput {
     fn product(&self) -> Option<Matmul> {
         let Self { shape: ConvShape { x, n_out, .. }, ref epilogue } = *self;
-        let matmul =
-            Matmul { n_batch: 1, m: x.n_pixels(), n: x.n_channels, k: n_out, transpose: Transpose::None, epilogue: epilogue.clone() };
+        let matmul = Matmul {
+            n_batch: 1,
+            m: x.n_pixels(),
+            n: x.n_channels,
+            k: n_out,
+            transpose: Transpose::None,
+            epilogue: epilogue.clone(),
+        };
         self.shape.is_pointwise().then_some(matmul)
     }
 

@@ -32,7 +32,14 @@ const MAX_PARTS: usize = 32;
 impl Conv2dGradWeight {
     fn product(&self) -> Option<Matmul> {
         let ConvShape { x, n_out, .. } = self.shape;
-        let matmul = Matmul { n_batch: 1, m: n_out, n: x.n_channels, k: x.n_pixels(), transpose: Transpose::A, epilogue: Epilogue::none() };
+        let matmul = Matmul {
+            n_batch: 1,
+            m: n_out,
+            n: x.n_channels,
+            k: x.n_pixels(),
+            transpose: Transpose::A,
+            epilogue: Epilogue::none(),
+        };
         self.shape.is_pointwise().then_some(matmul)
     }
 

@@ -1,7 +1,7 @@
 //! Weighted losses of rows, reduced to one number: the reduction, and the kernels of a loss that is an expression.
 
 use crate::expr::Expr;
-use crate::{DType, Map, MapInput, MapOutput, MapReduce, ReduceOp};
+use crate::{DType, Map, MapInput, MapOutput, MapReduce, Reducer};
 
 /// How the losses of a batch are reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +21,7 @@ impl Reduction {
             Self::Mean => (vec![weighted_loss, weight], vec![sum / &weights, weights]),
             Self::Sum => (vec![weighted_loss], vec![sum, Expr::constant(1.0)]),
         };
-        MapReduce { shape: shape.to_vec(), inputs, exprs, op: ReduceOp::Sum, dims: (0..shape.len()).collect(), results }
+        MapReduce { shape: shape.to_vec(), inputs, exprs, op: Reducer::Sum, dims: (0..shape.len()).collect(), results }
     }
 }
 

@@ -1,7 +1,7 @@
 use super::layout::{Layout, broadcast_shapes, n_elements};
 use super::map::{INPUTS, Map};
 use super::map_input::MapInput;
-use super::reduce_op::ReduceOp;
+use super::reduce_op::Reducer;
 use super::{map_reduce_cpu, map_reduce_module};
 use crate::core::converted::Converted;
 use crate::core::sizes::check_sizes;
@@ -26,10 +26,10 @@ use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 /// # Examples
 /// ```
 /// use brisk_kernels::expr::Expr;
-/// use brisk_kernels::{Kernel, MapReduce, ReduceOp};
+/// use brisk_kernels::{Kernel, MapReduce, Reducer};
 ///
 /// let squared_error = (Expr::input(0) - Expr::input(1)).powi(2);
-/// let loss = MapReduce::new(ReduceOp::Mean, squared_error, &[&[32, 10], &[32, 10]], &[0, 1])?;
+/// let loss = MapReduce::new(Reducer::Mean, squared_error, &[&[32, 10], &[32, 10]], &[0, 1])?;
 /// assert_eq!(loss.args()[2].len, 1);
 /// # Ok::<(), brisk_kernels::Error>(())
 /// ```
@@ -42,7 +42,7 @@ pub struct MapReduce {
     /// The values that are reduced.
     pub exprs: Vec<Expr>,
     /// How they are reduced.
-    pub op: ReduceOp,
+    pub op: Reducer,
     /// The dimensions of `shape` that are reduced, in any order.
     pub dims: Vec<usize>,
     /// The outputs, as expressions whose input `i` is the reduction of `exprs[i]`.
@@ -65,7 +65,7 @@ impl MapReduce {
     ///
     /// # Errors
     /// Those of [`MapReduce`].
-    pub fn new(op: ReduceOp, expr: Expr, inputs: &[&[usize]], dims: &[usize]) -> Result<Self, Error> {
+    pub fn new(op: Reducer, expr: Expr, inputs: &[&[usize]], dims: &[usize]) -> Result<Self, Error> {
         let shape = broadcast_shapes(inputs)?;
         let inputs = inputs.iter().map(|shape| MapInput::new(shape, DType::F32)).collect();
         let reduction = Self { shape, inputs, exprs: vec![expr], op, dims: dims.to_vec(), results: vec![Expr::input(0)] };
@@ -77,13 +77,13 @@ impl MapReduce {
     ///
     /// # Examples
     /// ```
-    /// use brisk_kernels::{Kernel, MapReduce, ReduceOp};
+    /// use brisk_kernels::{Kernel, MapReduce, Reducer};
     ///
     /// // The gradient of a bias: the sum of each column.
-    /// let sum = MapReduce::of(ReduceOp::Sum, &[32, 10], &[0]);
+    /// let sum = MapReduce::of(Reducer::Sum, &[32, 10], &[0]);
     /// assert_eq!(sum.args()[1].len, 10);
     /// ```
-    pub fn of(op: ReduceOp, shape: &[usize], dims: &[usize]) -> Self {
+    pub fn of(op: Reducer, shape: &[usize], dims: &[usize]) -> Self {
         Self {
             shape: shape.to_vec(),
             inputs: vec![MapInput::new(shape, DType::F32)],

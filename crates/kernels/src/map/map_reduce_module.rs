@@ -7,7 +7,7 @@ use super::loads::{Loads, declaration};
 use super::map::Map;
 use super::map_reduce::MapReduce;
 use super::module::WORKGROUP;
-use super::reduce_op::{Fold, ReduceOp};
+use super::reduce_op::{Fold, Reducer};
 use crate::core::stored_types::CONVERSIONS;
 use crate::expr::Expr;
 use crate::expr::wgsl::{self, Lanes};
@@ -55,7 +55,7 @@ pub(super) fn dispatches(reduction: &MapReduce, layout: &Layout) -> Result<Vec<D
 /// The sum of `n_parts` arrays of `n` elements that are contiguous in argument `read`, into argument `write`, in one dispatch: the last step of kernels that leave a few partial
 /// sums.
 pub(crate) fn sum_of_parts(label: &'static str, [n_parts, n]: [usize; 2], read: usize, write: usize) -> Result<Dispatch, Error> {
-    let reduction = MapReduce::of(ReduceOp::Sum, &[n_parts, n], &[0]);
+    let reduction = MapReduce::of(Reducer::Sum, &[n_parts, n], &[0]);
     let layout = reduction.layout()?;
     let module =
         PassModule { reduction: &reduction, layout: &layout, is_first: true, is_last: true, n_before: n_parts, n_parts: 1 };

@@ -5,7 +5,7 @@ use crate::expr::Expr;
 /// How a [`MapReduce`](crate::MapReduce) reduces its elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum ReduceOp {
+pub enum Reducer {
     /// `Σ x`.
     Sum,
     /// `Σ x / n`.
@@ -28,7 +28,7 @@ pub(super) enum Fold {
     Min,
 }
 
-impl ReduceOp {
+impl Reducer {
     /// The name of the operation, such as `sum`.
     pub const fn name(self) -> &'static str {
         match self {

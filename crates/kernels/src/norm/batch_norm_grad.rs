@@ -1,7 +1,7 @@
 //! The gradients of a batch normalisation, all of which are expressions.
 
 use crate::expr::Expr;
-use crate::{Activation, BatchNormShape, DType, Map, MapInput, MapOutput, MapReduce, ReduceOp};
+use crate::{Activation, BatchNormShape, DType, Map, MapInput, MapOutput, MapReduce, Reducer};
 
 /// One of the two halves of `stats` and `sums`.
 #[derive(Clone, Copy)]
@@ -77,7 +77,7 @@ impl BatchNormShape {
             shape: self.grouped().to_vec(),
             inputs: vec![self.elements(), self.elements(), self.statistic(Half::First), self.statistic(Half::Second)],
             exprs: vec![grad_y.clone(), grad_y * normalised],
-            op: ReduceOp::Sum,
+            op: Reducer::Sum,
             dims: vec![1],
             results: vec![Expr::input(0), Expr::input(1)],
         }
@@ -98,7 +98,7 @@ impl BatchNormShape {
 
     fn sum_over_groups(&self, half: Half) -> MapReduce {
         let shape = [self.n_groups, 1, self.n_channels];
-        MapReduce { inputs: vec![self.sum(half)], ..MapReduce::of(ReduceOp::Sum, &shape, &[0, 1]) }
+        MapReduce { inputs: vec![self.sum(half)], ..MapReduce::of(Reducer::Sum, &shape, &[0, 1]) }
     }
 
     /// The kernel of the gradient of `x`, if the statistics are those of the batch and depend on it:

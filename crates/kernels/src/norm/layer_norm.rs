@@ -5,7 +5,7 @@ use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
 use crate::expr::Expr;
 use crate::{
-    Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, MapInput, MapReduce, Param, ReduceOp, TwinArgs,
+    Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, MapInput, MapReduce, Param, Reducer, TwinArgs,
 };
 
 /// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, where the variance is the biased one, over all `n_cols` values.
@@ -66,7 +66,7 @@ impl LayerNorm {
         MapReduce {
             inputs: vec![MapInput::new(&elements, DType::F32), MapInput::new(&elements, DType::F32), statistic(0), statistic(1)],
             exprs: vec![grad_y * ((x - mean) * inv_std)],
-            ..MapReduce::of(ReduceOp::Sum, &elements, &[0])
+            ..MapReduce::of(Reducer::Sum, &elements, &[0])
         }
     }
 

@@ -8,13 +8,7 @@ use crate::core::half::Element;
 use crate::{Matmul, OnTeam};
 
 /// All products of a batch: one task for each, which is divided further if it is large, as a single product is.
-pub(crate) fn run(
-    kernel: &Matmul,
-    [a, b]: [&[f32]; 2],
-    packed: Option<&[f32]>,
-    fused: (&Finish, &[f32]),
-    y: &mut [f32],
-) {
+pub(crate) fn run(kernel: &Matmul, [a, b]: [&[f32]; 2], packed: Option<&[f32]>, fused: (&Finish, &[f32]), y: &mut [f32]) {
     let Matmul { m, n, k, .. } = *kernel;
     each_pair(kernel, y, |i, y| {
         let (a, b) = (&a[i * m * k..(i + 1) * m * k], &b[i * k * n..(i + 1) * k * n]);

@@ -3,7 +3,7 @@ use crate::core::module::module;
 use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs};
 
 /// Records the first of many values that is not finite, each of which a [`MapReduce`](crate::MapReduce) with
-/// [`ReduceOp::NonFinite`](crate::ReduceOp::NonFinite) checks. Once a place has been recorded, it is kept.
+/// [`Reducer::NonFinite`](crate::Reducer::NonFinite) checks. Once a place has been recorded, it is kept.
 ///
 /// # Shapes
 /// `found`: `[1]`, more than 0 if a value is not finite; `first`: [`FIRST_NON_FINITE_LEN`].

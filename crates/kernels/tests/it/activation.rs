@@ -141,7 +141,10 @@ fn epilogues_have_the_bits_of_maps() {
 #[test]
 fn epilogues_refuse_inputs_that_do_not_match_the_expression() {
     let refused = |epilogue| {
-        Matmul { n_batch: 1, m: 1, n: 1, k: 1, transpose: Transpose::None, epilogue }.check().expect_err("inputs differ").to_string()
+        Matmul { n_batch: 1, m: 1, n: 1, k: 1, transpose: Transpose::None, epilogue }
+            .check()
+            .expect_err("inputs differ")
+            .to_string()
     };
     let expected = "an expression of the sum, x0, and of all further inputs";
     let sum = Expr::input(0) + Expr::input(1);

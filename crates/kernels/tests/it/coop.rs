@@ -39,7 +39,8 @@ fn batches_and_runs_of_a_sum_equal_twin() {
 fn the_units_of_this_adapter_are_used() {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };
     let adapter = adapter.with_kind(AdapterKind::Hardware);
-    let product = Matmul { n_batch: 1, m: 64, n: 64, k: 64, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
+    let product =
+        Matmul { n_batch: 1, m: 64, n: 64, k: 64, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
     let label = |dtypes: &[DType]| {
         let kernel = stored(product.clone(), dtypes).unwrap_or_else(|error| panic!("{error}"));
         kernel.dispatches(&adapter).expect("a form")[0].label

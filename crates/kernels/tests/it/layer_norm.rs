@@ -1,4 +1,4 @@
-use brisk_kernels::{Affine, LayerNorm, LayerNormGrad, MapReduce, ReduceOp};
+use brisk_kernels::{Affine, LayerNorm, LayerNormGrad, MapReduce, Reducer};
 
 use crate::close::{DEFAULT, GRADIENT, Tolerance, assert_close};
 use crate::random::Random;
@@ -91,7 +91,7 @@ fn gradients_equal_finite_differences() {
                 check(1, &found, &mut random);
             }
             if affine == Affine::WeightAndBias {
-                check(2, &twin_floats(&MapReduce::of(ReduceOp::Sum, &[n_rows, n_cols], &[0]), &[words(&grad_y)]), &mut random);
+                check(2, &twin_floats(&MapReduce::of(Reducer::Sum, &[n_rows, n_cols], &[0]), &[words(&grad_y)]), &mut random);
             }
         }
     }

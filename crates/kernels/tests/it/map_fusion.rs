@@ -94,5 +94,5 @@ fn what_cannot_be_one_is_left() {
 #[test]
 fn other_kernels_are_no_maps() {
     assert_eq!(Map::unary(9, |x| x.exp()).as_map(), Some(&Map::flat(9, Expr::input(0).exp())));
-    assert_eq!(MapReduce::of(ReduceOp::Sum, &[3, 3], &[0]).as_map(), None, "sums are not");
+    assert_eq!(MapReduce::of(Reducer::Sum, &[3, 3], &[0]).as_map(), None, "sums are not");
 }

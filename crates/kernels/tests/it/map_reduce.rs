@@ -23,10 +23,10 @@ fn twin_reduces(reduction: &MapReduce, given: &[Words]) {
     let expected: Vec<f32> = expected
         .into_iter()
         .map(|values| match reduction.op {
-            ReduceOp::Sum => values.iter().sum::<f64>() as f32,
-            ReduceOp::Mean => (values.iter().sum::<f64>() / values.len() as f64) as f32,
-            ReduceOp::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max) as f32,
-            ReduceOp::Min => values.iter().copied().fold(f64::INFINITY, f64::min) as f32,
+            Reducer::Sum => values.iter().sum::<f64>() as f32,
+            Reducer::Mean => (values.iter().sum::<f64>() / values.len() as f64) as f32,
+            Reducer::Max => values.iter().copied().fold(f64::NEG_INFINITY, f64::max) as f32,
+            Reducer::Min => values.iter().copied().fold(f64::INFINITY, f64::min) as f32,
             _ => values.iter().map(|v| v * v).sum::<f64>().sqrt() as f32,
         })
         .collect();
@@ -35,7 +35,7 @@ fn twin_reduces(reduction: &MapReduce, given: &[Words]) {
 }
 
 #[track_caller]
-fn check(op: ReduceOp, expr: &Expr, inputs: &[&[usize]], dims: &[usize]) {
+fn check(op: Reducer, expr: &Expr, inputs: &[&[usize]], dims: &[usize]) {
     let reduction = MapReduce::new(op, expr.clone(), inputs, dims).unwrap_or_else(|error| panic!("{error}"));
     let mut random = Random::new(1);
     let given: Vec<_> = inputs.iter().map(|shape| words(&random.floats(shape.iter().product()))).collect();
@@ -57,7 +57,7 @@ fn any_dimensions_are_reduced() {
 fn inputs_have_any_strides() {
     let permuted = MapInput::new(&[3, 4, 40], DType::F32).permuted(&[2, 0, 1]).expect("a permutation");
     let narrowed = permuted.narrowed(0, 5..30).expect("elements are left");
-    let mut reduction = MapReduce::new(ReduceOp::Sum, x(0) * x(1), &[&narrowed.shape, &[3, 1]], &[0]).expect("they broadcast");
+    let mut reduction = MapReduce::new(Reducer::Sum, x(0) * x(1), &[&narrowed.shape, &[3, 1]], &[0]).expect("they broadcast");
     reduction.inputs[0] = narrowed;
     let mut random = Random::new(2);
     for dims in [&[0][..], &[1], &[2], &[0, 2], &[0, 1, 2]] {
@@ -71,24 +71,24 @@ fn inputs_have_any_strides() {
 #[test]
 fn results_are_right_at_every_size() {
     for n in [1, 2, 15, 16, 17, 63, 64, 65, 1023, 1024, 1025, 5000, 70_001, 300_000] {
-        check(ReduceOp::Sum, &(x(0) * x(0)), &[&[n]], &[0]);
-        check(ReduceOp::Max, &x(0), &[&[n]], &[0]);
+        check(Reducer::Sum, &(x(0) * x(0)), &[&[n]], &[0]);
+        check(Reducer::Max, &x(0), &[&[n]], &[0]);
     }
     for (rows, cols) in [(2000, 3), (3, 2000), (70, 1500), (1500, 70), (1, 9), (9, 1), (40_000, 2), (2, 40_000)] {
         for dims in [&[0][..], &[1]] {
-            check(ReduceOp::Mean, &(x(0) - x(1)), &[&[rows, cols], &[cols]], dims);
-            check(ReduceOp::Min, &(x(0) - x(1)), &[&[rows, cols], &[rows, 1]], dims);
+            check(Reducer::Mean, &(x(0) - x(1)), &[&[rows, cols], &[cols]], dims);
+            check(Reducer::Min, &(x(0) - x(1)), &[&[rows, cols], &[rows, 1]], dims);
         }
     }
-    check(ReduceOp::Sum, &x(0), &[&[30, 50, 40]], &[0, 2]);
-    check(ReduceOp::Sum, &x(0), &[&[30, 50, 40]], &[1]);
-    check(ReduceOp::Sum, &x(0), &[&[2, 70, 2, 70]], &[0, 2]);
+    check(Reducer::Sum, &x(0), &[&[30, 50, 40]], &[0, 2]);
+    check(Reducer::Sum, &x(0), &[&[30, 50, 40]], &[1]);
+    check(Reducer::Sum, &x(0), &[&[2, 70, 2, 70]], &[0, 2]);
 }
 
 #[test]
 fn long_sums_keep_their_digits() {
     let n = 1 << 20;
-    let reduction = MapReduce::new(ReduceOp::Sum, x(0), &[&[n]], &[0]).expect("it is right");
+    let reduction = MapReduce::new(Reducer::Sum, x(0), &[&[n]], &[0]).expect("it is right");
     let found = twin_floats(&reduction, &[words(&vec![0.1; n])])[0];
     let expected = f64::from(0.1_f32) * n as f64;
     assert!((f64::from(found) - expected).abs() < 1e-6 * expected, "{found}, expected {expected}; one chain is off by a tenth");
@@ -98,7 +98,7 @@ fn long_sums_keep_their_digits() {
 fn inputs_and_results_are_stored_in_16_bits() {
     let mut random = Random::new(2);
     for dtype in [DType::F16, DType::Bf16] {
-        let plain = MapReduce::new(ReduceOp::Sum, x(0) * x(1), &[&[9, 11], &[11]], &[1]).expect("they broadcast");
+        let plain = MapReduce::new(Reducer::Sum, x(0) * x(1), &[&[9, 11], &[11]], &[1]).expect("they broadcast");
         let given = [half_words(dtype, &random.floats(99)), half_words(dtype, &random.floats(11))];
         let read = stored(plain.clone(), &[dtype, dtype, DType::F32]).expect("floats");
         assert_eq!(read.args().len(), 3, "no copies");
@@ -128,7 +128,7 @@ fn nan_goes_through() {
 fn bits_do_not_depend_on_threads() {
     let mut random = Random::new(3);
     for dims in [&[0][..], &[1], &[0, 1]] {
-        let reduction = MapReduce::new(ReduceOp::Sum, x(0).exp(), &[&[700, 300]], dims).expect("it is right");
+        let reduction = MapReduce::new(Reducer::Sum, x(0).exp(), &[&[700, 300]], dims).expect("it is right");
         same_bits_on_any_pool(&reduction, &[words(&random.floats(210_000))]);
     }
 }
@@ -139,12 +139,12 @@ fn what_does_not_fit_is_refused() {
         let error = MapReduce::new(op, expr, inputs, dims).expect_err("it is refused").to_string();
         assert!(error.contains(expected), "{error}");
     };
-    refused(ReduceOp::Sum, x(0), &[&[3, 4]], &[2], "dimension 2 of shape [3, 4]");
-    refused(ReduceOp::Sum, x(0), &[&[3, 4]], &[1, 0, 1], "dimensions [1, 0, 1]");
-    refused(ReduceOp::Sum, x(1), &[&[3]], &[0], "reads x1, of 1 inputs");
-    refused(ReduceOp::Sum, x(1), &[&[3], &[3]], &[0], "input x0, which `x1` does not read");
-    refused(ReduceOp::Sum, x(0), &[&[0]], &[0], "number of elements is 0");
-    refused(ReduceOp::Sum, x(0) + x(1), &[&[3], &[4]], &[0], "equal or 1");
+    refused(Reducer::Sum, x(0), &[&[3, 4]], &[2], "dimension 2 of shape [3, 4]");
+    refused(Reducer::Sum, x(0), &[&[3, 4]], &[1, 0, 1], "dimensions [1, 0, 1]");
+    refused(Reducer::Sum, x(1), &[&[3]], &[0], "reads x1, of 1 inputs");
+    refused(Reducer::Sum, x(1), &[&[3], &[3]], &[0], "input x0, which `x1` does not read");
+    refused(Reducer::Sum, x(0), &[&[0]], &[0], "number of elements is 0");
+    refused(Reducer::Sum, x(0) + x(1), &[&[3], &[4]], &[0], "equal or 1");
     let sum = (0..6).map(x).reduce(|a, b| a + b).expect("six");
-    refused(ReduceOp::Sum, sum, &[&[3][..]; 6], &[0], "6 inputs");
+    refused(Reducer::Sum, sum, &[&[3][..]; 6], &[0], "6 inputs");
 }

@@ -3,7 +3,7 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::*;
 
-pub(crate) const OPS: [ReduceOp; 5] = [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max, ReduceOp::Min, ReduceOp::Norm];
+pub(crate) const OPS: [Reducer; 5] = [Reducer::Sum, Reducer::Mean, Reducer::Max, Reducer::Min, Reducer::Norm];
 
 pub(crate) fn x(i: usize) -> Expr {
     Expr::input(i)
@@ -65,6 +65,6 @@ pub(crate) fn reductions() -> Vec<Box<dyn Kernel>> {
             samples.push(Box::new(reduction));
         }
     }
-    samples.push(Box::new(MapReduce::new(ReduceOp::Sum, x(0), &[&[500_000]], &[0]).expect("it is right")));
+    samples.push(Box::new(MapReduce::new(Reducer::Sum, x(0), &[&[500_000]], &[0]).expect("it is right")));
     samples
 }

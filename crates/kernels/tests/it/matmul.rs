@@ -1,6 +1,6 @@
 use brisk_kernels::expr::{Evaluator, Expr, Operand};
 use brisk_kernels::{
-    Activation, Adapter, Arg, Dispatch, Epilogue, EpilogueOperand, Error, Kernel, Map, MapReduce, Matmul, MatmulFamily, ReduceOp,
+    Activation, Adapter, Arg, Dispatch, Epilogue, EpilogueOperand, Error, Kernel, Map, MapReduce, Matmul, MatmulFamily, Reducer,
     Tiles, Transpose, TwinArgs, bytemuck,
 };
 
@@ -202,7 +202,7 @@ fn gradients_of_a_layer_equal_finite_differences() {
     );
     let grad_x = twin_floats(&plain(m, k, n), &[words(&dz), words(&w)]);
     let grad_w = twin_floats(&Matmul { transpose: Transpose::A, ..plain(n, k, m) }, &[words(&dz), words(&x)]);
-    let grad_bias = twin_floats(&MapReduce::of(ReduceOp::Sum, &[m, n], &[0]), &[words(&dz)]);
+    let grad_bias = twin_floats(&MapReduce::of(Reducer::Sum, &[m, n], &[0]), &[words(&dz)]);
     let step = 0.005;
     for _ in 0..3 {
         let (along_x, along_w, along_bias) = (random.floats(m * k), random.floats(n * k), random.floats(n));

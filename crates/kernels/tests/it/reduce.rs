@@ -1,10 +1,10 @@
-use brisk_kernels::{MapReduce, ReduceOp};
+use brisk_kernels::{MapReduce, Reducer};
 
 use crate::close::{DEFAULT, Tolerance, assert_close};
 use crate::random::Random;
 use crate::run::*;
 
-const OPS: [ReduceOp; 6] = [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max, ReduceOp::Min, ReduceOp::Norm, ReduceOp::NonFinite];
+const OPS: [Reducer; 6] = [Reducer::Sum, Reducer::Mean, Reducer::Max, Reducer::Min, Reducer::Norm, Reducer::NonFinite];
 /// Rows, columns and all elements, around the chain length of an invocation and the widths of a pass.
 const SHAPES: [[usize; 3]; 14] = [
     [1, 1, 1],
@@ -24,34 +24,34 @@ const SHAPES: [[usize; 3]; 14] = [
 ];
 
 #[track_caller]
-fn check(op: ReduceOp, [n_outer, n, n_inner]: [usize; 3], expected: &[f32]) {
+fn check(op: Reducer, [n_outer, n, n_inner]: [usize; 3], expected: &[f32]) {
     let x = words(&[1.0, -2.0, 3.0, 4.0, 5.0, -6.0]);
     assert_close(&format!("{op:?}"), &twin_floats(&MapReduce::of(op, &[n_outer, n, n_inner], &[1]), &[x]), expected, DEFAULT);
 }
 
 #[test]
 fn twin_equals_hand_worked_numbers() {
-    check(ReduceOp::Sum, [2, 3, 1], &[2.0, 3.0]);
-    check(ReduceOp::Sum, [1, 2, 3], &[5.0, 3.0, -3.0]);
-    check(ReduceOp::Mean, [1, 6, 1], &[5.0 / 6.0]);
-    check(ReduceOp::Max, [2, 3, 1], &[3.0, 5.0]);
-    check(ReduceOp::Min, [1, 2, 3], &[1.0, -2.0, -6.0]);
-    check(ReduceOp::Norm, [3, 1, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    check(ReduceOp::Norm, [1, 6, 1], &[91.0_f32.sqrt()]);
-    check(ReduceOp::NonFinite, [2, 3, 1], &[0.0, 0.0]);
+    check(Reducer::Sum, [2, 3, 1], &[2.0, 3.0]);
+    check(Reducer::Sum, [1, 2, 3], &[5.0, 3.0, -3.0]);
+    check(Reducer::Mean, [1, 6, 1], &[5.0 / 6.0]);
+    check(Reducer::Max, [2, 3, 1], &[3.0, 5.0]);
+    check(Reducer::Min, [1, 2, 3], &[1.0, -2.0, -6.0]);
+    check(Reducer::Norm, [3, 1, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    check(Reducer::Norm, [1, 6, 1], &[91.0_f32.sqrt()]);
+    check(Reducer::NonFinite, [2, 3, 1], &[0.0, 0.0]);
 }
 
 /// By the definition, in f64.
-fn by_definition(op: ReduceOp, [n_outer, n, n_inner]: [usize; 3], x: &[f32]) -> Vec<f32> {
+fn by_definition(op: Reducer, [n_outer, n, n_inner]: [usize; 3], x: &[f32]) -> Vec<f32> {
     let mut y = Vec::new();
     for (outer, inner) in (0..n_outer).flat_map(|outer| (0..n_inner).map(move |inner| (outer, inner))) {
         let of = (0..n).map(|k| f64::from(x[(outer * n + k) * n_inner + inner]));
         y.push(match op {
-            ReduceOp::Sum => of.sum::<f64>(),
-            ReduceOp::Mean => of.sum::<f64>() / n as f64,
-            ReduceOp::Max => of.fold(f64::NEG_INFINITY, f64::max),
-            ReduceOp::Min => of.fold(f64::INFINITY, f64::min),
-            ReduceOp::Norm => of.map(|x| x * x).sum::<f64>().sqrt(),
+            Reducer::Sum => of.sum::<f64>(),
+            Reducer::Mean => of.sum::<f64>() / n as f64,
+            Reducer::Max => of.fold(f64::NEG_INFINITY, f64::max),
+            Reducer::Min => of.fold(f64::INFINITY, f64::min),
+            Reducer::Norm => of.map(|x| x * x).sum::<f64>().sqrt(),
             _ => f64::from(u8::from(of.into_iter().any(|x: f64| !x.is_finite()))),
         } as f32);
     }
@@ -82,9 +82,9 @@ fn a_sum_of_many_does_not_drown_its_parts() {
     // A single running f32 sum would stop growing at 2^24 times the smallest.
     let n = 3_000_000;
     let x = words(&vec![0.1; n]);
-    let sum = twin_floats(&MapReduce::of(ReduceOp::Sum, &[n], &[0]), std::slice::from_ref(&x))[0];
+    let sum = twin_floats(&MapReduce::of(Reducer::Sum, &[n], &[0]), std::slice::from_ref(&x))[0];
     assert!((sum - 300_000.0).abs() < 0.5, "{sum}");
-    gpu_equals_twin(&MapReduce::of(ReduceOp::Sum, &[n], &[0]), &[x]);
+    gpu_equals_twin(&MapReduce::of(Reducer::Sum, &[n], &[0]), &[x]);
 }
 
 #[test]
@@ -94,10 +94,10 @@ fn what_is_not_finite_is_found_and_passed_on() {
             let mut x = Random::new(2).floats(n);
             x[at] = bad;
             let given = [words(&x)];
-            assert_eq!(twin_floats(&MapReduce::of(ReduceOp::NonFinite, &[n], &[0]), &given), [1.0], "{bad} at {at} of {n}");
-            gpu_equals_twin(&MapReduce::of(ReduceOp::NonFinite, &[n], &[0]), &given);
+            assert_eq!(twin_floats(&MapReduce::of(Reducer::NonFinite, &[n], &[0]), &given), [1.0], "{bad} at {at} of {n}");
+            gpu_equals_twin(&MapReduce::of(Reducer::NonFinite, &[n], &[0]), &given);
             if bad.is_nan() {
-                for op in [ReduceOp::Sum, ReduceOp::Max, ReduceOp::Min, ReduceOp::Norm] {
+                for op in [Reducer::Sum, Reducer::Max, Reducer::Min, Reducer::Norm] {
                     assert!(twin_floats(&MapReduce::of(op, &[n], &[0]), &given)[0].is_nan(), "{op:?} with NaN at {at} of {n}");
                     gpu_equals_twin(&MapReduce::of(op, &[n], &[0]), &given);
                 }
@@ -105,8 +105,8 @@ fn what_is_not_finite_is_found_and_passed_on() {
         }
     }
     let largest = [words(&[f32::MAX, f32::MIN, f32::MIN_POSITIVE, -0.0])];
-    assert_eq!(twin_floats(&MapReduce::of(ReduceOp::NonFinite, &[4], &[0]), &largest), [0.0], "the largest numbers are finite");
-    gpu_equals_twin(&MapReduce::of(ReduceOp::NonFinite, &[4], &[0]), &largest);
+    assert_eq!(twin_floats(&MapReduce::of(Reducer::NonFinite, &[4], &[0]), &largest), [0.0], "the largest numbers are finite");
+    gpu_equals_twin(&MapReduce::of(Reducer::NonFinite, &[4], &[0]), &largest);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn bits_do_not_depend_on_threads() {
     let mut random = Random::new(5);
     for [n_outer, n, n_inner] in [[1, 200_003, 1], [9001, 17, 1], [1, 3000, 70], [3, 100, 2000]] {
         let x = random.floats(n_outer * n * n_inner);
-        for op in [ReduceOp::Sum, ReduceOp::Norm] {
+        for op in [Reducer::Sum, Reducer::Norm] {
             same_bits_on_any_pool(&MapReduce::of(op, &[n_outer, n, n_inner], &[1]), &[words(&x)]);
         }
     }

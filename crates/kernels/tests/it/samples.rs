@@ -48,7 +48,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
         Box::new(augment_images(DType::F32, 0)),
         Box::new(augment_images(DType::U8, 7)),
         Box::new(ArgMax { n_outer: 2, n: 500, n_inner: 3 }),
-        Box::new(MapReduce::of(ReduceOp::Sum, &[70, 3], &[0])),
+        Box::new(MapReduce::of(Reducer::Sum, &[70, 3], &[0])),
         Box::new(CumulativeSum { n_outer: 2, n: 5, n_inner: 3, order: SumOrder::Forward }),
         Box::new(CumulativeSum { n_outer: 2, n: 500, n_inner: 3, order: SumOrder::Reverse }),
         Box::new(ConcatColumns { n_rows: 3, widths: vec![2, 5] }),
@@ -162,7 +162,7 @@ fn row_samples() -> Vec<Box<dyn Kernel>> {
             samples.push(Box::new(LayerNormGrad { forward: layer_norm }));
             samples.push(Box::new(layer_norm.weight_grad()));
         }
-        for op in [ReduceOp::Mean, ReduceOp::Max, ReduceOp::Norm] {
+        for op in [Reducer::Mean, Reducer::Max, Reducer::Norm] {
             samples.push(Box::new(MapReduce::of(op, &[2, n_cols, 3], &[1])));
         }
         samples.push(Box::new(Correct { n_rows: 3, n_classes: n_cols }));
@@ -185,7 +185,14 @@ fn activation_samples() -> Vec<Box<dyn Kernel>> {
         samples.push(Box::new(BatchNormShape { n_rows: 70, n_channels: 4, n_groups: 1 }.normalise(&activation)));
         for epilogue in [Epilogue::activation(&activation), Epilogue::bias(&activation), output_grad(&activation)] {
             for (n, k) in [(1, 40), (9, 40), (40, 40)] {
-                samples.push(Box::new(Matmul { n_batch: 1, m: 25, n, k, transpose: Transpose::None, epilogue: epilogue.clone() }));
+                samples.push(Box::new(Matmul {
+                    n_batch: 1,
+                    m: 25,
+                    n,
+                    k,
+                    transpose: Transpose::None,
+                    epilogue: epilogue.clone(),
+                }));
             }
         }
     }

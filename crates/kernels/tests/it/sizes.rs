@@ -22,7 +22,7 @@ fn zero_is_refused() {
     refuses(BatchRows { first: 0, n: 0 }, &none("batch_rows", "n"));
     refuses(bce.loss(), &none("map_reduce", "number of elements"));
     refuses(bce.grad(), &none("map", "number of elements"));
-    refuses(MapReduce::of(ReduceOp::Sum, &[0, 1], &[0]), &none("map_reduce", "number of elements"));
+    refuses(MapReduce::of(Reducer::Sum, &[0, 1], &[0]), &none("map_reduce", "number of elements"));
     let embedding = Embedding { n: 1, n_entries: 0, dim: 1, n_index_cols: 1, index_col: 0 };
     refuses(ConcatColumns { n_rows: 1, widths: vec![] }, &none("concat_columns", "number of matrices"));
     refuses(ConcatColumns { n_rows: 1, widths: vec![3, 0] }, &none("concat_columns", "width"));
@@ -35,7 +35,10 @@ fn zero_is_refused() {
     refuses(mse.loss(), &none("map_reduce", "number of elements"));
     refuses(mse.grad(), &none("map", "number of elements"));
     refuses(StoreRows { n: 1, n_cols: 1, n_total: 0 }, &none("store_rows", "n_total"));
-    refuses(Matmul { n_batch: 1, m: 1, n: 1, k: 0, transpose: Transpose::None, epilogue: Epilogue::none() }, &none("matmul", "k"));
+    refuses(
+        Matmul { n_batch: 1, m: 1, n: 1, k: 0, transpose: Transpose::None, epilogue: Epilogue::none() },
+        &none("matmul", "k"),
+    );
 }
 
 #[test]
@@ -64,7 +67,14 @@ fn sizes_that_overflow_are_refused() {
         let b = huge[(i + 1) % huge.len()];
         let images = Images { n_images: a, height: 3, width: b, n_channels: a };
         let kernels: [Box<dyn Kernel>; 16] = [
-            Box::new(Matmul { n_batch: 1, m: a, n: b, k: a, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) }),
+            Box::new(Matmul {
+                n_batch: 1,
+                m: a,
+                n: b,
+                k: a,
+                transpose: Transpose::B,
+                epilogue: Epilogue::bias(&Activation::relu()),
+            }),
             Box::new(Matmul { n_batch: 1, m: 3, n: b, k: a, transpose: Transpose::Both, epilogue: Epilogue::none() }),
             Box::new(Matmul { n_batch: a, m: b, n: a, k: b, transpose: Transpose::A, epilogue: Epilogue::none() }),
             Box::new(Conv2d {
@@ -88,8 +98,8 @@ fn sizes_that_overflow_are_refused() {
                 inputs: vec![MapInput::new(&[a, b], DType::F32)],
                 outputs: Map::unary(1, |x| x.exp()).outputs,
             }),
-            Box::new(MapReduce::of(ReduceOp::Sum, &[a, b], &[0])),
-            Box::new(MapReduce::of(ReduceOp::Sum, &[b, a], &[0, 1])),
+            Box::new(MapReduce::of(Reducer::Sum, &[a, b], &[0])),
+            Box::new(MapReduce::of(Reducer::Sum, &[b, a], &[0, 1])),
         ];
         for kernel in kernels {
             let error = kernel.check().expect_err("no memory holds its arguments");
@@ -126,13 +136,13 @@ fn zero_is_refused_along_rows() {
     refuses(layer_norm, &none("layer_norm", "n_rows"));
     refuses(LayerNormGrad { forward: layer_norm }, &none("layer_norm_grad", "n_rows"));
     refuses(layer_norm.weight_grad(), &none("map_reduce", "number of elements"));
-    let max = MapReduce::of(ReduceOp::Max, &[3, 0, 2], &[1]);
+    let max = MapReduce::of(Reducer::Max, &[3, 0, 2], &[1]);
     refuses(max, &none("map_reduce", "number of elements"));
     refuses(clip_by_norm(0, 1.0).expect("a limit"), &none("map", "number of elements"));
     refuses(clip_by_value(0, 1.0).expect("a limit"), &none("map", "number of elements"));
     refuses(Unscale { n: 0 }, &none("unscale", "n"));
     let products = Matmul { n_batch: 0, m: 1, n: 1, k: 1, transpose: Transpose::None, epilogue: Epilogue::none() };
-    refuses(products, &none("batched_matmul", "n_batch"));
+    refuses(products, &none("matmul", "n_batch"));
     refuses(Correct { n_rows: 0, n_classes: 2 }, &none("correct", "n_rows"));
     refuses(CrossEntropy::new(0, 2), &none("cross_entropy", "n_rows"));
     refuses(CrossEntropyGrad { forward: CrossEntropy::new(2, 0) }, &none("cross_entropy_grad", "n_classes"));

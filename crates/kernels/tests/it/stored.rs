@@ -117,7 +117,7 @@ fn sums_have_a_form_and_are_kept_in_f32() {
     let mut random = Random::new(7);
     for half in HALVES {
         for (n_rows, n_cols) in [(1, 1), (63, 3), (64, 64), (65, 65), (129, 7), (1001, 33)] {
-            let sum = MapReduce::of(ReduceOp::Sum, &[n_rows, n_cols], &[0]);
+            let sum = MapReduce::of(Reducer::Sum, &[n_rows, n_cols], &[0]);
             has_form(sum.clone(), &[half, DType::F32], "MapReduce");
             // The result is also in 16 bits, by a cast after the kernel.
             has_form(sum.clone(), &[half, half], "Converted { kernel: MapReduce");
@@ -125,7 +125,7 @@ fn sums_have_a_form_and_are_kept_in_f32() {
             stored_equals_f32_within(sum.clone(), &[half, DType::F32], &x, Tolerance::of_sum(n_rows));
             stored_equals_f32_within(sum, &[half, half], &x, Tolerance::of_sum(n_rows));
         }
-        let ops = [ReduceOp::Sum, ReduceOp::Mean, ReduceOp::Max, ReduceOp::Min, ReduceOp::Norm, ReduceOp::NonFinite];
+        let ops = [Reducer::Sum, Reducer::Mean, Reducer::Max, Reducer::Min, Reducer::Norm, Reducer::NonFinite];
         for op in ops {
             for (n_outer, n, n_inner) in [(1, 1, 1), (3, 65, 1), (2, 70, 5), (1, 5000, 1)] {
                 let reduce = MapReduce::of(op, &[n_outer, n, n_inner], &[1]);
@@ -140,7 +140,7 @@ fn sums_have_a_form_and_are_kept_in_f32() {
 #[test]
 fn what_overflows_in_f16_is_seen() {
     let x = [half_words(DType::F16, &[1.0, 70_000.0, 2.0])];
-    let flag = stored(MapReduce::of(ReduceOp::NonFinite, &[3], &[0]), &[DType::F16, DType::F32]).expect("f16 for f32");
+    let flag = stored(MapReduce::of(Reducer::NonFinite, &[3], &[0]), &[DType::F16, DType::F32]).expect("f16 for f32");
     assert_eq!(twin_floats(&*flag, &x), [1.0], "an infinity among them");
     gpu_equals_twin(&*flag, &x);
 }

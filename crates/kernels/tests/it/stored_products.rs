@@ -132,7 +132,8 @@ fn thin_and_odd_products_equal_twin() {
 fn rows_of_many_columns_that_end_within_a_word_are_f32_first() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(6);
-    let product = Matmul { n_batch: 1, m: 9, n: 11, k: 10, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
+    let product =
+        Matmul { n_batch: 1, m: 9, n: 11, k: 10, transpose: Transpose::B, epilogue: Epilogue::bias(&Activation::relu()) };
     has_form(product.clone(), &[F16, F16, F16, F32], "Stored { kernel: Matmul");
     has_form(product.clone(), &[F16, F16, F16, F16], "Converted { kernel: Stored { kernel: Matmul");
     check(&mut random, product.clone(), &[F16, Bf16, F32, F32], 10);

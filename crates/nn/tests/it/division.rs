@@ -3,7 +3,7 @@
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Adam, DividedBucket, Division, Ema, Error, Init, Kept, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Sgd,
+    Adam, DividedBucket, Division, Ema, Error, Init, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Placement, Sgd,
     StepInputs,
 };
 
@@ -21,7 +21,7 @@ fn parameters() -> Parameters {
 }
 
 /// One bucket per parameter, the last parameter first; the middle of each bucket belongs to this replica.
-fn division(values: Kept, gradients: Kept) -> Division {
+fn division(values: Placement, gradients: Placement) -> Division {
     let bucket = |elements, own| DividedBucket { elements, own };
     Division { buckets: vec![bucket(256..384, 320..384), bucket(0..256, 64..192)], gradients, values }
 }
@@ -45,20 +45,24 @@ fn an_optimizer_steps_what_is_own_wherever_it_lies() -> Result<(), Error> {
     let start = parameters().initial().to_vec();
     let is_own = |i: usize| (64..192).contains(&i) || i >= 320;
     let stepped: Vec<f32> = start.iter().enumerate().map(|(i, value)| if is_own(i) { value - 0.5 } else { *value }).collect();
-    for (values, gradients) in [(Kept::Whole, Kept::Whole), (Kept::Whole, Kept::Own), (Kept::Own, Kept::Own)] {
+    for (values, gradients) in [
+        (Placement::Replicated, Placement::Replicated),
+        (Placement::Replicated, Placement::Sharded),
+        (Placement::Sharded, Placement::Sharded),
+    ] {
         let params = parameters().divided(division(values, gradients))?;
         let sgd = Sgd::new(&params);
         assert_eq!(sgd.state()[0].1.len(), 192, "state of this replica's elements only");
         let expected = params.values_of(&stepped);
         assert_eq!(after_a_step(&params, &sgd)?, expected, "{values:?}, {gradients:?}");
-        assert_eq!(params.pieces().len(), if values == Kept::Own { 1 } else { 2 });
+        assert_eq!(params.pieces().len(), if values == Placement::Sharded { 1 } else { 2 });
     }
     Ok(())
 }
 
 #[test]
 fn what_is_own_lies_in_the_order_of_buckets() -> Result<(), Error> {
-    let params = parameters().divided(division(Kept::Own, Kept::Own))?;
+    let params = parameters().divided(division(Placement::Sharded, Placement::Sharded))?;
     let flat: Vec<f32> = (0..384).map(|i| i as f32).collect();
     let own: Vec<f32> = (320..384).chain(64..192).map(|i| i as f32).collect();
     assert_eq!((params.state_of(&flat), params.values_of(&flat)), (own.clone(), own));
@@ -69,7 +73,7 @@ fn what_is_own_lies_in_the_order_of_buckets() -> Result<(), Error> {
 
 #[test]
 fn groups_are_those_of_the_elements() -> Result<(), Error> {
-    for (values, gradients) in [(Kept::Whole, Kept::Whole), (Kept::Own, Kept::Own)] {
+    for (values, gradients) in [(Placement::Replicated, Placement::Replicated), (Placement::Sharded, Placement::Sharded)] {
         let params = parameters().divided(division(values, gradients))?;
         let fast = ParameterGroup::new([params.id_of("p100").expect("it is there")]).lr_factor(4.0);
         let adam = Sgd::new(&params).groups(&params, &[fast])?;
@@ -84,7 +88,7 @@ fn groups_are_those_of_the_elements() -> Result<(), Error> {
 #[test]
 fn a_replica_may_have_nothing() -> Result<(), Error> {
     let bucket = |elements, own| DividedBucket { elements, own };
-    for kept in [Kept::Whole, Kept::Own] {
+    for kept in [Placement::Replicated, Placement::Sharded] {
         let buckets = vec![bucket(256..384, 384..384), bucket(0..256, 256..256)];
         let params = parameters().divided(Division { buckets, gradients: kept, values: kept })?;
         assert!(params.pieces().is_empty());
@@ -100,14 +104,14 @@ fn a_replica_may_have_nothing() -> Result<(), Error> {
 #[test]
 fn what_does_not_fit_is_refused() -> Result<(), Error> {
     let bucket = |elements, own| DividedBucket { elements, own };
-    let whole = |buckets| Division { buckets, gradients: Kept::Own, values: Kept::Own };
+    let whole = |buckets| Division { buckets, gradients: Placement::Sharded, values: Placement::Sharded };
     for buckets in [vec![], vec![bucket(0..256, 0..64)], vec![bucket(0..384, 0..100)], vec![bucket(0..384, 320..448)]] {
         let error = parameters().divided(whole(buckets)).expect_err("it does not fit").to_string();
         assert!(error.contains("buckets of 384 elements, cut at multiples of 64"), "{error}");
     }
     let params = parameters();
     let adam = Adam::new(&params);
-    let params = params.divided(division(Kept::Own, Kept::Own))?;
+    let params = params.divided(division(Placement::Sharded, Placement::Sharded))?;
     let error = after_a_step(&params, &adam).expect_err("its state is whole").to_string();
     assert!(error.contains("make the optimizer for these parameters, after they are sharded"), "{error}");
     let graph = Graph::inference("ema");

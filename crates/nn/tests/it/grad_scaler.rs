@@ -503,7 +503,7 @@ fn optimizers_of_one_model_are_one_and_those_of_several_have_a_state_each() -> R
         scaler.step(&a.graph, &Adam::new(params), params, inputs);
         a.graph.check()
     }
-    refused(second_step(false, true), "combine several optimizers by `Together`, or give each its own `Parameters`");
+    refused(second_step(false, true), "combine several optimizers by `CombinedOptimizer`, or give each its own `Parameters`");
     let shared = "is the state of an optimizer of other gradients, expected a state for each optimizer";
     refused(second_step(true, false), shared);
     second_step(true, true)

@@ -3,8 +3,8 @@
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Adam, Error, Init, Lookahead, Momentum, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Philox, Schedule,
-    Scheduled, Sgd, StepInputs, Together,
+    Adam, CombinedOptimizer, Error, Init, Lookahead, Momentum, Optimizer, ParameterGroup, Parameters, ParametersBuilder, Philox,
+    Schedule, Scheduled, Sgd, StepInputs,
 };
 
 const N_STEPS: usize = 8;
@@ -20,7 +20,7 @@ const DECAYS: [f32; 2] = [0.25, 0.75];
 /// A weight, a bias and two buffers.
 struct Run {
     params: Parameters,
-    optimizer: Lookahead<Together>,
+    optimizer: Lookahead<CombinedOptimizer>,
     inputs: StepInputs,
 }
 
@@ -35,7 +35,7 @@ impl Run {
         let weight = Sgd::new(&params).momentum(MOMENTUM, Momentum::FoldedNesterov).groups(&params, &[weight])?;
         let bias = Sgd::new(&params).momentum(MOMENTUM, Momentum::Nesterov).groups(&params, &[bias])?;
         let falling = Schedule::PiecewiseLinear { points: vec![(0.into(), 0.3), (3.into(), 0.0)] };
-        let both = Together::new().and(weight).and(Scheduled::new(bias, &falling, 4));
+        let both = CombinedOptimizer::new().and(weight).and(Scheduled::new(bias, &falling, 4));
         let optimizer = Lookahead::new(both, &params, EVERY as u32, DECAYS.to_vec()).ending_at(N_STEPS);
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, N_STEPS), state: Graph::state_buffer() };
         Ok(Self { params, optimizer, inputs })

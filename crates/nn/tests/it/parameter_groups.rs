@@ -3,8 +3,8 @@
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Adam, Error, Init, Momentum, Muon, Optimizer, ParameterGroup, ParameterId, Parameters, ParametersBuilder, Sgd, StepInputs,
-    Together, WeightDecay,
+    Adam, CombinedOptimizer, Error, Init, Momentum, Muon, Optimizer, ParameterGroup, ParameterId, Parameters, ParametersBuilder,
+    Sgd, StepInputs, WeightDecay,
 };
 
 /// Numbers without a pattern, the same as in the program that computed the expected values.
@@ -99,7 +99,7 @@ fn several_optimizers_step_as_each_alone() -> Result<(), Error> {
         after_three_steps(&params, &sgd)?.remove(1),
         after_three_steps(&params, &adam)?.remove(2),
     ];
-    let together = Together::new().and(muon).and(sgd).and(adam);
+    let together = CombinedOptimizer::new().and(muon).and(sgd).and(adam);
     assert_eq!(after_three_steps(&params, &together)?, alone, "bit-identical");
     assert!(together.skips(), "all of them do");
     let names: Vec<String> = together.state().into_iter().map(|(name, _)| name).collect();
@@ -114,7 +114,7 @@ fn one_of_several_may_have_rates_of_its_own() -> Result<(), Error> {
     let ids = params.ids_where(|_| true);
     let sgd = |i: usize| Sgd::new(&params).groups(&params, &[ParameterGroup::new([ids[i]])]);
     let own = Persistent::new("own", DType::F32, 2);
-    let together = Together::new().and(sgd(0)?).and_at(&own, sgd(1)?);
+    let together = CombinedOptimizer::new().and(sgd(0)?).and_at(&own, sgd(1)?);
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     let graph = Graph::inference("step");
     together.record(&graph, &params, &inputs);

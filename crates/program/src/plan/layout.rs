@@ -63,7 +63,7 @@ pub(crate) fn lay_out(transients: &[Transient]) -> Layout {
     let ways = orders(transients).into_iter().flat_map(|order| [(order.clone(), Choice::Tightest), (order, Choice::FreeSlot)]);
     let layouts = ways.map(|(order, choice)| (greedy(transients, &order, choice), order, choice));
     match layouts.min_by_key(|(layout, _, _)| layout.len_bytes()) {
-        Some((layout, order, choice)) => bettered(transients, layout, order, choice),
+        Some((layout, order, choice)) => improved(transients, layout, order, choice),
         None => Layout { slots: vec![], places: vec![] },
     }
 }
@@ -87,7 +87,7 @@ fn orders(transients: &[Transient]) -> [Vec<usize>; 3] {
 }
 
 /// Moves transients that needed a new slot to an earlier place in the order, as long as that reduces the bytes.
-fn bettered(transients: &[Transient], mut best: Layout, mut order: Vec<usize>, choice: Choice) -> Layout {
+fn improved(transients: &[Transient], mut best: Layout, mut order: Vec<usize>, choice: Choice) -> Layout {
     let least_bytes = most_alive_bytes(transients);
     let enough_bytes = least_bytes.saturating_add(least_bytes / 128);
     let n_pairs = transients.len().pow(2).max(1);

@@ -1,8 +1,7 @@
 //! A training step of a small network, as a program.
 
 use brisk_program::kernels::{
-    Activation, Advance, DType, Epilogue, MapReduce, Matmul, MseLoss, ReduceOp, Reduction, STATE_LEN, StoreRows, Transpose,
-    Update,
+    Activation, Advance, DType, Epilogue, MapReduce, Matmul, MseLoss, Reducer, Reduction, STATE_LEN, StoreRows, Transpose, Update,
 };
 use brisk_program::{Device, Error, Persistent, Program};
 
@@ -66,7 +65,7 @@ impl Mlp {
             &[dy, w2_, h, dh],
         )?;
         p.push(matmul(n_hidden, n_inputs, n_rows, Transpose::A, Epilogue::none()), &[dh, x_, dw1])?;
-        p.push(MapReduce::of(ReduceOp::Sum, &[n_rows, n_hidden], &[0]), &[dh, db1])?;
+        p.push(MapReduce::of(Reducer::Sum, &[n_rows, n_hidden], &[0]), &[dh, db1])?;
         let sgd = |n| Update::new("descent", Descent, n);
         p.push(sgd(n_hidden * n_inputs), &[dw1, lr_, state_, w1_, u1_])?;
         p.push(sgd(n_hidden), &[dw2, lr_, state_, w2_, u2_])?;

@@ -1,4 +1,4 @@
-use brisk_program::kernels::{DType, Map, MapReduce, ReduceOp};
+use brisk_program::kernels::{DType, Map, MapReduce, Reducer};
 use brisk_program::{Error, Persistent, Program, Slice, planned_peak_bytes};
 
 const N: usize = 256;
@@ -110,7 +110,7 @@ fn scratch_shares_too() {
     let mut program = Program::new("sums");
     let x = program.persistent(&input);
     let [a, b] = transients(&mut program);
-    let sum = MapReduce::of(ReduceOp::Sum, &[128, N], &[0]);
+    let sum = MapReduce::of(Reducer::Sum, &[128, N], &[0]);
     program.push(sum.clone(), &[x, a]).expect("a sum");
     let one = program.plan().expect("in order").transient_bytes();
     program.push(sum, &[x, b]).expect("a sum");

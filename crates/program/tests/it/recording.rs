@@ -29,7 +29,7 @@ fn scratch_is_not_given() {
     let mut program = Program::new("step");
     let x = program.transient("x", DType::F32, 8);
     let y = program.transient("y", DType::F32, 4);
-    let sum = kernels::MapReduce::of(kernels::ReduceOp::Sum, &[2, 4], &[0]);
+    let sum = kernels::MapReduce::of(kernels::Reducer::Sum, &[2, 4], &[0]);
     let pushed = program.push(sum.clone(), &[x, y, y]);
     check(pushed, &program, &["takes 2", "got 3", "x0, y"]);
     program.push(sum, &[x, y]).expect("two slices are right");
@@ -77,7 +77,8 @@ fn argument_whose_sizes_overflow() {
     let mut program = Program::new("step");
     let x = program.transient("x", DType::U32, 8);
     check(program.push(Broken::Overflow, &[x]), &program, &["broken: x is 18446744073709551615", "memory can hold"]);
-    let product = Matmul { n_batch: 1, m: usize::MAX, n: 3, k: usize::MAX / 2, transpose: Transpose::None, epilogue: Epilogue::none() };
+    let product =
+        Matmul { n_batch: 1, m: usize::MAX, n: 3, k: usize::MAX / 2, transpose: Transpose::None, epilogue: Epilogue::none() };
     check(program.push(product, &[x, x, x]), &program, &["matmul: m is 18446744073709551615, expected 1 to 2^32 - 1"]);
 }
 

@@ -273,7 +273,10 @@ fn large_inputs_are_not_kept() {
         let [x, w, y, z] = [("x", 100), ("w", 140), ("y", 35), ("z", 35)].map(|(name, len)| case.persistent(name, len));
         let [a, product] = [("a", 100), ("product", 35)].map(|(name, len)| case.transient(name, len));
         case.push(Map::flat(100, Activation::tanh().forward.clone()), &[x, a]);
-        case.push(Matmul { n_batch: 1, m: 5, n: 7, k: 20, transpose: Transpose::B, epilogue: Epilogue::none() }, &[a, w, product]);
+        case.push(
+            Matmul { n_batch: 1, m: 5, n: 7, k: 20, transpose: Transpose::B, epilogue: Epilogue::none() },
+            &[a, w, product],
+        );
         if is_between {
             case.push(Map::flat(35, Activation::relu().forward.clone()), &[w.slice(0..35), z]);
         }

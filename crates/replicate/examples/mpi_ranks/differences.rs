@@ -1,6 +1,6 @@
 //! Ranks that differ: all of them get an error before any value changes.
 
-use brisk_replicate::{Collective, CollectiveExt, Described, Error, Mpi, ReduceOp, agree};
+use brisk_replicate::{Collective, CollectiveExt, Error, Mpi, ReduceOp, agree};
 
 use crate::options::Case;
 
@@ -16,7 +16,7 @@ pub(crate) fn show(replica: &mut Mpi, case: &Case) -> Result<(), Error> {
         Case::Version if last => agree_as_another_version(replica),
         _ => {
             let shape = if last && matches!(case, Case::Shape) { "[300, 28] f32" } else { "[256, 28] f32" };
-            agree(replica, &[Described { what: "layers.0.weight".to_owned(), is: shape.to_owned() }])
+            agree(replica, &[("layers.0.weight".to_owned(), shape.to_owned())])
         }
     }
 }

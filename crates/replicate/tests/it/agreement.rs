@@ -1,9 +1,9 @@
 //! Models that differ are found before anything is averaged.
 
-use brisk_replicate::{Collective, Described, Error, agree, run_replicas};
+use brisk_replicate::{Collective, Error, agree, run_replicas};
 
-fn described(entries: &[(&str, &str)]) -> Vec<Described> {
-    entries.iter().map(|&(what, is)| Described { what: what.to_owned(), is: is.to_owned() }).collect()
+fn described(entries: &[(&str, &str)]) -> Vec<(String, String)> {
+    entries.iter().map(|&(what, is)| (what.to_owned(), is.to_owned())).collect()
 }
 
 #[test]

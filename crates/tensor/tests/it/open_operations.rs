@@ -1,7 +1,7 @@
 //! Operations that are defined outside the crate.
 
 use brisk_tensor::program::Device;
-use brisk_tensor::program::kernels::{Epilogue, Map, MapReduce, Matmul, ReduceOp};
+use brisk_tensor::program::kernels::{Epilogue, Map, MapReduce, Matmul, Reducer};
 use brisk_tensor::{
     Activation, Autocast, AutocastRule, Backward, DType, Error, Forward, Graph, Operation, Precision, Tensor, Transpose,
     check_gradients,
@@ -72,7 +72,11 @@ impl Operation for Projection {
         let ([m, k], [n, _]) = (backward.dims(0), backward.dims(1));
         let (dy, x, w) = (backward.grad(), backward.input(0), backward.input(1));
         if backward.wants(1) {
-            backward.give(1, Matmul { n_batch: 1, m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::none() }, &[dy, x])?;
+            backward.give(
+                1,
+                Matmul { n_batch: 1, m: n, n: k, k: m, transpose: Transpose::A, epilogue: Epilogue::none() },
+                &[dy, x],
+            )?;
         }
         if backward.wants(0) {
             let dx = |epilogue| Matmul { n_batch: 1, m, n: k, k: n, transpose: Transpose::None, epilogue };
@@ -136,7 +140,7 @@ impl Operation for Faulty {
         let (dy, y) = (backward.grad(), backward.output());
         match self {
             Self::WithoutGradient => Err(Error::NotDifferentiable { op: self.name() }),
-            Self::GradientOfAnotherLength => backward.give(0, MapReduce::of(ReduceOp::Sum, &[3, 4], &[0]), &[dy]),
+            Self::GradientOfAnotherLength => backward.give(0, MapReduce::of(Reducer::Sum, &[3, 4], &[0]), &[dy]),
             Self::WrongGradient => backward.give(0, Map::binary(y.len(), |a, b| a * b), &[dy, y]),
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use brisk_nn::tensor::program::{Program, Slice};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
-use brisk_nn::{Bound, DividedBucket, Division, GradScaler, Kept, Optimizer, Parameters};
-use brisk_replicate::{Described, ReduceOp, Wire, ZeroStage, buckets};
+use brisk_nn::{Bound, DividedBucket, Division, GradScaler, Optimizer, Parameters, Placement};
+use brisk_replicate::{ReduceOp, Wire, ZeroStage, buckets};
 
 use super::agreement::{AgreeOnSkip, NormOfAll};
 use super::gather::{Gather, Wanted, record};
@@ -38,7 +38,7 @@ impl DataParallel {
             return Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
         }
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
-        self.agree(entries.map(|(what, is)| Described { what, is }).collect())?;
+        self.agree(entries.collect())?;
         // Replicas with the same seed draw the same values, so they need not be sent.
         let mine = params.initial_fingerprint();
         let (all, mine) =
@@ -55,7 +55,7 @@ impl DataParallel {
     /// How parameters are sharded here; `None` if each replica keeps all.
     fn division(&self, params: &Parameters) -> Option<Division> {
         let stage = self.config.zero;
-        let kept = |since| if stage >= since { Kept::Own } else { Kept::Whole };
+        let kept = |since| if stage >= since { Placement::Sharded } else { Placement::Replicated };
         (stage != ZeroStage::Replicated).then(|| {
             let cut = self.cut_whole(params).into_iter();
             let bucket = |elements: Range<usize>| DividedBucket { own: self.piece(&elements, self.rank()), elements };
@@ -142,8 +142,8 @@ impl DataParallel {
             program.insert_host(at, Arc::new(start), &args.collect::<Vec<_>>())?;
             at += 1;
             let (within, start) = match division.gradients {
-                Kept::Whole => (elements.clone(), own.start),
-                Kept::Own => (state_range.clone(), state_range.start),
+                Placement::Replicated => (elements.clone(), own.start),
+                Placement::Sharded => (state_range.clone(), state_range.start),
             };
             arrivals.push(Arrival { scatter, within, start });
         }
@@ -183,7 +183,7 @@ impl DataParallel {
     /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
     #[track_caller]
     pub fn gather_stepped(&self, graph: &Graph, params: &Parameters, state: Option<&Persistent>) {
-        let Some(division) = params.division().filter(|division| division.values == Kept::Whole) else { return };
+        let Some(division) = params.division().filter(|division| division.values == Placement::Replicated) else { return };
         graph.record(|program| {
             let values = program.persistent(params.values());
             let state = state.map(|state| program.persistent(state));
@@ -205,7 +205,7 @@ impl DataParallel {
     ///
     #[track_caller]
     pub fn gather_parameters(&self, graph: &Graph, params: &Parameters, bound: &Bound) {
-        let Some(division) = params.division().filter(|division| division.values == Kept::Own) else { return };
+        let Some(division) = params.division().filter(|division| division.values == Placement::Sharded) else { return };
         graph.record(|program| {
             let values = program.persistent(params.values());
             let slices: Vec<Slice> = bound.buckets().iter().filter_map(|bucket| bucket.values).collect();

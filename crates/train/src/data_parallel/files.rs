@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use brisk_nn::{Kept, Parameters};
+use brisk_nn::{Parameters, Placement};
 use serde::{Deserialize, Serialize};
 
 use super::DataParallel;
@@ -44,7 +44,7 @@ impl DataParallel {
     /// # Errors
     /// [`Error::Replica`].
     pub fn whole(&self, params: &Parameters, held: &[f32]) -> Result<Vec<f32>, Error> {
-        let kept = if params.division().is_some() { Kept::Own } else { Kept::Whole };
+        let kept = if params.division().is_some() { Placement::Sharded } else { Placement::Replicated };
         let mut whole = vec![0.0; params.len()];
         self.each_bucket(params, kept, held, |_, elements, values| {
             whole[elements].copy_from_slice(values);
@@ -57,11 +57,11 @@ impl DataParallel {
     pub(crate) fn each_bucket(
         &self,
         params: &Parameters,
-        kept: Kept,
+        kept: Placement,
         held: &[f32],
         mut f: impl FnMut(usize, Range<usize>, &[f32]) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let division = params.division().filter(|_| kept == Kept::Own);
+        let division = params.division().filter(|_| kept == Placement::Sharded);
         let Some(division) = division else {
             let mut cut = self.cut_whole(params).into_iter().enumerate();
             return cut.try_for_each(|(bucket, elements)| f(bucket, elements.clone(), &held[elements]));

@@ -43,7 +43,7 @@ impl Default for FeedConfig {
 /// Whether rows are resident or streamed, and why. Its `Display` is a line for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FeedFact {
+pub enum FeedReason {
     /// Resident, as requested.
     ResidentAsked {
         /// What the rows take.
@@ -84,14 +84,14 @@ pub enum FeedFact {
     },
 }
 
-impl FeedFact {
+impl FeedReason {
     /// Whether rows are streamed.
     pub fn is_streamed(&self) -> bool {
         !matches!(self, Self::ResidentAsked { .. } | Self::ResidentFits { .. })
     }
 }
 
-impl fmt::Display for FeedFact {
+impl fmt::Display for FeedReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mib = |bytes: &usize| format!("{:.1} MiB", *bytes as f64 / f64::from(1 << 20));
         match self {

@@ -5,7 +5,7 @@ use brisk_nn::tensor::program::kernels::STATE_LEN;
 use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{Graph, Persistent};
 
-use super::{Cursor, Feed};
+use super::{CountFrom, Feed};
 use crate::error::Error;
 use crate::standardisation::Standardisation;
 
@@ -44,7 +44,7 @@ impl<'a> FeedProbe<'a> {
                 device.write(&self.state, &[0_u32; STATE_LEN])?;
                 device.wait()?;
                 let started = Instant::now();
-                open.each_turn(epoch, Cursor::Epoch, usize::MAX, |turn| {
+                open.for_each_range(epoch, CountFrom::Epoch, usize::MAX, |turn| {
                     self.executable.run(turn.n_batches)?;
                     Ok(ControlFlow::Continue(()))
                 })?;

@@ -3,7 +3,7 @@ use std::ops::Range;
 use brisk_loader::Shuffle;
 use brisk_nn::tensor::program::kernels::{ORDER_LEN, order_in_epoch, sequential_order, shuffled_order};
 use brisk_nn::tensor::program::{Device, Upload, Uploads};
-use brisk_nn::tensor::{Batch, DType, Graph, Persistent, Reduction, Tensor, Windows};
+use brisk_nn::tensor::{DType, DeviceBatch, Graph, Persistent, Reduction, Tensor, Windows};
 use brisk_nn::{Augment, Augmented, BatchSource, MixedLabels};
 
 use crate::error::Error;
@@ -215,7 +215,7 @@ impl DeviceTable {
         let augmented = augment.map(|augment| augment.record(graph, &source));
         let Augmented { x, mixed } = augmented.unwrap_or_else(|| source.gather(graph).into());
         let categories = self.categories.as_ref().map(|table| graph.gather_categories(&batch, table));
-        let labels = |batch: &Batch| {
+        let labels = |batch: &DeviceBatch| {
             let labels = match (self.labels.dtype(), &self.label_scale) {
                 (DType::U32, _) => graph.gather_categories(batch, &self.labels),
                 (_, Some([mean, inv_std])) => graph.gather(batch, &self.labels, mean, inv_std),

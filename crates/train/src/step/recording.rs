@@ -3,7 +3,7 @@
 use brisk_nn::tensor::program::kernels::SkipWeightless;
 use brisk_nn::tensor::program::kernels::expr::Expr;
 use brisk_nn::tensor::{DType, EpochRows, Graph, Persistent, Precision, Reduction, Tensor};
-use brisk_nn::{Accumulate, Bound, GradScaler, GradScalerConfig, Kept, Optimizer, Parameters, StepInputs};
+use brisk_nn::{Accumulate, Bound, GradScaler, GradScalerConfig, Optimizer, Parameters, Placement, StepInputs};
 use brisk_replicate::ReduceOp;
 
 use super::{Frozen, RecordedStep, StepConfig, Trained, refused};
@@ -189,7 +189,7 @@ impl<'r> Recording<'r> {
             graph.push(kernel, &[weight.slice(), graph.buffer(&sum), graph.buffer(&inputs.state)]);
         }
         // Gradients are accumulated where they are kept: all of them before the reduction, or a replica's own after it.
-        let keeps_own = params.division().is_some_and(|division| division.gradients == Kept::Own);
+        let keeps_own = params.division().is_some_and(|division| division.gradients == Placement::Sharded);
         let [before, after] = [!keeps_own, keeps_own].map(|is_here| accumulate.as_ref().filter(|_| is_here));
         if let Some(accumulate) = before {
             accumulate.record(graph, params, &inputs.state);

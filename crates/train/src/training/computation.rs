@@ -4,15 +4,14 @@ use std::rc::Rc;
 
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
 use brisk_nn::{Augment, GradScalerConfig, Optimizer, ParameterGroup, ParameterId, Parameters, StepInputs};
-use brisk_replicate::Described;
 use twox_hash::XxHash3_64;
 
 use crate::error::Error;
 use crate::feed::{Feed, RowLayout};
-use crate::learner::Learner;
 use crate::standardisation::Standardisation;
 use crate::step::{RecordedStep, StepConfig, Trained};
 use crate::task::Task;
+use crate::trainable::Trainable;
 
 /// A part of what a run computes, as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,15 +41,15 @@ impl Computation {
     /// Those of the recording.
     #[track_caller]
     pub(super) fn of(
-        learner: &Learner<'_>,
+        trainable: &Trainable<'_>,
         task: &dyn Task,
         layout: RowLayout,
         augment: Option<&Rc<dyn Augment + '_>>,
         batch_rows: usize,
     ) -> Result<Vec<Self>, Error> {
         // A model may require a multiple of more rows.
-        Self::of_batches(learner, task, layout, augment, ROWS)
-            .or_else(|_| Self::of_batches(learner, task, layout, augment, batch_rows))
+        Self::of_batches(trainable, task, layout, augment, ROWS)
+            .or_else(|_| Self::of_batches(trainable, task, layout, augment, batch_rows))
     }
 
     /// Whether other parts are part of it, so that it differs where they do.
@@ -59,20 +58,20 @@ impl Computation {
     }
 
     /// The part for replicas to compare, each of which may have another shard of the parameters.
-    pub(super) fn described(&self) -> Option<Described> {
+    pub(super) fn described(&self) -> Option<(String, String)> {
         let digest = self.value.lines().next().unwrap_or_default();
-        (self.key != OPTIMIZER).then(|| Described { what: self.what.to_owned(), is: digest.to_owned() })
+        (self.key != OPTIMIZER).then(|| (self.what.to_owned(), digest.to_owned()))
     }
 
     #[track_caller]
     fn of_batches(
-        learner: &Learner<'_>,
+        trainable: &Trainable<'_>,
         task: &dyn Task,
         layout: RowLayout,
         augment: Option<&Rc<dyn Augment + '_>>,
         batch_rows: usize,
     ) -> Result<Vec<Self>, Error> {
-        let Learner { module, params, optimizer } = *learner;
+        let Trainable { module, params, optimizer } = *trainable;
         let params_of_all = params.undivided();
         let scale = Standardisation::none(layout.n_cols);
         let plain = Feed::recorded_only(layout, batch_rows);

@@ -113,7 +113,7 @@ impl Training<'_> {
         let config = &self.config;
         let rates = self.start_epoch(fit)?;
         let (steps, n_done) = self.run_steps(fit, &rates, train, valid)?;
-        let losses = self.look_back(fit, steps, n_done)?;
+        let losses = self.finish_losses(fit, steps, n_done)?;
         match steps {
             Steps::All => fit.run.finish_epoch(self.n_batches.div_ceil(config.accumulate)),
             // The checkpoint to resume from is the one that was written within the epoch.
@@ -157,11 +157,11 @@ impl Training<'_> {
     }
 
     /// Reads the losses of an epoch's steps, and reports warnings and errors that follow from them.
-    fn look_back(&self, fit: &mut Fit<'_, '_>, steps: Steps, n_done: usize) -> Result<EpochLosses, Error> {
+    fn finish_losses(&self, fit: &mut Fit<'_, '_>, steps: Steps, n_done: usize) -> Result<EpochLosses, Error> {
         if self.config.max_time.is_some() {
             fit.run.seconds = fit.seconds();
         }
-        let losses = self.look_at_losses(&mut fit.run, n_done)?;
+        let losses = self.read_losses(&mut fit.run, n_done)?;
         if steps != Steps::Ended(Ended::Stopped) {
             losses.check_epoch()?;
         }

@@ -140,7 +140,7 @@ impl Training<'_> {
     /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same rows and settings wrote, with the batch that follows it: the result is bit-identical to
     /// that of a run without interruption. The log in the run's folder, if there is one, is continued.
     ///
-    /// The parameters of the learner have the result, on the device. The standardisation of a [`Model`](crate::Model) with these parameters is not changed: use
+    /// The parameters of the trainable have the result, on the device. The standardisation of a [`Model`](crate::Model) with these parameters is not changed: use
     /// [`Trainer::resume`](crate::Trainer::resume), which leaves all of it in the model.
     ///
     /// What decides the results is compared as it was recorded: model, loss, optimizer, augmentation and evaluation, standardisation, rows, and the settings of the run. The number of

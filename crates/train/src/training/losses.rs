@@ -29,7 +29,7 @@ impl Training<'_> {
     ///
     /// # Errors
     /// [`Error::NonFiniteLoss`], [`Error::SkippedSteps`].
-    pub(super) fn look_at_losses(&self, run: &mut RunState, n_done: usize) -> Result<EpochLosses, Error> {
+    pub(super) fn read_losses(&self, run: &mut RunState, n_done: usize) -> Result<EpochLosses, Error> {
         let (Self { config, device, .. }, epoch) = (self, run.n_epochs);
         let scaler = self.step.scaler.report(device)?;
         run.n_skipped += scaler.n_skipped.wrapping_sub(run.skipped_before);

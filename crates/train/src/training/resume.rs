@@ -1,7 +1,7 @@
 //! The properties of a run that a checkpoint records, and whether another run can resume from it.
 
 use brisk_loader::Order;
-use brisk_replicate::{Described, Wire};
+use brisk_replicate::Wire;
 use serde_json::Value;
 
 use super::Training;
@@ -70,7 +70,7 @@ const MOVES_BATCHES: &[&str] = &["seed", "batch_rows", "accumulate"];
 /// Whether `name` is one of the settings, or a part of one.
 fn is_one_of(settings: &[&str], name: &str) -> bool {
     let is = |setting: &&str| name.strip_prefix(setting).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-    settings.iter().any(|setting| is(setting))
+    settings.iter().any(is)
 }
 
 impl Training<'_> {
@@ -95,7 +95,7 @@ impl Training<'_> {
     pub(super) fn accept(&self, checkpoint: &Checkpoint, allowed: &[ResumeMismatch]) -> Result<RunState, Error> {
         if let Some(replicas) = self.replicas {
             let content = format!("content {:016x}", checkpoint.fingerprint());
-            replicas.agree(vec![Described { what: "the checkpoint to resume from".to_owned(), is: content }])?;
+            replicas.agree(vec![("the checkpoint to resume from".to_owned(), content)])?;
         }
         // The error for a different model names one of its parameters, rather than a digest or a copy of one.
         self.params.entries().iter().try_for_each(|entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;

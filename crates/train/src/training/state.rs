@@ -131,7 +131,7 @@ impl Training<'_> {
     ///
     /// # Errors
     /// [`Error::Write`] if one could not be written; those of the callbacks.
-    pub(super) fn look_at_checkpoints(&self, outputs: &mut Outputs) -> Result<(), Error> {
+    pub(super) fn tell_written_checkpoints(&self, outputs: &mut Outputs) -> Result<(), Error> {
         let next = || self.writer.borrow_mut().written();
         while let Some(written) = next()? {
             self.tell_written(&written, outputs)?;

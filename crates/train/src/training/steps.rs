@@ -11,7 +11,7 @@ use super::{Ended, Outputs, Training};
 use crate::callback::RunView;
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::{Cursor, OpenFeed};
+use crate::feed::{CountFrom, OpenFeed};
 use crate::run_state::RunState;
 
 /// The maximum number of steps that are submitted at a time, so that the progress bar moves and a request to stop is noticed.
@@ -62,7 +62,7 @@ impl Training<'_> {
     ) -> Result<(Steps, usize), Error> {
         let epoch = fit.run.n_epochs as u32;
         let mut part = self.start_part(fit, rates);
-        let result = train.each_turn_from(part.from, epoch, Cursor::Epoch, MAX_STEPS_AT_A_TIME, |turn| {
+        let result = train.for_each_range_from(part.from, epoch, CountFrom::Epoch, MAX_STEPS_AT_A_TIME, |turn| {
             let turn_end = (turn.first_batch + turn.n_batches).min(part.end);
             while part.n_done < turn_end {
                 let ended = match self.requested_end(fit) {
@@ -193,11 +193,11 @@ impl Training<'_> {
             }
         }
         if due.checkpoint {
-            self.look_at_losses(&mut fit.run, part.n_done)?;
+            self.read_losses(&mut fit.run, part.n_done)?;
             self.save_last(&fit.run, fit.outputs)?;
             part.saved = Instant::now();
         }
-        self.look_at_checkpoints(fit.outputs)?;
+        self.tell_written_checkpoints(fit.outputs)?;
         // After the last batch, the epoch ends as usual, and the run ends with it.
         let is_stopped = part.n_done < self.n_batches && self.replicas.is_some_and(DataParallel::is_stop_agreed);
         Ok(is_stopped.then_some(Steps::Ended(Ended::Stopped)))
@@ -227,7 +227,7 @@ impl Training<'_> {
 
     /// Validates within an epoch, and writes the checkpoint to resume from.
     fn check_within(&self, fit: &mut Fit<'_, '_>, n_done: usize, valid: &mut OpenFeed<'_>) -> Result<Option<Ended>, Error> {
-        let losses = self.look_at_losses(&mut fit.run, n_done)?;
+        let losses = self.read_losses(&mut fit.run, n_done)?;
         if self.config.max_time.is_some() {
             fit.run.seconds = fit.seconds();
         }
@@ -243,7 +243,7 @@ impl Training<'_> {
             return Ok(());
         }
         self.device.wait()?;
-        self.look_at_losses(run, n_done)?;
+        self.read_losses(run, n_done)?;
         self.save_last(run, outputs)
     }
 }

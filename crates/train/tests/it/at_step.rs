@@ -7,7 +7,7 @@ use brisk_nn::tensor::Activation;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::{Adam, Mlp, MlpConfig, ParametersBuilder};
 use brisk_replicate::{Collective, DynSlice, DynSliceMut, Error as ReplicaError, ReduceOp};
-use brisk_train::{Binary, DataParallel, DataParallelConfig, Error, FeedConfig, Learner, Outputs, Trainer, TrainerConfig};
+use brisk_train::{Binary, DataParallel, DataParallelConfig, Error, FeedConfig, Outputs, Trainable, Trainer, TrainerConfig};
 
 /// A world of one replica, which records what it receives.
 #[derive(Debug, Default)]
@@ -86,7 +86,7 @@ fn check(accumulate: usize, expected: &[u64]) -> Result<(), Error> {
     let replicas = DataParallel::new(Box::new(alone), DataParallelConfig::default());
     let feed = FeedConfig::default();
     let trainer = Trainer::new(&device).config(config).feed(&feed).replicas(&replicas).prepare(
-        Learner::new(&model, &params, &optimizer),
+        Trainable::new(&model, &params, &optimizer),
         &Binary::new(),
         &rows,
         &rows,

@@ -124,7 +124,7 @@ fn mistakes_are_named() {
         ("[schedule]\nname = \"cosine\"", 1, ["[schedule]", "missing field `lr`"]),
         ("[schedule]\nname = \"cosin\"\nlr = 1", 1, ["`cosin`", "did you mean `cosine`?"]),
         ("[schedule]\nname = \"cosine\"\nlr = 0.1\nwarm = 0.1", 1, ["[schedule]", "unknown field `warm`"]),
-        ("[schedule]\nname = \"cosine\"\nlr = 0.1\nwarmup = \"a\"", 1, ["[schedule]", "expected a whole number of steps"]),
+        ("[schedule]\nname = \"cosine\"\nlr = 0.1\nwarmup = \"a\"", 4, ["warmup", "expected a whole number of steps"]),
         ("[schedule]\nname = \"piecewise_linear\"\npoints = [1, 2]", 1, ["`1`", "expected a pair of a step and a rate"]),
         ("clip = { norm = 1, value = 1 }", 1, ["clip", "value"]),
         ("max_epochs = = 3", 1, ["=", "expected"]),

@@ -2,7 +2,7 @@ use anyhow::Result;
 use brisk_loader::RowSource;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
-use brisk_train::{FeedElement, FeedProbe, Learner, Task, Trainer};
+use brisk_train::{FeedElement, FeedProbe, Task, Trainable, Trainer};
 
 /// What a run takes, apart from its steps.
 #[derive(Debug, Clone, Copy)]
@@ -21,7 +21,7 @@ impl Costs {
     pub fn of<'r, 'a: 'r, S, V>(
         device: &Device,
         trainer: &Trainer<'a>,
-        learner: Learner<'r>,
+        trainable: Trainable<'r>,
         task: &dyn Task,
         train: &'r S,
         valid: &'r V,
@@ -30,7 +30,7 @@ impl Costs {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        let training = trainer.prepare(learner, task, train, valid)?;
+        let training = trainer.prepare(trainable, task, train, valid)?;
         let [step, evaluation] = training.graphs();
         let probe = FeedProbe::new(device, training.train_rows(), training.scale())?;
         Ok(Self { planned_peak_bytes: Graph::planned_peak_bytes(&[step, evaluation])?, loader_rows_per_s: probe.rows_per_s()? })

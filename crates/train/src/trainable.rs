@@ -3,7 +3,7 @@ use brisk_nn::{Module, Optimizer, Parameters};
 /// What is trained: a module, its parameters, and the optimizer that updates them. [`Model`](crate::Model) and a [`Trainer`](crate::Trainer)'s
 /// optimizer make one; make it yourself to keep the three separate.
 #[derive(Debug, Clone, Copy)]
-pub struct Learner<'a> {
+pub struct Trainable<'a> {
     /// Records the forward pass.
     pub module: &'a dyn Module,
     /// The module's parameters.
@@ -12,7 +12,7 @@ pub struct Learner<'a> {
     pub optimizer: &'a dyn Optimizer,
 }
 
-impl<'a> Learner<'a> {
+impl<'a> Trainable<'a> {
     /// The three together.
     pub fn new(module: &'a dyn Module, params: &'a Parameters, optimizer: &'a dyn Optimizer) -> Self {
         Self { module, params, optimizer }
