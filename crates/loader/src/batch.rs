@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use crate::{Order, Shard, WeightedDraws};
+use crate::draws::WeightedDraws;
+use crate::order::Order;
+use crate::shard::Shard;
 
 /// One batch, borrowed until the next one is requested. `T` is the type of the source's features.
 #[non_exhaustive]

@@ -1,6 +1,6 @@
 use std::ops::Range;
 
-use crate::Shuffle;
+use crate::shuffle::Shuffle;
 use crate::source::BLOCK;
 
 /// The order of one epoch over blocks of rows, for tables far larger than memory: blocks are shuffled, and rows are shuffled within a window of

@@ -1,9 +1,11 @@
 //! The memory of one batch, and how it is filled.
 
+use crate::batch::Batch;
+use crate::error::Error;
 use crate::part::Part;
 use crate::plan::{Plan, Slots};
 use crate::source::BLOCK;
-use crate::{Batch, Error, Feature, RowSource};
+use crate::source::{Feature, RowSource};
 
 /// Memory for one batch; allocated once, filled many times.
 #[derive(Debug)]

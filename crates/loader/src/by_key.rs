@@ -1,9 +1,12 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use crate::error::Error;
 use crate::shuffle::splitmix64_finish;
+use crate::source::RowSource;
+use crate::split::Fold;
 use crate::split::{check_folds, check_fractions, folds, n_rows_of, parts};
-use crate::{Error, Fold, RowSource, Subset};
+use crate::subset::Subset;
 
 /// Splits rows by a key that `key` returns for each row: a patient, a session, a day. All rows with the same key are in the same part, so that
 /// no key occurs in two parts.

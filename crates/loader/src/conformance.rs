@@ -1,6 +1,6 @@
 use std::fmt::Debug;
 
-use crate::{Feature, RowSource};
+use crate::source::{Feature, RowSource};
 
 /// Checks that a source fulfils the contract of [`RowSource`]; for the tests of its implementation.
 ///

@@ -3,8 +3,10 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::error::Error;
 use crate::error::{BoxedError, panic_message};
-use crate::{Error, Feature, RowSource, check_gather};
+use crate::rows::check_gather;
+use crate::source::{Feature, RowSource};
 
 /// A source whose rows are produced one by one by a function: images that are decoded, files that are parsed.
 ///

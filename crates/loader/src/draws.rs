@@ -1,4 +1,4 @@
-use crate::Error;
+use crate::error::Error;
 use crate::shuffle::splitmix64_finish;
 
 /// Rows drawn with replacement, in proportion to their weights, as with PyTorch's `WeightedRandomSampler(weights, n_draws)`.

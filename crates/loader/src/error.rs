@@ -1,7 +1,7 @@
 use std::any::Any;
 use std::time::Duration;
 
-use crate::Stage;
+use crate::timer::Stage;
 
 /// An error of this crate.
 #[non_exhaustive]

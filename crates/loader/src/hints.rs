@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use crate::RowSource;
 use crate::plan::Plan;
+use crate::source::RowSource;
 
 /// The progress of the hints of an epoch. Each window is announced once, one before the one in use, and released once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

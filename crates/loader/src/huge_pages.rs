@@ -5,7 +5,9 @@ use std::ops::{Deref, DerefMut};
 use bytemuck::Pod;
 use memmap2::{MmapMut, MmapOptions};
 
-use crate::{Error, Feature, Rows};
+use crate::error::Error;
+use crate::rows::Rows;
+use crate::source::Feature;
 
 /// Values in memory for which the system is asked to use huge pages, for [`Rows`] that are gathered in random order.
 ///

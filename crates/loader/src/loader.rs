@@ -2,14 +2,19 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::batch::{Batch, Batching};
 use crate::buffers::{Buffers, Fill, Widths};
 use crate::error::BoxedError;
+use crate::error::Error;
 use crate::hints::Hints;
+use crate::key::Key;
 use crate::make::{AsGathered, Job, Make, Mapped, MappedRows, Row, make};
 use crate::plan::Plan;
+use crate::source::{Feature, RowSource};
 use crate::state::Identity;
+use crate::state::State;
+use crate::timer::StageTimer;
 use crate::timer::Stages;
-use crate::{Batch, Batching, Error, Feature, Key, RowSource, StageTimer, State};
 
 /// Iterates over the batches of a source, one epoch at a time.
 ///

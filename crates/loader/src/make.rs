@@ -5,11 +5,14 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use crate::batch::Batch;
 use crate::buffers::{Buffers, Fill, Widths};
+use crate::error::Error;
 use crate::error::{BoxedError, panic_message};
+use crate::key::Key;
 use crate::plan::Plan;
+use crate::source::{Feature, RowSource};
 use crate::timer::{Stage, Stages};
-use crate::{Batch, Error, Feature, Key, RowSource};
 
 /// What a [`Loader`](crate::Loader) does with the rows that it gathers. Sealed: the implementors are [`AsGathered`] and the types that
 /// [`Loader::map`](crate::Loader::map) and [`Loader::map_rows`](crate::Loader::map_rows) create.

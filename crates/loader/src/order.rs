@@ -1,7 +1,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::{BlockShuffle, Error, Shuffle, WeightedDraws};
+use crate::block_shuffle::BlockShuffle;
+use crate::draws::WeightedDraws;
+use crate::error::Error;
+use crate::shuffle::Shuffle;
 
 /// The order in which an epoch takes the rows. The same for every thread, worker, rank and device.
 #[non_exhaustive]

@@ -1,7 +1,7 @@
 //! A part of a batch: what one thread gathers at a time.
 
 use crate::plan::{Plan, Slots};
-use crate::{Feature, RowSource};
+use crate::source::{Feature, RowSource};
 
 /// Some consecutive slots of a batch for real rows.
 #[derive(Debug)]

@@ -2,8 +2,11 @@
 
 use std::ops::Range;
 
+use crate::batch::{Batching, LastBatch};
+use crate::error::Error;
+use crate::key::Key;
+use crate::order::EpochOrder;
 use crate::shard::{Deal, Remainder};
-use crate::{Batching, EpochOrder, Error, Key, LastBatch};
 
 /// The batches of one rank in one epoch, from a position on.
 #[derive(Clone, Debug)]

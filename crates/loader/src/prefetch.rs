@@ -2,12 +2,16 @@ use std::sync::Arc;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::Duration;
 
+use crate::batch::{Batch, Batching};
 use crate::buffers::Buffers;
+use crate::error::Error;
+use crate::loader::Loader;
 use crate::make::Make;
 use crate::plan::Plan;
 use crate::ring::{NotTaken, Ring};
+use crate::source::{Feature, RowSource};
 use crate::state::Identity;
-use crate::{Batch, Batching, Error, Feature, Loader, RowSource, State};
+use crate::state::State;
 
 /// How many batches are made ahead of the consumer, and by how many threads. Neither changes the batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::buffers::{Buffers, Fill};
+use crate::error::Error;
 use crate::hints::{Due, Hints};
 use crate::make::{Job, Make, make};
 use crate::plan::Plan;
+use crate::source::{Feature, RowSource};
 use crate::timer::{CurrentStage, Stages};
-use crate::{Error, Feature, RowSource, Stage, StageTimer};
+use crate::timer::{Stage, StageTimer};
 
 /// The state shared by workers and consumer: a window of `depth` batches that moves as batches are taken.
 #[derive(Debug)]

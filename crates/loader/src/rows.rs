@@ -2,7 +2,8 @@ use std::hint::black_box;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
-use crate::{Error, Feature, RowSource};
+use crate::error::Error;
+use crate::source::{Feature, RowSource};
 
 /// Rows in memory: `features` `[n_rows, n_cols]` and `labels` `[n_rows]` or `[n_rows, n_labels]`, row-major, and optionally categories and weights.
 ///

@@ -1,4 +1,4 @@
-use crate::Error;
+use crate::error::Error;
 
 /// Which positions of an epoch's order belong to one rank of a run on several devices or machines.
 ///

@@ -1,5 +1,8 @@
+use crate::error::Error;
 use crate::shuffle::SPLIT_EPOCH;
-use crate::{Error, RowSource, Shuffle, Subset};
+use crate::shuffle::Shuffle;
+use crate::source::RowSource;
+use crate::subset::Subset;
 
 /// One fold of a cross-validation: [`k_fold`], [`stratified_k_fold`](crate::stratified_k_fold), [`group_k_fold`](crate::group_k_fold).
 #[derive(Clone, Debug)]

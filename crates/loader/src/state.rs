@@ -1,8 +1,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::error::Error;
+use crate::order::Order;
 use crate::plan::Plan;
-use crate::{Error, Order};
 
 /// The state of an epoch: everything that is needed to resume it with the same remaining rows. Created by [`Epoch::state`](crate::Epoch::state), for
 /// [`Loader::resume`](crate::Loader::resume).

@@ -1,7 +1,11 @@
 use crate::classes::Classes;
+use crate::error::Error;
+use crate::shuffle::Shuffle;
 use crate::shuffle::{SPLIT_EPOCH, splitmix64_finish};
+use crate::source::RowSource;
+use crate::split::Fold;
 use crate::split::{check_folds, check_fractions, folds, n_rows_of, parts};
-use crate::{Error, Fold, RowSource, Shuffle, Subset};
+use crate::subset::Subset;
 
 /// All labels of a source, `[n_rows, n_labels]`, in the order of its rows.
 ///

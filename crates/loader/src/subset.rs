@@ -1,9 +1,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::error::Error;
+use crate::shuffle::Shuffle;
 use crate::shuffle::splitmix64_finish;
 use crate::source::BLOCK;
-use crate::{Error, RowSource, Shuffle};
+use crate::source::RowSource;
 
 /// Some rows of a source, which are also a source: a training set, a test set, a fold.
 ///

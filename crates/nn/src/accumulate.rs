@@ -1,7 +1,7 @@
 use brisk_kernels::{DType, Number, Rule, SkipIncomplete, StepCount, StepValue, Update};
 use brisk_tensor::{Graph, Persistent};
 
-use crate::Parameters;
+use crate::parameters::Parameters;
 
 /// Gradients summed over several batches before a step: the result of a large batch with the memory of a small one.
 ///

@@ -1,8 +1,10 @@
 use brisk_kernels::{Interval, Kernel, Number, Rule, StepValue, Update};
 use brisk_tensor::{Graph, Persistent};
 
+use crate::elementwise::Elementwise;
 use crate::elementwise::groups_setter;
-use crate::{Elementwise, Optimizer, Parameters, StepInputs};
+use crate::optimizer::{Optimizer, StepInputs};
+use crate::parameters::Parameters;
 
 /// Adam and AdamW with their two running means.
 ///

@@ -1,6 +1,9 @@
 use brisk_tensor::{Activation, BatchNormOptions, Error, Mode, Statistics, Tensor};
 
-use crate::{Bound, BufferId, Init, Module, ParameterId, ParametersBuilder};
+use crate::buffer::BufferId;
+use crate::init::Init;
+use crate::module::Module;
+use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
 /// Batch normalisation of each channel with an activation, optionally of ghost batches.
 ///

@@ -2,8 +2,11 @@ use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Interval, MapReduce, Number, Reducer, Rule, StepValue};
 use brisk_tensor::{Graph, Persistent};
 
+use crate::division::Piece;
+use crate::elementwise::Elementwise;
 use crate::elementwise::{Elements, groups_setter};
-use crate::{Elementwise, Optimizer, Parameters, Piece, StepInputs};
+use crate::optimizer::{Optimizer, StepInputs};
+use crate::parameters::Parameters;
 
 /// AdamW that moves only those elements of a parameter whose momentum and gradient have the same sign, further by as much as others stand still.
 ///

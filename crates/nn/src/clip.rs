@@ -1,7 +1,7 @@
 use brisk_kernels::{DType, MapReduce, Reducer, clip_by_norm, clip_by_value};
 use brisk_tensor::{Graph, Tensor};
 
-use crate::Parameters;
+use crate::parameters::Parameters;
 
 impl Parameters {
     /// Records that the gradients are scaled down so that their norm, taken over all of them, is at most `max_norm`. Call it after the

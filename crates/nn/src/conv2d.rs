@@ -1,6 +1,8 @@
 use brisk_tensor::{Activation, Conv2dOptions, Tensor};
 
-use crate::{Bound, Init, Module, ParameterId, ParametersBuilder};
+use crate::init::Init;
+use crate::module::Module;
+use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
 /// A 2-D convolution of NHWC images with its bias and activation, in one kernel.
 ///

@@ -2,9 +2,12 @@ use brisk_kernels::{DType, Kernel as _, Rule, StepValue, Update};
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
+use crate::division::Piece;
+use crate::optimizer::StepInputs;
 use crate::origin::Origin;
 use crate::parameter_group::Groups;
-use crate::{ParameterGroup, ParameterId, Parameters, Piece, StepInputs};
+use crate::parameter_group::ParameterGroup;
+use crate::parameters::{ParameterId, Parameters};
 
 /// What optimizers have in common whose step is a [`Rule`] of each element: their state, their [groups](ParameterGroup), and how a step is recorded.
 ///

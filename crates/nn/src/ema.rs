@@ -3,7 +3,7 @@ use brisk_tensor::program::Device;
 use brisk_tensor::{Error, Graph, Persistent};
 use serde::{Deserialize, Serialize};
 
-use crate::Parameters;
+use crate::parameters::Parameters;
 
 /// An exponential moving average of a model's parameters and buffers, kept on the device. It often evaluates better than the parameters themselves.
 ///

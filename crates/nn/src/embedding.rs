@@ -1,6 +1,7 @@
 use brisk_tensor::Tensor;
 
-use crate::{Bound, Init, ParameterId, ParametersBuilder};
+use crate::init::Init;
+use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
 /// A table with a trained row for each code of a categorical column.
 ///

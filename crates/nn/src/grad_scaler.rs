@@ -10,8 +10,9 @@ use brisk_tensor::program::{Device, Slice};
 use brisk_tensor::{Error, Graph, Persistent, Tensor};
 use serde::{Deserialize, Serialize};
 
+use crate::optimizer::{Optimizer, StepInputs};
 use crate::origin::Origin;
-use crate::{Optimizer, Parameters, StepInputs};
+use crate::parameters::Parameters;
 
 /// Dynamic loss scaling, which keeps f16 gradients in range: the loss is multiplied by a scale, the gradients are divided by it, a step whose gradients
 /// are not finite is skipped, and the scale is adjusted. All of it happens on the device: a step reads nothing back.

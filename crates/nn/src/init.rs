@@ -1,4 +1,4 @@
-use crate::Philox;
+use brisk_kernels::Philox;
 
 /// The initial values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,6 +1,7 @@
 use brisk_tensor::Tensor;
 
-use crate::{Bound, Init, ParameterId, ParametersBuilder};
+use crate::init::Init;
+use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
 /// Layer normalisation along the last dimension, with a weight and a bias for each column.
 ///

@@ -1,6 +1,7 @@
 use brisk_tensor::{Activation, Tensor};
 
-use crate::{Bound, Init, ParameterId, ParametersBuilder};
+use crate::init::Init;
+use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
 /// A fully connected layer: `act(x Wᵀ + b)`, in one kernel.
 ///

@@ -2,8 +2,9 @@ use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update}
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
+use crate::optimizer::{Optimizer, StepInputs};
 use crate::origin::Origin;
-use crate::{Optimizer, ParameterId, Parameters, StepInputs};
+use crate::parameters::{ParameterId, Parameters};
 
 /// An optimizer whose weights are pulled back to slow weights every few steps: `slow = d slow + (1 - d) weights`, and the weights are set to `slow`.
 ///

@@ -1,6 +1,8 @@
 use brisk_tensor::{Activation, Error, Tensor};
 
-use crate::{Bound, CategoricalColumn, Embedding, Linear, ParametersBuilder};
+use crate::embedding::{CategoricalColumn, Embedding};
+use crate::linear::Linear;
+use crate::parameters::{Bound, ParametersBuilder};
 
 /// A multi-layer perceptron: linear layers with an activation between them, and before them, if requested, an embedding for each
 /// categorical column.

@@ -2,7 +2,12 @@ use std::fmt::Debug;
 
 use brisk_tensor::{Error, Tensor};
 
-use crate::{Bound, CategoricalColumn, Dropout, LayerNorm, Linear, Mlp};
+use crate::dropout::Dropout;
+use crate::embedding::CategoricalColumn;
+use crate::layer_norm::LayerNorm;
+use crate::linear::Linear;
+use crate::mlp::Mlp;
+use crate::parameters::Bound;
 
 /// A model: it records itself for an input, given its parameters in the same graph. Dyn-compatible.
 ///

@@ -3,7 +3,8 @@ use std::fmt::Debug;
 use brisk_kernels::DType;
 use brisk_tensor::{Graph, Persistent};
 
-use crate::{Elementwise, ParameterId, Parameters};
+use crate::elementwise::Elementwise;
+use crate::parameters::{ParameterId, Parameters};
 
 /// An optimizer: kernels recorded after the backward pass that turn gradients into a step of the parameters. Dyn-compatible.
 ///

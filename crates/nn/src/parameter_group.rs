@@ -2,7 +2,8 @@ use brisk_kernels::{GROUP_LEN, Interval, Outside};
 use brisk_tensor::program::Error as ProgramError;
 use brisk_tensor::{Error, Graph, Tensor};
 
-use crate::{ParameterId, Parameters, Piece};
+use crate::division::Piece;
+use crate::parameters::{ParameterId, Parameters};
 
 /// Parameters that an optimizer updates with a separate learning rate and weight decay.
 ///

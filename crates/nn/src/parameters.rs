@@ -7,11 +7,13 @@ use brisk_kernels::DType;
 use brisk_tensor::program::{Device, Slice};
 use brisk_tensor::{Error, Graph, Mode, Persistent, Scope, Tensor};
 
+use crate::buffer::{Buffer, BufferId};
+use crate::division::{BoundBucket, Division, Piece, Placement};
+use crate::init::Init;
 use crate::initial::Initial;
 use crate::newest::Newest;
 use crate::origin::Origin;
 use crate::trained_on::TrainedOn;
-use crate::{BoundBucket, Buffer, BufferId, Division, Init, Piece, Placement};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
 ///
@@ -196,7 +198,7 @@ impl Parameters {
     /// [`Error::Shape`] if the buckets do not cover the elements, or a piece does not begin and end at a multiple of 64.
     pub fn divided(self, division: Division) -> Result<Self, Error> {
         let n: usize = division.buckets.iter().map(|bucket| bucket.elements.len()).sum();
-        let fits = |bucket: &crate::DividedBucket| {
+        let fits = |bucket: &crate::division::DividedBucket| {
             let ends = [bucket.elements.start, bucket.elements.end, bucket.own.start, bucket.own.end];
             let is_within = bucket.elements.start <= bucket.own.start && bucket.own.end <= bucket.elements.end;
             is_within && bucket.own.start <= bucket.own.end && ends.iter().all(|end| end % ALIGN == 0)

@@ -1,6 +1,10 @@
 use brisk_tensor::{Activation, Error, Tensor};
 
-use crate::{BatchNorm, BatchNormConfig, Bound, CategoricalColumn, Embedding, Linear, Module, ParametersBuilder};
+use crate::batch_norm::{BatchNorm, BatchNormConfig};
+use crate::embedding::{CategoricalColumn, Embedding};
+use crate::linear::Linear;
+use crate::module::Module;
+use crate::parameters::{Bound, ParametersBuilder};
 
 /// A residual network for tables: `x + W₂ ReLU(W₁ BatchNorm(x))` several times, then a linear layer over `ReLU(BatchNorm(x))`.
 ///

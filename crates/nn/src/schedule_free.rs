@@ -1,8 +1,10 @@
 use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update};
 use brisk_tensor::{Graph, Persistent};
 
+use crate::elementwise::Elementwise;
 use crate::elementwise::groups_setter;
-use crate::{Elementwise, Optimizer, Parameters, StepInputs};
+use crate::optimizer::{Optimizer, StepInputs};
+use crate::parameters::Parameters;
 
 /// AdamW without a schedule: instead of decaying the learning rate, it averages the iterates, so the number of steps need not be known. Use a constant rate, after a
 /// warm-up.

@@ -1,6 +1,7 @@
 use brisk_tensor::{Activation, Tensor};
 
-use crate::{Bound, Module};
+use crate::module::Module;
+use crate::parameters::Bound;
 
 /// Modules in sequence.
 ///

@@ -1,6 +1,7 @@
 use brisk_tensor::{Graph, Persistent};
 
-use crate::{Optimizer, ParameterId, Parameters, StepInputs};
+use crate::optimizer::{Optimizer, StepInputs};
+use crate::parameters::{ParameterId, Parameters};
 
 /// Several optimizers as one, each for its own parameters.
 ///

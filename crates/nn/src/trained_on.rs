@@ -1,6 +1,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::Parameters;
+use crate::parameters::Parameters;
 
 /// How features were standardised before a model was trained on them: `(x - mean) * inv_std`, column by column.
 #[derive(Debug, Clone, PartialEq)]

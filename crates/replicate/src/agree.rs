@@ -1,4 +1,5 @@
-use crate::{Collective, CollectiveExt, Error, ReduceOp};
+use crate::collective::{Collective, CollectiveExt, ReduceOp};
+use crate::error::Error;
 
 /// Makes sure that all ranks have the same list of names and values, before anything is trained: models that differ would otherwise be averaged into garbage.
 ///

@@ -1,6 +1,7 @@
 use std::fmt;
 
-use crate::{ElementType, ReduceOp};
+use crate::collective::ReduceOp;
+use crate::element::ElementType;
 
 /// A call of an operation, which must be the same on every rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

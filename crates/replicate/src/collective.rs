@@ -1,6 +1,7 @@
 use std::fmt::Debug;
 
-use crate::{Element, ElementType, Error};
+use crate::element::{Element, ElementType};
+use crate::error::Error;
 
 /// The collective operations between replicas, over host memory.
 ///

@@ -1,7 +1,9 @@
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
-use crate::{Collective, CollectiveExt, Element, Error, ReduceOp};
+use crate::collective::{Collective, CollectiveExt, ReduceOp};
+use crate::element::Element;
+use crate::error::Error;
 
 /// The type in which gradients are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

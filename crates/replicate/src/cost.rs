@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ZeroStage;
+use crate::shards::ZeroStage;
 
 /// A network between ranks: a message takes the latency plus its bytes divided by the bandwidth.
 #[derive(Debug, Clone, Copy, PartialEq)]

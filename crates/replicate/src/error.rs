@@ -1,6 +1,7 @@
 use std::time::Duration;
 
-use crate::{ElementType, ReduceOp};
+use crate::collective::ReduceOp;
+use crate::element::ElementType;
 
 /// What can go wrong between replicas, with the rank and the operation.
 ///

@@ -8,11 +8,13 @@ use std::time::Duration;
 use mpi_sys as ffi;
 
 use crate::call::{Call, Encoded, How};
+use crate::collective::{Collective, DynSlice, DynSliceMut, ReduceOp};
 use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
 use crate::element::with_element;
+use crate::element::{Element, ElementType};
+use crate::error::Error;
 use crate::tree::{part, reduce_into};
 use crate::watch::{Message, Peers, Watch};
-use crate::{Collective, DynSlice, DynSliceMut, Element, ElementType, Error, ReduceOp};
 
 /// One of the replicas that `mpirun` or `srun` has started as processes. A program started without either has a world size of 1.
 ///

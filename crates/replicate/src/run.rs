@@ -2,7 +2,9 @@ use std::any::Any;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::{Collective, Error, Threads, ThreadsConfig};
+use crate::collective::Collective;
+use crate::error::Error;
+use crate::threads::{Threads, ThreadsConfig};
 
 /// Runs `replica` on `n` threads, each with a handle of the same group, and returns their results by rank.
 ///

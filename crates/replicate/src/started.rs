@@ -1,7 +1,9 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
-use crate::{Collective, CollectiveExt, Element, Error, ReduceOp};
+use crate::collective::{Collective, CollectiveExt, ReduceOp};
+use crate::element::Element;
+use crate::error::Error;
 
 /// A thread that owns a [`Collective`] and performs operations one after the other while the replica continues computing.
 ///

@@ -4,9 +4,10 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::collective::{Collective, DynSlice, DynSliceMut, ReduceOp};
 use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
 use crate::element::with_element;
-use crate::{Collective, DynSlice, DynSliceMut, Error, ReduceOp};
+use crate::error::Error;
 use shared::Shared;
 
 /// One of the replicas that run as threads of one process.

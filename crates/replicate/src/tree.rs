@@ -5,8 +5,9 @@
 
 use std::ops::Range;
 
+use crate::collective::ReduceOp;
+use crate::element::Element;
 use crate::vectorised::vectorised;
-use crate::{Element, ReduceOp};
 
 /// Elements that are reduced at a time: few enough for the L1 cache.
 const BLOCK: usize = 2048;

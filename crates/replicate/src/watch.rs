@@ -147,7 +147,7 @@ impl Shared {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        exit(crate::Mpi::PEER_FAILED)
+        exit(crate::mpi::Mpi::PEER_FAILED)
     }
 
     /// The answers of all other ranks; `None` for one that does not answer within `patience`.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::Error;
+use crate::error::Error;
 use crate::format::FormatError;
 
 /// The values of a categorical column, and the codes that stand for them in a table.

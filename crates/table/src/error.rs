@@ -7,7 +7,10 @@ use crate::format::{FormatError, IndexError};
 use crate::printable::listed;
 use crate::remedy::Choice;
 
-use crate::{DType, Expected, Remedy, ShardMismatch, printable};
+use crate::dtype::DType;
+use crate::printable;
+use crate::remedy::{Expected, Remedy};
+use crate::shards::ShardMismatch;
 
 /// An error of this crate: where it occurred, what was found, what was expected, and what to do next.
 ///
@@ -251,9 +254,9 @@ pub enum Error {
         /// The file or folder.
         path: PathBuf,
         /// The option.
-        setting: crate::ImportSetting,
+        setting: crate::import::ImportSetting,
         /// Why it has no effect.
-        reason: crate::Unused,
+        reason: crate::import::Unused,
     },
     /// A source that cannot be made into a table.
     #[cfg(feature = "import")]
@@ -262,7 +265,7 @@ pub enum Error {
         /// The file or folder.
         path: PathBuf,
         /// The reason.
-        reason: Box<crate::SourceError>,
+        reason: Box<crate::import::SourceError>,
     },
     /// A source without rows.
     #[error("{path}: {found}, expected rows of numbers", path = printable(.path))]
@@ -424,7 +427,7 @@ pub enum Error {
         /// The byte of the decompressed file, counted from 0.
         byte: u64,
         /// The problem.
-        reason: crate::SvmlightError,
+        reason: crate::svmlight::SvmlightError,
     },
     /// A row that has no end within the limit.
     #[error(

@@ -9,7 +9,10 @@ use std::path::Path;
 
 use memmap2::{Mmap, MmapMut};
 
-use crate::{Error, ShardedTable, Table, TensorNames};
+use crate::error::Error;
+use crate::shards::ShardedTable;
+use crate::table::Table;
+use crate::tensor_names::TensorNames;
 
 impl Table {
     /// Opens the table at `path` without reading its rows. They are borrowed from the system's page cache, so they are shared between processes

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use brisk_atomic_file::special_file;
 
 use crate::checksum::{BLOCK_BYTES, checksum};
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::format::{CHECKSUMS, FormatError, Layout, PREFIX_BYTES, TableMetadata, Tensor, header_bytes};
-use crate::{DType, Error, LabelsFrom, TensorNames};
+use crate::tensor_names::{LabelsFrom, TensorNames};
 
 /// The parts that rows consist of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,15 @@ use std::ops::Range;
 
 use brisk_loader::{ColumnMoments, Feature, RowSource};
 
+use crate::dtype::{DType, Element};
+use crate::error::Error;
 use crate::format::{FEATURES, LABELS};
 use crate::parts::Part;
 use crate::row_store::RowStore;
+use crate::shards::ShardedTable;
+use crate::streamed::StreamedTable;
+use crate::table::Table;
 use crate::typed::Typed;
-use crate::{DType, Element, Error, ShardedTable, StreamedTable, Table};
 
 /// Implements the trait for types with a [`RowStore`]: the type itself, or its table.
 macro_rules! row_source {

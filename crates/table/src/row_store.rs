@@ -2,8 +2,10 @@ use std::hint::black_box;
 use std::ops::Range;
 use std::path::Path;
 
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::parts::{Part, Parts};
-use crate::{ColumnStatistics, DType, Error};
+use crate::statistics::ColumnStatistics;
 
 /// The bytes of rows, independent of where they are stored. All three kinds of table implement it, and gathering needs nothing else.
 ///

@@ -1,5 +1,7 @@
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::format::MAX_RANK;
-use crate::{DType, Error, SourceIdentity};
+use crate::source_identity::SourceIdentity;
 
 /// The largest number of columns whose names and statistics are stored: they take half of the longest header that is read.
 const MAX_STATISTICS: usize = 1 << 19;

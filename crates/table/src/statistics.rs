@@ -1,4 +1,4 @@
-use crate::Element;
+use crate::dtype::Element;
 
 /// The number of rows whose mean is computed before their deviations: few enough that they stay in the L1 cache in between.
 const BLOCK_ROWS: usize = 128;

@@ -6,12 +6,16 @@ use std::sync::OnceLock;
 
 use crate::checksum::checksum;
 use crate::description::describe;
+use crate::dtype::{DType, Element};
+use crate::error::Error;
 use crate::format::{FEATURES, LABELS, Tensor};
+use crate::map::Access;
 use crate::map::Bytes;
 use crate::parts::{Opened, Part, Parts};
 use crate::row_store::{RowStore, TOUCHED, touch};
+use crate::statistics::ColumnStatistics;
+use crate::tensor_names::TensorNames;
 use crate::verify::{self, ReadBytes, Verified};
-use crate::{Access, ColumnStatistics, DType, Element, Error, TensorNames};
 
 /// A table on disk, open for reading; its rows are borrowed without decoding.
 ///

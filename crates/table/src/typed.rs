@@ -1,9 +1,13 @@
 use std::fmt;
 use std::marker::PhantomData;
 
+use crate::dtype::Element;
+use crate::error::Error;
 use crate::format::FEATURES;
 use crate::row_store::RowStore;
-use crate::{Element, Error, ShardedTable, StreamedTable, Table};
+use crate::shards::ShardedTable;
+use crate::streamed::StreamedTable;
+use crate::table::Table;
 
 /// A table whose features are gathered as they are stored, such as images in bytes; created by [`Table::typed`] and its siblings.
 ///

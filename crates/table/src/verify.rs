@@ -5,8 +5,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::Error;
 use crate::checksum::checksum;
+use crate::error::Error;
 use crate::parts::Parts;
 use crate::row_store::RowStore;
 

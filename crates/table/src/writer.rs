@@ -21,10 +21,14 @@ pub use row_batch::RowBatch;
 use spool::Spool;
 use tensors::{longest_header, tensors};
 
+use crate::dictionary::Dictionary;
+use crate::dtype::{DType, Element};
+use crate::error::Error;
 use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
 use crate::printable::listed;
+use crate::schema::{Schema, Weights};
+use crate::statistics::ColumnStatistics;
 use crate::statistics::Moments;
-use crate::{ColumnStatistics, DType, Dictionary, Element, Error, Schema, Weights};
 
 /// The bytes of rows as they are written to the file, and the codes of their categories.
 #[derive(Debug)]

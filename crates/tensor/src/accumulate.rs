@@ -1,4 +1,4 @@
-use crate::Graph;
+use crate::graph::Graph;
 
 impl Graph {
     /// Within `record`, backward passes add to gradients instead of replacing them, and there may be several.

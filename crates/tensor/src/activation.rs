@@ -1,7 +1,10 @@
 use brisk_kernels::{Activation, Map};
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::operation::check_kernel;
-use crate::{Backward, Error, Forward, Operation, Tensor};
+use crate::operation::{Forward, Operation};
+use crate::tensor::Tensor;
 
 /// The name by which autocast's overrides refer to it.
 pub(crate) const NAME: &str = "activate";

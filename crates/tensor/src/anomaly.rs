@@ -3,10 +3,12 @@ use std::fmt;
 use brisk_kernels::{DType, FIRST_NON_FINITE_LEN, FirstNonFinite, MapReduce, Reducer, bytemuck};
 use brisk_program::{Device, Persistent, Program, Slice};
 
+use crate::error::Error;
+use crate::graph::Graph;
 use crate::graph::Inner;
 use crate::node::Node;
 use crate::stored::push;
-use crate::{Error, Graph, Tensor};
+use crate::tensor::Tensor;
 
 /// The first value that was not finite: the result of [`Graph::first_anomaly`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

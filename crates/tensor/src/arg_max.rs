@@ -1,8 +1,10 @@
 use brisk_kernels::{ArgMax, DType};
 
+use crate::error::Error;
 use crate::narrow::sizes_around;
 use crate::operation::check_kernel;
-use crate::{Error, Forward, Operation, Tensor};
+use crate::operation::{Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// The index of the maximum along dimension `dim`, which is removed; the first of equal ones. Not differentiable.

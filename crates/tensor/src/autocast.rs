@@ -4,8 +4,12 @@ use std::str::FromStr;
 
 use brisk_kernels::{Activation, DType};
 
+use crate::activation;
+use crate::error::Error;
+use crate::graph::Graph;
+use crate::operation::AutocastRule;
 use crate::stored::promoted;
-use crate::{AutocastRule, Error, Graph, Tensor, activation};
+use crate::tensor::Tensor;
 
 /// The precision of products within [`Graph::autocast`].
 ///

@@ -1,8 +1,12 @@
 use brisk_kernels::{Cast, DType};
 
+use crate::backward::Backward;
+use crate::error::Error;
+use crate::graph::Graph;
 use crate::node::Node;
 use crate::operation::check_kernel;
-use crate::{Backward, Error, Forward, Graph, Operation, Tensor};
+use crate::operation::{Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// The same values in another dtype. To a float they are rounded to nearest, ties to even; values that are too large become infinite. To an integer they are truncated towards 0;

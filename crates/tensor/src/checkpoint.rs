@@ -1,4 +1,4 @@
-use crate::Graph;
+use crate::graph::Graph;
 
 impl Graph {
     /// Records what `record` records without keeping its activations for the backward pass, which recomputes those it needs: less memory, for

@@ -1,5 +1,6 @@
+use crate::error::Error;
 use crate::narrow::sizes_around;
-use crate::{Error, Tensor};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// Concatenates this tensor and `others` along dimension `dim`.

@@ -3,8 +3,11 @@ use brisk_kernels::{
     GroupedConv2dGradWeight, GroupedConvShape, Images, MapReduce, Reducer, Window,
 };
 
+use crate::backward::Backward;
+use crate::error::Error;
+use crate::operation::{AutocastRule, Forward, Operation};
 use crate::operation::{check_kernel, dims};
-use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
+use crate::tensor::Tensor;
 
 const NAME: &str = "conv2d";
 

@@ -1,7 +1,9 @@
 use brisk_kernels::{Correct, DType};
 
+use crate::error::Error;
 use crate::operation::check_kernel;
-use crate::{Error, Forward, Operation, Tensor};
+use crate::operation::{Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// For each row 1 if its maximum is in the column of its target, else 0; not differentiable. The mean of it is the accuracy.

@@ -1,7 +1,10 @@
 use brisk_kernels::{ClassWeights, CrossEntropy, CrossEntropyGrad, DType, Reduction};
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::operation::check_kernel;
-use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
+use crate::operation::{AutocastRule, Forward, Operation};
+use crate::tensor::Tensor;
 
 /// The options of a cross-entropy; the default is PyTorch's.
 #[derive(Debug, Clone, Copy, Default)]

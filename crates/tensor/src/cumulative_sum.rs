@@ -1,8 +1,11 @@
 use brisk_kernels::{CumulativeSum, SumOrder};
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::narrow::sizes_around;
 use crate::operation::check_kernel;
-use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
+use crate::operation::{AutocastRule, Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// The sum of each element and all before it along dimension `dim`.

@@ -6,9 +6,10 @@ use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Draws, Map, MapInput, MapOutput};
 use brisk_program::{Persistent, Slice};
 
+use crate::graph::Graph;
 use crate::place::Place;
 use crate::rows::Cursor;
-use crate::{Graph, Tensor};
+use crate::tensor::Tensor;
 
 /// Where a graph's random numbers come from.
 #[derive(Debug, Default)]

@@ -2,7 +2,11 @@ use brisk_kernels::expr::Expr;
 use brisk_kernels::{Activation, Draws, Map, MapInput};
 use brisk_program::Slice;
 
-use crate::{Backward, Error, Forward, Mode, Operation, Tensor};
+use crate::backward::Backward;
+use crate::error::Error;
+use crate::graph::Mode;
+use crate::operation::{Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// Sets each element to 0 with probability `p` and divides the others by `1 - p`: a new mask in each step. A graph for inference leaves all elements as they are.

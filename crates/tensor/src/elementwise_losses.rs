@@ -3,7 +3,9 @@
 use brisk_kernels::expr::Expr;
 
 use crate::elementwise::Elementwise;
-use crate::{AutocastRule, LossReduction, Operation as _, Tensor};
+use crate::loss_reduction::LossReduction;
+use crate::operation::{AutocastRule, Operation as _};
+use crate::tensor::Tensor;
 
 /// Elementwise losses: `self` is the prediction, `target` gets a gradient too if it needs one.
 ///

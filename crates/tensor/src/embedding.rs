@@ -1,7 +1,10 @@
 use brisk_kernels::{Embedding, EmbeddingGrad};
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::operation::check_kernel;
-use crate::{Backward, Error, Forward, Operation, Tensor};
+use crate::operation::{Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// The row of this table for each code in a column of `index`.

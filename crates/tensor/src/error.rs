@@ -1,6 +1,6 @@
 use brisk_kernels::DType;
 
-use crate::Place;
+use crate::place::Place;
 
 /// Why an operation could not be recorded.
 ///

@@ -6,10 +6,13 @@ use std::io::Write as _;
 use brisk_kernels::{DType, Kernel};
 use brisk_program::{Program, Slice};
 
+use crate::error::Error;
+use crate::graph::Graph;
 use crate::node::Node;
 use crate::place::Place;
+use crate::stored;
+use crate::tensor::Tensor;
 use crate::tensor::n_elements;
-use crate::{Error, Graph, Tensor, stored};
 
 /// The first error of a graph, which is written to standard error if it is dropped without having been returned.
 #[derive(Debug)]

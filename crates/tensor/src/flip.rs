@@ -1,4 +1,5 @@
-use crate::{Dims, Tensor};
+use crate::dims::Dims;
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// This tensor with the order of its elements reversed along each dimension of `dims`.

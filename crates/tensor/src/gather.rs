@@ -1,8 +1,11 @@
 use brisk_kernels::{Gather, GatherGrad, GatherIndex};
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::narrow::sizes_around;
 use crate::operation::check_kernel;
-use crate::{Backward, Error, Forward, Operation, Tensor};
+use crate::operation::{Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// The elements that `index` picks along dimension `dim`: for `dim` 1 of three, `y[i, j, k] = x[i, index[i, j, k], k]`.

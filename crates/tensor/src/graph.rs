@@ -13,13 +13,16 @@ use crate::anomaly::Watch;
 use crate::autocast::AutocastRegion;
 use crate::backward;
 use crate::cast::Rounded;
+use crate::error::Error;
 use crate::failure::FirstError;
 use crate::node::Node;
 use crate::row_weights::RowWeights;
 use crate::rows::Cursor;
 use crate::scope::OpenScope;
+use crate::sync_batch_norm::AllGather;
+use crate::tensor::Tensor;
 use crate::tensor::n_elements;
-use crate::{AllGather, Error, Tensor, draws, stored};
+use crate::{draws, stored};
 
 /// Operations recorded into one [`Program`], with the tape for the backward pass.
 ///

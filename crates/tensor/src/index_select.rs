@@ -1,8 +1,9 @@
 use brisk_kernels::GatherIndex;
 
+use crate::error::Error;
 use crate::gather::{Pick, PickGradient};
 use crate::narrow::sizes_around;
-use crate::{Error, Tensor};
+use crate::tensor::Tensor;
 
 const NAME: &str = "index_select";
 

@@ -1,8 +1,11 @@
 use brisk_kernels::{Affine, DType, LayerNorm, LayerNormGrad, MapReduce, Reducer};
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::operation::check_kernel;
+use crate::operation::{AutocastRule, Forward, Operation};
+use crate::tensor::Tensor;
 use crate::tensor::rows_of_last;
-use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
 
 impl Tensor {
     /// Normalises along the last dimension: `(x - mean) / √(var + eps)`, times `weight` plus `bias`, if given.

@@ -1,7 +1,10 @@
 use brisk_kernels::{Activation, Epilogue, MapReduce, Matmul, Reducer, Transpose};
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::operation::check_kernel;
-use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
+use crate::operation::{AutocastRule, Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// A linear layer with its bias and activation, in one kernel: `activation(self weightᵀ + bias)`.

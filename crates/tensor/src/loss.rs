@@ -1,7 +1,10 @@
 use brisk_kernels::{BceWithLogits, DType, MseLoss, Reduction};
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::operation::check_kernel;
-use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
+use crate::operation::{AutocastRule, Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// Binary cross-entropy of logits, weighted by row and reduced to a single number.

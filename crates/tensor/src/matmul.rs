@@ -1,7 +1,10 @@
 use brisk_kernels::{Epilogue, Matmul, Transpose};
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::operation::check_kernel;
-use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
+use crate::operation::{AutocastRule, Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// The matrix product `op(self) op(b)`, where `op` transposes or not.

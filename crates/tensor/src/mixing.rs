@@ -1,6 +1,12 @@
 use brisk_kernels::{DType, MixRows, Mixing, N_QUANTILES};
 
-use crate::{DeviceBatch, Elementwise, Error, Expr, Graph, Tensor};
+use brisk_kernels::expr::Expr;
+
+use crate::elementwise::Elementwise;
+use crate::error::Error;
+use crate::graph::Graph;
+use crate::rows::DeviceBatch;
+use crate::tensor::Tensor;
 
 /// The partners of a batch, as [`Graph::mix_rows`] draws them: the rows that its rows are mixed with.
 #[derive(Debug, Clone)]

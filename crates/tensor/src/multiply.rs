@@ -1,5 +1,5 @@
-use crate::Tensor;
 use crate::elementwise::binary;
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// `self * b`, elementwise.

@@ -1,6 +1,7 @@
 use std::ops::Range;
 
-use crate::{Error, Tensor};
+use crate::error::Error;
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// The elements of this tensor in `range` along dimension `dim`.

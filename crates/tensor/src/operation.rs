@@ -5,9 +5,13 @@ use std::sync::Arc;
 use brisk_kernels::{Activation, DType, Kernel};
 use brisk_program::{HostStep, Slice};
 
+use crate::backward::Backward;
+use crate::error::Error;
+use crate::graph::{Graph, Mode};
 use crate::node::{self, Node, Recorded};
+use crate::scope;
 use crate::stored::promoted;
-use crate::{Backward, Error, Graph, Mode, Tensor, scope};
+use crate::tensor::Tensor;
 
 /// An operation on tensors: what it computes, and how gradients pass through it.
 ///

@@ -2,8 +2,8 @@
 
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use crate::Tensor;
 use crate::elementwise::unary;
+use crate::tensor::Tensor;
 
 /// A binary operator of owned and borrowed tensors, which calls the method of the same name, and of a tensor and a number, which uses an expression
 /// that contains the number.

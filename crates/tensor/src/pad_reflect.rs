@@ -1,4 +1,5 @@
-use crate::{Error, Tensor};
+use crate::error::Error;
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// NHWC images with `padding` pixels added on each side, `[height, width]`: the inner pixels mirrored at the edge pixels, which are not repeated.

@@ -2,8 +2,11 @@ use brisk_kernels::{
     AvgPool2d, AvgPool2dGrad, DType, Images, MaxPool2d, MaxPool2dGrad, PoolDivisor, PoolShape, Rounding, Window,
 };
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::operation::check_kernel;
-use crate::{Backward, Error, Forward, Operation, Tensor};
+use crate::operation::{Forward, Operation};
+use crate::tensor::Tensor;
 
 /// The windows of a pooling over NHWC images.
 ///

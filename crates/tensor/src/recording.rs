@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use brisk_program::{Device, Executable, Persistent, Program};
 
-use crate::{Error, Graph};
+use crate::error::Error;
+use crate::graph::Graph;
 
 /// The program of a graph without its tape, to be compiled later or on another thread: unlike a graph, it is `Send` and `Sync`.
 ///

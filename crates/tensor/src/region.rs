@@ -1,6 +1,6 @@
 //! Regions of a recording, which end on every path, panics included.
 
-use crate::Graph;
+use crate::graph::Graph;
 use crate::graph::Inner;
 
 /// An open region, which ends when this is dropped.

@@ -2,7 +2,7 @@ use std::fmt;
 
 use brisk_kernels::DType;
 
-use crate::Graph;
+use crate::graph::Graph;
 
 /// The operations of a graph's forward pass, their dtypes and which of them are fused: [`Graph::report`]. `Display` is a table.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,10 @@ use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, MapReduce, Reducer};
 use brisk_program::Slice;
 
+use crate::error::Error;
+use crate::graph::Graph;
 use crate::reduce::broadcast;
-use crate::{Error, Graph, Tensor};
+use crate::tensor::Tensor;
 
 /// The rows of an epoch in batches, from which it follows how many rows the last batch has.
 #[derive(Debug, Clone, PartialEq, Eq)]

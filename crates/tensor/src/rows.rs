@@ -5,8 +5,11 @@ use brisk_kernels::{
 };
 use brisk_program::{Device, Persistent, Slice};
 
+use crate::error::Error;
+use crate::graph::Graph;
 use crate::place::Place;
-use crate::{Error, Graph, Tensor, Windows};
+use crate::tensor::Tensor;
+use crate::windows::Windows;
 
 /// The rows of a batch, which are chosen on the device.
 #[derive(Debug, Clone)]

@@ -1,6 +1,6 @@
 use std::panic::Location;
 
-use crate::Graph;
+use crate::graph::Graph;
 
 /// An open [scope](Graph::enter) of a graph, which closes when this is dropped.
 #[derive(Debug)]

@@ -1,8 +1,11 @@
 use brisk_kernels::{Kernel, Softmax, SoftmaxForm, SoftmaxGrad};
 
+use crate::backward::Backward;
+use crate::error::Error;
 use crate::narrow::sizes_around;
 use crate::operation::check_kernel;
-use crate::{AutocastRule, Backward, Error, Forward, Operation, Tensor};
+use crate::operation::{AutocastRule, Forward, Operation};
+use crate::tensor::Tensor;
 
 impl Tensor {
     /// Probabilities along dimension `dim`: `exp(x) / Σ exp(x)`. Unless `dim` is the last dimension, a [transposed](Self::transpose) copy is made.

@@ -3,7 +3,7 @@
 use brisk_kernels::{DType, Kernel, stored};
 use brisk_program::{Program, Slice};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Records the variant of `kernel` for the dtypes of the slices.
 pub(crate) fn push(program: &mut Program, kernel: impl Kernel, args: &[Slice]) -> Result<(), Error> {

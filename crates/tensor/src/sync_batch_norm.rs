@@ -7,7 +7,7 @@ use std::sync::Arc;
 use brisk_kernels::{Arg, DType};
 use brisk_program::{HostArgs, HostStep};
 
-use crate::Graph;
+use crate::graph::Graph;
 
 type Failure = Box<dyn StdError + Send + Sync>;
 

@@ -1,7 +1,8 @@
 use brisk_kernels::DType;
 use brisk_program::Slice;
 
-use crate::{Error, Graph};
+use crate::error::Error;
+use crate::graph::Graph;
 
 /// A value of a graph: a shape, and the buffer that holds it when the program runs. Clones are the same value.
 ///

@@ -4,7 +4,7 @@ use brisk_kernels::DType;
 use brisk_kernels::bytemuck::Pod;
 use brisk_program::{Device, Persistent};
 
-use crate::Error;
+use crate::error::Error;
 
 /// A table on a device, split into as many buffers as necessary, because an adapter limits the bytes of one binding, to 128 MiB on some.
 ///

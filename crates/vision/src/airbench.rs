@@ -4,7 +4,7 @@ use brisk_nn::{
     ParametersBuilder, Scale,
 };
 
-use crate::PatchCovariance;
+use crate::whitening::PatchCovariance;
 
 /// The network of airbench, the fastest known way to 94 % on CIFAR-10: a whitening convolution with frozen filters, three groups of two 3 × 3 convolutions with batch
 /// normalisation, the first of which is followed by max pooling, and a linear layer. Filters are initialised to the identity as far as possible.

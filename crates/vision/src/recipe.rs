@@ -8,7 +8,13 @@ use brisk_nn::{
     ParameterGroup, ParameterId, Parameters, ParametersBuilder, Scale, Schedule, Scheduled, Sgd, Steps,
 };
 
-use crate::{Airbench, AirbenchConfig, AugmentedImages, Error, MixedImages, NormOrder, Patches, ResNet9, ResNet9Config, View};
+use crate::airbench::{Airbench, AirbenchConfig};
+use crate::augmented_images::AugmentedImages;
+use crate::error::Error;
+use crate::mixed_images::MixedImages;
+use crate::resnet9::{NormOrder, ResNet9, ResNet9Config};
+use crate::views::View;
+use crate::whitening::Patches;
 
 /// Everything that determines a training run on images, except for the images, the device and the seed.
 ///

@@ -4,7 +4,7 @@ use brisk_nn::{
     ParametersBuilder, Scale,
 };
 
-use crate::PatchCovariance;
+use crate::whitening::PatchCovariance;
 
 /// The nine-layer residual network of Page's *How to train your ResNet*, with a setting for each of its tricks.
 ///

@@ -4,7 +4,7 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor, Transpose};
 use nalgebra::{DMatrix, SymmetricEigen};
 
-use crate::Error;
+use crate::error::Error;
 
 /// The patches of a set of images.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

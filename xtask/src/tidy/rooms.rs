@@ -6,33 +6,17 @@ use super::Finding;
 use super::source::code_lines;
 use super::workspace::Workspace;
 
-/// Crates whose files still import what the root re-exports; the list may only become shorter.
-const NOT_YET: &[&str] = &["kernels", "loader", "nn", "program", "replicate", "table", "tensor", "vision"];
-
 /// The root re-exports for other crates: within the crate, `crate::` is followed by one of its modules.
 pub(super) fn imports_name_their_module(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for package in &workspace.packages {
-        let Some(short) = package.short_name() else { continue };
+    for package in workspace.packages.iter().filter(|package| package.short_name().is_some()) {
         let (sources, root) = (format!("{}/src/", package.folder), format!("{}/src/lib.rs", package.folder));
         let modules = workspace.file(&root).map_or_else(BTreeSet::new, |file| modules(&file.text));
-        let others = workspace.rust_files(&sources).filter(|file| file.path != root);
-        let found: Vec<Finding> = others
-            .flat_map(|file| {
-                let of_root = imported(&file.text).into_iter().filter(|(_, name)| !modules.contains(name.as_str()));
-                of_root.map(|(line, name)| {
-                    Finding::new(&file.path, line, format!("`crate::{name}` is a re-export for other crates; name its module"))
-                })
-            })
-            .collect();
-        match (NOT_YET.contains(&short), found.is_empty()) {
-            (false, _) => findings.extend(found),
-            (true, true) => findings.push(Finding::new(
-                root,
-                0,
-                "is of a crate whose files name modules now; remove it from the list in xtask/src/tidy/rooms.rs",
-            )),
-            (true, false) => {}
+        for file in workspace.rust_files(&sources).filter(|file| file.path != root) {
+            let of_root = imported(&file.text).into_iter().filter(|(_, name)| !modules.contains(name.as_str()));
+            findings.extend(of_root.map(|(line, name)| {
+                Finding::new(&file.path, line, format!("`crate::{name}` is a re-export for other crates; name its module"))
+            }));
         }
     }
     findings

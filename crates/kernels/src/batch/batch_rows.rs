@@ -1,7 +1,14 @@
 use super::batch_rows_cpu;
+use crate::batch::order::{ORDER_LEN, STATE_LEN};
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::Kernel;
 use crate::core::module::module;
 use crate::core::sizes::{check_sizes, in_u32};
-use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, ORDER_LEN, STATE_LEN, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// The rows of the current batch, or of a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
 ///

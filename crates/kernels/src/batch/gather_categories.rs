@@ -1,7 +1,13 @@
 use super::gather_categories_cpu;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// The codes of a table's rows: `y[i, c] = table[rows[i] - first_row, c]`.
 ///

@@ -1,4 +1,4 @@
-use crate::GatherCategories;
+use crate::batch::gather_categories::GatherCategories;
 use crate::core::sizes::in_u32;
 
 pub(crate) fn run(kernel: &GatherCategories, table: &[u32], rows: &[u32], y: &mut [u32]) {

@@ -4,11 +4,18 @@
 //! guarantee only eight storage buffers per kernel.
 
 use super::gather_rows_cpu;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 const GATHER_ROWS: Template = Template::new(&[part!("gather_rows.wgsl")], &[Group::lane("X").stores()]);
 

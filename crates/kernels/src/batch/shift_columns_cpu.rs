@@ -1,4 +1,4 @@
-use crate::ShiftColumns;
+use crate::batch::shift_columns::ShiftColumns;
 use crate::core::half::Element;
 
 pub(crate) fn run<T: Element>(kernel: &ShiftColumns, x: &[T], y: &mut [T]) {

@@ -1,7 +1,14 @@
 use super::store_rows_cpu;
+use crate::batch::order::STATE_LEN;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::Kernel;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// Appends a batch's rows to a result: `y[state.batch * n + i, c] = x[i, c]`; rows beyond the end of `y` are left out.
 ///

@@ -1,9 +1,18 @@
 use super::{conv2d_gpu, over_images};
+use crate::conv::window::{Images, Window};
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::stored_form::StoredForm;
+use crate::core::twin::TwinArgs;
+use crate::map::map::Map;
+use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
-use crate::{
-    Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Images, Kernel, Map, Matmul, MatmulFamily, Transpose, TwinArgs, Window,
-};
+use crate::product::matmul::{Matmul, Transpose};
+use crate::product::matmul_family::MatmulFamily;
 
 /// A 2-D convolution with a fused epilogue, as an implicit matrix product:
 /// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c] weight[o,u,v,c])`, where the padding is 0.

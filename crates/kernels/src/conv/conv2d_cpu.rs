@@ -2,9 +2,11 @@ use rayon::prelude::*;
 
 use super::over_images::{Operands, OverImages};
 use super::patches::{Patches, ResultRow, Walk, with_weights};
+use crate::conv::conv2d::Conv2d;
+use crate::conv::window::Images;
 use crate::core::half::{Element, in_f32};
+use crate::core::team::OnTeam;
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{Conv2d, Images, OnTeam};
 
 /// Result pixels per task, unless a row is longer.
 pub(crate) const TASK_PIXELS: usize = 256;

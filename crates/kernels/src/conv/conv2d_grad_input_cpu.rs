@@ -3,9 +3,12 @@ use rayon::prelude::*;
 use super::conv2d_cpu::TASK_PIXELS;
 use super::over_images::{Operands, OverImages};
 use super::patches::{Patches, ResultRow, Walk, with_weights};
+use crate::conv::conv2d::ConvShape;
+use crate::conv::conv2d_grad_input::Conv2dGradInput;
+use crate::conv::window::Images;
 use crate::core::half::{Element, Floats, in_f32};
+use crate::core::team::OnTeam;
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{Conv2dGradInput, ConvShape, Images, OnTeam};
 
 impl OverImages for Conv2dGradInput {
     fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {

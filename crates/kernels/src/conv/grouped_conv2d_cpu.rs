@@ -1,8 +1,10 @@
 use super::over_images::{Operands, OverImages};
+use crate::conv::grouped_conv2d::GroupedConv2d;
+use crate::conv::grouped_shape::GroupedConvShape;
+use crate::conv::window::Images;
 use crate::core::blocks::each_row_in_f32;
 use crate::core::half::Element;
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{GroupedConv2d, GroupedConvShape, Images};
 
 impl OverImages for GroupedConv2d {
     /// `weight_by_tap` is `[n_taps, n_channels / n_groups, n_out]`.

@@ -1,8 +1,10 @@
 use super::over_images::{Operands, OverImages};
+use crate::conv::grouped_conv2d_grad_input::GroupedConv2dGradInput;
+use crate::conv::grouped_shape::GroupedConvShape;
+use crate::conv::window::Images;
 use crate::core::blocks::each_row_in_f32;
 use crate::core::half::Element;
 use crate::product::matmul_stored_cpu::Ending;
-use crate::{GroupedConv2dGradInput, GroupedConvShape, Images};
 
 impl OverImages for GroupedConv2dGradInput {
     /// `weight_by_tap` is `[n_taps, n_out, n_channels / n_groups]`.

@@ -1,9 +1,12 @@
 use rayon::prelude::*;
 
+use crate::conv::grouped_conv2d_grad_weight::GroupedConv2dGradWeight;
+use crate::conv::grouped_shape::GroupedConvShape;
+use crate::conv::window::Images;
 use crate::core::half::{Element, Floats};
 use crate::core::room::with_room;
+use crate::core::team::OnTeam;
 use crate::core::vectorised::vectorised;
-use crate::{GroupedConv2dGradWeight, GroupedConvShape, Images, OnTeam};
 
 /// `parts` is `[part][n_taps, n_out, n_channels / n_groups]`.
 pub(crate) fn run<T: Element>(

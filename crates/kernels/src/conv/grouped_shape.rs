@@ -1,6 +1,10 @@
 use super::over_images;
 use super::window::window_params;
-use crate::{ConvShape, Cost, Error, Images, Kernel, Param, Window};
+use crate::conv::conv2d::ConvShape;
+use crate::conv::window::{Images, Window};
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
+use crate::core::param::Param;
 
 /// The sizes of a 2-D convolution with groups or dilation, shared with its gradients.
 ///

@@ -1,11 +1,17 @@
 //! What a convolution and its gradient in the input have in common, dense or in groups: the inputs are images, weights and the argument of the epilogue; the output is
 //! images; and the CPU sorts the weights into scratch first.
 
+use crate::conv::window::Images;
+use crate::core::access::Arg;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
 use crate::core::half::{Element, Floats};
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::with_element;
+use crate::core::twin::TwinArgs;
+use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
-use crate::{Arg, Cost, DType, Epilogue, Error, Images, Kernel, TwinArgs};
 
 /// The twin of such a kernel.
 pub(crate) trait OverImages {

@@ -1,6 +1,7 @@
 use std::fmt;
 
-use crate::{DType, Error};
+use crate::core::dtype::DType;
+use crate::core::error::Error;
 
 /// What a kernel does with an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

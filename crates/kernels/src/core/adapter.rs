@@ -1,4 +1,5 @@
-use crate::{CoopShape, MatmulFamily};
+use crate::core::coop_shape::CoopShape;
+use crate::product::matmul_family::MatmulFamily;
 
 /// The properties of an adapter that kernels use to choose the family of their dispatches.
 ///

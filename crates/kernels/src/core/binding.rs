@@ -2,7 +2,9 @@ use std::fmt::Write as _;
 
 use super::access::names;
 use super::param::Fields;
-use crate::{Arg, ArgKey, DType, Error};
+use crate::core::access::{Arg, ArgKey};
+use crate::core::dtype::DType;
+use crate::core::error::Error;
 
 /// How a dispatch binds an argument: which one, under which name, and as an array of which type.
 ///

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::half::{Element, in_f32};
 use super::vectorised::vectorised;
-use crate::OnTeam;
+use crate::core::team::OnTeam;
 
 /// Elements below which using other threads for a loop does not pay.
 const SERIAL_LEN: usize = 16 * 1024;

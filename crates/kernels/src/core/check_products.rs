@@ -6,7 +6,13 @@ use std::time::Duration;
 use ::half::f16;
 
 use super::gpu::{Recorder, ready};
-use crate::{Access, DType, Epilogue, Error, Kernel as _, Matmul, Transpose, stored};
+use crate::core::access::Access;
+use crate::core::converted::stored;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::Kernel as _;
+use crate::product::epilogue::Epilogue;
+use crate::product::matmul::{Matmul, Transpose};
 
 /// Rows of the products. All sizes are multiples of those of cooperative matrices.
 const M: usize = 32;

@@ -1,4 +1,11 @@
-use crate::{Access, Adapter, Arg, Cast, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::core::access::{Access, Arg};
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
+use crate::core::twin::TwinArgs;
+use crate::elementwise::cast::Cast;
 
 /// `kernel` with its arguments stored as `dtypes` says, one type for each argument except scratch: the kernel itself if these are its own types; else a
 /// [specialised form](Kernel::stored_as) for these types, which all elementwise kernels have; else the kernel between [`Cast`]s, with f32 copies in its scratch.

@@ -1,8 +1,10 @@
 use super::binding::Binding;
 use super::module::part;
 use super::param::Param;
+use crate::core::access::Arg;
+use crate::core::error::Error;
+use crate::core::module::{Module, Part};
 use crate::core::sizes::in_u32;
-use crate::{Arg, Error, Module, Part};
 
 /// One WGSL dispatch of a kernel: module, entry point, constants, parameters, and which arguments it binds.
 ///

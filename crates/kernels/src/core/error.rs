@@ -1,4 +1,4 @@
-use crate::DType;
+use crate::core::dtype::DType;
 
 /// Why a kernel could not be created or recorded. On `Err` nothing has been recorded.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

@@ -8,7 +8,14 @@ use crate::core::unchecked::create_shader_module;
 use std::collections::HashMap;
 use std::task::{Context, Poll, Waker};
 
-use crate::{Adapter, Arg, CoopShape, Dispatch, Error, Kernel, MatmulFamily, Module};
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::coop_shape::CoopShape;
+use crate::core::dispatch::Dispatch;
+use crate::core::error::Error;
+use crate::core::kernel::Kernel;
+use crate::core::module::Module;
+use crate::product::matmul_family::MatmulFamily;
 
 /// Creates and caches the pipelines of one device.
 #[derive(Debug)]

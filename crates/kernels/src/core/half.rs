@@ -10,7 +10,9 @@ use rayon::prelude::*;
 use super::room::with_room;
 use super::transpose::transpose_into;
 use super::vectorised::vectorised;
-use crate::{DType, OnTeam, TwinArgs};
+use crate::core::dtype::DType;
+use crate::core::team::OnTeam;
+use crate::core::twin::TwinArgs;
 
 /// The number of elements below which using other threads for widening does not pay, and the number per task.
 const PARALLEL_LEN: usize = 32 * 1024;

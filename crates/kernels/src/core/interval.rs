@@ -1,6 +1,7 @@
 use std::fmt;
 
-use crate::{Error, Kernel};
+use crate::core::error::Error;
+use crate::core::kernel::Kernel;
 
 /// The numbers that a setting may be: all checks of settings say the same about the same range. None includes NaN or infinities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,13 @@
 use std::fmt::Debug;
 
-use crate::{Adapter, Arg, DType, Dispatch, Error, Map, Packing, TwinArgs};
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::twin::TwinArgs;
+use crate::map::map::Map;
+use crate::product::packing::Packing;
 
 /// One operation over buffers: a plain struct of sizes and constants, with two implementations that compute the same.
 ///

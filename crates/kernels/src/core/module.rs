@@ -9,7 +9,8 @@ use std::hash::{Hash, Hasher};
 
 use super::binding::{Binding, Declarations};
 use super::param::Param;
-use crate::{Arg, Error};
+use crate::core::access::Arg;
+use crate::core::error::Error;
 
 /// A piece of a WGSL module: a file, or text generated for one kernel. Declarations at module scope may be in any order.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,8 @@
 //! How kernels that reduce each row are spread over a GPU.
 
-use crate::{Adapter, AdapterKind, Error, fold_workgroups};
+use crate::core::adapter::{Adapter, AdapterKind};
+use crate::core::dispatch::fold_workgroups;
+use crate::core::error::Error;
 
 /// The maximum number of columns for which one invocation processes a whole row even on hardware: sharing the row would leave invocations idle.
 const FEW_COLS: usize = 32;

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::vectorised::vectorised;
-use crate::OnTeam;
+use crate::core::team::OnTeam;
 
 /// Elements per task, approximately: values written first are then still in the nearest cache when they are read again.
 const BLOCK_LEN: usize = 4 * 1024;

@@ -1,4 +1,5 @@
-use crate::{Error, Kernel};
+use crate::core::error::Error;
+use crate::core::kernel::Kernel;
 
 /// A size as the `u32` that WGSL and `wgpu` use for counts; `u32::MAX` for larger ones, which checks have refused before.
 pub(crate) const fn in_u32(size: usize) -> u32 {

@@ -1,5 +1,12 @@
 use super::converted::Converted;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs, stored};
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::converted::stored;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
+use crate::core::twin::TwinArgs;
 
 /// A kernel that has a specialised form for floats stored in 16 bits, which [`Kernel::stored_as`] returns as [`Stored`]. Its twin checks the
 /// [types](TwinArgs::dtype) of its arguments.

@@ -11,8 +11,10 @@
 use std::fmt::Write as _;
 
 use super::module::part;
+use crate::core::adapter::Adapter;
+use crate::core::dtype::DType;
+use crate::core::module::{Module, Part};
 use crate::expr::wgsl::Lanes;
-use crate::{Adapter, DType, Module, Part};
 
 /// A module without the types of its buffers.
 #[derive(Debug, Clone, Copy)]

@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use super::half::Element;
 use super::vectorised::vectorised;
-use crate::OnTeam;
+use crate::core::team::OnTeam;
 
 /// Rows and columns that are read together: whole cache lines, of as many rows as there are elements in a line.
 const BLOCK: usize = 16;

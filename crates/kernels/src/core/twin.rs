@@ -9,7 +9,8 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use super::access::names;
-use crate::{Arg, ArgKey, DType};
+use crate::core::access::{Arg, ArgKey};
+use crate::core::dtype::DType;
 
 /// The buffers of one call of a twin, found by the names under which the kernel [declares](crate::Kernel::args) them.
 ///

@@ -7,7 +7,7 @@
 //! Without any checks, the products would take at most 4 % fewer cycles still. Kernels that index by data also clamp in their own
 //! WGSL.
 
-use crate::{Module, Part};
+use crate::core::module::{Module, Part};
 
 impl Part {
     /// The same part without wgpu's loop guards. A module is compiled without guards if all of its parts are marked like this, as those of this crate are.

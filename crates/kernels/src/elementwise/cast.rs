@@ -1,7 +1,14 @@
 use super::cast_cpu;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::Kernel;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// `y = x` in another element type: f32, f16 and bf16 from one to another and to u8 and u32, u8 and u32 to f32.
 ///

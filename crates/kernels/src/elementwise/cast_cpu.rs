@@ -2,8 +2,10 @@ use bytemuck::Pod;
 use half::{bf16, f16};
 
 use crate::core::blocks::each_block;
+use crate::core::dtype::DType;
 use crate::core::half::Element;
-use crate::{Cast, DType, TwinArgs};
+use crate::core::twin::TwinArgs;
+use crate::elementwise::cast::Cast;
 
 #[expect(clippy::cast_possible_truncation, reason = "`as` truncates and saturates, and NaN becomes 0, as documented")]
 pub(crate) fn run(kernel: &Cast, args: &mut TwinArgs<'_>) {

@@ -1,7 +1,15 @@
 use super::embedding_cpu;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::module;
+use crate::core::param::Param;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// Looks up the row of a table for each code: `y[i, c] = weight[index[i, index_col], c]`.
 ///

@@ -1,6 +1,7 @@
 use rayon::prelude::*;
 
-use crate::{Embedding, EmbeddingGrad, OnTeam};
+use crate::core::team::OnTeam;
+use crate::embedding::embedding::{Embedding, EmbeddingGrad};
 
 /// The maximum number of tasks of a gradient; each reads all codes and adds the rows of its own entries.
 const MOST_TASKS: usize = 8;

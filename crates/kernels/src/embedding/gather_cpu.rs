@@ -1,4 +1,4 @@
-use crate::{Gather, GatherIndex};
+use crate::embedding::gather::{Gather, GatherIndex};
 
 /// The element of `x` for element `i` of `y`.
 fn source(kernel: &Gather, index: &[u32], i: usize) -> usize {

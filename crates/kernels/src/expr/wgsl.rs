@@ -21,7 +21,7 @@ use std::fmt::Write;
 
 use super::Expr;
 use super::op::{Binary, Id, Op, Unary};
-use crate::Part;
+use crate::core::module::Part;
 use crate::core::module::part;
 
 /// How many numbers an invocation computes at a time.

@@ -1,11 +1,20 @@
 use super::augment_images_cpu;
 use super::augmentation::{Border, Flip, ImageAugmentation};
+use crate::batch::order::ORDER_LEN;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::part;
+use crate::core::param::Param;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
+use crate::core::twin::TwinArgs;
 use crate::expr::wgsl::Lanes;
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, ORDER_LEN, Param, TwinArgs};
 
 const AUGMENT_IMAGES: Template = Template::new(&[part!("augment_images.wgsl")], &[Group::one("Y").stores()]);
 const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part!("../core/random_words.wgsl")], &[]);

@@ -4,8 +4,9 @@ use super::augmentation::{Border, Draws};
 use crate::batch::order::EPOCH;
 use crate::core::half::Element;
 use crate::core::sizes::in_u32;
+use crate::core::team::OnTeam;
 use crate::core::vectorised::vectorised;
-use crate::{AugmentImages, OnTeam};
+use crate::image::augment_images::AugmentImages;
 
 /// Images per task.
 const BLOCK_IMAGES: usize = 16;

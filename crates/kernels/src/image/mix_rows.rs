@@ -1,8 +1,16 @@
 use super::mix_rows_cpu;
+use crate::batch::order::ORDER_LEN;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::Kernel;
 use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_types::Template;
-use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, N_QUANTILES, ORDER_LEN, TwinArgs};
+use crate::core::twin::TwinArgs;
+use crate::image::mixing::N_QUANTILES;
 
 const MIX_ROWS: Template = Template::new(&[part!("mix_rows.wgsl"), part!("../core/random_words.wgsl")], &[]);
 

@@ -1,7 +1,8 @@
 use super::mix_rows::share_of_pixel;
 use crate::batch::order::EPOCH;
+use crate::core::philox::Philox;
 use crate::core::sizes::in_u32;
-use crate::{MixRows, Philox};
+use crate::image::mix_rows::MixRows;
 
 /// The results of the kernel.
 pub(crate) struct Mixed<'a> {

@@ -1,13 +1,22 @@
 use super::cross_entropy_cpu;
+use crate::core::access::{Access, Arg};
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::interval::Interval;
 use crate::core::interval::check_settings;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::module;
+use crate::core::param::Param;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
+use crate::core::twin::TwinArgs;
 use crate::expr::Expr;
-use crate::{
-    Access, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, MapInput, MapReduce, Param, Reduction,
-    TwinArgs,
-};
+use crate::loss::weighted_mean::Reduction;
+use crate::map::map_input::MapInput;
+use crate::map::map_reduce::MapReduce;
 
 /// Cross-entropy of logits and class numbers, weighted by row and reduced; softmax and loss in one kernel.
 ///

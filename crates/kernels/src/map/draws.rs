@@ -4,8 +4,9 @@
 //! whole batch, so that replicas draw what one device draws.
 
 use super::draws_cpu::hash;
+use crate::core::module::Part;
 use crate::core::module::part;
-use crate::{Part, Philox};
+use crate::core::philox::Philox;
 
 /// The random numbers of a [`MapInput`](crate::MapInput): number `i` is a hash of `first + i` and of two keys, which follow from the seed, the stream, the part and
 /// `state.step`. So a kernel that reads the same draws in the same step, such as a gradient, reads the same numbers, and each step draws new ones.

@@ -1,6 +1,6 @@
 //! The twin of the part that computes random numbers.
 
-use crate::Draws;
+use crate::map::draws::Draws;
 
 /// Two rounds of xorshift and multiplication, with a key before each.
 #[inline(always)]

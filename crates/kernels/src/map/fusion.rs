@@ -3,8 +3,9 @@
 use super::layout::Pattern;
 use super::map::Map;
 use super::map_input::MapInput;
+use crate::core::dtype::DType;
+use crate::core::kernel::Kernel as _;
 use crate::expr::Expr;
-use crate::{DType, Kernel as _};
 
 /// The maximum number of operations of a fused expression.
 const MAX_OPS: usize = 128;

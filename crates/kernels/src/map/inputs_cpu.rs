@@ -6,9 +6,9 @@ use super::draws_cpu::Drawn;
 use super::layout::{Pattern, n_elements};
 use super::map::Map;
 use super::map_input::MapInput;
-use crate::TwinArgs;
 use crate::core::half::Floats;
 use crate::core::sizes::in_u32;
+use crate::core::twin::TwinArgs;
 use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Operand};
 

@@ -1,7 +1,7 @@
 //! Broadcasting: which element of an input belongs to which element of the outputs.
 
 use super::map_input::{MapInput, contiguous_strides};
-use crate::Error;
+use crate::core::error::Error;
 
 /// The shape that `shapes` broadcast to by NumPy's rules: aligned at the last dimension, sizes 1 and missing dimensions repeat.
 ///

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::layout::{Layout, Pattern};
 use super::map::{INPUTS, Map, OUTPUTS};
 use super::map_input::MapInput;
-use crate::DType;
+use crate::core::dtype::DType;
 use crate::expr::wgsl::Lanes;
 
 /// The names of the constants: the sizes of the layout's dimensions; the strides of an input, its offset, and the distance between its elements within a group of four.

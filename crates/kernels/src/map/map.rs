@@ -2,9 +2,15 @@ use super::draws::Draws;
 use super::layout::{Layout, Pattern, broadcast_shapes, n_elements};
 use super::map_input::MapInput;
 use super::{map_cpu, module};
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::sizes::check_sizes;
+use crate::core::twin::TwinArgs;
 use crate::expr::Expr;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 /// `y[i…] = expr(x0[i…], x1[i…], …)`, with a separate expression of the same inputs for each output.
 ///

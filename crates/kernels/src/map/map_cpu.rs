@@ -9,10 +9,12 @@ use rayon::prelude::*;
 use super::inputs_cpu::Input;
 use super::layout::Layout;
 use super::map::{INPUTS, Map, OUTPUTS};
+use crate::core::dtype::DType;
 use crate::core::half::{Floats, narrow, widen};
+use crate::core::team::OnTeam;
+use crate::core::twin::TwinArgs;
 use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
-use crate::{DType, OnTeam, TwinArgs};
 
 /// Elements per task.
 const TASK_LEN: usize = 64 * 1024;

@@ -1,7 +1,13 @@
 use super::layout::Pattern;
 use super::map::Map;
 use super::{map_cpu, module};
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
+use crate::core::twin::TwinArgs;
 
 /// A [`Map`] that writes its output over one of its inputs: `x ← expr(…, x, …)`.
 ///

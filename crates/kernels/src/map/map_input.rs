@@ -2,7 +2,9 @@ use std::ops::Range;
 
 use super::draws::Draws;
 use super::layout::n_elements;
-use crate::{DType, Error, STATE_LEN};
+use crate::batch::order::STATE_LEN;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
 
 /// An input of a [`Map`](crate::Map): its shape, and the positions of its elements in the argument.
 ///

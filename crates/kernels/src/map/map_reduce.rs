@@ -3,10 +3,16 @@ use super::map::{INPUTS, Map};
 use super::map_input::MapInput;
 use super::reduce_op::Reducer;
 use super::{map_reduce_cpu, map_reduce_module};
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
 use crate::core::converted::Converted;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::sizes::check_sizes;
+use crate::core::twin::TwinArgs;
 use crate::expr::Expr;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
 
 /// Reductions of elementwise expressions, whose values are not stored in memory: `r = op over dims of expr(x0[i…], x1[i…], …)` for each of [`exprs`](Self::exprs), and from these the
 /// [`results`](Self::results), such as `Σ w l / Σ w`.

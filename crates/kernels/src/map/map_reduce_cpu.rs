@@ -9,9 +9,10 @@ use super::map::{INPUTS, Map};
 use super::map_reduce::MapReduce;
 use super::reduce_op::Fold;
 use crate::core::half::Floats;
+use crate::core::team::OnTeam;
+use crate::core::twin::TwinArgs;
 use crate::core::vectorised::vectorised;
 use crate::expr::{BLOCK_LEN, Evaluator, Expr, Operand, Scratch};
-use crate::{OnTeam, TwinArgs};
 
 /// The minimum number of elements for which halves are separate tasks.
 const PARALLEL_LEN: usize = 64 * 1024;

@@ -8,10 +8,13 @@ use super::map::Map;
 use super::map_reduce::MapReduce;
 use super::module::WORKGROUP;
 use super::reduce_op::{Fold, Reducer};
+use crate::core::dispatch::{Dispatch, fold_workgroups};
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::module::{Module, Part};
 use crate::core::stored_types::CONVERSIONS;
 use crate::expr::Expr;
 use crate::expr::wgsl::{self, Lanes};
-use crate::{DType, Dispatch, Error, Module, Part, fold_workgroups};
 
 /// The names of the constants for the positions of elements: sizes and strides of the dimensions that are kept, and of those that are reduced.
 const KEPT: [[&str; 2]; Map::MAX_DIMS] = [

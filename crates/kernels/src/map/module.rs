@@ -6,9 +6,12 @@ use super::draws::DRAWS;
 use super::layout::Layout;
 use super::loads::{Loads, declaration};
 use super::map::{Map, OUTPUTS};
+use crate::core::dispatch::{Dispatch, fold_workgroups};
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::module::{Module, Part};
 use crate::core::stored_types::CONVERSIONS;
 use crate::expr::wgsl::{self, Lanes};
-use crate::{DType, Dispatch, Error, Module, Part, fold_workgroups};
 
 /// Invocations of a workgroup.
 pub(super) const WORKGROUP: usize = 64;

@@ -1,8 +1,15 @@
 use super::correct_cpu;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::module;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// Whether the maximum of each row is in the column of its target: `y[r] = 1` if so, else 0. Its mean is the accuracy.
 ///

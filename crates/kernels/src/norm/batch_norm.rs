@@ -1,12 +1,23 @@
 use super::batch_norm_cpu;
 use super::batch_norm_grad::Half;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::interval::Interval;
 use crate::core::interval::check_settings;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::{module, part};
+use crate::core::param::Param;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
+use crate::core::twin::TwinArgs;
+use crate::expr::Activation;
 use crate::expr::Expr;
-use crate::{Activation, Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, Map, Param, TwinArgs};
+use crate::map::map::Map;
 
 const X: &[Group] = &[Group::one("X").loads()];
 const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"), part!("batch_norm_equal_weights.wgsl")], X);

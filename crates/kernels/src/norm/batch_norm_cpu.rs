@@ -1,8 +1,9 @@
 use rayon::prelude::*;
 
 use crate::core::half::Element;
+use crate::core::team::OnTeam;
 use crate::core::vectorised::vectorised;
-use crate::{BatchNormFrozenStats, BatchNormShape, BatchNormStats, OnTeam};
+use crate::norm::batch_norm::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
 
 pub(crate) fn stats<T: Element>(
     kernel: &BatchNormStats,

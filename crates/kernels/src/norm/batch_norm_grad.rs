@@ -1,7 +1,13 @@
 //! The gradients of a batch normalisation, all of which are expressions.
 
+use crate::core::dtype::DType;
+use crate::expr::Activation;
 use crate::expr::Expr;
-use crate::{Activation, BatchNormShape, DType, Map, MapInput, MapOutput, MapReduce, Reducer};
+use crate::map::map::{Map, MapOutput};
+use crate::map::map_input::MapInput;
+use crate::map::map_reduce::MapReduce;
+use crate::map::reduce_op::Reducer;
+use crate::norm::batch_norm::BatchNormShape;
 
 /// One of the two halves of `stats` and `sums`.
 #[derive(Clone, Copy)]

@@ -1,12 +1,22 @@
 use super::layer_norm_cpu;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::interval::Interval;
 use crate::core::interval::check_settings;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::module;
+use crate::core::param::Param;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
+use crate::core::twin::TwinArgs;
 use crate::expr::Expr;
-use crate::{
-    Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Interval, Kernel, MapInput, MapReduce, Param, Reducer, TwinArgs,
-};
+use crate::map::map_input::MapInput;
+use crate::map::map_reduce::MapReduce;
+use crate::map::reduce_op::Reducer;
 
 /// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, where the variance is the biased one, over all `n_cols` values.
 ///

@@ -1,8 +1,15 @@
 use super::softmax_cpu;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::module;
+use crate::core::param::Param;
 use crate::core::rows::RowDispatch;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, Param, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// Softmax of each row: `y[r,c] = exp(x[r,c] - m) / Σ_k exp(x[r,k] - m)` with `m = max_k x[r,k]`; or its logarithm.
 ///

@@ -1,7 +1,15 @@
 use super::grad_scaler_cpu;
+use crate::batch::order::STATE_LEN;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// Elements of a `scaler` buffer (u32): `verdict, n_good, n_skipped_in_a_row, n_skipped`.
 ///

@@ -1,5 +1,5 @@
-use crate::NewtonSchulzFactor;
 use crate::core::blocks::each_row;
+use crate::optimizer::newton_schulz::NewtonSchulzFactor;
 
 pub(crate) fn factor(kernel: &NewtonSchulzFactor, gram: &[f32], square: &[f32], y: &mut [f32]) {
     let NewtonSchulzFactor { n, coefficients: [a, b, c], .. } = *kernel;

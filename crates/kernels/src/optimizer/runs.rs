@@ -1,8 +1,17 @@
 use super::runs_cpu;
+use crate::batch::order::STATE_LEN;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::interval::Interval;
 use crate::core::interval::check_settings;
+use crate::core::kernel::{Cost, Kernel};
+use crate::core::module::Module;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Interval, Kernel, Module, STATE_LEN, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// Ranges of equal length in a flat buffer: the matrices of one shape among a model's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 use super::skip::n_steps;
 use crate::core::blocks::each_block;
-use crate::{Runs, ScaleRuns};
+use crate::optimizer::runs::{Runs, ScaleRuns};
 
 pub(crate) fn gather(runs: &Runs, x: &[f32], y: &mut [f32]) {
     for (y, &start) in y.chunks_exact_mut(runs.len).zip(&runs.starts) {

@@ -1,7 +1,15 @@
 use super::skip_incomplete_cpu;
+use crate::batch::order::STATE_LEN;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::Kernel;
 use crate::core::module::module;
 use crate::core::sizes::check_sizes;
-use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// Skips the step of a batch that does not complete a group, by `state.skip = 2`: its gradients are only added to a sum.
 ///

@@ -1,4 +1,4 @@
-use crate::SkipIncomplete;
+use crate::optimizer::skip_incomplete::SkipIncomplete;
 
 pub(crate) fn run(kernel: &SkipIncomplete, state: &mut [u32]) {
     let count = state[0].wrapping_add(1);

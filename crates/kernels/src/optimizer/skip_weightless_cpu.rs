@@ -1,4 +1,4 @@
-use crate::SkipWeightless;
+use crate::optimizer::skip_weightless::SkipWeightless;
 
 pub(crate) fn run(kernel: &SkipWeightless, weight: f32, sum: &mut [f32], state: &mut [u32]) {
     let batch = state[0];

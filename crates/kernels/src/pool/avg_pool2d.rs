@@ -1,8 +1,17 @@
 use super::avg_pool2d_cpu;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::part;
+use crate::core::param::Param;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Binding, Cost, DType, Dispatch, Error, Kernel, Param, PoolShape, TwinArgs};
+use crate::core::twin::TwinArgs;
+use crate::pool::pool_shape::PoolShape;
 
 const AVG_POOL2D: Template = Template::new(&[part!("avg_pool2d.wgsl")], &[Group::lane("X").loads().stores()]);
 const AVG_POOL2D_GRAD: Template = Template::new(&[part!("avg_pool2d_grad.wgsl")], &[Group::lane("X").loads().stores()]);

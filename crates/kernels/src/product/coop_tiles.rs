@@ -1,4 +1,6 @@
-use crate::{Adapter, CoopShape, Part};
+use crate::core::adapter::Adapter;
+use crate::core::coop_shape::CoopShape;
+use crate::core::module::Part;
 
 /// How a product on cooperative matrices is divided into workgroups: `main_coop.wgsl`.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -1,11 +1,19 @@
 use std::fmt;
 
 use super::epilogue_cpu::Prepared;
+use crate::batch::order::STATE_LEN;
+use crate::core::access::{Arg, Len};
+use crate::core::binding::Binding;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
 use crate::core::half::Floats;
+use crate::core::module::Part;
+use crate::core::twin::TwinArgs;
 use crate::expr::wgsl::{self, Lanes};
 use crate::expr::{Activation, Expr};
 use crate::map::draws::DRAWS;
-use crate::{Arg, Binding, DType, Draws, Error, Len, Map, Part, STATE_LEN, TwinArgs};
+use crate::map::draws::Draws;
+use crate::map::map::Map;
 
 /// An elementwise expression that a product or convolution applies to each sum while the sum is still in registers or cache.
 ///

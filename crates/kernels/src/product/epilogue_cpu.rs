@@ -6,9 +6,11 @@ use std::hint::black_box;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use crate::core::sizes::in_u32;
+use crate::core::twin::TwinArgs;
 use crate::expr::{Activation, BLOCK_LEN, Evaluator, Expr, Operand, Unary, apply, scale_by_gelu_slope};
 use crate::map::draws_cpu::Drawn;
-use crate::{Epilogue, EpilogueOperand, Map, TwinArgs};
+use crate::map::map::Map;
+use crate::product::epilogue::{Epilogue, EpilogueOperand};
 
 /// An [`Epilogue`] on the CPU, for all rows of a result.
 #[derive(Debug)]

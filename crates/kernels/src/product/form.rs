@@ -26,8 +26,11 @@
 use super::coop_tiles::{CoopTiles, Gathered};
 use super::epilogue::Results;
 use super::tiles::{Cut, Tiles};
+use crate::core::adapter::{Adapter, AdapterKind};
+use crate::core::dtype::DType;
+use crate::core::module::Part;
 use crate::core::module::part;
-use crate::{Adapter, AdapterKind, DType, MatmulFamily, Part};
+use crate::product::matmul_family::MatmulFamily;
 
 /// The maximum number of columns for which invocations are assigned along the rows.
 const NARROW_COLS: usize = 8;

@@ -13,9 +13,10 @@ use rayon::prelude::*;
 
 use crate::core::blocks::cut;
 use crate::core::room::with_room;
+use crate::core::team::OnTeam;
 use crate::core::transpose::transpose_rows;
 use crate::core::vectorised::vectorised;
-use crate::{OnTeam, Transpose};
+use crate::product::matmul::Transpose;
 
 /// A matrix operand with strides: element `(row, col)` is `data[row * row_stride + col * col_stride]`.
 #[derive(Clone, Copy)]

@@ -2,10 +2,20 @@ use super::epilogue_cpu::Finish;
 use super::matmul_batch_cpu;
 use super::matmul_gpu::Product;
 use super::matmul_stored_cpu::Reads;
+use crate::core::access::{Access, Arg};
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
 use crate::core::half::Floats;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, with_element};
-use crate::{Access, Adapter, Arg, Cost, DType, Dispatch, Epilogue, Error, Kernel, Map, MatmulFamily, Packing, TwinArgs};
+use crate::core::twin::TwinArgs;
+use crate::map::map::Map;
+use crate::product::epilogue::Epilogue;
+use crate::product::matmul_family::MatmulFamily;
+use crate::product::packing::Packing;
 
 /// Matrix products with a fused epilogue: `y[i] = epilogue(op(a[i]) op(b[i]))`, for one pair of matrices or a batch of them.
 ///

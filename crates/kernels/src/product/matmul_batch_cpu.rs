@@ -5,7 +5,8 @@ use super::matmul_cpu;
 use super::matmul_stored_cpu;
 use super::matmul_stored_cpu::Reads;
 use crate::core::half::Element;
-use crate::{Matmul, OnTeam};
+use crate::core::team::OnTeam;
+use crate::product::matmul::Matmul;
 
 /// All products of a batch: one task for each, which is divided further if it is large, as a single product is.
 pub(crate) fn run(kernel: &Matmul, [a, b]: [&[f32]; 2], packed: Option<&[f32]>, fused: (&Finish, &[f32]), y: &mut [f32]) {

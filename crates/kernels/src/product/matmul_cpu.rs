@@ -1,8 +1,8 @@
 use super::epilogue_cpu::Finish;
 use super::gemm::{DEPTH, Onto, Operand, SWAPPED_ROWS, Tile, product};
 use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row};
-use crate::Matmul;
 use crate::core::blocks::{cut, each_row};
+use crate::product::matmul::Matmul;
 
 /// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to small ones, which give work to more threads.
 const TILES: [(usize, usize); 6] = [(240, 256), (240, 128), (120, 128), (120, 64), (48, 64), (24, 32)];

@@ -1,6 +1,9 @@
 use std::str::FromStr;
 
-use crate::{Adapter, CoopShape, Error, Tiles};
+use crate::core::adapter::Adapter;
+use crate::core::coop_shape::CoopShape;
+use crate::core::error::Error;
+use crate::product::tiles::Tiles;
 
 /// The ways in which a matrix product is computed on a GPU.
 ///

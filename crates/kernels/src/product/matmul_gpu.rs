@@ -5,8 +5,16 @@ use super::form::{BATCHED_MATMUL, Form, Kind, Labels, MATMUL, Problem, Reads};
 use super::modules;
 use super::tile_form::TileForm;
 use super::tiles::product_workgroups;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::binding::Binding;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
 use crate::map::map_reduce_module::sum_of_parts;
-use crate::{Adapter, Arg, Binding, DType, Dispatch, Error, Matmul, MatmulFamily, Tiles, Transpose};
+use crate::product::matmul::{Matmul, Transpose};
+use crate::product::matmul_family::MatmulFamily;
+use crate::product::tiles::Tiles;
 
 /// The minimum number of K indices of a part, which is a multiple of it.
 const PART_LEN: usize = 256;

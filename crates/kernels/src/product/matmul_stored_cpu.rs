@@ -11,8 +11,9 @@ use super::matmul_cpu::{SERIAL_WORK, tiles};
 use super::matmul_vector_cpu::{row_times_matrix, scale_row};
 use crate::core::half::{Element, Floats, in_f32};
 use crate::core::room::with_room;
+use crate::core::team::OnTeam;
 use crate::core::vectorised::vectorised;
-use crate::{Matmul, OnTeam, Transpose};
+use crate::product::matmul::{Matmul, Transpose};
 
 /// The minimum number of bands of rows into which a result is divided, if it has enough rows.
 const N_BANDS: usize = 16;

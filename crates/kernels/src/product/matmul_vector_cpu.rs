@@ -4,8 +4,8 @@
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use crate::OnTeam;
 use crate::core::half::Element;
+use crate::core::team::OnTeam;
 use crate::core::vectorised::vectorised;
 
 /// Elements of the matrix below which using other threads for a loop does not pay.

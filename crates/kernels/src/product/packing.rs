@@ -1,5 +1,5 @@
 use super::gemm::{self, Operand};
-use crate::Transpose;
+use crate::product::matmul::Transpose;
 
 /// How the CPU copies an operand of matrix products, `b`, before it multiplies. [`Kernel::packing`](crate::Kernel::packing) returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,5 +1,8 @@
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::MAX_WORKGROUPS;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
 use crate::core::sizes::in_u32;
-use crate::{Adapter, DType, Error, MAX_WORKGROUPS};
 
 /// How a product of [`MatmulFamily::Tiled`](crate::MatmulFamily::Tiled) is divided into workgroups.
 ///

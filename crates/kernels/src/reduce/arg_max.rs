@@ -1,10 +1,16 @@
 use super::arg_max_cpu;
 use super::series::Series;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::module::part;
 use crate::core::sizes::check_sizes;
 use crate::core::stored_form::{StoredForm, sharing, with_element};
 use crate::core::stored_types::{Group, Template};
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 const ARG_MAX: Template = Template::new(&[part!("arg_max.wgsl"), part!("../core/nan.wgsl")], &[Group::one("X").loads()]);
 

@@ -2,7 +2,8 @@ use crate::core::sizes::in_u32;
 use rayon::prelude::*;
 
 use crate::core::half::Element;
-use crate::{ArgMax, OnTeam};
+use crate::core::team::OnTeam;
+use crate::reduce::arg_max::ArgMax;
 
 pub(crate) fn run<T: Element>(kernel: &ArgMax, x: &[T], y: &mut [u32]) {
     let ArgMax { n, n_inner, .. } = *kernel;

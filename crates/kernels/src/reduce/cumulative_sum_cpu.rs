@@ -2,8 +2,9 @@ use rayon::prelude::*;
 
 use crate::core::float::rounded;
 use crate::core::half::Element;
+use crate::core::team::OnTeam;
 use crate::core::vectorised::vectorised;
-use crate::{CumulativeSum, OnTeam, SumOrder};
+use crate::reduce::cumulative_sum::{CumulativeSum, SumOrder};
 
 pub(crate) fn run<T: Element>(kernel: &CumulativeSum, x: &[T], y: &mut [f32]) {
     let CumulativeSum { n, n_inner, order, .. } = *kernel;

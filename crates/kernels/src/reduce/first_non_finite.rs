@@ -1,6 +1,12 @@
 use super::first_non_finite_cpu;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
+use crate::core::kernel::Kernel;
 use crate::core::module::module;
-use crate::{Adapter, Arg, DType, Dispatch, Error, Kernel, TwinArgs};
+use crate::core::twin::TwinArgs;
 
 /// Records the first of many values that is not finite, each of which a [`MapReduce`](crate::MapReduce) with
 /// [`Reducer::NonFinite`](crate::Reducer::NonFinite) checks. Once a place has been recorded, it is kept.

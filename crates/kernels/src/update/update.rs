@@ -2,10 +2,17 @@ use super::number::{Symbol, trace};
 use super::rule::Rule;
 use super::step_value::StepValue;
 use super::{update_cpu, update_module};
+use crate::batch::order::STATE_LEN;
+use crate::core::access::Arg;
+use crate::core::adapter::Adapter;
+use crate::core::dispatch::Dispatch;
+use crate::core::dtype::DType;
+use crate::core::error::Error;
 use crate::core::interval::check_settings;
+use crate::core::kernel::{Cost, Kernel};
 use crate::core::sizes::check_sizes;
+use crate::core::twin::TwinArgs;
 use crate::expr::Expr;
-use crate::{Adapter, Arg, Cost, DType, Dispatch, Error, Kernel, STATE_LEN, TwinArgs};
 
 /// The number of parameters per entry of a table of groups: those of a group start and end at multiples of it, or next to elements that are not
 /// updated.

@@ -3,8 +3,9 @@ use rayon::prelude::*;
 use super::rule::Rule;
 use super::step_value::StepValue;
 use super::update::{GROUP_LEN, Groups, Update};
+use crate::core::team::OnTeam;
+use crate::core::twin::TwinArgs;
 use crate::core::vectorised::vectorised;
-use crate::{OnTeam, TwinArgs};
 
 /// Elements per task.
 const BLOCK_LEN: usize = 16 * 1024;

@@ -1,7 +1,7 @@
 use brisk_kernels::{Interval, Outside};
+use brisk_tensor::Error;
 
 use super::{Schedule, Steps};
-use crate::Error;
 
 const OP: &str = "schedule";
 

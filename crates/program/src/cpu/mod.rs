@@ -15,12 +15,15 @@ use rayon::prelude::*;
 use crate::cpu::bytes::Bytes;
 use crate::cpu::packed::{PackedCopies, Part};
 use crate::device::memory::{Count, Memory, lock};
+use crate::error::Error;
 use crate::gpu::profile::ns_since;
+use crate::plan::Plan;
 use crate::plan::layout::Place;
 use crate::profile::{Span, Timer};
 use crate::record::host_step::{HostBuffers, HostPart, parts_of};
+use crate::record::persistent::Persistent;
+use crate::record::program::Program;
 use crate::record::program::StepArg;
-use crate::{Error, Persistent, Plan, Program};
 
 #[derive(Debug)]
 pub(crate) struct CpuDevice {

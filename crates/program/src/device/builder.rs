@@ -9,8 +9,10 @@ use crate::cpu::CpuDevice;
 use crate::device::Executor;
 use crate::device::adapters::open_adapters;
 use crate::device::back_off::{Attempts, with_back_off};
+use crate::device::select::Selection;
+use crate::device::{Device, DeviceInfo, DeviceKind};
+use crate::error::Error;
 use crate::gpu::{GpuDevice, Opened, request_device};
-use crate::{Device, DeviceInfo, DeviceKind, Error, Selection};
 
 /// Settings of a device before it is opened.
 #[derive(Debug, Clone, Default)]

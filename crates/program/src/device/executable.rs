@@ -1,12 +1,16 @@
 use brisk_kernels as kernels;
 
 use crate::cpu::CpuExecutable;
+use crate::device::Device;
 use crate::device::Executor;
 use crate::device::required::Required;
+use crate::error::Error;
 use crate::gpu::GpuExecutable;
+use crate::plan::Plan;
+use crate::profile::Profile;
 use crate::profile::{ProfiledStep, Span, Timer};
+use crate::record::program::Program;
 use crate::record::program::Step;
-use crate::{Device, Error, Plan, Profile, Program};
 
 /// A program compiled for a device, with its memory allocated and its pipelines and bind groups created.
 ///

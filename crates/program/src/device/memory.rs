@@ -2,8 +2,11 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::error::Error;
+use crate::plan::Plan;
+use crate::record::persistent::Persistent;
 use crate::record::persistent::WeakPersistent;
-use crate::{Error, Persistent, Plan, Program};
+use crate::record::program::Program;
 
 /// The persistent buffers that one device has allocated memory for, and the total it holds. `M` is a block of its memory.
 #[derive(Debug)]

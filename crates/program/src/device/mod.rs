@@ -26,9 +26,15 @@ use crate::device::builder::DeviceBuilder;
 use crate::device::counters::{Counters, Transfers};
 use crate::device::executable::Executable;
 use crate::device::host_type::check_host_type;
+use crate::device::select::Selection;
+use crate::device::uploads::Uploads;
+use crate::error::Error;
 use crate::gpu::GpuDevice;
+use crate::gpu::pipeline_cache::PipelineCache;
 use crate::profile::roofline;
-use crate::{Error, Persistent, PipelineCache, Program, Roofline, Selection, Uploads};
+use crate::profile::roofline::Roofline;
+use crate::record::persistent::Persistent;
+use crate::record::program::Program;
 
 /// Where programs run: a GPU through wgpu, or the CPU executor. Clones are the same device.
 ///

@@ -2,7 +2,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use brisk_kernels::Access;
 
-use crate::{Device, Error, Persistent, Program};
+use crate::device::Device;
+use crate::error::Error;
+use crate::record::persistent::Persistent;
+use crate::record::program::Program;
 
 /// The [required](Persistent::required) buffers of a program, which are checked before its first run, and all buffers that it writes.
 #[derive(Debug)]

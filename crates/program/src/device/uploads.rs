@@ -2,11 +2,13 @@ use std::ops::Range;
 
 use brisk_kernels::bytemuck::{self, Pod};
 
+use crate::device::Device;
 use crate::device::Executor;
 use crate::device::check_host_range;
 use crate::device::host_type::check_host_type;
+use crate::error::Error;
 use crate::gpu::uploads::Ring;
-use crate::{Device, Error, Persistent};
+use crate::record::persistent::Persistent;
 
 /// A ring of staging memory for host values that are written to a device repeatedly: it is allocated once, and written while the device works
 /// on earlier values.

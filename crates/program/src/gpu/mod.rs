@@ -17,12 +17,15 @@ use brisk_kernels::gpu::{Recorded, Recorder, encode_all};
 use brisk_kernels::{self as kernels, CoopShape, MatmulFamily, wgpu};
 
 use crate::device::memory::{Count, Memory, lock};
+use crate::error::Error;
 use crate::gpu::failure::{Failure, Report, Work};
 use crate::gpu::host::GpuPart;
 use crate::gpu::pipeline_cache::{CacheFile, PipelineCache};
+use crate::plan::Plan;
 use crate::plan::layout::Place;
+use crate::record::persistent::Persistent;
+use crate::record::program::Program;
 use crate::record::program::{Step, StepArg};
-use crate::{Error, Persistent, Plan, Program};
 
 /// Dispatches in one submit: enough to make its fixed cost small, few enough not to trigger a driver's watchdog.
 const DISPATCHES_PER_SUBMIT: usize = 512;

@@ -5,8 +5,8 @@ use std::time::Instant;
 use brisk_kernels::gpu::Recorded;
 use brisk_kernels::{bytemuck, wgpu};
 
-use crate::Error;
 use crate::device::memory::lock;
+use crate::error::Error;
 use crate::gpu::{GpuDevice, GpuExecutable};
 use crate::profile::{Span, Timer};
 

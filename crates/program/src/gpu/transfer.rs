@@ -7,8 +7,9 @@ use std::time::Duration;
 use brisk_kernels::wgpu;
 
 use crate::device::memory::lock;
+use crate::error::Error;
 use crate::gpu::{Block, GpuDevice, STAGING, words};
-use crate::{Error, Persistent};
+use crate::record::persistent::Persistent;
 
 /// Values are copied in pieces of this size, so that staging memory stays bounded.
 const PIECE_BYTES: usize = 16 << 20;

@@ -10,7 +10,8 @@ use std::io::{self, Write};
 
 use brisk_kernels::Cost;
 
-use crate::{DeviceInfo, Roofline};
+use crate::device::DeviceInfo;
+use crate::profile::roofline::Roofline;
 
 /// The time spent in each kernel during some replays, measured by [`Executable::profile`](crate::Executable::profile).
 ///

@@ -2,7 +2,10 @@ use std::fmt;
 
 use brisk_kernels::{DType, Epilogue, Map, Matmul, Transpose};
 
-use crate::{Device, DeviceKind, Error, Persistent, Program};
+use crate::device::{Device, DeviceKind};
+use crate::error::Error;
+use crate::record::persistent::Persistent;
+use crate::record::program::Program;
 
 /// The peak rates of a device, measured by [`Device::roofline`]: no kernel moves bytes or computes faster, unless its data stay in cache.
 ///

@@ -1,7 +1,8 @@
 use brisk_kernels::Cost;
 
 use super::{KernelProfile, Profile, ProfiledStep, Span, Timer};
-use crate::{DeviceInfo, DeviceKind, Roofline};
+use crate::device::{DeviceInfo, DeviceKind};
+use crate::profile::roofline::Roofline;
 
 const ROOFLINE: Roofline = Roofline { copy_bytes_per_s: 1e9, flops_per_s: 1e10 };
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use brisk_kernels::bytemuck::{self, Pod};
 use brisk_kernels::{Access, Adapter, Arg, Dispatch, Kernel, TwinArgs};
 
-use crate::{Error, Program};
+use crate::error::Error;
+use crate::record::program::Program;
 
 /// Work of the host in the middle of a program, which no kernel can do, such as a sum over replicas on other machines: it reads values from the device and
 /// writes values back. [`Program::push_host`](crate::Program::push_host) records one.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use brisk_kernels::DType;
 
-use crate::Device;
+use crate::device::Device;
 
 /// A buffer that outlives a run: weights, optimizer state, a table, a counter.
 ///

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use brisk_kernels::{Access, Kernel, MapInPlace};
 
-use crate::Program;
+use crate::record::program::Program;
 use crate::record::program::{Step, StepArg};
 
 /// A step that updates one buffer in place, instead of reading it and writing a second.

@@ -1,6 +1,6 @@
 use brisk_kernels::Access;
 
-use crate::{Program, Slice};
+use crate::record::program::{Program, Slice};
 
 impl Program {
     /// The kernels recorded so far that read elements of `slice`, in order.

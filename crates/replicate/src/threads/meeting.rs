@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::Error;
+use crate::error::Error;
 
 /// Ranks meet twice per operation: on entry, where each says what it calls and may find that another has failed or does not arrive; and
 /// on exit, where each waits for all, because until then the others read and write its memory.

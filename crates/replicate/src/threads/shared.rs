@@ -5,8 +5,11 @@ use std::time::Duration;
 
 use super::meeting::Meeting;
 use crate::call::{Call, How};
+use crate::collective::ReduceOp;
+use crate::element::{Element, ElementType};
+use crate::error::Error;
+use crate::tree;
 use crate::tree::part;
-use crate::{Element, ElementType, Error, ReduceOp, tree};
 
 /// The state that the replicas of a group share.
 #[derive(Debug)]

@@ -7,9 +7,9 @@ use arrow_array::{Array, FixedSizeListArray, RecordBatch};
 
 use super::columns::{Columns, Place};
 use super::values::{Texts, numbers, texts};
-use crate::BadRows;
-use crate::Expected;
+use crate::import::BadRows;
 use crate::import::{ChunkLabels, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected};
+use crate::remedy::Expected;
 
 /// The result of converting a batch.
 #[derive(Debug)]

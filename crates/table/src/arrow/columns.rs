@@ -5,8 +5,10 @@ use std::path::Path;
 use arrow_schema::{DataType, Schema};
 
 use super::values::{is_number, is_text};
+use crate::error::Error;
+use crate::import::{ColumnOptions, ColumnRef};
 use crate::import::{Like, Roles, SourceError};
-use crate::{ColumnOptions, ColumnRef, Error, Expected, Remedy};
+use crate::remedy::{Expected, Remedy};
 
 /// Where a column is. A field of lists of a fixed size has one column per element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,8 +8,9 @@ use arrow_schema::Schema;
 use super::ArrowOptions;
 use super::batch::{Converted, Converter, Problem};
 use super::columns::Columns;
+use crate::error::Error;
 use crate::import::{ImportReport, Like, NobodyWaits, Outlet, Progress, Sink, SourceError, in_order, n_threads};
-use crate::{Error, SourceIdentity};
+use crate::source_identity::SourceIdentity;
 
 /// The number of feature values that are converted at a time.
 const CHUNK_VALUES: usize = 1 << 18;

@@ -10,9 +10,10 @@ use arrow_schema::{ArrowError, Schema};
 
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
+use crate::error::Error;
 use crate::import::{Counted, ImportReport, Input, NobodyWaits, Progress, SourceError, check_dest, guarded};
 use crate::parts::open_file;
-use crate::{Error, SourceIdentity};
+use crate::source_identity::SourceIdentity;
 
 /// Imports an Arrow IPC file (also called Feather, version 2) or an Arrow IPC stream into a table at `dest`; a stream may be compressed.
 ///

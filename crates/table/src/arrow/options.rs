@@ -1,4 +1,5 @@
-use crate::{ColumnOptions, Error};
+use crate::error::Error;
+use crate::import::ColumnOptions;
 
 /// How to read Arrow and Parquet files.
 #[derive(Clone, Debug, PartialEq, Default)]

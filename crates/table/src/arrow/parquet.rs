@@ -8,9 +8,10 @@ use parquet::errors::ParquetError;
 
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
+use crate::error::Error;
 use crate::import::{ImportReport, NobodyWaits, Progress, SourceError, check_dest, guarded};
 use crate::parts::open_file;
-use crate::{Error, SourceIdentity};
+use crate::source_identity::SourceIdentity;
 
 /// How many batches of a row group may wait until those of the previous groups are written: 64 MiB of `f32`.
 const N_WAITING: usize = 64;

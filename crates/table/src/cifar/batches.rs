@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{CifarLabels, CifarOptions};
+use crate::error::Error;
 use crate::import::{ArchiveEnd, Input, Member, SourceError, for_each_member};
 use crate::parts::open_file;
-use crate::{Error, Expected, Remedy, SourceIdentity};
+use crate::remedy::{Expected, Remedy};
+use crate::source_identity::SourceIdentity;
 
 /// The batches of a source.
 pub(super) struct Batches {

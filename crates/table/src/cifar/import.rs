@@ -3,9 +3,13 @@ use std::path::Path;
 
 use super::CifarOptions;
 use super::batches::Batches;
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::import::{ImportReport, Imported, Progress, SourceError, check_dest};
+use crate::parts;
+use crate::schema::Schema;
 use crate::writer::ImportNotes;
-use crate::{DType, Error, Schema, TableWriter, parts};
+use crate::writer::TableWriter;
 
 /// The number of records read at a time: less than a megabyte.
 const CHUNK_RECORDS: usize = 256;

@@ -1,4 +1,4 @@
-use crate::{Expected, Remedy};
+use crate::remedy::{Expected, Remedy};
 
 /// How to read the binary files of CIFAR. The default is CIFAR-10 and, for a folder or archive, its training set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]

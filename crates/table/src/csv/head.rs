@@ -11,7 +11,7 @@ use super::decimal::{Marks, number, number64};
 use super::quotes::cells;
 use super::rows::{SHIFTED, SKIPPED, TEXT};
 use super::{CsvOptions, Delimiter, Header};
-use crate::Error;
+use crate::error::Error;
 use crate::import::{Categorical, ImportWarning, Like, Roles, has_leading_zero, is_missing};
 
 /// How to read a file, with all options resolved.

@@ -6,8 +6,10 @@ use super::chunks::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
 use super::head::Head;
 use super::pipeline::parse_in_order;
 use super::rows::{ParsedRows, Problem, RowParser, What};
+use crate::error::Error;
 use crate::import::{ImportReport, Imported, Input, Like, Progress, RowChunk, Sink, check_dest, n_threads, read_error};
-use crate::{Error, SourceIdentity, parts};
+use crate::parts;
+use crate::source_identity::SourceIdentity;
 
 /// Imports a CSV or TSV file, plain or compressed, into a table at `dest`.
 ///
@@ -167,9 +169,10 @@ mod tests {
         let path = std::path::Path::new("rows.csv");
         let head = Head::find(path, b"y,a\n1,2\n", &CsvOptions::default(), None).unwrap();
         let place = Place { line: 5_000_000_000, byte: 9_000_000_000_000 };
-        let what = What::Cell { col: 1, found: "x".to_owned(), expected: &crate::Expected { what: "a number", remedies: &[] } };
+        let what =
+            What::Cell { col: 1, found: "x".to_owned(), expected: &crate::remedy::Expected { what: "a number", remedies: &[] } };
         let error = place.error_of(&Problem { line: 7, byte: 90, what }, path, &head);
         assert_eq!(error.to_string(), "rows.csv, line 5000000007, column 2 (`a`): found \"x\", expected a number");
-        assert!(matches!(error, crate::Error::Cell { byte: 9_000_000_000_090, .. }), "{error:?}");
+        assert!(matches!(error, crate::error::Error::Cell { byte: 9_000_000_000_090, .. }), "{error:?}");
     }
 }

@@ -1,4 +1,5 @@
-use crate::{ColumnOptions, Error};
+use crate::error::Error;
+use crate::import::ColumnOptions;
 
 /// How to read a text file of rows. The default suits most files: delimiter and header are detected, the first column is the label, and
 /// anything that is not a number is an error.

@@ -7,10 +7,10 @@ use super::chunks::Chunk;
 use super::decimal::{LOOK_AHEAD, Marks, Place, exact_number, long_cell, number, simple_cell};
 use super::head::{Head, shown};
 use super::quotes::{cell_content, cell_end, row_end};
-use crate::Expected;
 use crate::import::{
     BadRows, ChunkLabels, Digits, EXACT_LIMIT, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected, has_leading_zero,
 };
+use crate::remedy::Expected;
 
 /// The slot of the first column that is read as text: categories, followed by the label if it is a class.
 pub(super) const TEXT: usize = usize::MAX / 2;

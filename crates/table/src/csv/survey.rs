@@ -6,9 +6,10 @@ use super::head::Head;
 use super::pipeline::parse_in_order;
 use super::quotes::{cell_content, cell_end};
 use super::{CsvOptions, Decimal};
+use crate::error::Error;
 use crate::import::{Categorical, Indicators, Input, n_threads, read_error};
+use crate::import::{ColumnOptions, ColumnRef, LabelKind};
 use crate::survey::{ColumnSurvey, FoundNumbers, Survey, Wanted};
-use crate::{ColumnOptions, ColumnRef, Error, LabelKind};
 
 /// Reads all of a CSV or TSV file, plain or compressed, and returns what the cells of each column are: numbers, dates, text, and which cells are
 /// unlike the others. Delimiter, header and blanks are treated as in [`import_csv`](crate::import_csv); the roles of columns are ignored.

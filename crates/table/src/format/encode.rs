@@ -1,7 +1,7 @@
 use serde_json::{Map, Value, json};
 
 use super::{PAGE_BYTES, PREFIX_BYTES};
-use crate::DType;
+use crate::dtype::DType;
 
 /// Encodes the first bytes of a file: the length of the header, the header, and spaces up to `data_start`.
 ///

@@ -1,5 +1,6 @@
+use crate::dtype::DType;
+use crate::printable;
 use crate::printable::listed;
-use crate::{DType, printable};
 
 /// Why bytes are not a valid table.
 #[non_exhaustive]

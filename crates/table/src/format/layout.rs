@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use super::json::{Claims, TensorClaim};
 use super::{FormatError, MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES};
-use crate::DType;
+use crate::dtype::DType;
 
 /// The positions of everything in a safetensors file.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,8 +1,10 @@
 use serde_json::{Value, json};
 
 use super::FormatError;
+use crate::dictionary::Dictionary;
 use crate::schema::n_statistics;
-use crate::{ColumnStatistics, Dictionary, SourceIdentity};
+use crate::source_identity::SourceIdentity;
+use crate::statistics::ColumnStatistics;
 
 const VERSION: &str = "1";
 const DICTIONARIES: &str = "dictionaries";

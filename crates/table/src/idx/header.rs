@@ -1,6 +1,6 @@
 use std::io::{self, Read};
 
-use crate::DType;
+use crate::dtype::DType;
 use crate::import::{ByteOrder, Numbers, SourceError};
 
 /// The contents of an IDX header: `0 0 TYPE RANK`, then a big-endian `u32` per dimension.

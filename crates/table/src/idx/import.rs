@@ -3,10 +3,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use super::header::Header;
+use crate::error::Error;
 use crate::import::{
     Array, Arrays, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, Progress, SourceError, check_dest,
 };
-use crate::{Error, Remedy};
+use crate::remedy::Remedy;
 
 /// How to read IDX files.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

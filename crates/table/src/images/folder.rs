@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use brisk_atomic_file::FileId;
 
 use super::tree::{Classes, Tree, visible};
+use crate::error::Error;
 use crate::import::{ArchiveEnd, Input, Like, Member, SourceError, for_each_member};
 use crate::printable::listed;
-use crate::{Error, SourceIdentity};
+use crate::source_identity::SourceIdentity;
 
 /// How deep folders may be nested.
 const MAX_DEPTH: usize = 32;

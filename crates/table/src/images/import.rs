@@ -7,13 +7,17 @@ use super::ImagesOptions;
 use super::decode::{Decoded, MAX_SIDE, NoImage, Shape, decode};
 use super::folder::{Listing, UNPACK, read_file};
 use super::options::Channels;
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::import::{
     BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Progress, SourceError, check_dest,
     for_each_member, guarded, in_order, n_threads, similar,
 };
 use crate::parts::open_file;
+use crate::remedy::Remedy;
+use crate::schema::Schema;
 use crate::writer::ImportNotes;
-use crate::{DType, Error, Remedy, Schema, TableWriter};
+use crate::writer::TableWriter;
 
 /// Bytes of pixels that are written at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use crate::{ArchiveEnd, BadRows};
+use crate::import::{ArchiveEnd, BadRows};
 
 /// How to read a folder of images; by default, images keep their size and channels, and every file is an image.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]

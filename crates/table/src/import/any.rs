@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::{Format, ImportReport, ImportSetting, Like, Progress, Unused};
-use crate::Error;
+use crate::error::Error;
 
 /// How to read a source of any format. By default, the format is detected, and read with the default options of that format.
 ///
@@ -21,36 +21,36 @@ pub struct ImportOptions {
     pub explicit: Vec<ImportSetting>,
     /// How to read text.
     #[cfg(feature = "csv")]
-    pub csv: crate::CsvOptions,
+    pub csv: crate::csv::CsvOptions,
     /// How to read svmlight.
     #[cfg(feature = "csv")]
-    pub svmlight: crate::SvmlightOptions,
+    pub svmlight: crate::svmlight::SvmlightOptions,
     /// How to read numpy's arrays.
     #[cfg(feature = "npy")]
-    pub npy: crate::NpyOptions,
+    pub npy: crate::npy::NpyOptions,
     /// How to read IDX files.
     #[cfg(feature = "idx")]
-    pub idx: crate::IdxOptions,
+    pub idx: crate::idx::IdxOptions,
     /// How to read CIFAR.
     #[cfg(feature = "cifar")]
-    pub cifar: crate::CifarOptions,
+    pub cifar: crate::cifar::CifarOptions,
     /// How to read images.
     #[cfg(feature = "images")]
-    pub images: crate::ImagesOptions,
+    pub images: crate::images::ImagesOptions,
     /// How to read Arrow and Parquet files.
     #[cfg(feature = "arrow")]
-    pub arrow: crate::ArrowOptions,
+    pub arrow: crate::arrow::ArrowOptions,
 }
 
 impl ImportOptions {
     /// These columns, for the formats whose columns have names: text, Arrow and Parquet. All else is as by default.
     #[cfg(any(feature = "csv", feature = "arrow"))]
-    pub fn with_columns(columns: &crate::ColumnOptions) -> Self {
+    pub fn with_columns(columns: &crate::import::ColumnOptions) -> Self {
         Self {
             #[cfg(feature = "csv")]
-            csv: crate::CsvOptions { columns: columns.clone(), ..crate::CsvOptions::default() },
+            csv: crate::csv::CsvOptions { columns: columns.clone(), ..crate::csv::CsvOptions::default() },
             #[cfg(feature = "arrow")]
-            arrow: crate::ArrowOptions { columns: columns.clone(), ..crate::ArrowOptions::default() },
+            arrow: crate::arrow::ArrowOptions { columns: columns.clone(), ..crate::arrow::ArrowOptions::default() },
             ..Self::default()
         }
     }
@@ -129,21 +129,21 @@ pub fn import_with_progress(
     options.check_explicit(source, format)?;
     match format {
         #[cfg(feature = "csv")]
-        Format::Csv => crate::import_csv_with_progress(source, dest, &options.csv, progress),
+        Format::Csv => crate::csv::import_csv_with_progress(source, dest, &options.csv, progress),
         #[cfg(feature = "csv")]
-        Format::Svmlight => crate::import_svmlight_with_progress(source, dest, &options.svmlight, progress),
+        Format::Svmlight => crate::svmlight::import_svmlight_with_progress(source, dest, &options.svmlight, progress),
         #[cfg(feature = "npy")]
-        Format::Npy => crate::import_npy_with_progress(source, dest, &options.npy, progress),
+        Format::Npy => crate::npy::import_npy_with_progress(source, dest, &options.npy, progress),
         #[cfg(feature = "idx")]
-        Format::Idx => crate::import_idx_with_progress(source, dest, &options.idx, progress),
+        Format::Idx => crate::idx::import_idx_with_progress(source, dest, &options.idx, progress),
         #[cfg(feature = "cifar")]
-        Format::Cifar => crate::import_cifar_with_progress(source, dest, &options.cifar, progress),
+        Format::Cifar => crate::cifar::import_cifar_with_progress(source, dest, &options.cifar, progress),
         #[cfg(feature = "images")]
-        Format::Images => crate::import_images_with_progress(source, dest, &options.images, progress),
+        Format::Images => crate::images::import_images_with_progress(source, dest, &options.images, progress),
         #[cfg(feature = "arrow")]
-        Format::Arrow => crate::import_arrow_with_progress(source, dest, &options.arrow, progress),
+        Format::Arrow => crate::arrow::import_arrow_with_progress(source, dest, &options.arrow, progress),
         #[cfg(feature = "parquet")]
-        Format::Parquet => crate::import_parquet_with_progress(source, dest, &options.arrow, progress),
+        Format::Parquet => crate::arrow::import_parquet_with_progress(source, dest, &options.arrow, progress),
         #[cfg(not(all(
             feature = "csv",
             feature = "npy",

@@ -6,8 +6,12 @@ use std::path::Path;
 use super::numbers::{Features, Labels, NotFinite, Numbers, Unfit};
 use super::source_error::SourceError;
 use super::{ImportReport, ImportWarning, LabelMap, Like, Progress};
+use crate::dtype::Element;
+use crate::error::Error;
+use crate::schema::{Schema, Weights};
+use crate::source_identity::SourceIdentity;
 use crate::writer::ImportNotes;
-use crate::{Element, Error, RowBatch, Schema, SourceIdentity, TableWriter, Weights};
+use crate::writer::{RowBatch, TableWriter};
 
 /// The number of bytes of features converted at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;

@@ -1,7 +1,9 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use crate::{DType, Error, SourceIdentity};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::source_identity::SourceIdentity;
 
 /// The roles of the columns of a source, and how invalid cells are treated. By default, the first column is the label, the others are
 /// features, and anything that is not a number is an error.

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 
+use crate::dictionary::Dictionary;
+use crate::error::Error;
 use crate::format::MAX_HEADER_BYTES;
-use crate::{Dictionary, Error};
 
 /// The values of one column within one chunk, in the order of their first occurrence.
 #[derive(Debug, Default)]

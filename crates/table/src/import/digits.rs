@@ -1,6 +1,6 @@
 //! What rounding to `f32` takes from the numbers of a column.
 
-use crate::ColumnStatistics;
+use crate::statistics::ColumnStatistics;
 
 /// From here on, `f32` does not hold every whole number.
 pub(crate) const EXACT_LIMIT: f64 = 16_777_216.0;

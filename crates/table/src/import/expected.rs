@@ -1,7 +1,7 @@
 //! Expectations about cells, used by the importers of text, Arrow and Parquet.
 
-use crate::Expected;
-use crate::Remedy::*;
+use crate::remedy::Expected;
+use crate::remedy::Remedy::*;
 
 pub(crate) const NUMBER: Expected = Expected { what: "a number", remedies: &[Correct, DropColumn, MakeCategorical, SkipRows] };
 pub(crate) const FINITE: Expected = Expected { what: "a finite number", remedies: &[KeepMissing, SkipRows] };

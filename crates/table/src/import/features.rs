@@ -1,7 +1,7 @@
 //! How the features of a row are processed once its cells are numbers; the same for every format.
 
 use super::{FeatureDType, Missing, expected};
-use crate::Expected;
+use crate::remedy::Expected;
 
 /// How missing features are treated, which ones have indicators, and the type that features must fit into.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::Input;
 use super::source_error::SourceError;
-use crate::Error;
+use crate::error::Error;
 use crate::parts::open_file;
 
 /// A format that can be imported.

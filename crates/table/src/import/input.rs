@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::gzip_members::GzipMembers;
+use crate::error::Error;
 use crate::parts::open_file;
-use crate::{Error, SourceIdentity};
+use crate::source_identity::SourceIdentity;
 
 /// The bytes of a file, decompressed if necessary, whatever its name.
 pub(crate) struct Input {

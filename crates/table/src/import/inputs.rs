@@ -2,7 +2,7 @@ use std::path::Path;
 
 use brisk_atomic_file::FileId;
 
-use crate::Error;
+use crate::error::Error;
 
 /// Refuses to write to a file that the import reads.
 ///

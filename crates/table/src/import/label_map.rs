@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::numbers::Labels;
 use super::{Like, SourceError};
-use crate::Error;
+use crate::error::Error;
 
 /// The most classes that integer labels may stand for.
 const MAX_CLASSES: i64 = 1 << 16;

@@ -1,8 +1,10 @@
 use std::path::{Path, PathBuf};
 
 use super::{FeatureDType, ImportSetting};
+use crate::dictionary::Dictionary;
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::parts::Opened;
-use crate::{DType, Dictionary, Error};
 
 /// The properties of the table to match that an import uses.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 use super::{EXACT_LIMIT, expected};
-use crate::{DType, Expected, Remedy};
+use crate::dtype::DType;
+use crate::remedy::{Expected, Remedy};
 
 /// How the values of an array are stored in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

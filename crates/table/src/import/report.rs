@@ -1,7 +1,9 @@
 use std::fmt;
 
 use super::{Digits, ImportWarning};
-use crate::{ColumnStatistics, Dictionary, Error};
+use crate::dictionary::Dictionary;
+use crate::error::Error;
+use crate::statistics::ColumnStatistics;
 
 /// The result of an import. Its `Debug` form has the sizes of dictionaries and classes, not their values.
 #[derive(Default)]
@@ -51,7 +53,7 @@ impl fmt::Debug for ImportReport {
 impl ImportReport {
     /// Completes a table without named columns, for which no row was skipped.
     #[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
-    pub(crate) fn finish(mut writer: crate::TableWriter, classes: Vec<String>) -> Result<Self, Error> {
+    pub(crate) fn finish(mut writer: crate::writer::TableWriter, classes: Vec<String>) -> Result<Self, Error> {
         writer.set_classes(classes.clone())?;
         let statistics = writer.statistics();
         let n_rows = writer.finish()?;

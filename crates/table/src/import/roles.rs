@@ -3,7 +3,7 @@ use std::path::Path;
 
 use super::features::{FeatureRules, OnMissing};
 use super::{Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Like, Missing};
-use crate::Error;
+use crate::error::Error;
 use crate::nearest::nearest;
 use crate::printable::listed;
 

@@ -1,7 +1,7 @@
 use super::dictionary::LocalValues;
 use super::digits::may_lose;
 use super::{Digits, FeatureDType, Roles};
-use crate::ColumnStatistics;
+use crate::statistics::ColumnStatistics;
 use crate::statistics::Moments;
 
 /// Rows to be added to a table, and the statistics gathered from them on the worker threads.

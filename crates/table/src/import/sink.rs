@@ -10,9 +10,14 @@ use super::roles::Labels;
 use super::rows::ChunkLabels;
 use super::similar::similar;
 use super::{BadRows, ColumnOptions, ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Roles, RowChunk};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::schema::{Schema, Weights};
+use crate::source_identity::SourceIdentity;
+use crate::statistics::ColumnStatistics;
 use crate::statistics::Moments;
+use crate::writer::TableWriter;
 use crate::writer::{ImportNotes, Parts};
-use crate::{ColumnStatistics, DType, Error, Schema, SourceIdentity, TableWriter, Weights};
 
 /// Takes the rows of an import, chunk by chunk in the order of the source, and writes the table.
 #[derive(Debug)]

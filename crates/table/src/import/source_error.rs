@@ -1,7 +1,9 @@
 use std::path::Path;
 
+use crate::error::Error;
+use crate::printable;
 use crate::remedy::Choice;
-use crate::{Error, Expected, Remedy, printable};
+use crate::remedy::{Expected, Remedy};
 
 /// Why a source cannot be made into a table: what was found, what was expected, and what to do next.
 ///

@@ -1,7 +1,9 @@
 use std::fmt;
 
+use crate::dtype::DType;
+use crate::printable;
 use crate::remedy::Choice;
-use crate::{DType, Remedy, printable};
+use crate::remedy::Remedy;
 
 /// Something in a source that was imported as asked, but is probably not what was meant.
 ///

@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 
 use super::literal::Literal;
-use crate::DType;
+use crate::dtype::DType;
 use crate::import::{ByteOrder, Numbers, SourceError};
 use crate::printable::listed;
 

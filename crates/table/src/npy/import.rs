@@ -4,9 +4,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::source::{Archive, Source, file_name};
 use super::{ArrayRef, NpyLabels, NpyOptions};
+use crate::error::Error;
 use crate::import::{Array, Arrays, ImportReport, LabelArray, LabelMap, Like, Origin, Progress, SourceError, check_dest};
 use crate::printable::listed;
-use crate::{Error, Remedy};
+use crate::remedy::Remedy;
 
 /// Imports numpy arrays into a table at `dest`: a .npy of features with a .npy of labels, or a .npz of both.
 ///

@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use crate::NotFinite;
+use crate::import::NotFinite;
 
 /// Which arrays make up a table. By default, these are the members of an archive called `features` and `labels`, `X` and `y`, `x` and `y`,
 /// `data` and `labels`, `images` and `labels`, or `arr_0` and `arr_1`. A single array has no default, since its labels must be named.

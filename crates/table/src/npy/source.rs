@@ -12,10 +12,11 @@ use zip::result::ZipError;
 
 use super::header::{Header, Order};
 use super::transposed::Transposed;
+use crate::error::Error;
 use crate::import::{Array, Counted, Input, SourceError, check_dest};
 use crate::parts::open_file;
 use crate::printable::listed;
-use crate::{Error, SourceIdentity};
+use crate::source_identity::SourceIdentity;
 
 /// A file of one array, or an archive of several.
 pub(super) struct Source {

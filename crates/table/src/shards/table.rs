@@ -6,12 +6,16 @@ use std::path::{Path, PathBuf};
 use super::ShardMismatch;
 use super::folder::index_path;
 use crate::description::describe;
+use crate::dtype::{DType, Element};
+use crate::error::Error;
 use crate::format::{IndexError, MAX_INDEX_BYTES, ShardEntry, ShardIndex};
 use crate::parts::{Part, Parts, open_file};
 use crate::row_store::RowStore;
+use crate::statistics::ColumnStatistics;
 use crate::statistics::Moments;
+use crate::streamed::{ReadAhead, StreamedTable};
+use crate::table::Table;
 use crate::verify::{self, ReadBytes, Verified};
-use crate::{ColumnStatistics, DType, Element, Error, ReadAhead, StreamedTable, Table};
 
 /// A table of several files, open for reading: a folder with an index and shards, as [`ShardedWriter`](crate::ShardedWriter) writes it.
 ///

@@ -2,9 +2,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::folder::IndexToBe;
+use crate::dictionary::Dictionary;
+use crate::dtype::Element;
+use crate::error::Error;
 use crate::format::{ShardEntry, ShardIndex};
 use crate::parts::Opened;
-use crate::{Dictionary, Element, Error, RowBatch, Schema, TableWriter, Weights};
+use crate::schema::{Schema, Weights};
+use crate::writer::{RowBatch, TableWriter};
 
 /// The size of shards. The last one may be smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use super::file::TableFile;
 use super::memory::Memory;
 use super::pool::Pool;
-use crate::Error;
+use crate::error::Error;
 use crate::parts::Part;
 
 /// All parts of some consecutive rows, in memory. The memory returns to the pool when the extent is dropped by its last reader.

@@ -3,7 +3,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use super::read_at::read_exact_at;
-use crate::Error;
+use crate::error::Error;
 use crate::parts::{Part, Parts};
 
 /// The file of a table, read at given positions.

@@ -7,12 +7,14 @@ use super::file::TableFile;
 use super::read_ahead::{Piece, ReadAhead};
 use super::read_at::read_exact_at;
 use crate::description::describe;
+use crate::error::Error;
 use crate::format::Tensor;
 use crate::parts::{Opened, Part, Parts};
 use crate::row_store::{RowStore, TOUCHED, touch};
+use crate::statistics::ColumnStatistics;
 use crate::table::fingerprint;
+use crate::tensor_names::TensorNames;
 use crate::verify::{self, ReadBytes, Verified};
-use crate::{ColumnStatistics, Error, TensorNames};
 
 /// The number of bytes read at a time for rows in order that were not announced.
 const SCRATCH_BYTES: usize = 256 << 10;

@@ -1,9 +1,11 @@
 use super::marked::is_marked_number;
 use super::sketch::Distinct;
+use crate::csv::Decimal;
 use crate::csv::number64;
 use crate::import::is_missing;
+use crate::iso_time::IsoTime;
 use crate::iso_time::looks_like_date;
-use crate::{ColumnStatistics, Decimal, IsoTime};
+use crate::statistics::ColumnStatistics;
 
 /// How many cells that differ from the others are kept.
 const MAX_ODD: usize = 3;

@@ -1,5 +1,5 @@
 use crate::remedy::Choice;
-use crate::{Expected, Remedy};
+use crate::remedy::{Expected, Remedy};
 
 /// The problem with a line of an svmlight file: what was found, what was expected, and what to do next.
 #[non_exhaustive]

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use super::line::LineParser;
 use super::rows::{DenseRows, IndexRange, Lines, Problem, Scanned, Shape};
 use super::{FirstIndex, SvmlightError, SvmlightOptions};
-use crate::Error;
 use crate::csv::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES, parse_in_order, what_else};
+use crate::error::Error;
 use crate::import::{
     ColumnOptions, ImportReport, Input, LabelKind, Labels, Like, Missing, Progress, Roles, RowChunk, Sink, check_dest, n_threads,
     read_error,
@@ -184,7 +184,7 @@ fn scan(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Result<I
     let parse = |chunk: &_, scanned: &mut Scanned| scanned.scan(chunk, parser, options.bad_rows);
     parse_in_order(chunks, n_threads(options.n_threads), Scanned::default, parse, |scanned| {
         let scanned = scanned.map_err(|error| place.of_chunk_error(error, path, &unreadable))?;
-        if options.bad_rows == crate::BadRows::Error
+        if options.bad_rows == crate::import::BadRows::Error
             && let Some(problem) = scanned.lines.problems.first()
         {
             return Err(place.error_of(problem, path));

@@ -3,7 +3,7 @@
 use super::{FirstIndex, MAX_INDEX, SvmlightError, SvmlightOptions};
 use crate::csv::{number, shown};
 use crate::import::{Labels, Missing, expected, is_missing};
-use crate::{Expected, Remedy};
+use crate::remedy::{Expected, Remedy};
 
 /// How lines are parsed.
 #[derive(Debug)]

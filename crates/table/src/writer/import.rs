@@ -4,9 +4,10 @@ use std::path::Path;
 
 use super::tensors::UNKNOWN_NAMES_BYTES;
 use super::{Parts, TableWriter};
+use crate::error::Error;
 use crate::format::TableMetadata;
+use crate::schema::Schema;
 use crate::statistics::Moments;
-use crate::{Error, Schema};
 
 /// What an importer records in the metadata.
 #[derive(Debug)]

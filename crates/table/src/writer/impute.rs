@@ -1,7 +1,8 @@
 use std::io;
 
 use super::TableWriter;
-use crate::{DType, Element, Error};
+use crate::dtype::{DType, Element};
+use crate::error::Error;
 
 impl TableWriter {
     /// Replaces NaN by the mean of its column in the first `n_columns` features, in the file and in the statistics, and records the means

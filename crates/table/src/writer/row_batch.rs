@@ -1,4 +1,4 @@
-use crate::Element;
+use crate::dtype::Element;
 
 /// Rows to be written, part by part. Parts that a table does not have are left empty.
 ///

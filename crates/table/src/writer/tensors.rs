@@ -1,6 +1,8 @@
 use crate::checksum::BLOCK_BYTES;
+use crate::dtype::DType;
 use crate::format::{self, CATEGORIES, CHECKSUMS, FEATURES, LABELS, PADDING, TableMetadata, WEIGHTS};
-use crate::{ColumnStatistics, DType, Schema, Weights};
+use crate::schema::{Schema, Weights};
+use crate::statistics::ColumnStatistics;
 
 /// Room in the header for dictionaries or classes, whose length is only known at the end. If they get longer, the data is moved.
 pub(super) const UNKNOWN_NAMES_BYTES: usize = 64 << 10;

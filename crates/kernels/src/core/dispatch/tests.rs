@@ -1,7 +1,7 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::DType;
+use crate::core::dtype::DType;
 use crate::core::stored_types::{Group, Template};
 
 const STORED: Template = Template::new(

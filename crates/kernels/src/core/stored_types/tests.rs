@@ -1,5 +1,5 @@
 use super::*;
-use crate::AdapterKind;
+use crate::core::adapter::AdapterKind;
 
 const FOUR: Template = Template::new(&[], &[Group::four("X").loads().by_device(), Group::four("Y").stores()]);
 const LANES: Template = Template::new(&[], &[Group::lane("X").loads(), Group::lane("Y").stores()]);
