@@ -96,7 +96,8 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     }
     let other = if detected.target_is_guess { "; `--target COLUMN` chooses another" } else { "" };
     print::note(format_args!("target: {}, {}{other}", printable(target.name()), described(&target)));
-    let mut model = TabularModel::new(options.seed, preprocessing, target, options.network());
+    let network = options.network(&preprocessing.over(columns, &train)?.to_rows("train")?);
+    let mut model = TabularModel::new(options.seed, preprocessing, target, network);
     model.set_text_options(detected.text.clone());
     let train = model.rows(columns, &train)?.to_rows("train")?;
     let valid = model.rows(columns, &valid)?.to_rows("valid")?;
@@ -112,13 +113,13 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let task = model.task();
     let n_parameters = model.model().params().n_trained();
     print::note(format_args!("parameters: {}", thousands(n_parameters as u64)));
-    let decay = WeightDecay::Decoupled(options.weight_decay as f32);
+    let decay = WeightDecay::Decoupled(options.weight_decay());
     let mut trainer = Trainer::new(&device)
         .batch_rows(options.batch_rows(train.n_rows()))
         .max_epochs(options.epochs)
-        .learning_rate(options.lr)
+        .learning_rate(options.lr())
         .optimizer(move |params| Adam::new(params).weight_decay(decay))
-        .early_stopping(EarlyStopping::default().patience(options.patience))
+        .early_stopping(EarlyStopping::default().patience(options.patience()))
         .precision(options.precision)
         .seed(options.seed)
         .stop_on(&stop)
@@ -175,8 +176,12 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
 fn check(options: &Options, given: &[Given]) -> Result<()> {
     let has_hidden = given.iter().any(|option| option == "hidden");
     ensure!(
-        !has_hidden || matches!(options.model, Network::Mlp { .. }),
+        !has_hidden || !matches!(options.model, Network::ResidualMlp { .. }),
         "`--hidden` has no effect on `--model resnet`; leave it out"
+    );
+    ensure!(
+        options.members.is_none() || matches!(options.model, Network::TabM { .. }),
+        "`--members` has an effect on `--model tabm` only; leave it out"
     );
     ensure!(options.data.exists(), "{}: cannot open the table: there is no such file", printable(&options.data));
     check_folder("--out", &options.out)?;
@@ -233,6 +238,7 @@ fn score_table(model: &TabularModel, scores: &Scores, trivial: &Scores) -> Strin
     let network = match model.network() {
         Network::Mlp { .. } => "mlp",
         Network::ResidualMlp { .. } => "resnet",
+        Network::TabM { .. } => "tabm",
     };
     let mut table = format!("{:<12}{network:>14}   {constant}\n", "test");
     for ((name, value), (_, trivial)) in scores.values.iter().zip(&trivial.values) {

@@ -10,6 +10,13 @@ pub enum Init {
     FanIn(usize),
     /// Normal with this standard deviation, mean 0.
     Normal(f32),
+    /// Normal with deviation 1 and mean 0, the same number for each run of `len` elements.
+    NormalRuns {
+        /// Elements that are drawn together.
+        len: usize,
+    },
+    /// 1 or -1, with equal chance.
+    Signs,
     /// Filters `[n_out, height, width, n_in]` of which the first `n_in` of each group are the identity, 1 at the centre of their own channel, and the others are drawn as in
     /// [`FanIn`](Self::FanIn). So the convolution initially passes its input through.
     ///
@@ -46,6 +53,8 @@ impl Init {
                 if filter < n_in { f32::from(u8::from(is_one)) } else { fan_in(i, n_in * height * width) }
             }
             Self::Normal(std) => std * philox.normal(stream, i as u64),
+            Self::NormalRuns { len } => philox.normal(stream, (i / len.max(1)) as u64),
+            Self::Signs => if philox.uniform(stream, i as u64) < 0.5 { -1.0 } else { 1.0 },
             Self::Embedding { dim, padding } if i.checked_div(dim) == padding => 0.0,
             Self::Embedding { .. } => philox.normal(stream, i as u64),
         };

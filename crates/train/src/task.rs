@@ -86,7 +86,8 @@ pub trait Task: Debug {
     /// [mixed rows](crate::BatchTensors::loss), replicas and the padding of a batch rely on; [`LabelledRows::reduce`] is. A loss that does not read them is refused.
     ///
     /// # Shapes
-    /// `outputs`: `[n, n_outputs]`, what the model returned.
+    /// `outputs`: `[n, n_outputs]`, what the model returned; of an ensemble that returned `[n_members, n, n_outputs]`, those of all members one after the other, with as many
+    /// labels and weights.
     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor;
 
     /// The metrics of an evaluation, in the order in which they are shown. Their names must differ, and none may be `loss`: the loss is always
@@ -135,13 +136,34 @@ impl LabelledRows {
             Reduction::Sum => weighted.sum(..),
         }
     }
+
+    /// The rows once for each member of an ensemble, whose losses are averaged.
+    fn for_each_member(&self, n_members: usize) -> Self {
+        let repeated = |x: &Tensor| {
+            let (once, repeated) = ([&[1], x.shape()].concat(), [&[n_members], x.shape()].concat());
+            let mut flat = x.shape().to_vec();
+            flat[0] *= n_members;
+            x.cast(DType::F32).reshape(&once).expand(&repeated).reshape(&flat).cast(x.dtype())
+        };
+        let weights = repeated(&self.weights);
+        let weights = match self.reduction {
+            Reduction::Mean => weights,
+            Reduction::Sum => weights.map(|weight| weight / n_members as f32),
+        };
+        Self { labels: repeated(&self.labels), weights, ..self.clone() }
+    }
 }
 
 /// Records the loss of `task`, and refuses one that is not a single number, or in which the weights of the rows do not count.
 #[track_caller]
 pub(crate) fn record_loss(task: &dyn Task, outputs: &Tensor, rows: &LabelledRows) -> Tensor {
     let n_readers = rows.weights.n_readers();
-    let loss = task.loss(outputs, rows);
+    let loss = match *outputs.shape() {
+        [n_members, n_rows, n_outputs] => {
+            task.loss(&outputs.reshape(&[n_members * n_rows, n_outputs]), &rows.for_each_member(n_members))
+        }
+        _ => task.loss(outputs, rows),
+    };
     let expected = if !loss.shape().is_empty() {
         "one number for the batch: the losses of its rows, reduced by `LabelledRows::reduce`"
     } else if !loss.is_failed() && rows.weights.n_readers() == n_readers {

@@ -3,7 +3,7 @@ use std::ops::Range;
 use brisk_loader::Shuffle;
 use brisk_nn::tensor::program::kernels::{ORDER_LEN, order_in_epoch, sequential_order, shuffled_order};
 use brisk_nn::tensor::program::{Device, Upload, Uploads};
-use brisk_nn::tensor::{DType, DeviceBatch, Graph, Persistent, Reduction, Tensor, Windows};
+use brisk_nn::tensor::{DType, DeviceBatch, Graph, Mode, Persistent, Reduction, Tensor, Windows};
 use brisk_nn::{Augment, Augmented, BatchSource, MixedLabels};
 
 use crate::error::Error;
@@ -297,7 +297,8 @@ impl BatchTensors {
     pub(crate) fn outputs(&self, module: &dyn brisk_nn::Module, params: &brisk_nn::Bound, task: &dyn Task) -> Tensor {
         let outputs = self.forward(module, params);
         let expected = [self.x.shape()[0], task.n_outputs()];
-        if outputs.shape() == expected {
+        let is_of_members = matches!(outputs.shape(), [_, rows @ ..] if rows == expected) && outputs.graph().mode() == Mode::Training;
+        if outputs.shape() == expected || is_of_members {
             return outputs;
         }
         let outputs_per_row = count(task.n_outputs(), "output");

@@ -92,6 +92,15 @@ impl Description {
         let sizes = match &self.network {
             Network::Mlp { hidden } => hidden.clone(),
             Network::ResidualMlp { width, hidden, .. } => vec![*width, *hidden],
+            Network::TabM { n_members, hidden, dropout, embedding_dim, edges } => {
+                let n_features = self.preprocessing.feature_names().len();
+                require(edges.len() == n_features, "network.edges", "a list of edges for each feature")?;
+                let is_right = |edges: &Vec<f32>| edges.len() >= 2 && is_ascending(edges);
+                require(edges.iter().all(is_right), "network.edges", "two or more different numbers in ascending order each")?;
+                require((0.0..1.0).contains(dropout), "network.dropout", "a probability below 1")?;
+                let longest = edges.iter().map(Vec::len).max().unwrap_or(1);
+                [&[*n_members, *embedding_dim, longest], &hidden[..]].concat()
+            }
         };
         require(sizes.iter().all(|size| (1..=MAX_SIZE).contains(size)), "network", "a network with sizes from 1 to 2^20")
     }

@@ -37,9 +37,9 @@ const PARAMETERS: &str = "parameters.safetensors";
 impl TabularModel {
     /// A network that has not been trained, with initial values drawn by `seed`.
     pub fn new(seed: u64, preprocessing: Preprocessing, target: Target, network: Network) -> Self {
-        let (n_inputs, n_outputs) = (preprocessing.feature_names().len(), target.task().n_outputs());
+        let n_inputs = preprocessing.feature_names().len();
         let embeddings = preprocessing.embeddings();
-        let mut model = Model::new(seed, |params| network.build(params, n_inputs, &embeddings, n_outputs));
+        let mut model = Model::new(seed, |params| network.build(params, n_inputs, &embeddings, &target));
         // The preprocessing has already scaled the columns.
         model.set_standardisation(Standardisation::none(n_inputs));
         Self { preprocessing, target, network, model, scores: Vec::new(), text: TextOptions::default() }
@@ -213,7 +213,7 @@ impl TabularModel {
         let scores = description.scores();
         let Description { text, network, target, preprocessing, .. } = description;
         let embeddings = preprocessing.embeddings();
-        let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, n_outputs))?;
+        let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
         Ok(Self { preprocessing, target, network, model, scores, text })
     }
 }

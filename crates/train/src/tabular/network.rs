@@ -1,8 +1,13 @@
-use brisk_nn::{Activation, CategoricalColumn, Mlp, MlpConfig, Module, ParametersBuilder, ResidualMlp, ResidualMlpConfig};
+use brisk_loader::{RowSource, Rows};
+use brisk_nn::{
+    Activation, CategoricalColumn, MeanOf, Mlp, MlpConfig, Module, ParametersBuilder, ResidualMlp, ResidualMlpConfig, TabM, TabMConfig,
+};
 use serde::{Deserialize, Serialize};
 
-/// The network of a [`TabularModel`](super::TabularModel). Both embed categories, and concatenate the embeddings with the numbers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+use super::Target;
+
+/// The network of a [`TabularModel`](super::TabularModel). All of them embed categories, and concatenate the embeddings with the numbers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Network {
     /// A multi-layer perceptron with ReLU.
@@ -21,6 +26,20 @@ pub enum Network {
         #[serde(rename = "blocks")]
         n_blocks: usize,
     },
+    /// An ensemble as one network: [`TabM`].
+    #[serde(rename = "tabm")]
+    TabM {
+        /// Members of the ensemble.
+        n_members: usize,
+        /// Units of each hidden layer, which the members share.
+        hidden: Vec<usize>,
+        /// The probability of dropout after each hidden layer.
+        dropout: f32,
+        /// Numbers per column of numbers.
+        embedding_dim: usize,
+        /// The edges of the bins of each feature, in increasing order: [`quantile_edges`](Network::quantile_edges).
+        edges: Vec<Vec<f32>>,
+    },
 }
 
 impl Network {
@@ -35,17 +54,48 @@ impl Network {
             &Self::ResidualMlp { width, hidden, n_blocks } => {
                 product(n_inputs, width) + n_blocks as u128 * 2 * product(width, hidden) + product(width, n_outputs)
             }
+            Self::TabM { n_members, hidden, embedding_dim, .. } => {
+                let first = n_inputs.saturating_mul(*embedding_dim);
+                let sizes: Vec<usize> = std::iter::once(first).chain(hidden.iter().copied()).collect();
+                let shared = sizes.windows(2).map(|pair| product(pair[0], pair[1])).sum::<u128>();
+                let last = sizes.last().copied().unwrap_or(0);
+                shared + *n_members as u128 * (first as u128 + product(last, n_outputs))
+            }
         }
     }
 
-    /// Adds the parameters of a network for rows of `n_inputs` numbers and `categories`.
+    /// The edges of `n_bins` bins with about as many of `rows` each, for each feature; fewer where values are repeated.
+    pub fn quantile_edges(rows: &Rows, n_bins: usize) -> Vec<Vec<f32>> {
+        let (n_cols, n_rows) = (rows.n_cols(), rows.n_rows());
+        let column = |col: usize| {
+            let mut values: Vec<f32> = rows.features().iter().skip(col).step_by(n_cols).copied().collect();
+            values.sort_unstable_by(f32::total_cmp);
+            let quantile = |i: usize| {
+                let at = i as f64 / n_bins as f64 * (n_rows - 1) as f64;
+                let (below, share) = (at.floor() as usize, at.fract() as f32);
+                let above = values[(below + 1).min(n_rows - 1)];
+                if share == 0.0 { values[below] } else { values[below] + (above - values[below]) * share }
+            };
+            let mut edges: Vec<f32> = if n_rows == 0 { Vec::new() } else { (0..=n_bins).map(quantile).collect() };
+            edges.dedup();
+            match edges[..] {
+                [] => vec![0.0, 1.0],
+                [only] => vec![only, only + only.abs().max(1.0)],
+                _ => edges,
+            }
+        };
+        (0..n_cols).map(column).collect()
+    }
+
+    /// Adds the parameters of a network for rows of `n_inputs` numbers and `categories`, and for the task of `target`.
     pub fn build(
         &self,
         params: &mut ParametersBuilder,
         n_inputs: usize,
         categories: &[CategoricalColumn],
-        n_outputs: usize,
+        target: &Target,
     ) -> Box<dyn Module> {
+        let n_outputs = target.task().n_outputs();
         match self {
             Self::Mlp { hidden } => {
                 let sizes = MlpConfig { n_inputs, hidden: hidden.clone(), n_outputs, activation: Activation::relu() };
@@ -54,6 +104,24 @@ impl Network {
             &Self::ResidualMlp { width, hidden, n_blocks } => {
                 let sizes = ResidualMlpConfig { n_inputs, width, hidden, n_blocks, n_outputs };
                 Box::new(ResidualMlp::with_categories(params, &sizes, categories))
+            }
+            Self::TabM { n_members, hidden, dropout, embedding_dim, edges } => {
+                let mean_of = match target.classes().len() {
+                    0 => MeanOf::Outputs,
+                    2 => MeanOf::Sigmoids,
+                    _ => MeanOf::Softmaxes,
+                };
+                let config = TabMConfig {
+                    n_inputs,
+                    edges: edges.clone(),
+                    embedding_dim: *embedding_dim,
+                    n_members: *n_members,
+                    hidden: hidden.clone(),
+                    dropout: *dropout,
+                    n_outputs,
+                    mean_of,
+                };
+                Box::new(TabM::new(params, &config, categories))
             }
         }
     }

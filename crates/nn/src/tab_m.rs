@@ -1,0 +1,209 @@
+use brisk_kernels::Transpose;
+use brisk_tensor::{Activation, Error, Mode, Tensor};
+
+use crate::dropout::Dropout;
+use crate::embedding::{CategoricalColumn, Embedding};
+use crate::init::Init;
+use crate::linear::Linear;
+use crate::module::Module;
+use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::piecewise_linear::PiecewiseLinear;
+
+/// An ensemble of networks for tables that share all layers but the first scale and the last layer: TabM-mini.
+///
+/// Each member `i` multiplies the embedded row by its own scales `r_i`; then all go through the same hidden layers, in one product for all members, and each has a last
+/// layer of its own. In training, the result has the outputs of each member, whose losses are averaged; otherwise it is that of the ensemble: the mean of the members' numbers
+/// or probabilities.
+///
+/// # Shapes
+/// `x`: `[n_rows, n_inputs]`; the result `[n_members, n_rows, n_outputs]` in graphs for training, else `[n_rows, n_outputs]`.
+/// # Reference
+/// Gorishniy, Kotelnikov & Babenko 2024, *TabM: Advancing Tabular Deep Learning With Parameter-Efficient Ensembling*, arXiv:2410.24210: TabM-mini, with piecewise-linear
+/// embeddings of numbers (TabM†-mini).
+#[derive(Debug, Clone, PartialEq)]
+pub struct TabM {
+    config: TabMConfig,
+    categories: Vec<CategoricalColumn>,
+    numbers: Option<PiecewiseLinear>,
+    embeddings: Vec<Embedding>,
+    scales: Vec<ParameterId>,
+    hidden: Vec<Linear>,
+    head: [ParameterId; 2],
+}
+
+/// The sizes of a [`TabM`], and how its members are combined.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TabMConfig {
+    /// Columns of the input that are numbers.
+    pub n_inputs: usize,
+    /// The edges of the bins of each of them, for [embeddings](PiecewiseLinear); empty for numbers as they are.
+    pub edges: Vec<Vec<f32>>,
+    /// Numbers per embedded column.
+    pub embedding_dim: usize,
+    /// Members of the ensemble.
+    pub n_members: usize,
+    /// Units of each hidden layer.
+    pub hidden: Vec<usize>,
+    /// The probability of dropout after each hidden layer.
+    pub dropout: f32,
+    /// Columns of the output.
+    pub n_outputs: usize,
+    /// What the mean is taken of.
+    pub mean_of: MeanOf,
+}
+
+/// What the prediction of an ensemble is the mean of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MeanOf {
+    /// The members' outputs: numbers.
+    Outputs,
+    /// The probabilities of the second of two classes, whose logits are the outputs; the result is the logit of the mean.
+    Sigmoids,
+    /// The probabilities of classes, whose logits are the outputs; the result is the logarithm of the mean.
+    Softmaxes,
+}
+
+impl TabM {
+    /// Adds the layers `numbers`, `embeddings.0`, …, `scales.0`, …, `hidden.0`, … and `head` to the parameters.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_nn::tensor::Graph;
+    /// use brisk_nn::{MeanOf, ParametersBuilder, TabM, TabMConfig};
+    ///
+    /// let mut builder = ParametersBuilder::new();
+    /// let sizes = TabMConfig {
+    ///     n_inputs: 2,
+    ///     edges: vec![vec![0.0, 0.5, 1.0]; 2],
+    ///     embedding_dim: 8,
+    ///     n_members: 4,
+    ///     hidden: vec![32, 32],
+    ///     dropout: 0.1,
+    ///     n_outputs: 1,
+    ///     mean_of: MeanOf::Outputs,
+    /// };
+    /// let model = TabM::new(&mut builder, &sizes, &[]);
+    /// let params = builder.build(7);
+    /// let shape = |graph: Graph| model.forward(&params.bind(&graph), &graph.constant("x", &[0.5; 6], &[3, 2])).shape().to_vec();
+    /// assert_eq!(shape(Graph::training("train")), [4, 3, 1]);
+    /// assert_eq!(shape(Graph::inference("predict")), [3, 1]);
+    /// ```
+    pub fn new(params: &mut ParametersBuilder, config: &TabMConfig, categories: &[CategoricalColumn]) -> Self {
+        let TabMConfig { n_inputs, ref edges, embedding_dim, n_members, ref hidden, n_outputs, .. } = *config;
+        let is_embedded = !edges.is_empty();
+        let numbers = is_embedded.then(|| PiecewiseLinear::new(params, "numbers", edges, embedding_dim));
+        let embedding = |(i, column): (usize, &CategoricalColumn)| {
+            Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim)
+        };
+        let embeddings = categories.iter().enumerate().map(embedding).collect();
+        // One draw for each feature and member, whatever a feature became.
+        let n_numbers = numbers.as_ref().map_or(n_inputs, PiecewiseLinear::n_outputs);
+        let of_numbers = if is_embedded { Init::NormalRuns { len: embedding_dim } } else { Init::Signs };
+        let of_categories = categories.iter().map(|column| (column.dim, Init::NormalRuns { len: column.dim }));
+        let scaled: Vec<(usize, Init)> = std::iter::once((n_numbers, of_numbers)).chain(of_categories).collect();
+        let scale = |(i, &(len, init)): (usize, &(usize, Init))| params.add(format!("scales.{i}"), &[n_members, len], init);
+        let scales = scaled.iter().enumerate().map(scale).collect();
+        let mut n_in: usize = scaled.iter().map(|(len, _)| len).sum();
+        let mut layers = Vec::with_capacity(hidden.len());
+        for (i, &width) in hidden.iter().enumerate() {
+            layers.push(Linear::new(params, &format!("hidden.{i}"), n_in, width, Activation::relu()));
+            n_in = width;
+        }
+        let weight = params.add("head.weight", &[n_members, n_in, n_outputs], Init::FanIn(n_in));
+        let bias = params.add("head.bias", &[n_members, 1, n_outputs], Init::FanIn(n_in));
+        Self {
+            config: config.clone(),
+            categories: categories.to_vec(),
+            numbers,
+            embeddings,
+            scales,
+            hidden: layers,
+            head: [weight, bias],
+        }
+    }
+
+    /// Records the model for rows without categories.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if `x` has a different number of columns, or if the model has categories.
+    #[track_caller]
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        self.record(params, x, Vec::new())
+    }
+
+    /// Records the model.
+    ///
+    /// # Shapes
+    /// `categories`: `[n_rows, n_categories]` u32.
+    /// # Errors
+    /// [`Error::Shape`] if either has a different number of columns.
+    #[track_caller]
+    pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
+        if categories.shape().get(1) != Some(&self.embeddings.len()) || categories.shape().len() != 2 {
+            let expected = format!("[n_rows, {}], a column for each embedding", self.embeddings.len());
+            let error = Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() };
+            return x.graph().failed(error, x.dtype(), x.shape());
+        }
+        let embedded = self.embeddings.iter().enumerate().map(|(col, embedding)| embedding.forward(params, categories, col));
+        let embedded = embedded.collect();
+        self.record(params, x, embedded)
+    }
+
+    #[track_caller]
+    fn record(&self, params: &Bound, x: &Tensor, embedded: Vec<Tensor>) -> Tensor {
+        let TabMConfig { n_members, dropout, .. } = self.config;
+        let numbers = self.numbers.as_ref().map_or_else(|| x.clone(), |numbers| numbers.forward(params, x));
+        let scales: Vec<&Tensor> = self.scales.iter().map(|&scale| params.tensor(scale)).collect();
+        let (row, scales) = match embedded[..] {
+            [] => (numbers, scales[0].clone()),
+            _ => (numbers.concat_columns(&embedded.iter().collect::<Vec<_>>()), scales[0].concat_columns(&scales[1..])),
+        };
+        let [n_rows, n_in] = [row.shape()[0], row.shape()[1]];
+        let of_members = row.reshape(&[1, n_rows, n_in]).multiply(&scales.reshape(&[n_members, 1, n_in]));
+        let mut h = of_members.reshape(&[n_members * n_rows, n_in]);
+        for layer in &self.hidden {
+            h = Dropout::new(dropout).forward(params, &layer.forward(params, &h));
+        }
+        let [weight, bias] = self.head.map(|id| params.tensor(id));
+        let width = h.shape()[1];
+        let outputs = h.reshape(&[n_members, n_rows, width]).batched_matmul(weight, Transpose::None).add(bias);
+        if x.graph().mode() == Mode::Training { outputs } else { self.config.mean_of.combined(&outputs) }
+    }
+}
+
+impl MeanOf {
+    /// The prediction of the ensemble: `[n_rows, n_outputs]` of `[n_members, n_rows, n_outputs]`.
+    fn combined(self, outputs: &Tensor) -> Tensor {
+        // The logarithm of a probability that all members round to 0.
+        const LEAST: f32 = 1e-30;
+        match self {
+            Self::Outputs => outputs.mean(0),
+            Self::Sigmoids => {
+                // The mean of each class on its own, so that neither is rounded to 1.
+                let [no, yes] = [-1.0, 1.0].map(|sign| outputs.map(|x| (x * sign).sigmoid()).mean(0));
+                yes.map2(&no, |yes, no| (yes + LEAST).log() - (no + LEAST).log())
+            }
+            Self::Softmaxes => outputs.softmax(2).mean(0).map(|p| (p + LEAST).log()),
+        }
+    }
+}
+
+impl Module for TabM {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        TabM::forward(self, params, x)
+    }
+
+    fn n_inputs(&self) -> Option<usize> {
+        Some(self.config.n_inputs)
+    }
+
+    fn categories(&self) -> &[CategoricalColumn] {
+        &self.categories
+    }
+
+    #[track_caller]
+    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
+        TabM::forward_with_categories(self, params, x, categories)
+    }
+}
