@@ -1,6 +1,9 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+#[cfg(any(doc, doctest))]
+pub mod guide;
+
 pub use brisk_program::Device;
 
 pub use brisk_atomic_file as atomic_file;

@@ -8,6 +8,8 @@ mod conv;
 mod elementwise;
 mod embedding;
 pub mod expr;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod image;
 mod loss;
 mod map;

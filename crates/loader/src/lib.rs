@@ -10,6 +10,8 @@ mod conformance;
 mod decoded;
 mod draws;
 mod error;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod hints;
 mod huge_pages;
 mod key;

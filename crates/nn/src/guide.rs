@@ -1,5 +1,19 @@
 //! Guides: what the parts of this crate do together.
 
+pub mod layers {
+    #![doc = include_str!("../docs/layers.md")]
+
+    #[allow(unused_imports, reason = "links of the text")]
+    use crate::*;
+}
+
+pub mod optimizers {
+    #![doc = include_str!("../docs/optimizers.md")]
+
+    #[allow(unused_imports, reason = "links of the text")]
+    use crate::*;
+}
+
 pub mod images {
     #![doc = include_str!("../docs/images.md")]
 

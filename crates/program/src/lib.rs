@@ -12,6 +12,9 @@ mod profile;
 mod cpu;
 mod gpu;
 
+#[cfg(any(doc, doctest))]
+pub mod guide;
+
 pub use device::builder::DeviceBuilder;
 pub use device::counters::Counters;
 pub use device::executable::Executable;

@@ -8,6 +8,8 @@ mod compress;
 mod cost;
 mod element;
 mod error;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod halves;
 #[cfg(feature = "mpi")]
 mod mpi;

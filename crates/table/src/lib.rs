@@ -4,6 +4,8 @@
 compile_error!("tables are little-endian and are borrowed without conversion; this machine is big-endian");
 
 pub mod format;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 
 mod checksum;
 mod description;

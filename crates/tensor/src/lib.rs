@@ -31,6 +31,8 @@ mod flip;
 mod gather;
 mod gather_rows;
 mod graph;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod index_select;
 mod layer_norm;
 mod linear;

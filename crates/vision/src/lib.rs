@@ -4,6 +4,8 @@
 mod airbench;
 mod augmented_images;
 mod error;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 mod mixed_images;
 mod recipe;
 mod resnet9;
