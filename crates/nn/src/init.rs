@@ -54,7 +54,13 @@ impl Init {
             }
             Self::Normal(std) => std * philox.normal(stream, i as u64),
             Self::NormalRuns { len } => philox.normal(stream, (i / len.max(1)) as u64),
-            Self::Signs => if philox.uniform(stream, i as u64) < 0.5 { -1.0 } else { 1.0 },
+            Self::Signs => {
+                if philox.uniform(stream, i as u64) < 0.5 {
+                    -1.0
+                } else {
+                    1.0
+                }
+            }
             Self::Embedding { dim, padding } if i.checked_div(dim) == padding => 0.0,
             Self::Embedding { .. } => philox.normal(stream, i as u64),
         };

@@ -159,14 +159,16 @@ impl TabM {
             _ => (numbers.concat_columns(&embedded.iter().collect::<Vec<_>>()), scales[0].concat_columns(&scales[1..])),
         };
         let [n_rows, n_in] = [row.shape()[0], row.shape()[1]];
-        let of_members = row.reshape(&[1, n_rows, n_in]).multiply(&scales.reshape(&[n_members, 1, n_in]));
-        let mut h = of_members.reshape(&[n_members * n_rows, n_in]);
+        // The members of a row follow each other, so that replicas draw the masks of one device.
+        let of_members = row.reshape(&[n_rows, 1, n_in]).multiply(&scales.reshape(&[1, n_members, n_in]));
+        let mut h = of_members.reshape(&[n_rows * n_members, n_in]);
         for layer in &self.hidden {
             h = Dropout::new(dropout).forward(params, &layer.forward(params, &h));
         }
         let [weight, bias] = self.head.map(|id| params.tensor(id));
         let width = h.shape()[1];
-        let outputs = h.reshape(&[n_members, n_rows, width]).batched_matmul(weight, Transpose::None).add(bias);
+        let by_member = h.reshape(&[n_rows, n_members, width]).permute(&[1, 0, 2]);
+        let outputs = by_member.batched_matmul(weight, Transpose::None).add(bias);
         if x.graph().mode() == Mode::Training { outputs } else { self.config.mean_of.combined(&outputs) }
     }
 }

@@ -41,6 +41,7 @@ mod devices_agree;
 mod dropout;
 mod early_stop;
 mod ema;
+mod ensembles;
 mod feeds;
 mod heads;
 mod higgs_cli;

@@ -233,7 +233,10 @@ fn folders_that_are_no_model_are_refused() -> Result<(), Error> {
     let error = replace("\"format\": 3", "\"format\": 7");
     assert!(error.contains("the model has format 7, this version of brisk reads format 3"), "{error}");
     let error = replace("\"kind\": \"mlp\"", "\"kind\": \"cnn\"");
-    assert!(error.contains("`network") && error.contains("unknown variant `cnn`, expected `mlp` or `resnet`"), "{error}");
+    assert!(
+        error.contains("`network") && error.contains("unknown variant `cnn`, expected one of `mlp`, `resnet`, `tabm`"),
+        "{error}"
+    );
     let error = replace("\"scaling\"", "\"scalings\"");
     assert!(error.contains("`preprocessing") && error.contains("unknown field `scalings`"), "{error}");
     assert!(replace("{", "[").contains("is not JSON"));

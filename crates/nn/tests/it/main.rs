@@ -16,3 +16,4 @@ mod parameter_groups;
 mod parameters;
 mod planned;
 mod rules;
+mod tab_m;

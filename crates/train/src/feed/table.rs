@@ -297,7 +297,8 @@ impl BatchTensors {
     pub(crate) fn outputs(&self, module: &dyn brisk_nn::Module, params: &brisk_nn::Bound, task: &dyn Task) -> Tensor {
         let outputs = self.forward(module, params);
         let expected = [self.x.shape()[0], task.n_outputs()];
-        let is_of_members = matches!(outputs.shape(), [_, rows @ ..] if rows == expected) && outputs.graph().mode() == Mode::Training;
+        let is_of_members =
+            matches!(outputs.shape(), [_, rows @ ..] if rows == expected) && outputs.graph().mode() == Mode::Training;
         if outputs.shape() == expected || is_of_members {
             return outputs;
         }

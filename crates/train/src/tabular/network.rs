@@ -1,6 +1,7 @@
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::{
-    Activation, CategoricalColumn, MeanOf, Mlp, MlpConfig, Module, ParametersBuilder, ResidualMlp, ResidualMlpConfig, TabM, TabMConfig,
+    Activation, CategoricalColumn, MeanOf, Mlp, MlpConfig, Module, ParametersBuilder, ResidualMlp, ResidualMlpConfig, TabM,
+    TabMConfig,
 };
 use serde::{Deserialize, Serialize};
 
