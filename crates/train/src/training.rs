@@ -41,6 +41,7 @@ use crate::warning::Warning;
 
 use checkpoint_writer::CheckpointWriter;
 use computation::Computation;
+use resume::compared;
 use snapshot::SnapshotMemory;
 use validation::Validation;
 
@@ -54,7 +55,7 @@ pub use fit::{Ended, FitReport, Outputs};
 #[derive(Debug)]
 pub struct Training<'a> {
     config: TrainerConfig,
-    /// The configuration as JSON, as checkpoints record it.
+    /// The settings that checkpoints record, as JSON.
     settings: serde_json::Value,
     device: Device,
     params: &'a Parameters,
@@ -219,7 +220,7 @@ impl<'a> Training<'a> {
         let (step, scorer) = (step.compile(device)?, scorer.compile(device)?);
         let device = device.clone();
         let training = Self {
-            settings: json(&config)?,
+            settings: compared(json(&config)?),
             config,
             device,
             params,

@@ -33,7 +33,7 @@ const DEFINITION: &str = "watched_definition";
 /// The key for the type in which gradients are sent; checkpoints of earlier versions do not have it.
 const WIRE: &str = "wire";
 
-/// The key for the settings of the trainer, as JSON.
+/// The key for the settings of the trainer that are compared, as JSON: a checkpoint does not depend on how often one is written.
 const SETTINGS: &str = "settings";
 
 /// Settings that another value may have in a run that resumes.
@@ -63,6 +63,14 @@ const FREE: &[&str] = &[
     "record_grad_norms",
     "profile_batches",
 ];
+
+/// The settings that a checkpoint records.
+pub(super) fn compared(mut settings: Value) -> Value {
+    if let Value::Object(settings) = &mut settings {
+        settings.retain(|name, _| !is_one_of(FREE, name));
+    }
+    settings
+}
 
 /// Settings without which a position within an epoch has another meaning.
 const MOVES_BATCHES: &[&str] = &["seed", "batch_rows", "accumulate"];
