@@ -1,6 +1,6 @@
-use brisk_tensor::{Activation, Error, Tensor};
+use brisk_tensor::{Activation, Tensor};
 
-use crate::embedding::{CategoricalColumn, Embedding};
+use crate::embedding::{CategoricalColumn, Embedding, embed_columns};
 use crate::linear::Linear;
 use crate::parameters::{Bound, ParametersBuilder};
 
@@ -72,7 +72,7 @@ impl Mlp {
     /// # Shapes
     /// `x`: `[n_rows, n_inputs]`; the result `[n_rows, n_outputs]`.
     /// # Errors
-    /// [`Error::Shape`] if `x` has a different number of columns, or if the model has embeddings.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of columns, or if the model has embeddings.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let mut x = x.clone();
@@ -87,19 +87,13 @@ impl Mlp {
     /// # Shapes
     /// `x`: `[n_rows, n_inputs]`; `categories`: `[n_rows, n_categories]` u32; the result `[n_rows, n_outputs]`.
     /// # Errors
-    /// [`Error::Shape`] if either has a different number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if either has a different number of columns.
     #[track_caller]
     pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        if categories.shape().get(1) != Some(&self.embeddings.len()) || categories.shape().len() != 2 {
-            let expected = format!("[n_rows, {}], a column for each embedding", self.embeddings.len());
-            let error = Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() };
-            return x.graph().failed(error, x.dtype(), x.shape());
+        match embed_columns(&self.embeddings, params, x, categories) {
+            Ok(embedded) => self.forward(params, &x.concat_columns(&embedded.iter().collect::<Vec<_>>())),
+            Err(failed) => failed,
         }
-        let mut embedded = Vec::with_capacity(self.embeddings.len());
-        for (col, embedding) in self.embeddings.iter().enumerate() {
-            embedded.push(embedding.forward(params, categories, col));
-        }
-        self.forward(params, &x.concat_columns(&embedded.iter().collect::<Vec<_>>()))
     }
 
     /// The number of numeric columns of its input.

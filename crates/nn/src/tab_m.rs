@@ -1,8 +1,8 @@
 use brisk_kernels::Transpose;
-use brisk_tensor::{Activation, Error, Mode, Tensor};
+use brisk_tensor::{Activation, Mode, Tensor};
 
 use crate::dropout::Dropout;
-use crate::embedding::{CategoricalColumn, Embedding};
+use crate::embedding::{CategoricalColumn, Embedding, embed_columns};
 use crate::init::Init;
 use crate::linear::Linear;
 use crate::module::Module;
@@ -125,10 +125,10 @@ impl TabM {
     /// Records the model for rows without categories.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `x` has a different number of columns, or if the model has categories.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of columns, or if the model has categories.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
-        self.record(params, x, Vec::new())
+        self.record(params, x, &[])
     }
 
     /// Records the model.
@@ -136,25 +136,21 @@ impl TabM {
     /// # Shapes
     /// `categories`: `[n_rows, n_categories]` u32.
     /// # Errors
-    /// [`Error::Shape`] if either has a different number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if either has a different number of columns.
     #[track_caller]
     pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        if categories.shape().get(1) != Some(&self.embeddings.len()) || categories.shape().len() != 2 {
-            let expected = format!("[n_rows, {}], a column for each embedding", self.embeddings.len());
-            let error = Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() };
-            return x.graph().failed(error, x.dtype(), x.shape());
+        match embed_columns(&self.embeddings, params, x, categories) {
+            Ok(embedded) => self.record(params, x, &embedded),
+            Err(failed) => failed,
         }
-        let embedded = self.embeddings.iter().enumerate().map(|(col, embedding)| embedding.forward(params, categories, col));
-        let embedded = embedded.collect();
-        self.record(params, x, embedded)
     }
 
     #[track_caller]
-    fn record(&self, params: &Bound, x: &Tensor, embedded: Vec<Tensor>) -> Tensor {
+    fn record(&self, params: &Bound, x: &Tensor, embedded: &[Tensor]) -> Tensor {
         let TabMConfig { n_members, dropout, .. } = self.config;
         let numbers = self.numbers.as_ref().map_or_else(|| x.clone(), |numbers| numbers.forward(params, x));
         let scales: Vec<&Tensor> = self.scales.iter().map(|&scale| params.tensor(scale)).collect();
-        let (row, scales) = match embedded[..] {
+        let (row, scales) = match embedded {
             [] => (numbers, scales[0].clone()),
             _ => (numbers.concat_columns(&embedded.iter().collect::<Vec<_>>()), scales[0].concat_columns(&scales[1..])),
         };
