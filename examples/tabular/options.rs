@@ -37,7 +37,7 @@ pub(crate) struct Options {
         value_parser = one_of([("standard", Scaling::Standard), ("quantile", Scaling::Quantile)]))]
     pub(crate) scaling: Scaling,
 
-    /// Network: mlp; resnet, a residual network; tabm, an ensemble of networks that share most layers, the best on most tables and the slowest
+    /// Network: mlp; resnet, a residual network; tabm, an ensemble of networks that share most layers, which takes minutes
     #[arg(long, value_name = "KIND", help_heading = "Training", default_value = "mlp", value_parser = one_of([
         ("mlp", Network::Mlp { hidden: Vec::new() }),
         ("resnet", Network::ResidualMlp { width: 128, hidden: 256, n_blocks: 2 }),
@@ -52,7 +52,7 @@ pub(crate) struct Options {
     /// Maximum number of epochs; early stopping ends most runs sooner
     #[arg(long, value_name = "N", help_heading = "Training", default_value = "100", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) epochs: usize,
-    /// Rows per batch [default: a 400th of the training rows, from 32 to 1024]
+    /// Rows per batch [default: a 400th of the training rows, from 32 to 1024; of a tabm a 64th, from 32 to 256]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) batch: Option<usize>,
     /// Epochs without a better validation score after which the run ends [default: 10; of a tabm 16]

@@ -83,6 +83,24 @@ fn fruit(n_rows: usize) -> String {
     text
 }
 
+#[test]
+fn an_ensemble_is_trained_and_predicts() {
+    let place = Place::new();
+    let small = ["--model", "tabm", "--members", "4", "--hidden", "16", "--epochs", "8", "--lr", "0.01"];
+    let args =
+        [&["fruit.csv", "--target", "name", "--drop", "price", "--out", "model", "--json", "out.json"][..], &small].concat();
+    let shown = place.succeed("tabular", &args);
+    let results = place.json("out.json");
+    assert!(results["test_accuracy"].as_f64() > Some(0.8) && shown.contains("tabm"), "{shown}");
+    let network = &place.json("model/model.json")["network"];
+    assert_eq!((&network["kind"], &network["n_members"]), (&"tabm".into(), &4.into()));
+    place.write("new.csv", "colour,size,weight\nyellow,7,150\npink,6,?\n");
+    place.succeed("predict", &["model", "new.csv", "--out", "names.csv"]);
+    let text = fs::read_to_string(place.path("names.csv")).expect("it was written");
+    assert!(text.lines().count() == 3 && text.contains("\nlemon,"), "{text}");
+    place.refuse("tabular", &["fruit.csv", "--members", "4"], &["--members", "tabm"]);
+}
+
 const FAST: [&str; 6] = ["--epochs", "30", "--hidden", "32", "--lr", "0.01"];
 
 #[test]

@@ -136,6 +136,8 @@ fn mistakes_are_named() {
         let error = TrainerConfig::from_toml(text).expect_err(text).to_string();
         assert!(facts.iter().all(|fact| error.contains(fact)), "{error}");
     }
+    let error = TrainerConfig::from_toml("colour = 1").expect_err("no such setting").to_string();
+    assert!(error.contains("`colour`") && !error.contains("did you mean"), "nothing is close: {error}");
     let error = TrainerConfig::from_toml("learning_rate = 0.1\n[schedule]\nname = \"linear\"\nlr = 0.1").expect_err("two");
     assert_eq!(error.to_string(), "settings: duplicate field `schedule`, which `learning_rate` sets, too");
     let error = TrainerConfig::load("no/such.toml").expect_err("no such file").to_string();
