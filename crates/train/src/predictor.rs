@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use brisk_nn::tensor::program::kernels::STATE_LEN;
-use brisk_nn::tensor::program::{Device, Executable};
+use brisk_nn::tensor::program::{Device, DeviceKind, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Recording, Tensor};
 use brisk_nn::{Bound, CategoricalColumn, Module, Parameters};
 
@@ -13,17 +13,48 @@ use crate::model::Model;
 use crate::standardisation::Standardisation;
 
 /// The sizes of batches that a model can be compiled for.
-const BATCH_ROWS: [usize; 24] =
+static BATCH_ROWS: [usize; 24] =
     [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096];
 
-/// How many rows take as long as starting a batch and reading the parameters: what a further batch costs.
-const ROWS_PER_BATCH: usize = 16;
+/// How rows are divided into batches.
+#[derive(Debug, Clone, Copy)]
+struct Batching {
+    /// The sizes that are used.
+    sizes: &'static [usize],
+    /// How many rows take as long as starting a batch and reading its results: what a further batch costs.
+    batch_cost: usize,
+}
+
+impl Batching {
+    /// On the CPU, a batch costs little more than a call, and the rows of one of up to 512 stay in its cache.
+    fn of(device: &Device) -> Self {
+        match device.info().kind {
+            DeviceKind::Cpu => {
+                let n_sizes = BATCH_ROWS.partition_point(|&size| size <= 512);
+                Self { sizes: &BATCH_ROWS[..n_sizes], batch_cost: 4 }
+            }
+            _ => Self { sizes: &BATCH_ROWS, batch_cost: 16 },
+        }
+    }
+
+    /// The cost of predicting `n_rows` rows in units of a row, and the index of the size to begin with: one that takes all of them, or the next smaller one.
+    fn cheapest(self, n_rows: usize) -> (usize, usize) {
+        let Self { sizes, batch_cost } = self;
+        let at = sizes.iter().position(|&size| size >= n_rows).unwrap_or(sizes.len());
+        let one = sizes.get(at).map_or(usize::MAX, |size| size + batch_cost);
+        let Some(below) = at.checked_sub(1) else { return (one, at) };
+        // Of more rows than the largest batch takes, only the next batch is chosen.
+        let rest = if at == sizes.len() { 0 } else { self.cheapest(n_rows - sizes[below]).0 };
+        let several = sizes[below] + batch_cost + rest;
+        if several < one { (several, below) } else { (one, at) }
+    }
+}
 
 /// What a model returns for rows in memory, from one row to any number. `Send` and `Sync`: threads may share one; batches of one size are
 /// computed one at a time.
 ///
 /// Results for a row are equal up to rounding, whatever batch it is in. The model is recorded when the predictor is made, for batches of 24 sizes from 1
-/// to 4096 rows, and compiled for a size when it is first needed; all sizes share the parameters, and the memory of all of them is less than that of 16384 rows.
+/// to 4096 rows, on the CPU of 18 sizes to 512 rows, and compiled for a size when it is first needed; all sizes share the parameters, and the memory of all of them is less than that of 16384 rows.
 /// The predictor has a copy of the parameters: training the model further does not change it.
 ///
 /// # Examples
@@ -56,7 +87,8 @@ pub struct Predictor {
     inputs: PredictorInputs,
     /// Columns of each output.
     widths: Vec<usize>,
-    /// In ascending order of rows.
+    batching: Batching,
+    /// One for each size of the batching, in ascending order.
     batches: Vec<RecordedBatch>,
 }
 
@@ -156,11 +188,12 @@ impl Predictor {
         let params = params.detached()?;
         params.write_initial(device)?;
         let batch = |n_rows| RecordedBatch::record(precision, &params, inputs, n_rows, &outputs);
-        let mut batches = BATCH_ROWS.into_iter().map(batch).collect::<Result<Vec<_>, Error>>()?;
+        let batching = Batching::of(device);
+        let mut batches = batching.sizes.iter().copied().map(batch).collect::<Result<Vec<_>, Error>>()?;
         // A model that the device cannot run is refused here.
         batches[0].executable = Mutex::new(Some(batches[0].compile(device)?));
         let widths = batches[0].outputs.iter().map(Persistent::len).collect();
-        Ok(Self { device: device.clone(), inputs: inputs.clone(), widths, batches })
+        Ok(Self { device: device.clone(), inputs: inputs.clone(), widths, batching, batches })
     }
 
     /// The first output for each row.
@@ -184,7 +217,7 @@ impl Predictor {
         let mut all: Vec<Vec<f32>> = self.widths.iter().map(|width| Vec::with_capacity(n_rows * width)).collect();
         let mut first = 0;
         while first < n_rows {
-            let batch = &self.batches[cheapest(n_rows - first).1];
+            let batch = &self.batches[self.batching.cheapest(n_rows - first).1];
             let mut compiled = batch.executable.lock().expect("no thread panics while it computes a batch");
             let executable = match &mut *compiled {
                 Some(executable) => executable,
@@ -245,18 +278,6 @@ impl Predictor {
         }
         Ok(n_rows)
     }
-}
-
-/// The cost of predicting `n_rows` rows in units of a row, and the index in [`BATCH_ROWS`] of the batch to begin with: one that takes all of them, or
-/// the next smaller one.
-fn cheapest(n_rows: usize) -> (usize, usize) {
-    let at = BATCH_ROWS.iter().position(|&size| size >= n_rows).unwrap_or(BATCH_ROWS.len());
-    let one = BATCH_ROWS.get(at).map_or(usize::MAX, |size| size + ROWS_PER_BATCH);
-    let Some(below) = at.checked_sub(1) else { return (one, at) };
-    // Of more rows than the largest batch takes, only the next batch is chosen.
-    let rest = if at == BATCH_ROWS.len() { 0 } else { cheapest(n_rows - BATCH_ROWS[below]).0 };
-    let several = BATCH_ROWS[below] + ROWS_PER_BATCH + rest;
-    if several < one { (several, below) } else { (one, at) }
 }
 
 impl RecordedBatch {
