@@ -85,7 +85,7 @@ fn of_the_file(remedy: Remedy) -> Option<&'static str> {
 mod tests {
     use std::fs;
 
-    use brisk_table::{CsvOptions, import_csv};
+    use brisk_table::CsvOptions;
 
     use super::*;
 
@@ -94,7 +94,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (rows, table) = (folder.path().join("rows.csv"), folder.path().join("table.safetensors"));
         fs::write(&rows, text).expect("it can be written");
-        let error = import_csv(&rows, &table, &CsvOptions::default()).expect_err("it is wrong");
+        let error = brisk_table::import(&rows, &table, &CsvOptions::default()).expect_err("it is wrong");
         let message = in_words_of(&error, words);
         assert_eq!(message.split_once("rows.csv").map(|(_, message)| message), Some(expected), "{message}");
     }

@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use brisk_loader::{Ahead, Batching, LastBatch, Loader, RowSource, split};
-use brisk_table::{AtomicFile, ColumnOptions, CsvOptions, LabelKind, Table, import_csv_if_changed};
+use brisk_table::{AtomicFile, ColumnOptions, CsvOptions, LabelKind, Table, import_if_changed};
 use candle_core::{DType, Device, Tensor};
 use candle_nn::{AdamW, Module, Optimizer, ParamsAdamW, Sequential, VarBuilder, VarMap, linear, seq};
 use serde_json::json;
@@ -138,7 +138,7 @@ fn table(options: &Options) -> Result<Table> {
     let name = csv.file_name().context("the path names no file")?.to_string_lossy().into_owned();
     let dest = folder.join(name + ".safetensors");
     let columns = ColumnOptions { label_kind: LabelKind::Binary, ..ColumnOptions::default() };
-    import_csv_if_changed(&csv, &dest, &CsvOptions { columns, ..CsvOptions::default() })?;
+    import_if_changed(&csv, &dest, &CsvOptions { columns, ..CsvOptions::default() }, |_| ())?;
     Ok(Table::open(&dest)?)
 }
 

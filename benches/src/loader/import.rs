@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use crate::higgs_table::{N_COLS, checksum, higgs_table};
 use anyhow::{Result, ensure};
-use brisk_table::{CsvOptions, Table, import_csv};
+use brisk_table::{CsvOptions, Table, import};
 use flate2::Compression;
 use flate2::bufread::MultiGzDecoder;
 use flate2::write::GzEncoder;
@@ -144,7 +144,7 @@ impl Drop for Text {
 fn measure(text: &Text, n_rounds: usize, peers: &mut Option<Peer>, folder: &Path) -> Result<Vec<Row>> {
     let dest = folder.join("imported.safetensors");
     let import = || -> Result<()> {
-        import_csv(&text.path, &dest, &CsvOptions::default())?;
+        import(&text.path, &dest, &CsvOptions::default())?;
         Ok(())
     };
     import()?;

@@ -7,7 +7,4 @@ mod options;
 mod parquet;
 mod values;
 
-pub use ipc::{import_arrow, import_arrow_with_progress};
 pub use options::ArrowOptions;
-#[cfg(feature = "parquet")]
-pub use parquet::{import_parquet, import_parquet_with_progress};

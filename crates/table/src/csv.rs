@@ -16,7 +16,6 @@ mod survey;
 pub(crate) use chunks::{Chunk, ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
 pub(crate) use decimal::{number, number64};
 pub(crate) use head::{shown, what_else};
-pub use import::{import_csv, import_csv_if_changed, import_csv_if_changed_with_progress, import_csv_with_progress};
 pub use options::{CsvOptions, Decimal, Delimiter, Header};
 pub(crate) use pipeline::parse_in_order;
 pub use survey::{find_numbers, survey_csv, survey_csv_with_progress};

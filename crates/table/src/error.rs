@@ -488,11 +488,11 @@ impl Error {
     /// ```
     /// # #[cfg(feature = "csv")] {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// use brisk_table::{CsvOptions, Remedy, import_csv};
+    /// use brisk_table::{CsvOptions, Remedy, import};
     ///
     /// let (rows, table) = (folder.path().join("rows.csv"), folder.path().join("table.safetensors"));
     /// std::fs::write(&rows, "label,mass\n1,80.4\n0,heavy\n").unwrap();
-    /// let error = import_csv(&rows, &table, &CsvOptions::default()).unwrap_err();
+    /// let error = import(&rows, &table, &CsvOptions::default()).unwrap_err();
     ///
     /// let option = error.remedies().contains(&Remedy::SkipRows).then_some("; --skip-bad-rows leaves it out");
     /// let message = error.problem() + option.unwrap_or_default();

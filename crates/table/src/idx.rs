@@ -1,4 +1,4 @@
 mod header;
 mod import;
 
-pub use import::{IdxOptions, import_idx, import_idx_with_progress};
+pub use import::IdxOptions;

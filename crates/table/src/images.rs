@@ -9,5 +9,4 @@ mod resize;
 mod samples;
 mod tree;
 
-pub use import::{import_images, import_images_with_progress};
 pub use options::{Channels, ImagesOptions, Orientation};

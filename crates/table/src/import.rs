@@ -17,6 +17,7 @@ mod format;
 #[cfg(any(feature = "images", feature = "arrow"))]
 mod guarded;
 mod gzip_members;
+mod importer;
 #[cfg(any(feature = "images", feature = "arrow"))]
 mod in_order;
 mod input;
@@ -39,7 +40,7 @@ mod warning;
 #[cfg(feature = "zst")]
 mod zstd_frames;
 
-pub use any::{ImportOptions, import, import_with_progress};
+pub use any::ImportOptions;
 #[cfg(feature = "images")]
 pub use archive::ArchiveEnd;
 #[cfg(all(feature = "cifar", not(feature = "images")))]
@@ -47,7 +48,7 @@ pub(crate) use archive::ArchiveEnd;
 #[cfg(any(feature = "images", feature = "cifar"))]
 pub(crate) use archive::{Member, for_each_member};
 #[cfg(feature = "arrays")]
-pub(crate) use arrays::{Array, Arrays, LabelArray, Origin};
+pub(crate) use arrays::{Array, Arrays, LabelArray};
 pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Missing};
 #[cfg(any(feature = "npy", feature = "arrow"))]
 pub(crate) use counted::Counted;
@@ -57,9 +58,12 @@ pub(crate) use features::{FeatureRules, OnMissing, is_missing};
 pub use format::Format;
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use guarded::guarded;
+pub use importer::{Importer, import, import_if_changed, import_with_progress};
+pub(crate) use importer::{Origin, ReadSource};
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use in_order::{NobodyWaits, Outlet, in_order};
 pub(crate) use input::{Input, read_error};
+#[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
 pub(crate) use inputs::check_dest;
 #[cfg(feature = "arrays")]
 pub(crate) use label_map::LabelMap;

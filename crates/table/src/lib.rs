@@ -55,24 +55,19 @@ mod survey;
 mod svmlight;
 
 #[cfg(feature = "arrow")]
-pub use arrow::{ArrowOptions, import_arrow, import_arrow_with_progress};
-#[cfg(feature = "parquet")]
-pub use arrow::{import_parquet, import_parquet_with_progress};
+pub use arrow::ArrowOptions;
 pub use brisk_atomic_file::{AtomicFile, PublishError, is_same_file, open_regular_file, read_regular_file};
 #[cfg(feature = "cifar")]
-pub use cifar::{CifarLabels, CifarOptions, CifarSet, import_cifar, import_cifar_if_changed, import_cifar_with_progress};
+pub use cifar::{CifarLabels, CifarOptions, CifarSet};
 #[cfg(feature = "csv")]
-pub use csv::{
-    CsvOptions, Decimal, Delimiter, Header, find_numbers, import_csv, import_csv_if_changed, import_csv_if_changed_with_progress,
-    import_csv_with_progress, survey_csv, survey_csv_with_progress,
-};
+pub use csv::{CsvOptions, Decimal, Delimiter, Header, find_numbers, survey_csv, survey_csv_with_progress};
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
 pub use error::Error;
 #[cfg(feature = "idx")]
-pub use idx::{IdxOptions, import_idx, import_idx_with_progress};
+pub use idx::IdxOptions;
 #[cfg(feature = "images")]
-pub use images::{Channels, ImagesOptions, Orientation, import_images, import_images_with_progress};
+pub use images::{Channels, ImagesOptions, Orientation};
 #[cfg(feature = "images")]
 pub use import::ArchiveEnd;
 #[cfg(feature = "arrays")]
@@ -80,13 +75,13 @@ pub use import::NotFinite;
 #[cfg(feature = "import")]
 pub use import::{
     BadRows, Categorical, Class, ColumnOptions, ColumnRef, ColumnRole, Digits, FeatureDType, Format, ImportOptions, ImportReport,
-    ImportSetting, ImportWarning, Imported, Indicators, LabelKind, Missing, Progress, SourceError, Unused, import,
-    import_with_progress, predicts_label,
+    ImportSetting, ImportWarning, Imported, Importer, Indicators, LabelKind, Missing, Progress, SourceError, Unused, import,
+    import_if_changed, import_with_progress, predicts_label,
 };
 pub use iso_time::IsoTime;
 pub use map::Access;
 #[cfg(feature = "npy")]
-pub use npy::{ArrayRef, NpyLabels, NpyOptions, import_npy, import_npy_with_progress};
+pub use npy::{ArrayRef, NpyLabels, NpyOptions};
 pub use printable::{Printable, printable};
 pub use remedy::{Expected, Remedy};
 pub use schema::{Schema, Weights};
@@ -97,7 +92,7 @@ pub use streamed::{ReadAhead, ReadAheadReport, StreamedTable};
 #[cfg(feature = "csv")]
 pub use survey::{ColumnKind, ColumnSurvey, FoundNumbers, OddCell, Survey};
 #[cfg(feature = "csv")]
-pub use svmlight::{FirstIndex, SvmlightError, SvmlightOptions, import_svmlight, import_svmlight_with_progress};
+pub use svmlight::{FirstIndex, SvmlightError, SvmlightOptions};
 pub use table::Table;
 pub use tensor_names::{LabelsFrom, TensorNames};
 pub use typed::Typed;

@@ -5,5 +5,4 @@ mod options;
 mod source;
 mod transposed;
 
-pub use import::{import_npy, import_npy_with_progress};
 pub use options::{ArrayRef, NpyLabels, NpyOptions};

@@ -5,7 +5,6 @@ mod options;
 mod rows;
 
 pub use error::SvmlightError;
-pub use import::{import_svmlight, import_svmlight_with_progress};
 pub use options::{FirstIndex, SvmlightOptions};
 
 /// The largest index that is read: rows become dense, and with larger indices they would be nearly all zeros.

@@ -5,9 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
 use brisk_replicate::Error::Disagreement;
-use brisk_table::{
-    BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_csv_if_changed_with_progress,
-};
+use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_if_changed};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{Labels, StopFlag};
 
@@ -124,7 +122,7 @@ fn open(path: &Path, options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) ->
     std::fs::create_dir_all(&options.data_dir)
         .with_context(|| format!("{}: cannot create the folder", options.data_dir.display()))?;
     let dest = options.data_dir.join(table_name(path));
-    let imported = interruptible(|| import_csv_if_changed_with_progress(path, &dest, &csv, |_| interruptible::check(stop)));
+    let imported = interruptible(|| import_if_changed(path, &dest, &csv, |_| interruptible::check(stop)));
     let imported = imported.ok_or_else(|| StoppedImport::new(path, stop))?;
     match imported.map_err(|error| anyhow!(in_words_of(&error, training)))? {
         Imported::Written(report) => {

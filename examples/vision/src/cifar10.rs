@@ -11,7 +11,7 @@ use brisk_examples::import_error::{in_words_of, training as words_of_training};
 use brisk_loader::{RowSource, Subset, split};
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_table::{CifarOptions, CifarSet, Remedy, Table, Typed, import_cifar_if_changed, printable};
+use brisk_table::{CifarOptions, CifarSet, Remedy, Table, Typed, import_if_changed, printable};
 use brisk_train::report::ImageGrid;
 use brisk_train::{
     BatchesEnd, Callback, Classification, Error, FeedChoice, FeedConfig, Limit, Model, RunView, Selective, Standardisation,
@@ -59,7 +59,7 @@ impl Cifar10 {
             let path = folder.join(name);
             if let Some(source) = source {
                 std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", printable(folder)))?;
-                let imported = import_cifar_if_changed(source, &path, &CifarOptions { set, ..CifarOptions::default() });
+                let imported = import_if_changed(source, &path, &CifarOptions { set, ..CifarOptions::default() }, |_| ());
                 imported.map_err(|error| anyhow!(in_words_of(&error, remedy)))?;
             } else if !path.exists() {
                 let remedy =

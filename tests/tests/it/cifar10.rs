@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use brisk_program::Device;
-use brisk_table::{CifarOptions, import_cifar};
+use brisk_table::{CifarOptions, import};
 use brisk_tensor::{Activation, Precision};
-use brisk_vision::{Mixing, NetworkConfig, PAGE_RUNGS, Recipe};
+use brisk_vision::{Mixing, NetworkConfig, PAGE_RUNGS, Rates, Recipe};
 use brisk_vision_examples::cifar10::{Cifar10, Outcome, Settings, run};
 
 use crate::example::built;
@@ -23,7 +23,7 @@ fn real_images(folder: &Path) -> Option<Cifar10> {
         return None;
     };
     for (batch, table) in [("data_batch_1.bin.xz", "train.safetensors"), ("test_batch.bin.xz", "test.safetensors")] {
-        import_cifar(data.join(batch), folder.join(table), &CifarOptions::default()).expect("BRISK_DATA has CIFAR-10");
+        import(data.join(batch), folder.join(table), &CifarOptions::default()).expect("BRISK_DATA has CIFAR-10");
     }
     Some(Cifar10::open(Some(folder), folder).expect("the tables"))
 }
@@ -70,33 +70,37 @@ fn the_muon_recipe_reaches_its_accuracy() {
 /// The first rung with frozen scales.
 const FROZEN_SCALES: usize = 6;
 
-/// Few images in few epochs: 30 to 50 % of 300 images, whose standard deviation is 3 %. A guess is right in 10 %.
+/// Few images in few epochs: 31 to 56 % of 1,000 images over three seeds. A guess is right in 10 %, with a standard deviation of 1 %.
 #[test]
 fn every_trick_learns_real_images() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let Some(data) = real_images(folder.path()) else { return };
     let device = cpu(2);
-    let check = |name: &str, recipe: Recipe, least: f64| {
-        let outcome = run(&device, &data, &settings(recipe, [2000, 300])).unwrap_or_else(|error| panic!("{name}: {error:#}"));
-        assert!(outcome.by_recipe > least, "{name}: accuracy {}, expected more than {least}", outcome.by_recipe);
+    let check = |name: &str, recipe: Recipe| {
+        let outcome = run(&device, &data, &settings(recipe, [2000, 1000])).unwrap_or_else(|error| panic!("{name}: {error:#}"));
+        assert!(outcome.by_recipe > 0.2, "{name}: accuracy {}", outcome.by_recipe);
     };
     for (rung, trick) in PAGE_RUNGS.iter().enumerate().filter(|(rung, _)| *rung != 1) {
-        // Frozen scales and whitening bring higher rates, with which the first epochs are noisy: after four, some seeds, and some processors, are still at 11 to 16 %; after eight, four
-        // seeds of each rung with whitening reach 34 to 50 %.
-        let n_epochs = if rung < FROZEN_SCALES { 4.0 } else { 8.0 };
-        check(trick, Recipe::page_rung(rung).narrowed(&[8, 16, 32, 32], 64).with_epochs(n_epochs), 0.2);
+        let mut recipe = Recipe::page_rung(rung).narrowed(&[8, 16, 32, 32], 64).with_epochs(4.0);
+        // Frozen scales and whitening bring rates at which so narrow a network is chaotic: its accuracy after 4 epochs is 11 to 40 %, and depends on rounding.
+        if let Rates::Page { peak, .. } = &mut recipe.rates
+            && rung >= FROZEN_SCALES
+        {
+            *peak *= 0.3;
+        }
+        check(trick, recipe);
     }
     let narrow = |recipe: Recipe| recipe.narrowed(&[8, 16, 32], 128).with_epochs(4.0);
-    check("airbench, with Lookahead", narrow(Recipe::airbench()), 0.2);
+    check("airbench, with Lookahead", narrow(Recipe::airbench()));
     let muon = narrow(Recipe::muon());
-    check("CutMix", Recipe { mixing: Some(Mixing::CutMix { alpha: 1.0 }), ..muon.clone() }, 0.2);
-    check("Mixup", Recipe { mixing: Some(Mixing::Mixup { alpha: 0.2 }), ..muon.clone() }, 0.2);
+    check("CutMix", Recipe { mixing: Some(Mixing::CutMix { alpha: 1.0 }), ..muon.clone() });
+    check("Mixup", Recipe { mixing: Some(Mixing::Mixup { alpha: 0.2 }), ..muon.clone() });
     let mut lit = muon;
     (lit.augmentation.brightness, lit.augmentation.contrast) = (0.14, 0.13);
     if let NetworkConfig::Airbench(network) = &mut lit.network {
         network.activation = Activation::silu();
     }
-    check("SiLU, brightness and contrast", lit, 0.2);
+    check("SiLU, brightness and contrast", lit);
 }
 
 /// Training and test images of noise, as files of CIFAR-10.
@@ -110,7 +114,7 @@ fn noise_images(folder: &Path) -> Cifar10 {
         let records: Vec<u8> = (0..64).flat_map(record).collect();
         let file = folder.join(format!("{name}.bin"));
         fs::write(&file, records).expect("it can be written");
-        import_cifar(&file, folder.join(format!("{name}.safetensors")), &CifarOptions::default()).expect("a table");
+        import(&file, folder.join(format!("{name}.safetensors")), &CifarOptions::default()).expect("a table");
     }
     Cifar10::open(Some(folder), folder).expect("the tables")
 }

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use brisk_table::{Channels, ImagesOptions, Table, import_images};
+use brisk_table::{Channels, ImagesOptions, Table, import};
 use image::{ColorType, ImageFormat};
 use tempfile::TempDir;
 
@@ -307,7 +307,7 @@ fn options_that_make_no_sense() {
     place.fruit("fruit");
     let table = place.path("t.safetensors");
     let options = ImagesOptions { channels: Channels::Rgb, ..ImagesOptions::default() };
-    import_images(place.path("fruit"), &table, &options).expect("a table");
+    import(place.path("fruit"), &table, &options).expect("a table");
     let (output, stderr) = place.run(&["--data", "t.safetensors", "--model", "t.safetensors"]);
     assert!(output.status.code() == Some(1) && stderr.contains("--model names the same file as --data"), "{stderr}");
     Table::open(table).expect("it is as it was");

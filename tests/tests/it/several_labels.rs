@@ -3,7 +3,7 @@
 use brisk_loader::{RowSource, Rows, split};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Activation, Linear, Mlp, MlpConfig, Schedule, Sgd};
-use brisk_table::{ColumnOptions, CsvOptions, LabelKind, Schema, Table, TableWriter, import_csv};
+use brisk_table::{ColumnOptions, CsvOptions, LabelKind, Schema, Table, TableWriter, import};
 use brisk_tensor::{CrossEntropyOptions, Tensor};
 use brisk_train::metrics::Metric;
 use brisk_train::{
@@ -315,7 +315,7 @@ fn labels_of_several_columns_are_imported_and_learned() -> Result<(), Error> {
     let import = |labels: &[&str], label_kind, drop: &[&str]| {
         let names = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
         let columns = ColumnOptions { labels: names(labels), label_kind, drop: names(drop), ..ColumnOptions::default() };
-        import_csv(&source, &path, &CsvOptions { columns, ..CsvOptions::default() }).expect("imported");
+        import(&source, &path, &CsvOptions { columns, ..CsvOptions::default() }).expect("imported");
         Table::open(&path).expect("a table")
     };
     let sizes = |n_outputs| MlpConfig { n_inputs: 2, hidden: vec![16], n_outputs, activation: Activation::tanh() };

@@ -9,8 +9,7 @@ use super::ArrowOptions;
 use super::batch::{Converted, Converter, Problem};
 use super::columns::Columns;
 use crate::error::Error;
-use crate::import::{ImportReport, Like, NobodyWaits, Outlet, Progress, Sink, SourceError, in_order, n_threads};
-use crate::source_identity::SourceIdentity;
+use crate::import::{ImportReport, Like, NobodyWaits, Outlet, Progress, ReadSource, Sink, SourceError, in_order, n_threads};
 
 /// The number of feature values that are converted at a time.
 const CHUNK_VALUES: usize = 1 << 18;
@@ -21,9 +20,6 @@ const MAX_CHUNK_ROWS: usize = 8192;
 /// How to read a source whose schema is known.
 pub(super) struct Plan<'a> {
     path: &'a Path,
-    identity: SourceIdentity,
-    /// The name of the format, as recorded in the table.
-    format: &'static str,
     options: &'a ArrowOptions,
     like: Option<Like>,
     pub(super) columns: Columns,
@@ -33,16 +29,10 @@ pub(super) struct Plan<'a> {
 pub(super) type Batch = Result<RecordBatch, SourceError>;
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(
-        path: &'a Path,
-        identity: SourceIdentity,
-        format: &'static str,
-        schema: &Schema,
-        options: &'a ArrowOptions,
-    ) -> Result<Self, Error> {
+    pub(super) fn new(path: &'a Path, schema: &Schema, options: &'a ArrowOptions) -> Result<Self, Error> {
         let like = options.columns.like.as_deref().map(Like::with_columns).transpose()?;
         let columns = Columns::find(path, schema, &options.columns, like.as_ref())?;
-        Ok(Self { path, identity, format, options, like, columns })
+        Ok(Self { path, options, like, columns })
     }
 
     /// The number of rows that are converted at a time. It depends only on the columns, so the statistics are the same on any machine.
@@ -60,9 +50,8 @@ impl<'a> Plan<'a> {
         read: impl Fn(J, &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>) + Sync,
         progress: &mut dyn FnMut(usize),
     ) -> Result<ImportReport, Error> {
-        let Self { path, identity, format, options, like, columns } = self;
-        let (source, import) = (identity.clone(), options.fingerprint(format)?);
-        let mut sink = Sink::create(dest, &columns.roles, &options.columns, like.as_ref(), source, import)?;
+        let Self { path, options, like, columns } = self;
+        let mut sink = Sink::create(dest, &columns.roles, &options.columns, like.as_ref(), options.origin(path)?)?;
         let converter = Converter::new(columns, options.columns.bad_rows);
         let work = |job: J, outlet: &Outlet<Result<Converted, SourceError>>| {
             read(job, &mut |batch| outlet.put(batch.map(|batch| converter.convert(&batch))));

@@ -11,84 +11,46 @@ use arrow_schema::{ArrowError, Schema};
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
 use crate::error::Error;
-use crate::import::{Counted, ImportReport, Input, NobodyWaits, Progress, SourceError, check_dest, guarded};
+use crate::import::{Counted, ImportReport, Input, NobodyWaits, Progress, SourceError, guarded};
 use crate::parts::open_file;
 use crate::source_identity::SourceIdentity;
 
-/// Imports an Arrow IPC file (also called Feather, version 2) or an Arrow IPC stream into a table at `dest`; a stream may be compressed.
-///
-/// Integers, booleans, floats and decimals become the nearest `f32`; text, dictionary-encoded or not, becomes categories or classes, depending
-/// on the options. Nulls are missing values. Lists of a fixed size become columns. Batches are converted on all cores, a few per core at a time.
-///
-/// # Errors
-/// [`Error::Source`] for columns of other types, with their names and types; for values that are not valid in their column, with row and
-/// column; for damaged files. [`Error::NoColumn`], [`Error::ColumnRoles`], [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err`,
-/// `dest` is unchanged.
-/// # Examples
-/// ```no_run
-/// use brisk_table::{ArrowOptions, Categorical, ColumnOptions, LabelKind, import_arrow};
-///
-/// let columns = ColumnOptions {
-///     labels: vec!["income".into()],
-///     label_kind: LabelKind::Classes,
-///     categorical: Categorical::Auto,
-///     ..ColumnOptions::default()
-/// };
-/// import_arrow("adult.arrow", "adult.safetensors", &ArrowOptions { columns, ..ArrowOptions::default() })?;
-/// # Ok::<(), brisk_table::Error>(())
-/// ```
-pub fn import_arrow(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &ArrowOptions) -> Result<ImportReport, Error> {
-    import_arrow_with_progress(source, dest, options, |_| ())
-}
-
-/// Like [`import_arrow`]; `progress` is called on this thread after about every quarter of a million values.
-///
-/// # Errors
-/// As for [`import_arrow`].
-pub fn import_arrow_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
+pub(super) fn read(
+    path: &Path,
+    dest: &Path,
     options: &ArrowOptions,
-    mut progress: impl FnMut(Progress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
-    import(source.as_ref(), dest.as_ref(), options, &mut progress)
-}
-
-fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-    check_dest(dest, [path].into_iter().chain(options.columns.like.as_deref()))?;
     let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
     let mut file = open_file(path)?;
     let mut magic = Vec::new();
     Read::by_ref(&mut file).take(6).read_to_end(&mut magic).map_err(io)?;
     if magic == *b"ARROW1" {
         file.rewind().map_err(io)?;
-        let identity = SourceIdentity::new(path, &file.metadata().map_err(io)?);
         let n_read = Arc::new(AtomicU64::new(0));
         let file = BufReader::new(Counted::<File>::new(file, &n_read));
         let reader = sound("the schema", || FileReader::try_new(file, None)).map_err(|reason| reason.at(path))?;
         let schema = reader.schema();
-        return write(path, dest, options, identity, &schema, reader, &n_read, progress);
+        return write(path, dest, options, &schema, reader, &n_read, progress);
     }
     let input = Input::open(path)?;
     let bytes = BufReader::new(input.bytes);
     let reader = sound("the schema", || StreamReader::try_new(bytes, None)).map_err(|reason| reason.at(path))?;
     let schema = reader.schema();
-    write(path, dest, options, input.source, &schema, reader, &input.n_read, progress)
+    write(path, dest, options, &schema, reader, &input.n_read, progress)
 }
 
-#[expect(clippy::too_many_arguments, reason = "what both kinds of readers have in common")]
 fn write(
     path: &Path,
     dest: &Path,
     options: &ArrowOptions,
-    identity: SourceIdentity,
     schema: &Schema,
     mut batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send,
     n_read: &AtomicU64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
-    let total_bytes = identity.n_bytes;
-    let plan = Plan::new(path, identity, "arrow", schema, options)?;
+    let total_bytes = SourceIdentity::of(path)?.n_bytes;
+    let plan = Plan::new(path, schema, options)?;
     let (fields, chunk_rows) = (plan.columns.fields(), plan.chunk_rows());
     let feed = |put: &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>| {
         for index in 0_u64.. {

@@ -1,7 +1,37 @@
-use crate::error::Error;
-use crate::import::ColumnOptions;
+use std::io::Read;
+use std::path::Path;
 
-/// How to read Arrow and Parquet files.
+use crate::error::Error;
+#[cfg(not(feature = "parquet"))]
+use crate::import::Format;
+use crate::import::{ColumnOptions, ImportReport, Origin, Progress, ReadSource};
+use crate::parts::open_file;
+use crate::source_identity::SourceIdentity;
+
+/// How to read a Parquet file, an Arrow IPC file (also called Feather, version 2) or an Arrow IPC stream; a stream may be compressed as a whole.
+///
+/// Integers, booleans, floats and decimals become the nearest `f32`; text, dictionary-encoded or not, becomes categories or classes, depending
+/// on the options. Nulls are missing values. Lists of a fixed size become columns. Dropped columns of a
+/// Parquet file are not read, and all its encodings and compressions are supported except LZO. Batches and row groups are decoded on all cores, one per core at a time; what is decoded
+/// ahead takes at most 64 MiB per core, however large the row groups are.
+///
+/// # Errors
+/// [`Error::Source`] for columns of other types, with their names and types; for values that are not valid in their column, with row and
+/// column; for damaged files. [`Error::NoColumn`], [`Error::ColumnRoles`], [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err`,
+/// `dest` is unchanged.
+/// # Examples
+/// ```no_run
+/// use brisk_table::{ArrowOptions, Categorical, ColumnOptions, LabelKind, import};
+///
+/// let columns = ColumnOptions {
+///     labels: vec!["income".into()],
+///     label_kind: LabelKind::Classes,
+///     categorical: Categorical::Auto,
+///     ..ColumnOptions::default()
+/// };
+/// import("adult.arrow", "adult.safetensors", &ArrowOptions { columns, ..ArrowOptions::default() })?;
+/// # Ok::<(), brisk_table::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct ArrowOptions {
     /// The roles of the columns, and how invalid values are treated. A column of lists of a fixed size counts as one column per element, `NAME_0`,
@@ -11,10 +41,30 @@ pub struct ArrowOptions {
     pub n_threads: usize,
 }
 
-impl ArrowOptions {
-    /// Everything that determines the table, as text that can be stored and compared.
-    pub(super) fn fingerprint(&self, format: &str) -> Result<String, Error> {
-        let like = self.columns.like_fingerprint()?;
-        Ok(format!("{format} {:?}{like}", Self { n_threads: 0, ..self.clone() }))
+impl ReadSource for ArrowOptions {
+    fn origin(&self, path: &Path) -> Result<Origin, Error> {
+        Origin::new(SourceIdentity::of(path)?, &Self { n_threads: 0, ..self.clone() }, self.like())
     }
+
+    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+        if !is_parquet(path)? {
+            return super::ipc::read(path, dest, self, progress);
+        }
+        #[cfg(feature = "parquet")]
+        return super::parquet::read(path, dest, self, progress);
+        #[cfg(not(feature = "parquet"))]
+        Err(Format::Parquet.not_enabled(path))
+    }
+
+    fn like(&self) -> Option<&Path> {
+        self.columns.like.as_deref()
+    }
+}
+
+/// Whether a file is Parquet, or should be by its name.
+fn is_parquet(path: &Path) -> Result<bool, Error> {
+    let mut magic = Vec::new();
+    let read = open_file(path)?.take(4).read_to_end(&mut magic);
+    read.map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })?;
+    Ok(magic == *b"PAR1" || path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet")))
 }

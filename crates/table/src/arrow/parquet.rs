@@ -9,60 +9,25 @@ use parquet::errors::ParquetError;
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
 use crate::error::Error;
-use crate::import::{ImportReport, NobodyWaits, Progress, SourceError, check_dest, guarded};
+use crate::import::{ImportReport, NobodyWaits, Progress, SourceError, guarded};
 use crate::parts::open_file;
 use crate::source_identity::SourceIdentity;
 
 /// How many batches of a row group may wait until those of the previous groups are written: 64 MiB of `f32`.
 const N_WAITING: usize = 64;
 
-/// Imports a Parquet file into a table at `dest`. All encodings and compressions of the format are supported except LZO.
-///
-/// Values are treated as in [`import_arrow`](crate::import_arrow). Dropped columns are not read. Row groups are decoded on all cores, one per
-/// core at a time; data decoded ahead takes at most 64 MiB per core, however large the row groups are.
-///
-/// # Errors
-/// As for [`import_arrow`](crate::import_arrow).
-/// # Examples
-/// ```no_run
-/// use brisk_table::{ArrowOptions, ColumnOptions, Missing, import_parquet};
-///
-/// let columns = ColumnOptions {
-///     labels: vec!["median_house_value".into()],
-///     drop: vec!["ocean_proximity".into()],
-///     missing: Missing::Mean,
-///     ..ColumnOptions::default()
-/// };
-/// import_parquet("housing.parquet", "housing.safetensors", &ArrowOptions { columns, ..ArrowOptions::default() })?;
-/// # Ok::<(), brisk_table::Error>(())
-/// ```
-pub fn import_parquet(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &ArrowOptions) -> Result<ImportReport, Error> {
-    import_parquet_with_progress(source, dest, options, |_| ())
-}
-
-/// Like [`import_parquet`]; `progress` is called on this thread after about every quarter of a million values.
-///
-/// # Errors
-/// As for [`import_parquet`].
-pub fn import_parquet_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
+pub(super) fn read(
+    path: &Path,
+    dest: &Path,
     options: &ArrowOptions,
-    mut progress: impl FnMut(Progress),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
-    import(source.as_ref(), dest.as_ref(), options, &mut progress)
-}
-
-fn import(path: &Path, dest: &Path, options: &ArrowOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-    check_dest(dest, [path].into_iter().chain(options.columns.like.as_deref()))?;
     let file = open_file(path)?;
-    let metadata = file.metadata().map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })?;
-    let identity = SourceIdentity::new(path, &metadata);
     let metadata = sound("the footer", || ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()));
     let metadata = metadata.map_err(|reason| reason.at(path))?;
 
-    let total_bytes = identity.n_bytes;
-    let plan = Plan::new(path, identity, "parquet", metadata.schema(), options)?;
+    let total_bytes = SourceIdentity::of(path)?.n_bytes;
+    let plan = Plan::new(path, metadata.schema(), options)?;
     let mask = ProjectionMask::roots(metadata.parquet_schema(), plan.columns.fields());
     let n_groups = metadata.metadata().num_row_groups();
     let n_read = AtomicU64::new(0);

@@ -40,9 +40,7 @@ impl Batches {
             let files: Vec<PathBuf> = names.iter().map(|name| batch_in(path, name)).collect::<Result<_, _>>()?;
             identity = SourceIdentity { n_bytes: 0, ..identity };
             for file in &files {
-                let of_file = SourceIdentity::new(file, &std::fs::metadata(file).map_err(io)?);
-                identity.n_bytes += of_file.n_bytes;
-                identity.modified_ns = identity.modified_ns.max(of_file.modified_ns);
+                identity.add(&SourceIdentity::of(file)?);
             }
             Place::Folder(files)
         } else if is_tar(path)? {

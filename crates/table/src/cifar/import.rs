@@ -5,8 +5,7 @@ use super::CifarOptions;
 use super::batches::Batches;
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::import::{ImportReport, Imported, Progress, SourceError, check_dest};
-use crate::parts;
+use crate::import::{ImportReport, Origin, Progress, ReadSource, SourceError, check_dest};
 use crate::schema::Schema;
 use crate::writer::ImportNotes;
 use crate::writer::TableWriter;
@@ -18,73 +17,27 @@ const SIDE: usize = 32;
 const N_CHANNELS: usize = 3;
 const PLANE: usize = SIDE * SIDE;
 
-/// Imports the binary version of CIFAR-10 or CIFAR-100 into a table at `dest`.
-///
-/// `source` is a single file of records, a folder of such files, or the archive in which they are published (`.tar`, `.tar.gz`); files may be
-/// compressed. Rows have the order of the records, and the shape `[32, 32, 3]`, channels last, while records store one channel after the other.
-/// Pixels and labels are `u8`. The names of the classes come from the text file next to the batches of a folder or archive, if there is
-/// one.
-///
-/// # Errors
-/// [`Error::Source`] if a file or member is missing, ends within a record, or has labels beyond the classes; [`Error::Io`],
-/// [`Error::FeatureOff`], [`Error::Write`]. On `Err`, `dest` is unchanged.
-/// # Examples
-/// ```no_run
-/// use brisk_table::{CifarOptions, CifarSet, import_cifar};
-///
-/// import_cifar("cifar-10-binary.tar.gz", "train.safetensors", &CifarOptions::default())?;
-/// let test = CifarOptions { set: CifarSet::Test, ..CifarOptions::default() };
-/// import_cifar("cifar-10-binary.tar.gz", "test.safetensors", &test)?;
-/// # Ok::<(), brisk_table::Error>(())
-/// ```
-pub fn import_cifar(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &CifarOptions) -> Result<ImportReport, Error> {
-    import_cifar_with_progress(source, dest, options, |_| ())
-}
-
-/// Like [`import_cifar`], unless `dest` has been imported from this source with these options before: the same names and sizes of files, changed at the same time.
-///
-/// # Errors
-/// As for [`import_cifar`].
-pub fn import_cifar_if_changed(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &CifarOptions,
-) -> Result<Imported, Error> {
-    let (source, dest) = (source.as_ref(), dest.as_ref());
-    let identity = Batches::find(source, *options)?.identity;
-    // Anything else at `dest` is replaced.
-    if let Ok((found, ..)) = parts::read_metadata(dest)
-        && found.source == Some(identity)
-        && found.import == Some(fingerprint(*options))
-    {
-        return Ok(Imported::Unchanged);
+impl ReadSource for CifarOptions {
+    fn origin(&self, path: &Path) -> Result<Origin, Error> {
+        Origin::new(Batches::find(path, *self)?.identity, self, None)
     }
-    import_cifar(source, dest, options).map(|report| Imported::Written(Box::new(report)))
+
+    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+        read(path, dest, *self, progress)
+    }
 }
 
-/// Like [`import_cifar`]; `progress` is called on this thread after every 256 rows.
-///
-/// # Errors
-/// As for [`import_cifar`].
-pub fn import_cifar_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &CifarOptions,
-    mut progress: impl FnMut(Progress),
-) -> Result<ImportReport, Error> {
-    import(source.as_ref(), dest.as_ref(), *options, &mut progress)
-}
-
-fn import(path: &Path, dest: &Path, options: CifarOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+fn read(path: &Path, dest: &Path, options: CifarOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     let mut batches = Batches::find(path, options)?;
+    let origin = options.origin(path)?;
     check_dest(dest, batches.files())?;
     let schema = Schema {
         dtype: DType::U8,
         label_dtype: DType::U8,
-        source: Some(batches.identity.clone()),
+        source: Some(origin.source),
         ..Schema::shaped(&[SIDE, SIDE, N_CHANNELS])
     };
-    let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(fingerprint(options)))?;
+    let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options))?;
     let total_bytes = batches.identity.n_bytes;
     let mut rows = Records::default();
     for index in 0..batches.len() {
@@ -102,11 +55,6 @@ fn import(path: &Path, dest: &Path, options: CifarOptions, progress: &mut dyn Fn
         return Err(Error::NoRows { path: path.to_owned(), found: "an empty file" });
     }
     ImportReport::finish(writer, batches.class_names(options.labels)?)
-}
-
-/// The options as text, which differs if they do.
-fn fingerprint(options: CifarOptions) -> String {
-    format!("cifar {options:?}")
 }
 
 /// Some records, as the bytes of the file and as they are stored in the table.

@@ -7,89 +7,25 @@ use super::head::Head;
 use super::pipeline::parse_in_order;
 use super::rows::{ParsedRows, Problem, RowParser, What};
 use crate::error::Error;
-use crate::import::{ImportReport, Imported, Input, Like, Progress, RowChunk, Sink, check_dest, n_threads, read_error};
-use crate::parts;
+use crate::import::{ImportReport, Input, Like, Origin, Progress, ReadSource, RowChunk, Sink, n_threads, read_error};
 use crate::source_identity::SourceIdentity;
 
-/// Imports a CSV or TSV file, plain or compressed, into a table at `dest`.
-///
-/// Every cell becomes the `f32` nearest to the number in it, as with `str::parse`. Cells are parsed on all cores while the file is still
-/// being read; memory use is a few megabytes per core, however large the file. Blank lines are not rows, blanks around cells are ignored,
-/// and quotes follow RFC 4180. An existing file at `dest` is replaced only after the import has succeeded.
-///
-/// # Errors
-/// [`Error::Cell`] and [`Error::Ragged`] with file, line, column, what was found and what was expected, always of the first bad row;
-/// [`Error::NoRows`], [`Error::HeaderOrRow`], [`Error::NoColumn`] and similar for a file or options that make no table; [`Error::Io`] if the
-/// file cannot be read or decompressed; [`Error::Write`]. On `Err`, `dest` is unchanged.
-/// # Examples
-/// ```
-/// # let folder = tempfile::tempdir()?;
-/// # let (source, dest) = (folder.path().join("two.csv"), folder.path().join("two.safetensors"));
-/// use brisk_table::{CsvOptions, Table, import_csv};
-///
-/// std::fs::write(&source, "y,a,b\n1,0.5,2\n0,1.5,-3e-2\n")?;
-/// let report = import_csv(&source, &dest, &CsvOptions::default())?;
-/// assert_eq!((report.n_rows, report.column_names), (2, vec!["a".into(), "b".into()]));
-/// assert_eq!(Table::open(&dest)?.rows::<f32>(0..2)?, [0.5, 2.0, 1.5, -0.03]);
-///
-/// std::fs::write(&source, "y,a,b\n1,0.5,2\n0,1.5,two\n")?;
-/// let error = import_csv(&source, &dest, &CsvOptions::default()).unwrap_err().to_string();
-/// assert!(error.contains("line 3, column 3 (`b`): found \"two\", expected a number"));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn import_csv(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &CsvOptions) -> Result<ImportReport, Error> {
-    import_csv_with_progress(source, dest, options, |_| ())
-}
-
-/// Like [`import_csv`], unless the table at `dest` was made with these options from a file of this name, length and modification time.
-///
-/// # Errors
-/// As for [`import_csv`].
-/// # Cost
-/// If nothing changed, reads the file's metadata and the table's header.
-pub fn import_csv_if_changed(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &CsvOptions) -> Result<Imported, Error> {
-    import_csv_if_changed_with_progress(source, dest, options, |_| {})
-}
-
-/// Like [`import_csv_if_changed`]; calls `progress` as [`import_csv_with_progress`] does if the file is imported.
-///
-/// # Errors
-/// As for [`import_csv_if_changed`].
-pub fn import_csv_if_changed_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &CsvOptions,
-    progress: impl FnMut(Progress),
-) -> Result<Imported, Error> {
-    let (source, dest) = (source.as_ref(), dest.as_ref());
-    let io = |error| Error::Io { path: source.to_owned(), action: "open", cause: error };
-    let identity = SourceIdentity::new(source, &std::fs::metadata(source).map_err(io)?);
-    // Anything else at `dest` is replaced.
-    if let Ok((found, ..)) = parts::read_metadata(dest)
-        && found.source == Some(identity)
-        && found.import == Some(options.fingerprint()?)
-    {
-        return Ok(Imported::Unchanged);
+impl ReadSource for CsvOptions {
+    fn origin(&self, path: &Path) -> Result<Origin, Error> {
+        Origin::new(SourceIdentity::of(path)?, &Self { n_threads: 0, ..self.clone() }, self.like())
     }
-    import_csv_with_progress(source, dest, options, progress).map(|report| Imported::Written(Box::new(report)))
+
+    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+        read(path, dest, self, progress)
+    }
+
+    fn like(&self) -> Option<&Path> {
+        self.columns.like.as_deref()
+    }
 }
 
-/// Like [`import_csv`]; `progress` is called on this thread after about every megabyte of text.
-///
-/// # Errors
-/// As for [`import_csv`].
-pub fn import_csv_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &CsvOptions,
-    mut progress: impl FnMut(Progress),
-) -> Result<ImportReport, Error> {
-    import(source.as_ref(), dest.as_ref(), options, &mut progress)
-}
-
-fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+fn read(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     let columns = &options.columns;
-    check_dest(dest, [path].into_iter().chain(columns.like.as_deref()))?;
     let like = columns.like.as_deref().map(Like::with_columns).transpose()?;
     let input = Input::open(path)?;
     let unreadable = read_error(path, input.action);
@@ -97,7 +33,7 @@ fn import(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnM
     let head = Head::find(path, chunks.peek().map_err(&unreadable)?, options, like.as_ref())?;
     chunks.start_at(head.start, ChunkEnds::Rows { delimiter: head.marks.delimiter });
 
-    let mut sink = Sink::create(dest, &head.roles, columns, like.as_ref(), input.source.clone(), options.fingerprint()?)?;
+    let mut sink = Sink::create(dest, &head.roles, columns, like.as_ref(), options.origin(path)?)?;
     let mut place = Place { line: head.line, byte: head.start as u64 };
     let mut take = |parsed: Result<&mut ParsedRows, ChunkError>| {
         let parsed = match parsed {

@@ -1,18 +1,32 @@
-use crate::error::Error;
 use crate::import::ColumnOptions;
 
-/// How to read a text file of rows. The default suits most files: delimiter and header are detected, the first column is the label, and
+/// How to read a CSV or TSV file. The default suits most files: delimiter and header are detected, the first column is the label, and
 /// anything that is not a number is an error.
 ///
+/// Every cell becomes the `f32` nearest to the number in it, as with `str::parse`. Cells are parsed on all cores while the file is still
+/// being read; memory use is a few megabytes per core, however large the file. Blank lines are not rows, blanks around cells are ignored,
+/// and quotes follow RFC 4180.
+///
+/// # Errors
+/// [`Error::Cell`](crate::Error::Cell) and [`Error::Ragged`](crate::Error::Ragged) with file, line, column, what was found and what was expected, always of the first bad row;
+/// [`Error::NoRows`](crate::Error::NoRows), [`Error::HeaderOrRow`](crate::Error::HeaderOrRow), [`Error::NoColumn`](crate::Error::NoColumn) and similar for a file or options that make no table; [`Error::Io`](crate::Error::Io) if the
+/// file cannot be read or decompressed; [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```
-/// use brisk_table::{ColumnOptions, CsvOptions, Delimiter};
+/// # let folder = tempfile::tempdir()?;
+/// # let (source, dest) = (folder.path().join("two.csv"), folder.path().join("two.safetensors"));
+/// use brisk_table::{ColumnOptions, CsvOptions, Table, import};
 ///
-/// let options = CsvOptions {
-///     delimiter: Delimiter::Byte(b'|'),
-///     columns: ColumnOptions { labels: vec!["signal".into()], ..ColumnOptions::default() },
-///     ..CsvOptions::default()
-/// };
+/// std::fs::write(&source, "y,a,b\n1,0.5,2\n0,1.5,-3e-2\n")?;
+/// let report = import(&source, &dest, &CsvOptions::default())?;
+/// assert_eq!((report.n_rows, report.column_names), (2, vec!["a".into(), "b".into()]));
+/// assert_eq!(Table::open(&dest)?.rows::<f32>(0..2)?, [0.5, 2.0, 1.5, -0.03]);
+///
+/// std::fs::write(&source, "y,a,b\n1,0.5,2\n0,1.5,two\n")?;
+/// let columns = ColumnOptions { labels: vec!["a".into()], ..ColumnOptions::default() };
+/// let error = import(&source, &dest, &CsvOptions { columns, ..CsvOptions::default() }).unwrap_err().to_string();
+/// assert!(error.contains("line 3, column 3 (`b`): found \"two\", expected a number"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct CsvOptions {
@@ -28,17 +42,6 @@ pub struct CsvOptions {
     pub columns: ColumnOptions,
     /// The number of threads that parse, or 0 for one per core. The table does not depend on it.
     pub n_threads: usize,
-}
-
-impl CsvOptions {
-    /// Everything that determines the table, as text that can be stored and compared.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if the table to match does not exist.
-    pub(super) fn fingerprint(&self) -> Result<String, Error> {
-        let options = format!("{:?}", CsvOptions { n_threads: 0, ..self.clone() });
-        Ok(options + &self.columns.like_fingerprint()?)
-    }
 }
 
 /// The delimiter between cells.

@@ -12,10 +12,10 @@ use crate::import::{ColumnOptions, ColumnRef, LabelKind};
 use crate::survey::{ColumnSurvey, FoundNumbers, Survey, Wanted};
 
 /// Reads all of a CSV or TSV file, plain or compressed, and returns what the cells of each column are: numbers, dates, text, and which cells are
-/// unlike the others. Delimiter, header and blanks are treated as in [`import_csv`](crate::import_csv); the roles of columns are ignored.
+/// unlike the others. Delimiter, header and blanks are treated as in [`CsvOptions`](crate::CsvOptions); the roles of columns are ignored.
 ///
 /// # Errors
-/// [`Error::Io`], [`Error::NoRows`], [`Error::HeaderOrRow`] and similar, as [`import_csv`](crate::import_csv).
+/// [`Error::Io`], [`Error::NoRows`], [`Error::HeaderOrRow`] and similar, as [`CsvOptions`](crate::CsvOptions).
 /// # Cost
 /// Parses the file once, on all cores. Memory: a few megabytes per core.
 /// # Examples

@@ -5,11 +5,37 @@ use std::sync::atomic::Ordering;
 use super::header::Header;
 use crate::error::Error;
 use crate::import::{
-    Array, Arrays, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, Progress, SourceError, check_dest,
+    Array, Arrays, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, Progress, ReadSource, SourceError,
+    check_dest,
 };
 use crate::remedy::Remedy;
+use crate::source_identity::SourceIdentity;
 
-/// How to read IDX files.
+/// How to read a pair of IDX files, the format of MNIST.
+///
+/// The file at `source` has the features, with any number of dimensions and any type. `n` images `[n, height, width]` become rows
+/// `[height, width, 1]`, channels last; other shapes are unchanged. Bytes stay `u8`, other numbers become `f32`; labels that are bytes
+/// become `u8`, other integers `i64`, floats `f32`.
+///
+/// # Errors
+/// [`Error::Source`] if a file is not IDX, is truncated or too long, or if the numbers of labels and rows differ; [`Error::Io`],
+/// [`Error::Write`]. On `Err`, `dest` is unchanged.
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let (images, dest) = (folder.path().join("two-images-idx3-ubyte"), folder.path().join("two.safetensors"));
+/// use brisk_table::{IdxOptions, Table, import};
+///
+/// // Two images of one row and three columns.
+/// std::fs::write(&images, [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 10, 20, 30, 40, 50, 60])?;
+/// std::fs::write(folder.path().join("two-labels-idx1-ubyte"), [0, 0, 8, 1, 0, 0, 0, 2, 7, 9])?;
+/// import(&images, &dest, &IdxOptions::default())?;
+/// let table = Table::open(&dest)?;
+/// assert_eq!(table.row_shape(), [1, 3, 1]);
+/// assert_eq!(table.rows::<u8>(1..2)?, [40, 50, 60]);
+/// assert_eq!(table.labels::<u8>()?, [7, 9]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct IdxOptions {
     /// The file of labels. By default it is the file in the same folder whose name has `labels` and `idx1` in place of `images` and `idx3`: for
@@ -25,56 +51,32 @@ pub struct IdxOptions {
     pub not_finite: NotFinite,
 }
 
-/// Imports a pair of IDX files, the format of MNIST, plain or compressed, into a table at `dest`.
-///
-/// The file at `source` has the features, with any number of dimensions and any type. `n` images `[n, height, width]` become rows
-/// `[height, width, 1]`, channels last; other shapes are unchanged. Bytes stay `u8`, other numbers become `f32`; labels that are bytes
-/// become `u8`, other integers `i64`, floats `f32`.
-///
-/// # Errors
-/// [`Error::Source`] if a file is not IDX, is truncated or too long, or if the numbers of labels and rows differ; [`Error::Io`],
-/// [`Error::Write`]. On `Err`, `dest` is unchanged.
-/// # Examples
-/// ```
-/// # let folder = tempfile::tempdir()?;
-/// # let (images, dest) = (folder.path().join("two-images-idx3-ubyte"), folder.path().join("two.safetensors"));
-/// use brisk_table::{IdxOptions, Table, import_idx};
-///
-/// // Two images of one row and three columns.
-/// std::fs::write(&images, [0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 3, 10, 20, 30, 40, 50, 60])?;
-/// std::fs::write(folder.path().join("two-labels-idx1-ubyte"), [0, 0, 8, 1, 0, 0, 0, 2, 7, 9])?;
-/// import_idx(&images, &dest, &IdxOptions::default())?;
-/// let table = Table::open(&dest)?;
-/// assert_eq!(table.row_shape(), [1, 3, 1]);
-/// assert_eq!(table.rows::<u8>(1..2)?, [40, 50, 60]);
-/// assert_eq!(table.labels::<u8>()?, [7, 9]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn import_idx(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &IdxOptions) -> Result<ImportReport, Error> {
-    import_idx_with_progress(source, dest, options, |_| ())
+impl IdxOptions {
+    fn labels_of(&self, path: &Path) -> Result<PathBuf, Error> {
+        self.labels.clone().map_or_else(|| labels_beside(path), Ok)
+    }
 }
 
-/// Like [`import_idx`]; `progress` is called on this thread after about every megabyte of features.
-///
-/// # Errors
-/// As for [`import_idx`].
-pub fn import_idx_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &IdxOptions,
-    mut progress: impl FnMut(Progress),
-) -> Result<ImportReport, Error> {
-    import(source.as_ref(), dest.as_ref(), options, &mut progress)
+impl ReadSource for IdxOptions {
+    fn origin(&self, path: &Path) -> Result<Origin, Error> {
+        let labels = self.labels_of(path)?;
+        Origin::new(SourceIdentity::of(path)?, self, std::iter::once(labels.as_path()).chain(self.like()))
+    }
+
+    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+        read(path, dest, self, progress)
+    }
+
+    fn like(&self) -> Option<&Path> {
+        self.like.as_deref()
+    }
 }
 
-fn import(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+fn read(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     // Opened before its labels are looked for, so that a missing file is not reported as one without labels.
     let input = Input::open(path)?;
-    let labels_path = match &options.labels {
-        Some(path) => path.clone(),
-        None => labels_beside(path)?,
-    };
-    check_dest(dest, [path, &labels_path].into_iter().chain(options.like.as_deref()))?;
+    let labels_path = options.labels_of(path)?;
+    check_dest(dest, [labels_path.as_path()])?;
     let like = options.like.as_deref().map(Like::read).transpose()?;
     let label_map = LabelMap::of(options.first_label, like.as_ref())?;
     let n_read = input.n_read;
@@ -82,17 +84,10 @@ fn import(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnM
     if features.row_shape.len() == 2 {
         features.row_shape.push(1);
     }
-    let labels_input = Input::open(&labels_path)?;
-    let labels = array(&labels_path, labels_input.bytes)?;
+    let labels = array(&labels_path, Input::open(&labels_path)?.bytes)?;
     let arrays =
         Arrays { features, labels: LabelArray::Own(labels), weights: None, not_finite: options.not_finite, label_map, like };
-    let origin = Origin {
-        path,
-        identity: input.source,
-        options: format!("idx {options:?} {:?}", labels_input.source),
-        n_read: &|| n_read.load(Ordering::Relaxed),
-    };
-    arrays.write(dest, &origin, progress)
+    arrays.write(path, dest, options.origin(path)?, &|| n_read.load(Ordering::Relaxed), progress)
 }
 
 fn array(path: &Path, mut from: Box<dyn Read + Send>) -> Result<Array<'static>, Error> {

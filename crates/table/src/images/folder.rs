@@ -46,9 +46,7 @@ impl Listing {
                 tree.add_folder(names);
                 return true;
             }
-            let of_file = SourceIdentity::new(path, metadata);
-            identity.n_bytes += of_file.n_bytes;
-            identity.modified_ns = identity.modified_ns.max(of_file.modified_ns);
+            identity.add(&SourceIdentity::new(path, metadata));
             tree.add_file(names);
             files.push(folder.join(path));
             false

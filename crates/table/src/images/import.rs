@@ -10,56 +10,37 @@ use super::options::Channels;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::import::{
-    BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Progress, SourceError, check_dest,
-    for_each_member, guarded, in_order, n_threads, similar,
+    BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Origin, Progress, ReadSource,
+    SourceError, check_dest, for_each_member, guarded, in_order, n_threads, similar,
 };
 use crate::parts::open_file;
 use crate::remedy::Remedy;
 use crate::schema::Schema;
+use crate::source_identity::SourceIdentity;
 use crate::writer::ImportNotes;
 use crate::writer::TableWriter;
 
 /// Bytes of pixels that are written at a time. Fixed, so that the statistics are the same on any machine.
 const CHUNK_BYTES: usize = 1 << 20;
 
-/// Imports PNG and JPEG files into a table at `dest`: from a folder with one folder per class, as torchvision's `ImageFolder` reads it, or from a tar archive of
-/// such folders, plain or compressed.
-///
-/// The outermost folders are the classes, numbered from 0 in the order of their names; a single folder around all of them is left out. Every file in or below
-/// one of them is an image of that class. Hidden files and folders, and those that systems leave behind (`__MACOSX`, `@eaDir`, `Thumbs.db` and others), are left
-/// out. All this is the same for a folder and an archive of it. Rows of a folder are sorted by path; those of an archive have its order, and it is read twice. Rows
-/// are `u8`, `[height, width, channels]`; labels are `u32`. Photos are turned upright. Images are decoded on all cores, and only a few per core are in memory at a
-/// time. They must have one size unless [`ImagesOptions::size`] resizes them. A folder without an image is a class too, of which
-/// [`ImportReport::warnings`] tells, as it does of classes whose names differ only in case.
-///
-/// # Errors
-/// [`Error::Source`] names the first two images that differ, or the first file that is not an image, unless [`BadRows::Skip`], or a size out of range;
-/// the parts of a data set in place of classes, `train` and `test`; an archive without its end, unless [`ImagesOptions::archive_end`];
-/// [`Error::NotAFile`] for pipes, sockets and devices; [`Error::NoRows`], [`Error::Io`], [`Error::Write`]. On `Err`, `dest` is unchanged.
-/// # Examples
-/// ```no_run
-/// use brisk_table::{Channels, ImagesOptions, import_images};
-///
-/// let options = ImagesOptions { channels: Channels::Rgb, size: Some([64, 64]), ..ImagesOptions::default() };
-/// let report = import_images("photos/train", "train.safetensors", &options)?;
-/// println!("{} images of {:?}", report.n_rows, report.classes);
-/// # Ok::<(), brisk_table::Error>(())
-/// ```
-pub fn import_images(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &ImagesOptions) -> Result<ImportReport, Error> {
-    import_images_with_progress(source, dest, options, |_| ())
+impl ReadSource for ImagesOptions {
+    fn origin(&self, path: &Path) -> Result<Origin, Error> {
+        self.origin_of(if path.is_dir() { Listing::of_folder(path, None)?.identity } else { SourceIdentity::of(path)? })
+    }
+
+    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+        read(path, dest, self, progress)
+    }
+
+    fn like(&self) -> Option<&Path> {
+        self.like.as_deref()
+    }
 }
 
-/// Like [`import_images`]; `progress` is called on this thread after about every megabyte of pixels.
-///
-/// # Errors
-/// As for [`import_images`].
-pub fn import_images_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &ImagesOptions,
-    mut progress: impl FnMut(Progress),
-) -> Result<ImportReport, Error> {
-    import(source.as_ref(), dest.as_ref(), options, &mut progress)
+impl ImagesOptions {
+    fn origin_of(&self, source: SourceIdentity) -> Result<Origin, Error> {
+        Origin::new(source, &Self { n_threads: 0, ..self.clone() }, self.like())
+    }
 }
 
 /// A file to be decoded.
@@ -89,7 +70,7 @@ enum Bad {
     Read(io::Error),
 }
 
-fn import(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+fn read(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     check_size(asked.size).map_err(|reason| reason.at(path))?;
     let like = asked.like.as_deref().map(Like::read).transpose()?;
     let options = match &like {
@@ -102,7 +83,7 @@ fn import(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn Fn
     } else {
         Listing::of_archive(path, options.archive_end, like.as_ref())?
     };
-    check_dest(dest, listing.files.iter().map(PathBuf::as_path).chain([path]).chain(options.like.as_deref()))?;
+    check_dest(dest, listing.files.iter().map(PathBuf::as_path))?;
     let n_read = Arc::new(AtomicU64::new(0));
     let decode_all = |options: &ImagesOptions, expected, take: &mut dyn FnMut(Outcome) -> Result<(), Option<Error>>| {
         let feed = |put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>| match is_folder {
@@ -143,14 +124,15 @@ fn import(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn Fn
     }
     n_read.store(0, Ordering::Relaxed);
 
+    let total_bytes = listing.identity.n_bytes;
+    let origin = asked.origin_of(listing.identity.clone())?;
     let schema = Schema {
         dtype: DType::U8,
         label_dtype: DType::U32,
-        source: Some(listing.identity.clone()),
+        source: Some(origin.source),
         ..Schema::shaped(&[shape.height, shape.width, shape.n_channels])
     };
-    let fingerprint = format!("images {:?}", ImagesOptions { n_threads: 0, ..options.clone() });
-    let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(fingerprint))?;
+    let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options))?;
     let row_bytes = shape.height * shape.width * shape.n_channels;
     let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
     let (mut pixels, mut labels) = (Vec::with_capacity(chunk_rows * row_bytes), Vec::with_capacity(chunk_rows));
@@ -160,7 +142,7 @@ fn import(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn Fn
         pixels.clear();
         labels.clear();
         let bytes_read = n_read.load(Ordering::Relaxed);
-        progress(Progress { bytes_read, total_bytes: listing.identity.n_bytes, n_rows: writer.n_rows() });
+        progress(Progress { bytes_read, total_bytes, n_rows: writer.n_rows() });
         Ok(())
     };
     let written = decode_all(options, Some(shape), &mut |outcome| match outcome.result {

@@ -2,7 +2,29 @@ use std::path::PathBuf;
 
 use crate::import::{ArchiveEnd, BadRows};
 
-/// How to read a folder of images; by default, images keep their size and channels, and every file is an image.
+/// How to read PNG and JPEG files; by default, images keep their size and channels, and every file is an image. They are read from a folder with one folder per class, as torchvision's `ImageFolder` reads it, or from a tar archive of
+/// such folders, plain or compressed.
+///
+/// The outermost folders are the classes, numbered from 0 in the order of their names; a single folder around all of them is left out. Every file in or below
+/// one of them is an image of that class. Hidden files and folders, and those that systems leave behind (`__MACOSX`, `@eaDir`, `Thumbs.db` and others), are left
+/// out. All this is the same for a folder and an archive of it. Rows of a folder are sorted by path; those of an archive have its order, and it is read twice. Rows
+/// are `u8`, `[height, width, channels]`; labels are `u32`. Photos are turned upright. Images are decoded on all cores, and only a few per core are in memory at a
+/// time. They must have one size unless [`ImagesOptions::size`] resizes them. A folder without an image is a class too, of which
+/// [`ImportReport::warnings`](crate::ImportReport::warnings) tells, as it does of classes whose names differ only in case.
+///
+/// # Errors
+/// [`Error::Source`](crate::Error::Source) names the first two images that differ, or the first file that is not an image, unless [`BadRows::Skip`], or a size out of range;
+/// the parts of a data set in place of classes, `train` and `test`; an archive without its end, unless [`ImagesOptions::archive_end`];
+/// [`Error::NotAFile`](crate::Error::NotAFile) for pipes, sockets and devices; [`Error::NoRows`](crate::Error::NoRows), [`Error::Io`](crate::Error::Io), [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
+/// # Examples
+/// ```no_run
+/// use brisk_table::{Channels, ImagesOptions, import};
+///
+/// let options = ImagesOptions { channels: Channels::Rgb, size: Some([64, 64]), ..ImagesOptions::default() };
+/// let report = import("photos/train", "train.safetensors", &options)?;
+/// println!("{} images of {:?}", report.n_rows, report.classes);
+/// # Ok::<(), brisk_table::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ImagesOptions {
     /// Which channels rows have.

@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use super::importer::{Origin, ReadSource, run};
 use super::{Format, ImportReport, ImportSetting, Like, Progress, Unused};
 use crate::error::Error;
 
@@ -56,9 +57,9 @@ impl ImportOptions {
     }
 
     /// Refuses options that would have no effect.
-    fn check_explicit(&self, path: &Path, format: Format) -> Result<(), Error> {
+    fn check_explicit(&self, path: &Path, format: Format, like: Option<&Path>) -> Result<(), Error> {
         let refuse = |setting, reason| Err(Error::UnusedSetting { path: path.to_owned(), setting, reason });
-        let like = self.like(format).map(Like::read).transpose()?;
+        let like = like.map(Like::read).transpose()?;
         for &setting in &self.explicit {
             if !format.uses(setting) {
                 return refuse(setting, Unused::Format(format));
@@ -74,90 +75,46 @@ impl ImportOptions {
         Ok(())
     }
 
-    /// The table to match, for a format.
-    fn like(&self, format: Format) -> Option<&Path> {
-        match format {
+    /// The format of the source at `path`, and its options.
+    fn importer(&self, path: &Path) -> Result<(Format, &dyn ReadSource), Error> {
+        let format = self.format.map_or_else(|| Format::detect(path), Ok)?;
+        let importer: &dyn ReadSource = match format {
             #[cfg(feature = "csv")]
-            Format::Csv => self.csv.columns.like.as_deref(),
+            Format::Csv => &self.csv,
             #[cfg(feature = "csv")]
-            Format::Svmlight => self.svmlight.like.as_deref(),
+            Format::Svmlight => &self.svmlight,
             #[cfg(feature = "npy")]
-            Format::Npy => self.npy.like.as_deref(),
+            Format::Npy => &self.npy,
             #[cfg(feature = "idx")]
-            Format::Idx => self.idx.like.as_deref(),
+            Format::Idx => &self.idx,
+            #[cfg(feature = "cifar")]
+            Format::Cifar => &self.cifar,
             #[cfg(feature = "images")]
-            Format::Images => self.images.like.as_deref(),
+            Format::Images => &self.images,
             #[cfg(feature = "arrow")]
-            Format::Arrow | Format::Parquet => self.arrow.columns.like.as_deref(),
-            _ => None,
-        }
+            Format::Arrow | Format::Parquet => &self.arrow,
+            #[cfg(not(all(
+                feature = "csv",
+                feature = "npy",
+                feature = "idx",
+                feature = "cifar",
+                feature = "images",
+                feature = "arrow"
+            )))]
+            _ => return Err(format.not_enabled(path)),
+        };
+        Ok((format, importer))
     }
 }
 
-/// Imports a source of any format into a table at `dest`: text, svmlight, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet.
-///
-/// # Errors
-/// As for [`Format::detect`] and the function of the format; [`Error::UnusedSetting`]; [`Error::FeatureOff`] for a format whose feature is not enabled, with its
-/// name. On `Err`, `dest` is unchanged.
-/// # Examples
-/// ```
-/// # let folder = tempfile::tempdir()?;
-/// # let (source, dest) = (folder.path().join("rows.csv"), folder.path().join("rows.safetensors"));
-/// use brisk_table::{ImportOptions, import};
-///
-/// std::fs::write(&source, "1,0.5\n0,1.5\n")?;
-/// let report = import(&source, &dest, &ImportOptions::default())?;
-/// assert_eq!(report.n_rows, 2);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn import(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &ImportOptions) -> Result<ImportReport, Error> {
-    import_with_progress(source, dest, options, |_| ())
-}
+impl ReadSource for ImportOptions {
+    fn origin(&self, path: &Path) -> Result<Origin, Error> {
+        self.importer(path)?.1.origin(path)
+    }
 
-/// Like [`import`]; `progress` is called on this thread from time to time.
-///
-/// # Errors
-/// As for [`import`].
-pub fn import_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &ImportOptions,
-    progress: impl FnMut(Progress),
-) -> Result<ImportReport, Error> {
-    let (source, dest) = (source.as_ref(), dest.as_ref());
-    let format = options.format.map_or_else(|| Format::detect(source), Ok)?;
-    options.check_explicit(source, format)?;
-    match format {
-        #[cfg(feature = "csv")]
-        Format::Csv => crate::csv::import_csv_with_progress(source, dest, &options.csv, progress),
-        #[cfg(feature = "csv")]
-        Format::Svmlight => crate::svmlight::import_svmlight_with_progress(source, dest, &options.svmlight, progress),
-        #[cfg(feature = "npy")]
-        Format::Npy => crate::npy::import_npy_with_progress(source, dest, &options.npy, progress),
-        #[cfg(feature = "idx")]
-        Format::Idx => crate::idx::import_idx_with_progress(source, dest, &options.idx, progress),
-        #[cfg(feature = "cifar")]
-        Format::Cifar => crate::cifar::import_cifar_with_progress(source, dest, &options.cifar, progress),
-        #[cfg(feature = "images")]
-        Format::Images => crate::images::import_images_with_progress(source, dest, &options.images, progress),
-        #[cfg(feature = "arrow")]
-        Format::Arrow => crate::arrow::import_arrow_with_progress(source, dest, &options.arrow, progress),
-        #[cfg(feature = "parquet")]
-        Format::Parquet => crate::arrow::import_parquet_with_progress(source, dest, &options.arrow, progress),
-        #[cfg(not(all(
-            feature = "csv",
-            feature = "npy",
-            feature = "idx",
-            feature = "cifar",
-            feature = "images",
-            feature = "parquet"
-        )))]
-        format => {
-            // Not used, since the importer of this format is not enabled.
-            drop((dest, progress));
-            let (found, feature) = (format.description(), format.feature());
-            let instead = "convert the source to a format that is enabled";
-            Err(Error::FeatureOff { path: source.to_owned(), found, feature, instead })
-        }
+    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+        let (format, importer) = self.importer(path)?;
+        self.check_explicit(path, format, importer.like())?;
+        run(importer, path, dest, progress)
     }
 }

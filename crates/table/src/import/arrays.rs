@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::numbers::{Features, Labels, NotFinite, Numbers, Unfit};
 use super::source_error::SourceError;
-use super::{ImportReport, ImportWarning, LabelMap, Like, Progress};
+use super::{ImportReport, ImportWarning, LabelMap, Like, Origin, Progress};
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::schema::{Schema, Weights};
@@ -50,45 +50,38 @@ pub(crate) struct Arrays<'a> {
     pub(crate) like: Option<Like>,
 }
 
-/// What the table records about its import.
-pub(crate) struct Origin<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) identity: SourceIdentity,
-    /// The options of the importer, as text.
-    pub(crate) options: String,
-    /// Returns the number of bytes read so far.
-    pub(crate) n_read: &'a dyn Fn() -> u64,
-}
-
 impl Arrays<'_> {
-    /// Writes the table.
+    /// Writes the table of the source at `path`, of which `n_read` returns the number of bytes read so far.
     pub(crate) fn write(
         mut self,
+        path: &Path,
         dest: &Path,
-        origin: &Origin<'_>,
+        origin: Origin,
+        n_read: &dyn Fn() -> u64,
         progress: &mut dyn FnMut(Progress),
     ) -> Result<ImportReport, Error> {
-        let fail = |reason: SourceError| reason.at(origin.path);
+        let fail = |reason: SourceError| reason.at(path);
         let row_bytes = self.check().map_err(fail)?;
         let n_rows = self.features.n_rows;
         if n_rows == 0 {
-            return Err(Error::NoRows { path: origin.path.to_owned(), found: "an array without rows" });
+            return Err(Error::NoRows { path: path.to_owned(), found: "an array without rows" });
         }
         let mut rows = Rows::of(&self);
-        let schema = rows.schema(&self, origin.identity.clone());
+        let total_bytes = origin.source.n_bytes;
+        let schema = rows.schema(&self, origin.source);
         self.like.as_ref().map_or(Ok(()), |like| like.check_rows(&schema.row_shape, schema.dtype))?;
-        let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options.clone()))?;
+        let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options))?;
 
         let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
         let mut done = 0;
         while done < n_rows {
             let n = usize::try_from(n_rows - done).map_or(chunk_rows, |left| left.min(chunk_rows));
-            rows.read(&mut self, done, n).map_err(|failure| failure.into_error(origin.path))?;
+            rows.read(&mut self, done, n).map_err(|failure| failure.into_error(path))?;
             rows.push(&mut writer)?;
             done += n as u64;
-            progress(Progress { bytes_read: (origin.n_read)(), total_bytes: origin.identity.n_bytes, n_rows: writer.n_rows() });
+            progress(Progress { bytes_read: n_read(), total_bytes, n_rows: writer.n_rows() });
         }
-        self.check_ends().map_err(|failure| failure.into_error(origin.path))?;
+        self.check_ends().map_err(|failure| failure.into_error(path))?;
         let report = ImportReport::finish(writer, self.label_map.into_names())?;
         let warnings = rows.rounded.iter().filter_map(|rounded| rounded.warning()).collect();
         Ok(ImportReport { warnings, ..report })

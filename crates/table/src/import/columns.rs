@@ -2,8 +2,6 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::dtype::DType;
-use crate::error::Error;
-use crate::source_identity::SourceIdentity;
 
 /// The roles of the columns of a source, and how invalid cells are treated. By default, the first column is the label, the others are
 /// features, and anything that is not a number is an error.
@@ -78,19 +76,6 @@ impl Default for ColumnOptions {
             bad_rows: BadRows::default(),
             like: None,
         }
-    }
-}
-
-impl ColumnOptions {
-    /// Identifies the table to match, so that a change of it is noticed.
-    ///
-    /// # Errors
-    /// [`Error::Io`] if it does not exist.
-    pub(crate) fn like_fingerprint(&self) -> Result<String, Error> {
-        let Some(path) = &self.like else { return Ok(String::new()) };
-        let metadata = std::fs::metadata(path);
-        let metadata = metadata.map_err(|cause| Error::Io { path: path.clone(), action: "open", cause })?;
-        Ok(format!(" {:?}", SourceIdentity::new(path, &metadata)))
     }
 }
 

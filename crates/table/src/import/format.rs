@@ -89,6 +89,20 @@ impl Format {
         }
     }
 
+    /// The error for a format whose feature is not enabled.
+    #[cfg(not(all(
+        feature = "csv",
+        feature = "npy",
+        feature = "idx",
+        feature = "cifar",
+        feature = "images",
+        feature = "parquet"
+    )))]
+    pub(crate) fn not_enabled(self, path: &Path) -> Error {
+        let (found, feature) = (self.description(), self.feature());
+        Error::FeatureOff { path: path.to_owned(), found, feature, instead: "convert the source to a format that is enabled" }
+    }
+
     /// Describes a source of this format in words.
     pub fn description(self) -> &'static str {
         match self {

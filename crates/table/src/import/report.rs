@@ -61,7 +61,7 @@ impl ImportReport {
     }
 }
 
-/// What an import did that is left out if nothing has changed, such as [`import_csv_if_changed`](crate::import_csv_if_changed).
+/// What an import did that is left out if nothing has changed, such as [`import_if_changed`](crate::import_if_changed).
 #[derive(Debug)]
 pub enum Imported {
     /// It wrote the table.

@@ -9,11 +9,12 @@ use super::features::OnMissing;
 use super::roles::Labels;
 use super::rows::ChunkLabels;
 use super::similar::similar;
-use super::{BadRows, ColumnOptions, ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Roles, RowChunk};
+use super::{
+    BadRows, ColumnOptions, ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Origin, Roles, RowChunk,
+};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::schema::{Schema, Weights};
-use crate::source_identity::SourceIdentity;
 use crate::statistics::ColumnStatistics;
 use crate::statistics::Moments;
 use crate::writer::TableWriter;
@@ -53,14 +54,13 @@ enum Classes {
 }
 
 impl Sink {
-    /// Starts the table at `dest`, for a source with these roles; `import` describes how it is read.
+    /// Starts the table at `dest`, for a source with these roles.
     pub(crate) fn create(
         dest: &Path,
         roles: &Roles,
         options: &ColumnOptions,
         like: Option<&Like>,
-        source: SourceIdentity,
-        import: String,
+        origin: Origin,
     ) -> Result<Self, Error> {
         let label_names = roles.label_names();
         let schema = Schema {
@@ -70,7 +70,7 @@ impl Sink {
             weights: if roles.weight.is_some() { Weights::Present } else { Weights::Absent },
             n_labels: roles.n_labels(),
             label_names: label_names.clone(),
-            source: Some(source),
+            source: Some(origin.source),
             ..Schema::named(roles.feature_names())
         };
         let column_names = schema.column_names.clone();
@@ -82,7 +82,7 @@ impl Sink {
             // The longest number, so that there is enough room for the means.
             OnMissing::Mean => Some(vec![-f32::MIN_POSITIVE; n_columns]),
         };
-        let notes = ImportNotes { options: import, indicators: roles.indicator_names().cloned().collect(), imputed };
+        let notes = ImportNotes { options: origin.options, indicators: roles.indicator_names().cloned().collect(), imputed };
         let mut writer = TableWriter::create_import(dest, schema, notes)?;
         if roles.labels == Labels::Found {
             writer.leave_room_for_classes()?;

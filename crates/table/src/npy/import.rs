@@ -5,49 +5,31 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::source::{Archive, Source, file_name};
 use super::{ArrayRef, NpyLabels, NpyOptions};
 use crate::error::Error;
-use crate::import::{Array, Arrays, ImportReport, LabelArray, LabelMap, Like, Origin, Progress, SourceError, check_dest};
+use crate::import::{Array, Arrays, ImportReport, LabelArray, LabelMap, Like, Origin, Progress, ReadSource, SourceError};
 use crate::printable::listed;
 use crate::remedy::Remedy;
+use crate::source_identity::SourceIdentity;
 
-/// Imports numpy arrays into a table at `dest`: a .npy of features with a .npy of labels, or a .npz of both.
-///
-/// Features `[n, …]` keep their shape. `u8` stays `u8`; other integers, booleans and floats become the nearest `f32`. Labels that are bytes
-/// or booleans become `u8`, other integers `i64`, floats `f32`. Arrays may have either byte order and be in C or Fortran order; files may be
-/// compressed as for [`import_csv`](crate::import_csv). Memory use is a few megabytes; a compressed array in Fortran order temporarily takes
-/// its decompressed size on the disk of `dest`.
-///
-/// # Errors
-/// [`Error::Source`] for structured arrays, text, objects and single numbers; for arrays that do not fit together, are truncated or have no
-/// rows; for NaN and infinities, unless [`NotFinite::Keep`](crate::NotFinite::Keep), with row and column. [`Error::Io`], [`Error::Write`]. On
-/// `Err`, `dest` is unchanged.
-/// # Examples
-/// ```no_run
-/// use brisk_table::{ArrayRef, NpyLabels, NpyOptions, import_npy};
-///
-/// let options = NpyOptions { labels: NpyLabels::Array(ArrayRef::File("y.npy".into())), ..NpyOptions::default() };
-/// let report = import_npy("X.npy", "train.safetensors", &options)?;
-/// println!("{} rows", report.n_rows);
-/// import_npy("train.npz", "train.safetensors", &NpyOptions::default())?;
-/// # Ok::<(), brisk_table::Error>(())
-/// ```
-pub fn import_npy(source: impl AsRef<Path>, dest: impl AsRef<Path>, options: &NpyOptions) -> Result<ImportReport, Error> {
-    import_npy_with_progress(source, dest, options, |_| ())
+impl ReadSource for NpyOptions {
+    fn origin(&self, path: &Path) -> Result<Origin, Error> {
+        let labels = if let NpyLabels::Array(array) = &self.labels { Some(array) } else { None };
+        let files = labels.into_iter().chain(&self.weights).filter_map(|array| match array {
+            ArrayRef::File(path) => Some(path.as_path()),
+            ArrayRef::Member(_) => None,
+        });
+        Origin::new(SourceIdentity::of(path)?, self, files.chain(self.like()))
+    }
+
+    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+        read(path, dest, self, progress)
+    }
+
+    fn like(&self) -> Option<&Path> {
+        self.like.as_deref()
+    }
 }
 
-/// Like [`import_npy`]; `progress` is called on this thread after about every megabyte of features.
-///
-/// # Errors
-/// As for [`import_npy`].
-pub fn import_npy_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &NpyOptions,
-    mut progress: impl FnMut(Progress),
-) -> Result<ImportReport, Error> {
-    import(source.as_ref(), dest.as_ref(), options, &mut progress)
-}
-
-fn import(path: &Path, dest: &Path, options: &NpyOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+fn read(path: &Path, dest: &Path, options: &NpyOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     let (n_read, elsewhere) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let source = Source::open(path, dest, &n_read)?;
     let (features, labels) = names(&source, path, options)?;
@@ -60,13 +42,8 @@ fn import(path: &Path, dest: &Path, options: &NpyOptions, progress: &mut dyn FnM
         }
     }
     let [of_features, of_labels, of_weights] = &mut archives;
-    let mut others = Vec::new();
-    let mut find = |asked: &ArrayRef, archive| match asked {
-        ArrayRef::File(path) => {
-            let other = Source::open(path, dest, &elsewhere)?;
-            others.push(other.identity()?);
-            other.array()
-        }
+    let find = |asked: &ArrayRef, archive| match asked {
+        ArrayRef::File(path) => Source::open(path, dest, &elsewhere)?.array(),
         ArrayRef::Member(name) => member(&source, archive, name),
     };
     let labels = match &labels {
@@ -78,17 +55,10 @@ fn import(path: &Path, dest: &Path, options: &NpyOptions, progress: &mut dyn FnM
         Some(name) => member(&source, of_features, name)?,
         None => source.array()?,
     };
-    check_dest(dest, options.like.as_deref())?;
     let like = options.like.as_deref().map(Like::read).transpose()?;
     let label_map = LabelMap::of(options.first_label, like.as_ref())?;
     let arrays = Arrays { features, labels, weights, not_finite: options.not_finite, label_map, like };
-    let origin = Origin {
-        path,
-        identity: source.identity()?,
-        options: format!("npy {options:?} {others:?}"),
-        n_read: &|| n_read.load(Ordering::Relaxed),
-    };
-    arrays.write(dest, &origin, progress)
+    arrays.write(path, dest, options.origin(path)?, &|| n_read.load(Ordering::Relaxed), progress)
 }
 
 fn member<'a>(source: &Source, archive: &'a mut Option<Archive>, name: &str) -> Result<Array<'a>, Error> {

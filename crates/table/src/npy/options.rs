@@ -2,20 +2,27 @@ use std::path::PathBuf;
 
 use crate::import::NotFinite;
 
-/// Which arrays make up a table. By default, these are the members of an archive called `features` and `labels`, `X` and `y`, `x` and `y`,
+/// How to read numpy's arrays: a .npy of features with a .npy of labels, or a .npz of both. By default, the arrays of a table are the members of an archive called `features` and `labels`, `X` and `y`, `x` and `y`,
 /// `data` and `labels`, `images` and `labels`, or `arr_0` and `arr_1`. A single array has no default, since its labels must be named.
 ///
-/// # Examples
-/// ```
-/// use brisk_table::{ArrayRef, NpyLabels, NpyOptions};
+/// Features `[n, …]` keep their shape. `u8` stays `u8`; other integers, booleans and floats become the nearest `f32`. Labels that are bytes
+/// or booleans become `u8`, other integers `i64`, floats `f32`. Arrays may have either byte order and be in C or Fortran order; files may be
+/// compressed. Memory use is a few megabytes; a compressed array in Fortran order temporarily takes
+/// its decompressed size on the disk of `dest`.
 ///
-/// let two_files = NpyOptions { labels: NpyLabels::Array(ArrayRef::File("y.npy".into())), ..NpyOptions::default() };
-/// let first_column = NpyOptions { labels: NpyLabels::Column(0), ..NpyOptions::default() };
-/// let of_an_archive = NpyOptions {
-///     features: Some("x_train".into()),
-///     labels: NpyLabels::Array(ArrayRef::Member("y_train".into())),
-///     ..NpyOptions::default()
-/// };
+/// # Errors
+/// [`Error::Source`](crate::Error::Source) for structured arrays, text, objects and single numbers; for arrays that do not fit together, are truncated or have no
+/// rows; for NaN and infinities, unless [`NotFinite::Keep`](crate::NotFinite::Keep), with row and column. [`Error::Io`](crate::Error::Io), [`Error::Write`](crate::Error::Write). On
+/// `Err`, `dest` is unchanged.
+/// # Examples
+/// ```no_run
+/// use brisk_table::{ArrayRef, NpyLabels, NpyOptions, import};
+///
+/// let options = NpyOptions { labels: NpyLabels::Array(ArrayRef::File("y.npy".into())), ..NpyOptions::default() };
+/// let report = import("X.npy", "train.safetensors", &options)?;
+/// println!("{} rows", report.n_rows);
+/// import("train.npz", "train.safetensors", &NpyOptions::default())?;
+/// # Ok::<(), brisk_table::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct NpyOptions {

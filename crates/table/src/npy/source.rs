@@ -16,7 +16,6 @@ use crate::error::Error;
 use crate::import::{Array, Counted, Input, SourceError, check_dest};
 use crate::parts::open_file;
 use crate::printable::listed;
-use crate::source_identity::SourceIdentity;
 
 /// A file of one array, or an archive of several.
 pub(super) struct Source {
@@ -43,11 +42,6 @@ impl Source {
             source.members = Some(names.iter().filter_map(|name| name.strip_suffix(".npy")).map(str::to_owned).collect());
         }
         Ok(source)
-    }
-
-    pub(super) fn identity(&self) -> Result<SourceIdentity, Error> {
-        let io = |cause| Error::Io { path: self.path.clone(), action: "read", cause };
-        Ok(SourceIdentity::new(&self.path, &std::fs::metadata(&self.path).map_err(io)?))
     }
 
     pub(super) fn archive(&self) -> Result<Archive, Error> {

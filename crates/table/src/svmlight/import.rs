@@ -8,65 +8,27 @@ use super::{FirstIndex, SvmlightError, SvmlightOptions};
 use crate::csv::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES, parse_in_order, what_else};
 use crate::error::Error;
 use crate::import::{
-    ColumnOptions, ImportReport, Input, LabelKind, Labels, Like, Missing, Progress, Roles, RowChunk, Sink, check_dest, n_threads,
-    read_error,
+    ColumnOptions, ImportReport, Input, LabelKind, Labels, Like, Missing, Origin, Progress, ReadSource, Roles, RowChunk, Sink,
+    n_threads, read_error,
 };
+use crate::source_identity::SourceIdentity;
 
-/// Imports an svmlight or libsvm file, plain or compressed, into a table at `dest`: lines `label index:value … # comment`.
-///
-/// Rows become dense: a feature that is not given is 0. Every value becomes the `f32` nearest to the number in the file. Columns are named
-/// `feature_` with their index in the file. Lines that contain only a comment are not rows; a `qid:` after the label is checked and
-/// dropped. An existing file at `dest` is replaced only after the import has succeeded.
-///
-/// # Errors
-/// [`Error::Svmlight`] with file, line, byte, what was found and what was expected, always of the first bad row; [`Error::NoRows`] and
-/// [`Error::ColumnRoles`] for a file or options that make no table; [`Error::Io`] if the file cannot be read or decompressed; [`Error::Write`].
-/// On `Err`, `dest` is unchanged.
-/// # Cost
-/// Reads the file twice, unless both [`SvmlightOptions::first_index`] and [`SvmlightOptions::n_features`] are given. Memory use is a few
-/// megabytes per core.
-/// # Reference
-/// T. Joachims, *SVM-light*; the rules for the first index are those of scikit-learn's `load_svmlight_file`.
-/// # Examples
-/// ```
-/// # let folder = tempfile::tempdir()?;
-/// # let (source, dest) = (folder.path().join("two.svm"), folder.path().join("two.safetensors"));
-/// use brisk_table::{SvmlightOptions, Table, import_svmlight};
-///
-/// std::fs::write(&source, "1 1:0.5 3:2 # two of three\n0 2:-3e-2\n")?;
-/// let report = import_svmlight(&source, &dest, &SvmlightOptions::default())?;
-/// assert_eq!((report.n_rows, report.column_names.len()), (2, 3));
-/// assert_eq!(Table::open(&dest)?.rows::<f32>(0..2)?, [0.5, 0.0, 2.0, 0.0, -0.03, 0.0]);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn import_svmlight(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &SvmlightOptions,
-) -> Result<ImportReport, Error> {
-    import_svmlight_with_progress(source, dest, options, |_| ())
+impl ReadSource for SvmlightOptions {
+    fn origin(&self, path: &Path) -> Result<Origin, Error> {
+        Origin::new(SourceIdentity::of(path)?, &Self { n_threads: 0, ..self.clone() }, self.like())
+    }
+
+    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+        read(path, dest, self, progress)
+    }
+
+    fn like(&self) -> Option<&Path> {
+        self.like.as_deref()
+    }
 }
 
-/// Like [`import_svmlight`]; `progress` is called on this thread after every few megabytes of the pass that writes the table.
-///
-/// # Errors
-/// As for [`import_svmlight`].
-pub fn import_svmlight_with_progress(
-    source: impl AsRef<Path>,
-    dest: impl AsRef<Path>,
-    options: &SvmlightOptions,
-    mut progress: impl FnMut(Progress),
-) -> Result<ImportReport, Error> {
-    import(source.as_ref(), dest.as_ref(), options, &mut progress)
-}
-
-fn import(
-    path: &Path,
-    dest: &Path,
-    options: &SvmlightOptions,
-    progress: &mut dyn FnMut(Progress),
-) -> Result<ImportReport, Error> {
-    check_dest(dest, [path].into_iter().chain(options.like.as_deref()))?;
+fn read(path: &Path, dest: &Path, options: &SvmlightOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    let origin = options.origin(path)?;
     let like = options.like.as_deref().map(Like::with_columns).transpose()?;
     let options = &match &like {
         Some(like) => matched(options, like)?,
@@ -94,7 +56,7 @@ fn import(
     let unreadable = read_error(path, input.action);
     let mut chunks = Chunks::new(input.bytes);
     let mut place = start(path, &mut chunks, &unreadable, shape.rows_at_once())?;
-    let mut sink = Sink::create(dest, &roles, &columns, like.as_ref(), input.source.clone(), options.fingerprint())?;
+    let mut sink = Sink::create(dest, &roles, &columns, like.as_ref(), origin)?;
     let new = || DenseRows::new(RowChunk::new(&roles));
     let parse = |chunk: &_, dense: &mut DenseRows| dense.parse(chunk, &parser, options.bad_rows, shape, &roles.rules);
     let mut take = |dense: Result<&mut DenseRows, ChunkError>| {

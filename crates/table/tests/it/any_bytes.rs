@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use brisk_table::format::{Layout, MAX_HEADER_BYTES, ShardIndex, header_bytes};
-use brisk_table::{CsvOptions, Delimiter, Header, Table, TensorNames, import_csv};
+use brisk_table::{CsvOptions, Delimiter, Header, Table, TensorNames, import};
 
 /// Reads the bytes as the file of a table: it is refused, or all of it can be read.
 pub(crate) fn check_table(bytes: &[u8], scratch: &Path) {
@@ -57,7 +57,7 @@ pub(crate) fn check_csv(bytes: &[u8], scratch: &Path) {
     let (source, dest) = (scratch.join("any.csv"), scratch.join("any.csv.safetensors"));
     fs::write(&source, bytes).expect("the folder for temporary files takes a small one");
     let options = CsvOptions { delimiter: Delimiter::Byte(b','), header: Header::Absent, n_threads: 1, ..CsvOptions::default() };
-    let Ok(report) = import_csv(&source, &dest, &options) else { return };
+    let Ok(report) = import(&source, &dest, &options) else { return };
     let table = Table::open(&dest).expect("an import makes a table");
     table.verify().expect("an import makes a table");
     assert_eq!(report.n_rows, table.n_rows());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use brisk_table::{
     ArrowOptions, BadRows, Categorical, ColumnOptions, DType, Error, FeatureDType, ImportReport, Indicators, LabelKind, Missing,
-    Table, import_arrow, import_arrow_with_progress,
+    Table, import, import_with_progress,
 };
 
 /// Files of 400 rows that pyarrow wrote. Row `i` has the label `i % 2`; x = i / 2, null where `i % 10` is 3; n = 3 i - 5; d = i / 100; a
@@ -26,10 +26,10 @@ pub(crate) fn columns() -> ColumnOptions {
     }
 }
 
-fn import(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table), String> {
+fn table_of(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table), String> {
     let (folder, dest) = crate::scratch();
     let options = ArrowOptions { columns, ..ArrowOptions::default() };
-    let report = import_arrow(source, &dest, &options).map_err(|error| error.to_string());
+    let report = import(source, &dest, &options).map_err(|error| error.to_string());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(report.is_ok()), "something was left behind");
     let table = Table::open(&dest);
     Ok((report?, table.unwrap()))
@@ -65,7 +65,7 @@ pub(crate) fn check_mixed(report: &ImportReport, table: &Table) {
 #[test]
 fn files_and_streams_plain_and_packed() {
     for name in ["mixed_plain.arrow", "mixed_lz4.arrow", "mixed_zstd.arrow", "mixed.arrows"] {
-        let (report, table) = import(&mixed(name), columns()).unwrap();
+        let (report, table) = table_of(&mixed(name), columns()).unwrap();
         check_mixed(&report, &table);
     }
     let (folder, _) = crate::scratch();
@@ -73,7 +73,7 @@ fn files_and_streams_plain_and_packed() {
     let mut gzip = flate2::write::GzEncoder::new(fs::File::create(&packed).unwrap(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, &fs::read(mixed("mixed.arrows")).unwrap()).unwrap();
     gzip.finish().unwrap();
-    let (report, table) = import(&packed, columns()).unwrap();
+    let (report, table) = table_of(&packed, columns()).unwrap();
     check_mixed(&report, &table);
 }
 
@@ -83,7 +83,7 @@ fn any_number_of_threads_makes_the_same_table() {
         let (_folder, dest) = crate::scratch();
         let options = ArrowOptions { columns: columns(), n_threads };
         let mut last = None;
-        import_arrow_with_progress(mixed("mixed_zstd.arrow"), &dest, &options, |progress| last = Some(progress)).unwrap();
+        import_with_progress(mixed("mixed_zstd.arrow"), &dest, &options, |progress| last = Some(progress)).unwrap();
         assert_eq!(last.expect("there were rows to write").n_rows, 400);
         fs::read(dest).unwrap()
     };
@@ -97,15 +97,15 @@ fn any_number_of_threads_makes_the_same_table() {
 fn labels_that_are_classes() {
     let text = ColumnOptions { labels: vec!["text".into()], label_kind: LabelKind::Classes, ..columns() };
     let drop = vec!["when".into(), "many".into(), "y".into()];
-    let (report, table) = import(&mixed("mixed.arrows"), ColumnOptions { drop: drop.clone(), ..text.clone() }).unwrap();
+    let (report, table) = table_of(&mixed("mixed.arrows"), ColumnOptions { drop: drop.clone(), ..text.clone() }).unwrap();
     assert_eq!(report.classes, ["t0", "t1", "t2", "t3", "t4"]);
     assert!(table.labels::<u32>().unwrap().iter().enumerate().all(|(i, &label)| label as usize == i % 5), "labels differ");
 
     let given = LabelKind::Given(["t4", "t3", "t2", "t1"].map(Into::into).into());
     let given = ColumnOptions { label_kind: given, drop, ..text };
-    let message = import(&mixed("mixed.arrows"), given.clone()).unwrap_err();
+    let message = table_of(&mixed("mixed.arrows"), given.clone()).unwrap_err();
     assert!(message.contains("row 0, column `text`: found t0, expected one of the classes that were given"), "{message}");
-    let (report, table) = import(&mixed("mixed.arrows"), ColumnOptions { bad_rows: BadRows::Skip, ..given }).unwrap();
+    let (report, table) = table_of(&mixed("mixed.arrows"), ColumnOptions { bad_rows: BadRows::Skip, ..given }).unwrap();
     assert_eq!((report.n_skipped, report.n_rows), (80, 320));
     assert_eq!(table.labels::<u32>().unwrap()[..5], [3, 2, 1, 0, 3]);
 }
@@ -113,17 +113,17 @@ fn labels_that_are_classes() {
 #[test]
 fn missing_values_are_filled_in_and_marked() {
     let options = ColumnOptions { missing: Missing::Value(-1.0), indicators: Indicators::Columns(vec!["x".into()]), ..columns() };
-    let (_, table) = import(&mixed("mixed.arrows"), options).unwrap();
+    let (_, table) = table_of(&mixed("mixed.arrows"), options).unwrap();
     for (i, row) in table.rows::<f32>(0..400).unwrap().chunks(7).enumerate() {
         let expected = if i % 10 == 3 { (-1.0, 1.0) } else { (i as f32 / 2.0, 0.0) };
         assert_eq!((row[0], row[6]), expected, "row {i}");
     }
-    let message = import(&mixed("mixed.arrows"), ColumnOptions { missing: Missing::Error, ..columns() }).unwrap_err();
+    let message = table_of(&mixed("mixed.arrows"), ColumnOptions { missing: Missing::Error, ..columns() }).unwrap_err();
     assert!(message.contains("row 3, column `x`: found null, expected a number, this is a missing value"), "{message}");
     // Row numbers continue across batches: all columns except `n` are dropped, and its values from 256 on are not bytes.
     let drop = ["when", "many", "x", "d", "list"].map(Into::into).into();
     let bytes = ColumnOptions { drop, dtype: FeatureDType::U8, bad_rows: BadRows::Skip, ..columns() };
-    let (report, table) = import(&mixed("mixed.arrows"), bytes).unwrap();
+    let (report, table) = table_of(&mixed("mixed.arrows"), bytes).unwrap();
     assert_eq!((table.dtype(), report.n_rows, report.n_skipped), (DType::U8, 85, 315));
     let last = report.first_skipped.last().unwrap().to_string();
     assert!(last.contains("row 94, column `n`: found 277, expected a whole number from 0 to 255"), "{last}");
@@ -134,9 +134,9 @@ fn a_table_like_another() {
     let (folder, _) = crate::scratch();
     let train = folder.path().join("train.safetensors");
     let options = ArrowOptions { columns: columns(), ..ArrowOptions::default() };
-    import_arrow(mixed("mixed.arrows"), &train, &options).unwrap();
+    import(mixed("mixed.arrows"), &train, &options).unwrap();
     let like = ColumnOptions { like: Some(train), weight: Some("w".into()), missing: Missing::Keep, ..ColumnOptions::default() };
-    let (report, table) = import(&mixed("mixed_lz4.arrow"), like).unwrap_or_else(|message| panic!("{message}"));
+    let (report, table) = table_of(&mixed("mixed_lz4.arrow"), like).unwrap_or_else(|message| panic!("{message}"));
     assert_eq!((report.n_rows, table.dictionaries()[0].values()), (400, ["b", "c", "a"].map(str::to_owned).as_slice()));
 }
 
@@ -144,7 +144,7 @@ fn a_table_like_another() {
 fn columns_that_make_no_numbers_are_named() {
     #[track_caller]
     fn check(columns: ColumnOptions, says: &[&str]) {
-        let message = import(&mixed("mixed.arrows"), columns).unwrap_err();
+        let message = table_of(&mixed("mixed.arrows"), columns).unwrap_err();
         assert!(says.iter().all(|says| message.contains(says)), "{message}");
     }
     let drop = |names: &[&str]| names.iter().map(|&name| name.into()).collect();
@@ -187,7 +187,7 @@ fn forged_files_are_refused() {
     let (folder, dest) = crate::scratch();
     for (name, reason) in REFUSALS {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks").join(name);
-        let error = import_arrow(path, &dest, &ArrowOptions::default()).expect_err(name);
+        let error = import(path, &dest, &ArrowOptions::default()).expect_err(name);
         let message = error.to_string();
         assert!(matches!(error, Error::Source { .. }), "{name}: {message}");
         assert!(message.contains(reason) && message.contains(name), "{name}: `{message}` does not say `{reason}`");
@@ -208,7 +208,7 @@ fn any_byte_may_be_wrong() {
             let mut bad = good.clone();
             bad[at] ^= if at % 2 == 0 { 0x01 } else { 0xff };
             fs::write(&source, bad).unwrap();
-            if import_arrow(&source, &dest, &ArrowOptions::default()).is_ok() {
+            if import(&source, &dest, &ArrowOptions::default()).is_ok() {
                 Table::open(&dest).unwrap().verify().unwrap();
                 fs::remove_file(&dest).unwrap();
             }
@@ -220,7 +220,7 @@ fn any_byte_may_be_wrong() {
 #[test]
 fn several_columns_may_be_labels() {
     let options = ColumnOptions { labels: vec!["n".into(), "y".into(), "list_1".into()], ..columns() };
-    let (report, table) = import(&mixed("mixed_plain.arrow"), options).unwrap();
+    let (report, table) = table_of(&mixed("mixed_plain.arrow"), options).unwrap();
     assert_eq!((report.n_rows, table.n_labels()), (400, 3));
     assert_eq!(table.label_names(), ["n", "y", "list_1"]);
     assert_eq!(table.column_names(), ["x", "d", "list_0", "list_2"]);

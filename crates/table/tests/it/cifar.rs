@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{CifarLabels, CifarOptions, CifarSet, DType, Imported, Table, import_cifar, import_cifar_if_changed};
+use brisk_table::{CifarLabels, CifarOptions, CifarSet, DType, Imported, Table, import, import_if_changed};
 
 use crate::real_files::data;
 
@@ -19,7 +19,7 @@ fn cifar10() {
         let options = CifarOptions { set, ..CifarOptions::default() };
         let mut seen = 0;
         let folder = files[0].parent().unwrap();
-        let report = brisk_table::import_cifar_with_progress(folder, &dest, &options, |progress| {
+        let report = brisk_table::import_with_progress(folder, &dest, &options, |progress| {
             assert!(progress.bytes_read >= seen && progress.bytes_read <= progress.total_bytes, "{progress:?}");
             seen = progress.bytes_read;
         });
@@ -51,9 +51,9 @@ fn records(labels: &[&[u8]]) -> Vec<u8> {
     labels.iter().enumerate().flat_map(|(i, labels)| [labels.to_vec(), planes(i)].concat()).collect()
 }
 
-fn import(source: &Path, options: CifarOptions) -> Result<(Vec<u8>, Vec<u8>), String> {
+fn table_of(source: &Path, options: CifarOptions) -> Result<(Vec<u8>, Vec<u8>), String> {
     let (folder, dest) = crate::scratch();
-    let imported = import_cifar(source, &dest, &options).map_err(|error| error.to_string());
+    let imported = import(source, &dest, &options).map_err(|error| error.to_string());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(imported.is_ok()), "something was left behind");
     imported?;
     let table = Table::open(&dest).unwrap();
@@ -73,10 +73,10 @@ fn planes_become_channels() {
     let (folder, _) = crate::scratch();
     let source = folder.path().join("any.bin");
     fs::write(&source, records(&[&[3], &[9]])).unwrap();
-    assert_eq!(import(&source, TEN).unwrap().1, [3, 9]);
+    assert_eq!(table_of(&source, TEN).unwrap().1, [3, 9]);
     fs::write(&source, records(&[&[19, 99], &[3, 98]])).unwrap();
-    assert_eq!(import(&source, CifarOptions { labels: CifarLabels::Fine, ..TEN }).unwrap().1, [99, 98]);
-    assert_eq!(import(&source, CifarOptions { labels: CifarLabels::Coarse, ..TEN }).unwrap().1, [19, 3]);
+    assert_eq!(table_of(&source, CifarOptions { labels: CifarLabels::Fine, ..TEN }).unwrap().1, [99, 98]);
+    assert_eq!(table_of(&source, CifarOptions { labels: CifarLabels::Coarse, ..TEN }).unwrap().1, [19, 3]);
 }
 
 /// The members of the archive are unsorted, as in the official one.
@@ -99,15 +99,15 @@ fn folders_and_archives() {
     archive.append_path_with_name(batches.join("batches.meta.txt"), "cifar-10-batches-bin/batches.meta.txt").unwrap();
     let packed = folder.path().join("cifar-10-binary.tar.gz");
     fs::write(&packed, archive.into_inner().unwrap().finish().unwrap()).unwrap();
-    let of_folder = import(&batches, TEN).unwrap();
+    let of_folder = table_of(&batches, TEN).unwrap();
     assert_eq!(of_folder.1, [1, 2, 2, 3, 3, 4, 4, 5, 5, 6]);
-    assert_eq!(import(&packed, TEN).unwrap(), of_folder);
+    assert_eq!(table_of(&packed, TEN).unwrap(), of_folder);
     for source in [&batches, &packed] {
         let (_folder, dest) = crate::scratch();
-        let report = import_cifar(source, &dest, &TEN).unwrap();
+        let report = import(source, &dest, &TEN).unwrap();
         assert!(report.classes.iter().map(String::as_str).eq(names.split_whitespace()), "{:?}", report.classes);
         assert_eq!(Table::open(&dest).unwrap().classes(), report.classes);
-        let message = import(source, CifarOptions { set: CifarSet::Test, ..TEN }).unwrap_err();
+        let message = table_of(source, CifarOptions { set: CifarSet::Test, ..TEN }).unwrap_err();
         assert!(message.contains("`test_batch.bin`") && message.contains("`CifarLabels::Ten`"), "{message}");
     }
 }
@@ -121,12 +121,12 @@ fn files_are_imported_again_if_they_are_others() {
     for (source, is_written, labels) in
         [(&one, true, [3, 9]), (&one, false, [3, 9]), (&other, true, [4, 8]), (&one, true, [3, 9])]
     {
-        let imported = import_cifar_if_changed(source, &dest, &TEN).unwrap();
+        let imported = import_if_changed(source, &dest, &TEN, |_| ()).unwrap();
         assert_eq!(matches!(imported, Imported::Written(_)), is_written, "{}", source.display());
         assert_eq!(Table::open(&dest).unwrap().labels::<u8>().unwrap(), labels);
     }
     let test = CifarOptions { set: CifarSet::Test, ..TEN };
-    assert!(matches!(import_cifar_if_changed(&one, &dest, &test).unwrap(), Imported::Written(_)), "another option");
+    assert!(matches!(import_if_changed(&one, &dest, &test, |_| ()).unwrap(), Imported::Written(_)), "another option");
 }
 
 #[test]
@@ -136,7 +136,7 @@ fn what_is_refused() {
         let (folder, _) = crate::scratch();
         let source = folder.path().join("data_batch_1.bin");
         fs::write(&source, bytes).unwrap();
-        let message = import(&source, options).unwrap_err();
+        let message = table_of(&source, options).unwrap_err();
         assert!(message.contains(says) && message.contains("data_batch_1.bin"), "{message}");
     }
     let good = records(&[&[3], &[9]]);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use brisk_table::{
     BadRows, Categorical, Class, ColumnOptions, ColumnRef, CsvOptions, DType, FeatureDType, Header, ImportReport, Imported,
-    Indicators, LabelKind, Missing, Schema, Table, TableWriter, import_csv, import_csv_if_changed,
+    Indicators, LabelKind, Missing, Schema, Table, TableWriter, import, import_if_changed,
 };
 
 fn columns() -> ColumnOptions {
@@ -13,12 +13,11 @@ fn columns() -> ColumnOptions {
 }
 
 /// Imports the text with different numbers of threads, which must give the same bytes.
-fn import(text: impl AsRef<[u8]>, options: &CsvOptions) -> Result<(ImportReport, Table), String> {
+fn table_of(text: impl AsRef<[u8]>, options: &CsvOptions) -> Result<(ImportReport, Table), String> {
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("rows.csv");
     fs::write(&source, text).unwrap();
-    let run =
-        |n_threads| import_csv(&source, &dest, &CsvOptions { n_threads, ..options.clone() }).map_err(|error| error.to_string());
+    let run = |n_threads| import(&source, &dest, &CsvOptions { n_threads, ..options.clone() }).map_err(|error| error.to_string());
     let report = run(1)?;
     let bytes = fs::read(&dest).unwrap();
     for n_threads in [2, 3, 7] {
@@ -38,12 +37,12 @@ fn of(columns: ColumnOptions) -> CsvOptions {
 
 #[track_caller]
 fn imported(text: impl AsRef<[u8]>, columns: ColumnOptions) -> Table {
-    import(text, &of(columns)).unwrap().1
+    table_of(text, &of(columns)).unwrap().1
 }
 
 #[track_caller]
 fn refuse(text: impl AsRef<[u8]>, options: &CsvOptions, says: &[&str]) {
-    let message = import(text, options).map(|(report, _)| report).expect_err("it was imported");
+    let message = table_of(text, options).map(|(report, _)| report).expect_err("it was imported");
     for part in says {
         assert!(message.contains(part), "`{message}` does not say `{part}`");
     }
@@ -97,7 +96,7 @@ fn dictionaries_are_those_of_the_rows() {
         }
     }
     let skip = ColumnOptions { categorical: Categorical::Columns(vec![1.into()]), bad_rows: BadRows::Skip, ..columns() };
-    let (report, table) = import(&text, &of(skip)).unwrap();
+    let (report, table) = table_of(&text, &of(skip)).unwrap();
     assert_eq!((report.n_rows, report.n_skipped), (199_600, 800));
     let dictionary = &table.dictionaries()[0];
     assert_eq!(dictionary.code("only here"), 0);
@@ -139,7 +138,7 @@ fn labels_may_be_classes() {
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("rows.csv");
     fs::write(&source, &text).unwrap();
-    import_csv(&source, &dest, &of(classes(LabelKind::Classes))).unwrap();
+    import(&source, &dest, &of(classes(LabelKind::Classes))).unwrap();
     let table = Table::open(&dest).unwrap();
     let labels = table.labels::<u32>().unwrap();
     let name = |label: u32| table.classes()[label as usize].parse::<u64>().unwrap();
@@ -163,7 +162,7 @@ fn the_label_may_be_the_last_column_or_absent() {
     let (folder, like) = crate::scratch();
     let source = folder.path().join("train.csv");
     fs::write(&source, "y,a,b\n1,2,u\n0,5,v\n").unwrap();
-    import_csv(&source, &like, &of(ColumnOptions { categorical: Categorical::Auto, ..columns() })).unwrap();
+    import(&source, &like, &of(ColumnOptions { categorical: Categorical::Auto, ..columns() })).unwrap();
     let table = imported("extra,b,a\nx,v,7\n?,w,8\n", ColumnOptions { like: Some(like), ..absent });
     assert_eq!(table.rows::<f32>(0..2).unwrap(), [7.0, 8.0]);
     assert_eq!(table.categories(0..2).unwrap(), [2, 0]);
@@ -248,7 +247,7 @@ fn means_are_filled_in_far_into_a_table() {
 #[test]
 fn features_may_be_stored_in_fewer_bits() {
     let u8s = |missing| of(ColumnOptions { dtype: FeatureDType::U8, missing, ..columns() });
-    let (report, table) = import("y,a,b\n1,0,255\n0,17.0,1e1\n1,,3\n", &u8s(Missing::Value(9.0))).unwrap();
+    let (report, table) = table_of("y,a,b\n1,0,255\n0,17.0,1e1\n1,,3\n", &u8s(Missing::Value(9.0))).unwrap();
     assert_eq!(table.rows::<u8>(0..3).unwrap(), [0, 255, 17, 10, 9, 3]);
     assert_eq!((report.statistics[1].max, table.labels::<f32>().unwrap()), (255.0, &[1.0, 0.0, 1.0][..]));
     for cell in ["256", "-1", "0.5"] {
@@ -260,7 +259,7 @@ fn features_may_be_stored_in_fewer_bits() {
     #[cfg(feature = "half")]
     {
         let halfs = of(ColumnOptions { dtype: FeatureDType::F16, ..columns() });
-        let (report, table) = import("y,a\n1,0.1\n0,65504\n", &halfs).unwrap();
+        let (report, table) = table_of("y,a\n1,0.1\n0,65504\n", &halfs).unwrap();
         assert_eq!(table.rows::<half::f16>(0..2).unwrap(), [half::f16::from_f32(0.1), half::f16::MAX]);
         assert_eq!(report.statistics[0].min, f64::from(half::f16::from_f32(0.1)), "statistics are of what is stored");
         refuse("y,a\n1,1\n0,65600\n", &halfs, &["line 3, column 2 (`a`)", "within the range of f16"]);
@@ -322,12 +321,12 @@ fn a_test_table_has_the_labels_of_its_training_table() {
     let source = folder.path().join("rows.csv");
     fs::write(&source, "a,l,m\n1,2,3\n").unwrap();
     let options = of(ColumnOptions { labels: vec!["m".into(), "l".into()], ..columns() });
-    import_csv(&source, &train, &options).unwrap();
+    import(&source, &train, &options).unwrap();
     fs::write(&source, "m,l,b,a\n4,5,6,7\n").unwrap();
     let like = |columns| {
         let dest = folder.path().join("like.safetensors");
         let options = of(ColumnOptions { like: Some(train.clone()), ..columns });
-        import_csv(&source, &dest, &options).map(|_| Table::open(&dest).unwrap()).map_err(|error| error.to_string())
+        import(&source, &dest, &options).map(|_| Table::open(&dest).unwrap()).map_err(|error| error.to_string())
     };
     let table = like(columns()).unwrap();
     assert_eq!((table.label_names(), table.labels::<f32>().unwrap()), (&["m".to_owned(), "l".to_owned()][..], &[4.0, 5.0][..]));
@@ -354,7 +353,7 @@ impl Pair {
         let source = folder.path().join("train.csv");
         fs::write(&source, "id,y,a,c,b\n1,no,1,red,10\n2,yes,,blue,20\n3,no,3,red,\n").unwrap();
         let drop = vec!["id".into()];
-        import_csv(&source, &train, &of(ColumnOptions { labels: vec!["y".into()], drop, ..columns })).unwrap();
+        import(&source, &train, &of(ColumnOptions { labels: vec!["y".into()], drop, ..columns })).unwrap();
         Self { folder, train }
     }
 
@@ -362,8 +361,8 @@ impl Pair {
         let (source, dest) = (self.folder.path().join("test.csv"), self.folder.path().join("test.safetensors"));
         fs::write(&source, text).unwrap();
         let options = of(ColumnOptions { like: Some(self.train.clone()), ..columns });
-        import_csv(&source, &dest, &options).map_err(|error| error.to_string())?;
-        assert!(matches!(import_csv_if_changed(&source, &dest, &options).unwrap(), Imported::Unchanged));
+        import(&source, &dest, &options).map_err(|error| error.to_string())?;
+        assert!(matches!(import_if_changed(&source, &dest, &options, |_| ()).unwrap(), Imported::Unchanged));
         Ok(Table::open(&dest).unwrap())
     }
 }
@@ -410,9 +409,9 @@ fn a_table_may_be_like_another() {
 #[test]
 fn lines_may_be_left_out_at_the_start() {
     let skip = |skip_lines| CsvOptions { skip_lines, header: Header::Auto, ..of(columns()) };
-    let (_, table) = import("|1x3 Cross validator\n1,2\n3,4\n", &skip(1)).unwrap();
+    let (_, table) = table_of("|1x3 Cross validator\n1,2\n3,4\n", &skip(1)).unwrap();
     assert_eq!((table.rows::<f32>(0..2).unwrap(), table.column_names()), (&[2.0, 4.0][..], &["column_1".to_owned()][..]));
-    let (_, table) = import("\u{feff}# one\r\n# two, \"open\r\n\r\ny,a\r\n3,4\r\n", &skip(2)).unwrap();
+    let (_, table) = table_of("\u{feff}# one\r\n# two, \"open\r\n\r\ny,a\r\n3,4\r\n", &skip(2)).unwrap();
     assert_eq!((table.rows::<f32>(0..1).unwrap(), table.column_names()), (&[4.0][..], &["a".to_owned()][..]));
     refuse("# one\ny,a\n1,x\n", &skip(1), &["line 3, column 2 (`a`)"]);
     refuse("# one\n", &skip(1), &["nothing after the lines to skip"]);

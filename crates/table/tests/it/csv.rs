@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use brisk_table::{
     BadRows, ColumnOptions, CsvOptions, Decimal, Delimiter, Error, Header, ImportReport, Imported, LabelKind, Missing, Progress,
-    Table, import_csv, import_csv_if_changed, import_csv_with_progress,
+    Table, import, import_if_changed, import_with_progress,
 };
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ impl Import {
     }
 
     fn run(&self, options: &CsvOptions) -> Result<(ImportReport, Table), String> {
-        let report = import_csv(&self.source, &self.dest, options);
+        let report = import(&self.source, &self.dest, options);
         let n_files = fs::read_dir(self.source.parent().unwrap()).unwrap().count();
         let expected = if report.is_ok() { 2 } else { 1 };
         assert_eq!(n_files, expected, "files in the folder after {:?}", report.as_ref().map(|_| ()));
@@ -173,8 +173,8 @@ fn ragged_rows_and_open_quotes() {
 fn a_bad_cell_has_its_byte() {
     for n_rows in [3, 400_000] {
         let text = "\u{feff}y,a\n".to_owned() + &"1,\"2\n\"\n".repeat(n_rows) + "0,x y\n3,4\n";
-        let import = Import::of(&text);
-        match import_csv(&import.source, &import.dest, &auto()).map(|_| ()).unwrap_err() {
+        let files = Import::of(&text);
+        match import(&files.source, &files.dest, &auto()).map(|_| ()).unwrap_err() {
             Error::Cell { line, byte, .. } => {
                 assert_eq!(line, 2 + 2 * n_rows as u64);
                 assert!(text[byte as usize..].starts_with("x y"), "byte {byte} is elsewhere");
@@ -221,10 +221,10 @@ fn files_that_are_no_rows() {
     refuse("y,a,b", auto(), &["a header and no rows"]);
     refuse("PAR1....", auto(), &["a Parquet file"]);
     refuse(b"\xff\xfey\0,\0", auto(), &["UTF-16"]);
-    let import = Import::of("");
-    let missing = import_csv(import.source.with_file_name("none.csv"), &import.dest, &auto()).unwrap_err().to_string();
+    let files = Import::of("");
+    let missing = import(files.source.with_file_name("none.csv"), &files.dest, &auto()).unwrap_err().to_string();
     assert!(missing.contains("none.csv: cannot open"), "{missing}");
-    let folder = import_csv(import.source.parent().unwrap(), &import.dest, &auto()).unwrap_err().to_string();
+    let folder = import(files.source.parent().unwrap(), &files.dest, &auto()).unwrap_err().to_string();
     assert!(folder.contains("is a folder, expected a file"), "{folder}");
 }
 
@@ -283,15 +283,15 @@ fn numbers(n_rows: usize) -> String {
 
 #[test]
 fn the_table_is_the_same_for_any_number_of_threads() {
-    let import = Import::of(numbers(150_000));
+    let files = Import::of(numbers(150_000));
     let tables: Vec<Vec<u8>> = [1, 2, 3, 16]
         .map(|n_threads| {
-            let (report, _) = import.run(&CsvOptions { n_threads, ..auto() }).unwrap();
+            let (report, _) = files.run(&CsvOptions { n_threads, ..auto() }).unwrap();
             assert_eq!(report.n_rows, 150_000);
-            fs::remove_file(&import.dest).map(|()| report).unwrap();
-            import_csv(&import.source, &import.dest, &CsvOptions { n_threads, ..auto() }).unwrap();
-            let bytes = fs::read(&import.dest).unwrap();
-            fs::remove_file(&import.dest).unwrap();
+            fs::remove_file(&files.dest).map(|()| report).unwrap();
+            import(&files.source, &files.dest, &CsvOptions { n_threads, ..auto() }).unwrap();
+            let bytes = fs::read(&files.dest).unwrap();
+            fs::remove_file(&files.dest).unwrap();
             bytes
         })
         .into();
@@ -337,9 +337,9 @@ fn the_first_bad_row_of_the_file_is_reported_by_any_number_of_threads() {
 
 #[test]
 fn progress_ends_at_the_end() {
-    let import = Import::of(numbers(100_000));
+    let files = Import::of(numbers(100_000));
     let mut seen: Vec<Progress> = Vec::new();
-    import_csv_with_progress(&import.source, &import.dest, &auto(), |progress| seen.push(progress)).unwrap();
+    import_with_progress(&files.source, &files.dest, &auto(), |progress| seen.push(progress)).unwrap();
     assert!(seen.len() > 2 && seen.is_sorted_by_key(|progress| (progress.n_rows, progress.bytes_read)));
     let last = seen[seen.len() - 1];
     assert_eq!((last.bytes_read, last.n_rows), (last.total_bytes, 100_000));
@@ -347,27 +347,27 @@ fn progress_ends_at_the_end() {
 
 #[test]
 fn an_unchanged_source_is_not_imported_again() {
-    let import = Import::of("y,a\n1,2\n");
-    let run = |options: &CsvOptions| import_csv_if_changed(&import.source, &import.dest, options).unwrap();
+    let files = Import::of("y,a\n1,2\n");
+    let run = |options: &CsvOptions| import_if_changed(&files.source, &files.dest, options, |_| ()).unwrap();
     assert!(matches!(run(&auto()), Imported::Written(_)));
     assert!(matches!(run(&auto()), Imported::Unchanged));
     assert!(matches!(run(&CsvOptions { n_threads: 3, ..auto() }), Imported::Unchanged), "threads do not change the table");
     assert!(matches!(run(&of(ColumnOptions { labels: vec![1.into()], ..columns() })), Imported::Written(_)));
-    File::options().append(true).open(&import.source).unwrap().write_all(b"3,4\n").unwrap();
+    File::options().append(true).open(&files.source).unwrap().write_all(b"3,4\n").unwrap();
     assert!(
         matches!(run(&of(ColumnOptions { labels: vec![1.into()], ..columns() })), Imported::Written(report) if report.n_rows == 2)
     );
-    fs::write(&import.dest, "not a table").unwrap();
+    fs::write(&files.dest, "not a table").unwrap();
     assert!(matches!(run(&auto()), Imported::Written(_)));
 }
 
 /// The reader is far ahead when the first row turns out to be bad, and waits for a chunk that is not given back any more.
 #[test]
 fn an_early_error_ends_a_long_import() {
-    let import = Import::of(format!("y,a\n1,two\n{}", "1,0.333333333\n".repeat(2 << 20)));
+    let files = Import::of(format!("y,a\n1,two\n{}", "1,0.333333333\n".repeat(2 << 20)));
     let (ended, end) = std::sync::mpsc::channel();
     std::thread::spawn(move || {
-        let error = import.run(&CsvOptions { n_threads: 1, ..CsvOptions::default() }).unwrap_err();
+        let error = files.run(&CsvOptions { n_threads: 1, ..CsvOptions::default() }).unwrap_err();
         ended.send(error).unwrap();
     });
     let error = end.recv_timeout(std::time::Duration::from_secs(60)).expect("the import ends");
@@ -396,5 +396,5 @@ fn refused(text: &str) -> String {
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("rows.csv");
     fs::write(&source, text).unwrap();
-    import_csv(&source, &dest, &CsvOptions::default()).unwrap_err().to_string()
+    import(&source, &dest, &CsvOptions::default()).unwrap_err().to_string()
 }

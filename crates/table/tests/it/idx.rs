@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{DType, IdxOptions, Table, import_idx};
+use brisk_table::{DType, IdxOptions, Table, import};
 
 use crate::real_files::data;
 
@@ -18,7 +18,7 @@ fn mnist() {
         let Some(images) = data(&format!("mnist/{set}-images-idx3-ubyte.gz")) else { return };
         data(&format!("mnist/{set}-labels-idx1-ubyte.gz"));
         let (_folder, dest) = crate::scratch();
-        let report = import_idx(images, &dest, &IdxOptions::default()).unwrap();
+        let report = import(images, &dest, &IdxOptions::default()).unwrap();
         let table = Table::open(&dest).unwrap();
         table.verify().unwrap();
         assert_eq!((table.dtype(), table.row_shape()), (DType::U8, [28, 28, 1].as_slice()));
@@ -39,7 +39,7 @@ fn check(code: u8, n_bytes: usize, values: &[u8], expected: [f32; 2]) {
     assert_eq!(values.len(), 2 * n_bytes);
     fs::write(&source, [&[0, 0, code, 1, 0, 0, 0, 2], values].concat()).unwrap();
     fs::write(&labels, [0, 0, 0x0c, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0xff, 0xff, 0xff, 0xff]).unwrap();
-    import_idx(&source, &dest, &IdxOptions { labels: Some(labels), ..IdxOptions::default() }).unwrap();
+    import(&source, &dest, &IdxOptions { labels: Some(labels), ..IdxOptions::default() }).unwrap();
     let table = Table::open(&dest).unwrap();
     assert_eq!((table.row_shape(), table.labels::<i64>().unwrap()), ([1].as_slice(), [1, -1].as_slice()));
     match code {
@@ -78,7 +78,7 @@ fn forged_files_are_refused() {
     let options = IdxOptions { labels: Some(labels), ..IdxOptions::default() };
     for (name, reason) in REFUSALS {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks").join(name);
-        let message = import_idx(path, &dest, &options).expect_err(name).to_string();
+        let message = import(path, &dest, &options).expect_err(name).to_string();
         assert!(message.contains(reason) && message.contains(name), "{name}: `{message}` does not say `{reason}`");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{name}: something was left behind");
     }
@@ -90,7 +90,7 @@ fn labels_that_are_not_found_are_asked_for() {
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("pictures");
     fs::write(&source, [0, 0, 8, 1, 0, 0, 0, 2, 0, 1]).unwrap();
-    let message = import_idx(&source, &dest, &IdxOptions::default()).unwrap_err().to_string();
+    let message = import(&source, &dest, &IdxOptions::default()).unwrap_err().to_string();
     assert!(message.contains("`IdxOptions::labels`"), "{message}");
 }
 
@@ -99,7 +99,7 @@ fn labels_that_are_not_found_are_asked_for() {
 fn a_missing_file_is_reported_as_missing() {
     let (folder, dest) = crate::scratch();
     let path = folder.path().join("train-images-idx3-ubyte");
-    let error = import_idx(&path, &dest, &IdxOptions::default()).expect_err("there is no file").to_string();
+    let error = import(&path, &dest, &IdxOptions::default()).expect_err("there is no file").to_string();
     assert!(error.starts_with(&format!("{}: cannot open", path.display())), "{error}");
     assert!(!dest.exists(), "nothing was written");
 }

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use brisk_table::{
-    ArchiveEnd, BadRows, Channels, DType, ImagesOptions, ImportReport, ImportWarning, Orientation, Table, import_images,
-    import_images_with_progress,
+    ArchiveEnd, BadRows, Channels, DType, ImagesOptions, ImportReport, ImportWarning, Orientation, Table, import,
+    import_with_progress,
 };
 use image::{ExtendedColorType, ImageFormat};
 
@@ -36,9 +36,9 @@ fn four_images(folder: &Path) {
     }
 }
 
-fn import(source: &Path, options: ImagesOptions) -> Result<(ImportReport, Table), String> {
+fn table_of(source: &Path, options: ImagesOptions) -> Result<(ImportReport, Table), String> {
     let (folder, dest) = crate::scratch();
-    let report = import_images(source, &dest, &options).map_err(|error| error.to_string());
+    let report = import(source, &dest, &options).map_err(|error| error.to_string());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(report.is_ok()), "something was left behind");
     let table = Table::open(&dest);
     Ok((report?, table.unwrap()))
@@ -48,12 +48,12 @@ fn import(source: &Path, options: ImagesOptions) -> Result<(ImportReport, Table)
 fn classes_whose_names_differ_in_case_are_reported() {
     let (folder, _) = crate::scratch();
     four_images(folder.path());
-    let (report, _) = import(folder.path(), ImagesOptions::default()).unwrap();
+    let (report, _) = table_of(folder.path(), ImagesOptions::default()).unwrap();
     assert_eq!(report.warnings, []);
     write(folder.path(), "B/1.png", (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
     // On a file system that does not tell them apart, there is one folder.
     if fs::read_dir(folder.path()).unwrap().count() == 3 {
-        let (report, table) = import(folder.path(), ImagesOptions::default()).unwrap();
+        let (report, table) = table_of(folder.path(), ImagesOptions::default()).unwrap();
         assert_eq!(table.classes(), ["B", "a", "b"]);
         assert_eq!(report.warnings, [ImportWarning::SimilarClasses { classes: ["B", "b"].map(str::to_owned) }]);
     }
@@ -64,7 +64,7 @@ fn classes_whose_names_differ_in_case_are_reported() {
 fn classes_are_sorted_and_so_are_files() {
     let (folder, _) = crate::scratch();
     four_images(folder.path());
-    let (report, table) = import(folder.path(), ImagesOptions::default()).unwrap();
+    let (report, table) = table_of(folder.path(), ImagesOptions::default()).unwrap();
     table.verify().unwrap();
     assert_eq!((report.n_rows, table.row_shape(), table.dtype()), (4, [1, 2, 3].as_slice(), DType::U8));
     assert_eq!(table.labels::<u32>().unwrap(), [0, 0, 1, 1]);
@@ -84,7 +84,7 @@ fn any_number_of_threads_makes_the_same_table() {
         let (_folder, dest) = crate::scratch();
         let mut last = None;
         let options = ImagesOptions { n_threads, ..ImagesOptions::default() };
-        import_images_with_progress(folder.path(), &dest, &options, |progress| last = Some(progress)).unwrap();
+        import_with_progress(folder.path(), &dest, &options, |progress| last = Some(progress)).unwrap();
         let last = last.expect("there were rows to write");
         assert_eq!((last.n_rows, last.bytes_read), (200, last.total_bytes));
         fs::read(dest).unwrap()
@@ -101,7 +101,7 @@ fn channels_are_converted() {
     write(folder.path(), "x/1.png", (1, 1), ExtendedColorType::L8, &[100]);
     write(folder.path(), "x/2.png", (1, 1), ExtendedColorType::Rgba8, &[200, 100, 50, 7]);
     let rows = |channels| {
-        let (_, table) = import(folder.path(), ImagesOptions { channels, ..ImagesOptions::default() })?;
+        let (_, table) = table_of(folder.path(), ImagesOptions { channels, ..ImagesOptions::default() })?;
         Ok(table.rows::<u8>(0..2).unwrap().to_vec())
     };
     assert_eq!(rows(Channels::Rgb), Ok(vec![100, 100, 100, 200, 100, 50]));
@@ -119,7 +119,7 @@ fn sizes_that_differ_are_named() {
     four_images(folder.path());
     write(folder.path(), "a/0.png", (1, 2), ExtendedColorType::Rgb8, &[0; 6]);
     for options in [ImagesOptions::default(), SKIP] {
-        let message = import(folder.path(), options).unwrap_err();
+        let message = table_of(folder.path(), options).unwrap_err();
         let expected = "`a/0.png` is 2 × 1 pixels of 3 channels, `a/1.png` is 1 × 2 pixels of 3 channels; resize them with `ImagesOptions::size`";
         assert!(message.contains(expected), "{message}");
     }
@@ -132,23 +132,23 @@ fn images_are_resized() {
     let size = |size| ImagesOptions { size: Some(size), ..ImagesOptions::default() };
     write(folder.path(), "a/wide.png", (4, 2), ExtendedColorType::L8, &[0, 70, 140, 210, 0, 70, 140, 210]);
     write(folder.path(), "b/small.png", (2, 2), ExtendedColorType::L8, &[1, 2, 3, 4]);
-    let (report, table) = import(folder.path(), size([2, 2])).unwrap();
+    let (report, table) = table_of(folder.path(), size([2, 2])).unwrap();
     assert_eq!((report.n_rows, table.row_shape()), (2, [2, 2, 1].as_slice()));
     // The wide image is cropped to its centre; the other has this size already.
     assert_eq!(table.rows::<u8>(0..2).unwrap(), [70, 140, 70, 140, 1, 2, 3, 4]);
     // (3 · 0 + 3 · 70 + 140) / 7 and (70 + 3 · 140 + 3 · 210) / 7.
     fs::remove_file(folder.path().join("b/small.png")).unwrap();
-    let (_, table) = import(folder.path(), size([1, 2])).unwrap();
+    let (_, table) = table_of(folder.path(), size([1, 2])).unwrap();
     assert_eq!(table.rows::<u8>(0..1).unwrap(), [50, 160]);
     // Colour images are converted to grey before they are resized.
     write(folder.path(), "c/rgb.jpeg", (3, 3), ExtendedColorType::Rgb8, &[90; 27]);
-    let (_, table) = import(folder.path(), ImagesOptions { channels: Channels::Grey, ..size([5, 7]) }).unwrap();
+    let (_, table) = table_of(folder.path(), ImagesOptions { channels: Channels::Grey, ..size([5, 7]) }).unwrap();
     assert_eq!((table.row_shape(), table.rows::<u8>(1..2).unwrap()), ([5, 7, 1].as_slice(), [90; 35].as_slice()));
     // Resizing does not help if channels differ.
-    let message = import(folder.path(), size([5, 7])).unwrap_err();
+    let message = table_of(folder.path(), size([5, 7])).unwrap_err();
     assert!(message.contains("`c/rgb.jpeg` is 5 × 7 pixels of 3 channels; "), "{message}");
     for wrong in [[0, 4], [4, 1 << 15]] {
-        let message = import(folder.path(), size(wrong)).unwrap_err();
+        let message = table_of(folder.path(), size(wrong)).unwrap_err();
         assert!(message.contains("`ImagesOptions::size`: found ") && message.contains("sides from 1 to 16384"), "{message}");
     }
 }
@@ -188,7 +188,7 @@ fn conversions_and_sizes_equal_those_of_the_crate_image() {
     for channels in [Channels::Grey, Channels::Rgb, Channels::Rgba] {
         for [height, width] in [[17, 31], [8, 8], [5, 40], [90, 33]] {
             let options = ImagesOptions { channels, size: Some([height, width]), ..ImagesOptions::default() };
-            let (_, table) = import(folder.path(), options).unwrap();
+            let (_, table) = table_of(folder.path(), options).unwrap();
             for (row, file) in files.iter().enumerate() {
                 let image = image::open(file).unwrap();
                 let image: image::DynamicImage = match channels {
@@ -215,14 +215,14 @@ fn jpeg_images_that_are_cut_short_are_errors() {
         let image = fs::read(&path).unwrap();
         for n_bytes in (3..image.len()).rev().step_by(7) {
             fs::write(&path, &image[..n_bytes]).unwrap();
-            let message = import(folder.path(), ImagesOptions::default()).unwrap_err();
+            let message = table_of(folder.path(), ImagesOptions::default()).unwrap_err();
             assert!(message.contains(name) && message.contains("found a JPEG image"), "{n_bytes} bytes: {message}");
         }
         // Bytes after an image are not part of it, and bytes between segments are ignored.
         let tables = image.windows(2).position(|bytes| bytes == [0xff, 0xdb]).unwrap();
         let more = [&image[..tables], &[0; 9], &image[tables..], &image[..image.len() / 2]].concat();
         fs::write(&path, more).unwrap();
-        import(folder.path(), ImagesOptions::default()).unwrap();
+        table_of(folder.path(), ImagesOptions::default()).unwrap();
         fs::remove_file(path).unwrap();
     }
 }
@@ -234,9 +234,9 @@ fn other_files_are_errors_or_skipped() {
         let (folder, _) = crate::scratch();
         four_images(folder.path());
         fs::write(folder.path().join(name), bytes).unwrap();
-        let message = import(folder.path(), ImagesOptions::default()).unwrap_err();
+        let message = table_of(folder.path(), ImagesOptions::default()).unwrap_err();
         assert!(message.contains(says) && message.contains(name) && message.contains("`BadRows::Skip`"), "{message}");
-        let (report, table) = import(folder.path(), SKIP).unwrap();
+        let (report, table) = table_of(folder.path(), SKIP).unwrap();
         assert_eq!((report.n_skipped, table.n_rows()), (1, 4));
         assert!(report.first_skipped[0].to_string().contains(says), "{:?}", report.first_skipped);
     }
@@ -273,12 +273,12 @@ fn other_files_are_errors_or_skipped() {
 #[test]
 fn nothing_to_import() {
     let (folder, _) = crate::scratch();
-    let message = import(folder.path(), ImagesOptions::default()).unwrap_err();
+    let message = table_of(folder.path(), ImagesOptions::default()).unwrap_err();
     assert!(message.contains("no PNG or JPEG file in a folder of its class"), "{message}");
     let (file, _) = crate::scratch();
     let archive = file.path().join("x.tar");
     fs::write(&archive, b"this is no archive").unwrap();
-    let message = import(&archive, ImagesOptions::default()).unwrap_err();
+    let message = table_of(&archive, ImagesOptions::default()).unwrap_err();
     assert!(message.contains("x.tar: cannot unpack (it is tar"), "{message}");
 }
 
@@ -298,14 +298,14 @@ fn packed_archives_and_damaged_ones() {
     let (folder, _) = crate::scratch();
     four_images(folder.path());
     let path = archive_of(folder.path());
-    let (_, table) = import(&path, ImagesOptions::default()).unwrap();
+    let (_, table) = table_of(&path, ImagesOptions::default()).unwrap();
     // As of the folder: a single folder around the classes is none, and `deep` is in one.
     assert_eq!((table.classes(), table.labels::<u32>().unwrap()), (&["a".into(), "b".into()][..], &[1, 0, 1][..]));
     assert_eq!(table.rows::<u8>(0..3).unwrap(), [3, 0, 2].map(|i| [i, 10, 20, i, 11, 21]).concat());
     let bytes = fs::read(&path).unwrap();
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
     for options in [ImagesOptions::default(), SKIP] {
-        let message = import(&path, options).unwrap_err();
+        let message = table_of(&path, options).unwrap_err();
         assert!(message.contains("images.tar.gz: cannot unpack"), "{message}");
     }
 }
@@ -315,8 +315,8 @@ fn packed_archives_and_damaged_ones() {
 fn cifar10() {
     let Some(png) = data("images/cifar10_test500_png.tar") else { return };
     let jpeg = data("images/cifar10_test500_jpeg.tar").unwrap();
-    let (_, exact) = import(&png, ImagesOptions::default()).unwrap();
-    let (_, lossy) = import(&jpeg, ImagesOptions::default()).unwrap();
+    let (_, exact) = table_of(&png, ImagesOptions::default()).unwrap();
+    let (_, lossy) = table_of(&jpeg, ImagesOptions::default()).unwrap();
     assert_eq!((exact.n_rows(), exact.row_shape()), (500, [32, 32, 3].as_slice()));
     assert_eq!(exact.labels::<u32>().unwrap(), lossy.labels::<u32>().unwrap());
     let (exact_rows, lossy_rows) = (exact.rows::<u8>(0..500).unwrap(), lossy.rows::<u8>(0..500).unwrap());
@@ -328,7 +328,7 @@ fn cifar10() {
     {
         let (_folder, dest) = crate::scratch();
         let batch = data("cifar10/test_batch.bin.xz").unwrap();
-        brisk_table::import_cifar(batch, &dest, &brisk_table::CifarOptions::default()).unwrap();
+        brisk_table::import(batch, &dest, &brisk_table::CifarOptions::default()).unwrap();
         let records = Table::open(&dest).unwrap();
         let mut classes = [0; 10];
         records.labels::<u8>().unwrap().iter().for_each(|&label| classes[usize::from(label)] += 1);
@@ -370,16 +370,16 @@ fn an_archive_that_was_cut_between_files() {
     let path = folder.path().join("x.tar");
     let endless = endless_tar(folder.path(), &["a/1.png", "b/4.png"]);
     fs::write(&path, &endless).unwrap();
-    let message = import(&path, ImagesOptions::default()).unwrap_err();
+    let message = table_of(&path, ImagesOptions::default()).unwrap_err();
     assert!(message.contains("x.tar: cannot unpack") && message.contains("no blocks at its end"), "{message}");
     let optional = ImagesOptions { archive_end: ArchiveEnd::Optional, ..ImagesOptions::default() };
-    assert_eq!(import(&path, optional.clone()).unwrap().0.n_rows, 2);
+    assert_eq!(table_of(&path, optional.clone()).unwrap().0.n_rows, 2);
     // Within a file, the end is never optional.
     fs::write(&path, &endless[..endless.len() - 512]).unwrap();
-    import(&path, optional).unwrap_err();
+    table_of(&path, optional).unwrap_err();
     // What follows the end would be lost.
     fs::write(&path, [&endless[..], &[0; 1024], &endless].concat()).unwrap();
-    let message = import(&path, ImagesOptions::default()).unwrap_err();
+    let message = table_of(&path, ImagesOptions::default()).unwrap_err();
     assert!(message.contains("another archive follows"), "{message}");
 }
 
@@ -409,7 +409,7 @@ fn a_folder_and_its_archive_have_the_same_classes() {
         if source == folder.path() {
             fs::remove_file(&archive).unwrap();
         }
-        let (report, table) = import(source, ImagesOptions::default()).unwrap();
+        let (report, table) = table_of(source, ImagesOptions::default()).unwrap();
         assert_eq!((report.n_rows, table.classes()), (2, &["a", "b", "empty"].map(String::from)[..]), "{}", source.display());
         assert_eq!(table.labels::<u32>().unwrap(), [0, 1]);
         assert_eq!(report.warnings, [ImportWarning::EmptyClass { class: "empty".into() }]);
@@ -418,7 +418,7 @@ fn a_folder_and_its_archive_have_the_same_classes() {
     for name in ["train/a/1.png", "test/a/1.png"] {
         write(&parts, name, (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
     }
-    let message = import(&parts, ImagesOptions::default()).unwrap_err();
+    let message = table_of(&parts, ImagesOptions::default()).unwrap_err();
     assert!(message.contains("test, train") && message.contains("by itself"), "{message}");
 }
 
@@ -428,13 +428,13 @@ fn a_test_set_has_the_labels_of_its_training_set() {
     for name in ["train/a/1.png", "train/b/2.png", "train/c/3.png", "test/c/4.png", "test/b/5.png", "other/d/6.png"] {
         write(folder.path(), name, (2, 1), ExtendedColorType::Rgb8, &[9; 6]);
     }
-    import_images(folder.path().join("train"), &train, &ImagesOptions::default()).unwrap();
+    import(folder.path().join("train"), &train, &ImagesOptions::default()).unwrap();
     let like = ImagesOptions { like: Some(train), ..ImagesOptions::default() };
-    let (_, table) = import(&folder.path().join("test"), like.clone()).unwrap();
+    let (_, table) = table_of(&folder.path().join("test"), like.clone()).unwrap();
     assert_eq!((table.labels::<u32>().unwrap(), table.classes().len()), (&[1, 2][..], 3));
-    let message = import(&folder.path().join("other"), like.clone()).unwrap_err();
+    let message = table_of(&folder.path().join("other"), like.clone()).unwrap_err();
     assert!(message.contains("a folder `d`") && message.contains("[\"a\", \"b\", \"c\"]"), "{message}");
-    let message = import(&folder.path().join("test"), ImagesOptions { size: Some([4, 4]), ..like }).unwrap_err();
+    let message = table_of(&folder.path().join("test"), ImagesOptions { size: Some([4, 4]), ..like }).unwrap_err();
     assert!(message.contains("1 × 2 pixels of 3 channels"), "{message}");
 }
 
@@ -451,15 +451,15 @@ fn photos_are_turned_as_their_data_says() {
     let exif = [b"\xff\xe1\0\x22Exif\0\0", tiff].concat();
     assert_eq!(exif.len(), 0x22 + 2);
     fs::write(&path, [&plain[..2], &exif, &plain[2..]].concat()).unwrap();
-    let (_, table) = import(folder.path(), ImagesOptions::default()).unwrap();
+    let (_, table) = table_of(folder.path(), ImagesOptions::default()).unwrap();
     assert_eq!(table.row_shape(), [16, 8, 1]);
     let rows = table.rows::<u8>(0..1).unwrap();
     assert!(rows[..64].iter().all(|&value| value > 128) && rows[64..].iter().all(|&value| value < 128), "{rows:?}");
     let stored = ImagesOptions { orientation: Orientation::AsStored, ..ImagesOptions::default() };
-    assert_eq!(import(folder.path(), stored).unwrap().1.row_shape(), [8, 16, 1]);
+    assert_eq!(table_of(folder.path(), stored).unwrap().1.row_shape(), [8, 16, 1]);
     // The size is that of the picture.
     let sized = ImagesOptions { size: Some([16, 8]), ..ImagesOptions::default() };
-    assert_eq!(import(folder.path(), sized).unwrap().1.rows::<u8>(0..1).unwrap(), rows);
+    assert_eq!(table_of(folder.path(), sized).unwrap().1.rows::<u8>(0..1).unwrap(), rows);
 }
 
 #[cfg(unix)]
@@ -473,11 +473,11 @@ fn links_are_followed_but_not_in_circles() {
     fs::create_dir_all(set.join("b")).unwrap();
     symlink("../elsewhere", set.join("a")).unwrap();
     symlink("../../elsewhere/x.png", set.join("b/1.png")).unwrap();
-    let (report, table) = import(&set, ImagesOptions::default()).unwrap();
+    let (report, table) = table_of(&set, ImagesOptions::default()).unwrap();
     assert_eq!((report.n_rows, table.classes()), (2, &["a", "b"].map(String::from)[..]));
     // Two links to a folder above would make 2³² paths of 32 folders.
     symlink("..", set.join("b/up")).unwrap();
     symlink("..", set.join("b/again")).unwrap();
-    let message = import(&set, ImagesOptions::default()).unwrap_err();
+    let message = table_of(&set, ImagesOptions::default()).unwrap_err();
     assert!(message.contains("a link to a folder that contains it"), "{message}");
 }

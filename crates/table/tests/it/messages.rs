@@ -53,14 +53,14 @@ fn names_of_tensors_are_escaped() {
 #[test]
 #[cfg(feature = "csv")]
 fn names_of_columns_and_cells_are_escaped() {
-    use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, import_csv};
+    use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, import};
 
     let (folder, dest) = crate::scratch();
     let rows = folder.path().join("rows.csv");
     let check = |text: &str, label: &str, shown: &str| {
         fs::write(&rows, text).unwrap();
         let columns = ColumnOptions { labels: vec![ColumnRef::from(label)], ..ColumnOptions::default() };
-        let error = import_csv(&rows, &dest, &CsvOptions { columns, ..CsvOptions::default() }).unwrap_err();
+        let error = import(&rows, &dest, &CsvOptions { columns, ..CsvOptions::default() }).unwrap_err();
         check_printable(&error.to_string(), shown);
     };
     check("y,\u{1b}[31mred\n1,two\n", "y", r"column 2 (`\u{1b}[31mred`): found");

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{ArrayRef, DType, Error, ImportWarning, NotFinite, NpyLabels, NpyOptions, Table, import_npy};
+use brisk_table::{ArrayRef, DType, Error, ImportWarning, NotFinite, NpyLabels, NpyOptions, Table, import};
 
 /// A .npy file as numpy writes it.
 fn npy(descr: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {
@@ -13,14 +13,14 @@ fn npy(descr: &str, fortran: &str, shape: &str, values: &[u8]) -> Vec<u8> {
 }
 
 /// Imports an array of features with the labels 0, 1, 2…
-fn import(features: &[u8], n_rows: usize, not_finite: NotFinite) -> Result<Table, Error> {
+fn table_of(features: &[u8], n_rows: usize, not_finite: NotFinite) -> Result<Table, Error> {
     let (folder, dest) = crate::scratch();
     let [x, y] = ["x.npy", "y.npy"].map(|name| folder.path().join(name));
     fs::write(&x, features).unwrap();
     let labels: Vec<u8> = (0..n_rows).map(|row| row as u8).collect();
     fs::write(&y, npy("|u1", "False", &format!("({n_rows},)"), &labels)).unwrap();
     let options = NpyOptions { labels: NpyLabels::Array(ArrayRef::File(y)), not_finite, ..NpyOptions::default() };
-    let report = import_npy(&x, &dest, &options);
+    let report = import(&x, &dest, &options);
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), if report.is_ok() { 3 } else { 2 }, "files are left");
     report?;
     let table = Table::open(&dest)?;
@@ -34,7 +34,7 @@ fn check<const N: usize>(descr: &str, values: [[u8; N]; 4], expected: [f32; 4]) 
     let little = values.concat();
     let big: Vec<u8> = values.iter().flat_map(|value| value.iter().rev().copied()).collect();
     for (order, bytes) in [("<", little), (">", big)] {
-        let table = import(&npy(&format!("{order}{descr}"), "False", "(2, 2)", &bytes), 2, NotFinite::Error).unwrap();
+        let table = table_of(&npy(&format!("{order}{descr}"), "False", "(2, 2)", &bytes), 2, NotFinite::Error).unwrap();
         if table.dtype() == DType::U8 {
             assert_eq!(table.rows::<u8>(0..2).unwrap().iter().map(|&x| f32::from(x)).collect::<Vec<_>>(), expected, "{descr}");
         } else {
@@ -69,7 +69,7 @@ fn fortran_order_is_turned() {
         for (k, j) in (0..3).flat_map(|k| (0..2).map(move |j| (k, j))) {
             bytes.extend((0..n_rows).flat_map(|i| value(i, j, k).to_le_bytes()));
         }
-        let table = import(&npy("<f4", "True", &format!("({n_rows}, 2, 3)"), &bytes), n_rows, NotFinite::Error).unwrap();
+        let table = table_of(&npy("<f4", "True", &format!("({n_rows}, 2, 3)"), &bytes), n_rows, NotFinite::Error).unwrap();
         assert_eq!(table.row_shape(), [2, 3]);
         let rows = table.rows::<f32>(0..n_rows).unwrap();
         let at = |at: usize| value(at / 6, at / 3 % 2, at % 3);
@@ -87,7 +87,7 @@ fn fortran_order_in_strips_and_packed() {
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gzip, &plain).unwrap();
     for bytes in [plain, gzip.finish().unwrap()] {
-        let table = import(&bytes, n_rows, NotFinite::Error).unwrap();
+        let table = table_of(&bytes, n_rows, NotFinite::Error).unwrap();
         let rows = table.rows::<f32>(0..n_rows).unwrap();
         assert!(rows.iter().enumerate().all(|(at, &found)| found == at as f32), "values are elsewhere");
     }
@@ -99,15 +99,15 @@ fn labels_of_a_column() {
     let source = folder.path().join("x.npy");
     let values = [1.5_f32, 0.0, 2.5, 3.5, 1.0, 4.5].map(f32::to_le_bytes).concat();
     fs::write(&source, npy("<f4", "False", "(2, 3)", &values)).unwrap();
-    let import = |column| import_npy(&source, &dest, &NpyOptions { labels: NpyLabels::Column(column), ..NpyOptions::default() });
+    let by_column = |column| import(&source, &dest, &NpyOptions { labels: NpyLabels::Column(column), ..NpyOptions::default() });
     for (column, labels, rows) in
         [(0, [1.5, 3.5], [0.0, 2.5, 1.0, 4.5]), (1, [0.0, 1.0], [1.5, 2.5, 3.5, 4.5]), (2, [2.5, 4.5], [1.5, 0.0, 3.5, 1.0])]
     {
-        import(column).unwrap();
+        by_column(column).unwrap();
         let table = Table::open(&dest).unwrap();
         assert_eq!((table.labels::<f32>().unwrap(), table.rows::<f32>(0..2).unwrap()), (&labels[..], &rows[..]));
     }
-    let message = import(3).unwrap_err().to_string();
+    let message = by_column(3).unwrap_err().to_string();
     assert!(message.contains("column 3 was chosen as the label"), "{message}");
 }
 
@@ -115,15 +115,15 @@ fn labels_of_a_column() {
 fn values_that_are_no_numbers() {
     let values = [1.0, f64::NAN, f64::INFINITY, 4.0].map(f64::to_le_bytes).concat();
     let file = npy("<f8", "False", "(2, 2)", &values);
-    let message = import(&file, 2, NotFinite::Error).unwrap_err().to_string();
+    let message = table_of(&file, 2, NotFinite::Error).unwrap_err().to_string();
     assert!(message.contains("row 0, value 1 of `x.npy`: found NaN") && message.contains("NotFinite::Keep"), "{message}");
-    let table = import(&file, 2, NotFinite::Keep).unwrap();
+    let table = table_of(&file, 2, NotFinite::Keep).unwrap();
     let rows = table.rows::<f32>(0..2).unwrap();
     assert!(rows[1].is_nan() && rows[2] == f32::INFINITY, "{rows:?}");
 
     let values = [1.0, 2.0, 3.0, 1e39].map(f64::to_le_bytes).concat();
     for not_finite in [NotFinite::Error, NotFinite::Keep] {
-        let message = import(&npy("<f8", "False", "(2, 2)", &values), 2, not_finite).unwrap_err().to_string();
+        let message = table_of(&npy("<f8", "False", "(2, 2)", &values), 2, not_finite).unwrap_err().to_string();
         assert!(message.contains("row 1, value 1 of `x.npy`") && message.contains("the range of f32"), "{message}");
     }
 }
@@ -182,7 +182,7 @@ fn forged_arrays_are_refused() {
             false => NpyLabels::Auto,
         };
         let options = NpyOptions { labels, ..NpyOptions::default() };
-        let message = import_npy(attacks.join(name), &dest, &options).expect_err(name).to_string();
+        let message = import(attacks.join(name), &dest, &options).expect_err(name).to_string();
         assert!(message.contains(reason), "{name}: `{message}` does not say `{reason}`");
         assert!(message.contains(name), "{name}: `{message}` does not name the file");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{name}: something was left behind");
@@ -198,7 +198,7 @@ fn any_byte_of_a_header_may_be_wrong() {
         for flip in [1, 0x80] {
             let mut bad = good.clone();
             bad[at] ^= flip;
-            if let Ok(table) = import(&bad, 3, NotFinite::Error) {
+            if let Ok(table) = table_of(&bad, 3, NotFinite::Error) {
                 assert_eq!(table.n_rows(), 3);
             }
         }
@@ -210,10 +210,10 @@ mod samples {
     use super::*;
     use crate::real_files::data;
 
-    fn import(features: &str, options: NpyOptions) -> Option<Result<Table, String>> {
+    fn table_of(features: &str, options: NpyOptions) -> Option<Result<Table, String>> {
         let source = data(&format!("samples/{features}"))?;
         let (_folder, dest) = crate::scratch();
-        let imported = import_npy(&source, &dest, &options).map_err(|error| error.to_string());
+        let imported = import(&source, &dest, &options).map_err(|error| error.to_string());
         assert_eq!(dest.exists(), imported.is_ok());
         Some(imported.map(|_| Table::open(&dest).unwrap()))
     }
@@ -231,15 +231,15 @@ mod samples {
     #[test]
     fn one_table_in_many_forms() {
         let Some(integers) = with_labels("higgs2k_y_i64.npy") else { return };
-        let reference = import("higgs2k_X_f32.npy", integers).unwrap().unwrap();
+        let reference = table_of("higgs2k_X_f32.npy", integers).unwrap().unwrap();
         assert_eq!((reference.n_rows(), reference.n_cols()), (2_000, 28));
         let rows = reference.rows::<f32>(0..2_000).unwrap();
         let labels = reference.labels::<i64>().unwrap();
 
-        let truths = import("higgs2k_X_f32.npy", with_labels("higgs2k_y_bool.npy").unwrap()).unwrap().unwrap();
+        let truths = table_of("higgs2k_X_f32.npy", with_labels("higgs2k_y_bool.npy").unwrap()).unwrap().unwrap();
         assert!(truths.labels::<u8>().unwrap().iter().zip(labels).all(|(&truth, &label)| i64::from(truth) == label));
         for archive in ["higgs2k_deflate.npz", "higgs2k_stored.npz"] {
-            let table = import(archive, NpyOptions::default()).unwrap().unwrap();
+            let table = table_of(archive, NpyOptions::default()).unwrap().unwrap();
             assert_eq!((table.rows::<f32>(0..2_000).unwrap(), table.labels::<i64>().unwrap()), (rows, labels), "{archive}");
         }
         // The only labels for these have other numbers of rows, so the first column is used instead.
@@ -251,7 +251,7 @@ mod samples {
             // Half precision keeps 11 bits.
             ("higgs500_X_f16.npy", 500, 1.0 / 2048.0),
         ] {
-            let table = import(name, first_column_as_label()).unwrap().unwrap();
+            let table = table_of(name, first_column_as_label()).unwrap().unwrap();
             assert_eq!((table.n_rows(), table.n_cols()), (n_rows, 27), "{name}");
             let close = |(found, expected): (&f32, &f32)| (found - expected).abs() <= tolerance * expected.abs();
             let expected = without_first(n_rows);
@@ -263,7 +263,7 @@ mod samples {
     #[test]
     fn images() {
         let Some(options) = with_labels("cifar10_test100_labels_u8.npy") else { return };
-        let table = import("cifar10_test100_nhwc_u8.npy", options).unwrap().unwrap();
+        let table = table_of("cifar10_test100_nhwc_u8.npy", options).unwrap().unwrap();
         assert_eq!((table.n_rows(), table.row_shape(), table.dtype()), (100, [32, 32, 3].as_slice(), DType::U8));
         assert_eq!(table.labels::<u8>().unwrap()[..10], [3, 8, 8, 0, 6, 6, 1, 6, 3, 1]);
         assert_eq!(table.statistics().unwrap().len(), 3);
@@ -276,13 +276,13 @@ mod samples {
             ("empty_0x28_f32.npy", "an array without rows"),
             ("higgs500_structured.npy", "a structured array of the fields [\"label\", \"x\", \"tag\"]"),
         ] {
-            let Some(imported) = import(name, first_column_as_label()) else { return };
+            let Some(imported) = table_of(name, first_column_as_label()) else { return };
             let message = imported.unwrap_err();
             assert!(message.contains(says) && message.contains(name), "{message}");
         }
-        let message = import("higgs2k_X_f32.npy", with_labels("cifar10_test100_labels_u8.npy").unwrap()).unwrap().unwrap_err();
+        let message = table_of("higgs2k_X_f32.npy", with_labels("cifar10_test100_labels_u8.npy").unwrap()).unwrap().unwrap_err();
         assert!(message.contains("has 2000 rows") && message.contains("has 100"), "{message}");
-        let message = import("higgs2k_X_f32.npy", NpyOptions::default()).unwrap().unwrap_err();
+        let message = table_of("higgs2k_X_f32.npy", NpyOptions::default()).unwrap().unwrap_err();
         assert!(message.contains("`NpyOptions::labels`"), "{message}");
     }
 }
@@ -295,7 +295,7 @@ fn numbers_that_f32_rounds_are_told() {
     let told = |descr: &str, values: Vec<u8>| {
         fs::write(&x, npy(descr, "False", "(3, 1)", &values)).unwrap();
         let options = NpyOptions { labels: NpyLabels::Array(ArrayRef::File(y.clone())), ..NpyOptions::default() };
-        let report = import_npy(&x, &dest, &options).unwrap();
+        let report = import(&x, &dest, &options).unwrap();
         let rounded = report.warnings.iter().filter_map(|warning| match warning {
             &ImportWarning::RoundedArray { n_values, first, stored, .. } => Some((n_values, first, stored)),
             _ => None,

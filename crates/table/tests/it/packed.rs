@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_table::{CsvOptions, Table, import_csv};
+use brisk_table::{CsvOptions, Table, import};
 
 /// 2,000 rows: the label, and three numbers.
 fn text() -> String {
@@ -16,7 +16,7 @@ fn check(name: &str, packed: &[u8]) {
     let source = folder.path().join("rows.csv");
     let run = |bytes: &[u8]| {
         fs::write(&source, bytes).unwrap();
-        import_csv(&source, &dest, &CsvOptions::default()).map_err(|error| error.to_string())
+        import(&source, &dest, &CsvOptions::default()).map_err(|error| error.to_string())
     };
     run(text().as_bytes()).unwrap();
     let plain = Table::open(&dest).unwrap();
@@ -70,7 +70,7 @@ fn what_cannot_be_unpacked_names_its_feature() {
         let (folder, dest) = crate::scratch();
         let source = folder.path().join("rows.csv");
         fs::write(&source, file(name)).unwrap();
-        let error = import_csv(&source, &dest, &CsvOptions::default()).unwrap_err().to_string();
+        let error = import(&source, &dest, &CsvOptions::default()).unwrap_err().to_string();
         assert!(error.contains(&format!("which needs the feature `{feature}`; enable it, or unpack it first")), "{error}");
     }
 }

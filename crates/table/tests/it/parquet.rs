@@ -4,17 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use brisk_table::{
-    ArrowOptions, Categorical, ColumnOptions, Error, ImportReport, LabelKind, Missing, Table, import_parquet,
-    import_parquet_with_progress,
+    ArrowOptions, Categorical, ColumnOptions, Error, ImportReport, LabelKind, Missing, Table, import, import_with_progress,
 };
 
 use crate::arrow::{check_mixed, columns, mixed};
 use crate::real_files::data;
 
-fn import(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table), String> {
+fn table_of(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table), String> {
     let (folder, dest) = crate::scratch();
     let options = ArrowOptions { columns, ..ArrowOptions::default() };
-    let report = import_parquet(source, &dest, &options).map_err(|error| error.to_string());
+    let report = import(source, &dest, &options).map_err(|error| error.to_string());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), usize::from(report.is_ok()), "something was left behind");
     let table = Table::open(&dest);
     Ok((report?, table.unwrap()))
@@ -22,7 +21,7 @@ fn import(source: &Path, columns: ColumnOptions) -> Result<(ImportReport, Table)
 
 #[test]
 fn every_kind_of_column() {
-    let (report, table) = import(&mixed("mixed.parquet"), columns()).unwrap();
+    let (report, table) = table_of(&mixed("mixed.parquet"), columns()).unwrap();
     check_mixed(&report, &table);
 }
 
@@ -32,7 +31,7 @@ fn any_number_of_threads_makes_the_same_table() {
         let (_folder, dest) = crate::scratch();
         let options = ArrowOptions { columns: columns(), n_threads };
         let mut last = None;
-        import_parquet_with_progress(mixed("mixed.parquet"), &dest, &options, |progress| last = Some(progress)).unwrap();
+        import_with_progress(mixed("mixed.parquet"), &dest, &options, |progress| last = Some(progress)).unwrap();
         assert_eq!(last.expect("there were rows to write").n_rows, 400);
         fs::read(dest).unwrap()
     };
@@ -47,15 +46,15 @@ fn any_number_of_threads_makes_the_same_table() {
 fn higgs() {
     let Some(lists) = data("samples/higgs2k_pyarrow_fixedsizelist_lz4.parquet") else { return };
     let binary = ColumnOptions { label_kind: LabelKind::Binary, ..ColumnOptions::default() };
-    let (_, reference) = import(&lists, binary.clone()).unwrap();
+    let (_, reference) = table_of(&lists, binary.clone()).unwrap();
     assert_eq!((reference.n_rows(), reference.n_cols()), (2_000, 28));
     assert_eq!(reference.column_names()[27], "features_27");
     for name in ["higgs2k_pyarrow_plain_uncompressed", "higgs2k_pyarrow_v2page_zstd_bytestreamsplit"] {
-        let (_, table) = import(&data(&format!("samples/{name}.parquet")).unwrap(), binary.clone()).unwrap();
+        let (_, table) = table_of(&data(&format!("samples/{name}.parquet")).unwrap(), binary.clone()).unwrap();
         assert_eq!(table.rows::<f32>(0..2_000).unwrap(), reference.rows::<f32>(0..2_000).unwrap(), "{name}");
         assert_eq!(table.labels::<f32>().unwrap(), reference.labels::<f32>().unwrap(), "{name}");
     }
-    let message = import(&data("samples/higgs_empty_pyarrow.parquet").unwrap(), binary).unwrap_err();
+    let message = table_of(&data("samples/higgs_empty_pyarrow.parquet").unwrap(), binary).unwrap_err();
     assert!(message.contains("higgs_empty_pyarrow.parquet: columns and no rows"), "{message}");
 }
 
@@ -69,12 +68,12 @@ fn adult() {
         categorical: Categorical::Auto,
         ..ColumnOptions::default()
     };
-    let (report, table) = import(&polars, columns.clone()).unwrap();
+    let (report, table) = table_of(&polars, columns.clone()).unwrap();
     assert_eq!((report.n_rows, table.n_cols(), table.n_categories()), (5_000, 6, 8));
     assert_eq!(report.classes, ["<=50K", ">50K"]);
     let missing = table.categories(0..5_000).unwrap().iter().step_by(8).filter(|&&code| code == 0).count();
     assert!(missing > 200, "{missing} of 5,000 rows lack a work class; in the whole set it is one in 18");
-    let (_, other) = import(&pyarrow, columns).unwrap();
+    let (_, other) = table_of(&pyarrow, columns).unwrap();
     assert_eq!(table.rows::<f32>(0..5_000).unwrap(), other.rows::<f32>(0..5_000).unwrap());
     assert_eq!(table.categories(0..5_000).unwrap(), other.categories(0..5_000).unwrap());
     assert_eq!(table.dictionaries(), other.dictionaries());
@@ -91,7 +90,7 @@ fn housing() {
         missing: Missing::Keep,
         ..ColumnOptions::default()
     };
-    let (report, table) = import(&source, columns).unwrap();
+    let (report, table) = table_of(&source, columns).unwrap();
     assert_eq!((report.n_rows, table.n_cols()), (20_640, 8));
     let bedrooms = table.column_names().iter().position(|name| name == "total_bedrooms").unwrap();
     assert_eq!(table.statistics().unwrap()[bedrooms].count, 20_640 - 207);
@@ -114,7 +113,7 @@ fn odd_types() {
         missing: Missing::Keep,
         ..ColumnOptions::default()
     };
-    let (report, table) = import(&source, columns(&["ts_us", "list_f32"])).unwrap();
+    let (report, table) = table_of(&source, columns(&["ts_us", "list_f32"])).unwrap();
     assert_eq!((report.n_rows, table.n_categories()), (1_000, 2));
     assert_eq!(table.column_names(), ["u16", "i64_null", "f16", "f64", "bool_null", "dec", "all_null"]);
     let counts: Vec<u64> = table.statistics().unwrap().iter().map(|column| column.count).collect();
@@ -122,9 +121,9 @@ fn odd_types() {
     let first_rows = table.rows::<f32>(0..3).unwrap();
     assert_eq!([first_rows[5], first_rows[12], first_rows[19]], [452_600.0, 358_500.0, 352_100.0]);
     let no_categories = ColumnOptions { categorical: Categorical::No, ..columns(&["list_f32", "str_null", "large_str"]) };
-    let message = import(&source, no_categories).unwrap_err();
+    let message = table_of(&source, no_categories).unwrap_err();
     assert!(message.contains("column `ts_us` is Timestamp") && message.contains("`ColumnOptions::drop`"), "{message}");
-    let message = import(&source, columns(&["ts_us"])).unwrap_err();
+    let message = table_of(&source, columns(&["ts_us"])).unwrap_err();
     assert!(message.contains("column `list_f32` is List") && message.contains("`ColumnOptions::drop`"), "{message}");
 }
 
@@ -142,7 +141,7 @@ fn forged_files_are_refused() {
     let (folder, dest) = crate::scratch();
     for (name, reason) in REFUSALS {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/attacks").join(name);
-        let error = import_parquet(path, &dest, &ArrowOptions::default()).expect_err(name);
+        let error = import(path, &dest, &ArrowOptions::default()).expect_err(name);
         let message = error.to_string();
         assert!(matches!(error, Error::Source { .. }), "{name}: {message}");
         assert!(message.contains(reason) && message.contains(name), "{name}: `{message}` does not say `{reason}`");
@@ -163,7 +162,7 @@ fn any_byte_may_be_wrong() {
             let mut bad = good.clone();
             bad[at] ^= if at % 2 == 0 { 0x01 } else { 0xff };
             fs::write(&source, bad).unwrap();
-            if import_parquet(&source, &dest, &ArrowOptions::default()).is_ok() {
+            if import(&source, &dest, &ArrowOptions::default()).is_ok() {
                 Table::open(&dest).unwrap().verify().unwrap();
                 fs::remove_file(&dest).unwrap();
             }
@@ -175,6 +174,6 @@ fn any_byte_may_be_wrong() {
 #[test]
 fn classes_of_floats_have_their_shortest_names() {
     let classes = ColumnOptions { label_kind: LabelKind::Classes, ..ColumnOptions::default() };
-    let (report, _) = import(&mixed("float_classes.parquet"), classes).unwrap();
+    let (report, _) = table_of(&mixed("float_classes.parquet"), classes).unwrap();
     assert_eq!(report.classes, ["0.1", "0.25"]);
 }

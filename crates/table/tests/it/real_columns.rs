@@ -8,7 +8,7 @@ use std::process::Command;
 
 use brisk_table::{
     BadRows, Categorical, Class, ColumnOptions, CsvOptions, Decimal, FeatureDType, Header, Indicators, LabelKind, Missing, Table,
-    import_csv,
+    import,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -23,11 +23,11 @@ struct Imported {
     n_skipped: u64,
 }
 
-fn import(name: &str, sha256: &str, options: &CsvOptions) -> Option<Imported> {
+fn table_of(name: &str, sha256: &str, options: &CsvOptions) -> Option<Imported> {
     let source = data(name)?;
     check_sum(&source, sha256);
     let (folder, dest) = crate::scratch();
-    let report = import_csv(&source, &dest, options).unwrap();
+    let report = import(&source, &dest, options).unwrap();
     let table = Table::open(&dest).unwrap();
     table.verify().unwrap();
     Some(Imported { _folder: folder, table, n_skipped: report.n_skipped })
@@ -67,7 +67,7 @@ fn adult() -> CsvOptions {
 
 #[test]
 fn adult_and_its_test_file() {
-    let Some(Imported { _folder, table: train, .. }) = import(ADULT.0, ADULT.1, &adult()) else { return };
+    let Some(Imported { _folder, table: train, .. }) = table_of(ADULT.0, ADULT.1, &adult()) else { return };
     assert_eq!((train.n_rows(), train.n_cols()), (32_561, 6));
     assert_eq!(class_counts(&train), [("<=50K", 24_720), (">50K", 7_841)]);
     assert_eq!(n_missing(&train), [1_836, 0, 0, 1_843, 0, 0, 0, 583]);
@@ -76,7 +76,7 @@ fn adult_and_its_test_file() {
 
     let like = ColumnOptions { like: Some(train.path().to_owned()), ..adult().columns };
     let options = CsvOptions { skip_lines: 1, columns: like, ..adult() };
-    let test = import(ADULT_TEST.0, ADULT_TEST.1, &options).unwrap().table;
+    let test = table_of(ADULT_TEST.0, ADULT_TEST.1, &options).unwrap().table;
     assert_eq!((test.n_rows(), test.dictionaries()), (16_281, train.dictionaries()));
     assert_eq!(class_counts(&test), [("<=50K", 12_435), (">50K", 3_846)]);
     assert_eq!(n_missing(&test), [963, 0, 0, 966, 0, 0, 0, 274]);
@@ -91,7 +91,7 @@ fn kdd_cup_and_its_test_file() {
         "7bfaa8cef1350f72842018c32893e2fa4539d57efbb22f998eb74ecefc3da3b4",
         "74f0daef49b242badc09f2adbd457dea6a45b4f77177efbd11216d333651044b",
     ];
-    let Some(Imported { _folder, table: train, .. }) = import("tabular/kddcup.data_10_percent.gz", sums[0], &options) else {
+    let Some(Imported { _folder, table: train, .. }) = table_of("tabular/kddcup.data_10_percent.gz", sums[0], &options) else {
         return;
     };
     assert_eq!((train.n_rows(), train.n_cols(), train.classes().len()), (494_021, 38, 23));
@@ -104,7 +104,7 @@ fn kdd_cup_and_its_test_file() {
 
     // Rows with the 17 classes that the training file does not have are bad rows.
     let like = ColumnOptions { like: Some(train.path().to_owned()), bad_rows: BadRows::Skip, ..columns };
-    let test = import("tabular/kddcup.corrected.gz", sums[1], &CsvOptions { columns: like, ..options }).unwrap();
+    let test = table_of("tabular/kddcup.corrected.gz", sums[1], &CsvOptions { columns: like, ..options }).unwrap();
     assert_eq!((test.table.n_rows(), test.n_skipped), (292_300, 18_729));
     assert_eq!(test.table.classes(), train.classes());
 }
@@ -119,7 +119,7 @@ fn housing_with_its_missing_bedrooms() {
         indicators: Indicators::Columns(vec!["total_bedrooms".into()]),
         ..columns()
     });
-    let Some(Imported { table, _folder, .. }) = import("tabular/california_housing.csv.gz", SUM, &options) else { return };
+    let Some(Imported { table, _folder, .. }) = table_of("tabular/california_housing.csv.gz", SUM, &options) else { return };
     assert_eq!((table.n_rows(), table.n_cols(), table.n_categories()), (20_640, 9, 1));
     assert_eq!(table.column_names()[8], "total_bedrooms_missing");
     let marks = table.rows::<f32>(0..20_640).unwrap().chunks_exact(9).filter(|row| row[8] == 1.0);
@@ -147,7 +147,7 @@ fn atlas_higgs_with_weights_and_undefined_values() {
         missing_values: vec!["-999.0".into()],
         ..columns()
     });
-    let Some(Imported { table, _folder, .. }) = import("higgs/atlas_higgs_10k.csv.gz", SUM, &options) else { return };
+    let Some(Imported { table, _folder, .. }) = table_of("higgs/atlas_higgs_10k.csv.gz", SUM, &options) else { return };
     assert_eq!((table.n_rows(), table.n_cols()), (9_998, 30));
     assert_eq!(class_counts(&table), [("b", 4_999), ("s", 4_999)]);
     assert_eq!((table.labels::<u32>().unwrap()[0], table.weights().unwrap()[0]), (1, 0.000_814_480_4));
@@ -161,7 +161,7 @@ fn digits_in_bytes_and_a_file_with_a_first_line_of_its_own() {
     const DIGITS: &str = "09f66e6debdee2cd2b5ae59e0d6abbb73fc2b0e0185d2e1957e9ebb51e23aa22";
     const CANCER: &str = "aa86c8de0789d7e6c1462566542a259ad97c64e5c553f83245f34e0828d6460e";
     let digits = ColumnOptions { labels: vec![64.into()], label_kind: LabelKind::Classes, dtype: FeatureDType::U8, ..columns() };
-    let Some(Imported { table, _folder, .. }) = import("tabular/digits.csv.gz", DIGITS, &of(digits)) else { return };
+    let Some(Imported { table, _folder, .. }) = table_of("tabular/digits.csv.gz", DIGITS, &of(digits)) else { return };
     assert_eq!((table.n_rows(), table.n_cols(), table.classes().len()), (1_797, 64, 10));
     assert!(
         table.classes().iter().map(String::as_str).eq(["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"]),
@@ -171,7 +171,7 @@ fn digits_in_bytes_and_a_file_with_a_first_line_of_its_own() {
     assert_eq!(table.rows::<u8>(0..1_797).unwrap().iter().max(), Some(&16));
 
     let cancer = ColumnOptions { labels: vec![30.into()], label_kind: LabelKind::Binary, ..columns() };
-    let table = import("tabular/breast_cancer.csv.gz", CANCER, &CsvOptions { skip_lines: 1, ..of(cancer) }).unwrap().table;
+    let table = table_of("tabular/breast_cancer.csv.gz", CANCER, &CsvOptions { skip_lines: 1, ..of(cancer) }).unwrap().table;
     assert_eq!((table.n_rows(), table.n_cols()), (569, 30));
     assert_eq!(table.labels::<f32>().unwrap().iter().filter(|&&label| label == 1.0).count(), 357);
 }
@@ -186,7 +186,7 @@ fn a_file_with_notes_over_several_lines() {
         ..columns()
     };
     let name = "samples/adult500_quoted_multiline_bom.csv";
-    let Some(Imported { table, _folder, .. }) = import(name, SUM, &of(columns)) else { return };
+    let Some(Imported { table, _folder, .. }) = table_of(name, SUM, &of(columns)) else { return };
     assert_eq!((table.n_rows(), table.n_cols(), table.n_categories()), (500, 6, 9));
     assert_eq!(table.dictionaries()[8].value(1), Some("quoted, \"Adm-clerical\"\nsecond line"));
 }
@@ -207,7 +207,7 @@ print(json.dumps({
 #[test]
 fn pandas_counts_the_same() {
     let Some(python) = crate::interop::python("pandas_counts_the_same") else { return };
-    let Some(Imported { table, _folder, .. }) = import(ADULT.0, ADULT.1, &adult()) else { return };
+    let Some(Imported { table, _folder, .. }) = table_of(ADULT.0, ADULT.1, &adult()) else { return };
     let args = [data(ADULT.0).unwrap().into_os_string()];
     let Some(theirs) = pandas("pandas_counts_the_same", &python, PANDAS, &args) else { return };
     for (column, mean) in table.statistics().unwrap().iter().zip(theirs["means"].as_array().unwrap()) {
@@ -254,7 +254,7 @@ fn pandas_reads_the_same_numbers() {
         let args = [source.clone().into_os_string(), arguments.to_string().into(), label.into()];
         let theirs = pandas("pandas_reads_the_same_numbers", &python, PANDAS_NUMBERS, &args)?;
         let (_folder, dest) = crate::scratch();
-        let report = import_csv(&source, &dest, &options).unwrap();
+        let report = import(&source, &dest, &options).unwrap();
         assert_eq!(json!(report.n_rows), theirs["rows"], "{name}");
         let labels = Table::open(&dest).unwrap().labels::<f32>().unwrap().iter().map(|&y| f64::from(y)).sum::<f64>();
         let mean = labels / report.n_rows as f64;

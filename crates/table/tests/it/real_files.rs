@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, Decimal, LabelKind, Missing, Table, import_csv};
+use brisk_table::{ColumnOptions, ColumnRef, CsvOptions, Decimal, LabelKind, Missing, Table, import};
 use sha2::{Digest, Sha256};
 
 /// The file of real data of that name, after checking that it is the one that the README there describes.
@@ -36,7 +36,7 @@ pub(crate) fn of(columns: ColumnOptions) -> CsvOptions {
 fn check(name: &str, options: CsvOptions, n_rows: usize, n_cols: usize, share_of_ones: Option<f64>) {
     let Some(source) = data(name) else { return };
     let (_folder, dest) = crate::scratch();
-    let report = import_csv(&source, &dest, &options).unwrap();
+    let report = import(&source, &dest, &options).unwrap();
     let table = Table::open(&dest).unwrap();
     table.verify().unwrap();
     assert_eq!((report.n_rows, table.n_rows(), table.n_cols()), (n_rows, n_rows, n_cols), "{name}");
@@ -81,7 +81,7 @@ fn text_where_numbers_should_be() {
     let refused = |name: &str, options: CsvOptions, says: &str| {
         let Some(source) = data(name) else { return };
         let (_folder, dest) = crate::scratch();
-        let message = import_csv(&source, &dest, &options).unwrap_err().to_string();
+        let message = import(&source, &dest, &options).unwrap_err().to_string();
         assert!(message.contains(says) && !dest.exists(), "{message}");
     };
     refused(

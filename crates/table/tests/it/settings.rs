@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use brisk_table::{
-    ArrayRef, ColumnOptions, CsvOptions, Error, Format, IdxOptions, ImportOptions, ImportSetting, LabelKind, NpyLabels,
-    NpyOptions, SvmlightOptions, Table, Unused, import, import_csv, import_idx, import_npy, import_svmlight,
+    ArrayRef, ColumnOptions, CsvOptions, Error, Format, IdxOptions, ImportOptions, ImportSetting, Imported, LabelKind, NpyLabels,
+    NpyOptions, SvmlightOptions, Table, Unused, import, import_if_changed,
 };
 
 /// A small valid source of each format.
@@ -41,6 +41,34 @@ fn npy(descr: &str, shape: &str, values: &[u8]) -> Vec<u8> {
     [b"\x93NUMPY\x01\x00", len.as_slice(), text.as_bytes(), values].concat()
 }
 
+/// Also where a source is a folder, or has its labels in another file.
+#[test]
+fn an_unchanged_source_is_imported_once() {
+    for format in Format::ALL {
+        let (folder, dest) = crate::scratch();
+        let mut source = source(folder.path(), format);
+        if !source.starts_with(folder.path()) {
+            let own = folder.path().join(source.file_name().unwrap());
+            fs::copy(&source, &own).unwrap();
+            source = own;
+        }
+        let other_file = match format {
+            Format::Idx => folder.path().join("labels-idx1-ubyte"),
+            Format::Images => folder.path().join("images/a/1.png"),
+            _ => source.clone(),
+        };
+        let npy = NpyOptions { labels: NpyLabels::Column(0), ..NpyOptions::default() };
+        let options = ImportOptions { npy, ..ImportOptions::default() };
+        let is_imported = || matches!(import_if_changed(&source, &dest, &options, |_| ()).unwrap(), Imported::Written(_));
+        assert!(is_imported(), "{format}");
+        assert!(!is_imported(), "{format}: nothing changed");
+        let file = fs::File::options().write(true).open(other_file).unwrap();
+        file.set_modified(file.metadata().unwrap().modified().unwrap() + std::time::Duration::from_secs(2)).unwrap();
+        assert!(is_imported(), "{format}: a file changed");
+        assert!(!is_imported(), "{format}: nothing changed since");
+    }
+}
+
 #[test]
 fn an_explicit_option_is_used_or_refused() {
     for format in Format::ALL {
@@ -67,7 +95,7 @@ fn what_the_table_to_match_determines_is_refused() {
     let (folder, dest) = crate::scratch();
     let (source, like) = (source(folder.path(), Format::Csv), folder.path().join("like.safetensors"));
     let classes = ColumnOptions { label_kind: LabelKind::Classes, ..ColumnOptions::default() };
-    import_csv(&source, &like, &CsvOptions { columns: classes, ..CsvOptions::default() }).unwrap();
+    import(&source, &like, &CsvOptions { columns: classes, ..CsvOptions::default() }).unwrap();
     let columns = ColumnOptions { like: Some(like), ..ColumnOptions::default() };
     let refused = |setting| {
         let csv = CsvOptions { columns: columns.clone(), ..CsvOptions::default() };
@@ -81,7 +109,7 @@ fn what_the_table_to_match_determines_is_refused() {
     let with = |change: fn(&mut ColumnOptions)| {
         let mut columns = columns.clone();
         change(&mut columns);
-        import_csv(&source, &dest, &CsvOptions { columns, ..CsvOptions::default() })
+        import(&source, &dest, &CsvOptions { columns, ..CsvOptions::default() })
     };
     assert!(matches!(with(|columns| columns.drop = vec!["a".into()]), Err(Error::ColumnRoles { .. })));
     assert!(matches!(with(|columns| columns.drop = vec!["b".into()]), Err(Error::NoColumn { .. })));
@@ -98,28 +126,28 @@ fn svmlight_matches_a_table() {
     };
     let train = file("train.svm", "-1 1:2 5:3\n+1 2:1\n");
     let classes = SvmlightOptions { label_kind: LabelKind::Classes, ..SvmlightOptions::default() };
-    import_svmlight(train, &like, &classes).unwrap();
+    import(train, &like, &classes).unwrap();
     let dest = folder.path().join("test.safetensors");
     let test = file("test.svm", "+1 3:7\n");
     let options = SvmlightOptions { like: Some(like.clone()), ..SvmlightOptions::default() };
-    import_svmlight(&test, &dest, &options).unwrap();
+    import(&test, &dest, &options).unwrap();
     let table = Table::open(&dest).unwrap();
     assert_eq!((table.n_cols(), table.rows::<f32>(0..1).unwrap()), (5, &[0.0, 0.0, 7.0, 0.0, 0.0][..]));
     assert_eq!((table.labels::<u32>().unwrap(), table.classes()), (&[1][..], Table::open(&like).unwrap().classes()));
     // Indices that begin with 0 in the training set.
-    import_svmlight(file("zero.svm", "1 0:2 3:3\n"), &like, &SvmlightOptions::default()).unwrap();
-    import_svmlight(&test, &dest, &options).unwrap();
+    import(file("zero.svm", "1 0:2 3:3\n"), &like, &SvmlightOptions::default()).unwrap();
+    import(&test, &dest, &options).unwrap();
     assert_eq!(Table::open(&dest).unwrap().rows::<f32>(0..1).unwrap(), [0.0, 0.0, 0.0, 7.0]);
-    assert!(matches!(import_svmlight(file("more.svm", "1 9:2\n"), &dest, &options), Err(Error::Svmlight { .. })));
-    import_csv(file("rows.csv", "y,a\n1,2\n"), &like, &CsvOptions::default()).unwrap();
-    assert!(matches!(import_svmlight(&test, &dest, &options), Err(Error::ColumnRoles { .. })));
+    assert!(matches!(import(file("more.svm", "1 9:2\n"), &dest, &options), Err(Error::Svmlight { .. })));
+    import(file("rows.csv", "y,a\n1,2\n"), &like, &CsvOptions::default()).unwrap();
+    assert!(matches!(import(&test, &dest, &options), Err(Error::ColumnRoles { .. })));
 }
 
 #[test]
 fn labels_of_arrays_may_begin_with_any_number() {
     let (folder, like) = crate::scratch();
     let images = source(folder.path(), Format::Idx);
-    let run = |options: &IdxOptions| import_idx(&images, &like, options);
+    let run = |options: &IdxOptions| import(&images, &like, options);
     assert!(matches!(run(&IdxOptions { first_label: 2, ..IdxOptions::default() }), Err(Error::Source { .. })));
     run(&IdxOptions::default()).unwrap();
     let table = Table::open(&like).unwrap();
@@ -133,18 +161,18 @@ fn labels_of_arrays_may_begin_with_any_number() {
     let labels = folder.path().join("labels-idx1-ubyte");
     let options = IdxOptions { like: Some(like.clone()), ..IdxOptions::default() };
     fs::write(&labels, [0, 0, 8, 1, 0, 0, 0, 2, 2, 2]).unwrap();
-    import_idx(&images, &dest, &options).unwrap();
+    import(&images, &dest, &options).unwrap();
     assert_eq!(Table::open(&dest).unwrap().labels::<u8>().unwrap(), [1, 1]);
     fs::write(&labels, [0, 0, 8, 1, 0, 0, 0, 2, 2, 3]).unwrap();
-    let message = import_idx(&images, &dest, &options).unwrap_err().to_string();
+    let message = import(&images, &dest, &options).unwrap_err().to_string();
     assert!(message.contains("row 1") && message.contains("the label 3"), "{message}");
 
     let [x, y] = ["x.npy", "y.npy"].map(|name| folder.path().join(name));
     fs::write(&x, npy("|u1", "(2, 1, 1, 1)", &[5, 6])).unwrap();
     fs::write(&y, npy("<i4", "(2,)", &[2, 0, 0, 0, 1, 0, 0, 0])).unwrap();
     let options = NpyOptions { labels: NpyLabels::Array(ArrayRef::File(y)), like: Some(like), ..NpyOptions::default() };
-    import_npy(&x, &dest, &options).unwrap();
+    import(&x, &dest, &options).unwrap();
     assert_eq!(Table::open(&dest).unwrap().labels::<i64>().unwrap(), [1, 0]);
     fs::write(&x, npy("|u1", "(2, 1, 1)", &[5, 6])).unwrap();
-    assert!(matches!(import_npy(&x, &dest, &options), Err(Error::ColumnRoles { .. })));
+    assert!(matches!(import(&x, &dest, &options), Err(Error::ColumnRoles { .. })));
 }

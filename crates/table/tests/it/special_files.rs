@@ -5,7 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use brisk_table::{BadRows, Error, Format, ImagesOptions, ImportOptions, StreamedTable, Table, import, import_images};
+use brisk_table::{BadRows, Error, Format, ImagesOptions, ImportOptions, StreamedTable, Table, import};
 
 fn special_files(folder: &Path) -> Vec<(&'static str, &'static str)> {
     assert!(Command::new("mkfifo").arg(folder.join("pipe.png")).status().unwrap().success(), "a pipe can be made");
@@ -51,9 +51,9 @@ fn among_images_they_are_refused_or_skipped() {
             }
         }
         image::save_buffer(class.join("z.png"), &[1; 6], 2, 1, image::ExtendedColorType::Rgb8).unwrap();
-        check(import_images(folder.path(), &dest, &ImagesOptions::default()), found, name);
+        check(import(folder.path(), &dest, &ImagesOptions::default()), found, name);
         let skip = ImagesOptions { bad_files: BadRows::Skip, ..ImagesOptions::default() };
-        let report = import_images(folder.path(), &dest, &skip).unwrap();
+        let report = import(folder.path(), &dest, &skip).unwrap();
         assert_eq!(report.n_rows, 1, "{name}");
         assert!(report.n_skipped >= 1, "{name}");
     }

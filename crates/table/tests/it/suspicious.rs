@@ -5,25 +5,25 @@ use std::fs;
 
 use brisk_table::{
     Categorical, ColumnOptions, ColumnRef, ColumnRole, CsvOptions, Digits, Error, Header, ImportReport, ImportWarning, LabelKind,
-    Missing, Table, find_numbers, import_csv,
+    Missing, Table, find_numbers, import,
 };
 
 fn labelled(label: &str) -> ColumnOptions {
     ColumnOptions { labels: vec![label.into()], ..ColumnOptions::default() }
 }
 
-fn import(text: &str, columns: ColumnOptions) -> Result<(ImportReport, Table), Error> {
+fn table_of(text: &str, columns: ColumnOptions) -> Result<(ImportReport, Table), Error> {
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("rows.csv");
     fs::write(&source, text).unwrap();
-    let report = import_csv(&source, &dest, &CsvOptions { columns, ..CsvOptions::default() })?;
+    let report = import(&source, &dest, &CsvOptions { columns, ..CsvOptions::default() })?;
     Ok((report, Table::open(&dest).unwrap()))
 }
 
 /// Checks the columns of the table, and which are left out as an index.
 #[track_caller]
 fn check_columns(text: &str, columns: ColumnOptions, features: &[&str], index: &[&str]) {
-    let (report, table) = import(text, columns).unwrap();
+    let (report, table) = table_of(text, columns).unwrap();
     assert_eq!(
         (table.column_names(), &report.column_names[..]),
         (&features.iter().map(|name| name.to_string()).collect::<Vec<_>>()[..], table.column_names())
@@ -45,7 +45,7 @@ fn the_index_of_a_data_frame_is_not_a_feature() {
     check_columns(",0,1,2\n0,5,6,7\n1,8,9,7\n", labelled("2"), &["0", "1"], &["column_0"]);
     // A column without a name among others is not the index.
     check_columns("a,,y\n1,2,0\n3,4,1\n", labelled("y"), &["a", "column_1"], &[]);
-    assert!(matches!(import(text, ColumnOptions::default()), Err(Error::IndexAsLabel { index: 0, .. })));
+    assert!(matches!(table_of(text, ColumnOptions::default()), Err(Error::IndexAsLabel { index: 0, .. })));
 }
 
 #[cfg(feature = "parquet")]
@@ -53,14 +53,13 @@ fn the_index_of_a_data_frame_is_not_a_feature() {
 fn the_index_in_the_metadata_of_pandas() {
     use std::path::Path;
 
-    use brisk_table::{ArrowOptions, import_arrow, import_parquet};
+    use brisk_table::{ArrowOptions, import};
 
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns");
     let run = |name: &str, columns: ColumnOptions| {
         let (_folder, dest) = crate::scratch();
         let (source, options) = (folder.join(name), ArrowOptions { columns, ..ArrowOptions::default() });
-        if name.ends_with("parquet") { import_parquet(source, dest, &options) } else { import_arrow(source, dest, &options) }
-            .unwrap()
+        import(source, dest, &options).unwrap()
     };
     for name in ["pandas_index.parquet", "pandas_index.arrow"] {
         let report = run(name, labelled("y"));
@@ -93,7 +92,7 @@ fn rows(b: impl Fn(usize) -> String) -> String {
 
 #[track_caller]
 fn check_warnings(text: &str, columns: ColumnOptions, expected: &[ImportWarning]) {
-    let (report, _) = import(text, columns).unwrap();
+    let (report, _) = table_of(text, columns).unwrap();
     assert_eq!(report.warnings, expected);
 }
 
@@ -128,7 +127,7 @@ fn columns_that_count_rows_or_give_the_label_away() {
 #[track_caller]
 fn check_digits(cells: &[&str], n_rounded: u64, first_rounded: Option<f64>, n_leading_zeros: u64, [min, max]: [f64; 2]) {
     let text = cells.iter().fold("y,a\n".to_owned(), |text, cell| text + "0," + cell + "\n");
-    let (report, _) = import(&text, ColumnOptions { missing: Missing::Keep, ..ColumnOptions::default() }).unwrap();
+    let (report, _) = table_of(&text, ColumnOptions { missing: Missing::Keep, ..ColumnOptions::default() }).unwrap();
     let Digits { n_rounded: rounded, first_rounded: first, n_leading_zeros: zeros, min: smallest, max: largest, .. } =
         report.digits[0];
     assert_eq!((rounded, first, zeros, smallest, largest), (n_rounded, first_rounded, n_leading_zeros, min, max), "{cells:?}");
@@ -150,17 +149,17 @@ fn digits_that_f32_does_not_hold_are_counted() {
 #[test]
 fn a_column_of_codes_is_found_to_be_a_category() {
     let auto = ColumnOptions { categorical: Categorical::Auto, ..ColumnOptions::default() };
-    let (report, _) = import("y,zip,a\n0,1234,0.5\n1,01234,0\n", auto).unwrap();
+    let (report, _) = table_of("y,zip,a\n0,1234,0.5\n1,01234,0\n", auto).unwrap();
     assert_eq!((report.dictionaries[0].values(), report.column_names.len()), (&["1234".into(), "01234".into()][..], 1));
 }
 
 #[test]
 fn labels_that_merge_are_told() {
-    let (report, _) = import("y,a\n16777216,1\n16777217,2\n16777218,3\n", ColumnOptions::default()).unwrap();
+    let (report, _) = table_of("y,a\n16777216,1\n16777217,2\n16777218,3\n", ColumnOptions::default()).unwrap();
     let warning = ImportWarning::RoundedLabel { column: "y".into(), n_values: 1, first: 16_777_217.0, stored: 16_777_216.0 };
     assert_eq!((report.warnings, report.label_digits[0].n_rounded), (vec![warning], 1));
     let classes = ColumnOptions { label_kind: LabelKind::Classes, ..ColumnOptions::default() };
-    let (report, table) = import("y,a\n16777216,1\n16777217,2\n16777218,3\n", classes).unwrap();
+    let (report, table) = table_of("y,a\n16777216,1\n16777217,2\n16777218,3\n", classes).unwrap();
     assert_eq!((report.warnings, report.classes.len(), table.labels::<u32>().unwrap()), (vec![], 3, &[0, 1, 2][..]));
 }
 
@@ -170,7 +169,7 @@ fn spellings_of_one_value_are_told() {
     let auto = ColumnOptions { categorical: Categorical::Auto, ..ColumnOptions::default() };
     let classes = ColumnOptions { label_kind: LabelKind::Classes, ..labelled("b") };
     for columns in [auto, classes] {
-        let (report, _) = import(text, columns).unwrap();
+        let (report, _) = table_of(text, columns).unwrap();
         let [ImportWarning::Similar { column, texts }] = &report.warnings[..] else { panic!("{:?}", report.warnings) };
         assert!(column == "b" && texts[0] != texts[1], "{texts:?}");
         assert!(texts.iter().all(|text| text.trim().eq_ignore_ascii_case("yes")), "{texts:?}");
@@ -182,10 +181,10 @@ fn spellings_of_one_value_are_told() {
 fn whole_numbers_that_f16_rounds_are_told() {
     let half = ColumnOptions { dtype: brisk_table::FeatureDType::F16, ..ColumnOptions::default() };
     let text = "y,a,b\n0,2047,0.1\n1,2048,0.2\n0,2049,0.3\n1,2050,0.7\n1,4097,0.9\n";
-    let (report, _) = import(text, half).unwrap();
+    let (report, _) = table_of(text, half).unwrap();
     let warning = ImportWarning::RoundedToHalf { column: "a".into(), n_values: 2, first: 2049.0, stored: 2048.0 };
     assert_eq!(report.warnings, [warning]);
-    assert_eq!(import(text, ColumnOptions::default()).unwrap().0.warnings, []);
+    assert_eq!(table_of(text, ColumnOptions::default()).unwrap().0.warnings, []);
 }
 
 /// A copy of the label is told in a table of few rows, too.
@@ -196,7 +195,7 @@ fn a_copied_label_is_told_in_few_rows() {
     };
     let auto = ColumnOptions { categorical: Categorical::Auto, ..ColumnOptions::default() };
     let predicts = |text: &str| {
-        let (report, _) = import(text, auto.clone()).unwrap();
+        let (report, _) = table_of(text, auto.clone()).unwrap();
         report.warnings.iter().any(|warning| *warning == ImportWarning::PredictsLabel { column: "b".into() })
     };
     assert!(predicts(&rows(|row| (row % 2).to_string())) && predicts(&rows(|row| ["no", "yes"][row % 2].to_owned())));
@@ -212,17 +211,17 @@ fn an_offset_saves_the_digits() {
         ..ColumnOptions::default()
     };
     let text = "y,t,a\n0,1700000060,1\n1,-999.0,2\n1,1700000061.5,3\n";
-    let (report, table) = import(text, shifted(Missing::Mean)).unwrap();
+    let (report, table) = table_of(text, shifted(Missing::Mean)).unwrap();
     assert_eq!(table.rows::<f32>(0..3).unwrap(), [60.0, 1.0, 60.75, 2.0, 61.5, 3.0]);
     assert_eq!((report.digits[0].min, report.digits[0].max, report.warnings.len()), (1_700_000_060.0, 1_700_000_061.5, 0));
-    let (_, table) = import(text, shifted(Missing::Value(1.7e9))).unwrap();
+    let (_, table) = table_of(text, shifted(Missing::Value(1.7e9))).unwrap();
     assert_eq!(table.rows::<f32>(1..2).unwrap(), [0.0, 2.0]);
-    import(text, shifted(Missing::Error)).unwrap_err();
+    table_of(text, shifted(Missing::Error)).unwrap_err();
     let dropped = vec!["a".into()];
     let unknown = ColumnOptions { offsets: vec![("a".into(), 1.0)], drop: dropped, ..ColumnOptions::default() };
-    assert!(matches!(import(text, unknown), Err(Error::ColumnRoles { .. })));
+    assert!(matches!(table_of(text, unknown), Err(Error::ColumnRoles { .. })));
     let twice = ColumnOptions { offsets: vec![("t".into(), 1.0), ("t".into(), 2.0)], ..ColumnOptions::default() };
-    assert!(matches!(import(text, twice), Err(Error::ColumnRoles { problem, .. }) if problem.contains("`t` has two offsets")));
+    assert!(matches!(table_of(text, twice), Err(Error::ColumnRoles { problem, .. }) if problem.contains("`t` has two offsets")));
 }
 
 #[test]
@@ -234,19 +233,19 @@ fn an_offset_saves_the_digits_of_a_label() {
         ..ColumnOptions::default()
     };
     let text = "y,a\n10000000.125,1\n10000000.25,2\n9999999.5,3\n";
-    let (report, table) = import(text, shifted(LabelKind::Number)).unwrap();
+    let (report, table) = table_of(text, shifted(LabelKind::Number)).unwrap();
     assert_eq!((table.labels::<f32>().unwrap(), &report.warnings[..]), (&[0.125, 0.25, -0.5][..], &[][..]));
     for columns in [shifted(LabelKind::Number), ColumnOptions { offsets: Vec::new(), ..shifted(LabelKind::Number) }] {
-        let error = import("y,a\n5,1\n-999.0,2\n", columns).unwrap_err();
+        let error = table_of("y,a\n5,1\n-999.0,2\n", columns).unwrap_err();
         assert!(matches!(error, Error::Cell { line: 3, col: 1, .. }), "{error}");
     }
-    assert!(matches!(import(text, shifted(LabelKind::Binary)), Err(Error::ColumnRoles { .. })));
+    assert!(matches!(table_of(text, shifted(LabelKind::Binary)), Err(Error::ColumnRoles { .. })));
 }
 
 /// Checks which columns are told to have lost digits.
 #[track_caller]
 fn check_imprecise(text: &str, columns: ColumnOptions, expected: &[(&str, ColumnRole)]) {
-    let (report, _) = import(text, columns).unwrap();
+    let (report, _) = table_of(text, columns).unwrap();
     let imprecise = |warning: &ImportWarning| match warning {
         ImportWarning::Imprecise { column, role, .. } => Some((column.clone(), *role)),
         _ => None,
@@ -287,7 +286,7 @@ fn rounding_to_f16_is_told_where_it_is_much_of_the_deviation() {
 #[test]
 fn numbers_that_are_too_small_are_told() {
     let tiny = |text: &str| -> Vec<(String, ColumnRole, u64, f64)> {
-        let (report, _) = import(text, ColumnOptions { weight: Some("w".into()), ..ColumnOptions::default() }).unwrap();
+        let (report, _) = table_of(text, ColumnOptions { weight: Some("w".into()), ..ColumnOptions::default() }).unwrap();
         let tiny = |warning| match warning {
             ImportWarning::Tiny { column, role, n_values, first } => Some((column, role, n_values, first)),
             _ => None,
@@ -309,7 +308,7 @@ fn check_names(text: &str, header: Header, expected: bool) {
     let (folder, dest) = crate::scratch();
     let source = folder.path().join("rows.csv");
     fs::write(&source, text).unwrap();
-    let report = import_csv(&source, &dest, &CsvOptions { header, ..CsvOptions::default() }).unwrap();
+    let report = import(&source, &dest, &CsvOptions { header, ..CsvOptions::default() }).unwrap();
     let is_told = report.warnings.iter().any(|warning| matches!(warning, ImportWarning::NumbersAsNames { line: 1, .. }));
     assert_eq!(is_told, expected, "{text}: {:?}", report.warnings);
 }
@@ -352,7 +351,7 @@ fn import_with_header(columns: ColumnOptions) -> Result<(ImportReport, Table), E
     let source = folder.path().join("rows.csv");
     fs::write(&source, "a,3,2,index:0\n1,2,3,4\n").unwrap();
     let options = CsvOptions { columns, header: Header::Present, ..CsvOptions::default() };
-    Ok((import_csv(&source, &dest, &options)?, Table::open(&dest).unwrap()))
+    Ok((import(&source, &dest, &options)?, Table::open(&dest).unwrap()))
 }
 
 #[test]

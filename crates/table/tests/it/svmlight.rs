@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use brisk_table::{
     BadRows, CsvOptions, Error, FeatureDType, FirstIndex, ImportReport, LabelKind, Missing, SvmlightError, SvmlightOptions,
-    Table, import_csv, import_svmlight, import_svmlight_with_progress,
+    Table, import, import_with_progress,
 };
 use tempfile::TempDir;
 
@@ -25,7 +25,7 @@ impl Import {
     }
 
     fn run(&self, options: &SvmlightOptions) -> Result<(ImportReport, Table), Error> {
-        let report = import_svmlight(&self.source, &self.dest, options);
+        let report = import(&self.source, &self.dest, options);
         let n_files = fs::read_dir(self.source.parent().unwrap()).unwrap().count();
         assert_eq!(n_files, if report.is_ok() { 2 } else { 1 }, "files in the folder after {report:?}");
         let table = Table::open(&self.dest);
@@ -145,7 +145,7 @@ fn what_is_no_svmlight_file() {
         &["only rows that were skipped"],
     );
     refuse(vec![b'1'; (64 << 20) + 1], auto(), &["line 1, byte 0: the line that starts here has no end within"]);
-    let none = import_svmlight("no such file", "nowhere", &auto()).unwrap_err();
+    let none = import("no such file", "nowhere", &auto()).unwrap_err();
     assert!(none.to_string().contains("cannot open"), "{none}");
 }
 
@@ -197,7 +197,7 @@ fn packed_and_with_progress() {
     packed.write_all(text.as_bytes()).unwrap();
     let import = Import::of(packed.finish().unwrap());
     let mut last = None;
-    import_svmlight_with_progress(&import.source, &import.dest, &auto(), |now| last = Some(now)).unwrap();
+    import_with_progress(&import.source, &import.dest, &auto(), |now| last = Some(now)).unwrap();
     let last = last.unwrap();
     assert_eq!((last.bytes_read, last.n_rows), (last.total_bytes, 50_000));
     assert_eq!(Table::open(&import.dest).unwrap().rows::<f32>(49_999..50_000).unwrap(), [49_999.0, 24_999.0]);
@@ -207,9 +207,9 @@ fn packed_and_with_progress() {
 fn a_real_file_has_the_rows_of_its_csv() {
     let Some(source) = crate::real_files::data("samples/higgs500.svm") else { return };
     let (folder, dest) = crate::scratch();
-    import_svmlight(&source, &dest, &SvmlightOptions { label_kind: LabelKind::Binary, ..auto() }).unwrap();
+    import(&source, &dest, &SvmlightOptions { label_kind: LabelKind::Binary, ..auto() }).unwrap();
     let (found, csv) = (Table::open(&dest).unwrap(), folder.path().join("csv.safetensors"));
-    import_csv(crate::real_files::data("higgs/higgs_test.csv.gz").unwrap(), &csv, &CsvOptions::default()).unwrap();
+    import(crate::real_files::data("higgs/higgs_test.csv.gz").unwrap(), &csv, &CsvOptions::default()).unwrap();
     let expected = Table::open(&csv).unwrap();
     assert_eq!((found.n_rows(), found.n_cols()), (500, 28));
     assert_eq!(found.rows::<f32>(0..500).unwrap(), expected.rows::<f32>(0..500).unwrap());

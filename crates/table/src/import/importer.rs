@@ -1,0 +1,143 @@
+use std::fmt::Debug;
+use std::path::Path;
+
+use super::inputs::check_dest;
+use super::{ImportReport, Imported, Progress};
+use crate::error::Error;
+use crate::parts::read_metadata;
+use crate::source_identity::SourceIdentity;
+
+/// How a source is read into a table: the options of one format, such as [`CsvOptions`](crate::CsvOptions), or [`ImportOptions`](crate::ImportOptions) for any.
+#[expect(private_bounds, reason = "formats are those of this crate; write others with `TableWriter`")]
+pub trait Importer: ReadSource {}
+
+impl<R: ReadSource + ?Sized> Importer for R {}
+
+/// An importer, as its format implements it.
+pub(crate) trait ReadSource {
+    /// What the table records of the source at `path` and of these options.
+    fn origin(&self, path: &Path) -> Result<Origin, Error>;
+
+    /// Reads the source at `path` into a table at `dest`.
+    fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error>;
+
+    /// The table to match.
+    fn like(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// What a table was made from: everything that determines it.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Origin {
+    pub(crate) source: SourceIdentity,
+    /// The options of the importer and the other files it reads, as text.
+    pub(crate) options: String,
+}
+
+impl Origin {
+    /// An import of `source` with `options`, which also reads `others`.
+    pub(crate) fn new<'a>(
+        source: SourceIdentity,
+        options: &dyn Debug,
+        others: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<Self, Error> {
+        let mut options = format!("{options:?}");
+        for path in others {
+            options += &format!(" {:?}", SourceIdentity::of(path)?);
+        }
+        Ok(Self { source, options })
+    }
+}
+
+impl SourceIdentity {
+    /// The identity of the file or folder at `path`.
+    pub(crate) fn of(path: &Path) -> Result<Self, Error> {
+        let metadata = std::fs::metadata(path);
+        let metadata = metadata.map_err(|cause| Error::Io { path: path.to_owned(), action: "open", cause })?;
+        Ok(Self::new(path, &metadata))
+    }
+
+    /// Adds a file to the identity of its folder: the lengths add up, and the latest change counts.
+    #[cfg(any(feature = "cifar", feature = "images"))]
+    pub(crate) fn add(&mut self, file: &Self) {
+        self.n_bytes += file.n_bytes;
+        self.modified_ns = self.modified_ns.max(file.modified_ns);
+    }
+}
+
+/// Imports a source into a table at `dest`: text, svmlight, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet. The options of a format read that format;
+/// [`ImportOptions`](crate::ImportOptions) detect it.
+///
+/// A file may be compressed, whatever its name: gzip, zstd and xz are recognised by their first bytes. An existing table at `dest` is replaced only by a complete one.
+///
+/// # Errors
+/// Those of the format, with the place in the source; [`Error::UnusedSetting`] for an option that would have no effect; [`Error::FeatureOff`] for a format whose
+/// feature is not enabled, with its name; [`Error::SameFile`] if the import would replace a file that it reads. On `Err`, `dest` is unchanged.
+/// # Examples
+/// ```
+/// # let folder = tempfile::tempdir()?;
+/// # let (source, dest) = (folder.path().join("rows.csv"), folder.path().join("rows.safetensors"));
+/// use brisk_table::{ImportOptions, import};
+///
+/// std::fs::write(&source, "1,0.5\n0,1.5\n")?;
+/// let report = import(&source, &dest, &ImportOptions::default())?;
+/// assert_eq!(report.n_rows, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn import(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    importer: &(impl Importer + ?Sized),
+) -> Result<ImportReport, Error> {
+    import_with_progress(source, dest, importer, |_| ())
+}
+
+/// Like [`import`]; `progress` is called on this thread from time to time, about once a megabyte.
+///
+/// # Errors
+/// As for [`import`].
+pub fn import_with_progress(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    importer: &(impl Importer + ?Sized),
+    mut progress: impl FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    run(importer, source.as_ref(), dest.as_ref(), &mut progress)
+}
+
+/// Imports with the options of a format.
+pub(super) fn run(
+    importer: &(impl ReadSource + ?Sized),
+    source: &Path,
+    dest: &Path,
+    progress: &mut dyn FnMut(Progress),
+) -> Result<ImportReport, Error> {
+    check_dest(dest, std::iter::once(source).chain(importer.like()))?;
+    importer.read(source, dest, progress)
+}
+
+/// Like [`import_with_progress`], unless the table at `dest` was made with these options from a source of this name, length and time of modification. The files of
+/// a folder count together.
+///
+/// # Errors
+/// As for [`import`].
+/// # Cost
+/// If nothing changed, reads metadata of the source and the header of the table.
+pub fn import_if_changed(
+    source: impl AsRef<Path>,
+    dest: impl AsRef<Path>,
+    importer: &(impl Importer + ?Sized),
+    progress: impl FnMut(Progress),
+) -> Result<Imported, Error> {
+    let (source, dest) = (source.as_ref(), dest.as_ref());
+    let Origin { source: identity, options } = importer.origin(source)?;
+    // Anything else at `dest` is replaced.
+    if let Ok((found, ..)) = read_metadata(dest)
+        && found.source == Some(identity)
+        && found.import == Some(options)
+    {
+        return Ok(Imported::Unchanged);
+    }
+    import_with_progress(source, dest, importer, progress).map(|report| Imported::Written(Box::new(report)))
+}
