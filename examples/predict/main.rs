@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_output, command_line, print, write_json};
 use brisk_table::printable;
-use brisk_train::tabular::TabularModel;
+use brisk_tabular::TabularModel;
 use brisk_train::{StopFlag, closing_table, rows_per_second, seconds, thousands};
 use serde_json::json;
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use brisk_atomic_file::write_atomically;
 use brisk_table::{DType, Schema, TableWriter, printable};
-use brisk_train::tabular::Predictions;
+use brisk_tabular::Predictions;
 
 /// The formats of the output, by the name of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use arrow_array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};
-use brisk_train::tabular::Predictions;
+use brisk_tabular::Predictions;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;

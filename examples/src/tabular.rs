@@ -4,8 +4,8 @@ use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
 use brisk_table::{Decimal, Header, Remedy, printable};
-use brisk_train::tabular::{TabularError, TextOptions};
-use brisk_train::{Error as TrainError, StopFlag};
+use brisk_tabular::{Error as TabularError, TextOptions};
+use brisk_train::StopFlag;
 use clap::Args;
 
 use crate::command_line::value::{MAX_COUNT, decimal, one_of, whole};
@@ -63,7 +63,7 @@ pub fn read<T>(
     path: &Path,
     program: Program,
     stop: &StopFlag,
-    read: impl FnOnce(&mut dyn FnMut()) -> Result<T, TrainError>,
+    read: impl FnOnce(&mut dyn FnMut()) -> Result<T, TabularError>,
 ) -> Result<T> {
     let done = interruptible(|| read(&mut || interruptible::check(stop)));
     let done = done.ok_or_else(|| StoppedImport::new(path, stop))?;
@@ -71,10 +71,10 @@ pub fn read<T>(
 }
 
 /// The error with the options of a program as remedies.
-pub fn in_options_of(program: Program, error: TrainError) -> Error {
+pub fn in_options_of(program: Program, error: TabularError) -> Error {
     match &error {
-        TrainError::Table(error) => anyhow!(in_words_of(error, |remedy| self::remedy(program, remedy))),
-        TrainError::Tabular(TabularError::OddCells(odd)) => {
+        TabularError::Table(error) => anyhow!(in_words_of(error, |remedy| self::remedy(program, remedy))),
+        TabularError::OddCells(odd) => {
             let decimal = if odd.decimal_comma { "pass `--decimal ,`, " } else { "" };
             let keep = if odd.is_target {
                 "`--task classes` if they are classes".to_owned()
@@ -85,17 +85,17 @@ pub fn in_options_of(program: Program, error: TrainError) -> Error {
                 "{odd}; {decimal}correct them, or pass `--missing-value WORD` for a word that means a missing value, or {keep}"
             )
         }
-        TrainError::Tabular(TabularError::FewLabels(few)) => {
+        TabularError::FewLabels(few) => {
             anyhow!("{few}; correct them, or pass `--task number` if they are numbers to predict")
         }
-        TrainError::Tabular(TabularError::NoTarget { .. }) => {
+        TabularError::NoTarget { .. } => {
             anyhow!("{}; name the target with `--target`", without_remedy(&error))
         }
-        TrainError::Tabular(TabularError::TooManyClasses { .. }) => {
+        TabularError::TooManyClasses { .. } => {
             let problem = without_remedy(&error);
             anyhow!("{problem}; name another column with `--target`, or pass `--task classes` if they are right")
         }
-        TrainError::Tabular(TabularError::UnusedOption { path, option, format }) => {
+        TabularError::UnusedOption { path, option, format } => {
             let option = match *option {
                 "missing_values" => "--missing-value",
                 "skip_lines" => "--skip-lines",
@@ -110,7 +110,7 @@ pub fn in_options_of(program: Program, error: TrainError) -> Error {
 }
 
 /// The message without the way out, which names the library's options.
-fn without_remedy(error: &TrainError) -> String {
+fn without_remedy(error: &TabularError) -> String {
     let message = error.to_string();
     message.rsplit_once("; ").map_or(message.clone(), |(problem, _)| problem.to_owned())
 }

@@ -17,7 +17,7 @@ use brisk_loader::{RowSource, Rows, Subset, labels_of, split, stratified_split};
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Adam, WeightDecay};
 use brisk_table::{RowBatch, Schema, Table, TableWriter, printable};
-use brisk_train::tabular::{
+use brisk_tabular::{
     Decoding, DetectOptions, Detected, Network, Preprocessing, Reading, TabularModel, TabularRemedy, TabularWarning, Target,
     TextOptions,
 };

@@ -5,7 +5,7 @@ use brisk_examples::command_line::value::{MAX_COUNT, list, one_of, positive, pre
 use brisk_examples::tabular::TextArguments;
 use brisk_loader::Rows;
 use brisk_nn::tensor::Precision;
-use brisk_train::tabular::{Network, Scaling, TargetKind};
+use brisk_tabular::{Network, Scaling, TargetKind};
 use clap::Parser;
 
 /// Trains a network on a table and writes a folder from which `predict` makes predictions

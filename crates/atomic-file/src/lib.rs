@@ -3,6 +3,7 @@
 
 mod atomic_file;
 mod claim;
+mod printable;
 mod rename;
 mod same_file;
 mod scratch;
@@ -12,6 +13,7 @@ mod write;
 
 pub use atomic_file::{AtomicFile, sync_folder};
 pub use claim::{Leftover, create_claimed};
+pub use printable::{Printable, listed, printable};
 pub use rename::{PublishError, replace};
 pub use same_file::{FileId, is_same_file};
 pub use scratch::scratch_file;

@@ -20,6 +20,8 @@ pub use brisk_replicate as replicate;
 pub use brisk_report as report;
 #[cfg(feature = "table")]
 pub use brisk_table as table;
+#[cfg(feature = "tabular")]
+pub use brisk_tabular as tabular;
 pub use brisk_tensor as tensor;
 #[cfg(feature = "train")]
 pub use brisk_train as train;

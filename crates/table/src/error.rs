@@ -1,14 +1,11 @@
 use std::io;
 use std::path::PathBuf;
 
-use brisk_atomic_file::PublishError;
-
-use crate::format::{FormatError, IndexError};
-use crate::printable::listed;
-use crate::remedy::Choice;
+use brisk_atomic_file::{PublishError, listed, printable};
 
 use crate::dtype::DType;
-use crate::printable;
+use crate::format::{FormatError, IndexError};
+use crate::remedy::Choice;
 use crate::remedy::{Expected, Remedy};
 use crate::shards::ShardMismatch;
 

@@ -18,7 +18,6 @@ mod map;
 #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
 mod nearest;
 mod parts;
-mod printable;
 mod remedy;
 mod row_store;
 mod schema;
@@ -56,7 +55,7 @@ mod svmlight;
 
 #[cfg(feature = "arrow")]
 pub use arrow::ArrowOptions;
-pub use brisk_atomic_file::{AtomicFile, PublishError, is_same_file, open_regular_file, read_regular_file};
+pub use brisk_atomic_file::{AtomicFile, Printable, PublishError, is_same_file, open_regular_file, printable, read_regular_file};
 #[cfg(feature = "cifar")]
 pub use cifar::{CifarLabels, CifarOptions, CifarSet};
 #[cfg(feature = "csv")]
@@ -82,7 +81,6 @@ pub use iso_time::IsoTime;
 pub use map::Access;
 #[cfg(feature = "npy")]
 pub use npy::{ArrayRef, NpyLabels, NpyOptions};
-pub use printable::{Printable, printable};
 pub use remedy::{Expected, Remedy};
 pub use schema::{Schema, Weights};
 pub use shards::{ShardMismatch, ShardSize, ShardedTable, ShardedWriter};

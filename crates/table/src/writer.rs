@@ -25,10 +25,10 @@ use crate::dictionary::Dictionary;
 use crate::dtype::{DType, Element};
 use crate::error::Error;
 use crate::format::{self, CATEGORIES, FEATURES, LABELS, MAX_HEADER_BYTES, PADDING, TableMetadata, WEIGHTS};
-use crate::printable::listed;
 use crate::schema::{Schema, Weights};
 use crate::statistics::ColumnStatistics;
 use crate::statistics::Moments;
+use brisk_atomic_file::listed;
 
 /// The bytes of rows as they are written to the file, and the codes of their categories.
 #[derive(Debug)]

@@ -4,11 +4,13 @@ pub(crate) mod phrases;
 use std::io;
 use std::path::PathBuf;
 
+use brisk_atomic_file::listed;
+
 use crate::data_parallel::StateMemory;
 use crate::memory_check::{bytes, refusal};
 use crate::resume::{ResumeDifference, ResumeMismatch};
 
-use phrases::{count, did_you_mean, epochs, feature_of, label_of, list, mismatches, way_out_of_label_count, written};
+use phrases::{count, did_you_mean, epochs, feature_of, label_of, mismatches, way_out_of_label_count, written};
 
 /// What can go wrong: where, what was found, what was expected, and what to do next.
 ///
@@ -160,7 +162,7 @@ pub enum Error {
     /// The checkpoint lacks a tensor.
     #[error(
         "{checkpoint}: no tensor `{tensor}`, expected {expected} {shape:?}; it has {}: was it written for another model or optimizer?",
-        list(found)
+        listed(found)
     )]
     MissingTensor {
         /// Which file; `checkpoint` if it was not loaded from a file.
@@ -595,12 +597,6 @@ pub enum Error {
     /// An error of a log, an event file or a report.
     #[error(transparent)]
     Report(#[from] brisk_report::Error),
-    /// A table cannot be read or imported.
-    #[error(transparent)]
-    Table(Box<brisk_table::Error>),
-    /// An error of a table's columns, its target, or the folder of a model.
-    #[error(transparent)]
-    Tabular(#[from] crate::tabular::TabularError),
     /// An error of replicas.
     #[error(transparent)]
     Replica(#[from] brisk_replicate::Error),

@@ -34,7 +34,6 @@ mod step_log;
 mod stop_flag;
 mod summary;
 mod swa;
-pub mod tabular;
 mod task;
 mod tensorboard;
 mod trainable;

@@ -370,8 +370,13 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The metrics of `task` for outputs and labels, after `loss`.
-    pub(crate) fn of(task: &dyn Task, outputs: &[f32], labels: &[f32], loss: Option<f64>) -> Result<Self, Error> {
+    /// The metrics of `task`, for outputs that were computed elsewhere; `loss`, if it is known, comes first.
+    ///
+    /// # Shapes
+    /// `outputs`: `[n, task.n_outputs()]`, `labels`: `[n, task.n_labels()]`.
+    /// # Errors
+    /// [`Error::Metric`] if a metric is not defined for them for another reason than that there are few rows.
+    pub fn of(task: &dyn Task, outputs: &[f32], labels: &[f32], loss: Option<f64>) -> Result<Self, Error> {
         let rows = Scored { outputs, n_outputs: task.n_outputs(), labels, n_labels: task.n_labels(), weights: None };
         let mut scores = Self { values: Vec::new(), others: Vec::new(), undefined: Vec::new() };
         scores.values.extend(loss.map(|loss| ("loss".to_owned(), loss)));

@@ -1,13 +1,13 @@
 use std::fmt;
 
-use brisk_loader::RowSource;
+use brisk_loader::{CodesAndWeights, RowSource};
 use bytemuck::{Pod, cast_slice};
 use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
 use crate::error::Error;
 use crate::feed::FeedElement;
-use crate::feed::inspect::{Others, failed};
+use crate::feed::inspect::failed;
 
 /// A digest of a set of rows: it differs if a single bit of a feature, label, category or weight does, or the order of the rows.
 ///
@@ -90,13 +90,13 @@ impl fmt::Display for RowDigest {
 struct Block<T> {
     features: Vec<T>,
     labels: Vec<f32>,
-    others: Others,
+    others: CodesAndWeights,
 }
 
 impl<T: FeedElement> Block<T> {
     fn new<S: RowSource<Feature = T>>(source: &S, n: usize) -> Self {
         let (features, labels) = (vec![T::default(); n * source.n_cols()], vec![0.0; n * source.n_labels()]);
-        Self { features, labels, others: Others::new(source, n) }
+        Self { features, labels, others: CodesAndWeights::new(source, n) }
     }
 
     fn digest<S>(&mut self, set: &'static str, source: &S, first: usize, n: usize) -> Result<u64, Error>
@@ -105,7 +105,7 @@ impl<T: FeedElement> Block<T> {
     {
         let (features, labels) = (&mut self.features[..n * source.n_cols()], &mut self.labels[..n * source.n_labels()]);
         source.gather_range(first..first + n, features, labels).map_err(|error| failed(set, &error))?;
-        let (categories, weights) = self.others.gather(set, source, first, n)?;
+        let (categories, weights) = self.others.gather(source, first, n).map_err(|error| failed(set, &error))?;
         Ok(RowDigest::of_block(features, labels, categories, weights))
     }
 }

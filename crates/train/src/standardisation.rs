@@ -2,14 +2,14 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use brisk_loader::{ColumnMoments, RowSource, labels_of};
+use brisk_loader::{ColumnMoments, RowSource, for_each_chunk, labels_of};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Persistent};
 use brisk_nn::{FeatureScale, Parameters};
 
 use crate::error::Error;
 use crate::feed::FeedElement;
-use crate::feed::inspect::{check_finite, failed, for_each_chunk, layout_of, source_row};
+use crate::feed::inspect::{check_finite, failed, layout_of, source_row};
 
 /// Brings columns to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
 #[derive(Debug, Clone)]
@@ -34,11 +34,15 @@ impl Standardisation {
             return Ok(known);
         }
         let mut moments = Moments::new(n_cols);
-        for_each_chunk(name, source, |read| {
-            check_finite(name, source, read.features, |row| read.first + row)?;
-            moments.add(read.features);
-            Ok(())
-        })?;
+        for_each_chunk(
+            source,
+            |error| failed(name, &error),
+            |read| {
+                check_finite(name, source, read.features, |row| read.first + row)?;
+                moments.add(read.features);
+                Ok(())
+            },
+        )?;
         Ok(moments.standardisation())
     }
 

@@ -6,7 +6,7 @@ use brisk_loader::{Rows, split};
 use brisk_nn::{Activation, CategoricalColumn, Mlp, MlpConfig, ResidualMlp, ResidualMlpConfig};
 use brisk_program::Device;
 use brisk_table::Dictionary;
-use brisk_train::tabular::{Columns, Network, Preprocessing, Scaling, TabularModel, Target};
+use brisk_tabular::{Columns, Network, Preprocessing, Scaling, TabularModel, Target};
 use brisk_train::{
     Classification, DataParallelConfig, Error, FeedChoice, FeedConfig, FitReport, Model, Predictor, RowDigest, Standardisation,
     Trainer, run_threads,
@@ -60,7 +60,7 @@ fn they_are_trained_evaluated_saved_and_predicted() -> Result<(), Error> {
 }
 
 #[test]
-fn a_table_of_them_is_trained_on_and_predicted() -> Result<(), Error> {
+fn a_table_of_them_is_trained_on_and_predicted() -> Result<(), brisk_tabular::Error> {
     let rows = rows(777);
     let dictionary =
         |name: &str, n: usize| Dictionary::new(name, (0..n).map(|i| format!("value {i}"))).expect("different values");

@@ -3,7 +3,7 @@
 use brisk_loader::Rows;
 use brisk_nn::tensor::{Mode, Tensor};
 use brisk_nn::{Activation, Bound, Linear, MeanOf, Mlp, MlpConfig, Module, ParametersBuilder, TabM, TabMConfig};
-use brisk_train::tabular::{Columns, Network, Preprocessing, Scaling, TabularModel, Target};
+use brisk_tabular::{Columns, Network, Preprocessing, Scaling, TabularModel, Target};
 use brisk_train::{Binary, Classification, DataParallelConfig, Error, Model, Regression, Task, Trainer, run_threads};
 
 use crate::gpu::{cpu, gpu};
@@ -115,7 +115,7 @@ fn devices_and_replicas_train_the_same_ensemble() -> Result<(), Error> {
 }
 
 #[test]
-fn a_model_folder_keeps_the_ensemble() -> Result<(), Error> {
+fn a_model_folder_keeps_the_ensemble() -> Result<(), brisk_tabular::Error> {
     let all = rows(400, 4);
     let columns = Columns::numbers(["a", "b", "c"]);
     let preprocessing = Preprocessing::fit(&columns, &all, Scaling::Standard)?;

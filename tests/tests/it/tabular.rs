@@ -4,10 +4,10 @@ use std::fs;
 
 use brisk_loader::{RowSource, Rows, row_source_conformance, split};
 use brisk_table::Dictionary;
-use brisk_train::tabular::{
-    Columns, Decoding, DetectOptions, Network, Preprocessing, Reading, Scaling, TabularError, TabularModel, Target, TargetKind,
+use brisk_tabular::{
+    Columns, Decoding, DetectOptions, Error, Network, Preprocessing, Reading, Scaling, TabularModel, Target, TargetKind,
 };
-use brisk_train::{Error, Trainer};
+use brisk_train::Trainer;
 
 use crate::gpu::cpu;
 use crate::run::noise;
@@ -82,7 +82,11 @@ fn columns_are_found_by_name_and_values_by_their_text() -> Result<(), Error> {
     assert_eq!((&x[..], code), (expected.features(), [0]), "`pink` is unknown");
 
     let error = preprocessing.over(&Columns::numbers(["weight", "a"]), &rows_of(2)).expect_err("columns are missing");
-    assert_eq!(error.to_string(), "the rows have no column `size`, `colour`, which the model needs; they have `weight`, `a`");
+    let Error::MissingColumns { names, found } = &error else { panic!("{error}") };
+    assert_eq!(
+        (&names[..], &found[..]),
+        (&["size".to_owned(), "colour".to_owned()][..], &["weight".to_owned(), "a".to_owned()][..])
+    );
     let error = preprocessing.over(&Columns::numbers(["weight", "size", "colour"]), &rows_of(3)).expect_err("colours are text");
     assert!(error.to_string().contains("column `colour` has numbers, the model was trained with text"), "{error}");
     let error = preprocessing.over(&Columns::numbers(["weight"]), &rows_of(3)).expect_err("one name for three columns");
@@ -104,7 +108,7 @@ fn columns_that_cannot_be_used_are_named() {
     let error = fit(&Columns::numbers(["a", "b"]), &rows(vec![1.0, f32::NAN, 2.0, f32::NAN], 2));
     assert_eq!(error.to_string(), "column `b` has no value in any of 2 training rows; drop it");
     let error = fit(&Columns::numbers(["a"]), &rows(vec![1.0, f32::INFINITY], 1));
-    assert!(matches!(error, Error::Tabular(TabularError::Infinite { row: 1, .. })), "{error}");
+    assert!(matches!(error, Error::Infinite { row: 1, .. }), "{error}");
     let n = 20_000;
     let names: Vec<String> = (0..n).map(|i| format!("person {i}")).collect();
     let people =
@@ -206,7 +210,7 @@ fn a_value_that_cannot_be_read_is_named_by_file_and_line() -> Result<(), Error> 
 
     let new = file("new.csv", "rooms,sold\n1,2024-02-01\n\n2,\"2024-02-02\"\n3,soon\n4,soon\n");
     let error = model.read_rows(&new).expect_err("`soon` is not a date");
-    let Error::Tabular(TabularError::Value(wrong)) = &error else { panic!("{error}") };
+    let Error::Value(wrong) = &error else { panic!("{error}") };
     assert_eq!((wrong.path.as_deref(), wrong.line, wrong.row), (Some(new.as_path()), Some(5), Some(2)), "{error}");
     assert_eq!((wrong.column.as_str(), wrong.found.as_str()), ("sold", "soon"));
     assert!(error.to_string().contains("new.csv: line 5, column `sold`"), "{error}");

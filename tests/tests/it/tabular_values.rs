@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::{fs, iter};
 
 use brisk_loader::split;
-use brisk_train::tabular::{
-    Columns, DetectOptions, Detected, FarValues, Network, Preprocessing, Scaling, TabularError, TabularModel, TabularWarning,
+use brisk_tabular::{
+    Columns, DetectOptions, Detected, Error, FarValues, Network, Preprocessing, Scaling, TabularModel, TabularWarning,
     TargetKind, TextOptions,
 };
-use brisk_train::{Error, Trainer};
+use brisk_train::Trainer;
 use tempfile::TempDir;
 
 use crate::gpu::cpu;
@@ -97,7 +97,7 @@ fn a_target_of_classes_but_for_a_few_cells_is_refused_with_their_lines() -> Resu
         place.detect("x,y", n, move |row| format!("{},{}", part(row, 0), if row == 800 { odd } else { ["0", "1"][row % 2] }))
     };
     let error = detect(1000, "0.5").expect_err("it is neither a number nor a class");
-    let Error::Tabular(TabularError::FewLabels(few)) = &error else { panic!("{error}") };
+    let Error::FewLabels(few) = &error else { panic!("{error}") };
     assert_eq!((few.target.as_str(), &few.labels[..], few.n_rows), ("y", &[0.0, 1.0][..], 999));
     assert_eq!((few.counted, few.cells[0].line, few.cells[0].text.as_str()), ("line", 802, "0.5"));
     let options = DetectOptions { task: Some(TargetKind::Number), ..DetectOptions::default() };

@@ -1,6 +1,6 @@
+use brisk_atomic_file::{listed, printable};
+
 use crate::dtype::DType;
-use crate::printable;
-use crate::printable::listed;
 
 /// Why bytes are not a valid table.
 #[non_exhaustive]

@@ -1,9 +1,9 @@
 use std::collections::HashSet;
 
+use brisk_atomic_file::printable;
 use serde_json::{Value, json};
 
 use super::unique_json::Unique;
-use crate::printable;
 
 const VERSION: &str = "1";
 

@@ -6,12 +6,11 @@ use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use brisk_atomic_file::FileId;
+use brisk_atomic_file::{FileId, listed};
 
 use super::tree::{Classes, Tree, visible};
 use crate::error::Error;
 use crate::import::{ArchiveEnd, Input, Like, Member, SourceError, for_each_member};
-use crate::printable::listed;
 use crate::source_identity::SourceIdentity;
 
 /// How deep folders may be nested.

@@ -1,11 +1,12 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use brisk_atomic_file::listed;
+
 use super::features::{FeatureRules, OnMissing};
 use super::{Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Like, Missing};
 use crate::error::Error;
 use crate::nearest::nearest;
-use crate::printable::listed;
 
 /// The roles of the columns of a source. Columns are counted from 0, and a column without a role is dropped.
 #[derive(Debug)]

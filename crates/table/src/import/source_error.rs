@@ -1,7 +1,8 @@
 use std::path::Path;
 
+use brisk_atomic_file::printable;
+
 use crate::error::Error;
-use crate::printable;
 use crate::remedy::Choice;
 use crate::remedy::{Expected, Remedy};
 

@@ -1,7 +1,8 @@
 use std::fmt;
 
+use brisk_atomic_file::printable;
+
 use crate::dtype::DType;
-use crate::printable;
 use crate::remedy::Choice;
 use crate::remedy::Remedy;
 

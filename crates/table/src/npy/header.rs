@@ -2,10 +2,11 @@
 
 use std::io::{self, Read};
 
+use brisk_atomic_file::listed;
+
 use super::literal::Literal;
 use crate::dtype::DType;
 use crate::import::{ByteOrder, Numbers, SourceError};
-use crate::printable::listed;
 
 /// The longest header that is read; those of plain arrays take 128 bytes, those of many fields a few thousand.
 const MAX_HEADER_BYTES: usize = 1 << 20;

@@ -2,11 +2,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use brisk_atomic_file::listed;
+
 use super::source::{Archive, Source, file_name};
 use super::{ArrayRef, NpyLabels, NpyOptions};
 use crate::error::Error;
 use crate::import::{Array, Arrays, ImportReport, LabelArray, LabelMap, Like, Origin, Progress, ReadSource, SourceError};
-use crate::printable::listed;
 use crate::remedy::Remedy;
 use crate::source_identity::SourceIdentity;
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use brisk_atomic_file::scratch_file;
+use brisk_atomic_file::{listed, scratch_file};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
@@ -15,7 +15,6 @@ use super::transposed::Transposed;
 use crate::error::Error;
 use crate::import::{Array, Counted, Input, SourceError, check_dest};
 use crate::parts::open_file;
-use crate::printable::listed;
 
 /// A file of one array, or an archive of several.
 pub(super) struct Source {

@@ -1,4 +1,4 @@
-use crate::printable;
+use brisk_atomic_file::printable;
 
 /// How a shard differs from the index, or from the first shard.
 #[non_exhaustive]

@@ -1,8 +1,9 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use super::blocks::Blocks;
 use brisk_atomic_file::{AtomicFile, scratch_file};
+
+use super::blocks::Blocks;
 
 /// The number of bytes kept in memory before a file is created.
 const MEMORY_BYTES: usize = 8 << 20;

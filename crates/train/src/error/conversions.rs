@@ -10,12 +10,6 @@ impl From<brisk_nn::tensor::program::Error> for Error {
     }
 }
 
-impl From<brisk_table::Error> for Error {
-    fn from(error: brisk_table::Error) -> Self {
-        Self::Table(Box::new(error))
-    }
-}
-
 impl From<brisk_nn::Error> for Error {
     fn from(error: brisk_nn::Error) -> Self {
         use brisk_nn::tensor::program::Error as ProgramError;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use brisk_table::printable;
+use brisk_atomic_file::printable;
 
 use crate::nearest::likely_metric;
 use crate::resume::{ResumeDifference, ResumeMismatch};
@@ -55,14 +55,4 @@ pub(crate) fn count(n: usize, what: &str) -> String {
 /// `epoch 2`, `epochs 1 to 3`.
 pub(super) fn epochs(first: usize, last: usize) -> String {
     if first == last { format!("epoch {first}") } else { format!("epochs {first} to {last}") }
-}
-
-pub(super) fn list(names: &[String]) -> String {
-    const SHOWN: usize = 8;
-    let shown = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    match names.len() {
-        0 => "none".to_owned(),
-        n if n > SHOWN => format!("{shown} and {} more", n - SHOWN),
-        _ => shown,
-    }
 }

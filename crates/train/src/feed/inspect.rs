@@ -1,6 +1,6 @@
 //! Checks of a set's rows before training: that there are rows, and that their values can be used.
 
-use brisk_loader::{RowSource, with_causes};
+use brisk_loader::{CodesAndWeights, RowSource, with_causes};
 use brisk_nn::tensor::DType;
 use brisk_nn::{CategoricalColumn, Module};
 
@@ -10,15 +10,6 @@ use crate::error::Error;
 
 /// Rows read from a source at a time.
 const CHUNK_ROWS: usize = 64 * 1024;
-
-/// Rows that have been read, in order.
-pub(crate) struct Read<'a, T> {
-    pub(crate) first: usize,
-    pub(crate) features: &'a [T],
-    pub(crate) labels: &'a [f32],
-    pub(crate) categories: &'a [u32],
-    pub(crate) weights: &'a [f32],
-}
 
 /// The layout of `source`'s rows, of which there must be at least one, and no more than row numbers allow.
 pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<RowLayout, Error> {
@@ -68,9 +59,10 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
     }
     let mut total = 0.0;
     let largest = f32::MAX / batch_rows.clamp(1, n_rows.max(1)) as f32;
-    let mut others = Others::new(source, CHUNK_ROWS.min(n_rows));
+    let mut others = CodesAndWeights::new(source, CHUNK_ROWS.min(n_rows));
     for first in (0..n_rows).step_by(CHUNK_ROWS) {
-        let (categories, weights) = others.gather(set, source, first, CHUNK_ROWS.min(n_rows - first))?;
+        let (categories, weights) =
+            others.gather(source, first, CHUNK_ROWS.min(n_rows - first)).map_err(|error| failed(set, &error))?;
         for (row, codes) in categories.chunks_exact(n_categories.max(1)).enumerate() {
             if let Some(column) = codes.iter().zip(columns).position(|(&code, column)| code as usize >= column.n_codes) {
                 let (row, n_codes) = (source_row(source, first + row), columns[column].n_codes);
@@ -125,63 +117,6 @@ pub(crate) fn first_non_finite(x: &[f32]) -> Option<(usize, f32)> {
         return None;
     }
     x.iter().copied().enumerate().find(|(_, x)| !x.is_finite())
-}
-
-/// Calls `f` for all rows, a chunk at a time, in order.
-pub(crate) fn for_each_chunk<S: RowSource>(
-    set: &'static str,
-    source: &S,
-    mut f: impl FnMut(Read<'_, S::Feature>) -> Result<(), Error>,
-) -> Result<(), Error> {
-    let (n_rows, n_cols, n_labels) = (source.n_rows(), source.n_cols(), source.n_labels());
-    let mut x = vec![S::Feature::default(); CHUNK_ROWS.min(n_rows) * n_cols];
-    let mut y = vec![0.0; CHUNK_ROWS.min(n_rows) * n_labels];
-    let mut others = Others::new(source, CHUNK_ROWS.min(n_rows));
-    for first in (0..n_rows).step_by(CHUNK_ROWS) {
-        let rows = first..(first + CHUNK_ROWS).min(n_rows);
-        let (x, y) = (&mut x[..rows.len() * n_cols], &mut y[..rows.len() * n_labels]);
-        source.gather_range(rows.clone(), x, y).map_err(|error| failed(set, &error))?;
-        let (categories, weights) = others.gather(set, source, first, rows.len())?;
-        f(Read { first, features: x, labels: y, categories, weights })?;
-    }
-    Ok(())
-}
-
-/// Buffers for categories and weights, if the source has them.
-pub(crate) struct Others {
-    ids: Vec<u32>,
-    categories: Vec<u32>,
-    weights: Vec<f32>,
-}
-
-impl Others {
-    pub(crate) fn new<S: RowSource>(source: &S, n: usize) -> Self {
-        let n_weights = if source.has_weights() { n } else { 0 };
-        let has_any = source.n_categories() > 0 || source.has_weights();
-        let ids = vec![0; if has_any { n } else { 0 }];
-        Self { ids, categories: vec![0; n * source.n_categories()], weights: vec![0.0; n_weights] }
-    }
-
-    pub(crate) fn gather<S: RowSource>(
-        &mut self,
-        set: &'static str,
-        source: &S,
-        first: usize,
-        n: usize,
-    ) -> Result<(&[u32], &[f32]), Error> {
-        for (id, row) in self.ids.iter_mut().zip(first as u32..) {
-            *id = row;
-        }
-        let categories = &mut self.categories[..n * source.n_categories()];
-        if !categories.is_empty() {
-            source.gather_categories(&self.ids[..n], categories).map_err(|error| failed(set, &error))?;
-        }
-        let weights = if source.has_weights() { &mut self.weights[..n] } else { &mut [] };
-        if !weights.is_empty() {
-            source.gather_weights(&self.ids[..n], weights).map_err(|error| failed(set, &error))?;
-        }
-        Ok((categories, weights))
-    }
 }
 
 pub(crate) fn failed(set: &'static str, error: &(dyn std::error::Error + 'static)) -> Error {

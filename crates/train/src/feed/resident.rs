@@ -1,9 +1,9 @@
-use brisk_loader::{Order, RowSource};
+use brisk_loader::{Order, RowSource, for_each_chunk};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 
 use super::element::{FeedElement, Sealed};
-use super::inspect::{check_finite, for_each_chunk, layout_of};
+use super::inspect::{check_finite, failed, layout_of};
 use super::table::{BatchTensors, Chunk, DeviceTable, EpochOrder, RowLayout};
 use crate::error::Error;
 use crate::host_memory;
@@ -50,12 +50,16 @@ impl ResidentRows {
         let table = DeviceTable::new(device.max_binding_bytes(), name, layout, source.n_rows());
         let slot_bytes = table.len_bytes().min(SLOT_BYTES);
         let mut uploads = device.uploads(slot_bytes, 2)?;
-        for_each_chunk(name, source, |read| {
-            check_finite(name, source, read.features, |row| read.first + row)?;
-            let features = S::Feature::features(read.features);
-            let (labels, categories, weights) = (read.labels, read.categories, read.weights);
-            table.write(&mut uploads, read.first, Chunk { features, labels, categories, weights, ids: &[] })
-        })?;
+        for_each_chunk(
+            source,
+            |error| failed(name, &error),
+            |read| {
+                check_finite(name, source, read.features, |row| read.first + row)?;
+                let features = S::Feature::features(read.features);
+                let (labels, categories, weights) = (read.labels, read.categories, read.weights);
+                table.write(&mut uploads, read.first, Chunk { features, labels, categories, weights, ids: &[] })
+            },
+        )?;
         let rows = Self { table };
         rows.set_order(device, Order::Sequential, 0, 1)?;
         Ok(rows)

@@ -1,10 +1,10 @@
 //! What a run needs to know about all its rows, read in one pass.
 
-use brisk_loader::RowSource;
+use brisk_loader::{CodesAndWeights, RowSource};
 use rayon::prelude::*;
 
 use super::element::FeedElement;
-use super::inspect::{Others, check_finite, failed};
+use super::inspect::{check_finite, failed};
 use crate::error::Error;
 use crate::row_digest::RowDigest;
 use crate::standardisation::Moments;
@@ -65,11 +65,12 @@ impl Survey {
                 })
                 .collect();
             let digests = of_blocks.into_par_iter().map_init(
-                || Others::new(source, block_rows.min(n_rows)),
+                || CodesAndWeights::new(source, block_rows.min(n_rows)),
                 |others, (rows, features, labels)| {
                     let rows = first + rows.start..first + rows.end;
                     source.gather_range(rows.clone(), features, labels).map_err(|error| failed(set, &error))?;
-                    let (categories, weights) = others.gather(set, source, rows.start, rows.len())?;
+                    let (categories, weights) =
+                        others.gather(source, rows.start, rows.len()).map_err(|error| failed(set, &error))?;
                     Ok(RowDigest::of_block(features, labels, categories, weights))
                 },
             );

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::ensure;
-use brisk_train::tabular::TabularModel;
+use brisk_tabular::TabularModel;
 
 use super::tables::{IMPORT, TRAIN, part, text};
 use super::{Content, Row, computed, either, refused, refused_or_said, row, said};

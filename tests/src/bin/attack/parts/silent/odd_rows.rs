@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use anyhow::{Context as _, Result, ensure};
-use brisk_train::tabular::TabularModel;
+use brisk_tabular::TabularModel;
 
 use super::files::npy_in_order;
 use super::found::Found;

@@ -2,10 +2,10 @@ use std::fmt;
 
 use brisk_table::printable;
 
-use super::reading::shortest;
+use crate::reading::shortest;
 
-/// Something about a column that is probably not as it was meant, or a decision of [`TabularModel::detect`](super::TabularModel::detect) about it that can be
-/// changed with [`DetectOptions`](super::DetectOptions): [`remedy`](Self::remedy) says how.
+/// Something about a column that is probably not as it was meant, or a decision of [`TabularModel::detect`](crate::TabularModel::detect) about it that can be
+/// changed with [`DetectOptions`](crate::DetectOptions): [`remedy`](Self::remedy) says how.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum TabularWarning {
@@ -151,19 +151,19 @@ impl TabularWarning {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TabularRemedy {
-    /// Name the column in [`DetectOptions::categorical`](super::DetectOptions::categorical): its values become categories.
+    /// Name the column in [`DetectOptions::categorical`](crate::DetectOptions::categorical): its values become categories.
     Categorical,
-    /// Name it in [`DetectOptions::drop`](super::DetectOptions::drop).
+    /// Name it in [`DetectOptions::drop`](crate::DetectOptions::drop).
     Drop,
-    /// Set [`DetectOptions::keep_index`](super::DetectOptions::keep_index).
+    /// Set [`DetectOptions::keep_index`](crate::DetectOptions::keep_index).
     KeepIndex,
     /// Correct the cells in the file.
     Correct,
     /// Subtract a number from the column in the file, or multiply it.
     Scale,
-    /// Name the number in [`TextOptions::missing_values`](super::TextOptions::missing_values), if it means that a value is missing.
+    /// Name the number in [`TextOptions::missing_values`](crate::TextOptions::missing_values), if it means that a value is missing.
     MissingValue,
-    /// Set [`TextOptions::header`](super::TextOptions::header).
+    /// Set [`TextOptions::header`](crate::TextOptions::header).
     Header,
 }
 

@@ -1,18 +1,26 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use brisk_table::{OddCell, printable};
+use brisk_atomic_file::{listed, printable};
+use brisk_loader::with_causes;
+use brisk_table::OddCell;
 
-use super::TargetKind;
-use super::detect::TARGETS;
-use super::reading::shortest;
+use crate::detect::TARGETS;
+use crate::reading::shortest;
+use crate::target::TargetKind;
 
-/// What can be wrong with a table's columns, its target, or the folder of a model.
+/// An error of a table's columns, its target, or the folder of a model; or of reading, training and predicting.
 #[non_exhaustive]
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum TabularError {
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Training or predicting failed, or a file could not be read or written.
+    #[error(transparent)]
+    Train(#[from] brisk_train::Error),
+    /// A table cannot be read or imported.
+    #[error(transparent)]
+    Table(Box<brisk_table::Error>),
     /// Columns that a model needs are not among those of the rows.
-    #[error("the rows have no column {}, which the model needs; they have {}", list(names), list(found))]
+    #[error("the rows lack the columns {}, which the model needs; they have {}", listed(names), listed(found))]
     MissingColumns {
         /// The columns that are missing.
         names: Vec<String>,
@@ -205,7 +213,7 @@ pub enum TabularError {
     },
 }
 
-/// A column that is nearly all numbers or dates: [`TabularError::OddCells`].
+/// A column that is nearly all numbers or dates: [`Error::OddCells`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct OddCells {
@@ -227,7 +235,7 @@ pub struct OddCells {
     pub is_target: bool,
 }
 
-/// A target with few different numbers in nearly all rows: [`TabularError::FewLabels`].
+/// A target with few different numbers in nearly all rows: [`Error::FewLabels`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct FewLabels {
@@ -261,7 +269,7 @@ fn shown_cells(cells: &[OddCell], counted: &str) -> String {
     cells.collect::<Vec<_>>().join(", ")
 }
 
-/// A cell with text that the model cannot read: [`TabularError::Value`].
+/// A cell with text that the model cannot read: [`Error::Value`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct WrongValue {
@@ -306,13 +314,13 @@ impl fmt::Display for OddCells {
     }
 }
 
-/// Up to eight names.
-fn list(names: &[String]) -> String {
-    const SHOWN: usize = 8;
-    let shown = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-    match names.len() {
-        0 => "none".to_owned(),
-        n if n > SHOWN => format!("{shown} and {} more", n - SHOWN),
-        _ => shown,
+/// The error for a source of rows that fails.
+pub(crate) fn failed<E: std::error::Error + 'static>(set: &'static str) -> impl Fn(E) -> Error {
+    move |error| brisk_train::Error::Rows { set, reason: with_causes(&error) }.into()
+}
+
+impl From<brisk_table::Error> for Error {
+    fn from(error: brisk_table::Error) -> Self {
+        Self::Table(Box::new(error))
     }
 }

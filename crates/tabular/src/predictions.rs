@@ -1,7 +1,7 @@
-use super::Target;
-use super::reading::shortest;
+use crate::reading::shortest;
+use crate::target::Target;
 
-/// The predictions of a [`TabularPredictor`](super::TabularPredictor) for rows.
+/// The predictions of a [`TabularPredictor`](crate::TabularPredictor) for rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Predictions {
     target: Target,

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::normal::normal_quantile;
+use crate::normal::normal_quantile;
 
 /// How columns of numbers are scaled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

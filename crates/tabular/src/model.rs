@@ -3,19 +3,21 @@ use std::io::Write;
 use std::path::Path;
 
 use brisk_atomic_file::write_atomically;
-use brisk_loader::{RowSource, with_causes};
+use brisk_loader::RowSource;
 use brisk_nn::Module;
 use brisk_nn::tensor::program::Device;
+use brisk_train::{Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
 use serde_json::Value;
 
-use super::description::{Description, FORMAT};
-use super::{Columns, Network, Predictions, Preprocessed, Preprocessing, TabularError, Target, TextOptions};
-use crate::error::Error;
-use crate::feed::FeedElement;
-use crate::model::{Model, Scores};
-use crate::predictor::Predictor;
-use crate::standardisation::Standardisation;
-use crate::task::Task;
+use crate::adapter::Preprocessed;
+use crate::columns::Columns;
+use crate::description::{Description, FORMAT};
+use crate::error::{Error, failed};
+use crate::network::Network;
+use crate::predictions::Predictions;
+use crate::preprocessing::Preprocessing;
+use crate::target::Target;
+use crate::text_options::TextOptions;
 
 /// A network for a table, with everything needed to predict rows by it: how columns are preprocessed, the target, and the network's sizes.
 ///
@@ -90,7 +92,7 @@ impl TabularModel {
             self.target.restore(&mut outputs);
             self.target.restore(&mut labels);
         }
-        Scores::of(&*self.task(), &outputs, &labels, None)
+        Ok(Scores::of(&*self.task(), &outputs, &labels, None)?)
     }
 
     /// A predictor for rows with the columns of the training table.
@@ -156,36 +158,36 @@ impl TabularModel {
     /// is replaced; if that is interrupted, [`load`](Self::load) returns an error instead of a mixture of the two.
     ///
     /// # Errors
-    /// [`Error::Io`] if the folder cannot be created; [`Error::Write`].
+    /// [`Error::Io`](brisk_train::Error::Io) if the folder cannot be created; [`Error::Write`](brisk_train::Error::Write).
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
         let folder = folder.as_ref();
-        fs::create_dir_all(folder).map_err(|cause| Error::Io { path: folder.to_owned(), action: "create", cause })?;
+        fs::create_dir_all(folder).map_err(|cause| TrainError::Io { path: folder.to_owned(), action: "create", cause })?;
         let parameters = folder.join(PARAMETERS);
         self.model.save(&parameters)?;
         let crc32 = crc32fast::hash(&read(&parameters)?);
         let (text, network, target) = (self.text.clone(), self.network.clone(), self.target.clone());
         let description = Description::new(crc32, text, network, target, self.preprocessing.clone(), &self.scores);
         let path = folder.join(DESCRIPTION);
-        let failed = |error: serde_json::Error| TabularError::ModelFile { path: path.clone(), problem: error.to_string() };
-        let text = description.to_text().map_err(failed)?;
-        Ok(write_atomically(&path, |file| file.write_all(text.as_bytes()))?)
+        let text = description.to_text();
+        let text = text.map_err(|error| Error::ModelFile { path: path.clone(), problem: error.to_string() })?;
+        Ok(write_atomically(&path, |file| file.write_all(text.as_bytes())).map_err(TrainError::from)?)
     }
 
     /// Reads a model from its folder.
     ///
     /// # Errors
-    /// [`TabularError::NoModel`] if a file is missing; [`TabularError::ModelFormat`] for another version of the format;
-    /// [`TabularError::ModelFile`], [`TabularError::OtherParameters`], [`Error::Damaged`] for files that are damaged or do not belong together;
-    /// [`Error::Io`].
+    /// [`Error::NoModel`] if a file is missing; [`Error::ModelFormat`] for another version of the format;
+    /// [`Error::ModelFile`], [`Error::OtherParameters`], [`Error::Damaged`] for files that are damaged or do not belong together;
+    /// [`Error::Io`](brisk_train::Error::Io).
     pub fn load(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let [path, parameters] = [DESCRIPTION, PARAMETERS].map(|name| folder.as_ref().join(name));
         for path in [&path, &parameters] {
             if !path.is_file() {
-                return Err(TabularError::NoModel { path: path.clone() }.into());
+                return Err(Error::NoModel { path: path.clone() });
             }
         }
         let text = read(&path)?;
-        let damaged = |problem: String| -> Error { TabularError::ModelFile { path: path.clone(), problem }.into() };
+        let damaged = |problem: String| -> Error { Error::ModelFile { path: path.clone(), problem } };
         let value: Value = serde_json::from_slice(&text).map_err(|error| damaged(format!("is not JSON: {error}")))?;
         if value["format"] != FORMAT {
             let version = value["brisk_version"].as_str().unwrap_or("unknown").to_owned();
@@ -193,7 +195,7 @@ impl TabularModel {
                 Value::Null => "unknown".to_owned(),
                 format => format.to_string(),
             };
-            return Err(TabularError::ModelFormat { path, found, expected: FORMAT, version }.into());
+            return Err(Error::ModelFormat { path, found, expected: FORMAT, version });
         }
         let description = Description::of(&value).map_err(damaged)?;
         let parameter_bytes = read(&parameters)?;
@@ -201,7 +203,7 @@ impl TabularModel {
         drop(parameter_bytes);
         if found != description.parameters_crc32 {
             let expected = description.parameters_crc32;
-            return Err(TabularError::OtherParameters { path: parameters, found, expected }.into());
+            return Err(Error::OtherParameters { path: parameters, found, expected });
         }
         let Description { network, target, preprocessing, .. } = &description;
         let (n_inputs, n_outputs) = (preprocessing.feature_names().len(), target.task().n_outputs());
@@ -219,7 +221,7 @@ impl TabularModel {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
-    fs::read(path).map_err(|cause| Error::Io { path: path.to_owned(), action: "read", cause })
+    fs::read(path).map_err(|cause| TrainError::Io { path: path.to_owned(), action: "read", cause }.into())
 }
 
 /// Predicts the target of rows: [`TabularModel::predictor`]. `Send` and `Sync`.
@@ -237,24 +239,23 @@ impl TabularPredictor {
     /// The predictions for all of `rows`, whose columns are `columns`. Labels are ignored.
     ///
     /// # Errors
-    /// As [`Preprocessing::over`]; [`TabularError::Infinite`]; [`Error::Rows`] if the source fails; [`Error::Tensor`] if the device does.
+    /// As [`Preprocessing::over`]; [`Error::Infinite`]; [`Error::Rows`](brisk_train::Error::Rows) if the source fails; [`Error::Tensor`](brisk_train::Error::Tensor) if the device does.
     pub fn predict<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: &S) -> Result<Predictions, Error> {
         let rows = self.preprocessing.over(columns, rows)?;
         let (n_rows, n_cols, n_categories) = (rows.n_rows(), rows.n_cols(), rows.n_categories());
-        let failed = |error: S::Error| Error::Rows { set: "predicted", reason: with_causes(&error) };
         let mut outputs = Vec::new();
         for first in (0..n_rows).step_by(CHUNK_ROWS) {
             let ids: Vec<u32> = (first..n_rows.min(first + CHUNK_ROWS)).map(|row| row as u32).collect();
             let (mut x, mut y) = (vec![0.0; ids.len() * n_cols], vec![0.0; ids.len()]);
             let mut codes = vec![0; ids.len() * n_categories];
-            rows.gather(&ids, &mut x, &mut y).map_err(failed)?;
-            rows.gather_categories(&ids, &mut codes).map_err(failed)?;
+            rows.gather(&ids, &mut x, &mut y).map_err(failed("predicted"))?;
+            rows.gather_categories(&ids, &mut codes).map_err(failed("predicted"))?;
             let named = |error| match error {
-                Error::NonFinite { row, column, .. } => {
+                TrainError::NonFinite { row, column, .. } => {
                     let column = self.preprocessing.feature_names().swap_remove(column);
-                    TabularError::Infinite { row: first + row, column }.into()
+                    Error::Infinite { row: first + row, column }
                 }
-                error => error,
+                error => error.into(),
             };
             outputs.extend(self.predictor.predict(&x, &codes).map_err(named)?);
         }

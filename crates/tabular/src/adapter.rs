@@ -1,15 +1,15 @@
 use std::fmt;
 
-use brisk_loader::{RowSource, Rows};
+use brisk_loader::{RowSource, Rows, for_each_chunk};
 use brisk_table::{Dictionary, printable};
+use brisk_train::FeedElement;
 
-use super::number_source::NumberSource;
-use super::preprocessing::nfc;
-use super::reading::shortest;
-use super::{Columns, NumberColumn, Preprocessing, TabularError, Target};
-use crate::error::Error;
-use crate::feed::FeedElement;
-use crate::feed::inspect::{failed, for_each_chunk};
+use crate::columns::Columns;
+use crate::error::{Error, failed};
+use crate::number_source::NumberSource;
+use crate::preprocessing::{NumberColumn, Preprocessing, nfc};
+use crate::reading::shortest;
+use crate::target::Target;
 
 /// Values of a categorical column that did not occur in training: [`Preprocessed::unseen_values`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +106,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         let mut missing: Vec<String> = names.filter(is_missing).map(str::to_owned).collect();
         missing.dedup();
         if !missing.is_empty() {
-            return Err(TabularError::MissingColumns { names: missing, found: columns.names() }.into());
+            return Err(Error::MissingColumns { names: missing, found: columns.names() });
         }
         let readings = preprocessing.numbers.iter().map(|column| (column.column.as_str(), column.reading));
         let numbers = NumberSource::find_all(columns, &rows, readings)?;
@@ -114,7 +114,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         for column in &preprocessing.categories {
             let Some(col) = columns.categories.iter().position(|other| other.name() == column.name()) else {
                 let (column, found, expected) = (column.name().to_owned(), "numbers", "text");
-                return Err(TabularError::ColumnKind { column, found, expected }.into());
+                return Err(Error::ColumnKind { column, found, expected });
             };
             categories.push(col);
             let values = columns.categories[col].values().iter().map(|value| column.code(&nfc(value)));
@@ -128,12 +128,12 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// The categorical columns with values that did not occur in training, in which case they count as missing.
     ///
     /// # Errors
-    /// [`Error::Rows`] if the source fails.
+    /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
     pub fn unseen_values(&self) -> Result<Vec<UnseenValues>, Error> {
         let width = self.rows.n_categories();
         let mut counts: Vec<Vec<usize>> = self.codes.iter().map(|codes| vec![0; codes.len()]).collect();
         if width > 0 && self.codes.iter().any(|codes| codes.iter().skip(1).any(|&code| code == 0)) {
-            for_each_chunk("preprocessed", &self.rows, |read| {
+            for_each_chunk(&self.rows, failed("preprocessed"), |read| {
                 for (counts, &col) in counts.iter_mut().zip(&self.categories) {
                     for &code in read.categories.iter().skip(col).step_by(width) {
                         counts.get_mut(code as usize).into_iter().for_each(|count| *count += 1);
@@ -161,12 +161,12 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// deviations. What a model predicts from them is arbitrary.
     ///
     /// # Errors
-    /// [`Error::Rows`] if the source fails.
+    /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
     pub fn far_values(&self) -> Result<Vec<FarValues>, Error> {
         let (n_cols, width) = (self.rows.n_cols(), self.rows.n_categories());
         let columns = &self.preprocessing.numbers;
         let mut found = vec![Far::default(); columns.len()];
-        for_each_chunk("preprocessed", &self.rows, |read| {
+        for_each_chunk(&self.rows, failed("preprocessed"), |read| {
             for row in 0..read.labels.len() / self.rows.n_labels().max(1) {
                 let (features, codes) = (&read.features[row * n_cols..][..n_cols], &read.categories[row * width..][..width]);
                 for ((column, source), far) in columns.iter().zip(&self.numbers).zip(&mut found) {
@@ -198,10 +198,10 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// The rows in memory, for sources that are read more than once.
     ///
     /// # Errors
-    /// [`Error::Rows`] if the source fails, with the name of the `set`.
+    /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails, with the name of the `set`.
     pub fn to_rows(&self, set: &'static str) -> Result<Rows, Error> {
         let (mut features, mut labels, mut categories, mut weights) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        for_each_chunk(set, self, |read| {
+        for_each_chunk(self, failed(set), |read| {
             features.extend_from_slice(read.features);
             labels.extend_from_slice(read.labels);
             categories.extend_from_slice(read.categories);
@@ -211,7 +211,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         let rows = Rows::with_label_columns(features, labels, self.n_cols(), self.n_labels())
             .and_then(|rows| rows.with_categories(categories, self.n_categories()));
         let rows = if self.has_weights() { rows.and_then(|rows| rows.with_weights(weights)) } else { rows };
-        rows.map_err(|error| failed(set, &error))
+        rows.map_err(failed(set))
     }
 
     /// Computes the features of one row of the source.

@@ -1,27 +1,29 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use brisk_loader::RowSource;
+use brisk_loader::{RowSource, for_each_chunk};
 use brisk_nn::CategoricalColumn;
 use brisk_table::Dictionary;
+use brisk_train::{Error as TrainError, FeedElement};
 use serde::{Deserialize, Serialize};
 
-use super::description::dictionaries;
-use super::number_source::NumberSource;
-use super::{ColumnScale, Columns, Decoding, Preprocessed, Reading, Scaling, TabularError};
-use crate::error::Error;
-use crate::feed::FeedElement;
-use crate::feed::inspect::{for_each_chunk, source_row};
+use crate::adapter::Preprocessed;
+use crate::columns::Columns;
+use crate::description::dictionaries;
+use crate::error::{Error, failed};
+use crate::number_source::NumberSource;
+use crate::reading::{Decoding, Reading};
+use crate::scale::{ColumnScale, Scaling};
 
 /// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become the mean of their
 /// column, and a column of 0 and 1 marks them; categories get the codes of an embedding, 0 for values that are missing or did not
-/// occur in training. Dates and large numbers are [decoded](super::Decoding). Text is compared after normalization (NFC).
+/// occur in training. Dates and large numbers are [decoded](crate::Decoding). Text is compared after normalization (NFC).
 ///
 /// # Examples
 /// ```
-/// use brisk_loader::{RowSource, Rows};
+/// use brisk_loader::{RowSource, Rows, for_each_chunk};
 /// use brisk_table::Dictionary;
-/// use brisk_train::tabular::{Columns, Preprocessing, Scaling};
+/// use brisk_tabular::{Columns, Preprocessing, Scaling};
 ///
 /// let rows = Rows::new(vec![1.0, 3.0, f32::NAN, 2.0], vec![0.0; 4], 1)?.with_categories(vec![1, 2, 1, 0], 1)?;
 /// let columns = Columns { categories: vec![Dictionary::new("sex", ["f", "m"])?], ..Columns::numbers(["age"]) };
@@ -94,14 +96,14 @@ impl Preprocessing {
     /// Of more than 200,000 rows, evenly spaced ones are used for quantiles.
     ///
     /// # Errors
-    /// [`Error::EmptySet`]; [`TabularError::ColumnNames`] if the rows do not have these columns; [`TabularError::AllMissing`],
-    /// [`TabularError::Infinite`], [`TabularError::TooManyValues`], [`TabularError::Value`] for columns that cannot be used; [`Error::Rows`] if the
+    /// [`Error::EmptySet`](brisk_train::Error::EmptySet); [`Error::ColumnNames`] if the rows do not have these columns; [`Error::AllMissing`],
+    /// [`Error::Infinite`], [`Error::TooManyValues`], [`Error::Value`] for columns that cannot be used; [`Error::Rows`](brisk_train::Error::Rows) if the
     /// source fails.
     pub fn fit<S: RowSource<Feature: FeedElement>>(columns: &Columns, rows: &S, scaling: Scaling) -> Result<Self, Error> {
         check_columns(columns, rows)?;
         let (n_rows, n_cols, n_categories) = (rows.n_rows(), rows.n_cols(), rows.n_categories());
         if n_rows == 0 || n_rows >= u32::MAX as usize {
-            return Err(Error::EmptySet { set: "train", n_rows, n_cols });
+            return Err(TrainError::EmptySet { set: "train", n_rows, n_cols }.into());
         }
         let plain = columns.numbers.iter().map(|column| (column.as_str(), Reading::Number));
         let decoded = columns.categories.iter().filter_map(|column| {
@@ -115,7 +117,7 @@ impl Preprocessing {
         let stride = n_rows.div_ceil(MAX_SORTED_ROWS);
         let mut seen: Vec<Vec<bool>> = columns.categories.iter().map(|column| vec![false; column.n_codes()]).collect();
         let mut infinite = None;
-        for_each_chunk("train", rows, |read| {
+        for_each_chunk(rows, failed("train"), |read| {
             for i in 0..read.labels.len() / rows.n_labels().max(1) {
                 let row = read.first + i;
                 let (features, codes) =
@@ -139,9 +141,9 @@ impl Preprocessing {
             Ok(())
         })?;
         if let Some((row, col)) = infinite {
-            return Err(TabularError::Infinite { row: source_row(rows, row), column: readings[col].0.to_owned() }.into());
+            return Err(Error::Infinite { row: rows.source_row(row as u32) as usize, column: readings[col].0.to_owned() });
         }
-        let all_missing = |column: &str| TabularError::AllMissing { column: column.to_owned(), n_rows };
+        let all_missing = |column: &str| Error::AllMissing { column: column.to_owned(), n_rows };
         let mut sorted = sorted.into_iter();
         let number = |(&(column, reading), moments): (&(&str, Reading), Moments)| {
             let values = sorted.next();
@@ -162,10 +164,10 @@ impl Preprocessing {
             let mut known = HashSet::new();
             let values: Vec<String> = values.filter(|value| known.insert(value.to_string())).map(Cow::into_owned).collect();
             match values.len() {
-                0 => Err(all_missing(column.name()).into()),
+                0 => Err(all_missing(column.name())),
                 n_values if n_values > MAX_VALUES => {
                     let column = column.name().to_owned();
-                    Err(TabularError::TooManyValues { column, n_values, n_rows, limit: MAX_VALUES }.into())
+                    Err(Error::TooManyValues { column, n_values, n_rows, limit: MAX_VALUES })
                 }
                 _ => dictionary(column.name(), values),
             }
@@ -181,7 +183,7 @@ impl Preprocessing {
     /// Infinite numbers remain infinite where columns are standardised.
     ///
     /// # Errors
-    /// [`TabularError::MissingColumns`], [`TabularError::ColumnKind`], [`TabularError::ColumnNames`]; [`TabularError::Value`] for text that is no
+    /// [`Error::MissingColumns`], [`Error::ColumnKind`], [`Error::ColumnNames`]; [`Error::Value`] for text that is no
     /// number or date where the model needs one.
     pub fn over<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: S) -> Result<Preprocessed<S>, Error> {
         check_columns(columns, &rows)?;
@@ -247,7 +249,7 @@ pub(super) fn nfc(text: &str) -> Cow<'_, str> {
 }
 
 pub(super) fn dictionary(name: &str, values: Vec<String>) -> Result<Dictionary, Error> {
-    Dictionary::new(name, values).map_err(|error| Error::Rows { set: "train", reason: error.to_string() })
+    Dictionary::new(name, values).map_err(failed("train"))
 }
 
 fn check_columns<S: RowSource>(columns: &Columns, rows: &S) -> Result<(), Error> {
@@ -256,7 +258,7 @@ fn check_columns<S: RowSource>(columns: &Columns, rows: &S) -> Result<(), Error>
         ("categorical columns", columns.categories.len(), rows.n_categories()),
     ];
     match counts.into_iter().find(|(_, n_names, found)| n_names != found) {
-        Some((what, n_names, found)) => Err(TabularError::ColumnNames { what, n_names, found }.into()),
+        Some((what, n_names, found)) => Err(Error::ColumnNames { what, n_names, found }),
         None => Ok(()),
     }
 }

@@ -3,7 +3,6 @@ use std::path::Path;
 use brisk_table::{CsvOptions, Decimal, Format, Header, ImportOptions};
 use serde::{Deserialize, Serialize};
 
-use super::TabularError;
 use crate::error::Error;
 
 /// How a text file of rows is read. With a model, only what is not of one file is kept.
@@ -35,7 +34,7 @@ impl TextOptions {
     /// The options of an import of a file of that format.
     ///
     /// # Errors
-    /// [`TabularError::UnusedOption`] if the format has no use for one of them.
+    /// [`Error::UnusedOption`] if the format has no use for one of them.
     pub(super) fn check(&self, path: &Path, format: Format) -> Result<(), Error> {
         let is_text = format == Format::Csv;
         let has_names = is_text || matches!(format, Format::Arrow | Format::Parquet);
@@ -72,5 +71,5 @@ pub(super) fn check_used(is_used: bool, path: &Path, option: &'static str, forma
         Format::Parquet => "Parquet",
         _ => "this format",
     };
-    Err(TabularError::UnusedOption { path: path.to_owned(), option, format }.into())
+    Err(Error::UnusedOption { path: path.to_owned(), option, format })
 }

@@ -5,10 +5,14 @@ use brisk_table::{
     survey_csv,
 };
 
-use super::detect::is_table;
-use super::scratch::import_to_memory;
-use super::{Columns, Decoding, FarValues, TabularError, TabularModel, TextOptions, UnseenValues, WrongValue};
-use crate::error::Error;
+use crate::adapter::{FarValues, UnseenValues};
+use crate::columns::Columns;
+use crate::detect::is_table;
+use crate::error::{Error, WrongValue};
+use crate::model::TabularModel;
+use crate::reading::Decoding;
+use crate::scratch::import_to_memory;
+use crate::text_options::TextOptions;
 
 /// Rows with the columns that a model needs: [`TabularModel::read_rows`].
 #[derive(Debug)]
@@ -25,17 +29,17 @@ pub struct TabularRows {
 }
 
 impl TabularModel {
-    /// Reads the rows of a file of any format, for [`TabularPredictor::predict`](super::TabularPredictor::predict). Every column is read as it was
+    /// Reads the rows of a file of any format, for [`TabularPredictor::predict`](crate::TabularPredictor::predict). Every column is read as it was
     /// in training, whatever its cells look like in this file; columns are found by name, others are left out, and a target is not needed. Text is read
     /// with the model's [`text_options`](Self::text_options).
     ///
     /// # Errors
-    /// [`Error::Table`] if the file cannot be read, lacks a column, or has text where the model needs numbers, with the line; [`TabularError::Value`], also with the line, for text
-    /// where it needs dates; [`TabularError`](super::TabularError) for columns of other kinds.
+    /// [`Error::Table`] if the file cannot be read, lacks a column, or has text where the model needs numbers, with the line; [`Error::Value`], also with the line, for text
+    /// where it needs dates; [`Error`](crate::Error) for columns of other kinds.
     /// # Examples
     /// ```no_run
     /// use brisk_nn::tensor::program::Device;
-    /// use brisk_train::tabular::TabularModel;
+    /// use brisk_tabular::TabularModel;
     ///
     /// let model = TabularModel::load("prices")?;
     /// let rows = model.read_rows("new_houses.csv")?;
@@ -50,7 +54,7 @@ impl TabularModel {
     /// Like [`read_rows`](Self::read_rows), with other options for text; `progress` is called on this thread from time to time.
     ///
     /// # Errors
-    /// As [`read_rows`](Self::read_rows); [`TabularError::UnusedOption`].
+    /// As [`read_rows`](Self::read_rows); [`Error::UnusedOption`].
     pub fn read_rows_with(
         &self,
         file: impl AsRef<Path>,
@@ -63,7 +67,7 @@ impl TabularModel {
         let (table, columns) = if is_table(path) {
             if text != self.text_options() {
                 let (option, format) = ("text", "a table that was imported before");
-                return Err(TabularError::UnusedOption { path: path.to_owned(), option, format }.into());
+                return Err(Error::UnusedOption { path: path.to_owned(), option, format });
             }
             let table = Table::open(path)?;
             let columns = Columns::of(&table)?;
@@ -118,10 +122,10 @@ fn of_decoded(error: Error, needed: &Columns) -> Error {
 
 /// The error of a value of a file, with the line in a file of text: those of all cells were not kept.
 fn in_file(error: Error, path: &Path, csv: Option<&CsvOptions>) -> Error {
-    let Error::Tabular(TabularError::Value(wrong)) = error else { return error };
+    let Error::Value(wrong) = error else { return error };
     let surveyed = csv.and_then(|csv| survey_csv(path, csv).ok());
     let surveyed = surveyed.and_then(|survey| survey.columns.into_iter().find(|other| other.name == wrong.column));
     let cells = surveyed.map_or_else(Vec::new, |column| [column.not_dates, column.not_numbers].concat());
     let line = cells.into_iter().find(|cell| cell.text == wrong.found).map(|cell| cell.line);
-    TabularError::Value(Box::new(WrongValue { path: Some(path.to_owned()), line, ..*wrong })).into()
+    Error::Value(Box::new(WrongValue { path: Some(path.to_owned()), line, ..*wrong }))
 }

@@ -7,7 +7,12 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ColumnScale, Network, Preprocessing, Reading, Target, TextOptions};
+use crate::network::Network;
+use crate::preprocessing::Preprocessing;
+use crate::reading::Reading;
+use crate::scale::ColumnScale;
+use crate::target::Target;
+use crate::text_options::TextOptions;
 
 /// The version of the format.
 pub(super) const FORMAT: u64 = 3;

@@ -1,7 +1,7 @@
 use brisk_table::{Dictionary, IsoTime, Table};
 
-use super::{Decoding, TabularError};
 use crate::error::Error;
+use crate::reading::Decoding;
 
 /// The columns of a source of rows, by name and in its order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -23,7 +23,7 @@ impl Columns {
     /// The columns of a table. Columns without names are called `column_0`, `column_1` and so on. Categories that are all dates of ISO 8601 are decoded.
     ///
     /// # Errors
-    /// [`TabularError::NoDictionaries`] for categories for which the file does not say what their codes stand for.
+    /// [`Error::NoDictionaries`] for categories for which the file does not say what their codes stand for.
     pub fn of(table: &Table) -> Result<Self, Error> {
         let numbers = match table.column_names() {
             [] => (0..table.n_cols()).map(|col| format!("column_{col}")).collect(),
@@ -31,7 +31,7 @@ impl Columns {
         };
         if table.dictionaries().len() != table.n_categories() {
             let path = table.path().to_owned();
-            return Err(TabularError::NoDictionaries { path, n_categories: table.n_categories() }.into());
+            return Err(Error::NoDictionaries { path, n_categories: table.n_categories() });
         }
         let categories = table.dictionaries().to_vec();
         let are_dates = |column: &&Dictionary| {

@@ -1,11 +1,11 @@
-use brisk_loader::RowSource;
+use brisk_loader::{RowSource, for_each_chunk};
 use brisk_table::Dictionary;
+use brisk_train::FeedElement;
 
-use super::preprocessing::nfc;
-use super::{Columns, Reading, TabularError, WrongValue};
-use crate::error::Error;
-use crate::feed::FeedElement;
-use crate::feed::inspect::{for_each_chunk, source_row};
+use crate::columns::Columns;
+use crate::error::{Error, WrongValue, failed};
+use crate::preprocessing::nfc;
+use crate::reading::Reading;
 
 /// Where a number of a row comes from.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ impl NumberSource {
     /// The sources of numbers that are read from these columns of `rows`.
     ///
     /// # Errors
-    /// [`TabularError::MissingColumns`], [`TabularError::ColumnKind`]; [`TabularError::Value`] for text that is not of the kind.
+    /// [`Error::MissingColumns`], [`Error::ColumnKind`]; [`Error::Value`] for text that is not of the kind.
     pub(super) fn find_all<'a, S: RowSource<Feature: FeedElement>>(
         columns: &Columns,
         rows: &S,
@@ -32,13 +32,13 @@ impl NumberSource {
             if let Some(col) = columns.numbers.iter().position(|other| other == name) {
                 if !is_number {
                     let (column, found, expected) = (name.to_owned(), "numbers", "dates");
-                    return Err(TabularError::ColumnKind { column, found, expected }.into());
+                    return Err(Error::ColumnKind { column, found, expected });
                 }
                 sources.push(Self::Feature { col, reading });
             } else if let Some(category) = columns.categories.iter().position(|other| other.name() == name) {
                 if reading == Reading::Number {
                     let (column, found, expected) = (name.to_owned(), "text", "numbers");
-                    return Err(TabularError::ColumnKind { column, found, expected }.into());
+                    return Err(Error::ColumnKind { column, found, expected });
                 }
                 let numbers = numbers(&columns.categories[category], reading);
                 if let Some(code) = (1..numbers.len()).find(|&code| numbers[code].is_nan()) {
@@ -50,7 +50,7 @@ impl NumberSource {
             }
         }
         if !missing.is_empty() {
-            return Err(TabularError::MissingColumns { names: missing, found: columns.names() }.into());
+            return Err(Error::MissingColumns { names: missing, found: columns.names() });
         }
         Ok(sources)
     }
@@ -79,9 +79,10 @@ fn wrong_value<S: RowSource<Feature: FeedElement>>(
     reading: Reading,
 ) -> Result<Error, Error> {
     let mut first = None;
-    for_each_chunk("preprocessed", rows, |read| {
+    for_each_chunk(rows, failed("preprocessed"), |read| {
         let mut codes = read.categories.iter().skip(category).step_by(columns.categories.len());
-        let found = codes.position(|&other| other as usize == code).map(|row| source_row(rows, read.first + row));
+        let found =
+            codes.position(|&other| other as usize == code).map(|row| rows.source_row((read.first + row) as u32) as usize);
         first = first.or(found);
         Ok(())
     })?;
@@ -89,5 +90,5 @@ fn wrong_value<S: RowSource<Feature: FeedElement>>(
     let found = column.values()[code - 1].clone();
     let (column, expected) = (column.name().to_owned(), reading.expected());
     let wrong = WrongValue { path: None, line: None, row: first, column, found, expected };
-    Ok(TabularError::Value(Box::new(wrong)).into())
+    Ok(Error::Value(Box::new(wrong)))
 }

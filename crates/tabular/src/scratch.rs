@@ -4,12 +4,14 @@ use std::path::{Path, PathBuf};
 
 use brisk_table::{ImportOptions, ImportReport, Progress, Table, import_with_progress};
 
+use brisk_train::Error as TrainError;
+
 use crate::error::Error;
 
 /// Imports a source into a table in memory. Its file is in the system's folder for temporary files, and is removed before this returns.
 ///
 /// # Errors
-/// [`Error::Table`], [`Error::Io`].
+/// [`Error::Table`], [`Error::Io`](brisk_train::Error::Io).
 pub(super) fn import_to_memory(
     path: &Path,
     options: &ImportOptions,
@@ -35,7 +37,7 @@ impl ScratchFolder {
             match builder.create(&path) {
                 Ok(()) => return Ok(Self(path)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                Err(cause) => return Err(Error::Io { path, action: "create", cause }),
+                Err(cause) => return Err(TrainError::Io { path, action: "create", cause }.into()),
             }
         }
         unreachable!("there are fewer folders than numbers")

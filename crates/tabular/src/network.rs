@@ -5,9 +5,9 @@ use brisk_nn::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::Target;
+use crate::target::Target;
 
-/// The network of a [`TabularModel`](super::TabularModel). All of them embed categories, and concatenate the embeddings with the numbers.
+/// The network of a [`TabularModel`](crate::TabularModel). All of them embed categories, and concatenate the embeddings with the numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Network {

@@ -14,11 +14,11 @@ const MAX_NAME_CHARS: usize = 60;
 /// or the lines of a terminal, are escaped as in Rust; everything after the first 4096 characters is left out. In a name that is not
 /// UTF-8, invalid bytes are shown as `�`.
 ///
-/// Errors of this crate show names and values in this form.
+/// Errors of the crates that read files show names and values in this form.
 ///
 /// # Examples
 /// ```
-/// use brisk_table::printable;
+/// use brisk_atomic_file::printable;
 ///
 /// assert_eq!(printable("pt").to_string(), "pt");
 /// assert_eq!(printable("\u{1b}[31mpt\n").to_string(), "\\u{1b}[31mpt\\n");
@@ -69,7 +69,7 @@ impl Printable<'_> {
 }
 
 /// Names in brackets, as `Debug` shows a slice of them; of a long list, only the first names.
-pub(crate) fn listed<S: AsRef<str>>(names: &[S]) -> impl Display {
+pub fn listed<S: AsRef<str>>(names: &[S]) -> impl Display {
     fmt::from_fn(|f| {
         f.write_char('[')?;
         for (i, name) in names.iter().take(MAX_NAMES).enumerate() {

@@ -4,17 +4,17 @@ use brisk_table::{
     Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format, ImportOptions,
     ImportWarning, LabelKind, Missing, OddCell, Table, find_numbers, survey_csv_with_progress,
 };
+use brisk_train::Labels;
 
-use super::odd_values::{NearlyClasses, Outlier, counts, nearly_classes, outliers};
-use super::reading::{middle, shortest};
-use super::scratch::import_to_memory;
-use super::target::MAX_GUESSED_CLASSES;
-use super::text_options::check_used;
-use super::{
-    Columns, Decoding, FewLabels, OddCells, TabularError, TabularModel, TabularWarning, Target, TargetKind, TextOptions,
-};
-use crate::error::Error;
-use crate::task::Labels;
+use crate::columns::Columns;
+use crate::error::{Error, FewLabels, OddCells};
+use crate::model::TabularModel;
+use crate::odd_values::{NearlyClasses, Outlier, counts, nearly_classes, outliers};
+use crate::reading::{Decoding, middle, shortest};
+use crate::scratch::import_to_memory;
+use crate::target::{MAX_GUESSED_CLASSES, Target, TargetKind};
+use crate::text_options::{TextOptions, check_used};
+use crate::warning::TabularWarning;
 
 /// What [`TabularModel::detect`] is told about a file. Columns are named as in [`ColumnRef::Word`]: by their names, or by their indices from 0.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -71,7 +71,7 @@ impl TabularModel {
     /// Reads a file of any format, and finds what its columns are, which of them is the target, and what is odd about them. All cells are read before
     /// anything is decided, so that the order of the rows does not matter.
     ///
-    /// - Columns of numbers are numbers. If they are too large for `f32` but close to each other, they are [shifted](super::Reading::Offset).
+    /// - Columns of numbers are numbers. If they are too large for `f32` but close to each other, they are [shifted](crate::Reading::Offset).
     /// - Dates of ISO 8601 are [decoded](Decoding::Date); other dates are left out.
     /// - A target of numbers that are too large for `f32` is shifted, too: [`Target::offset`].
     /// - Whole numbers with leading zeros, and text, are categories; text whose values are nearly all different is left out.
@@ -79,7 +79,7 @@ impl TabularModel {
     ///   which shows the first such cells.
     ///
     /// # Errors
-    /// [`TabularError::NoTarget`], [`TabularError::OddCells`], [`TabularError::FewLabels`], [`TabularError::TargetKind`], [`TabularError::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no
+    /// [`Error::NoTarget`], [`Error::OddCells`], [`Error::FewLabels`], [`Error::TargetKind`], [`Error::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no
     /// such column; as [`Target::detect`].
     ///
     /// # Cost
@@ -89,7 +89,7 @@ impl TabularModel {
     /// ```
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("houses.csv");
-    /// use brisk_train::tabular::{DetectOptions, Decoding, TabularModel};
+    /// use brisk_tabular::{DetectOptions, Decoding, TabularModel};
     ///
     /// std::fs::write(&path, "id,sold,zip,rooms,price\nA1,2024-01-05,01234,3,250\nA2,2024-02-11,12345,-,310\n")?;
     /// let detected = TabularModel::detect(&path, &DetectOptions { drop: vec!["id".into()], ..DetectOptions::default() })?;
@@ -174,11 +174,11 @@ fn of_table(path: &Path, options: &DetectOptions) -> Result<Detected, Error> {
     let table = Table::open(path)?;
     let unused = |is_used, option| match is_used {
         true => Ok(()),
-        false => Err(TabularError::UnusedOption { path: path.to_owned(), option, format: "a table that was imported before" }),
+        false => Err(Error::UnusedOption { path: path.to_owned(), option, format: "a table that was imported before" }),
     };
     let label = table.label_names().first().map_or("label", String::as_str);
     if options.target.as_deref().is_some_and(|target| target != label) {
-        return Err(TabularError::OtherLabel { path: path.to_owned(), label: label.to_owned() }.into());
+        return Err(Error::OtherLabel { path: path.to_owned(), label: label.to_owned() });
     }
     unused(options.drop.is_empty(), "drop")?;
     unused(options.categorical.is_empty(), "categorical")?;
@@ -221,7 +221,7 @@ const MAX_SHOWN: usize = 3;
 fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'_>) -> Result<Detected, Error> {
     let n_labels = table.n_labels();
     if n_labels != 1 {
-        return Err(TabularError::LabelCount { path: table.path().to_owned(), n_labels }.into());
+        return Err(Error::LabelCount { path: table.path().to_owned(), n_labels });
     }
     let mut columns = Columns::of(&table)?;
     if let Some(decoded) = plan.decoded {
@@ -272,7 +272,7 @@ fn check_labels(table: &Table, target: &Target, labels: &[f32], source: &Source<
     };
     let labels = common.iter().map(|&label| f64::from(label) + offset).collect();
     let few = FewLabels { path, target: name.clone(), labels, n_rows, cells, counted: source.counted() };
-    Err(TabularError::FewLabels(Box::new(few)).into())
+    Err(Error::FewLabels(Box::new(few)))
 }
 
 /// The first class that hardly any row has.
@@ -512,7 +512,7 @@ fn label_kind(
         ColumnKind::AlmostDates if !asks_for_classes => Err(odd(path, survey, "dates", counted, true)),
         ColumnKind::Dates | ColumnKind::OtherDates if !asks_for_classes => {
             let (target, found) = (survey.name.clone(), "dates".to_owned());
-            Err(TabularError::TargetKind { target, kind: TargetKind::Number, found }.into())
+            Err(Error::TargetKind { target, kind: TargetKind::Number, found })
         }
         _ => Ok((LabelKind::Classes, 0.0)),
     }
@@ -530,7 +530,7 @@ fn odd(path: &Path, survey: &ColumnSurvey, expected: &'static str, counted: &'st
         decimal_comma: survey.kind() == ColumnKind::AlmostNumbers { decimal_comma: true },
         is_target,
     };
-    TabularError::OddCells(Box::new(odd)).into()
+    Error::OddCells(Box::new(odd))
 }
 
 fn guessed_target(path: &Path, survey: &Surveyed) -> Result<usize, Error> {
@@ -542,7 +542,7 @@ fn guessed_target(path: &Path, survey: &Surveyed) -> Result<usize, Error> {
     let column = &survey.columns[last];
     if column.n_missing > 0 {
         let (path, column, n_missing) = (path.to_owned(), column.name.clone(), column.n_missing);
-        return Err(TabularError::NoTarget { path, column, n_missing }.into());
+        return Err(Error::NoTarget { path, column, n_missing });
     }
     Ok(last)
 }

@@ -1,12 +1,10 @@
 use std::fmt;
 
 use brisk_loader::RowSource;
+use brisk_train::{Binary, Classification, Error as TrainError, FeedElement, Labels, Regression, Task};
 use serde::{Deserialize, Serialize};
 
-use super::TabularError;
 use crate::error::Error;
-use crate::feed::FeedElement;
-use crate::task::{Binary, Classification, Labels, Regression, Task};
 
 /// What is predicted: one of several classes, or a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,8 +78,8 @@ impl Target {
     /// 20 are different; else they are numbers to predict.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLabel`]; [`TabularError::OneLabel`]; [`TabularError::TargetKind`] if the labels are not of the `kind`;
-    /// [`TabularError::TooManyClasses`] for more than 20 named classes of which most have fewer than 5 rows, unless `kind` is given; [`Error::Rows`].
+    /// [`Error::NonFiniteLabel`](brisk_train::Error::NonFiniteLabel); [`Error::OneLabel`]; [`Error::TargetKind`] if the labels are not of the `kind`;
+    /// [`Error::TooManyClasses`] for more than 20 named classes of which most have fewer than 5 rows, unless `kind` is given; [`Error::Rows`](brisk_train::Error::Rows).
     pub fn detect<S: RowSource<Feature: FeedElement>>(
         name: &str,
         class_names: &[String],
@@ -91,7 +89,7 @@ impl Target {
         let mut labels = Labels::Numbers.read("all", rows)?;
         let n_rows = labels.len();
         if n_rows == 0 {
-            return Err(Error::EmptySet { set: "all", n_rows, n_cols: rows.n_cols() });
+            return Err(TrainError::EmptySet { set: "all", n_rows, n_cols: rows.n_cols() }.into());
         }
         labels.sort_unstable_by(f32::total_cmp);
         // 0 and -0 are one label.
@@ -99,11 +97,11 @@ impl Target {
         let target = || name.to_owned();
         let class_name = |label: f32| class_names.get(label as usize).cloned().unwrap_or_else(|| label.to_string());
         if let [label] = labels[..] {
-            return Err(TabularError::OneLabel { target: target(), label: class_name(label), n_rows }.into());
+            return Err(Error::OneLabel { target: target(), label: class_name(label), n_rows });
         }
         let n_classes = class_names.len();
         if kind.is_none() && n_classes > MAX_GUESSED_CLASSES && n_classes * MIN_ROWS_PER_CLASS > n_rows {
-            return Err(TabularError::TooManyClasses { target: target(), n_classes, n_rows }.into());
+            return Err(Error::TooManyClasses { target: target(), n_classes, n_rows });
         }
         let are_whole = labels.iter().all(|label| label.fract() == 0.0);
         let kind = kind.unwrap_or(match (class_names, labels.len()) {
@@ -111,7 +109,7 @@ impl Target {
             (_, 3..=MAX_GUESSED_CLASSES) if are_whole => TargetKind::Classes,
             _ => TargetKind::Number,
         });
-        let refused = |found: String| Err(TabularError::TargetKind { target: target(), kind, found }.into());
+        let refused = |found: String| Err(Error::TargetKind { target: target(), kind, found });
         match kind {
             TargetKind::Number if !class_names.is_empty() => refused(format!("{} classes with names", class_names.len())),
             TargetKind::Number => Ok(Self::Number { name: target(), offset: 0.0, mean: 0.0, std: 1.0 }),
@@ -151,7 +149,7 @@ impl Target {
     /// The same target, whose numbers are standardised by `rows`. Classes are not changed.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLabel`]; [`TabularError::OneLabel`] if all numbers are the same; [`Error::Rows`].
+    /// [`Error::NonFiniteLabel`](brisk_train::Error::NonFiniteLabel); [`Error::OneLabel`] if all numbers are the same; [`Error::Rows`](brisk_train::Error::Rows).
     pub fn fitted_to<S: RowSource<Feature: FeedElement>>(self, set: &'static str, rows: &S) -> Result<Self, Error> {
         let Self::Number { name, offset, .. } = self else { return Ok(self) };
         let labels = Labels::Numbers.read(set, rows)?;
@@ -161,7 +159,7 @@ impl Target {
         let std = variance.sqrt();
         if !(std > 0.0 && (1.0 / std).is_finite()) {
             let label = labels.first().map_or_else(String::new, |&label| (f64::from(label) + offset).to_string());
-            return Err(TabularError::OneLabel { target: name, label, n_rows: labels.len() }.into());
+            return Err(Error::OneLabel { target: name, label, n_rows: labels.len() });
         }
         Ok(Self::Number { name, offset, mean, std })
     }

@@ -1,0 +1,40 @@
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+#[cfg(any(doc, doctest))]
+pub mod guide;
+
+mod adapter;
+mod columns;
+mod description;
+mod detect;
+mod error;
+mod model;
+mod network;
+mod normal;
+mod number_source;
+mod odd_values;
+mod predictions;
+mod preprocessing;
+mod read_rows;
+mod reading;
+mod scale;
+mod scratch;
+mod target;
+mod text_options;
+mod warning;
+
+pub use adapter::{FarValues, Preprocessed, UnseenValues};
+pub use columns::Columns;
+pub use detect::{DetectOptions, Detected};
+pub use error::{Error, FewLabels, OddCells, WrongValue};
+pub use model::{TabularModel, TabularPredictor};
+pub use network::Network;
+pub use predictions::Predictions;
+pub use preprocessing::{NumberColumn, Preprocessing};
+pub use read_rows::TabularRows;
+pub use reading::{Decoding, Reading};
+pub use scale::{ColumnScale, Scaling};
+pub use target::{Target, TargetKind};
+pub use text_options::TextOptions;
+pub use warning::{TabularRemedy, TabularWarning};
