@@ -127,13 +127,7 @@ fn table(options: &Options) -> Result<Table> {
     std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot make the folder", folder.display()))?;
     let csv = match &options.csv {
         Some(path) => path.clone(),
-        None => {
-            let file = simulate::SimulatedFile::new(folder, options.seed, 0..options.rows);
-            if !file.is_complete() {
-                file.write()?;
-            }
-            file.path().to_owned()
-        }
+        None => simulate::simulated(folder, options.seed, 0..options.rows, &|note| eprintln!("{note}"))?,
     };
     let name = csv.file_name().context("the path names no file")?.to_string_lossy().into_owned();
     let dest = folder.join(name + ".safetensors");

@@ -11,7 +11,7 @@ use brisk_train::{Labels, StopFlag};
 
 use super::Options;
 use super::options::is_table;
-use super::simulate::SimulatedFile;
+use super::simulate::simulated;
 use crate::import_error::{in_words_of, training};
 use crate::interruptible::{self, StoppedImport, interruptible};
 
@@ -89,18 +89,8 @@ fn simulated_files(options: &Options, note: &dyn Fn(&str)) -> Result<(PathBuf, P
     std::fs::create_dir_all(dir).with_context(|| format!("{}: cannot create the folder", dir.display()))?;
     // The test rows follow the training rows, so that no row is in both.
     let (n_train, n_test) = (options.rows, (options.rows / 5).max(20));
-    let train = SimulatedFile::new(dir, options.seed, 0..n_train);
-    let test = SimulatedFile::new(dir, options.seed, n_train..n_train + n_test);
-    for file in [&train, &test] {
-        let path = file.path().display();
-        if file.is_complete() {
-            note(&format!("simulated collisions of an earlier run: {path}"));
-            continue;
-        }
-        note(&format!("simulating {} collisions: {path}", file.n_rows()));
-        file.write()?;
-    }
-    Ok((train.path().to_owned(), test.path().to_owned()))
+    let file = |rows| simulated(dir, options.seed, rows, note);
+    Ok((file(0..n_train)?, file(n_train..n_train + n_test)?))
 }
 
 /// Opens a brisk table, or imports a text file into one that later runs reuse.
