@@ -4,6 +4,7 @@
 //! becomes a rule.
 
 mod arrows;
+mod docs;
 mod kernels;
 mod manifests;
 mod records;
@@ -53,8 +54,12 @@ type Rule = fn(&Workspace) -> Vec<Finding>;
 const RULES: &[Rule] = &[
     arrows::point_down,
     arrows::wgpu_is_named_below,
+    docs::guides_are_in_the_documentation,
+    docs::licences_are_in_each_crate,
+    docs::links_lead_to_files,
+    docs::readmes_are_the_short_front_pages,
+    docs::workflows_use_the_declared_rust,
     manifests::are_complete,
-    manifests::readme_is_the_crate_docs,
     kernels::have_twins,
     records::are_on_the_page,
     rooms::imports_name_their_module,

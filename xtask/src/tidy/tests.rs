@@ -2,7 +2,7 @@
 
 use super::source::code_lines;
 use super::workspace::{File, Package, Workspace};
-use super::{Rule, arrows, kernels, manifests, rooms, shaders, source, weight};
+use super::{Rule, arrows, docs, kernels, manifests, rooms, shaders, source, weight};
 
 /// Two crates and an xtask that follow all rules.
 fn sound() -> Workspace {
@@ -24,6 +24,11 @@ fn sound() -> Workspace {
         ("crates/kernels/src/product/matmul.wgsl", ""),
         ("crates/kernels/src/product/matmul_direct.wgsl", ""),
         ("crates/kernels/tests/it/matmul.rs", ""),
+        ("crates/table/LICENSE-APACHE", ""),
+        ("crates/table/LICENSE-MIT", ""),
+        ("crates/kernels/LICENSE-APACHE", ""),
+        ("crates/kernels/LICENSE-MIT", ""),
+        ("Cargo.toml", "[workspace.package]\nrust-version = \"1.95\"\n"),
         ("xtask/src/main.rs", "fn main() { println!(\"a program prints\"); }"),
     ];
     Workspace {
@@ -104,10 +109,50 @@ fn manifests_say_what_a_crate_is_for() {
 }
 
 #[test]
-fn crate_docs_are_the_readme() {
-    check(manifests::readme_is_the_crate_docs, without("crates/table/README.md"), &[("crates/table", "has no README.md")]);
-    let own_docs = with("crates/kernels/src/lib.rs", "//! Kernels.\n");
-    check(manifests::readme_is_the_crate_docs, own_docs, &[("crates/kernels/src/lib.rs", "include the README")]);
+fn crate_docs_are_the_readme_and_the_guides() {
+    let rule = docs::readmes_are_the_short_front_pages;
+    check(rule, without("crates/table/README.md"), &[("crates/table", "has no README.md")]);
+    check(rule, with("crates/kernels/src/lib.rs", "//! Kernels.\n"), &[("crates/kernels/src/lib.rs", "include the README")]);
+    check(rule, with("crates/table/README.md", "a line\n".repeat(66)), &[("crates/table/README.md", "66 lines, more than 65")]);
+    check(rule, with("crates/table/README.md", "a line\n".repeat(65)), &[]);
+
+    let (guide, rule) = ("crates/table/docs/tables.md", docs::guides_are_in_the_documentation);
+    check(rule, with(guide, ""), &[(guide, "add a module with `#![doc = include_str!(\"../docs/tables.md\")]`")]);
+    let included = |workspace: &mut Workspace| {
+        with(guide, "")(workspace);
+        with("crates/table/src/guide.rs", "#![doc = include_str!(\"../docs/tables.md\")]")(workspace);
+    };
+    check(rule, included, &[]);
+}
+
+#[test]
+fn links_into_the_repository_lead_somewhere() {
+    let link = |path: &str| format!("One\n[two](https://github.com/brisk-rs/brisk/{path}), three\n");
+    let readme = "crates/table/README.md";
+    for path in ["blob/main/xtask/src/main.rs#L3", "tree/main/xtask", "tree/main/xtask/src/", "issues/7"] {
+        check(docs::links_lead_to_files, with(readme, link(path)), &[]);
+    }
+    for path in ["xtask/src/bench.rs", "xtask/s"] {
+        let expected = format!("links to `{path}`");
+        let text = link(&format!("blob/main/{path}#L3"));
+        check(docs::links_lead_to_files, with(readme, text), &[("crates/table/README.md:2", &expected)]);
+    }
+}
+
+#[test]
+fn crates_contain_their_licences() {
+    let path = "crates/kernels/LICENSE-MIT";
+    check(docs::licences_are_in_each_crate, without(path), &[(path, "is missing")]);
+}
+
+#[test]
+fn workflows_install_the_declared_rust() {
+    let path = ".github/workflows/ci.yml";
+    let rule = docs::workflows_use_the_declared_rust;
+    check(rule, with(path, "env:\n  RUSTUP_TOOLCHAIN: \"1.95\"\nuses: actions/checkout@v5.1\n"), &[]);
+    let other = "env:\n  RUSTUP_TOOLCHAIN: \"1.96\"\nrun: rustup toolchain install 1.95.1\nuses: dtolnay/rust-toolchain@1.95\n";
+    let place = |line: usize| format!("{path}:{line}");
+    check(rule, with(path, other), &[(&place(2), "uses Rust 1.96"), (&place(3), "uses Rust 1.95.1")]);
 }
 
 #[test]

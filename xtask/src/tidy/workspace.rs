@@ -95,7 +95,7 @@ fn packages(metadata: &str) -> Result<Vec<Package>> {
 
 /// Text files in `folder`, except build output, downloads and the files of git.
 fn collect(folder: &Path, path: &str, files: &mut Vec<File>) -> Result<()> {
-    const KINDS: [&str; 8] = ["rs", "wgsl", "toml", "md", "py", "sh", "yml", "json"];
+    const KINDS: [&str; 9] = ["rs", "wgsl", "toml", "md", "py", "sh", "yml", "yaml", "json"];
     for entry in fs::read_dir(folder).with_context(|| format!("could not list {}", folder.display()))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -107,8 +107,10 @@ fn collect(folder: &Path, path: &str, files: &mut Vec<File>) -> Result<()> {
         let kind = entry.file_type()?;
         if kind.is_dir() {
             collect(&entry.path(), &path, files)?;
-        } else if kind.is_file()
-            && (path.starts_with(".ci/") || name.rsplit_once('.').is_some_and(|(_, kind)| KINDS.contains(&kind)))
+        } else if entry.path().is_file()
+            && (path.starts_with(".ci/")
+                || name.starts_with("LICENSE-")
+                || name.rsplit_once('.').is_some_and(|(_, kind)| KINDS.contains(&kind)))
         {
             let text = fs::read_to_string(entry.path()).with_context(|| format!("{path} is not a text file"))?;
             files.push(File { path, text });

@@ -1,0 +1,96 @@
+//! What users read: READMEs, guides, links, licences, and the version of Rust.
+
+use super::Finding;
+use super::workspace::{File, Package, Workspace};
+
+/// The maximum number of lines of a crate's README.
+const MAX_README_LINES: usize = 65;
+
+/// Where a link to a file or folder of this repository begins.
+const REPOSITORY: [&str; 2] = ["https://github.com/brisk-rs/brisk/blob/main/", "https://github.com/brisk-rs/brisk/tree/main/"];
+
+fn published(workspace: &Workspace) -> impl Iterator<Item = &Package> {
+    workspace.packages.iter().filter(|package| package.short_name().is_some())
+}
+
+pub(super) fn readmes_are_the_short_front_pages(workspace: &Workspace) -> Vec<Finding> {
+    const INCLUDED: &str = "#![doc = include_str!(\"../README.md\")]";
+    let mut findings = Vec::new();
+    for Package { folder, .. } in published(workspace) {
+        match workspace.file(&format!("{folder}/README.md")).map(|file| file.text.lines().count()) {
+            None => findings.push(Finding::new(folder, 0, "has no README.md")),
+            Some(n_lines) if n_lines > MAX_README_LINES => {
+                let message = format!("has {n_lines} lines, more than {MAX_README_LINES}; move some to a guide in {folder}/docs");
+                findings.push(Finding::new(format!("{folder}/README.md"), 0, message));
+            }
+            Some(_) => {}
+        }
+        let library = format!("{folder}/src/lib.rs");
+        if !workspace.file(&library).is_some_and(|file| file.text.lines().any(|line| line.trim() == INCLUDED)) {
+            let message = format!("does not include the README as its documentation; add `{INCLUDED}`");
+            findings.push(Finding::new(library, 0, message));
+        }
+    }
+    findings
+}
+
+pub(super) fn guides_are_in_the_documentation(workspace: &Workspace) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for Package { folder, .. } in published(workspace) {
+        let (docs, sources) = (format!("{folder}/docs/"), format!("{folder}/src/"));
+        for guide in workspace.files.iter().filter_map(|file| file.path.strip_prefix(&docs)).filter(|name| name.ends_with(".md"))
+        {
+            let included = format!("include_str!(\"../docs/{guide}\")");
+            if !workspace.rust_files(&sources).any(|file| file.text.contains(&included)) {
+                let message =
+                    format!("is not in the documentation; add a module with `#![doc = {included}]` to {sources}guide.rs");
+                findings.push(Finding::new(docs.clone() + guide, 0, message));
+            }
+        }
+    }
+    findings
+}
+
+pub(super) fn links_lead_to_files(workspace: &Workspace) -> Vec<Finding> {
+    let is_there = |path: &str| {
+        let folder = format!("{}/", path.trim_end_matches('/'));
+        workspace.files.iter().any(|file| file.path == path || file.path.starts_with(&folder))
+    };
+    let mut findings = Vec::new();
+    for File { path, text } in &workspace.files {
+        for (line, number) in text.lines().zip(1..) {
+            let links = REPOSITORY.iter().flat_map(|begin| line.split(begin).skip(1));
+            let targets =
+                links.map(|link| link.split(|c: char| c.is_whitespace() || "#?)>]\"`,;…".contains(c)).next().unwrap_or(""));
+            findings.extend(
+                targets
+                    .filter(|target| !target.is_empty() && !is_there(target))
+                    .map(|target| Finding::new(path, number, format!("links to `{target}`, which is not in the repository"))),
+            );
+        }
+    }
+    findings
+}
+
+pub(super) fn licences_are_in_each_crate(workspace: &Workspace) -> Vec<Finding> {
+    let files =
+        published(workspace).flat_map(|package| ["APACHE", "MIT"].map(|name| format!("{}/LICENSE-{name}", package.folder)));
+    let missing = files.filter(|path| workspace.file(path).is_none());
+    missing.map(|path| Finding::new(path, 0, "is missing; copy it from the root folder")).collect()
+}
+
+pub(super) fn workflows_use_the_declared_rust(workspace: &Workspace) -> Vec<Finding> {
+    let manifest = workspace.file("Cargo.toml").map_or("", |file| file.text.as_str());
+    let declared = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap_or("").trim_matches('"');
+    let mut findings = Vec::new();
+    for File { path, text } in workspace.files.iter().filter(|file| file.path.starts_with(".github/workflows/")) {
+        for (line, number) in text.lines().zip(1..).filter(|(line, _)| line.to_lowercase().contains("toolchain")) {
+            let words = line.split(|c: char| !c.is_ascii_digit() && c != '.');
+            for version in words.filter(|word| word.trim_matches('.').contains('.') && *word != declared) {
+                let message = format!("uses Rust {version}, but `rust-version` in Cargo.toml is `{declared}`");
+                findings.push(Finding::new(path, number, message));
+            }
+        }
+    }
+    findings
+}
