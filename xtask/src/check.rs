@@ -161,7 +161,7 @@ fn component(name: &str, probe: &str, install: Install) -> Result<()> {
     let add = format!("rustup component add {name}");
     if install == Install::Allowed && succeeds(&mut command("rustup --version")) {
         eprintln!("{name} is missing");
-        return packages::run_patiently(&mut command(&add), &packages::RUSTUP);
+        return packages::run_patiently(&mut [command(&add)]);
     }
     bail!("{name} is missing; install it with `{add}` or from the system's packages")
 }

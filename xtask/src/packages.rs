@@ -3,7 +3,6 @@
 mod manager;
 mod patience;
 
-pub(crate) use manager::RUSTUP;
 pub(crate) use patience::run_patiently;
 
 use std::process::Command;
@@ -13,7 +12,6 @@ use clap::Args;
 
 use crate::shell::{command, succeeds};
 use manager::{MANAGERS, Manager};
-use patience::{Outcome, Patience};
 
 /// Whether something that is missing may be installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +31,6 @@ pub(crate) struct InstallOptions {
 impl InstallOptions {
     pub(crate) fn get(self) -> Install {
         if self.no_install { Install::Never } else { Install::Allowed }
-    }
-}
-
-impl From<Install> for InstallOptions {
-    fn from(install: Install) -> Self {
-        Self { no_install: install == Install::Never }
     }
 }
 
@@ -70,7 +62,7 @@ pub(crate) fn install(missing: &str, packages: &Packages, install: Install) -> R
     match user {
         Some(user) if install == Install::Allowed => {
             eprintln!("{missing}: installing {}", packages.provides);
-            run_steps(manager, &steps, user)?;
+            run_patiently(&mut steps.iter().map(|step| patient_command(manager, step, user)).collect::<Vec<_>>())?;
             Ok(steps.last().cloned().unwrap_or_default())
         }
         _ => {
@@ -94,27 +86,6 @@ impl User {
     fn with_root_rights() -> Option<Self> {
         let is_root = command("id -u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0");
         if is_root { Some(Self::Current) } else { succeeds(&mut command("sudo -n true")).then_some(Self::Sudo) }
-    }
-}
-
-/// Runs the steps in order. After a failure that waiting may cure, all steps are run again, since a package list may have become outdated meanwhile.
-fn run_steps(manager: &Manager, steps: &[String], user: User) -> Result<()> {
-    let mut patience = Patience::new(&manager.signs);
-    'again: loop {
-        // The message about a list that the package manager could not fetch, although it reported success.
-        let mut incomplete = None;
-        for step in steps {
-            let mut command = patient_command(manager, step, user);
-            match patience.attempt(&mut command)? {
-                Outcome::Done => {}
-                Outcome::DoneInPart(line) => incomplete = Some(line),
-                Outcome::Failed(error) => {
-                    patience.wait(error, incomplete)?;
-                    continue 'again;
-                }
-            }
-        }
-        return Ok(());
     }
 }
 

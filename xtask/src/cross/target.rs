@@ -26,5 +26,5 @@ pub(super) fn ensure(target: &str, install: Install) -> Result<()> {
         bail!("the standard library of {target} is missing; run: {add}");
     }
     eprintln!("the standard library of {target} is missing");
-    packages::run_patiently(&mut command(&add), &packages::RUSTUP)
+    packages::run_patiently(&mut [command(&add)])
 }

@@ -92,7 +92,7 @@ fn a_lock_of_another_process_is_waited_for() {
         "[ $n = 1 ] && {{ echo '{LISTS_LOCK}' >&2; echo 'E: Unable to lock directory /var/lib/apt/lists/' >&2; exit 100; }}
         [ $n = 3 ] && {{ echo '{DPKG_LOCK}' >&2; exit 100; }}"
     );
-    let words = ["another process holds a lock: E: ", "waiting 1 s before trying again (for up to ", DPKG_LOCK];
+    let words = ["waiting 1 s before trying again (9 more attempts)", DPKG_LOCK];
     check_waits(&script, &[UPDATE, UPDATE, INSTALL, UPDATE, INSTALL], &words);
 }
 
@@ -103,8 +103,7 @@ fn a_server_that_cannot_be_reached_for_a_moment_is_tried_again() {
         "[ $n = 1 ] && {{ echo '{NO_SERVER}' >&2; exit 0; }}
         [ $n = 2 ] && {{ echo 'E: Unable to locate package mesa-vulkan-drivers' >&2; exit 100; }}"
     );
-    let words = [&format!("a server cannot be reached: {NO_SERVER}"), "waiting 1 s before trying again (retry 1 of 8)"];
-    check_waits(&script, &[UPDATE, INSTALL, UPDATE, INSTALL], &words);
+    check_waits(&script, &[UPDATE, INSTALL, UPDATE, INSTALL], &[NO_SERVER, "waiting 1 s before trying again"]);
 }
 
 #[test]
