@@ -49,9 +49,11 @@ const EXAMPLES: &str = "\
 A batch is that of all replicas together.
 
 Examples:
-  cargo run --release --example data_parallel -- --replicas 2            threads of one process
-  cargo xtask mpi -n 2 -- example data_parallel                          processes, with Open MPI or MPICH
-  cargo xtask mpi -n 4 --restarts 3 -- example data_parallel --out DIR   the same, started again if a rank is lost";
+  cargo run --release --example data_parallel -- --replicas 2    threads of one process
+
+Processes, with Open MPI or MPICH, which the example `launch` starts, and starts again if one is lost:
+  cargo build --release --features mpi --example data_parallel --example launch
+  target/release/examples/launch -n 4 --restarts 3 target/release/examples/data_parallel --out DIR";
 
 impl Options {
     /// Checks the options for `n_replicas` replicas, as far as possible before any rows are loaded.

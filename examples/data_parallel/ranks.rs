@@ -74,7 +74,5 @@ fn train(replica: &brisk_train::DataParallel, options: &Options, started: Instan
 /// Without MPI support, a process that a launcher started together with others is refused: each would train by itself.
 #[cfg(not(feature = "mpi"))]
 pub(crate) fn run(_: &Options, n_ranks: usize, _: Instant) -> Result<Option<Finished>> {
-    anyhow::bail!(
-        "{n_ranks} processes were started, and this one was built without MPI; build it with `--features mpi`, as `cargo xtask mpi` does"
-    )
+    anyhow::bail!("{n_ranks} processes were started, and this one was built without MPI; build it with `--features mpi`")
 }

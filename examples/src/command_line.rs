@@ -86,7 +86,9 @@ fn option_without_value(command: &Command, matches: &ArgMatches) -> Option<Strin
         matches.value_source(id) == Some(ValueSource::CommandLine)
             && matches.get_raw(id).is_some_and(|mut values| values.any(OsStr::is_empty))
     };
-    command.get_arguments().find(|arg| is_empty(arg.get_id().as_str())).map(ToString::to_string)
+    // The arguments of another program are its own.
+    let mut options = command.get_arguments().filter(|arg| !arg.is_trailing_var_arg_set());
+    options.find(|arg| is_empty(arg.get_id().as_str())).map(ToString::to_string)
 }
 
 /// The options of `O`, and those of every example. If an option is given twice, the last value is used, so that a script can append to its defaults.

@@ -95,7 +95,7 @@ fn run_suite(suite: &command_line::Suite, args: &[OsString], consent: Consent) -
     } else {
         Profile::Release
     };
-    let mut bench = Command::new(built("bench", profile)?);
+    let mut bench = Command::new(built("bin", "bench", profile)?);
     bench.args(args.iter().filter(|arg| *arg != "--yes"));
     bench.envs(python.map(|python| ("BRISK_PYTHON", python)));
     bench.envs(burn.map(|burn| ("BRISK_BURN", burn)));

@@ -134,7 +134,7 @@ fn tidied() -> Result<()> {
 }
 
 fn conformance() -> Result<()> {
-    let program = programs::built("conformance", Profile::Dev)?;
+    let program = programs::built("bin", "conformance", Profile::Dev)?;
     let tested = vulkan::tested_device()?;
     let started = || {
         let mut run = Command::new(&program);
@@ -144,13 +144,10 @@ fn conformance() -> Result<()> {
     must(started().args(["--precision", "f32", "--precision", "f16", "--precision", "bf16"]))?;
     // The training cases, split across replicas: threads, then processes.
     must(started().args(["--replicas", "1", "--replicas", "2", "--replicas", "3", "--replicas", "4"]))?;
-    for n_ranks in 1..=4 {
-        let job = mpi::Options::of_program(n_ranks, program.clone(), &["--device", "cpu"]);
-        if mpi::run(&job)? != ExitCode::SUCCESS {
-            bail!("the training cases fail on {n_ranks} ranks, see above");
-        }
-    }
-    Ok(())
+    let launch = programs::built("example", "launch", Profile::Dev)?;
+    (1..=4).try_for_each(|n_ranks| {
+        must(Command::new(&launch).args(["-n", &n_ranks.to_string()]).arg(&program).args(["--device", "cpu"]))
+    })
 }
 
 /// Installs a component of the toolchain if it is missing.

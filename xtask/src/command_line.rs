@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use crate::{attack, bench, chart, check, conformance, cross, fetch, fuzz_tensors, mpi, records, shell, tidy, wgsl, with_candle};
+use crate::{attack, bench, chart, check, conformance, cross, fetch, fuzz_tensors, records, shell, tidy, wgsl, with_candle};
 
 /// All automation of the workspace
 #[derive(Debug, Parser)]
@@ -32,7 +32,6 @@ enum Command {
     /// Writes benches/README.md from the records of all machines in benches/record
     Records,
     Attack(attack::Options),
-    Mpi(mpi::Options),
     Cross(cross::Options),
     Fetch(fetch::Options),
     Wgsl(wgsl::Options),
@@ -59,7 +58,6 @@ impl CommandLine {
             Command::Chart(options) => chart::run(&options),
             Command::Records => records::run(),
             Command::Attack(options) => attack::run(&options, args),
-            Command::Mpi(options) => mpi::run(&options),
             Command::Cross(options) => cross::run(&options),
             Command::Fetch(options) => fetch::run(&options),
             Command::Wgsl(options) => wgsl::run(&options),
@@ -91,7 +89,7 @@ mod tests {
             let mut script = Vec::new();
             clap_complete::generate::<Shell, _>(*shell, &mut CommandLine::command(), "xtask", &mut script);
             let script = String::from_utf8(script).expect("completions are text");
-            assert!(script.contains("xtask") && script.contains("restart-ranks"), "{shell}: {script}");
+            assert!(script.contains("xtask") && script.contains("only-download"), "{shell}: {script}");
         }
     }
 }

@@ -13,5 +13,5 @@ mod command_line;
 pub(crate) use command_line::{CommandLine as Options, Precision};
 
 pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
-    finish(Command::new(built("conformance", Profile::Dev)?).args(args))
+    finish(Command::new(built("bin", "conformance", Profile::Dev)?).args(args))
 }

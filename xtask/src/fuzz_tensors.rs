@@ -22,7 +22,7 @@ pub(crate) fn run(options: &Options, args: &[OsString]) -> Result<ExitCode> {
         .peers
         .then(|| peers::python(PACKAGES, if options.yes { Consent::Given } else { Consent::Missing }))
         .transpose()?;
-    let mut fuzz = Command::new(built("conformance", Profile::Dev)?);
+    let mut fuzz = Command::new(built("bin", "conformance", Profile::Dev)?);
     fuzz.arg("fuzz-tensors").args(args);
     if let Some(python) = python {
         fuzz.env("BRISK_PYTHON", python);

@@ -12,7 +12,6 @@ mod cross;
 mod fetch;
 mod fuzz_tensors;
 mod metadata;
-#[cfg_attr(not(unix), expect(dead_code, reason = "jobs of several processes are supervised on Unix only"))]
 mod mpi;
 mod packages;
 mod peers;

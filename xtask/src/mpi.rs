@@ -1,55 +1,67 @@
-//! `cargo xtask mpi`: runs a program of the workspace as a job of several processes, which is ended and restarted as a whole.
+//! Finds, or installs, an MPI to build with and to start ranks with, and the tools that tests make two hosts with.
 
-mod install;
-#[cfg(unix)]
-mod job;
-mod options;
-mod program;
-mod words;
+use std::path::Path;
 
-pub(crate) use install::{ensure, ensure_network};
-pub(crate) use options::Options;
+use anyhow::{Result, bail};
 
-use std::process::ExitCode;
+use crate::packages::{self, Install, Packages};
+use crate::shell::{command, succeeds};
 
-use anyhow::Result;
-#[cfg(unix)]
-use std::time::Instant;
+const PACKAGES: Packages = Packages {
+    provides: "Open MPI, and libclang to read its header",
+    names: &[
+        ("apt-get", "libopenmpi-dev openmpi-bin libclang-dev pkg-config"),
+        ("dnf", "openmpi-devel clang-devel"),
+        ("pacman", "openmpi clang"),
+        ("zypper", "openmpi4-devel clang-devel"),
+        ("brew", "open-mpi llvm"),
+    ],
+};
 
-/// The status of a job that lost a rank and ended by itself: `brisk_replicate::Mpi::PEER_FAILED`.
-const PEER_FAILED: u8 = 75;
+/// Connects two hosts that are namespaces of one machine, for tests.
+const NETWORK_PACKAGES: Packages = Packages {
+    provides: "iproute2",
+    names: &[("apt-get", "iproute2"), ("dnf", "iproute"), ("pacman", "iproute2"), ("zypper", "iproute2"), ("apk", "iproute2")],
+};
 
-#[cfg(unix)]
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    let program = program::found(&options.program()?, options.install.get())?;
-    let stop = job::Stop::on_signals()?;
-    let until = options.timeout.map(|timeout| Instant::now() + timeout);
-    let mut n_restarts = 0;
-    loop {
-        let n_ranks = options.n_ranks_after(n_restarts);
-        let mut mpirun = job::mpirun(n_ranks, options, &program);
-        mpirun.args(options.args_after(n_restarts));
-        let begin = Instant::now();
-        let (end, words) = job::run(&mut mpirun, options.grace, until, &stop)?;
-        let status = end.status();
-        if status == 0 {
-            return Ok(ExitCode::SUCCESS);
-        }
-        let why = words.verdict(n_ranks).unwrap_or_else(|| end.to_string());
-        eprintln!("the job ended with status {status} after {:.1} s: {why}", begin.elapsed().as_secs_f64());
-        if !end.restart_helps() || n_restarts == options.n_restarts() {
-            return Ok(ExitCode::from(status));
-        }
-        n_restarts += 1;
-        let (n_ranks, of) = (options.n_ranks_after(n_restarts), options.n_restarts());
-        eprintln!("restart {n_restarts} of {of}: -n {n_ranks}, `--resume auto`");
+/// Makes sure that the feature `mpi` can be built and its tests run.
+pub(crate) fn ensure(install: Install) -> Result<()> {
+    let Some(missing) = missing() else {
+        eprintln!("mpirun, mpicc and libclang found");
+        return Ok(());
+    };
+    let ran = packages::install(&missing, &PACKAGES, install)?;
+    if let Some(missing) = self::missing() {
+        bail!("{missing}, even after `{ran}`");
     }
+    Ok(())
 }
 
-#[cfg(not(unix))]
-pub(crate) fn run(options: &Options) -> Result<ExitCode> {
-    options.program()?;
-    anyhow::bail!(
-        "this command supervises jobs on Unix only; build the program with the feature `mpi` and start it with `mpiexec`"
-    )
+/// Makes sure that tests can connect two hosts on one Linux machine; other systems have no such tests.
+pub(crate) fn ensure_network(install: Install) -> Result<()> {
+    if cfg!(target_os = "linux") && !succeeds(&mut command("ip -Version")) {
+        packages::install("no `ip`", &NETWORK_PACKAGES, install)?;
+    }
+    Ok(())
+}
+
+fn missing() -> Option<String> {
+    let mut parts = Vec::new();
+    parts.extend((!succeeds(&mut command("mpirun --version"))).then_some("mpirun"));
+    parts.extend((!succeeds(&mut command("mpicc --version"))).then_some("mpicc"));
+    parts.extend((!has_libclang()).then_some("libclang"));
+    (!parts.is_empty()).then(|| format!("no {}", parts.join(", no ")))
+}
+
+/// Whether libclang is in one of the folders that bindgen searches.
+fn has_libclang() -> bool {
+    if cfg!(not(target_os = "linux")) || std::env::var_os("LIBCLANG_PATH").is_some() {
+        return true;
+    }
+    let is_it = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("libclang"));
+    let has_it = |folder: &Path| std::fs::read_dir(folder).into_iter().flatten().flatten().any(|entry| is_it(&entry.path()));
+    let fixed = ["/usr/lib", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/local/lib"];
+    let versions = std::fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
+    let of_llvm = versions.filter(|path| path.to_string_lossy().contains("llvm")).map(|path| path.join("lib"));
+    fixed.iter().map(|folder| Path::new(folder).to_owned()).chain(of_llvm).any(|folder| has_it(&folder))
 }

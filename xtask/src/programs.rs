@@ -26,19 +26,19 @@ pub(crate) fn finish(command: &mut Command) -> Result<ExitCode> {
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
-/// Builds a program of the workspace and returns its path.
+/// Builds a program of the workspace, which is a `bin` or an `example`, and returns its path.
 ///
 /// The command has `--workspace`, and `--tests --all-features` in the profile of tests, so that features are resolved as for the tests and nothing is built
 /// twice.
-pub(crate) fn built(name: &str, profile: Profile) -> Result<PathBuf> {
-    let mut build = command("cargo build --workspace --message-format json-render-diagnostics --bin");
-    build.arg(name);
+pub(crate) fn built(kind: &str, name: &str, profile: Profile) -> Result<PathBuf> {
+    let mut build = command("cargo build --workspace --message-format json-render-diagnostics");
+    build.arg(format!("--{kind}={name}"));
     build.args(match profile {
         Profile::Dev => &["--tests", "--all-features"][..],
         Profile::Release => &["--release"],
         Profile::ReleaseWithMpi => &["--release", "--features", "brisk-benches/mpi"],
     });
-    match executable(&output(&mut build)?, "bin", name) {
+    match executable(&output(&mut build)?, kind, name) {
         Some(path) => Ok(path),
         None => bail!("cargo built `{name}` but printed no path of its executable"),
     }

@@ -31,7 +31,7 @@ pub(crate) struct CommandLine {
     pub(crate) built: bool,
     /// Runs only the training cases, each split across N replicas, which are threads; can be given several times
     ///
-    /// All replicas must produce bit-identical results, twice. To split across processes instead, start this program with `cargo xtask mpi -n N -- program`.
+    /// All replicas must produce bit-identical results, twice. To split across processes instead, start this program with the example `launch`.
     #[arg(long = "replicas", value_name = "N", value_parser = RangedU64ValueParser::<usize>::new().range(1..=1024), conflicts_with = "ops")]
     pub(crate) replicas: Vec<usize>,
 }

@@ -7,8 +7,8 @@ use crate::example::built;
 use crate::example::xtask;
 
 /// The programs that are attacked.
-const PROGRAMS: [&str; 9] =
-    ["higgs", "data_parallel", "import", "inspect", "tabular", "predict", "first_network", "images", "cifar10"];
+const PROGRAMS: [&str; 10] =
+    ["higgs", "data_parallel", "launch", "import", "inspect", "tabular", "predict", "first_network", "images", "cifar10"];
 
 #[test]
 fn an_attack_that_cannot_be_run_says_why() {

@@ -8,29 +8,16 @@ use std::time::{Duration, Instant};
 use brisk_train::Checkpoint;
 
 use crate::data_parallel_cli::{Place, check_same_auc};
-use crate::example::{built, xtask};
+use crate::example::built;
 
 #[path = "../../../crates/replicate/tests/it/mpi/two_hosts.rs"]
-mod two_hosts;
+pub(crate) mod two_hosts;
 
-/// The example on `n` ranks.
-fn mpirun(n: &str) -> Command {
-    let mut command = Command::new("mpirun");
-    settle(&mut command);
-    command.args(["-n", n]).arg(built("data_parallel"));
+/// The example on two ranks.
+fn two_ranks() -> Command {
+    let mut command = Command::new(built("launch"));
+    command.args(["-n", "2"]).arg(built("data_parallel"));
     command
-}
-
-/// The settings that Open MPI needs for root, and for fewer cores than ranks.
-fn settle(command: &mut Command) {
-    command.envs([
-        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
-        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
-        ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
-        ("OMPI_MCA_hwloc_base_binding_policy", "none"),
-        ("OMPI_MCA_mpi_yield_when_idle", "1"),
-        ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
-    ]);
 }
 
 #[test]
@@ -39,8 +26,8 @@ fn processes_come_to_the_auc_of_one_device_and_the_bits_of_threads() {
     let alone = place.results("higgs", &[]);
     place.results("data_parallel", &["--out", "threads"]);
     for folder in ["ranks", "again"] {
-        let mut command = place.prepared(mpirun("2"), &["--out", folder, "--json", "ranks.json"]);
-        let output = command.output().expect("mpirun starts; Debian's package openmpi-bin has it");
+        let mut command = place.prepared(two_ranks(), &["--out", folder, "--json", "ranks.json"]);
+        let output = command.output().expect("launch starts");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{said}");
         assert!(said.contains("rank 0: cpu") && said.contains("rank 1: cpu"), "who they are: {said}");
@@ -58,8 +45,7 @@ fn two_hosts_come_to_the_auc_of_one_device_and_the_bits_of_threads() {
     let place = Place::new();
     let alone = place.results("higgs", &[]);
     place.results("data_parallel", &["--out", "threads"]);
-    settle(&mut command);
-    command.args(["mpirun", "-n", "2", "--host", "host0:1,host1:1"]).arg(built("data_parallel"));
+    command.arg(built("launch")).args(["-n", "2", "--hosts", "host0:1,host1:1"]).arg(built("data_parallel"));
     let output = place.prepared(command, &["--out", "hosts", "--json", "hosts.json"]).output().expect("`timeout` starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(output.status.success(), "{said}");
@@ -77,7 +63,7 @@ fn what_is_wrong_for_all_ranks_is_no_lost_rank() {
         (&["--batch", "1"], 2, "error: --batch 1 leaves some of 2 replicas without a row"),
         (&["--nosuch"], 2, "error: unexpected argument '--nosuch'"),
     ] {
-        let output = place.prepared(mpirun("2"), args).output().expect("mpirun starts");
+        let output = place.prepared(two_ranks(), args).output().expect("launch starts");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(status) && said.contains(part), "{args:?}: {:?} {said}", output.status);
     }
@@ -86,11 +72,10 @@ fn what_is_wrong_for_all_ranks_is_no_lost_rank() {
 /// Two ranks with different options: `options` is in shell syntax, where `$RANK` is the rank.
 #[track_caller]
 fn check_refused_ranks(place: &Place, options: &str, words: &[&str]) {
-    let mut command = Command::new("mpirun");
-    settle(&mut command);
+    let mut command = Command::new(built("launch"));
     let script = format!(r#"RANK=$OMPI_COMM_WORLD_RANK; exec "$0" "$@" {options}"#);
-    command.args(["-n", "2", "sh", "-c", &script]).arg(built("data_parallel"));
-    let output = place.prepared(command, &[]).output().expect("mpirun starts");
+    command.args(["-n", "2", "/bin/sh", "-c", &script]).arg(built("data_parallel"));
+    let output = place.prepared(command, &[]).output().expect("launch starts");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(1), "{options}: {said}");
     assert!(words.iter().all(|words| said.contains(words)), "{options}: {said}");
@@ -131,7 +116,7 @@ fn ranks_with_other_rows_are_refused_before_training() {
 /// A run that takes seconds, so that it can be disturbed.
 const LONG: [&str; 10] = ["--rows", "4000", "--batch", "20", "--epochs", "12", "--patience", "0", "--checkpoint-every", "20"];
 
-/// A job under `cargo xtask mpi` whose standard error goes to a file.
+/// A job under `launch` whose standard error goes to a file.
 struct Job {
     child: Child,
     said: PathBuf,
@@ -140,11 +125,11 @@ struct Job {
 impl Job {
     fn start(place: &Place, restarts: &[&str], name: &str, more: &[&str]) -> Self {
         let said = place.path(&format!("{name}.said"));
-        let mut command = Command::new(xtask());
-        command.args(["mpi", "-n", "3"]).args(restarts).args(["--", "program"]).arg(built("data_parallel"));
+        let mut command = Command::new(built("launch"));
+        command.args(["-n", "3"]).args(restarts).arg(built("data_parallel"));
         let json = format!("{name}.json");
         let mut command = place.prepared(command, &[&LONG[..], &["--out", name, "--json", &json], more].concat());
-        let child = command.stderr(File::create(&said).expect("there is room")).spawn().expect("xtask starts");
+        let child = command.stderr(File::create(&said).expect("there is room")).spawn().expect("launch starts");
         Self { child, said }
     }
 

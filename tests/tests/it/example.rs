@@ -28,7 +28,16 @@ fn build(name: &str) -> PathBuf {
     let features: &[&str] = if cfg!(feature = "all-formats") {
         &["--workspace", "--tests", "--all-features"]
     } else if cfg!(feature = "mpi") {
-        &["--package", "brisk-examples", "--package", "brisk-vision-examples", "--features", "brisk-examples/mpi"]
+        &[
+            "--package",
+            "brisk-examples",
+            "--package",
+            "brisk-vision-examples",
+            "--package",
+            "brisk-replicate",
+            "--features",
+            "brisk-examples/mpi",
+        ]
     } else {
         &["--package", "brisk-examples", "--package", "brisk-vision-examples"]
     };

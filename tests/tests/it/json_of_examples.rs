@@ -29,7 +29,7 @@ const FIELDS: [&str; 11] = [
 const COMMON: [&str; 7] = ["device", "executor", "seed", "rows", "epochs", "seconds", "precision"];
 
 /// Examples that train nothing.
-const WITHOUT_TRAINING: [&str; 6] = ["augment_gallery", "caller_device", "import", "inspect", "own_kernel", "predict"];
+const WITHOUT_TRAINING: [&str; 7] = ["augment_gallery", "caller_device", "import", "inspect", "launch", "own_kernel", "predict"];
 
 /// Examples that cannot start without an argument.
 const NEEDS_DATA: [&str; 2] = ["images", "tabular"];

@@ -52,7 +52,11 @@ mod json_of_examples;
 mod kept_standardisation;
 mod kinks;
 mod labels;
+#[cfg(target_os = "linux")]
+mod launch;
 mod launch_mpijob;
+#[cfg(all(target_os = "linux", feature = "mpi"))]
+mod launch_ranks;
 #[cfg(unix)]
 mod launch_sbatch;
 mod losses;

@@ -20,7 +20,7 @@ pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) 
     }
 }
 
-pub(crate) const EXAMPLES: [&str; 22] = [
+pub(crate) const EXAMPLES: [&str; 23] = [
     "first_network",
     "own_task",
     "two_heads",
@@ -29,6 +29,7 @@ pub(crate) const EXAMPLES: [&str; 22] = [
     "sequence",
     "higgs",
     "data_parallel",
+    "launch",
     "shared_device",
     "amp_report",
     "cifar10",

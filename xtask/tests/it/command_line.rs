@@ -23,13 +23,12 @@ fn mistyped_words_get_a_suggestion() {
     check_usage_error(&["bench", "higgs", "--peer"], "a similar argument exists: '--peers'");
     check_usage_error(&["conformance", "--precision", "fp16"], "a similar value exists: 'f16'");
     check_usage_error(&["conformance", "--replicas", "2", "--op", "relu"], "cannot be used with");
-    check_usage_error(&["mpi", "-n", "2", "--restart", "1", "--", "example", "x"], "a similar argument exists: '--restarts'");
     check_usage_error(&["tidy", "everything"], "unexpected argument 'everything'");
 }
 
 #[test]
 fn every_command_has_help() {
-    for command in ["test", "check", "tidy", "conformance", "bench", "mpi", "with-candle", "completions"] {
+    for command in ["test", "check", "tidy", "conformance", "bench", "with-candle", "completions"] {
         let output = xtask(&[command, "--help"]);
         let stdout = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && stdout.contains("Usage: cargo xtask "), "{command}: {stdout}");

@@ -1,6 +1,6 @@
 //! Replicas as processes: sums over all ranks, ranks that fail, and ranks that differ from the others.
 //!
-//! `cargo xtask mpi -n 4 -- example mpi_ranks CASE`; `cargo run --features mpi --example mpi_ranks -- --help` lists the cases.
+//! The example `launch` starts it as ranks; `cargo run --features mpi --example mpi_ranks -- --help` lists the cases.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
 mod differences;

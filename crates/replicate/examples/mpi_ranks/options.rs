@@ -4,7 +4,7 @@ use clap::{Args, Parser, Subcommand};
 
 /// Collectives over MPI ranks, and what happens when a rank fails or differs from the others
 ///
-/// `cargo xtask mpi -n 4 -- example mpi_ranks CASE`
+/// `launch -n 4 mpi_ranks CASE`, in the folder of the built examples
 #[derive(Debug, Parser)]
 pub(crate) struct Options {
     #[command(subcommand)]

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 /// The programs that are attacked.
-pub(crate) const PROGRAMS: [&str; 9] =
-    ["higgs", "data_parallel", "import", "inspect", "tabular", "predict", "first_network", "images", "cifar10"];
+pub(crate) const PROGRAMS: [&str; 10] =
+    ["higgs", "data_parallel", "launch", "import", "inspect", "tabular", "predict", "first_network", "images", "cifar10"];
 
 /// The options of the attack.
 #[derive(Clone, Debug, Args)]

@@ -36,7 +36,7 @@ struct CommandLine {
     /// Folder of the programs to attack, the examples that `cargo xtask attack` builds
     #[arg(long, value_name = "DIR")]
     programs: PathBuf,
-    /// The program `xtask`, which starts ranks [default: xtask in the folder of the programs or its parent]
+    /// The program `xtask`, whose downloads are attacked [default: xtask in the folder of the programs or its parent]
     #[arg(long, value_name = "FILE")]
     xtask: Option<PathBuf>,
     #[command(flatten)]

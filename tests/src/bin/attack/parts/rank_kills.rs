@@ -1,4 +1,4 @@
-//! Training by ranks under `cargo xtask mpi --restarts`, one rank or another killed at random moments.
+//! Training by ranks under `launch --restarts`, one rank or another killed at random moments.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,15 +19,12 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 fn prepare(attack: &Attack<'_>) -> Result<Prepared> {
     let dir = attack.folder("rank-kills-shared")?;
-    if !attack.xtask().is_file() {
-        return Ok(Prepared::NotPossible("there is no program `xtask`; build it with `cargo build --package xtask`".to_owned()));
-    }
     if !has_tool(attack, &dir, "mpirun") {
         return Ok(Prepared::NotPossible("there is no mpirun".to_owned()));
     }
     let training = Training::prepare(attack, &dir, 1200, 8)?;
     std::fs::remove_dir_all(dir.join("run"))?;
-    let ended = job(&training, xtask(attack, &dir), attack).start()?.wait()?;
+    let ended = job(&training, attack.program("launch", &dir), attack).start()?.wait()?;
     if ended.stderr.contains("without MPI") {
         let why = "data_parallel was built without MPI; build it with `--features mpi`";
         return Ok(Prepared::NotPossible(why.to_owned()));
@@ -43,13 +40,9 @@ pub(crate) fn has_tool(attack: &Attack<'_>, dir: &Path, name: &str) -> bool {
     attack.tool(name, dir).arg("--version").start().and_then(crate::run::Running::wait).is_ok_and(|ended| ended.success())
 }
 
-fn xtask(attack: &Attack<'_>, dir: &Path) -> Run {
-    attack.tool(&attack.xtask().to_string_lossy(), dir)
-}
-
-fn job(training: &Training, xtask: Run, attack: &Attack<'_>) -> Run {
-    let xtask = xtask.args(["mpi", "-n", "2", "--restarts", "6", "--no-install", "--", "program"]);
-    training.ranks(xtask.arg(attack.path_of("data_parallel"))).args(["--json", "out.json"]).limit(LIMIT)
+fn job(training: &Training, launch: Run, attack: &Attack<'_>) -> Run {
+    let launch = launch.args(["-n", "2", "--restarts", "6"]).arg(attack.path_of("data_parallel"));
+    training.ranks(launch).args(["--json", "out.json"]).limit(LIMIT)
 }
 
 struct RankKills {
@@ -60,7 +53,7 @@ struct RankKills {
 impl Cases for RankKills {
     fn run(&self, case: &mut Case<'_>) -> Result<()> {
         let saves = Training::drawn_saves(&mut case.rng);
-        let job = job(&self.training, xtask(case.attack, &case.dir), case.attack);
+        let job = job(&self.training, case.program("launch"), case.attack);
         let mut running = job.replaced("--checkpoint-every", saves).start()?;
         let mut moment = Duration::ZERO;
         for _ in 0..case.rng.usize(1..=2) {

@@ -11,7 +11,6 @@ use crate::attack::Attack;
 use crate::case::Case;
 use crate::command_line::PartName;
 use crate::report::Kind;
-use crate::run::Run;
 use crate::training::{Training, csv};
 
 pub(crate) const PART: Part = Part { name: PartName::UnlikeRanks, weight: 0.0, prepare };
@@ -27,25 +26,12 @@ fn prepare(attack: &Attack<'_>) -> Result<Prepared> {
     }
     let training = Training::prepare(attack, &dir, 400, 2)?;
     let run = training.ranks(attack.program("data_parallel", &dir)).replaced("--out", "ranks");
-    let ended = settled(run.by(["mpirun", "-n", "2"])).start()?.wait()?;
+    let ended = run.by([attack.path_of("launch").as_os_str(), "-n".as_ref(), "2".as_ref()]).start()?.wait()?;
     if !ended.success() {
         let why = ended.stderr.lines().rfind(|line| line.starts_with("error:")).unwrap_or("no rank says why");
         return Ok(Prepared::NotPossible(format!("ranks cannot be started: {why}")));
     }
     Prepared::ready(UnlikeRanks { training })
-}
-
-/// With the settings that Open MPI needs as root, and on a machine with fewer cores than ranks.
-fn settled(run: Run) -> Run {
-    let settings = [
-        ("OMPI_ALLOW_RUN_AS_ROOT", "1"),
-        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
-        ("OMPI_MCA_rmaps_base_oversubscribe", "1"),
-        ("OMPI_MCA_hwloc_base_binding_policy", "none"),
-        ("OMPI_MCA_mpi_yield_when_idle", "1"),
-        ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
-    ];
-    settings.into_iter().fold(run, |run, (name, value)| run.env(name, value))
 }
 
 /// Changes the text of a file of rows.
@@ -75,7 +61,9 @@ impl Cases for UnlikeRanks {
         fs::write(case.path("other.csv"), change(&mut case.rng, &fs::read_to_string(path)?))?;
         let rank = |data: &str| self.training.ranks(case.program("data_parallel")).replaced("--data-dir", data);
         let other = rank("data-1").replaced(option, "other.csv");
-        let run = settled(rank("data-0").by(["mpirun", "-n", "1"]).args([":", "-n", "1"]).args(other.words()));
+        let launch = case.attack.path_of("launch");
+        // As mpirun reads it, a second program follows the colon.
+        let run = rank("data-0").by([launch.as_os_str(), "-n".as_ref(), "1".as_ref()]).args([":", "-n", "1"]).args(other.words());
         let ended = run.start()?.wait()?;
         case.count();
         if ended.timed_out {

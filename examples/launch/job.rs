@@ -1,5 +1,6 @@
 //! One job of mpirun, from its start until none of its processes is left.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io::{Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -13,9 +14,8 @@ use anyhow::{Context as _, Result};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::PEER_FAILED;
-use super::options::Options;
-use super::words::Words;
+use crate::PEER_FAILED;
+use crate::words::Words;
 
 /// How long mpirun has to end after SIGTERM before it is killed. It waits forever for a host that is lost.
 const TERM_LIMIT: Duration = Duration::from_secs(3);
@@ -28,10 +28,10 @@ const MARK: &str = "BRISK_MPI_JOB";
 
 /// How a job ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// It ended by itself with this status: 128 plus the number for a signal.
     Status(u8),
-    /// xtask received this signal.
+    /// This process received this signal.
     Stopped(u8),
     /// It took longer than --timeout.
     TimedOut,
@@ -40,7 +40,7 @@ pub(super) enum End {
 }
 
 impl End {
-    pub(super) fn status(self) -> u8 {
+    pub(crate) fn status(self) -> u8 {
         match self {
             Self::Status(status) => status,
             Self::Stopped(signal) => 128 + signal,
@@ -50,7 +50,7 @@ impl End {
         }
     }
 
-    pub(super) fn restart_helps(self) -> bool {
+    pub(crate) fn restart_helps(self) -> bool {
         matches!(self, Self::Stuck | Self::Status(PEER_FAILED | 128..))
     }
 }
@@ -67,16 +67,16 @@ impl fmt::Display for End {
     }
 }
 
-/// The signal that asked xtask to stop, if any.
+/// The signal that asked this process to stop, if any.
 #[derive(Debug)]
-pub(super) struct Stop(Arc<AtomicUsize>);
+pub(crate) struct Stop(Arc<AtomicUsize>);
 
 impl Stop {
-    pub(super) fn on_signals() -> Result<Self> {
+    pub(crate) fn on_signals() -> Result<Self> {
         let signal = Arc::new(AtomicUsize::new(0));
         for number in [SIGHUP, SIGINT, SIGTERM] {
             signal_hook::flag::register_usize(number, signal.clone(), number as usize)
-                .context("could not install a signal handler")?;
+                .context("cannot install a signal handler")?;
         }
         Ok(Self(signal))
     }
@@ -87,7 +87,7 @@ impl Stop {
 }
 
 /// The command of a job. Settings are environment variables, which Open MPI reads and other libraries ignore.
-pub(super) fn mpirun(n_ranks: usize, options: &Options, program: &Path) -> Command {
+pub(crate) fn mpirun(n_ranks: usize, hosts: Option<&OsStr>, program: &Path) -> Command {
     let mut mpirun = Command::new("mpirun");
     mpirun.args(["-n", &n_ranks.to_string()]);
     mpirun.envs([
@@ -101,7 +101,7 @@ pub(super) fn mpirun(n_ranks: usize, options: &Options, program: &Path) -> Comma
         // Containers forbid reading the memory of another process.
         ("OMPI_MCA_btl_vader_single_copy_mechanism", "none"),
     ]);
-    if let Some(hosts) = &options.hosts {
+    if let Some(hosts) = hosts {
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
         let ours = names.filter(|name| ["BRISK_", "RUST_", "RAYON_"].iter().any(|prefix| name.starts_with(prefix)));
         mpirun.arg("--host").arg(hosts).env("OMPI_MCA_mca_base_env_list", ours.collect::<Vec<_>>().join(";"));
@@ -111,11 +111,11 @@ pub(super) fn mpirun(n_ranks: usize, options: &Options, program: &Path) -> Comma
 }
 
 /// Runs `command` until it and every process that it started on this host have ended.
-pub(super) fn run(command: &mut Command, grace: Duration, until: Option<Instant>, stop: &Stop) -> Result<(End, Words)> {
+pub(crate) fn run(command: &mut Command, grace: Duration, until: Option<Instant>, stop: &Stop) -> Result<(End, Words)> {
     let id = format!("{}-{}", std::process::id(), std::time::UNIX_EPOCH.elapsed().unwrap_or_default().as_nanos());
-    // A process group of its own, so that Ctrl-C reaches only xtask, which then ends the job in order.
+    // A process group of its own, so that Ctrl-C reaches only this one, which then ends the job in order.
     let started = command.env(MARK, &id).process_group(0).stdin(Stdio::null()).stderr(Stdio::piped()).spawn();
-    let mut mpirun = started.context("could not start `mpirun`")?;
+    let mut mpirun = started.context("cannot start `mpirun`; install Open MPI or MPICH")?;
     let words = Arc::new(Mutex::new(Words::default()));
     let hearing = mpirun.stderr.take().map(|stderr| {
         let words = words.clone();
@@ -124,7 +124,7 @@ pub(super) fn run(command: &mut Command, grace: Duration, until: Option<Instant>
     let failing_since = || words.lock().unwrap_or_else(PoisonError::into_inner).failing_since;
 
     let end = loop {
-        if let Some(status) = mpirun.try_wait().context("could not wait for `mpirun`")? {
+        if let Some(status) = mpirun.try_wait().context("cannot wait for `mpirun`")? {
             let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
             break End::Status(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1));
         } else if let Some(signal) = stop.signal() {

@@ -1,4 +1,4 @@
-//! `cargo xtask mpi` with a script as mpirun, which writes down its arguments and then runs the program.
+//! The example `launch` with a script as mpirun, which writes down its arguments and then runs the program.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+
+use crate::example::built;
 
 /// The script that replaces mpirun.
 const MPIRUN: &str = "#!/bin/sh
@@ -38,23 +40,23 @@ impl Place {
         place
     }
 
-    /// `cargo xtask mpi OPTIONS -- program /bin/sh rank.sh`, where `rank` is the script.
+    /// `launch OPTIONS /bin/sh rank.sh`, where `rank` is the script.
     fn start(&self, options: &str, rank: &str) -> Child {
         fs::write(self.0.path().join("rank.sh"), rank).expect("the folder can be written to");
-        let mut xtask = self.xtask();
-        xtask.args(options.split_whitespace()).args(["--", "program", "/bin/sh", "rank.sh"]).spawn().expect("xtask starts")
+        let mut launch = self.launch();
+        launch.args(options.split_whitespace()).args(["/bin/sh", "rank.sh"]).spawn().expect("launch starts")
     }
 
-    /// `cargo xtask mpi`, where the script is found as mpirun.
-    fn xtask(&self) -> Command {
+    /// `launch`, where the script is found as mpirun.
+    fn launch(&self) -> Command {
         let path = format!("{}:{}", self.0.path().display(), std::env::var("PATH").unwrap_or_default());
-        let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
-        xtask.arg("mpi").current_dir(self.0.path()).env("PATH", path).stdout(Stdio::null()).stderr(Stdio::piped());
-        xtask
+        let mut launch = Command::new(built("launch"));
+        launch.current_dir(self.0.path()).env("PATH", path).stdout(Stdio::null()).stderr(Stdio::piped());
+        launch
     }
 
     fn end(&self, started: Child) -> Ended {
-        let output = started.wait_with_output().expect("xtask ends");
+        let output = started.wait_with_output().expect("launch ends");
         let calls = self.read("calls").replace(" rank.sh", "").lines().map(String::from).collect();
         Ended { status: output.status.code(), said: String::from_utf8_lossy(&output.stderr).into_owned(), calls }
     }
@@ -117,6 +119,9 @@ fn a_lost_rank_restarts_the_job_with_fewer() {
     assert_eq!(ended.status, Some(0), "{}", ended.said);
     assert_eq!(ended.calls, ["-n 4 /bin/sh", "-n 2 /bin/sh --resume auto", "-n 1 /bin/sh --resume auto"]);
     assert!(ended.said.contains("restart 2 of 2: -n 1, `--resume auto`"), "{}", ended.said);
+    // The last number is used for all further restarts.
+    let ended = Place::new().run("-n 4 --restart-ranks 2 --restarts 3", "exit 75");
+    assert_eq!(ended.calls.iter().map(|call| &call[..4]).collect::<Vec<_>>(), ["-n 4", "-n 2", "-n 2", "-n 2"]);
 }
 
 #[test]
@@ -147,7 +152,7 @@ fn a_signal_ends_every_process() {
     let place = Place::new();
     let started = place.start("-n 2 --restarts 5", &STUBBORN.replace("rank_said", ""));
     let pids = place.pids();
-    kill_process(Pid::from_child(&started), Signal::TERM).expect("xtask is running");
+    kill_process(Pid::from_child(&started), Signal::TERM).expect("launch is running");
     let ended = place.end(started);
     assert_eq!((ended.status, ended.calls.len()), (Some(128 + 15), 1), "{}", ended.said);
     assert!(ended.said.contains("stopped by signal 15"), "{}", ended.said);
@@ -155,27 +160,33 @@ fn a_signal_ends_every_process() {
 }
 
 #[test]
-fn a_missing_program_is_an_error_before_anything_starts() {
+fn a_wrong_command_line_is_an_error_before_anything_starts() {
     let place = Place::new();
-    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    let output = xtask
-        .args(["mpi", "-n", "2", "--", "program", "no/such/program"])
-        .current_dir(place.0.path())
-        .output()
-        .expect("xtask starts");
-    assert_eq!(output.status.code(), Some(1));
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.starts_with("error: there is no program no/such/program"), "{said}");
+    let check = |options: &str, status: i32, words: &str| {
+        let output = place.launch().args(options.split(' ')).output().expect("launch starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(status) && said.contains(words), "{options}: {said}");
+    };
+    check("-n 2 no/such/program", 1, "error: there is no program no/such/program");
+    check("-n 2", 2, "<PROGRAM>");
+    check("/bin/sh", 2, "-n <RANKS>");
+    check("-n 0 /bin/sh", 2, "expected a whole number from 1");
+    check("-n 2 --restart-ranks 2, /bin/sh", 2, "--restart-ranks");
+    check("-n 2 --timeout=-1 /bin/sh", 2, "expected a number above 0");
+    check("-n 2 --restart 1 /bin/sh", 2, "a similar argument exists: '--restarts'");
+    check("-n 2 --restarts 1 /bin/sh --resume run/step-9", 2, "a restart resumes with `--resume auto`");
+    assert_eq!(place.read("calls"), "");
 }
 
+/// Not those that look like options of `launch`, nor an empty one, nor one that is not UTF-8.
 #[test]
-fn arguments_that_are_not_utf8_reach_the_program() {
+fn arguments_reach_the_program_unchanged() {
     let place = Place::new();
-    let arg = OsStr::from_bytes(b"runs/\xff");
-    let mut xtask = place.xtask();
-    xtask.args(["-n", "1", "--", "program", "/bin/sh", "rank.sh"]).arg(arg);
-    fs::write(place.0.path().join("rank.sh"), "printf '%s' \"$1\" > arg").expect("the folder can be written to");
-    let ended = place.end(xtask.spawn().expect("xtask starts"));
+    let args: [&[u8]; 6] = [b"-n", b"9", b"--", b"--help", b"", b"runs/\xff"];
+    let mut launch = place.launch();
+    launch.args(["-n", "1", "/bin/sh", "rank.sh"]).args(args.map(OsStr::from_bytes));
+    fs::write(place.0.path().join("rank.sh"), "printf '%s\\n' \"$@\" > args").expect("the folder can be written to");
+    let ended = place.end(launch.spawn().expect("launch starts"));
     assert_eq!(ended.status, Some(0), "{}", ended.said);
-    assert_eq!(fs::read(place.0.path().join("arg")).expect("the rank wrote it"), arg.as_bytes());
+    assert_eq!(fs::read(place.0.path().join("args")).expect("the rank wrote them"), [&args.join(&b'\n')[..], b"\n"].concat());
 }

@@ -10,9 +10,9 @@ const SIGNS: [&str; 4] = ["MPI_ABORT was invoked", "non-zero exit code", "non-ze
 
 /// The information in the lines read so far.
 #[derive(Debug, Default)]
-pub(super) struct Words {
+pub(crate) struct Words {
     /// When the first sign of a failed rank was read.
-    pub(super) failing_since: Option<Instant>,
+    pub(crate) failing_since: Option<Instant>,
     killed: Option<Killed>,
     lost_host: Option<String>,
     /// Ranks that gave up waiting, and where: `1s in barrier`.
@@ -29,7 +29,7 @@ struct Killed {
 }
 
 impl Words {
-    pub(super) fn hear(&mut self, line: &str) {
+    pub(crate) fn hear(&mut self, line: &str) {
         let line = line.trim();
         if let Some(said) = line.strip_suffix(LAST_WORDS) {
             self.hear_rank(said);
@@ -51,7 +51,7 @@ impl Words {
     }
 
     /// Which of `n_ranks` ranks failed and how; `None` if no line says so.
-    pub(super) fn verdict(&self, n_ranks: usize) -> Option<String> {
+    pub(crate) fn verdict(&self, n_ranks: usize) -> Option<String> {
         let mut parts = Vec::new();
         parts.extend(
             self.killed.as_ref().map(|Killed { rank, host, signal }| format!("rank {rank} on {host} was killed by {signal}")),
