@@ -5,14 +5,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::RunOptions;
-use brisk_examples::{command_line, print};
+use brisk_examples::print;
+use brisk_examples::run::{self, Run};
 use brisk_loader::{Rows, split};
 use brisk_nn::tensor::Tensor;
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox, Schedule};
 use brisk_train::metrics::Metric;
 use brisk_train::{LabelledRows, Labels, Model, Task, Trainer};
-use clap::Parser;
 use serde_json::json;
 
 const SEED: u64 = 7;
@@ -51,20 +50,11 @@ impl Task for Reconstruction {
     }
 }
 
-/// Trains a network to return its input
-#[derive(Debug, Parser)]
-#[command(name = "autoencoder")]
-struct Options {
-    #[command(flatten)]
-    run: RunOptions,
-}
-
 fn main() -> ExitCode {
-    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+    run::main("autoencoder", "Trains a network to return its input", train)
 }
 
-fn run(options: &Options) -> Result<()> {
-    let run = options.run.start(&[])?;
+fn train(run: &Run) -> Result<()> {
     let [train, valid, test] = split(waves()?, SEED, [0.8, 0.1, 0.1])?;
     let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![64, 2, 64], n_outputs: N_COLS, activation: Activation::tanh() };
     let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));

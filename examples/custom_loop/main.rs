@@ -7,13 +7,12 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::RunOptions;
-use brisk_examples::{command_line, print};
+use brisk_examples::print;
+use brisk_examples::run::{self, Run};
 use brisk_loader::{Order, Rows};
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Activation, Adam, Bound, Mlp, MlpConfig, Parameters, ParametersBuilder, Philox, Schedule};
 use brisk_train::{BatchTensors, Feed, FeedConfig, Standardisation, Step};
-use clap::Parser;
 use serde_json::json;
 
 const N_ROWS: u32 = 8192;
@@ -21,20 +20,11 @@ const N_EPOCHS: usize = 40;
 const SEED: u64 = 7;
 const BATCH_ROWS: usize = 256;
 
-/// Trains a generative adversarial network: two models and two optimizers that step in turn
-#[derive(Debug, Parser)]
-#[command(name = "custom_loop")]
-struct Options {
-    #[command(flatten)]
-    run: RunOptions,
-}
-
 fn main() -> ExitCode {
-    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+    run::main("custom_loop", "Trains a generative adversarial network: two models and two optimizers that step in turn", train)
 }
 
-fn run(options: &Options) -> Result<()> {
-    let run = options.run.start(&[])?;
+fn train(run: &Run) -> Result<()> {
     let device = &run.device;
     // Each row: a point of the ring, and the noise that the generator starts from.
     let row = |i| {

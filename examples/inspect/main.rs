@@ -30,6 +30,28 @@ fn main() -> ExitCode {
     command_line::run_with_given(|options, given| run(&options, given).map(|()| ExitCode::SUCCESS))
 }
 
+/// The description of a table of either type, which have the same methods.
+macro_rules! shown {
+    ($kind:expr, $table:ident) => {
+        Shown {
+            kind: $kind,
+            n_rows: $table.n_rows(),
+            row_shape: $table.row_shape(),
+            dtype: $table.dtype(),
+            label_dtype: $table.label_dtype(),
+            n_labels: $table.n_labels(),
+            label_names: $table.label_names(),
+            column_names: $table.column_names(),
+            statistics: $table.statistics(),
+            dictionaries: $table.dictionaries(),
+            classes: $table.classes(),
+            imputed: $table.imputed(),
+            has_weights: $table.has_weights(),
+            source: $table.source(),
+        }
+    };
+}
+
 fn run(options: &Options, given: &[Given]) -> Result<()> {
     let path = &options.table;
     let is_index = path.is_dir() || path.extension().is_some_and(|extension| extension == "json");
@@ -45,22 +67,7 @@ fn run(options: &Options, given: &[Given]) -> Result<()> {
     let ahead = ReadAhead::new(0);
     if is_index {
         let table = ShardedTable::open_streamed(path, &ahead)?;
-        let shown = Shown {
-            kind: format!("{} shards", table.n_shards()),
-            n_rows: table.n_rows(),
-            row_shape: table.row_shape(),
-            dtype: table.dtype(),
-            label_dtype: table.label_dtype(),
-            n_labels: table.n_labels(),
-            label_names: table.label_names(),
-            column_names: table.column_names(),
-            statistics: table.statistics(),
-            dictionaries: table.dictionaries(),
-            classes: table.classes(),
-            imputed: table.imputed(),
-            has_weights: table.has_weights(),
-            source: table.source(),
-        };
+        let shown = shown!(format!("{} shards", table.n_shards()), table);
         return show(options, &shown, &table, |progress| table.verify_with_progress(progress));
     }
     let table = match StreamedTable::open(path, &ahead) {
@@ -69,22 +76,7 @@ fn run(options: &Options, given: &[Given]) -> Result<()> {
         }
         opened => opened?,
     };
-    let shown = Shown {
-        kind: "one file".to_owned(),
-        n_rows: table.n_rows(),
-        row_shape: table.row_shape(),
-        dtype: table.dtype(),
-        label_dtype: table.label_dtype(),
-        n_labels: table.n_labels(),
-        label_names: table.label_names(),
-        column_names: table.column_names(),
-        statistics: table.statistics(),
-        dictionaries: table.dictionaries(),
-        classes: table.classes(),
-        imputed: table.imputed(),
-        has_weights: table.has_weights(),
-        source: table.source(),
-    };
+    let shown = shown!("one file".to_owned(), table);
     show(options, &shown, &table, |progress| table.verify_with_progress(progress))
 }
 

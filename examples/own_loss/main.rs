@@ -5,11 +5,10 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::RunOptions;
-use brisk_examples::{command_line, print};
+use brisk_examples::print;
+use brisk_examples::run::{self, Run};
 use brisk_nn::tensor::{DType, Dims, Graph, Persistent, Tensor, Transpose, check_gradients};
 use brisk_nn::{Activation, Adam, Bound, Linear, Optimizer as _, ParametersBuilder, Philox, Schedule, StepInputs};
-use clap::Parser;
 use serde_json::json;
 
 /// InfoNCE (van den Oord et al. 2018, arXiv:1807.03748): row `i` of `a` should be more similar to row `i` of `b` than to all other rows of `b`.
@@ -32,20 +31,11 @@ const TEMPERATURE: f32 = 0.2;
 const N_ITEMS: usize = 128;
 const N_STEPS: usize = 200;
 
-/// Trains two encoders with a loss made of tensor operations, and checks its gradient
-#[derive(Debug, Parser)]
-#[command(name = "own_loss")]
-struct Options {
-    #[command(flatten)]
-    run: RunOptions,
-}
-
 fn main() -> ExitCode {
-    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+    run::main("own_loss", "Trains two encoders with a loss made of tensor operations, and checks its gradient", train)
 }
 
-fn run(options: &Options) -> Result<()> {
-    let run = options.run.start(&[])?;
+fn train(run: &Run) -> Result<()> {
     // The gradient against finite differences, in f32, f16 and bf16.
     check_gradients(&[&[6, 4], &[6, 4]], |_, p| info_nce(&p[0], &p[1]))?;
     print::result("the gradient of info_nce agrees with finite differences")?;

@@ -5,14 +5,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::RunOptions;
-use brisk_examples::{command_line, print};
+use brisk_examples::print;
+use brisk_examples::run::{self, Run};
 use brisk_nn::tensor::program::kernels::Map;
 use brisk_nn::tensor::{
     Activation, Backward, DType, Error, Forward, Graph, Operation, Persistent, Precision, Reduction, Tensor, check_gradients,
 };
 use brisk_nn::{Adam, Linear, Optimizer as _, ParametersBuilder, Schedule, StepInputs};
-use clap::Parser;
 use serde_json::json;
 
 /// `y = relu(x)²`, the activation of Primer (So et al. 2021, arXiv:2109.08668).
@@ -40,20 +39,11 @@ impl Operation for SquaredRelu {
     }
 }
 
-/// Trains a network through an operation that brisk does not have, and checks its gradient
-#[derive(Debug, Parser)]
-#[command(name = "own_op")]
-struct Options {
-    #[command(flatten)]
-    run: RunOptions,
-}
-
 fn main() -> ExitCode {
-    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+    run::main("own_op", "Trains a network through an operation that brisk does not have, and checks its gradient", train)
 }
 
-fn run(options: &Options) -> Result<()> {
-    let run = options.run.start(&[])?;
+fn train(run: &Run) -> Result<()> {
     // The gradient against finite differences, in f32, f16 and bf16.
     check_gradients(&[&[8, 3]], |graph, p| graph.apply(SquaredRelu, &[&p[0]]))?;
     print::result("the gradient of squared_relu agrees with finite differences")?;

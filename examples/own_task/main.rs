@@ -5,14 +5,13 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::RunOptions;
-use brisk_examples::{command_line, print};
+use brisk_examples::print;
+use brisk_examples::run::{self, Run};
 use brisk_loader::{Rows, split};
 use brisk_nn::tensor::{LossReduction, Tensor};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox};
 use brisk_train::metrics::{self, Direction, Metric, MetricValue, Scored};
 use brisk_train::{LabelledRows, Labels, Model, Task, Trainer};
-use clap::Parser;
 use serde_json::json;
 
 const SEED: u64 = 7;
@@ -79,20 +78,11 @@ impl Metric for Deviance {
     }
 }
 
-/// Trains a network for a task of its own, counts, with a metric of its own
-#[derive(Debug, Parser)]
-#[command(name = "own_task")]
-struct Options {
-    #[command(flatten)]
-    run: RunOptions,
-}
-
 fn main() -> ExitCode {
-    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+    run::main("own_task", "Trains a network for a task of its own, counts, with a metric of its own", train)
 }
 
-fn run(options: &Options) -> Result<()> {
-    let run = options.run.start(&[])?;
+fn train(run: &Run) -> Result<()> {
     let [train, valid, test] = split(counts(6000)?, SEED, [0.8, 0.1, 0.1])?;
     let sizes = MlpConfig { n_inputs: 3, hidden: vec![32, 32], n_outputs: 1, activation: Activation::silu() };
     let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes)).on(&run.device);

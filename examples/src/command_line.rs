@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, Parser, value_parser};
+use clap::{Arg, ArgAction, ArgMatches, Command, FromArgMatches, Parser, value_parser};
 use clap_complete::Shell;
 
 use crate::interruptible::StoppedImport;
@@ -33,7 +33,15 @@ pub fn run<O: Parser>(program: impl FnOnce(O) -> Result<ExitCode>) -> ExitCode {
 
 /// Like [`run`]; `program` is also told which options the command line gives, without those that have their defaults.
 pub fn run_with_given<O: Parser>(program: impl FnOnce(O, &[Given]) -> Result<ExitCode>) -> ExitCode {
-    let outcome = match parse::<O>() {
+    run_command(O::command(), program)
+}
+
+/// Like [`run_with_given`], for a command line that `command` describes.
+pub(crate) fn run_command<O: FromArgMatches>(
+    command: Command,
+    program: impl FnOnce(O, &[Given]) -> Result<ExitCode>,
+) -> ExitCode {
+    let outcome = match parse::<O>(with_common_options(command)) {
         Ok(Some((options, given))) => {
             if cfg!(debug_assertions) && std::io::stderr().is_terminal() {
                 print::note("note: this is a debug build, in which training is many times slower; pass `--release` to cargo");
@@ -55,18 +63,17 @@ pub fn run_with_given<O: Parser>(program: impl FnOnce(O, &[Given]) -> Result<Exi
 
 /// An error in options that the parser accepts individually, which [`run`] prints as the parser prints its own errors.
 pub fn usage_error<O: Parser>(kind: ErrorKind, message: impl std::fmt::Display) -> anyhow::Error {
-    command::<O>().error(kind, message).into()
+    with_common_options(O::command()).error(kind, message).into()
 }
 
 /// The name of an option that the command line gives: `threads` for `--threads 2`.
 pub type Given = String;
 
 /// The options of this process, and the names of those that are given; `None` if completions were requested and printed.
-fn parse<O: Parser>() -> Result<Option<(O, Vec<Given>)>> {
-    let mut command = command::<O>();
+fn parse<O: FromArgMatches>(mut command: Command) -> Result<Option<(O, Vec<Given>)>> {
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     if let Some(shell) = matches.get_one::<Shell>(COMPLETIONS) {
-        let (mut script, name) = (Vec::new(), O::command().get_name().to_owned());
+        let (mut script, name) = (Vec::new(), command.get_name().to_owned());
         clap_complete::generate(*shell, &mut command, name, &mut script);
         return print::result(String::from_utf8_lossy(&script).trim_end()).map(|()| None);
     }
@@ -91,8 +98,8 @@ fn option_without_value(command: &Command, matches: &ArgMatches) -> Option<Strin
     options.find(|arg| is_empty(arg.get_id().as_str())).map(ToString::to_string)
 }
 
-/// The options of `O`, and those of every example. If an option is given twice, the last value is used, so that a script can append to its defaults.
-fn command<O: Parser>() -> Command {
+/// The options of `command`, and those of every example. If an option is given twice, the last value is used, so that a script can append to its defaults.
+fn with_common_options(command: Command) -> Command {
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
     let completions = Arg::new(COMPLETIONS)
         .long(COMPLETIONS)
@@ -100,7 +107,7 @@ fn command<O: Parser>() -> Command {
         .value_parser(value_parser!(Shell))
         .exclusive(true)
         .help("Print completions of these options for a shell");
-    O::command()
+    command
         .disable_help_flag(true)
         .args_override_self(true)
         .max_term_width(120)

@@ -1,17 +1,27 @@
 //! A run of an example on one device, whose results are also written as JSON.
 
 use std::path::PathBuf;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::Result;
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::program::Device;
 use brisk_train::{Feed, FeedConfig, FeedElement, FeedProbe, FitReport, Scores, Standardisation};
-use clap::Args;
+use clap::{Args, Command};
 use serde_json::{Value, json};
 
-use crate::command_line::DeviceOption;
+use crate::command_line::{self, DeviceOption};
 use crate::files::{NamedFile, check_files_differ, check_output, write_json};
+
+/// Runs an example that has only the options of a [`Run`], which `program` is called with. `about` is the first line of its help.
+pub fn main(name: &'static str, about: &'static str, program: fn(&Run) -> Result<()>) -> ExitCode {
+    let command = RunOptions::augment_args(Command::new(name).about(about));
+    command_line::run_command(command, |options: RunOptions, _| {
+        program(&options.start(&[])?)?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
 
 /// The options of an example that trains on one device.
 #[derive(Debug, Clone, Args)]

@@ -5,12 +5,11 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::RunOptions;
-use brisk_examples::{command_line, print};
+use brisk_examples::print;
+use brisk_examples::run::{self, Run};
 use brisk_loader::{Rows, split};
 use brisk_nn::{Activation, Mlp, MlpConfig, Philox, Schedule};
 use brisk_train::{Classification, Head, Heads, Model, Predictor, Regression, Standardisation, Task, Trainer};
-use clap::Parser;
 use serde_json::json;
 
 const SEED: u64 = 7;
@@ -18,20 +17,11 @@ const BATCH_ROWS: usize = 64;
 const N_ROWS: u32 = 6000;
 const N_COLS: usize = 4;
 
-/// Trains one network for a class and a number
-#[derive(Debug, Parser)]
-#[command(name = "two_heads")]
-struct Options {
-    #[command(flatten)]
-    run: RunOptions,
-}
-
 fn main() -> ExitCode {
-    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+    run::main("two_heads", "Trains one network for a class and a number", train)
 }
 
-fn run(options: &Options) -> Result<()> {
-    let run = options.run.start(&[])?;
+fn train(run: &Run) -> Result<()> {
     let [train, valid, test] = split(flats()?, SEED, [0.8, 0.1, 0.1])?;
     // Label 0 is the class, label 1 the rent, whose hundreds would drown the other loss if they were not standardised.
     let scale = Standardisation::of_labels("train", &train, 1..2)?;

@@ -5,8 +5,8 @@
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
-use brisk_examples::run::RunOptions;
-use brisk_examples::{command_line, letters, print};
+use brisk_examples::run::{self, Run};
+use brisk_examples::{letters, print};
 use brisk_loader::{RowSource, Rows, split};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{Activation, Graph, Pool2d, Tensor};
@@ -16,7 +16,6 @@ use brisk_nn::{
 };
 use brisk_train::{Classification, Model, Trainer};
 use brisk_vision::{AugmentedImages, ImageAugmentation};
-use clap::Parser;
 use serde_json::json;
 
 const SEED: u64 = 7;
@@ -76,20 +75,15 @@ impl Module for LetterNet {
     }
 }
 
-/// Trains with a custom augmentation and network, and shows the effect of the augmentation
-#[derive(Debug, Parser)]
-#[command(name = "own_augmentation")]
-struct Options {
-    #[command(flatten)]
-    run: RunOptions,
-}
-
 fn main() -> ExitCode {
-    command_line::run(|options| run(&options).map(|()| ExitCode::SUCCESS))
+    run::main(
+        "own_augmentation",
+        "Trains with a custom augmentation and network, and shows the effect of the augmentation",
+        train,
+    )
 }
 
-fn run(options: &Options) -> Result<()> {
-    let run = options.run.start(&[])?;
+fn train(run: &Run) -> Result<()> {
     let table = letters::table("target/letters/few_letters.safetensors".as_ref(), 3900)?;
     let [train, test] = split(table.typed::<u8>()?, SEED, [5.0 / 6.0, 1.0 / 6.0])?;
     let inverted = inverted(&test)?;
