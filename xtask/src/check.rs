@@ -6,12 +6,12 @@ use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 
-use crate::metadata::Published;
-use crate::packages::{self, Install, InstallOptions};
+use crate::metadata::{Package, packages};
+use crate::packages::{Install, InstallOptions, run_patiently};
 use crate::programs::{self, Profile};
 use crate::shell::{self, command, run as must, succeeds};
 use crate::stages::{self, Stage};
-use crate::{cross, metadata, mpi, tidy, vulkan};
+use crate::{cross, mpi, tidy, vulkan};
 
 const STAGES: &[Stage] = &[
     Stage {
@@ -105,7 +105,7 @@ fn clippy(install: Install) -> Result<()> {
 
 /// Each published crate without features, and with each of its features on its own. The other stages enable all features, which hides missing ones.
 fn features() -> Result<()> {
-    for Published { name, features } in metadata::published()? {
+    for Package { name, features, .. } in packages()?.iter().filter(|package| package.short_name().is_some()) {
         for feature in std::iter::once("").chain(features.iter().map(String::as_str)) {
             let line = format!("cargo check --quiet --package {name} --no-default-features");
             must(command(&line).args(["--features", feature]))
@@ -158,7 +158,7 @@ fn component(name: &str, probe: &str, install: Install) -> Result<()> {
     let add = format!("rustup component add {name}");
     if install == Install::Allowed && succeeds(&mut command("rustup --version")) {
         eprintln!("{name} is missing");
-        return packages::run_patiently(&mut [command(&add)]);
+        return run_patiently(&mut [command(&add)]);
     }
     bail!("{name} is missing; install it with `{add}` or from the system's packages")
 }

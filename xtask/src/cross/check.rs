@@ -5,7 +5,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result};
 
 use super::target;
-use crate::metadata;
+use crate::metadata::packages;
 use crate::packages::Install;
 use crate::shell::{command, run};
 
@@ -31,7 +31,7 @@ pub(crate) fn check(install: Install) -> Result<()> {
     for system in &SYSTEMS {
         target::ensure(system.target, install)?;
     }
-    let published = metadata::published()?;
+    let published: Vec<_> = packages()?.into_iter().filter(|package| package.short_name().is_some()).collect();
     for System { name, target, crates } in &SYSTEMS {
         let begin = Instant::now();
         let mut check = command("cargo check --quiet --target");

@@ -1,7 +1,8 @@
 //! What users read: READMEs, guides, links, licences, and the version of Rust.
 
 use super::Finding;
-use super::workspace::{File, Package, Workspace};
+use super::workspace::{File, Workspace};
+use crate::metadata::Package;
 
 /// The maximum number of lines of a crate's README.
 const MAX_README_LINES: usize = 65;

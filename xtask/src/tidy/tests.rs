@@ -1,8 +1,9 @@
 //! Each rule on a workspace that follows it, and on workspaces that break it.
 
 use super::source::code_lines;
-use super::workspace::{File, Package, Workspace};
+use super::workspace::{File, Workspace};
 use super::{Rule, arrows, docs, kernels, manifests, rooms, shaders, source, weight};
+use crate::metadata::Package;
 
 /// Two crates and an xtask that follow all rules.
 fn sound() -> Workspace {
@@ -11,6 +12,7 @@ fn sound() -> Workspace {
         folder: folder.into(),
         description: "Makes it faster.".into(),
         license: "MIT OR Apache-2.0".into(),
+        features: Vec::new(),
         dependencies: dependencies.iter().map(|&name| name.into()).collect(),
     };
     let library = "#![doc = include_str!(\"../README.md\")]\n#![forbid(unsafe_code)]\n";
