@@ -3,89 +3,51 @@
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
 
 use brisk_table::{Channels, ImagesOptions, Table, import};
 use image::{ColorType, ImageFormat};
-use tempfile::TempDir;
 
-use crate::example::built;
+use crate::place::Place;
 use crate::run::noise;
 use crate::say::say;
 use crate::usage::check_usage_error;
 
-struct Place {
-    dir: TempDir,
+/// Writes an image of one colour with noise, in the format that its name ends in.
+fn image(place: &Place, name: &str, [height, width]: [u32; 2], colour: &[u8]) {
+    let path = place.path(name);
+    fs::create_dir_all(path.parent().expect("images are in folders")).expect("it can be created");
+    let row = name.bytes().fold(0_usize, |hash, byte| (31 * hash + usize::from(byte)) % 65_521);
+    let pixels = (height * width) as usize * colour.len();
+    let pixels: Vec<u8> = (0..pixels).map(|i| colour[i % colour.len()] + (40.0 * (noise(row, i) + 1.0)) as u8).collect();
+    let colour = if colour.len() == 1 { ColorType::L8 } else { ColorType::Rgb8 };
+    let format = if name.ends_with("png") { ImageFormat::Png } else { ImageFormat::Jpeg };
+    image::save_buffer_with_format(path, &pixels, width, height, colour, format).expect("it can be written");
 }
 
-impl Place {
-    fn new() -> Self {
-        Self { dir: tempfile::tempdir().expect("the system has a folder for temporary files") }
+/// Forty images of 12 x 10 pixels in each of two classes, which colour tells apart.
+fn fruit(place: &Place, folder: &str) {
+    for i in 0..40 {
+        let ending = ["png", "jpg"][i % 2];
+        image(place, &format!("{folder}/lemon/{i}.{ending}"), [12, 10], &[150, 150, 20]);
+        image(place, &format!("{folder}/plum/{i}.{ending}"), [12, 10], &[100, 20, 120]);
     }
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
+/// Refused by one last line that says all of `words`; neither model nor report nor tables are written.
+#[track_caller]
+fn refuse(place: &Place, args: &[&str], words: &[&str]) {
+    place.refuse(
+        "images",
+        &[args, &["--model", "m.safetensors", "--report", "r.html", "--save-tables", "tables"]].concat(),
+        words,
+    );
+    for file in ["m.safetensors", "r.html"] {
+        assert!(!place.path(file).exists(), "{args:?}: {file} has been written");
     }
-
-    /// Writes an image of one colour with noise, in the format that its name ends in.
-    fn image(&self, name: &str, [height, width]: [u32; 2], colour: &[u8]) {
-        let path = self.path(name);
-        fs::create_dir_all(path.parent().expect("images are in folders")).expect("it can be created");
-        let row = name.bytes().fold(0_usize, |hash, byte| (31 * hash + usize::from(byte)) % 65_521);
-        let pixels = (height * width) as usize * colour.len();
-        let pixels: Vec<u8> = (0..pixels).map(|i| colour[i % colour.len()] + (40.0 * (noise(row, i) + 1.0)) as u8).collect();
-        let colour = if colour.len() == 1 { ColorType::L8 } else { ColorType::Rgb8 };
-        let format = if name.ends_with("png") { ImageFormat::Png } else { ImageFormat::Jpeg };
-        image::save_buffer_with_format(path, &pixels, width, height, colour, format).expect("it can be written");
-    }
-
-    /// Forty images of 12 x 10 pixels in each of two classes, which colour tells apart.
-    fn fruit(&self, folder: &str) {
-        for i in 0..40 {
-            let ending = ["png", "jpg"][i % 2];
-            self.image(&format!("{folder}/lemon/{i}.{ending}"), [12, 10], &[150, 150, 20]);
-            self.image(&format!("{folder}/plum/{i}.{ending}"), [12, 10], &[100, 20, 120]);
-        }
-    }
-
-    fn run(&self, args: &[&str]) -> (Output, String) {
-        self.run_example("images", args)
-    }
-
-    fn run_example(&self, example: &'static str, args: &[&str]) -> (Output, String) {
-        let mut command = Command::new(built(example));
-        command.args(args).env("BRISK_DEVICE", "cpu").current_dir(self.dir.path());
-        let output = command.output().expect("the example runs");
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output, stderr)
-    }
-
-    #[track_caller]
-    fn succeed(&self, args: &[&str]) -> String {
-        let (output, stderr) = self.run(args);
-        assert!(output.status.success(), "{args:?}: {stderr}");
-        String::from_utf8(output.stdout).expect("results are text")
-    }
-
-    /// Refused by one last line that says all of `words`; neither model nor report nor tables are written.
-    #[track_caller]
-    fn refuse(&self, args: &[&str], words: &[&str]) {
-        let args = [args, &["--model", "m.safetensors", "--report", "r.html", "--save-tables", "tables"]].concat();
-        let (output, stderr) = self.run(&args);
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{args:?}: {stderr}");
-        let last = stderr.lines().last().unwrap_or_default();
-        assert!(last.starts_with("error: ") && !stderr.contains("panicked"), "{args:?}: {stderr}");
-        for word in words {
-            assert!(last.contains(word), "{args:?}: no `{word}` in: {last}");
-        }
-        for file in ["m.safetensors", "r.html"] {
-            assert!(!self.path(file).exists(), "{args:?}: {file} has been written");
-        }
-        // Tables are written before training starts, but only as a whole.
-        let tables: Vec<PathBuf> = files_in(&self.path("tables"));
-        tables.iter().for_each(|path| drop(Table::open(path).expect("a table")));
-        fs::remove_dir_all(self.path("tables")).ok();
-    }
+    // Tables are written before training starts, but only as a whole.
+    let tables: Vec<PathBuf> = files_in(&place.path("tables"));
+    tables.iter().for_each(|path| drop(Table::open(path).expect("a table")));
+    fs::remove_dir_all(place.path("tables")).ok();
 }
 
 fn files_in(folder: &Path) -> Vec<PathBuf> {
@@ -103,9 +65,9 @@ fn number_after(printed: &str, word: &str) -> f64 {
 #[test]
 fn a_folder_of_classes_is_learned() {
     let place = Place::new();
-    place.fruit("fruit");
+    fruit(&place, "fruit");
     let args = ["--data", "fruit", "--batch", "32", "--epochs", "4", "--report", "r.html", "--save-tables", "tables"];
-    let printed = place.succeed(&args);
+    let printed = place.succeed("images", &args);
     assert_eq!(number_after(&printed, "accuracy"), 100.0, "{printed}");
     assert_eq!(number_after(&printed, "with views"), 100.0, "{printed}");
     assert!(fs::read_to_string(place.path("r.html")).expect("the report").contains("<svg"), "it has curves");
@@ -115,7 +77,7 @@ fn a_folder_of_classes_is_learned() {
     // The table is the same images, in the same order.
     let model = place.path("target/images/model.safetensors");
     let first = fs::read(&model).expect("the model");
-    place.succeed(&["--data", "tables", "--batch", "32", "--epochs", "4"]);
+    place.succeed("images", &["--data", "tables", "--batch", "32", "--epochs", "4"]);
     assert!(first == fs::read(&model).expect("the model"), "the model of the same images has other bytes");
 }
 
@@ -123,22 +85,21 @@ fn a_folder_of_classes_is_learned() {
 #[test]
 fn a_gallery_of_augmented_images_and_wrong_predictions() {
     let place = Place::new();
-    place.fruit("fruit/train");
+    fruit(&place, "fruit/train");
     // Lemons in the folder of the plums: the model predicts another class than theirs.
     for i in 0..5 {
-        place.image(&format!("fruit/val/lemon/{i}.png"), [12, 10], &[150, 150, 20]);
-        place.image(&format!("fruit/val/plum/{i}.png"), [12, 10], &[150, 150, 20]);
+        image(&place, &format!("fruit/val/lemon/{i}.png"), [12, 10], &[150, 150, 20]);
+        image(&place, &format!("fruit/val/plum/{i}.png"), [12, 10], &[150, 150, 20]);
     }
     let args = ["--data", "fruit", "--batch", "32", "--epochs", "4", "--model", "m.safetensors", "--report", "r.html"];
-    place.succeed(&args);
+    place.succeed("images", &args);
     let report = fs::read_to_string(place.path("r.html")).expect("the report");
     assert_eq!(report.matches("<figcaption>lemon<small>").count(), 5, "five plums are predicted as lemons");
     assert_eq!(report.matches(" %, labelled plum</small>").count(), 5, "the report names their class");
-    let (output, stderr) =
-        place.run_example("augment_gallery", &["--data", "fruit", "--model", "m.safetensors", "--out", "pictures"]);
+    let (output, stderr) = place.run("augment_gallery", &["--data", "fruit", "--model", "m.safetensors", "--out", "pictures"]);
     assert!(output.status.success(), "{stderr}");
     for (name, height) in [("augmented", 10 * (86 + 20) + 2), ("epochs", 8 * 86 + 2), ("wrong", 86 + 2)] {
-        let picture = image::open(place.path(&format!("pictures/{name}.png"))).expect("a picture");
+        let picture = image::open(place.path(format!("pictures/{name}.png"))).expect("a picture");
         assert_eq!(picture.height(), height, "{name}: rows of 12 pixels, enlarged seven times, with gaps and captions");
         assert!(picture.to_rgb8().pixels().any(|pixel| pixel.0 != picture.to_rgb8().get_pixel(0, 0).0), "{name} is empty");
     }
@@ -149,35 +110,35 @@ fn a_gallery_of_augmented_images_and_wrong_predictions() {
     // A model without errors.
     fs::remove_dir_all(place.path("fruit/val/plum")).expect("it can be removed");
     fs::create_dir(place.path("fruit/val/plum")).expect("it can be created");
-    let (output, stderr) =
-        place.run_example("augment_gallery", &["--data", "fruit", "--model", "m.safetensors", "--out", "right"]);
+    let (output, stderr) = place.run("augment_gallery", &["--data", "fruit", "--model", "m.safetensors", "--out", "right"]);
     assert!(output.status.success() && !place.path("right/wrong.png").exists(), "{stderr}");
     assert!(String::from_utf8_lossy(&output.stdout).contains("0 of 5 predictions are wrong"), "{output:?}");
 
     // Of another network, or without one.
     let args = ["--data", "fruit", "--model", "m.safetensors", "--recipe", "page", "--out", "other"];
-    let (output, stderr) = place.run_example("augment_gallery", &args);
+    let (output, stderr) = place.run("augment_gallery", &args);
     assert!(output.status.code() == Some(1) && stderr.contains("was it written for another model"), "{stderr}");
-    let (output, _) = place.run_example("augment_gallery", &["--model", "m.safetensors"]);
+    let (output, _) = place.run("augment_gallery", &["--model", "m.safetensors"]);
     check_usage_error(&output, &["--model"], &["--data"]);
-    let (output, stderr) = place.run_example("augment_gallery", &["--out", "letters"]);
+    let (output, stderr) = place.run("augment_gallery", &["--out", "letters"]);
     assert!(output.status.success() && place.path("letters/whitening.png").is_file(), "{stderr}");
 }
 
 #[test]
 fn images_are_resized_and_converted() {
     let place = Place::new();
-    place.fruit("fruit/train");
+    fruit(&place, "fruit/train");
     for i in 0..5 {
-        place.image(&format!("fruit/val/lemon/{i}.png"), [40, 30], &[150, 150, 20]);
-        place.image(&format!("fruit/val/plum/{i}.png"), [20, 30], &[60]);
+        image(&place, &format!("fruit/val/lemon/{i}.png"), [40, 30], &[150, 150, 20]);
+        image(&place, &format!("fruit/val/plum/{i}.png"), [20, 30], &[60]);
     }
-    place.refuse(&["--data", "fruit"], &["lemon/0.png` is 40 × 30", "plum/0.png` is 20 × 30", "resize them with `--size`"]);
-    place.refuse(
+    refuse(&place, &["--data", "fruit"], &["lemon/0.png` is 40 × 30", "plum/0.png` is 20 × 30", "resize them with `--size`"]);
+    refuse(
+        &place,
         &["--data", "fruit", "--size", "16"],
         &["plum/0.png` is 16 × 16 pixels of 1", "choose the channels with `--channels`"],
     );
-    let (output, stderr) = place.run(&["--data", "fruit", "--size", "16x14", "--channels", "grey", "--epochs", "2"]);
+    let (output, stderr) = place.run("images", &["--data", "fruit", "--size", "16x14", "--channels", "grey", "--epochs", "2"]);
     assert!(output.status.success(), "{stderr}");
     assert!(stderr.contains("images: 16 x 14 pixels of 1 channels, 2 classes; 80 to train on, 10 to test with"), "{stderr}");
     assert!(!String::from_utf8_lossy(&output.stdout).contains("with views"), "grey images are not mirrored");
@@ -186,9 +147,9 @@ fn images_are_resized_and_converted() {
 #[test]
 fn each_recipe_trains() {
     let place = Place::new();
-    place.fruit("fruit");
+    fruit(&place, "fruit");
     for recipe in ["page", "airbench", "muon"] {
-        let printed = place.succeed(&["--data", "fruit", "--recipe", recipe, "--epochs", "1", "--batch", "32"]);
+        let printed = place.succeed("images", &["--data", "fruit", "--recipe", recipe, "--epochs", "1", "--batch", "32"]);
         assert!(printed.contains("accuracy"), "{recipe}: {printed}");
     }
 }
@@ -196,44 +157,44 @@ fn each_recipe_trains() {
 #[test]
 fn images_that_cannot_be_used_are_named() {
     let place = Place::new();
-    place.fruit("fruit");
+    fruit(&place, "fruit");
     let file = |name: &str| place.path("fruit").join(name);
 
     let whole = fs::read(file("plum/0.png")).expect("an image");
     fs::write(file("plum/0.png"), &whole[..whole.len() / 2]).expect("it can be written");
-    place.refuse(&["--data", "fruit"], &["`plum/0.png`", "pass `--on-bad-file skip`"]);
-    place.succeed(&["--data", "fruit", "--on-bad-file", "skip", "--epochs", "1"]);
+    refuse(&place, &["--data", "fruit"], &["`plum/0.png`", "pass `--on-bad-file skip`"]);
+    place.succeed("images", &["--data", "fruit", "--on-bad-file", "skip", "--epochs", "1"]);
     fs::write(file("plum/0.png"), whole).expect("it can be written");
 
-    place.image("fruit/plum/odd.png", [12, 11], &[100, 20, 120]);
-    place.refuse(&["--data", "fruit"], &["12 × 10 pixels", "`plum/odd.png` is 12 × 11 pixels", "resize them with `--size`"]);
-    place.image("fruit/plum/odd.png", [12, 10], &[100]);
-    place.refuse(&["--data", "fruit"], &["`plum/odd.png` is 12 × 10 pixels of 1 channels", "`--channels`"]);
+    image(&place, "fruit/plum/odd.png", [12, 11], &[100, 20, 120]);
+    refuse(&place, &["--data", "fruit"], &["12 × 10 pixels", "`plum/odd.png` is 12 × 11 pixels", "resize them with `--size`"]);
+    image(&place, "fruit/plum/odd.png", [12, 10], &[100]);
+    refuse(&place, &["--data", "fruit"], &["`plum/odd.png` is 12 × 10 pixels of 1 channels", "`--channels`"]);
     fs::remove_file(file("plum/odd.png")).expect("it can be removed");
 
-    place.refuse(&["--data", "fruit", "--size", "8"], &["[8, 8, 3]", "at least 9 pixels"]);
-    place.refuse(&["--data", "fruit", "--pad", "10"], &["--pad 10", "12 x 10", "at most 9"]);
-    place.refuse(&["--data", "fruit", "--cutout", "11"], &["--cutout 11", "12 x 10", "10 or less"]);
-    place.refuse(&["--data", "fruit", "--batch", "73"], &["--batch 73", "72 images", "72 or less"]);
-    place.refuse(&["--data", "fruit", "--recipe", "page", "--batch", "40"], &["--batch 40", "multiple of 32"]);
-    place.refuse(&["--data", "no/such"], &["no/such", "no such file or folder"]);
-    place.refuse(&["--data", "fruit/plum"], &["fruit/plum: `0.png`: found an image in no folder", "move it"]);
+    refuse(&place, &["--data", "fruit", "--size", "8"], &["[8, 8, 3]", "at least 9 pixels"]);
+    refuse(&place, &["--data", "fruit", "--pad", "10"], &["--pad 10", "12 x 10", "at most 9"]);
+    refuse(&place, &["--data", "fruit", "--cutout", "11"], &["--cutout 11", "12 x 10", "10 or less"]);
+    refuse(&place, &["--data", "fruit", "--batch", "73"], &["--batch 73", "72 images", "72 or less"]);
+    refuse(&place, &["--data", "fruit", "--recipe", "page", "--batch", "40"], &["--batch 40", "multiple of 32"]);
+    refuse(&place, &["--data", "no/such"], &["no/such", "no such file or folder"]);
+    refuse(&place, &["--data", "fruit/plum"], &["fruit/plum: `0.png`: found an image in no folder", "move it"]);
 
     fs::remove_dir_all(file("plum")).expect("it can be removed");
-    place.refuse(&["--data", "fruit"], &["fruit: found one class (`lemon`), expected at least 2"]);
+    refuse(&place, &["--data", "fruit"], &["fruit: found one class (`lemon`), expected at least 2"]);
     fs::create_dir(file("melon")).expect("it can be created");
     for i in 4..40 {
         fs::remove_file(file(&format!("lemon/{i}.{}", ["png", "jpg"][i % 2]))).expect("it can be removed");
     }
-    place.refuse(&["--data", "fruit"], &["fruit: found 4 images, expected at least 20"]);
+    refuse(&place, &["--data", "fruit"], &["fruit: found 4 images, expected at least 20"]);
 }
 
 #[test]
 fn a_test_set_must_have_the_classes_of_the_training_set() {
     let place = Place::new();
-    place.fruit("fruit/train");
-    place.image("fruit/test/kiwi/0.png", [12, 10], &[50, 120, 50]);
-    place.refuse(&["--data", "fruit"], &["the test set of fruit: classes are `kiwi`, expected `lemon`, `plum`"]);
+    fruit(&place, "fruit/train");
+    image(&place, "fruit/test/kiwi/0.png", [12, 10], &[50, 120, 50]);
+    refuse(&place, &["--data", "fruit"], &["the test set of fruit: classes are `kiwi`, expected `lemon`, `plum`"]);
 
     // Tables from elsewhere have labels without names.
     let idx = |name: &str, shape: &[u32], values: &[u8]| {
@@ -247,17 +208,18 @@ fn a_test_set_must_have_the_classes_of_the_training_set() {
     idx("train-labels-idx1-ubyte", &[40], &labels);
     idx("t10k-images-idx3-ubyte", &[1, 9, 9], &[7; 81]);
     idx("t10k-labels-idx1-ubyte", &[1], &[3]);
-    place.refuse(
+    refuse(
+        &place,
         &["--data", "train-images-idx3-ubyte"],
         &["the test set of train-images-idx3-ubyte: image 0 has label 3", "0 to 2"],
     );
-    place.refuse(&["--data", "train-images-idx3-ubyte", "--size", "16"], &["`--size`", "another format"]);
+    refuse(&place, &["--data", "train-images-idx3-ubyte", "--size", "16"], &["`--size`", "another format"]);
 
     // Labels from 1, as those of the letters of EMNIST.
     fs::remove_file(place.path("t10k-images-idx3-ubyte")).expect("it can be removed");
     idx("train-labels-idx1-ubyte", &[40], &labels.iter().map(|label| label + 1).collect::<Vec<u8>>());
     let args = ["--data", "train-images-idx3-ubyte", "--epochs", "1", "--model", "m.safetensors"];
-    let (output, stderr) = place.run(&args);
+    let (output, stderr) = place.run("images", &args);
     assert!(output.status.success(), "{stderr}");
     let warning = "warning: train-images-idx3-ubyte: 1 of 4 classes have no image, the first is class 0; ";
     assert!(stderr.contains(warning) && stderr.contains("`import --first-label`"), "{stderr}");
@@ -266,11 +228,11 @@ fn a_test_set_must_have_the_classes_of_the_training_set() {
 #[test]
 fn what_an_import_leaves_out_is_said() {
     let place = Place::new();
-    place.fruit("fruit");
+    fruit(&place, "fruit");
     fs::create_dir(place.path("fruit/kiwi")).expect("it can be created");
     fs::write(place.path("fruit/plum/notes.txt"), "to do").expect("it can be written");
     let args = ["--data", "fruit", "--epochs", "1", "--on-bad-file", "skip", "--model", "m.safetensors"];
-    let (output, stderr) = place.run(&args);
+    let (output, stderr) = place.run("images", &args);
     assert!(output.status.success(), "{stderr}");
     for words in ["warning: the folder of class `kiwi` has no image", "warning: skipped 1 ", "notes.txt"] {
         assert!(stderr.contains(words), "{words}: {stderr}");
@@ -280,9 +242,9 @@ fn what_an_import_leaves_out_is_said() {
 #[test]
 fn nothing_is_written_among_the_images() {
     let place = Place::new();
-    place.fruit("fruit");
+    fruit(&place, "fruit");
     for [option, path] in [["--model", "fruit/m"], ["--report", "fruit/plum/r.html"], ["--save-tables", "fruit/tables"]] {
-        let (output, stderr) = place.run(&["--data", "fruit", "--model", "m.safetensors", option, path]);
+        let (output, stderr) = place.run("images", &["--data", "fruit", "--model", "m.safetensors", option, path]);
         assert!(
             output.status.code() == Some(1) && stderr.contains(&format!("{path}: {option} is in the folder --data")),
             "{stderr}"
@@ -301,14 +263,14 @@ fn options_that_make_no_sense() {
         (&["--data", "x", "--recipe", "adam"], &["page, airbench, muon"]),
         (&["--data", "x", "--epochs", "0"], &["--epochs", "above 0"]),
     ] {
-        let (output, _) = place.run(args);
+        let (output, _) = place.run("images", args);
         check_usage_error(&output, args, words);
     }
-    place.fruit("fruit");
+    fruit(&place, "fruit");
     let table = place.path("t.safetensors");
     let options = ImagesOptions { channels: Channels::Rgb, ..ImagesOptions::default() };
     import(place.path("fruit"), &table, &options).expect("a table");
-    let (output, stderr) = place.run(&["--data", "t.safetensors", "--model", "t.safetensors"]);
+    let (output, stderr) = place.run("images", &["--data", "t.safetensors", "--model", "t.safetensors"]);
     assert!(output.status.code() == Some(1) && stderr.contains("--model names the same file as --data"), "{stderr}");
     Table::open(table).expect("it is as it was");
 }
@@ -332,6 +294,6 @@ fn digits_are_learned() {
     fs::create_dir(place.path("digits")).expect("it can be created");
     cut("t10k-images-idx3-ubyte.gz", "digits/train-images-idx3-ubyte", 16, 784);
     cut("t10k-labels-idx1-ubyte.gz", "digits/train-labels-idx1-ubyte", 8, 1);
-    let printed = place.succeed(&["--data", "digits", "--epochs", "6"]);
+    let printed = place.succeed("images", &["--data", "digits", "--epochs", "6"]);
     assert!(number_after(&printed, "accuracy") > 85.0, "{printed}");
 }

@@ -1,76 +1,48 @@
 //! The `import` example, called from the command line.
 
 use std::fs;
-use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use brisk_table::Table;
 use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::example::built;
+use crate::place::Place;
 use crate::usage::check_usage_error;
-
-/// A folder to work in, with a valid file in it.
-struct Place {
-    dir: TempDir,
-}
 
 const GOOD: &str = "signal,pt,eta,id\n1,0.5,-2,a\n0,1.5,3e-2,b\n1,2.5,,c\n";
 
-impl Place {
-    fn new() -> Self {
-        let place = Self { dir: tempfile::tempdir().expect("the system has a folder for temporary files") };
-        place.write("in.csv", GOOD);
-        place
-    }
+/// A folder to work in, with a valid file in it.
+fn place() -> Place {
+    let place = Place::new();
+    place.write("in.csv", GOOD);
+    place
+}
 
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
+fn run(place: &Place, args: &[&str]) -> (Output, String, String) {
+    let (output, stderr) = place.run("import", args);
+    let stdout = String::from_utf8(output.stdout.clone()).expect("messages are UTF-8");
+    (output, stdout, stderr)
+}
 
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).expect("there is room for a small file");
-    }
+/// The files in the folder in addition to `in.csv`.
+fn left(place: &Place) -> Vec<String> {
+    let entries = fs::read_dir(place.path("")).expect("the folder can be read");
+    let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+    names.filter(|name| name != "in.csv").collect()
+}
 
-    fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(built("import"));
-        command.args(args).current_dir(self.dir.path());
-        command
-    }
-
-    #[track_caller]
-    fn run(&self, args: &[&str]) -> (Output, String, String) {
-        let output = self.command(args).output().expect("the example runs");
-        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("messages are UTF-8");
-        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
-        (output, stdout, stderr)
-    }
-
-    /// The files in the folder in addition to `in.csv`.
-    fn left(&self) -> Vec<String> {
-        let entries = fs::read_dir(self.dir.path()).expect("the folder can be read");
-        let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
-        names.filter(|name| name != "in.csv").collect()
-    }
-
-    /// Checks that it is refused on one line that contains all of `words`, and that no file is left.
-    #[track_caller]
-    fn check(&self, args: &[&str], words: &[&str]) {
-        let (output, stdout, stderr) = self.run(args);
-        assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
-        assert!(stdout.is_empty(), "{args:?}: there is no result: {stdout}");
-        assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{args:?}: one line: {stderr}");
-        for word in words {
-            assert!(stderr.contains(word), "{args:?}: no `{word}` in: {stderr}");
-        }
-        assert!(self.left().is_empty(), "{args:?} leaves {:?}", self.left());
-    }
+/// Checks that it is refused on one line that contains all of `words`, and that no file is left.
+#[track_caller]
+fn check(place: &Place, args: &[&str], words: &[&str]) {
+    let stderr = place.refuse("import", args, words);
+    assert_eq!(stderr.lines().count(), 1, "{args:?}: one line: {stderr}");
+    assert!(left(place).is_empty(), "{args:?} leaves {:?}", left(place));
 }
 
 #[test]
 fn a_table_and_what_is_told_of_it() {
-    let place = Place::new();
+    let place = place();
     let args = [
         "in.csv",
         "out.safetensors",
@@ -86,7 +58,7 @@ fn a_table_and_what_is_told_of_it() {
         "--json",
         "out.json",
     ];
-    let (output, stdout, stderr) = place.run(&args);
+    let (output, stdout, stderr) = run(&place, &args);
     assert!(output.status.success() && stderr.is_empty(), "no bar without a terminal: {stderr}");
 
     let table = Table::open(place.path("out.safetensors")).expect("a table");
@@ -110,9 +82,9 @@ fn a_table_and_what_is_told_of_it() {
 
 #[test]
 fn several_columns_are_labels_if_several_are_named() {
-    let place = Place::new();
+    let place = place();
     let (output, _, stderr) =
-        place.run(&["in.csv", "out.safetensors", "--label", "signal", "--label", "pt", "--drop", "id", "--missing", "keep"]);
+        run(&place, &["in.csv", "out.safetensors", "--label", "signal", "--label", "pt", "--drop", "id", "--missing", "keep"]);
     assert!(output.status.success(), "{stderr}");
     let table = Table::open(place.path("out.safetensors")).expect("a table");
     assert_eq!(
@@ -121,14 +93,17 @@ fn several_columns_are_labels_if_several_are_named() {
     );
     assert_eq!(table.labels::<f32>().expect("labels"), [1.0, 0.5, 0.0, 1.5, 1.0, 2.5]);
     std::fs::remove_file(place.path("out.safetensors")).expect("removed");
-    place
-        .check(&["in.csv", "out.safetensors", "--label", "signal", "--label", "ptt"], &["no column `ptt`", "did you mean `pt`?"]);
+    check(
+        &place,
+        &["in.csv", "out.safetensors", "--label", "signal", "--label", "ptt"],
+        &["no column `ptt`", "did you mean `pt`?"],
+    );
 }
 
 #[test]
 fn rows_that_cannot_be_read_are_left_out_when_asked() {
-    let place = Place::new();
-    let (output, stdout, stderr) = place.run(&["in.csv", "out.safetensors", "--drop", "id", "--on-bad-row", "skip"]);
+    let place = place();
+    let (output, stdout, stderr) = run(&place, &["in.csv", "out.safetensors", "--drop", "id", "--on-bad-row", "skip"]);
     assert!(output.status.success(), "{stderr}");
     assert!(stdout.lines().any(|line| line.split_whitespace().eq(["left", "out", "1"])), "{stdout}");
     assert!(stderr.contains("the first row left out: in.csv, line 4, column 3 (`eta`)"), "{stderr}");
@@ -136,27 +111,28 @@ fn rows_that_cannot_be_read_are_left_out_when_asked() {
 
 #[test]
 fn refusals_name_the_way_out_in_words_of_options() {
-    let place = Place::new();
+    let place = place();
     let good = ["in.csv", "out.safetensors"];
-    place.check(&good, &["in.csv, line 2, column 4 (`id`): found \"a\"", "`--on-bad-row skip`"]);
-    place.check(&[&good[..], &["--drop", "id"]].concat(), &["line 4, column 3 (`eta`)", "`--missing keep`"]);
-    place.check(
+    check(&place, &good, &["in.csv, line 2, column 4 (`id`): found \"a\"", "`--on-bad-row skip`"]);
+    check(&place, &[&good[..], &["--drop", "id"]].concat(), &["line 4, column 3 (`eta`)", "`--missing keep`"]);
+    check(
+        &place,
         &[&good[..], &["--label", "pt", "--label-kind", "binary", "--drop", "id"]].concat(),
         &["0.5", "`--label-kind number`"],
     );
-    place.check(&[&good[..], &["--label", "mass"]].concat(), &["`mass`", "signal", "eta"]);
-    place.check(&["none.csv", "out.safetensors"], &["none.csv", "No such file"]);
-    place.check(&["in.csv", "no/such/folder/out.safetensors"], &["OUT needs a file in a folder that exists"]);
-    place.check(&[&good[..], &["--json", "no/such/folder.json"]].concat(), &["--json needs a file in a folder that exists"]);
+    check(&place, &[&good[..], &["--label", "mass"]].concat(), &["`mass`", "signal", "eta"]);
+    check(&place, &["none.csv", "out.safetensors"], &["none.csv", "No such file"]);
+    check(&place, &["in.csv", "no/such/folder/out.safetensors"], &["OUT needs a file in a folder that exists"]);
+    check(&place, &[&good[..], &["--json", "no/such/folder.json"]].concat(), &["--json needs a file in a folder that exists"]);
 }
 
 /// Files that are read, and anything except regular files, are not replaced; this is checked before anything is written.
 #[test]
 fn outputs_that_would_destroy_something_are_refused() {
-    let place = Place::new();
+    let place = place();
     fs::create_dir(place.path("folder")).expect("the folder is writable");
     let refused = |args: &[&str], words: &[&str]| {
-        let (output, stdout, stderr) = place.run(args);
+        let (output, stdout, stderr) = run(&place, args);
         assert_eq!((output.status.code(), stdout.as_str()), (Some(1), ""), "{args:?}: {stderr}");
         assert!(stderr.starts_with("error: ") && stderr.lines().count() == 1, "{args:?}: one line: {stderr}");
         for word in words {
@@ -173,7 +149,7 @@ fn outputs_that_would_destroy_something_are_refused() {
     refused(&args(&["in.csv", "folder"]), &["folder: OUT cannot be written: is a folder"]);
     refused(&args(&["in.csv", "out", "--json", "folder"]), &["folder: --json cannot be written: is a folder"]);
     assert!(!place.path("out").exists(), "a table was made");
-    place.run(&args(&["in.csv", "train"]));
+    run(&place, &args(&["in.csv", "train"]));
     let train = fs::read(place.path("train")).expect("a table");
     refused(&["in.csv", "train", "--like", "train"], &["OUT names the same file as --like"]);
     refused(&["in.csv", "out", "--like", "train", "--json", "train"], &["--json names the same file as --like"]);
@@ -185,11 +161,11 @@ fn outputs_that_would_destroy_something_are_refused() {
 fn outputs_are_seen_through_links_and_special_files_are_refused() {
     use std::os::unix::fs::{FileTypeExt, symlink};
 
-    let place = Place::new();
+    let place = place();
     symlink("in.csv", place.path("soft")).expect("links can be made");
     fs::hard_link(place.path("in.csv"), place.path("hard")).expect("links can be made");
     assert!(Command::new("mkfifo").arg(place.path("pipe")).status().expect("there is `mkfifo`").success(), "a pipe");
-    let before = place.left();
+    let before = left(&place);
     for (args, words) in [
         (["in.csv", "soft", "--drop", "id"], "OUT names the same file as IN"),
         (["soft", "in.csv", "--drop", "id"], "OUT names the same file as IN"),
@@ -200,10 +176,10 @@ fn outputs_are_seen_through_links_and_special_files_are_refused() {
         (["in.csv", "pipe", "--drop", "id"], "pipe: OUT cannot be written: is a pipe"),
         (["in.csv", "out", "--json", "pipe"], "pipe: --json cannot be written: is a pipe"),
     ] {
-        let (output, _, stderr) = place.run(&args);
+        let (output, _, stderr) = run(&place, &args);
         assert_eq!(output.status.code(), Some(1), "{args:?}: {stderr}");
         assert!(stderr.contains(words), "{args:?}: no `{words}` in: {stderr}");
-        assert_eq!(place.left(), before, "{args:?} left something");
+        assert_eq!(left(&place), before, "{args:?} left something");
     }
     assert_eq!(fs::read_to_string(place.path("in.csv")).expect("it is still there"), GOOD);
     assert!(place.path("soft").is_symlink(), "the link was replaced");
@@ -213,7 +189,7 @@ fn outputs_are_seen_through_links_and_special_files_are_refused() {
     // A link to a file is followed: the file is replaced and the link stays.
     fs::create_dir(place.path("disk")).expect("the folder is writable");
     symlink("disk/table", place.path("table")).expect("links can be made");
-    let (output, _, stderr) = place.run(&["in.csv", "table", "--drop", "id", "--missing", "keep"]);
+    let (output, _, stderr) = run(&place, &["in.csv", "table", "--drop", "id", "--missing", "keep"]);
     assert!(output.status.success(), "{stderr}");
     assert!(place.path("table").is_symlink() && !place.path("disk/table").is_symlink(), "the link is not a link any more");
     Table::open(place.path("disk/table")).expect("a table");
@@ -222,14 +198,14 @@ fn outputs_are_seen_through_links_and_special_files_are_refused() {
 /// Names and values of the file, and its name, are not printed to the terminal unescaped.
 #[test]
 fn control_characters_are_escaped() {
-    let place = Place::new();
+    let place = place();
     place.write("red.csv", "y,\u{1b}[31mred,kind\n1,2,\u{1b}[32mgreen\n0,3,b\n");
     let args = ["red.csv", "out", "--categorical", "kind", "--stats"];
-    let (output, stdout, stderr) = place.run(&args);
+    let (output, stdout, stderr) = run(&place, &args);
     assert!(output.status.success(), "{stderr}");
     assert!(stdout.contains(r"\u{1b}[31mred"), "{stdout}");
     assert!(!stdout.contains('\u{1b}'), "{stdout:?}");
-    let (_, _, stderr) = place.run(&["red.csv", "out", "--label", "\u{1b}[33m"]);
+    let (_, _, stderr) = run(&place, &["red.csv", "out", "--label", "\u{1b}[33m"]);
     assert!(stderr.contains(r"`\u{1b}[33m`") && !stderr.contains('\u{1b}'), "{stderr:?}");
 }
 
@@ -239,27 +215,27 @@ fn names_of_files_need_not_be_utf8() {
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt;
 
-    let place = Place::new();
+    let place = place();
     let [source, dest, report] = [&b"\xff.csv"[..], b"\xff.safetensors", b"\xff.json"].map(OsStr::from_bytes);
-    fs::rename(place.path("in.csv"), place.dir.path().join(source)).expect("any bytes are a name");
-    let mut command = place.command(&["--drop", "id", "--missing", "keep", "--json"]);
+    fs::rename(place.path("in.csv"), place.path("").join(source)).expect("any bytes are a name");
+    let mut command = place.command("import", &["--drop", "id", "--missing", "keep", "--json"]);
     let output = command.arg(report).arg(source).arg(dest).output().expect("the example runs");
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{stderr}");
     assert!(stdout.contains("\u{fffd}.safetensors"), "{stdout}");
-    Table::open(place.dir.path().join(dest)).expect("a table").verify().expect("whole");
-    let json = fs::read_to_string(place.dir.path().join(report)).expect("the results");
+    Table::open(place.path("").join(dest)).expect("a table").verify().expect("whole");
+    let json = fs::read_to_string(place.path("").join(report)).expect("the results");
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(json["source"], "\u{fffd}.csv");
 
-    let missing = place.command(&[]).arg(OsStr::from_bytes(b"\xfe")).arg(dest).output().expect("the example runs");
+    let missing = place.command("import", &[]).arg(OsStr::from_bytes(b"\xfe")).arg(dest).output().expect("the example runs");
     let stderr = String::from_utf8_lossy(&missing.stderr);
     assert!(missing.status.code() == Some(1) && stderr.starts_with("error: \u{fffd}: cannot open"), "{stderr}");
 }
 
 #[test]
 fn text_becomes_categories_and_classes() {
-    let place = Place::new();
+    let place = place();
     let args = [
         "in.csv",
         "out.safetensors",
@@ -272,13 +248,13 @@ fn text_becomes_categories_and_classes() {
         "--indicators",
         "eta",
     ];
-    let (output, stdout, stderr) = place.run(&args);
+    let (output, stdout, stderr) = run(&place, &args);
     assert!(output.status.success(), "{stderr}");
     for words in ["id (4 codes)", "classes     0, 1"] {
         assert!(stdout.contains(words), "no `{words}` in {stdout}");
     }
     place.write("test.csv", "id,eta,pt,signal\nc,,1,0\nz,1,2,1\n");
-    let (output, _, stderr) = place.run(&["test.csv", "test.safetensors", "--like", "out.safetensors"]);
+    let (output, _, stderr) = run(&place, &["test.csv", "test.safetensors", "--like", "out.safetensors"]);
     assert!(output.status.success(), "{stderr}");
     let table = Table::open(place.path("test.safetensors")).expect("a table");
     assert_eq!(table.column_names(), ["pt", "eta", "eta_missing"], "the columns of the other, in its order");
@@ -288,7 +264,7 @@ fn text_becomes_categories_and_classes() {
 
 #[test]
 fn options_that_make_no_sense() {
-    let place = Place::new();
+    let place = place();
     for (args, words) in [
         (&[][..], &["required arguments were not provided:\n  <IN>\n  <OUT>"][..]),
         (&["in.csv"], &["required arguments were not provided:\n  <OUT>"]),
@@ -304,17 +280,17 @@ fn options_that_make_no_sense() {
         (&["in.csv", "out", "--threads", "0"], &["'0' for '--threads <N>'", "a whole number from 1 to 1024"]),
         (&["in.csv", "out", "--dtype", "f64"], &["'f64' for '--dtype <TYPE>'", "f32, f16, u8"]),
     ] {
-        check_usage_error(&place.command(args).output().expect("the example runs"), args, words);
-        assert!(place.left().is_empty(), "{args:?} leaves {:?}", place.left());
+        check_usage_error(&place.command("import", args).output().expect("the example runs"), args, words);
+        assert!(left(&place).is_empty(), "{args:?} leaves {:?}", left(&place));
     }
 }
 
 #[test]
 fn words_for_missing_values_may_begin_with_a_hyphen() {
-    let place = Place::new();
+    let place = place();
     place.write("in.csv", "signal,pt,eta\n1,-999.0,3\n0,-,5\n");
     let args = ["in.csv", "out.safetensors", "--missing-value", "-999.0", "--missing-value", "-", "--missing", "-1"];
-    let (output, _, stderr) = place.run(&args);
+    let (output, _, stderr) = run(&place, &args);
     assert!(output.status.success(), "{stderr}");
     let table = Table::open(place.path("out.safetensors")).expect("a table");
     assert_eq!(table.rows::<f32>(0..2).expect("two rows"), [-1.0, 3.0, -1.0, 5.0], "both words are missing values");
@@ -322,8 +298,8 @@ fn words_for_missing_values_may_begin_with_a_hyphen() {
 
 #[test]
 fn help_is_a_result() {
-    let place = Place::new();
-    let (output, stdout, stderr) = place.run(&["--help"]);
+    let place = place();
+    let (output, stdout, stderr) = run(&place, &["--help"]);
     assert!(output.status.success() && stderr.is_empty() && stdout.contains("--on-bad-row"), "{stdout}{stderr}");
 }
 
@@ -333,11 +309,11 @@ fn started(place: &Place, shell: &str) -> std::process::Child {
     use std::process::Stdio;
 
     let rows = "1,0.333333333,-1.25e-3,17\n".repeat(1 << 21);
-    place.write("in.csv", &format!("signal,pt,eta,id\n{rows}"));
+    place.write("in.csv", format!("signal,pt,eta,id\n{rows}"));
     let mut command = Command::new("bash");
-    command.args(["-c", shell]).env("IMPORT", built("import")).current_dir(place.dir.path());
+    command.args(["-c", shell]).env("IMPORT", built("import")).current_dir(place.path(""));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("there is `bash`");
-    while place.left().is_empty() {
+    while left(place).is_empty() {
         assert!(child.try_wait().expect("the example can be asked").is_none(), "it writes before it ends");
         std::thread::sleep(std::time::Duration::from_millis(1));
     }
@@ -355,14 +331,14 @@ fn send(signal: &str, child: &std::process::Child) {
 #[test]
 fn a_signal_leaves_nothing() {
     for (signal, code) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
-        let place = Place::new();
+        let place = place();
         let child = started(&place, r#"exec "$IMPORT" in.csv out.safetensors --threads 1"#);
         send(signal, &child);
         let output = child.wait_with_output().expect("the example ends");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(code), 0), "{signal}: {stderr}");
         assert_eq!(stderr, "error: interrupted; out.safetensors is as it was\n", "{signal}");
-        assert!(place.left().is_empty(), "{signal} leaves {:?}", place.left());
+        assert!(left(&place).is_empty(), "{signal} leaves {:?}", left(&place));
     }
 }
 
@@ -374,14 +350,14 @@ fn an_import_runs_in_the_background_of_a_script() {
         r#""$IMPORT" in.csv out.safetensors --threads 1 & wait $!"#,
         r#"trap '' INT; exec "$IMPORT" in.csv out.safetensors --threads 1"#,
     ] {
-        let place = Place::new();
+        let place = place();
         let child = started(&place, shell);
         if shell.starts_with("trap") {
             send("-INT", &child);
         }
         let output = child.wait_with_output().expect("the example ends");
         assert!(output.status.success(), "{shell}: {}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(place.left(), ["out.safetensors"], "{shell}");
+        assert_eq!(left(&place), ["out.safetensors"], "{shell}");
     }
 }
 
@@ -421,7 +397,7 @@ const OPTIONS: [(&str, &str, &[&str]); 27] = [
 
 #[test]
 fn an_option_has_an_effect_or_is_refused() {
-    let place = Place::new();
+    let place = place();
     place.write("in.csv", "y,a,b\n1,2,3\n0,4,7\n");
     place.write("in.svm", "1 1:2\n0 2:3\n");
     fs::write(place.path("in.idx"), [0, 0, 8, 3, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 7]).expect("it can be written");
@@ -430,7 +406,7 @@ fn an_option_has_an_effect_or_is_refused() {
     let npy = [b"\x93NUMPY\x01\x00", &[header.len() as u8, 0][..], header.as_bytes(), &[0; 8]].concat();
     fs::write(place.path("in.npy"), npy).expect("it can be written");
     fs::create_dir_all(place.path("in.images/a")).expect("it can be created");
-    let (_, help, _) = place.run(&["--help"]);
+    let (_, help, _) = run(&place, &["--help"]);
     let help = help.split("An option that has no effect").next().unwrap_or_default();
     let named = help.split_whitespace().filter(|word| word.starts_with("--")).map(|word| word.trim_end_matches([',', ']', ')']));
     for option in named.filter(|option| option.len() > 2 && !OF_EVERY_FORMAT.contains(option)) {
@@ -441,22 +417,22 @@ fn an_option_has_an_effect_or_is_refused() {
             let source = format!("in.{format}");
             let mut args = vec![&*source, "out", option, value];
             args.retain(|arg| !arg.is_empty());
-            let (_, _, stderr) = place.run(&args);
+            let (_, _, stderr) = run(&place, &args);
             let is_refused = stderr.contains(&format!("`{option}` has no effect"));
             assert_eq!(is_refused, !formats.contains(&format), "{args:?}: {stderr}");
         }
     }
-    let (output, _, stderr) = place.run(&["in.npy", "out", "--labels", "0", "--missing", "mean"]);
+    let (output, _, stderr) = run(&place, &["in.npy", "out", "--labels", "0", "--missing", "mean"]);
     assert!(output.status.code() == Some(1) && stderr.contains("`--missing` has no effect"), "{stderr}");
 }
 
 #[test]
 fn what_is_suspicious_is_told() {
-    let place = Place::new();
+    let place = place();
     let rows: String = (0..200).map(|row| format!("{row},{},{},{}\n", row % 3, 1_700_000_000 + 3 * row, row * 7 % 11)).collect();
-    place.write("frame.csv", &format!(",y,time,a\n{rows}"));
+    place.write("frame.csv", format!(",y,time,a\n{rows}"));
     let args = ["frame.csv", "out.safetensors", "--label", "y", "--json", "out.json"];
-    let (output, _, stderr) = place.run(&args);
+    let (output, _, stderr) = run(&place, &args);
     assert!(output.status.success(), "{stderr}");
     for words in
         ["the index of a data frame: column_0; --keep-index", "warning: column `time`: f32 has too few digits", "`--offset`"]
@@ -466,8 +442,8 @@ fn what_is_suspicious_is_told() {
     let json = fs::read_to_string(place.path("out.json")).expect("the results");
     let json: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!((&json["index_columns"][0], json["warnings"].as_array().map(Vec::len)), (&"column_0".into(), Some(1)));
-    let (_, _, stderr) = place.run(&[&args[..], &["--offset", "time=1.7e9"]].concat());
+    let (_, _, stderr) = run(&place, &[&args[..], &["--offset", "time=1.7e9"]].concat());
     assert!(!stderr.contains("warning"), "{stderr}");
-    let (output, _, stderr) = place.run(&["frame.csv", "out.safetensors"]);
+    let (output, _, stderr) = run(&place, &["frame.csv", "out.safetensors"]);
     assert!(output.status.code() == Some(1) && stderr.contains("`--label`") && stderr.contains("`--keep-index`"), "{stderr}");
 }

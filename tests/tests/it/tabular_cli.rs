@@ -2,67 +2,21 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Command;
 
 use brisk_table::{Schema, Table, TableWriter};
-use serde_json::Value;
-use tempfile::TempDir;
 
 use crate::example::built;
+use crate::place::Place;
 use crate::run::noise;
 use crate::say::say;
 use crate::usage::check_usage_error;
 
-/// A folder with tables in it.
-struct Place {
-    dir: TempDir,
-}
-
-impl Place {
-    fn new() -> Self {
-        let place = Self { dir: tempfile::tempdir().expect("the system has a folder for temporary files") };
-        place.write("fruit.csv", &fruit(600));
-        place
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn write(&self, name: &str, text: &str) {
-        fs::write(self.path(name), text).expect("there is room for a small file");
-    }
-
-    fn run(&self, example: &'static str, args: &[&str]) -> (Output, String) {
-        let mut command = Command::new(built(example));
-        command.args(args).env("BRISK_DEVICE", "cpu").current_dir(self.dir.path());
-        let output = command.output().expect("the example runs");
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output, stderr)
-    }
-
-    #[track_caller]
-    fn succeed(&self, example: &'static str, args: &[&str]) -> String {
-        let (output, stderr) = self.run(example, args);
-        assert!(output.status.success(), "{args:?}: {stderr}");
-        String::from_utf8(output.stdout).expect("results are UTF-8")
-    }
-
-    /// Checks that it is refused, with a last line that contains all of `words`.
-    #[track_caller]
-    fn refuse(&self, example: &'static str, args: &[&str], words: &[&str]) {
-        let (output, stderr) = self.run(example, args);
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{args:?}: {stderr}");
-        let last = stderr.lines().last().unwrap_or_default();
-        assert!(last.starts_with("error: ") && !stderr.contains("panicked"), "{args:?}: {stderr}");
-        for word in words {
-            assert!(last.contains(word), "{args:?}: no `{word}` in: {last}");
-        }
-    }
-
-    fn json(&self, name: &str) -> Value {
-        serde_json::from_slice(&fs::read(self.path(name)).expect("it was written")).expect("it is JSON")
-    }
+/// A folder with a table in it.
+fn place() -> Place {
+    let place = Place::new();
+    place.write("fruit.csv", fruit(600));
+    place
 }
 
 /// Fruit by size, weight, which is sometimes missing, and colour; the price is a number, the name a class.
@@ -85,7 +39,7 @@ fn fruit(n_rows: usize) -> String {
 
 #[test]
 fn an_ensemble_is_trained_and_predicts() {
-    let place = Place::new();
+    let place = place();
     let small = ["--model", "tabm", "--members", "4", "--hidden", "16", "--epochs", "8", "--lr", "0.01"];
     let args =
         [&["fruit.csv", "--target", "name", "--drop", "price", "--out", "model", "--json", "out.json"][..], &small].concat();
@@ -105,7 +59,7 @@ const FAST: [&str; 6] = ["--epochs", "30", "--hidden", "32", "--lr", "0.01"];
 
 #[test]
 fn classes_are_learned_and_predicted() {
-    let place = Place::new();
+    let place = place();
     let args = [&["fruit.csv", "--drop", "price", "--out", "model", "--json", "out.json"][..], &FAST].concat();
     let shown = place.succeed("tabular", &args);
     let results = place.json("out.json");
@@ -149,7 +103,7 @@ fn classes_are_learned_and_predicted() {
 
 #[test]
 fn numbers_are_predicted_in_their_units() {
-    let place = Place::new();
+    let place = place();
     let args = [&["fruit.csv", "--target", "price", "--scaling", "quantile", "--out", "model", "--json", "out.json"][..], &FAST]
         .concat();
     let shown = place.succeed("tabular", &args);
@@ -170,7 +124,7 @@ fn numbers_are_predicted_in_their_units() {
 #[test]
 #[cfg(feature = "all-formats")]
 fn predictions_may_be_parquet() {
-    let place = Place::new();
+    let place = place();
     place.succeed("tabular", &["fruit.csv", "--drop", "price", "--epochs", "2", "--hidden", "8", "--out", "model"]);
     place.succeed("predict", &["model", "fruit.csv", "--out", "names.parquet"]);
     place.succeed("predict", &["model", "fruit.csv", "--out", "names.safetensors"]);
@@ -185,7 +139,7 @@ fn predictions_may_be_parquet() {
 
 #[test]
 fn a_residual_network_is_learned() {
-    let place = Place::new();
+    let place = place();
     let args = ["fruit.csv", "--drop", "price", "--model", "resnet", "--epochs", "6", "--out", "model", "--json", "out.json"];
     place.succeed("tabular", &args);
     assert!(place.json("out.json")["test_accuracy"].as_f64() > Some(0.85), "{}", place.json("out.json"));
@@ -194,7 +148,7 @@ fn a_residual_network_is_learned() {
 
 #[test]
 fn tables_that_cannot_be_learned_are_refused() {
-    let place = Place::new();
+    let place = place();
     let refuse = |text: &str, words: &[&str]| {
         place.write("bad.csv", text);
         place.refuse("tabular", &["bad.csv", "--out", "model"], words);
@@ -222,7 +176,7 @@ fn tables_that_cannot_be_learned_are_refused() {
 
 #[test]
 fn rows_that_cannot_be_predicted_are_refused() {
-    let place = Place::new();
+    let place = place();
     place.succeed("tabular", &["fruit.csv", "--drop", "price", "--epochs", "1", "--hidden", "4", "--out", "model"]);
     place.write("few.csv", "size,colour\n1,red\n2,red\n");
     place.refuse("predict", &["model", "few.csv", "--out", "out.csv"], &["`weight`", "few.csv"]);
@@ -239,7 +193,7 @@ fn rows_that_cannot_be_predicted_are_refused() {
 /// Trains on `text`, and returns what was printed about it.
 #[track_caller]
 fn noted(text: &str, args: &[&str]) -> String {
-    let place = Place::new();
+    let place = place();
     place.write("rows.csv", text);
     let args = [&["rows.csv", "--epochs", "1", "--hidden", "4", "--out", "model"][..], args].concat();
     let (output, stderr) = place.run("tabular", &args);
@@ -255,11 +209,11 @@ fn with_column(n_rows: usize, column: impl Fn(usize) -> String) -> String {
 
 #[test]
 fn odd_cells_are_shown_with_their_lines_wherever_they_are() {
-    let place = Place::new();
+    let place = place();
     for odd in [0, 299] {
         for (cell, line) in [("12.5x", odd + 2), ("inf", odd + 2)] {
             let cell = |row: usize| if row == odd { cell.to_owned() } else { row.to_string() };
-            place.write("bad.csv", &with_column(300, cell));
+            place.write("bad.csv", with_column(300, cell));
             let words = ["column `other` has 299 numbers", &format!("line {line} has"), "--missing-value", "--categorical other"];
             place.refuse("tabular", &["bad.csv", "--out", "model"], &words);
             // The same in the target.
@@ -267,19 +221,19 @@ fn odd_cells_are_shown_with_their_lines_wherever_they_are() {
             place.refuse("tabular", &["bad.csv", "--target", "other", "--out", "model"], &words);
         }
     }
-    place.write("bad.csv", &with_column(300, |row| format!("\"{row},5\"")));
+    place.write("bad.csv", with_column(300, |row| format!("\"{row},5\"")));
     place.refuse(
         "tabular",
         &["bad.csv", "--out", "model"],
         &["column `other` has numbers with decimal commas: line 2 has", "--decimal ,"],
     );
-    place.write("bad.csv", &with_column(300, |row| format!("class {row}")));
+    place.write("bad.csv", with_column(300, |row| format!("class {row}")));
     place.refuse(
         "tabular",
         &["bad.csv", "--target", "other", "--out", "model"],
         &["300 classes in 300 rows", "--target", "--task classes"],
     );
-    place.write("bad.csv", &with_column(300, |row| format!("2024-01-{:02}", row % 28 + 1)));
+    place.write("bad.csv", with_column(300, |row| format!("2024-01-{:02}", row % 28 + 1)));
     place.refuse("tabular", &["bad.csv", "--target", "other", "--out", "model"], &["`other`", "dates"]);
     place.refuse(
         "tabular",
@@ -297,7 +251,7 @@ fn words_for_missing_values_do_not_change_a_column() {
     let text = with_column(300, |row| if row % 9 == 0 { "absent".to_owned() } else { row.to_string() });
     assert!(noted(&text, &["--missing-value", "absent"]).contains("2 numbers (1 with missing values)"), "a word of the user");
     let text = with_column(300, |row| ["None", "Brick", "Stone"][row % 3].to_owned());
-    let place = Place::new();
+    let place = place();
     place.write("rows.csv", &text);
     place.succeed("tabular", &["rows.csv", "--epochs", "1", "--hidden", "4", "--out", "model"]);
     let values = &place.json("model/model.json")["preprocessing"]["categories"][0]["values"];
@@ -327,11 +281,11 @@ fn dates_codes_and_identifiers_are_recognised() {
 
 #[test]
 fn large_numbers_keep_their_digits() {
-    let place = Place::new();
+    let place = place();
     // Time stamps that differ in their last digits, of which the target is a function.
     let rows: String =
         (0..600).map(|row| format!("{},{}\n", 1_700_000_000 + row * 7 % 600, (row * 7 % 600) as f32 * 0.01)).collect();
-    place.write("times.csv", &format!("time,delay\n{rows}"));
+    place.write("times.csv", format!("time,delay\n{rows}"));
     let args = [&["times.csv", "--out", "model", "--json", "out.json"][..], &FAST].concat();
     place.succeed("tabular", &args);
     assert!(place.json("out.json")["test_r2"].as_f64() > Some(0.97), "{}", place.json("out.json"));
@@ -351,7 +305,7 @@ fn the_target_is_guessed_by_its_name_and_said() {
     assert!(guessed.contains("target: Label, 2 classes: a, b; `--target COLUMN` chooses another"), "{guessed}");
     assert!(noted(&format!("group,size\n{text}"), &[]).contains("target: size, a number"), "the last");
     // Nor is a last column with gaps taken for it.
-    let place = Place::new();
+    let place = place();
     let remarks = (0..300).map(|row| format!("{},{},{}\n", ["a", "b"][row % 2], noise(row, 0), ["", "late"][row % 2]));
     place.write("rows.csv", &("group,size,remark\n".to_owned() + &remarks.collect::<String>()));
     let args = ["rows.csv", "--epochs", "1", "--hidden", "4", "--out", "model"];
@@ -365,10 +319,10 @@ fn the_target_is_guessed_by_its_name_and_said() {
 
 #[test]
 fn options_that_do_nothing_are_refused() {
-    let place = Place::new();
+    let place = place();
     place.write(
         "rows.svm",
-        &(0..60).map(|row| format!("{} 1:{} 2:{}\n", row % 2, noise(row, 0), noise(row, 1))).collect::<String>(),
+        (0..60).map(|row| format!("{} 1:{} 2:{}\n", row % 2, noise(row, 0), noise(row, 1))).collect::<String>(),
     );
     for option in [&["--drop", "a"], &["--target", "a"], &["--categorical", "a"], &["--decimal", ","], &["--missing-value", "x"]]
     {
@@ -386,7 +340,7 @@ fn an_adult_file_is_learned_and_predicted() {
     };
     let file = fs::File::open(data.join("tabular/adult.data.gz")).expect("BRISK_DATA has the adult census");
     let text = std::io::read_to_string(flate2::read::GzDecoder::new(file)).expect("it is text");
-    let place = Place::new();
+    let place = place();
     let write = |name: &str, rows: std::ops::Range<usize>, with_target: bool| {
         let mut out = format!("id,{},day,zip,score\n", if with_target { names } else { names.trim_end_matches(",income") });
         for (row, line) in text.lines().enumerate().skip(rows.start).take(rows.len()) {
@@ -465,18 +419,14 @@ fn an_adult_file_is_learned_and_predicted() {
 #[test]
 #[cfg(unix)]
 fn scratch_files_are_in_the_folder_for_temporary_files() {
-    let place = Place::new();
+    let place = place();
     place.succeed("tabular", &["fruit.csv", "--drop", "price", "--epochs", "1", "--hidden", "4", "--out", "model"]);
     for (example, args) in
         [("tabular", ["fruit.csv", "--epochs=1", "--out=model"]), ("predict", ["model", "fruit.csv", "--out=out.csv"])]
     {
         let mut command = Command::new(built(example));
-        let output = command
-            .args(args)
-            .env("BRISK_DEVICE", "cpu")
-            .env("TMPDIR", place.path("gone"))
-            .current_dir(place.dir.path())
-            .output();
+        let output =
+            command.args(args).env("BRISK_DEVICE", "cpu").env("TMPDIR", place.path("gone")).current_dir(place.path("")).output();
         let stderr = String::from_utf8_lossy(&output.expect("the example runs").stderr).into_owned();
         assert!(stderr.contains("gone") && stderr.contains("cannot create"), "{example}: {stderr}");
     }
@@ -502,9 +452,9 @@ fn an_index_and_columns_that_know_the_target_are_said() {
 
 #[test]
 fn errors_of_small_targets_are_shown() {
-    let place = Place::new();
+    let place = place();
     let rows: String = (0..300).map(|row| format!("{},{}\n", noise(row, 0), 1e-3 + 1e-5 * noise(row, 1))).collect();
-    place.write("small.csv", &format!("size,width\n{rows}"));
+    place.write("small.csv", format!("size,width\n{rows}"));
     let shown =
         place.succeed("tabular", &["small.csv", "--epochs", "1", "--hidden", "4", "--out", "model", "--json", "out.json"]);
     let line = shown.lines().find(|line| line.starts_with("rmse")).expect("a line for the error");
