@@ -45,7 +45,7 @@ impl TabularModel {
     /// let rows = model.read_rows("new_houses.csv")?;
     /// rows.unseen.iter().for_each(|unseen| eprintln!("{unseen}"));
     /// let predictions = model.predictor(&Device::best()?)?.predict(&rows.columns, &rows.table)?;
-    /// # Ok::<(), brisk_train::Error>(())
+    /// # Ok::<(), brisk_tabular::Error>(())
     /// ```
     pub fn read_rows(&self, file: impl AsRef<Path>) -> Result<TabularRows, Error> {
         self.read_rows_with(file, self.text_options(), || ())
