@@ -1,12 +1,13 @@
 //! Builds a list of operations, without duplicates, and simplified where that does not change any bit.
 
-use crate::core::sizes::in_u32;
 use std::collections::HashMap;
 
 use pulp::Scalar;
 
-use super::op::{Binary, Id, Op, Unary};
+use super::op::{Binary, Id, Op};
+use super::unary::Unary;
 use super::{Expr, vector};
+use crate::core::sizes::in_u32;
 
 /// A growing list of operations. Each operation comes after its arguments, and occurs once.
 #[derive(Debug, Default)]
@@ -89,7 +90,7 @@ impl Builder {
 
     pub(crate) fn unary(&mut self, kind: Unary, a: Id) -> Id {
         if let Some(a) = self.as_constant(a) {
-            return self.constant(evaluate_unary(kind, a));
+            return self.constant(kind.value(a));
         }
         match (kind, self.ops[a as usize]) {
             (Unary::Neg, Op::Unary(Unary::Neg, inner)) => inner,
@@ -186,32 +187,6 @@ fn exact_reciprocal(value: f32) -> Option<f32> {
     let is_power_of_two = value.to_bits() & 0x007F_FFFF == 0;
     let reciprocal = 1.0 / value;
     (is_power_of_two && value.is_normal() && reciprocal.is_normal()).then_some(reciprocal)
-}
-
-/// As the vectorised evaluation computes it.
-pub(crate) fn evaluate_unary(kind: Unary, a: f32) -> f32 {
-    match kind {
-        Unary::Neg => -a,
-        Unary::Abs => a.abs(),
-        Unary::Sign => vector::sign(Scalar, a),
-        Unary::Exp => vector::exp(Scalar, a),
-        Unary::Expm1 => vector::expm1(Scalar, a),
-        Unary::Log => vector::log(Scalar, a),
-        Unary::Log1p => vector::log1p(Scalar, a),
-        Unary::Sqrt => a.sqrt(),
-        Unary::Rsqrt => 1.0 / a.sqrt(),
-        Unary::Recip => 1.0 / a,
-        Unary::Tanh => vector::tanh(Scalar, a),
-        Unary::Sigmoid => vector::sigmoid(Scalar, a),
-        Unary::Erf => vector::erf(Scalar, a),
-        Unary::NormalCdf => vector::normal_cdf(Scalar, a),
-        Unary::Sin if a.abs() > vector::SIN_LIMIT => vector::sin_of_large(a),
-        Unary::Sin => vector::sin(Scalar, a),
-        Unary::Cos if a.abs() > vector::SIN_LIMIT => vector::cos_of_large(a),
-        Unary::Cos => vector::cos(Scalar, a),
-        Unary::Floor => vector::floor(Scalar, a),
-        Unary::IsFinite => vector::is_finite(Scalar, a),
-    }
 }
 
 /// As the vectorised evaluation computes it.

@@ -4,8 +4,9 @@ use pulp::{Simd, WithSimd};
 
 use super::evaluate::{Operand, Slot};
 use super::loops::*;
-use super::op::{Binary, Unary};
+use super::op::Binary;
 use super::tape::{Action, Instruction, Source, Target};
+use super::unary::{Unary, WithFunction};
 
 /// Vectors of a tile: enough independent results of one operation to hide its latency, and few enough for the registers.
 const TILE: usize = 8;
@@ -148,22 +149,7 @@ impl<V: Copy> Step<'_, V> {
             };
         }
         match self.action {
-            Action::Unary(Unary::Neg, _) => call!(Neg, 1),
-            Action::Unary(Unary::Abs, _) => call!(Abs, 1),
-            Action::Unary(Unary::Sign, _) => call!(Sign, 1),
-            Action::Unary(Unary::Exp, _) => call!(Exp, 1),
-            Action::Unary(Unary::Expm1, _) => call!(Expm1, 1),
-            Action::Unary(Unary::Log, _) => call!(Log, 1),
-            Action::Unary(Unary::Log1p, _) => call!(Log1p, 1),
-            Action::Unary(Unary::Sqrt, _) => call!(Sqrt, 1),
-            Action::Unary(Unary::Rsqrt, _) => call!(Rsqrt, 1),
-            Action::Unary(Unary::Recip, _) => call!(Recip, 1),
-            Action::Unary(Unary::Tanh, _) => call!(Tanh, 1),
-            Action::Unary(Unary::Sigmoid, _) => call!(Sigmoid, 1),
-            Action::Unary(Unary::Erf, _) => call!(Erf, 1),
-            Action::Unary(Unary::NormalCdf, _) => call!(NormalCdf, 1),
-            Action::Unary(Unary::Floor, _) => call!(Floor, 1),
-            Action::Unary(Unary::IsFinite, _) => call!(IsFinite, 1),
+            Action::Unary(kind, _) => kind.with(InTile { step: self, simd, start, results }),
             Action::GeluSlope(_) => call!(GeluSlope, 1),
             Action::Binary(Binary::Add, ..) => call!(Add, 2),
             Action::Binary(Binary::Sub, ..) => call!(Sub, 2),
@@ -174,7 +160,7 @@ impl<V: Copy> Step<'_, V> {
             Action::Choose(Binary::Lt, _) => call!(IfLess, 4),
             Action::Choose(Binary::Le, _) => call!(IfLessOrEqual, 4),
             Action::Choose(..) => call!(IfEqual, 4),
-            Action::Copy(_) | Action::Unary(Unary::Sin | Unary::Cos, _) | Action::Binary(..) => {
+            Action::Copy(_) | Action::Binary(..) => {
                 unreachable!("{:?} is not in a chain", self.action)
             }
         }
@@ -199,6 +185,23 @@ impl<V: Copy> Step<'_, V> {
             );
         }
         y
+    }
+}
+
+/// A function of one argument over a tile.
+struct InTile<'s, 'a, S: Simd> {
+    step: &'s Step<'a, S::f32s>,
+    simd: S,
+    start: usize,
+    results: [S::f32s; TILE],
+}
+
+impl<S: Simd> WithFunction for InTile<'_, '_, S> {
+    type Output = [S::f32s; TILE];
+
+    #[inline(always)]
+    fn call<F: Function>(self) -> Self::Output {
+        self.step.call::<S, F, 1>(self.simd, self.start, self.results)
     }
 }
 

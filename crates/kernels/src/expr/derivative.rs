@@ -2,7 +2,8 @@
 
 use super::Expr;
 use super::builder::Builder;
-use super::op::{Binary, Id, Op, Unary};
+use super::op::{Binary, Id, Op};
+use super::unary::Unary;
 
 /// The density of the standard normal distribution at 0, `1 / √(2π)`.
 pub(super) const NORMAL_DENSITY_AT_0: f32 = 0.398_942_3;
@@ -35,7 +36,7 @@ impl Expr {
                 Op::Input(i) => (i as usize == input).then(|| builder.constant(1.0)),
                 Op::Constant(_) => None,
                 Op::Unary(kind, a) => slope_of(a)
-                    .and_then(|slope| unary_slope(&mut builder, kind, ids[a as usize], id).map(|by| (by, slope)))
+                    .and_then(|slope| kind.slope(&mut builder, ids[a as usize], id).map(|by| (by, slope)))
                     .map(|(by, slope)| times(&mut builder, by, slope)),
                 Op::Binary(kind, a, b) => {
                     let arguments = [ids[a as usize], ids[b as usize]];
@@ -92,63 +93,8 @@ fn times_gradient(builder: &mut Builder, slope: Id, grad: Id) -> Id {
     }
 }
 
-fn times(builder: &mut Builder, a: Id, b: Id) -> Id {
+pub(super) fn times(builder: &mut Builder, a: Id, b: Id) -> Id {
     builder.binary(Binary::Mul, a, b)
-}
-
-/// The derivative of a function at `x`, given its value `y`; `None` if it is zero everywhere.
-fn unary_slope(builder: &mut Builder, kind: Unary, x: Id, y: Id) -> Option<Id> {
-    let one = builder.constant(1.0);
-    Some(match kind {
-        Unary::Neg => builder.constant(-1.0),
-        Unary::Abs => builder.unary(Unary::Sign, x),
-        Unary::Sign | Unary::Floor | Unary::IsFinite => return None,
-        Unary::Exp => y,
-        Unary::Expm1 => builder.binary(Binary::Add, y, one),
-        Unary::Log => builder.unary(Unary::Recip, x),
-        Unary::Log1p => {
-            let sum = builder.binary(Binary::Add, x, one);
-            builder.unary(Unary::Recip, sum)
-        }
-        Unary::Sqrt => {
-            let half = builder.constant(0.5);
-            builder.binary(Binary::Div, half, y)
-        }
-        Unary::Rsqrt => {
-            let (square, scale) = (times(builder, y, y), builder.constant(-0.5));
-            let cube = times(builder, square, y);
-            times(builder, scale, cube)
-        }
-        Unary::Recip => {
-            let square = times(builder, y, y);
-            builder.unary(Unary::Neg, square)
-        }
-        Unary::Tanh => {
-            let square = times(builder, y, y);
-            builder.binary(Binary::Sub, one, square)
-        }
-        Unary::Sigmoid => {
-            let rest = builder.binary(Binary::Sub, one, y);
-            times(builder, y, rest)
-        }
-        Unary::Erf => {
-            let (square, scale) = (times(builder, x, x), builder.constant(std::f32::consts::FRAC_2_SQRT_PI));
-            let exponent = builder.unary(Unary::Neg, square);
-            let bell = builder.unary(Unary::Exp, exponent);
-            times(builder, scale, bell)
-        }
-        Unary::NormalCdf => {
-            let (square, minus_half) = (times(builder, x, x), builder.constant(-0.5));
-            let exponent = times(builder, minus_half, square);
-            let (bell, scale) = (builder.unary(Unary::Exp, exponent), builder.constant(NORMAL_DENSITY_AT_0));
-            times(builder, scale, bell)
-        }
-        Unary::Sin => builder.unary(Unary::Cos, x),
-        Unary::Cos => {
-            let sin = builder.unary(Unary::Sin, x);
-            builder.unary(Unary::Neg, sin)
-        }
-    })
 }
 
 /// The derivative of `y = a ∘ b`, from those of `a` and `b`; `None` if it is zero everywhere.

@@ -8,9 +8,9 @@ use pulp::{Arch, Simd, WithSimd};
 
 use super::Expr;
 use super::chains::{Chain, Tiles, in_tiles};
-use super::loops::{run_binary, run_choose, run_copy, run_gelu_slope, run_unary};
-use super::op::Unary;
+use super::loops::{run_binary, run_choose, run_copy, run_gelu_slope};
 use super::tape::{Action, Source, Tape, Target};
+use super::unary::Unary;
 use super::vector;
 
 /// Elements of a block. One chain after another processes it, so it must stay in the L1 cache with all slots; but each chain of a block waits for
@@ -213,7 +213,7 @@ impl WithSimd for Apply<'_> {
         for y in self.y.chunks_mut(BLOCK_LEN) {
             let before = &mut before[..y.len()];
             before.copy_from_slice(y);
-            run_unary(simd, self.function, Operand::Slice(before), y);
+            self.function.run(simd, Operand::Slice(before), y);
         }
     }
 }
@@ -357,7 +357,7 @@ fn run<S: Simd>(simd: S, action: Action, inputs: &[Operand<'_>], start: usize, s
     };
     match action {
         Action::Copy(a) => run_copy(operand(a), y),
-        Action::Unary(kind, a) => run_unary(simd, kind, operand(a), y),
+        Action::Unary(kind, a) => kind.run(simd, operand(a), y),
         Action::GeluSlope(a) => run_gelu_slope(simd, operand(a), y),
         Action::Binary(kind, a, b) => run_binary(simd, kind, operand(a), operand(b), y),
         Action::Choose(kind, [a, b, c, d]) => run_choose(simd, kind, [operand(a), operand(b), operand(c), operand(d)], y),

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use pulp::{Simd, WithSimd};
 
 use super::evaluate::Operand;
-use super::op::{Binary, Unary};
+use super::op::Binary;
 use super::vector;
 
 pub(super) fn run_copy(a: Operand<'_>, y: &mut [f32]) {
@@ -18,36 +18,6 @@ pub(super) fn run_copy(a: Operand<'_>, y: &mut [f32]) {
 #[inline(always)]
 pub(super) fn run_gelu_slope<S: Simd>(simd: S, a: Operand<'_>, y: &mut [f32]) {
     unary::<S, GeluSlope>(simd, a, y);
-}
-
-#[inline(always)]
-pub(super) fn run_unary<S: Simd>(simd: S, kind: Unary, a: Operand<'_>, y: &mut [f32]) {
-    match kind {
-        Unary::Neg => unary::<S, Neg>(simd, a, y),
-        Unary::Abs => unary::<S, Abs>(simd, a, y),
-        Unary::Sign => unary::<S, Sign>(simd, a, y),
-        Unary::Exp => unary::<S, Exp>(simd, a, y),
-        Unary::Expm1 => unary::<S, Expm1>(simd, a, y),
-        Unary::Log => unary::<S, Log>(simd, a, y),
-        Unary::Log1p => unary::<S, Log1p>(simd, a, y),
-        Unary::Sqrt => unary::<S, Sqrt>(simd, a, y),
-        Unary::Rsqrt => unary::<S, Rsqrt>(simd, a, y),
-        Unary::Recip => unary::<S, Recip>(simd, a, y),
-        Unary::Tanh => unary::<S, Tanh>(simd, a, y),
-        Unary::Sigmoid => unary::<S, Sigmoid>(simd, a, y),
-        Unary::Erf => unary::<S, Erf>(simd, a, y),
-        Unary::NormalCdf => unary::<S, NormalCdf>(simd, a, y),
-        Unary::Floor => unary::<S, Floor>(simd, a, y),
-        Unary::IsFinite => unary::<S, IsFinite>(simd, a, y),
-        Unary::Sin => {
-            unary::<S, Sin>(simd, a, y);
-            replace_large(a, y, vector::sin_of_large);
-        }
-        Unary::Cos => {
-            unary::<S, Cos>(simd, a, y);
-            replace_large(a, y, vector::cos_of_large);
-        }
-    }
 }
 
 #[inline(always)]
@@ -79,7 +49,7 @@ pub(super) fn run_choose<S: Simd>(simd: S, kind: Binary, [a, b, c, d]: [Operand<
 }
 
 /// Replaces the results of arguments that [`vector::sin`] and [`vector::cos`] do not reduce.
-fn replace_large(a: Operand<'_>, y: &mut [f32], f: fn(f32) -> f32) {
+pub(super) fn replace_large(a: Operand<'_>, y: &mut [f32], f: fn(f32) -> f32) {
     for (i, y) in y.iter_mut().enumerate() {
         let x = a.at(i);
         if x.abs() > vector::SIN_LIMIT {
@@ -107,25 +77,7 @@ macro_rules! functions {
 }
 
 functions! {
-    Neg = |simd, x| simd.neg_f32s(x(0));
-    Abs = |simd, x| simd.abs_f32s(x(0));
-    Sign = |simd, x| vector::sign(simd, x(0));
-    Exp = |simd, x| vector::exp(simd, x(0));
-    Expm1 = |simd, x| vector::expm1(simd, x(0));
-    Log = |simd, x| vector::log(simd, x(0));
-    Log1p = |simd, x| vector::log1p(simd, x(0));
-    Sqrt = |simd, x| simd.sqrt_f32s(x(0));
-    Rsqrt = |simd, x| simd.div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(x(0)));
-    Recip = |simd, x| simd.div_f32s(simd.splat_f32s(1.0), x(0));
     GeluSlope = |simd, x| vector::gelu_slope(simd, x(0));
-    Tanh = |simd, x| vector::tanh(simd, x(0));
-    Sigmoid = |simd, x| vector::sigmoid(simd, x(0));
-    Erf = |simd, x| vector::erf(simd, x(0));
-    NormalCdf = |simd, x| vector::normal_cdf(simd, x(0));
-    Sin = |simd, x| vector::sin(simd, x(0));
-    Cos = |simd, x| vector::cos(simd, x(0));
-    Floor = |simd, x| vector::floor(simd, x(0));
-    IsFinite = |simd, x| vector::is_finite(simd, x(0));
     Add = |simd, x| simd.add_f32s(x(0), x(1));
     Sub = |simd, x| simd.sub_f32s(x(0), x(1));
     Mul = |simd, x| simd.mul_f32s(x(0), x(1));
@@ -138,7 +90,7 @@ functions! {
 }
 
 #[inline(always)]
-fn unary<S: Simd, F: Function>(simd: S, a: Operand<'_>, y: &mut [f32]) {
+pub(super) fn unary<S: Simd, F: Function>(simd: S, a: Operand<'_>, y: &mut [f32]) {
     match a {
         Operand::Slice(_) => Loop::<F, 1, 0b0>::run(simd, [a], y),
         Operand::Splat(a) => fill_with(y, |y| Loop::<F, 1, 0b0>::run(simd, [Operand::Slice(&[a])], y)),

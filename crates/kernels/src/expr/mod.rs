@@ -35,6 +35,7 @@ mod loops;
 mod op;
 mod operators;
 mod tape;
+mod unary;
 mod vector;
 pub mod wgsl;
 
@@ -42,7 +43,7 @@ pub use activation::Activation;
 pub use evaluate::{Evaluator, Operand};
 
 pub(crate) use evaluate::{BLOCK_LEN, Scratch, apply, exp_of_differences, scale_by_gelu_slope};
-pub(crate) use op::Unary;
+pub(crate) use unary::Unary;
 
 use std::sync::Arc;
 

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::unary::Unary;
+
 /// The index of an operation in the list of an expression.
 pub(crate) type Id = u32;
 
@@ -16,31 +18,6 @@ pub(crate) enum Op {
     Binary(Binary, Id, Id),
     /// The second where the first is not 0, else the third.
     Select(Id, Id, Id),
-}
-
-/// A function of one argument.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Unary {
-    Neg,
-    Abs,
-    Sign,
-    Exp,
-    Expm1,
-    Log,
-    Log1p,
-    Sqrt,
-    Rsqrt,
-    Recip,
-    Tanh,
-    Sigmoid,
-    Erf,
-    /// The distribution function of the standard normal distribution.
-    NormalCdf,
-    Sin,
-    Cos,
-    Floor,
-    /// 1 or 0.
-    IsFinite,
 }
 
 /// A function of two arguments. Comparisons give 1 or 0.
@@ -121,31 +98,6 @@ impl Binary {
             Self::Div => Some(("/", 3)),
             Self::Max | Self::Min | Self::Pow => None,
         }
-    }
-}
-
-impl fmt::Display for Unary {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Neg => "-",
-            Self::Abs => "abs",
-            Self::Sign => "sign",
-            Self::Exp => "exp",
-            Self::Expm1 => "expm1",
-            Self::Log => "log",
-            Self::Log1p => "log1p",
-            Self::Sqrt => "sqrt",
-            Self::Rsqrt => "rsqrt",
-            Self::Recip => "recip",
-            Self::Tanh => "tanh",
-            Self::Sigmoid => "sigmoid",
-            Self::Erf => "erf",
-            Self::NormalCdf => "normal_cdf",
-            Self::Sin => "sin",
-            Self::Cos => "cos",
-            Self::Floor => "floor",
-            Self::IsFinite => "is_finite",
-        })
     }
 }
 

@@ -4,7 +4,8 @@ use std::ops;
 
 use super::Expr;
 use super::builder::Builder;
-use super::op::{Binary, Unary};
+use super::op::Binary;
+use super::unary::Unary;
 
 impl From<f32> for Expr {
     fn from(value: f32) -> Self {

@@ -4,7 +4,8 @@ use super::Expr;
 use super::builder::{Builder, needed};
 use super::chains::Chain;
 use super::derivative::NORMAL_DENSITY_AT_0;
-use super::op::{Binary, Id, Op, Unary};
+use super::op::{Binary, Id, Op};
+use super::unary::Unary;
 
 /// An operand of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq)]

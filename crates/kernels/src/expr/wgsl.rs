@@ -14,15 +14,15 @@
 //! assert!(module.source().contains("fn act(x0: V) -> V {"));
 //! ```
 
-use crate::core::sizes::in_u32;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::Expr;
-use super::op::{Binary, Id, Op, Unary};
+use super::op::{Binary, Id, Op};
 use crate::core::module::Part;
 use crate::core::module::part;
+use crate::core::sizes::in_u32;
 
 /// How many numbers an invocation computes at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -115,24 +115,11 @@ fn need(name: Option<&'static str>, needed: &mut BTreeSet<&'static str>) {
 }
 
 /// The function that an operation calls, unless it is built into WGSL.
-const fn called(op: Op) -> Option<&'static str> {
+fn called(op: Op) -> Option<&'static str> {
     match op {
         Op::Input(_) | Op::Constant(_) | Op::Select(..) => None,
-        Op::Unary(kind, _) => match kind {
-            Unary::Neg | Unary::Abs | Unary::Sqrt | Unary::Rsqrt | Unary::Recip | Unary::Floor => None,
-            Unary::Sign => Some("sign_of"),
-            Unary::IsFinite => Some("is_finite"),
-            Unary::Exp => Some("exponential"),
-            Unary::Expm1 => Some("expm1"),
-            Unary::Log => Some("logarithm"),
-            Unary::Log1p => Some("log1p"),
-            Unary::Tanh => Some("hyperbolic_tangent"),
-            Unary::Sigmoid => Some("sigmoid"),
-            Unary::Erf => Some("error_function"),
-            Unary::NormalCdf => Some("normal_cdf"),
-            Unary::Sin => Some("sine"),
-            Unary::Cos => Some("cosine"),
-        },
+        // Of those that are built in, no part has the name.
+        Op::Unary(kind, _) => kind.wgsl().split('(').next(),
         Op::Binary(kind, ..) => match kind {
             Binary::Add | Binary::Sub | Binary::Mul | Binary::Div => None,
             Binary::Max => Some("maximum"),
@@ -186,13 +173,7 @@ impl Body<'_> {
     fn operation(&self, op: Op) -> String {
         let number = |id| self.number(id);
         match (op, called(op)) {
-            (Op::Unary(_, a), Some(name)) => format!("{name}({})", number(a)),
-            (Op::Unary(kind, a), None) => match kind {
-                Unary::Neg => format!("-{}", number(a)),
-                Unary::Recip => format!("1.0 / {}", number(a)),
-                Unary::Rsqrt => format!("1.0 / sqrt({})", number(a)),
-                _ => format!("{kind}({})", number(a)),
-            },
+            (Op::Unary(kind, a), _) => kind.wgsl().replace("{}", &number(a)),
             (Op::Binary(Binary::Ne, a, b), _) => format!("!equal({}, {})", number(a), number(b)),
             (Op::Binary(_, a, b), Some(name)) => format!("{name}({}, {})", number(a), number(b)),
             (Op::Binary(kind, a, b), None) => format!("{} {kind} {}", number(a), number(b)),

@@ -1,0 +1,188 @@
+//! The functions of one argument, each in one row: its name in formulas, its WGSL, its value, its derivative. Their errors are stated by [the module](super).
+
+use std::fmt;
+
+use pulp::{Scalar, Simd};
+
+use super::builder::Builder;
+use super::derivative::{NORMAL_DENSITY_AT_0, times};
+use super::evaluate::Operand;
+use super::loops::{Function, replace_large, unary};
+use super::op::{Binary, Id};
+use super::vector;
+
+/// The functions. Values are those over a vector `x(0)`; derivatives are expressions of the argument `x` and the value `y`, or `None` if they are zero everywhere.
+macro_rules! functions {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident $formula:literal, $wgsl:literal, |$simd:ident, $arguments:tt| $value:expr, |$builder:tt, $x:tt, $y:tt| $slope:expr;
+    )*) => {
+        /// A function of one argument.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub(crate) enum Unary {
+            $($(#[$doc])* $name,)*
+        }
+
+        $(
+            pub(super) struct $name;
+
+            impl Function for $name {
+                #[inline(always)]
+                fn call<S: Simd>($simd: S, $arguments: impl Fn(usize) -> S::f32s) -> S::f32s {
+                    $value
+                }
+            }
+        )*
+
+        impl Unary {
+            /// In WGSL, of the argument `{}`: an operator, a function of WGSL, or one of ours.
+            pub(super) const fn wgsl(self) -> &'static str {
+                match self {
+                    $(Self::$name => $wgsl,)*
+                }
+            }
+
+            /// The derivative at `x`, given the value `y`; `None` if it is zero everywhere.
+            pub(super) fn slope(self, builder: &mut Builder, x: Id, y: Id) -> Option<Id> {
+                match self {
+                    $(Self::$name => {
+                        let ($builder, $x, $y) = (builder, x, y);
+                        $slope
+                    })*
+                }
+            }
+
+            /// Calls `with` for the function over vectors.
+            #[inline(always)]
+            pub(super) fn with<W: WithFunction>(self, with: W) -> W::Output {
+                match self {
+                    $(Self::$name => with.call::<$name>(),)*
+                }
+            }
+        }
+
+        impl fmt::Display for Unary {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$name => $formula,)*
+                })
+            }
+        }
+    };
+}
+
+functions! {
+    Neg "-", "-{}", |simd, x| simd.neg_f32s(x(0)), |b, _, _| Some(b.constant(-1.0));
+    Abs "abs", "abs({})", |simd, x| simd.abs_f32s(x(0)), |b, x, _| Some(b.unary(Unary::Sign, x));
+    Sign "sign", "sign_of({})", |simd, x| vector::sign(simd, x(0)), |_, _, _| None;
+    Exp "exp", "exponential({})", |simd, x| vector::exp(simd, x(0)), |_, _, y| Some(y);
+    Expm1 "expm1", "expm1({})", |simd, x| vector::expm1(simd, x(0)), |b, _, y| {
+        let one = b.constant(1.0);
+        Some(b.binary(Binary::Add, y, one))
+    };
+    Log "log", "logarithm({})", |simd, x| vector::log(simd, x(0)), |b, x, _| Some(b.unary(Unary::Recip, x));
+    Log1p "log1p", "log1p({})", |simd, x| vector::log1p(simd, x(0)), |b, x, _| {
+        let one = b.constant(1.0);
+        let sum = b.binary(Binary::Add, x, one);
+        Some(b.unary(Unary::Recip, sum))
+    };
+    Sqrt "sqrt", "sqrt({})", |simd, x| simd.sqrt_f32s(x(0)), |b, _, y| {
+        let half = b.constant(0.5);
+        Some(b.binary(Binary::Div, half, y))
+    };
+    Rsqrt "rsqrt", "1.0 / sqrt({})", |simd, x| simd.div_f32s(simd.splat_f32s(1.0), simd.sqrt_f32s(x(0))), |b, _, y| {
+        let (square, scale) = (times(b, y, y), b.constant(-0.5));
+        let cube = times(b, square, y);
+        Some(times(b, scale, cube))
+    };
+    Recip "recip", "1.0 / {}", |simd, x| simd.div_f32s(simd.splat_f32s(1.0), x(0)), |b, _, y| {
+        let square = times(b, y, y);
+        Some(b.unary(Unary::Neg, square))
+    };
+    Tanh "tanh", "hyperbolic_tangent({})", |simd, x| vector::tanh(simd, x(0)), |b, _, y| {
+        let (one, square) = (b.constant(1.0), times(b, y, y));
+        Some(b.binary(Binary::Sub, one, square))
+    };
+    Sigmoid "sigmoid", "sigmoid({})", |simd, x| vector::sigmoid(simd, x(0)), |b, _, y| {
+        let one = b.constant(1.0);
+        let rest = b.binary(Binary::Sub, one, y);
+        Some(times(b, y, rest))
+    };
+    Erf "erf", "error_function({})", |simd, x| vector::erf(simd, x(0)), |b, x, _| {
+        let (square, scale) = (times(b, x, x), b.constant(std::f32::consts::FRAC_2_SQRT_PI));
+        let exponent = b.unary(Unary::Neg, square);
+        let bell = b.unary(Unary::Exp, exponent);
+        Some(times(b, scale, bell))
+    };
+    /// The distribution function of the standard normal distribution.
+    NormalCdf "normal_cdf", "normal_cdf({})", |simd, x| vector::normal_cdf(simd, x(0)), |b, x, _| {
+        let (square, minus_half) = (times(b, x, x), b.constant(-0.5));
+        let exponent = times(b, minus_half, square);
+        let (bell, scale) = (b.unary(Unary::Exp, exponent), b.constant(NORMAL_DENSITY_AT_0));
+        Some(times(b, scale, bell))
+    };
+    Sin "sin", "sine({})", |simd, x| vector::sin(simd, x(0)), |b, x, _| Some(b.unary(Unary::Cos, x));
+    Cos "cos", "cosine({})", |simd, x| vector::cos(simd, x(0)), |b, x, _| {
+        let sin = b.unary(Unary::Sin, x);
+        Some(b.unary(Unary::Neg, sin))
+    };
+    Floor "floor", "floor({})", |simd, x| vector::floor(simd, x(0)), |_, _, _| None;
+    /// 1 or 0.
+    IsFinite "is_finite", "is_finite({})", |simd, x| vector::is_finite(simd, x(0)), |_, _, _| None;
+}
+
+/// Something that is done with a function over vectors, such as to compute all values of a slice.
+pub(super) trait WithFunction {
+    type Output;
+
+    fn call<F: Function>(self) -> Self::Output;
+}
+
+impl Unary {
+    /// The value, as the vectorised evaluation computes it.
+    pub(crate) fn value(self, a: f32) -> f32 {
+        struct Value(f32);
+
+        impl WithFunction for Value {
+            type Output = f32;
+
+            fn call<F: Function>(self) -> f32 {
+                F::call(Scalar, |_| self.0)
+            }
+        }
+
+        match self.of_large() {
+            Some(of_large) if a.abs() > vector::SIN_LIMIT => of_large(a),
+            _ => self.with(Value(a)),
+        }
+    }
+
+    /// The values for all of `a`.
+    #[inline(always)]
+    pub(super) fn run<S: Simd>(self, simd: S, a: Operand<'_>, y: &mut [f32]) {
+        struct Values<'a, 'b, S>(S, Operand<'a>, &'b mut [f32]);
+
+        impl<S: Simd> WithFunction for Values<'_, '_, S> {
+            type Output = ();
+
+            #[inline(always)]
+            fn call<F: Function>(self) {
+                unary::<S, F>(self.0, self.1, self.2);
+            }
+        }
+
+        self.with(Values(simd, a, y));
+        if let Some(of_large) = self.of_large() {
+            replace_large(a, y, of_large);
+        }
+    }
+
+    /// The value for arguments beyond [`vector::SIN_LIMIT`], if the vectorised function does not reduce them.
+    const fn of_large(self) -> Option<fn(f32) -> f32> {
+        match self {
+            Self::Sin => Some(vector::sin_of_large),
+            Self::Cos => Some(vector::cos_of_large),
+            _ => None,
+        }
+    }
+}
