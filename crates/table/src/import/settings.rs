@@ -3,98 +3,101 @@
 use std::fmt;
 
 use super::Format;
+use super::Format::*;
 
-/// An option of an import. Each format uses some of them: see [`Format::uses`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ImportSetting {
-    /// Which columns are labels.
-    Labels,
-    /// What values labels may have.
-    LabelKind,
-    /// The number of the first class, if labels are integers.
-    FirstLabel,
-    /// The column or array with the weights of rows.
-    Weight,
-    /// Columns to drop.
-    Drop,
-    /// Which columns are categories.
-    Categorical,
-    /// Whether missing values, or values that are not finite, are kept.
-    KeepMissing,
-    /// A number, or the mean, in place of missing values.
-    FillMissing,
-    /// Words that stand for missing values.
-    MissingValues,
-    /// Features that have an indicator.
-    Indicators,
-    /// The type in which features are stored.
-    DType,
-    /// Numbers to subtract from columns.
-    Offsets,
-    /// Whether the index of a data frame is kept.
-    KeepIndex,
-    /// A table to match.
-    Like,
-    /// The array with the features.
-    FeatureArray,
-    /// The array with the labels.
-    LabelArray,
-    /// Which labels of CIFAR are read.
-    CifarLabels,
-    /// Which part of CIFAR is read.
-    CifarSet,
-    /// The channels of images.
-    Channels,
-    /// The size of images.
-    Size,
-    /// Whether images are turned as their EXIF data says.
-    Orientation,
-    /// Whether an archive may lack its end.
-    ArchiveEnd,
-    /// The character between cells.
-    Delimiter,
-    /// The decimal mark.
-    Decimal,
-    /// Whether the first line names the columns.
-    Header,
-    /// Lines to skip at the start.
-    SkipLines,
-    /// How rows that cannot be read are treated.
-    BadRows,
-    /// The number of threads.
-    Threads,
+/// The options: each with the field of the options of this crate, for messages, and the formats that use it.
+macro_rules! settings {
+    ($($(#[$doc:meta])* $name:ident $field:literal [$($format:ident),*];)*) => {
+        /// An option of an import. Each format uses some of them: see [`Format::uses`].
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum ImportSetting {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl ImportSetting {
+            /// Every option.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+
+            fn formats(self) -> &'static [Format] {
+                match self {
+                    $(Self::$name => &[$($format),*],)*
+                }
+            }
+        }
+
+        impl fmt::Display for ImportSetting {
+            /// The field of the options of this crate.
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$name => $field,)*
+                })
+            }
+        }
+    };
 }
 
-use ImportSetting::*;
-
-const COLUMNS: &[ImportSetting] = &[
-    Labels,
-    LabelKind,
-    Weight,
-    Drop,
-    Categorical,
-    KeepMissing,
-    FillMissing,
-    MissingValues,
-    Indicators,
-    DType,
-    Offsets,
-    KeepIndex,
-    Like,
-    BadRows,
-    Threads,
-];
-const TEXT: &[ImportSetting] = &[Delimiter, Decimal, Header, SkipLines];
-const SVMLIGHT: &[ImportSetting] = &[LabelKind, KeepMissing, FillMissing, DType, Like, BadRows, Threads];
-const NPY: &[ImportSetting] = &[FeatureArray, LabelArray, FirstLabel, Weight, KeepMissing, Like];
-const IDX: &[ImportSetting] = &[LabelArray, FirstLabel, KeepMissing, Like];
-const CIFAR: &[ImportSetting] = &[CifarLabels, CifarSet];
-const IMAGES: &[ImportSetting] = &[Channels, Size, Orientation, ArchiveEnd, Like, BadRows, Threads];
+settings! {
+    /// Which columns are labels.
+    Labels "ColumnOptions::labels" [Csv, Arrow, Parquet];
+    /// What values labels may have.
+    LabelKind "ColumnOptions::label_kind" [Csv, Svmlight, Arrow, Parquet];
+    /// The number of the first class, if labels are integers.
+    FirstLabel "first_label" [Npy, Idx];
+    /// The column or array with the weights of rows.
+    Weight "weight" [Csv, Npy, Arrow, Parquet];
+    /// Columns to drop.
+    Drop "ColumnOptions::drop" [Csv, Arrow, Parquet];
+    /// Which columns are categories.
+    Categorical "ColumnOptions::categorical" [Csv, Arrow, Parquet];
+    /// Whether missing values, or values that are not finite, are kept.
+    KeepMissing "Missing::Keep" [Csv, Svmlight, Npy, Idx, Arrow, Parquet];
+    /// A number, or the mean, in place of missing values.
+    FillMissing "Missing::Mean` or `Missing::Value" [Csv, Svmlight, Arrow, Parquet];
+    /// Words that stand for missing values.
+    MissingValues "ColumnOptions::missing_values" [Csv, Arrow, Parquet];
+    /// Features that have an indicator.
+    Indicators "ColumnOptions::indicators" [Csv, Arrow, Parquet];
+    /// The type in which features are stored.
+    DType "FeatureDType" [Csv, Svmlight, Arrow, Parquet];
+    /// Numbers to subtract from columns.
+    Offsets "ColumnOptions::offsets" [Csv, Arrow, Parquet];
+    /// Whether the index of a data frame is kept.
+    KeepIndex "ColumnOptions::keep_index" [Csv, Arrow, Parquet];
+    /// A table to match.
+    Like "like" [Csv, Svmlight, Npy, Idx, Images, Arrow, Parquet];
+    /// The array with the features.
+    FeatureArray "NpyOptions::features" [Npy];
+    /// The array with the labels.
+    LabelArray "labels" [Npy, Idx];
+    /// Which labels of CIFAR are read.
+    CifarLabels "CifarOptions::labels" [Cifar];
+    /// Which part of CIFAR is read.
+    CifarSet "CifarOptions::set" [Cifar];
+    /// The channels of images.
+    Channels "ImagesOptions::channels" [Images];
+    /// The size of images.
+    Size "ImagesOptions::size" [Images];
+    /// Whether images are turned as their EXIF data says.
+    Orientation "ImagesOptions::orientation" [Images];
+    /// Whether an archive may lack its end.
+    ArchiveEnd "ImagesOptions::archive_end" [Images];
+    /// The character between cells.
+    Delimiter "CsvOptions::delimiter" [Csv];
+    /// The decimal mark.
+    Decimal "CsvOptions::decimal" [Csv];
+    /// Whether the first line names the columns.
+    Header "CsvOptions::header" [Csv];
+    /// Lines to skip at the start.
+    SkipLines "CsvOptions::skip_lines" [Csv];
+    /// How rows that cannot be read are treated.
+    BadRows "BadRows" [Csv, Svmlight, Images, Arrow, Parquet];
+    /// The number of threads.
+    Threads "n_threads" [Csv, Svmlight, Images, Arrow, Parquet];
+}
 
 impl Format {
     /// Every format.
-    pub const ALL: [Self; 8] =
-        [Self::Csv, Self::Svmlight, Self::Npy, Self::Idx, Self::Cifar, Self::Images, Self::Arrow, Self::Parquet];
+    pub const ALL: [Self; 8] = [Csv, Svmlight, Npy, Idx, Cifar, Images, Arrow, Parquet];
 
     /// Whether an import of this format uses an option. [`import`](crate::import) refuses the [`explicit`](crate::ImportOptions::explicit) options that it does not.
     ///
@@ -106,86 +109,7 @@ impl Format {
     /// assert!(!Format::Images.uses(ImportSetting::Drop));
     /// ```
     pub fn uses(self, setting: ImportSetting) -> bool {
-        let used: &[&[ImportSetting]] = match self {
-            Self::Csv => &[COLUMNS, TEXT],
-            Self::Arrow | Self::Parquet => &[COLUMNS],
-            Self::Svmlight => &[SVMLIGHT],
-            Self::Npy => &[NPY],
-            Self::Idx => &[IDX],
-            Self::Cifar => &[CIFAR],
-            Self::Images => &[IMAGES],
-        };
-        used.iter().any(|settings| settings.contains(&setting))
-    }
-}
-
-impl ImportSetting {
-    /// Every option.
-    pub const ALL: [Self; 28] = [
-        Labels,
-        LabelKind,
-        FirstLabel,
-        Weight,
-        Drop,
-        Categorical,
-        KeepMissing,
-        FillMissing,
-        MissingValues,
-        Indicators,
-        DType,
-        Offsets,
-        KeepIndex,
-        Like,
-        FeatureArray,
-        LabelArray,
-        CifarLabels,
-        CifarSet,
-        Channels,
-        Size,
-        Orientation,
-        ArchiveEnd,
-        Delimiter,
-        Decimal,
-        Header,
-        SkipLines,
-        BadRows,
-        Threads,
-    ];
-}
-
-impl fmt::Display for ImportSetting {
-    /// The field of the options of this crate.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Labels => "ColumnOptions::labels",
-            LabelKind => "ColumnOptions::label_kind",
-            FirstLabel => "first_label",
-            Weight => "weight",
-            Drop => "ColumnOptions::drop",
-            Categorical => "ColumnOptions::categorical",
-            KeepMissing => "Missing::Keep",
-            FillMissing => "Missing::Mean` or `Missing::Value",
-            MissingValues => "ColumnOptions::missing_values",
-            Indicators => "ColumnOptions::indicators",
-            DType => "FeatureDType",
-            Offsets => "ColumnOptions::offsets",
-            KeepIndex => "ColumnOptions::keep_index",
-            Like => "like",
-            FeatureArray => "NpyOptions::features",
-            LabelArray => "labels",
-            CifarLabels => "CifarOptions::labels",
-            CifarSet => "CifarOptions::set",
-            Channels => "ImagesOptions::channels",
-            Size => "ImagesOptions::size",
-            Orientation => "ImagesOptions::orientation",
-            ArchiveEnd => "ImagesOptions::archive_end",
-            Delimiter => "CsvOptions::delimiter",
-            Decimal => "CsvOptions::decimal",
-            Header => "CsvOptions::header",
-            SkipLines => "CsvOptions::skip_lines",
-            BadRows => "BadRows",
-            Threads => "n_threads",
-        })
+        setting.formats().contains(&self)
     }
 }
 

@@ -74,7 +74,7 @@ fn an_explicit_option_is_used_or_refused() {
     for format in Format::ALL {
         let (folder, dest) = crate::scratch();
         let source = source(folder.path(), format);
-        for setting in ImportSetting::ALL {
+        for &setting in ImportSetting::ALL {
             let options = ImportOptions { explicit: vec![setting], ..ImportOptions::default() };
             let refused = match import(&source, &dest, &options) {
                 Err(Error::UnusedSetting { setting: found, reason, .. }) => {
