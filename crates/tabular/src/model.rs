@@ -177,7 +177,7 @@ impl TabularModel {
     ///
     /// # Errors
     /// [`Error::NoModel`] if a file is missing; [`Error::ModelFormat`] for another version of the format;
-    /// [`Error::ModelFile`], [`Error::OtherParameters`], [`Error::Damaged`] for files that are damaged or do not belong together;
+    /// [`Error::ModelFile`], [`Error::OtherParameters`], [`Error::Damaged`](brisk_train::Error::Damaged) for files that are damaged or do not belong together;
     /// [`Error::Io`](brisk_train::Error::Io).
     pub fn load(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let [path, parameters] = [DESCRIPTION, PARAMETERS].map(|name| folder.as_ref().join(name));

@@ -212,7 +212,7 @@ fn what_does_not_fit_is_named() {
     assert_eq!(
         message(loaded.f32("bias", &[3])),
         format!(
-            "{path}: no tensor `bias`, expected f32 [3]; it has `linear.weight`, `nothing`, `random.counter`, `scale`: was it written \
+            "{path}: no tensor `bias`, expected f32 [3]; it has [\"linear.weight\", \"nothing\", \"random.counter\", \"scale\"]: was it written \
              for another model or optimizer?"
         ),
         "name"
