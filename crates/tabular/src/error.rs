@@ -324,3 +324,15 @@ impl From<brisk_table::Error> for Error {
         Self::Table(Box::new(error))
     }
 }
+
+impl From<brisk_nn::Error> for Error {
+    fn from(error: brisk_nn::Error) -> Self {
+        Self::Train(error.into())
+    }
+}
+
+impl From<brisk_nn::tensor::program::Error> for Error {
+    fn from(error: brisk_nn::tensor::program::Error) -> Self {
+        Self::Train(error.into())
+    }
+}
