@@ -9,7 +9,7 @@ use super::ArrowOptions;
 use super::batch::{Converted, Converter, Problem};
 use super::columns::Columns;
 use crate::error::Error;
-use crate::import::{ImportReport, Like, NobodyWaits, Outlet, Progress, ReadSource, Sink, SourceError, in_order, n_threads};
+use crate::import::{ImportReport, Like, NobodyWaits, Origin, Outlet, Progress, Sink, SourceError, in_order, n_threads};
 
 /// The number of feature values that are converted at a time.
 const CHUNK_VALUES: usize = 1 << 18;
@@ -21,6 +21,7 @@ const MAX_CHUNK_ROWS: usize = 8192;
 pub(super) struct Plan<'a> {
     path: &'a Path,
     options: &'a ArrowOptions,
+    pub(super) origin: Origin,
     like: Option<Like>,
     pub(super) columns: Columns,
 }
@@ -29,10 +30,10 @@ pub(super) struct Plan<'a> {
 pub(super) type Batch = Result<RecordBatch, SourceError>;
 
 impl<'a> Plan<'a> {
-    pub(super) fn new(path: &'a Path, schema: &Schema, options: &'a ArrowOptions) -> Result<Self, Error> {
+    pub(super) fn new(path: &'a Path, origin: Origin, schema: &Schema, options: &'a ArrowOptions) -> Result<Self, Error> {
         let like = options.columns.like.as_deref().map(Like::with_columns).transpose()?;
         let columns = Columns::find(path, schema, &options.columns, like.as_ref())?;
-        Ok(Self { path, options, like, columns })
+        Ok(Self { path, options, origin, like, columns })
     }
 
     /// The number of rows that are converted at a time. It depends only on the columns, so the statistics are the same on any machine.
@@ -50,8 +51,8 @@ impl<'a> Plan<'a> {
         read: impl Fn(J, &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>) + Sync,
         progress: &mut dyn FnMut(usize),
     ) -> Result<ImportReport, Error> {
-        let Self { path, options, like, columns } = self;
-        let mut sink = Sink::create(dest, &columns.roles, &options.columns, like.as_ref(), options.origin(path)?)?;
+        let Self { path, options, origin, like, columns } = self;
+        let mut sink = Sink::create(dest, &columns.roles, &options.columns, like.as_ref(), origin.clone())?;
         let converter = Converter::new(columns, options.columns.bad_rows);
         let work = |job: J, outlet: &Outlet<Result<Converted, SourceError>>| {
             read(job, &mut |batch| outlet.put(batch.map(|batch| converter.convert(&batch))));

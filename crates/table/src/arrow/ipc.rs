@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
 use arrow_ipc::reader::{FileReader, StreamReader};
-use arrow_schema::{ArrowError, Schema};
+use arrow_schema::ArrowError;
 
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
 use crate::error::Error;
-use crate::import::{Counted, ImportReport, Input, NobodyWaits, Progress, SourceError, guarded};
+use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress, SourceError, guarded};
 use crate::parts::open_file;
-use crate::source_identity::SourceIdentity;
 
 pub(super) fn read(
     path: &Path,
     dest: &Path,
     options: &ArrowOptions,
+    origin: Origin,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
     let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
@@ -31,26 +31,23 @@ pub(super) fn read(
         let file = BufReader::new(Counted::<File>::new(file, &n_read));
         let reader = sound("the schema", || FileReader::try_new(file, None)).map_err(|reason| reason.at(path))?;
         let schema = reader.schema();
-        return write(path, dest, options, &schema, reader, &n_read, progress);
+        return write(&Plan::new(path, origin, &schema, options)?, dest, reader, &n_read, progress);
     }
     let input = Input::open(path)?;
     let bytes = BufReader::new(input.bytes);
     let reader = sound("the schema", || StreamReader::try_new(bytes, None)).map_err(|reason| reason.at(path))?;
     let schema = reader.schema();
-    write(path, dest, options, &schema, reader, &input.n_read, progress)
+    write(&Plan::new(path, origin, &schema, options)?, dest, reader, &input.n_read, progress)
 }
 
 fn write(
-    path: &Path,
+    plan: &Plan<'_>,
     dest: &Path,
-    options: &ArrowOptions,
-    schema: &Schema,
     mut batches: impl Iterator<Item = Result<RecordBatch, ArrowError>> + Send,
     n_read: &AtomicU64,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
-    let total_bytes = SourceIdentity::of(path)?.n_bytes;
-    let plan = Plan::new(path, schema, options)?;
+    let total_bytes = plan.origin.source.n_bytes;
     let (fields, chunk_rows) = (plan.columns.fields(), plan.chunk_rows());
     let feed = |put: &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>| {
         for index in 0_u64.. {

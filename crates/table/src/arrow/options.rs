@@ -47,11 +47,13 @@ impl ReadSource for ArrowOptions {
     }
 
     fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+        // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
+        let origin = self.origin(path)?;
         if !is_parquet(path)? {
-            return super::ipc::read(path, dest, self, progress);
+            return super::ipc::read(path, dest, self, origin, progress);
         }
         #[cfg(feature = "parquet")]
-        return super::parquet::read(path, dest, self, progress);
+        return super::parquet::read(path, dest, self, origin, progress);
         #[cfg(not(feature = "parquet"))]
         Err(Format::Parquet.not_enabled(path))
     }

@@ -9,9 +9,8 @@ use parquet::errors::ParquetError;
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
 use crate::error::Error;
-use crate::import::{ImportReport, NobodyWaits, Progress, SourceError, guarded};
+use crate::import::{ImportReport, NobodyWaits, Origin, Progress, SourceError, guarded};
 use crate::parts::open_file;
-use crate::source_identity::SourceIdentity;
 
 /// How many batches of a row group may wait until those of the previous groups are written: 64 MiB of `f32`.
 const N_WAITING: usize = 64;
@@ -20,14 +19,15 @@ pub(super) fn read(
     path: &Path,
     dest: &Path,
     options: &ArrowOptions,
+    origin: Origin,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<ImportReport, Error> {
     let file = open_file(path)?;
     let metadata = sound("the footer", || ArrowReaderMetadata::load(&file, ArrowReaderOptions::default()));
     let metadata = metadata.map_err(|reason| reason.at(path))?;
 
-    let total_bytes = SourceIdentity::of(path)?.n_bytes;
-    let plan = Plan::new(path, metadata.schema(), options)?;
+    let total_bytes = origin.source.n_bytes;
+    let plan = Plan::new(path, origin, metadata.schema(), options)?;
     let mask = ProjectionMask::roots(metadata.parquet_schema(), plan.columns.fields());
     let n_groups = metadata.metadata().num_row_groups();
     let n_read = AtomicU64::new(0);

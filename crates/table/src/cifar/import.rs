@@ -29,7 +29,7 @@ impl ReadSource for CifarOptions {
 
 fn read(path: &Path, dest: &Path, options: CifarOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
     let mut batches = Batches::find(path, options)?;
-    let origin = options.origin(path)?;
+    let origin = Origin::new(batches.identity.clone(), &options, None)?;
     check_dest(dest, batches.files())?;
     let schema = Schema {
         dtype: DType::U8,

@@ -25,6 +25,8 @@ impl ReadSource for CsvOptions {
 }
 
 fn read(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
+    let origin = options.origin(path)?;
     let columns = &options.columns;
     let like = columns.like.as_deref().map(Like::with_columns).transpose()?;
     let input = Input::open(path)?;
@@ -33,7 +35,7 @@ fn read(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut
     let head = Head::find(path, chunks.peek().map_err(&unreadable)?, options, like.as_ref())?;
     chunks.start_at(head.start, ChunkEnds::Rows { delimiter: head.marks.delimiter });
 
-    let mut sink = Sink::create(dest, &head.roles, columns, like.as_ref(), options.origin(path)?)?;
+    let mut sink = Sink::create(dest, &head.roles, columns, like.as_ref(), origin)?;
     let mut place = Place { line: head.line, byte: head.start as u64 };
     let mut take = |parsed: Result<&mut ParsedRows, ChunkError>| {
         let parsed = match parsed {

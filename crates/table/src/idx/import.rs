@@ -8,6 +8,7 @@ use crate::import::{
     Array, Arrays, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, Progress, ReadSource, SourceError,
     check_dest,
 };
+use crate::parts::open_file;
 use crate::remedy::Remedy;
 use crate::source_identity::SourceIdentity;
 
@@ -59,8 +60,11 @@ impl IdxOptions {
 
 impl ReadSource for IdxOptions {
     fn origin(&self, path: &Path) -> Result<Origin, Error> {
+        // First, so that a file that is missing or cannot be read is not reported as one without labels.
+        drop(open_file(path)?);
+        let source = SourceIdentity::of(path)?;
         let labels = self.labels_of(path)?;
-        Origin::new(SourceIdentity::of(path)?, self, std::iter::once(labels.as_path()).chain(self.like()))
+        Origin::new(source, self, std::iter::once(labels.as_path()).chain(self.like()))
     }
 
     fn read(&self, path: &Path, dest: &Path, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
@@ -73,7 +77,8 @@ impl ReadSource for IdxOptions {
 }
 
 fn read(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
-    // Opened before its labels are looked for, so that a missing file is not reported as one without labels.
+    // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
+    let origin = options.origin(path)?;
     let input = Input::open(path)?;
     let labels_path = options.labels_of(path)?;
     check_dest(dest, [labels_path.as_path()])?;
@@ -87,7 +92,7 @@ fn read(path: &Path, dest: &Path, options: &IdxOptions, progress: &mut dyn FnMut
     let labels = array(&labels_path, Input::open(&labels_path)?.bytes)?;
     let arrays =
         Arrays { features, labels: LabelArray::Own(labels), weights: None, not_finite: options.not_finite, label_map, like };
-    arrays.write(path, dest, options.origin(path)?, &|| n_read.load(Ordering::Relaxed), progress)
+    arrays.write(path, dest, origin, &|| n_read.load(Ordering::Relaxed), progress)
 }
 
 fn array(path: &Path, mut from: Box<dyn Read + Send>) -> Result<Array<'static>, Error> {

@@ -28,7 +28,7 @@ pub(crate) trait ReadSource {
 }
 
 /// What a table was made from: everything that determines it.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Origin {
     pub(crate) source: SourceIdentity,
     /// The options of the importer and the other files it reads, as text.

@@ -31,6 +31,8 @@ impl ReadSource for NpyOptions {
 }
 
 fn read(path: &Path, dest: &Path, options: &NpyOptions, progress: &mut dyn FnMut(Progress)) -> Result<ImportReport, Error> {
+    // Before the source is opened: if it is replaced meanwhile, the table is not taken for one of the new source.
+    let origin = options.origin(path)?;
     let (n_read, elsewhere) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
     let source = Source::open(path, dest, &n_read)?;
     let (features, labels) = names(&source, path, options)?;
@@ -59,7 +61,7 @@ fn read(path: &Path, dest: &Path, options: &NpyOptions, progress: &mut dyn FnMut
     let like = options.like.as_deref().map(Like::read).transpose()?;
     let label_map = LabelMap::of(options.first_label, like.as_ref())?;
     let arrays = Arrays { features, labels, weights, not_finite: options.not_finite, label_map, like };
-    arrays.write(path, dest, options.origin(path)?, &|| n_read.load(Ordering::Relaxed), progress)
+    arrays.write(path, dest, origin, &|| n_read.load(Ordering::Relaxed), progress)
 }
 
 fn member<'a>(source: &Source, archive: &'a mut Option<Archive>, name: &str) -> Result<Array<'a>, Error> {
