@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
-use brisk_loader::{Ahead, RowSource, Rows, split};
+use brisk_loader::{Ahead, Layout, RowBuffers, RowSelection, RowSource, Rows, split};
 use brisk_nn::Mlp;
 use brisk_program::Device;
 use brisk_tensor::{Graph, Precision};
@@ -57,22 +57,21 @@ impl<S: RowSource<Feature = f32>> RowSource for OneByOne<'_, S> {
     type Feature = f32;
     type Error = S::Error;
 
-    fn n_rows(&self) -> usize {
-        self.0.n_rows()
+    fn layout(&self) -> Layout {
+        self.0.layout()
     }
 
-    fn n_cols(&self) -> usize {
-        self.0.n_cols()
-    }
-
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), S::Error> {
-        let n_cols = self.n_cols();
-        let mut fetched = Vec::with_capacity(rows.len());
-        for row in rows {
-            let (mut x, mut y) = (vec![0.0; n_cols], [0.0]);
-            self.0.gather(std::slice::from_ref(row), &mut x, &mut y)?;
-            fetched.push((x, y));
-        }
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), S::Error> {
+        let (n_cols, mut fetched) = (self.n_cols(), Vec::with_capacity(rows.len()));
+        rows.for_each_block(|_, rows| {
+            for row in rows {
+                let (mut x, mut y) = (vec![0.0; n_cols], [0.0]);
+                self.0.gather(RowSelection::Numbers(&[*row]), RowBuffers::new(&mut x, &mut y))?;
+                fetched.push((x, y));
+            }
+            Ok(())
+        })?;
+        let (features, labels) = (into.features.unwrap_or_default(), into.labels.unwrap_or_default());
         for ((x, y), (features, label)) in fetched.iter().zip(features.chunks_exact_mut(n_cols).zip(labels)) {
             features.copy_from_slice(x);
             *label = y[0];

@@ -1,5 +1,5 @@
 use anyhow::Result;
-use brisk_loader::RowSource;
+use brisk_loader::{Chunk, RowMemory, RowSource};
 use brisk_table::{Dictionary, Error, printable};
 
 /// The maximum number of columns that are shown of a wide row.
@@ -14,11 +14,8 @@ pub(crate) fn first<S: RowSource<Feature = f32, Error = Error>>(
     classes: &[String],
 ) -> Result<String> {
     let (n_cols, n_labels, n_categories) = (source.n_cols(), source.n_labels(), source.n_categories());
-    let numbers: Vec<u32> = (0..n_rows as u32).collect();
-    let (mut features, mut labels) = (vec![0.0; n_rows * n_cols], vec![0.0; n_rows * n_labels]);
-    source.gather(&numbers, &mut features, &mut labels)?;
-    let mut categories = vec![0; n_rows * n_categories];
-    source.gather_categories(&numbers, &mut categories)?;
+    let mut memory = RowMemory::new(source.layout(), n_rows);
+    let Chunk { features, labels, categories, .. } = memory.read(source, 0..n_rows)?;
 
     let n_features = n_cols.min(N_SHOWN);
     let mut heading = vec!["row".to_owned()];

@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::Result;
-use brisk_loader::{Ahead, Batching, LastBatch, Loader, Prefetch, RowSource, Shuffle};
+use brisk_loader::{Ahead, Batching, LastBatch, Loader, Prefetch, RowBuffers, RowSource, RowSelection, Shuffle};
 use candle_core::{Device, Tensor};
 
 use crate::options::Options;
@@ -26,7 +26,7 @@ pub(crate) fn measure<S: RowSource<Feature = f32>>(source: &S, options: &Options
     let loader = Loader::new(source, Batching::of(size).shuffled(options.seed).last(LastBatch::Drop))?;
     // The whole table as tensors, which candle's ways start with.
     let (mut features, mut labels) = (vec![0.0; n_rows * n_cols], vec![0.0; n_rows]);
-    source.gather_range(0..n_rows, &mut features, &mut labels).map_err(anyhow::Error::new)?;
+    source.gather(RowSelection::Range(0..n_rows), RowBuffers::new(&mut features, &mut labels)).map_err(anyhow::Error::new)?;
     let (x, y) = (Tensor::from_vec(features, (n_rows, n_cols), device)?, Tensor::from_vec(labels, n_rows, device)?);
 
     let (mut brisk, mut index_select, mut stacked) = (Vec::new(), Vec::new(), Vec::new());

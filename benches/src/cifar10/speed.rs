@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use anyhow::{Context, Result, anyhow, bail, ensure};
-use brisk_loader::{Order, RowSource};
+use brisk_loader::{Order, RowBuffers, RowSelection, RowSource};
 use brisk_nn::GradScalerConfig;
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, Persistent, Precision, Reduction};
 use brisk_program::{Device, DeviceKind};
@@ -383,7 +383,7 @@ fn write_run<M: brisk_nn::Module, S: RowSource<Feature = u8>>(
 fn labels_of<S: RowSource<Feature = u8>>(rows: &S) -> Result<Vec<f32>> {
     let n = rows.n_rows();
     let (mut pixels, mut labels) = (vec![0; n * LEN], vec![0.0; n]);
-    rows.gather_range(0..n, &mut pixels, &mut labels)?;
+    rows.gather(RowSelection::Range(0..n), RowBuffers::new(&mut pixels, &mut labels))?;
     Ok(labels)
 }
 

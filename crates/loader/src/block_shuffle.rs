@@ -1,7 +1,7 @@
 use std::ops::Range;
 
+use crate::gather::BLOCK;
 use crate::shuffle::Shuffle;
-use crate::source::BLOCK;
 
 /// The order of one epoch over blocks of rows, for tables far larger than memory: blocks are shuffled, and rows are shuffled within a window of
 /// several blocks. A reader that keeps the blocks of the current window in memory, and reads those of the next one ahead, always has the rows it needs.

@@ -2,9 +2,9 @@
 
 use crate::batch::Batch;
 use crate::error::Error;
+use crate::gather::{BLOCK, Layout, RowBuffers, RowSelection};
 use crate::part::Part;
 use crate::plan::{Plan, Slots};
-use crate::source::BLOCK;
 use crate::source::{Feature, RowSource};
 
 /// Memory for one batch; allocated once, filled many times.
@@ -15,19 +15,10 @@ pub struct Buffers<T> {
     weights: Vec<f32>,
     categories: Vec<u32>,
     ids: Vec<u32>,
-    widths: Widths,
+    layout: Layout,
     n_slots: usize,
     n_real: usize,
     index: usize,
-}
-
-/// The number of values per row.
-#[derive(Clone, Copy, Debug)]
-pub struct Widths {
-    pub(crate) n_cols: usize,
-    pub(crate) n_labels: usize,
-    pub(crate) n_categories: usize,
-    pub(crate) has_weights: bool,
 }
 
 /// The number of bytes that one thread copies at a time if rows are consecutive.
@@ -42,36 +33,15 @@ pub(crate) enum Fill {
     Pool,
 }
 
-impl Widths {
-    pub(crate) fn of<S: RowSource>(source: &S) -> Self {
-        Self {
-            n_cols: source.n_cols(),
-            n_labels: source.n_labels(),
-            n_categories: source.n_categories(),
-            has_weights: source.has_weights(),
-        }
-    }
-
-    /// The size of a batch of `size` rows in bytes; `None` if it overflows.
-    pub(crate) fn len_bytes<T>(self, size: usize) -> Option<usize> {
-        let features = self.n_cols.checked_mul(size_of::<T>())?;
-        let categories = self.n_categories.checked_mul(size_of::<u32>())?;
-        let labels = self.n_labels.checked_mul(size_of::<f32>())?;
-        let others = size_of::<f32>() + size_of::<u32>();
-        let row = features.checked_add(categories)?.checked_add(labels)?.checked_add(others)?;
-        row.checked_mul(size)
-    }
-}
-
 impl<T: Feature> Buffers<T> {
-    pub(crate) fn new(size: usize, widths: Widths) -> Self {
+    pub(crate) fn new(size: usize, layout: Layout) -> Self {
         Self {
-            features: vec![T::default(); size * widths.n_cols],
-            labels: vec![0.0; size * widths.n_labels],
+            features: vec![T::default(); size * layout.n_cols],
+            labels: vec![0.0; size * layout.n_labels],
             weights: vec![1.0; size],
-            categories: vec![0; size * widths.n_categories],
+            categories: vec![0; size * layout.n_categories],
             ids: vec![0; size],
-            widths,
+            layout,
             n_slots: size,
             n_real: size,
             index: 0,
@@ -79,22 +49,22 @@ impl<T: Feature> Buffers<T> {
     }
 
     /// Like [`new`](Self::new), but returns an error for a batch that is empty or larger than the address space.
-    pub(crate) fn checked(size: usize, widths: Widths) -> Result<Self, Error> {
-        let is_possible = widths.len_bytes::<T>(size).is_some_and(|n| n <= isize::MAX as usize);
+    pub(crate) fn checked(size: usize, layout: Layout) -> Result<Self, Error> {
+        let is_possible = layout.len_bytes::<T>(size).is_some_and(|n| n <= isize::MAX as usize);
         if size == 0 || !is_possible {
-            return Err(Error::BatchSize { size, n_cols: widths.n_cols });
+            return Err(Error::BatchSize { size, n_cols: layout.n_cols });
         }
-        Ok(Self::new(size, widths))
+        Ok(Self::new(size, layout))
     }
 
     pub(crate) fn batch(&self) -> Batch<'_, T> {
         let n = self.n_slots;
         Batch {
             index: self.index,
-            features: &self.features[..n * self.widths.n_cols],
-            labels: &self.labels[..n * self.widths.n_labels],
+            features: &self.features[..n * self.layout.n_cols],
+            labels: &self.labels[..n * self.layout.n_labels],
             weights: &self.weights[..n],
-            categories: &self.categories[..n * self.widths.n_categories],
+            categories: &self.categories[..n * self.layout.n_categories],
             ids: &self.ids[..n],
             rows: self.n_real,
         }
@@ -102,7 +72,7 @@ impl<T: Feature> Buffers<T> {
 
     /// The features of the first `n_slots` slots.
     pub(crate) fn features_of(&mut self, n_slots: usize) -> &mut [T] {
-        &mut self.features[..n_slots * self.widths.n_cols]
+        &mut self.features[..n_slots * self.layout.n_cols]
     }
 
     /// Takes over the batch of `other` except for the features. `other` keeps the old values, which are no longer needed.
@@ -125,13 +95,13 @@ impl<T: Feature> Buffers<T> {
         let index = plan.index(nth);
         self.index = index;
         // Consecutive rows are copied by memcpy, so larger pieces are needed to make a thread worthwhile.
-        let run = RUN_BYTES / (size_of::<T>() * self.widths.n_cols).max(1);
-        let grain = source.grain().max(1);
+        let run = RUN_BYTES / (size_of::<T>() * self.layout.n_cols).max(1);
+        let grain = source.layout().grain.max(1);
         let piece = if plan.is_run() && grain >= BLOCK { run.max(grain) } else { grain };
         let gather = |part: Part<'_, T>| part.gather(source, plan, of);
         let result = match fill {
-            Fill::Pool if of.n_real >= 3 * piece => self.real(of.n_real).in_pool(piece, &gather),
-            Fill::Alone | Fill::Pool => self.real(of.n_real).alone(piece, gather),
+            Fill::Pool if of.n_real >= 3 * piece => self.slots(of.n_real).in_pool(piece, &gather),
+            Fill::Alone | Fill::Pool => self.slots(of.n_real).alone(piece, gather),
         };
         result.and_then(|()| self.finish(source, plan, of)).map_err(|error| Error::Source { batch: index, cause: error.into() })
     }
@@ -141,15 +111,12 @@ impl<T: Feature> Buffers<T> {
     where
         S: RowSource<Feature = T>,
     {
-        let Widths { n_cols, n_labels, n_categories, has_weights } = self.widths;
+        let Layout { n_cols, n_labels, n_categories, has_weights, .. } = self.layout;
         for slot in of.n_real..of.n_dealt {
-            let id = [plan.repeated_id(of, slot)];
-            self.ids[slot] = id[0];
-            let labels = &mut self.labels[slot * n_labels..][..n_labels];
-            source.gather(&id, &mut self.features[slot * n_cols..][..n_cols], labels)?;
-            if n_categories > 0 {
-                source.gather_categories(&id, &mut self.categories[slot * n_categories..][..n_categories])?;
-            }
+            self.ids[slot] = plan.repeated_id(of, slot);
+            // The row counts with weight 0.
+            let (_, Part { ids, values, .. }) = self.slots(slot + 1).split_at(slot);
+            source.gather(RowSelection::Numbers(ids), RowBuffers { weights: None, ..values })?;
         }
         self.features[of.n_dealt * n_cols..].fill(T::default());
         self.labels[of.n_dealt * n_labels..].fill(0.0);
@@ -163,16 +130,19 @@ impl<T: Feature> Buffers<T> {
         Ok(())
     }
 
-    /// The slots of real rows.
-    fn real(&mut self, n_real: usize) -> Part<'_, T> {
-        let Widths { n_cols, n_labels, n_categories, has_weights } = self.widths;
+    /// The first `n` slots.
+    fn slots(&mut self, n: usize) -> Part<'_, T> {
+        let Layout { n_cols, n_labels, n_categories, has_weights, .. } = self.layout;
         Part {
             from: 0,
-            features: &mut self.features[..n_real * n_cols],
-            labels: &mut self.labels[..n_real * n_labels],
-            weights: &mut self.weights[..if has_weights { n_real } else { 0 }],
-            categories: &mut self.categories[..n_real * n_categories],
-            ids: &mut self.ids[..n_real],
+            layout: &self.layout,
+            ids: &mut self.ids[..n],
+            values: RowBuffers {
+                features: Some(&mut self.features[..n * n_cols]),
+                labels: Some(&mut self.labels[..n * n_labels]),
+                categories: Some(&mut self.categories[..n * n_categories]),
+                weights: Some(&mut self.weights[..if has_weights { n } else { 0 }]),
+            },
         }
     }
 }

@@ -1,24 +1,12 @@
 //! Reading all rows of a source in order.
 
-use crate::source::RowSource;
+use std::ops::Range;
+
+use crate::gather::{Chunk, Layout, RowBuffers, RowSelection};
+use crate::source::{Feature, RowSource};
 
 /// Rows read from a source at a time.
 const CHUNK_ROWS: usize = 64 * 1024;
-
-/// Rows that have been read, in order.
-#[derive(Clone, Copy, Debug)]
-pub struct Chunk<'a, T> {
-    /// The number of its first row.
-    pub first: usize,
-    /// `[n, n_cols]`
-    pub features: &'a [T],
-    /// `[n, n_labels]`
-    pub labels: &'a [f32],
-    /// `[n, n_categories]`
-    pub categories: &'a [u32],
-    /// `[n]`; empty if the source has no weights.
-    pub weights: &'a [f32],
-}
 
 /// Calls `f` for all rows of a source, up to 65,536 at a time, in order.
 ///
@@ -39,56 +27,73 @@ pub fn for_each_chunk<S: RowSource, E>(
     failed: impl Fn(S::Error) -> E,
     mut f: impl FnMut(Chunk<'_, S::Feature>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let (n_rows, n_cols, n_labels) = (source.n_rows(), source.n_cols(), source.n_labels());
-    let most = CHUNK_ROWS.min(n_rows);
-    let mut features = vec![S::Feature::default(); most * n_cols];
-    let mut labels = vec![0.0; most * n_labels];
-    let mut others = CodesAndWeights::new(source, most);
+    let layout @ Layout { n_rows, .. } = source.layout();
+    let mut memory = RowMemory::new(layout, CHUNK_ROWS.min(n_rows));
     for first in (0..n_rows).step_by(CHUNK_ROWS) {
-        let n = most.min(n_rows - first);
-        let (features, labels) = (&mut features[..n * n_cols], &mut labels[..n * n_labels]);
-        source.gather_range(first..first + n, features, labels).map_err(&failed)?;
-        let (categories, weights) = others.gather(source, first, n).map_err(&failed)?;
-        f(Chunk { first, features, labels, categories, weights })?;
+        f(memory.read(source, first..n_rows.min(first + CHUNK_ROWS)).map_err(&failed)?)?;
     }
     Ok(())
 }
 
-/// Buffers for the categories and weights of consecutive rows, if a source has them.
+/// Memory for the values of consecutive rows: allocated once, filled many times.
 #[derive(Debug)]
-pub struct CodesAndWeights {
-    ids: Vec<u32>,
+pub struct RowMemory<T> {
+    layout: Layout,
+    features: Vec<T>,
+    labels: Vec<f32>,
     categories: Vec<u32>,
     weights: Vec<f32>,
 }
 
-impl CodesAndWeights {
-    /// For up to `n` rows of a source.
-    pub fn new<S: RowSource>(source: &S, n: usize) -> Self {
-        let n_weights = if source.has_weights() { n } else { 0 };
-        let has_any = source.n_categories() > 0 || source.has_weights();
-        let ids = vec![0; if has_any { n } else { 0 }];
-        Self { ids, categories: vec![0; n * source.n_categories()], weights: vec![0.0; n_weights] }
+impl<T: Feature> RowMemory<T> {
+    /// For up to `most` rows at a time of a source with this layout.
+    pub fn new(layout: Layout, most: usize) -> Self {
+        Self {
+            layout,
+            features: vec![T::default(); most * layout.n_cols],
+            labels: vec![0.0; most * layout.n_labels],
+            categories: vec![0; most * layout.n_categories],
+            weights: vec![0.0; if layout.has_weights { most } else { 0 }],
+        }
     }
 
-    /// The categories and the weights of `n` rows from `first` on.
+    /// Gathers a range of rows, all their values.
     ///
-    /// # Shapes
-    /// Categories: `[n, n_categories]`; weights: `[n]`, or empty if the source has none.
     /// # Errors
     /// Those of the source.
-    pub fn gather<S: RowSource>(&mut self, source: &S, first: usize, n: usize) -> Result<(&[u32], &[f32]), S::Error> {
-        for (id, row) in self.ids.iter_mut().zip(first as u32..) {
-            *id = row;
+    /// # Panics
+    /// If there are more rows than there is memory for.
+    pub fn read<S: RowSource<Feature = T>>(&mut self, source: &S, rows: Range<usize>) -> Result<Chunk<'_, T>, S::Error> {
+        let (first, n) = (rows.start, rows.len());
+        source.gather(RowSelection::Range(rows), self.buffers(n))?;
+        Ok(self.chunk(first, n))
+    }
+
+    /// The buffers of the first `n` rows.
+    ///
+    /// # Panics
+    /// If there are more rows than there is memory for.
+    pub fn buffers(&mut self, n: usize) -> RowBuffers<'_, T> {
+        let all = RowBuffers {
+            features: Some(&mut self.features[..]),
+            labels: Some(&mut self.labels[..]),
+            categories: Some(&mut self.categories[..]),
+            weights: Some(&mut self.weights[..]),
+        };
+        all.split_at(n, &self.layout).0
+    }
+
+    /// The values of the first `n` rows, as rows from `first` on.
+    ///
+    /// # Panics
+    /// If there are more rows than there is memory for.
+    pub fn chunk(&self, first: usize, n: usize) -> Chunk<'_, T> {
+        Chunk {
+            first,
+            features: &self.features[..n * self.layout.n_cols],
+            labels: &self.labels[..n * self.layout.n_labels],
+            categories: &self.categories[..n * self.layout.n_categories],
+            weights: &self.weights[..if self.layout.has_weights { n } else { 0 }],
         }
-        let categories = &mut self.categories[..n * source.n_categories()];
-        if !categories.is_empty() {
-            source.gather_categories(&self.ids[..n], categories)?;
-        }
-        let weights = if source.has_weights() { &mut self.weights[..n] } else { &mut [] };
-        if !weights.is_empty() {
-            source.gather_weights(&self.ids[..n], weights)?;
-        }
-        Ok((categories, weights))
     }
 }

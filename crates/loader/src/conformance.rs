@@ -1,6 +1,8 @@
 use std::fmt::Debug;
 
-use crate::source::{Feature, RowSource};
+use crate::chunks::RowMemory;
+use crate::gather::{Layout, RowBuffers, RowSelection};
+use crate::source::{Feature, Hint, RowSource};
 
 /// Checks that a source fulfils the contract of [`RowSource`]; for the tests of its implementation.
 ///
@@ -10,132 +12,108 @@ use crate::source::{Feature, RowSource};
 /// # Panics
 /// If the source violates the contract; the message names the rule.
 pub fn row_source_conformance<S: RowSource + ?Sized>(source: &S) {
-    let n_rows = source.n_rows();
+    let layout @ Layout { n_rows, n_cols, n_labels, .. } = source.layout();
     assert!(u32::try_from(n_rows).is_ok(), "there are {n_rows} rows: a source has at most 2^32 - 1");
-    let sizes = Sizes::of(source);
-    let beyond = [source.column_name(sizes.n_cols), source.label_name(sizes.n_labels)];
-    assert_eq!(beyond, [None; 2], "a column beyond the last one has a name");
+    let (names, fingerprint) = (source.names(), source.fingerprint());
+    let is_beyond = names.columns.len() > n_cols || names.labels.len() > n_labels;
+    assert!(!is_beyond, "a column beyond the last one has a name");
     if let Some(moments) = source.column_moments() {
-        assert_eq!(moments.len(), sizes.n_cols, "there are moments of another number of columns");
+        assert_eq!(moments.len(), n_cols, "there are moments of another number of columns");
         let are_usable = moments.iter().all(|of| of.mean.is_finite() && of.std.is_finite() && of.std >= 0.0);
         assert!(are_usable, "a mean or a standard deviation is no number: {moments:?}");
     }
     let probed = probed(n_rows);
-    hint(source, &probed);
+    give_hints(source, &probed);
 
-    let one_by_one: Vec<_> = probed.iter().map(|&row| gathered(source, &[row])).collect();
-    let together = gathered(source, &probed);
+    let one_by_one: Vec<_> = probed.iter().map(|&row| gathered(source, &RowSelection::Numbers(&[row]))).collect();
+    let together = gathered(source, &RowSelection::Numbers(&probed));
     for (i, one) in one_by_one.iter().enumerate() {
-        assert_eq!(together.row(i, &sizes), one.row(0, &sizes), "row {} differs when gathered among others", probed[i]);
+        assert_eq!(together.row(i, &layout), one.row(0, &layout), "row {} differs when gathered among others", probed[i]);
     }
     let backwards: Vec<u32> = probed.iter().rev().copied().collect();
-    let reversed = gathered(source, &backwards);
+    let reversed = gathered(source, &RowSelection::Numbers(&backwards));
     for (i, one) in one_by_one.iter().rev().enumerate() {
-        assert_eq!(reversed.row(i, &sizes), one.row(0, &sizes), "row {} differs when gathered in another order", backwards[i]);
+        assert_eq!(reversed.row(i, &layout), one.row(0, &layout), "row {} differs when gathered in another order", backwards[i]);
     }
     if let (Some(&first), Some(&last)) = (probed.first(), probed.last()) {
-        let repeated = gathered(source, &[last, first, last]);
-        assert_eq!(repeated.row(0, &sizes), repeated.row(2, &sizes), "a row requested twice differs from itself");
+        let repeated = gathered(source, &RowSelection::Numbers(&[last, first, last]));
+        assert_eq!(repeated.row(0, &layout), repeated.row(2, &layout), "a row requested twice differs from itself");
     }
     for range in [0..n_rows.min(300), n_rows.saturating_sub(300)..n_rows, 0..n_rows.min(1), n_rows / 2..n_rows / 2] {
         let numbers: Vec<u32> = range.clone().map(|row| row as u32).collect();
-        let by_range = main_values(source, range.len(), |x, y| source.gather_range(range.clone(), x, y));
-        let by_number = main_values(source, range.len(), |x, y| source.gather(&numbers, x, y));
-        assert_eq!(by_range, by_number, "gather_range({range:?}) differs from gather");
+        let (by_range, by_number) = (RowSelection::Range(range.clone()), RowSelection::Numbers(&numbers));
+        assert_eq!(gathered(source, &by_range), gathered(source, &by_number), "the range {range:?} differs from its numbers");
     }
 
     check_refusals(source, &probed);
-    hint(source, &probed);
-    assert_eq!(Sizes::of(source), sizes, "the source changed its size");
-    assert_eq!(gathered(source, &probed), together, "hints changed what is gathered");
+    give_hints(source, &probed);
+    assert_eq!((source.layout(), source.fingerprint()), (layout, fingerprint), "the source changed");
+    assert_eq!(gathered(source, &RowSelection::Numbers(&probed)), together, "hints changed what is gathered");
 }
 
-/// The properties of a source that must never change.
-#[derive(Debug, PartialEq)]
-struct Sizes {
-    n_rows: usize,
-    n_cols: usize,
-    n_labels: usize,
-    n_categories: usize,
-    has_weights: bool,
-    fingerprint: Option<u64>,
-}
-
-impl Sizes {
-    fn of<S: RowSource + ?Sized>(source: &S) -> Self {
-        Self {
-            n_rows: source.n_rows(),
-            n_cols: source.n_cols(),
-            n_labels: source.n_labels(),
-            n_categories: source.n_categories(),
-            has_weights: source.has_weights(),
-            fingerprint: source.fingerprint(),
-        }
+/// Gives all hints, for rows that exist and rows that do not.
+fn give_hints<S: RowSource + ?Sized>(source: &S, probed: &[u32]) {
+    let n = source.n_rows();
+    let ranges = [0..n, 0..0, n / 2..n, n / 2..n + 5, n + 1..n + 2, usize::MAX - 1..usize::MAX];
+    let numbers = [probed, &[], &[u32::MAX]].map(RowSelection::Numbers);
+    for rows in numbers.into_iter().chain(ranges.map(RowSelection::Range)) {
+        source.hint(rows.clone(), Hint::WillNeed);
+        source.hint(rows, Hint::DontNeed);
     }
 }
 
-/// Calls all hints, for rows that exist and rows that do not.
-fn hint<S: RowSource + ?Sized>(source: &S, probed: &[u32]) {
-    let n_rows = source.n_rows();
-    for rows in [probed, &[], &[u32::MAX]] {
-        source.prefetch(rows);
-    }
-    for range in [0..n_rows, 0..0, n_rows / 2..n_rows, n_rows / 2..n_rows + 5, n_rows + 1..n_rows + 2, usize::MAX - 1..usize::MAX]
-    {
-        source.prefetch_range(range.clone());
-        source.release_range(range);
-    }
-}
-
-/// Checks that rows beyond the end and buffers of the wrong length are errors.
+/// Checks that rows beyond the end and buffers of the wrong length are errors, whichever values are wanted.
 fn check_refusals<S: RowSource + ?Sized>(source: &S, probed: &[u32]) {
-    let Sizes { n_rows, n_cols, n_labels: k, n_categories, has_weights, .. } = Sizes::of(source);
-    let zeros = |n: usize| vec![S::Feature::default(); n];
+    let Layout { n_rows, n_cols, n_labels, n_categories, has_weights, .. } = source.layout();
+    let widths = [n_cols, n_labels, n_categories, usize::from(has_weights)];
+    let is_refused = |rows: &RowSelection<'_>, lengths: [Option<usize>; 4]| {
+        let [features, labels, categories, weights] = lengths;
+        let mut features = features.map(|n| vec![S::Feature::default(); n]);
+        let [mut labels, mut weights] = [labels, weights].map(|n| n.map(|n| vec![0.0; n]));
+        let mut categories = categories.map(|n| vec![0; n]);
+        let into = RowBuffers {
+            features: features.as_deref_mut(),
+            labels: labels.as_deref_mut(),
+            categories: categories.as_deref_mut(),
+            weights: weights.as_deref_mut(),
+        };
+        source.gather(rows.clone(), into).is_err()
+    };
 
     let beyond = n_rows as u32;
-    for rows in [vec![beyond], vec![u32::MAX], probed.iter().copied().chain([beyond]).collect()] {
-        let result = source.gather(&rows, &mut zeros(rows.len() * n_cols), &mut vec![0.0; rows.len() * k]);
-        assert!(result.is_err(), "a row beyond {n_rows} was gathered without an error");
-        let result = source.gather_labels(&rows, &mut vec![0.0; rows.len() * k]);
-        assert!(result.is_err(), "labels of a row beyond {n_rows} were gathered without an error");
-        if n_categories > 0 {
-            let result = source.gather_categories(&rows, &mut vec![0; rows.len() * n_categories]);
-            assert!(result.is_err(), "categories of a row beyond {n_rows} were gathered without an error");
+    let lists = [vec![beyond], vec![u32::MAX], probed.iter().copied().chain([beyond]).collect()];
+    let ranges = [n_rows..n_rows + 1, n_rows.saturating_sub(3)..n_rows + 1, usize::MAX - 1..usize::MAX];
+    for rows in lists.iter().map(|rows| RowSelection::Numbers(rows)).chain(ranges.map(RowSelection::Range)) {
+        let whole = widths.map(|width| Some(rows.len() * width));
+        assert!(is_refused(&rows, whole), "a row beyond {n_rows} was gathered without an error");
+        for (part, what) in WANTED.into_iter().enumerate().filter(|&(part, _)| widths[part] > 0) {
+            let only = std::array::from_fn(|i| (i == part).then_some(rows.len() * widths[i]));
+            assert!(is_refused(&rows, only), "{what} of a row beyond {n_rows} were gathered without an error");
         }
-        if has_weights {
-            let result = source.gather_weights(&rows, &mut vec![0.0; rows.len()]);
-            assert!(result.is_err(), "the weight of a row beyond {n_rows} was gathered without an error");
-        }
-    }
-    for range in [n_rows..n_rows + 1, n_rows.saturating_sub(3)..n_rows + 1, usize::MAX - 1..usize::MAX] {
-        let result = source.gather_range(range.clone(), &mut zeros(range.len() * n_cols), &mut vec![0.0; range.len() * k]);
-        assert!(result.is_err(), "gather_range({range:?}) of {n_rows} rows is no error");
     }
     let Some(&row) = probed.first() else { return };
-    let wrong = [(n_cols + 1, k), (2 * n_cols, 2 * k), (n_cols, 0), (n_cols, 2 * k)];
-    for (n_features, n_labels) in wrong.into_iter().filter(|&wrong| wrong != (n_cols, k)) {
-        let (mut features, mut labels) = (zeros(n_features), vec![0.0; n_labels]);
-        let what = format!("features of {n_features} values and labels of {n_labels} for one row of {n_cols} columns");
-        assert!(source.gather(&[row], &mut features, &mut labels).is_err(), "gather took {what}");
-        let range = row as usize..row as usize + 1;
-        assert!(source.gather_range(range, &mut features, &mut labels).is_err(), "gather_range took {what}");
+    let one = [row];
+    let start = row as usize;
+    for rows in [RowSelection::Numbers(&one), RowSelection::Range(start..start + 1)] {
+        for (part, what) in WANTED.into_iter().enumerate() {
+            let width = widths[part];
+            for wrong in [0, width + 1, 2 * width].into_iter().filter(|&wrong| wrong != width) {
+                let among = std::array::from_fn(|i| Some(if i == part { wrong } else { widths[i] }));
+                let only = std::array::from_fn(|i| (i == part).then_some(wrong));
+                for lengths in [among, only] {
+                    assert!(is_refused(&rows, lengths), "gather took {what} of {wrong} values for one row of {width}");
+                }
+            }
+        }
     }
-    for n_labels in [0, k + 1, 2 * k].into_iter().filter(|&n| n != k) {
-        let result = source.gather_labels(&[row], &mut vec![0.0; n_labels]);
-        assert!(result.is_err(), "gather_labels took {n_labels} values for one row of {k}");
-    }
-    let result = source.gather_range(0..2, &mut zeros(n_cols), &mut vec![0.0; k]);
-    assert!(result.is_err() || n_cols + k == 0, "gather_range took buffers for one row where there are two");
-    for n in [0, n_categories + 1, 2 * n_categories] {
-        let is_wrong = n_categories > 0 && n != n_categories;
-        let result = if is_wrong { source.gather_categories(&[row], &mut vec![0; n]).err() } else { None };
-        assert!(is_wrong == result.is_some(), "gather_categories took {n} values for one row of {n_categories}");
-    }
-    for n in [0, 2] {
-        let result = source.gather_weights(&[row], &mut vec![0.0; n]);
-        assert!(!has_weights || result.is_err(), "gather_weights took {n} values for one row");
+    if n_rows > 1 && widths != [0; 4] {
+        let is_short = is_refused(&RowSelection::Range(0..2), widths.map(Some));
+        assert!(is_short, "gather took buffers for one row where there are two");
     }
 }
+
+/// The parts of a row, in the order of the fields of [`RowBuffers`].
+const WANTED: [&str; 4] = ["features", "labels", "categories", "weights"];
 
 /// All values that a source gathers for some rows.
 #[derive(Debug, PartialEq)]
@@ -164,56 +142,61 @@ fn all_same<T: PartialEq>(ours: &[T], theirs: &[T]) -> bool {
 }
 
 impl<T: Feature> Gathered<T> {
-    fn row(&self, i: usize, sizes: &Sizes) -> Gathered<T> {
+    fn row(&self, i: usize, layout: &Layout) -> Gathered<T> {
         fn part<V: Copy>(values: &Values<V>, i: usize, width: usize) -> Values<V> {
             Values(values.0[i * width..][..width].to_vec())
         }
         Gathered {
-            features: part(&self.features, i, sizes.n_cols),
-            labels: part(&self.labels, i, sizes.n_labels),
-            categories: part(&self.categories, i, sizes.n_categories),
-            weights: part(&self.weights, i, 1),
+            features: part(&self.features, i, layout.n_cols),
+            labels: part(&self.labels, i, layout.n_labels),
+            categories: part(&self.categories, i, layout.n_categories),
+            weights: part(&self.weights, i, usize::from(layout.has_weights)),
         }
     }
 }
 
-fn gathered<S: RowSource + ?Sized>(source: &S, rows: &[u32]) -> Gathered<S::Feature> {
-    let (features, labels) = main_values(source, rows.len(), |x, y| source.gather(rows, x, y));
-    let only_labels = filled(labels.0.len(), [-7.25, 1.0e30], |out| source.gather_labels(rows, out));
-    assert_eq!(only_labels, labels, "gather_labels differs from gather");
-    let n_categories = rows.len() * source.n_categories();
-    let categories = filled(n_categories, [u32::MAX, 77], |out| source.gather_categories(rows, out));
-    let weights = filled(rows.len(), [-7.25, 1.0e30], |out| source.gather_weights(rows, out));
-    Gathered { features, labels, categories, weights }
-}
-
-/// Features and labels of `n` rows.
-fn main_values<S, F>(source: &S, n: usize, gather: F) -> (Values<S::Feature>, Values<f32>)
-where
-    S: RowSource + ?Sized,
-    F: Fn(&mut [S::Feature], &mut [f32]) -> Result<(), S::Error>,
-{
-    let n_features = n * source.n_cols();
+/// All values of some rows, which must be the same if only some of them are wanted.
+fn gathered<S: RowSource + ?Sized>(source: &S, rows: &RowSelection<'_>) -> Gathered<S::Feature> {
+    let layout = source.layout();
+    let n = rows.len();
     // Two initial values, for a type about which nothing else is known: its default, and a value from the source.
-    let mut first = vec![S::Feature::default(); n_features];
-    let n_labels = n * source.n_labels();
-    let failed = gather(&mut first, &mut vec![0.0; n_labels]).err();
+    let zero = S::Feature::default();
+    let first = filled(source, rows, n * layout.n_cols, [zero; 2], |into, features| into.features = Some(features));
+    let other = first.0.iter().copied().find(|&value| value != zero).unwrap_or_default();
+    let features = filled(source, rows, n * layout.n_cols, [zero, other], |into, features| into.features = Some(features));
+    let labels = filled(source, rows, n * layout.n_labels, [-7.25, 1.0e30], |into, labels| into.labels = Some(labels));
+    let codes = filled(source, rows, n * layout.n_categories, [u32::MAX, 77], |into, codes| into.categories = Some(codes));
+    let n_weights = if layout.has_weights { n } else { 0 };
+    let weights = filled(source, rows, n_weights, [-7.25, 1.0e30], |into, weights| into.weights = Some(weights));
+    let alone = Gathered { features, labels, categories: codes, weights };
+
+    let mut together = RowMemory::new(layout, n);
+    let failed = source.gather(rows.clone(), together.buffers(n)).err();
     assert!(failed.is_none(), "{n} rows that are there could not be gathered: {failed:?}");
-    let other = first.iter().copied().find(|&value| value != S::Feature::default()).unwrap_or_default();
-    let labels = filled(n_labels, [-7.25, 1.0e30], |labels| gather(&mut vec![other; n_features], labels));
-    let features = filled(n_features, [S::Feature::default(), other], |features| gather(features, &mut vec![0.0; n_labels]));
-    (features, labels)
+    let all = together.chunk(0, n);
+    let together = Gathered {
+        features: Values(all.features.to_vec()),
+        labels: Values(all.labels.to_vec()),
+        categories: Values(all.categories.to_vec()),
+        weights: Values(all.weights.to_vec()),
+    };
+    assert_eq!(together, alone, "what is gathered alone differs from what is gathered together");
+    alone
 }
 
-/// Gathers into buffers with different initial values: if the results differ, a value was not written.
-fn filled<T: Copy + PartialEq + Debug, E: Debug>(
+/// Gathers one part of rows into buffers with different initial values: if the results differ, a value was not written.
+fn filled<S: RowSource + ?Sized, T: Copy + PartialEq + Debug>(
+    source: &S,
+    rows: &RowSelection<'_>,
     n: usize,
     leavings: [T; 2],
-    gather: impl Fn(&mut [T]) -> Result<(), E>,
+    want: impl for<'a> Fn(&mut RowBuffers<'a, S::Feature>, &'a mut [T]),
 ) -> Values<T> {
     let [once, twice] = leavings.map(|leaving| {
         let mut values = vec![leaving; n];
-        let failed = gather(&mut values).err();
+        let mut into = RowBuffers::default();
+        want(&mut into, &mut values);
+        let failed = source.gather(rows.clone(), into).err();
         assert!(failed.is_none(), "rows that are there could not be gathered: {failed:?}");
         Values(values)
     });

@@ -3,9 +3,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::Error;
-use crate::error::{BoxedError, panic_message};
-use crate::rows::check_gather;
+use crate::error::{BoxedError, Error, panic_message};
+use crate::gather::{Layout, RowBuffers, RowSelection};
 use crate::source::{Feature, RowSource};
 
 /// A source whose rows are produced one by one by a function: images that are decoded, files that are parsed.
@@ -64,33 +63,29 @@ where
     type Feature = T;
     type Error = Error;
 
-    fn n_rows(&self) -> usize {
-        self.n_rows
+    /// A single row is enough work for a thread.
+    fn layout(&self) -> Layout {
+        Layout { grain: 1, ..Layout::new(self.n_rows, self.n_cols) }
     }
 
-    fn n_cols(&self) -> usize {
-        self.n_cols
-    }
-
-    fn gather(&self, rows: &[u32], features: &mut [T], labels: &mut [f32]) -> Result<(), Error> {
-        check_gather(self, rows, features, labels)?;
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, T>) -> Result<(), Error> {
+        let layout = self.layout();
+        into.check(&rows, &layout)?;
         let at = Cell::new(0);
         let decoded = catch_unwind(AssertUnwindSafe(|| {
-            for (i, (&row, label)) in rows.iter().zip(labels).enumerate() {
+            // A row is decoded as a whole, even if only its label is wanted.
+            let mut unwanted = vec![T::default(); if into.features.is_none() { self.n_cols } else { 0 }];
+            into.for_each_row(&rows, &layout, |row, into| {
                 at.set(row);
-                *label = (self.decode)(row, &mut features[i * self.n_cols..][..self.n_cols])?;
-            }
-            Ok(())
+                let label = (self.decode)(row, into.features.unwrap_or(&mut unwanted))?;
+                into.labels.into_iter().flatten().for_each(|to| *to = label);
+                Ok(())
+            })
         }));
         match decoded {
             Ok(decoded) => decoded.map_err(|error: E| Error::Decode { row: at.get(), cause: error.into() }),
             Err(thrown) => Err(Error::DecodePanicked { row: at.get(), message: panic_message(thrown) }),
         }
-    }
-
-    /// A single row is enough work for a thread.
-    fn grain(&self) -> usize {
-        1
     }
 }
 

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::gather::RowSelection;
 use crate::plan::Plan;
-use crate::source::RowSource;
+use crate::source::{Hint, RowSource};
 
 /// The progress of the hints of an epoch. Each window is announced once, one before the one in use, and released once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,8 +54,8 @@ impl Hints {
 impl Due {
     /// Releases first, so that the source has room for the announced rows.
     pub(crate) fn tell<S: RowSource>(self, source: &S, plan: &Plan) {
-        plan.for_each_range(self.release, |rows| source.release_range(rows));
-        plan.for_each_range(self.announce, |rows| source.prefetch_range(rows));
+        plan.for_each_range(self.release, |rows| source.hint(RowSelection::Range(rows), Hint::DontNeed));
+        plan.for_each_range(self.announce, |rows| source.hint(RowSelection::Range(rows), Hint::WillNeed));
     }
 
     pub(crate) fn is_empty(&self) -> bool {

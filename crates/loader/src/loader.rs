@@ -3,16 +3,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::batch::{Batch, Batching};
-use crate::buffers::{Buffers, Fill, Widths};
-use crate::error::BoxedError;
-use crate::error::Error;
+use crate::buffers::{Buffers, Fill};
+use crate::error::{BoxedError, Error};
+use crate::gather::Layout;
 use crate::hints::Hints;
 use crate::key::Key;
 use crate::make::{AsGathered, Job, Make, Mapped, MappedRows, Row, make};
 use crate::plan::Plan;
 use crate::source::{Feature, RowSource};
-use crate::state::Identity;
-use crate::state::State;
+use crate::state::{Identity, State};
 use crate::timer::StageTimer;
 use crate::timer::Stages;
 
@@ -47,7 +46,7 @@ pub struct Loader<S: RowSource, M: Make<S> = AsGathered> {
     source: S,
     batching: Batching,
     maker: M,
-    widths: Widths,
+    layout: Layout,
     scratch: M::Scratch,
     buffers: Buffers<M::Out>,
     timer: Option<Arc<StageTimer>>,
@@ -61,14 +60,14 @@ impl<S: RowSource> Loader<S> {
     /// features or categories; [`Error::Shard`] for a rank outside its world; [`Error::TooManyRows`] beyond 2³² − 1; [`Error::Blocks`] and
     /// [`Error::DrawsOfOtherRows`] for an order that does not fit these rows.
     pub fn new(source: S, batching: Batching) -> Result<Self, Error> {
-        let (n_rows, widths) = (source.n_rows(), Widths::of(&source));
-        if widths.n_cols == 0 && widths.n_categories == 0 {
+        let layout @ Layout { n_rows, .. } = source.layout();
+        if layout.n_cols == 0 && layout.n_categories == 0 {
             return Err(Error::NoColumns { n_rows });
         }
         batching.shard.check()?;
-        let buffers = Buffers::checked(batching.size, widths)?;
+        let buffers = Buffers::checked(batching.size, layout)?;
         Plan::new(&batching, n_rows, 0, 0)?;
-        Ok(Self { source, batching, maker: AsGathered, widths, scratch: (), buffers, timer: None })
+        Ok(Self { source, batching, maker: AsGathered, layout, scratch: (), buffers, timer: None })
     }
 
     /// Transforms each batch with `f`, which gets the gathered batch, the key of the epoch's randomness, and the features to fill:
@@ -135,11 +134,11 @@ impl<S: RowSource> Loader<S> {
     }
 
     fn made_by<M: Make<S>>(self, maker: M) -> Result<Loader<S, M>, Error> {
-        let Self { source, batching, widths, timer, .. } = self;
-        let out = Widths { n_cols: maker.n_cols(widths.n_cols), ..widths };
+        let Self { source, batching, layout, timer, .. } = self;
+        let out = Layout { n_cols: maker.n_cols(layout.n_cols), ..layout };
         let buffers = Buffers::checked(batching.size, out)?;
-        let scratch = maker.scratch(batching.size, widths);
-        Ok(Loader { source, batching, maker, widths, scratch, buffers, timer })
+        let scratch = maker.scratch(batching.size, layout);
+        Ok(Loader { source, batching, maker, layout, scratch, buffers, timer })
     }
 }
 
@@ -266,12 +265,12 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
 
     /// Memory for one batch.
     pub(crate) fn new_buffers(&self) -> Buffers<M::Out> {
-        let out = Widths { n_cols: self.maker.n_cols(self.widths.n_cols), ..self.widths };
+        let out = Layout { n_cols: self.maker.n_cols(self.layout.n_cols), ..self.layout };
         Buffers::new(self.batching.size, out)
     }
 
     pub(crate) fn new_scratch(&self) -> M::Scratch {
-        self.maker.scratch(self.batching.size, self.widths)
+        self.maker.scratch(self.batching.size, self.layout)
     }
 }
 

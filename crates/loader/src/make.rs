@@ -6,9 +6,9 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::batch::Batch;
-use crate::buffers::{Buffers, Fill, Widths};
-use crate::error::Error;
-use crate::error::{BoxedError, panic_message};
+use crate::buffers::{Buffers, Fill};
+use crate::error::{BoxedError, Error, panic_message};
+use crate::gather::Layout;
 use crate::key::Key;
 use crate::plan::Plan;
 use crate::source::{Feature, RowSource};
@@ -27,7 +27,7 @@ pub trait Make<S: RowSource>: Sync {
     fn n_cols(&self, n_cols: usize) -> usize;
 
     #[doc(hidden)]
-    fn scratch(&self, size: usize, widths: Widths) -> Self::Scratch;
+    fn scratch(&self, size: usize, layout: Layout) -> Self::Scratch;
 
     /// Makes the batch that `job` describes.
     #[doc(hidden)]
@@ -55,7 +55,7 @@ impl<S: RowSource> Make<S> for AsGathered {
         n_cols
     }
 
-    fn scratch(&self, _size: usize, _widths: Widths) {}
+    fn scratch(&self, _size: usize, _layout: Layout) {}
 
     fn make(&self, source: &S, job: &Job<'_>, (): &mut (), out: &mut Buffers<S::Feature>) -> Result<(), Error> {
         job.stages.run(Stage::Gather, || out.fill(source, job.plan, job.nth, job.fill))
@@ -83,8 +83,8 @@ where
         self.n_cols
     }
 
-    fn scratch(&self, size: usize, widths: Widths) -> Buffers<S::Feature> {
-        Buffers::new(size, widths)
+    fn scratch(&self, size: usize, layout: Layout) -> Buffers<S::Feature> {
+        Buffers::new(size, layout)
     }
 
     fn make(&self, source: &S, job: &Job<'_>, gathered: &mut Buffers<S::Feature>, out: &mut Buffers<U>) -> Result<(), Error> {
@@ -139,8 +139,8 @@ where
         self.n_cols
     }
 
-    fn scratch(&self, size: usize, widths: Widths) -> Buffers<S::Feature> {
-        Buffers::new(size, widths)
+    fn scratch(&self, size: usize, layout: Layout) -> Buffers<S::Feature> {
+        Buffers::new(size, layout)
     }
 
     fn make(&self, source: &S, job: &Job<'_>, gathered: &mut Buffers<S::Feature>, out: &mut Buffers<U>) -> Result<(), Error> {

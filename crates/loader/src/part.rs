@@ -1,19 +1,17 @@
 //! A part of a batch: what one thread gathers at a time.
 
+use crate::gather::{Layout, RowBuffers, RowSelection};
 use crate::plan::{Plan, Slots};
-use crate::source::{Feature, RowSource};
+use crate::source::{Feature, Hint, RowSource};
 
 /// Some consecutive slots of a batch for real rows.
 #[derive(Debug)]
 pub(crate) struct Part<'a, T> {
     /// The first of the slots.
     pub(crate) from: usize,
-    pub(crate) features: &'a mut [T],
-    pub(crate) labels: &'a mut [f32],
-    /// Empty if the source has none.
-    pub(crate) weights: &'a mut [f32],
-    pub(crate) categories: &'a mut [u32],
+    pub(crate) layout: &'a Layout,
     pub(crate) ids: &'a mut [u32],
+    pub(crate) values: RowBuffers<'a, T>,
 }
 
 impl<'a, T: Feature> Part<'a, T> {
@@ -42,44 +40,20 @@ impl<'a, T: Feature> Part<'a, T> {
     /// Gathers the rows that belong in these slots according to the plan.
     pub(crate) fn gather<S: RowSource<Feature = T>>(self, source: &S, plan: &Plan, of: Slots) -> Result<(), S::Error> {
         plan.ids(of, self.from, self.ids);
-        if plan.is_run() {
-            source.gather_range(plan.run(of, self.from..self.from + self.ids.len()), self.features, self.labels)?;
+        let rows = if plan.is_run() {
+            RowSelection::Range(plan.run(of, self.from..self.from + self.ids.len()))
         } else {
-            source.prefetch(self.ids);
-            source.gather(self.ids, self.features, self.labels)?;
-        }
-        if !self.categories.is_empty() {
-            source.gather_categories(self.ids, self.categories)?;
-        }
-        if !self.weights.is_empty() {
-            source.gather_weights(self.ids, self.weights)?;
-        }
-        Ok(())
-    }
-
-    fn split_at(self, n: usize) -> (Part<'a, T>, Part<'a, T>) {
-        // A part without slots has no width, and is not split.
-        let n_slots = self.ids.len().max(1);
-        let (features, more_features) = split(self.features, n, n_slots);
-        let (labels, more_labels) = split(self.labels, n, n_slots);
-        let (weights, more_weights) = split(self.weights, n, n_slots);
-        let (categories, more_categories) = split(self.categories, n, n_slots);
-        let (ids, more_ids) = self.ids.split_at_mut(n);
-        let first = Part { from: self.from, features, labels, weights, categories, ids };
-        let others = Part {
-            from: self.from + n,
-            features: more_features,
-            labels: more_labels,
-            weights: more_weights,
-            categories: more_categories,
-            ids: more_ids,
+            source.hint(RowSelection::Numbers(self.ids), Hint::WillNeed);
+            RowSelection::Numbers(self.ids)
         };
-        (first, others)
+        source.gather(rows, self.values)
     }
-}
 
-/// Splits after the values of `n` of `n_slots` slots, which all have the same width.
-fn split<T>(values: &mut [T], n: usize, n_slots: usize) -> (&mut [T], &mut [T]) {
-    let width = values.len() / n_slots;
-    values.split_at_mut(n * width)
+    /// The first `n` slots, and the others.
+    pub(crate) fn split_at(self, n: usize) -> (Part<'a, T>, Part<'a, T>) {
+        let Self { from, layout, ids, values } = self;
+        let (ids, more_ids) = ids.split_at_mut(n);
+        let (values, more_values) = values.split_at(n, layout);
+        (Part { from, layout, ids, values }, Part { from: from + n, layout, ids: more_ids, values: more_values })
+    }
 }

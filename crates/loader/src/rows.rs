@@ -1,8 +1,9 @@
 use std::hint::black_box;
-use std::ops::{Deref, Range};
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::error::Error;
+use crate::gather::{Layout, RowBuffers, RowSelection};
 use crate::source::{Feature, RowSource};
 
 /// Rows in memory: `features` `[n_rows, n_cols]` and `labels` `[n_rows]` or `[n_rows, n_labels]`, row-major, and optionally categories and weights.
@@ -13,11 +14,11 @@ use crate::source::{Feature, RowSource};
 ///
 /// # Examples
 /// ```
-/// use brisk_loader::{RowSource, Rows};
+/// use brisk_loader::{RowBuffers, RowSource, Rows, RowSelection};
 ///
 /// let rows = Rows::new(vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0], vec![0.0, 1.0, 0.0], 2)?;
 /// let (mut features, mut labels) = ([0.0; 4], [0.0; 2]);
-/// rows.gather(&[2, 1], &mut features, &mut labels)?;
+/// rows.gather(RowSelection::Numbers(&[2, 1]), RowBuffers::new(&mut features, &mut labels))?;
 /// assert_eq!((features, labels), ([5.0, 6.0, 3.0, 4.0], [0.0, 1.0]));
 /// # Ok::<(), brisk_loader::Error>(())
 /// ```
@@ -122,17 +123,6 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     pub fn weights(&self) -> Option<&[f32]> {
         self.weights.as_deref()
     }
-
-    /// Copies the labels of rows, which must exist.
-    fn copy_labels(&self, rows: &[u32], labels: &mut [f32]) {
-        if self.n_labels == 1 {
-            for (row, label) in rows.iter().zip(labels) {
-                *label = self.labels[*row as usize];
-            }
-        } else {
-            gather_checked(&self.labels, self.n_labels, rows, labels);
-        }
-    }
 }
 
 impl<T, F: Deref<Target = [T]>> Rows<F> {
@@ -188,67 +178,24 @@ where
     type Feature = T;
     type Error = Error;
 
-    fn n_rows(&self) -> usize {
-        self.n_rows
+    fn layout(&self) -> Layout {
+        let Self { n_rows, n_cols, n_labels, n_categories, .. } = *self;
+        Layout { n_labels, n_categories, has_weights: self.weights.is_some(), ..Layout::new(n_rows, n_cols) }
     }
 
-    fn n_cols(&self) -> usize {
-        self.n_cols
-    }
-
-    fn n_labels(&self) -> usize {
-        self.n_labels
-    }
-
-    fn gather(&self, rows: &[u32], features: &mut [T], labels: &mut [f32]) -> Result<(), Error> {
-        check_gather(self, rows, features, labels)?;
-        self.copy_labels(rows, labels);
-        gather_checked(self.features(), self.n_cols, rows, features);
-        Ok(())
-    }
-
-    fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), Error> {
-        check_length("gather_labels", "labels", rows.len().saturating_mul(self.n_labels), labels.len())?;
-        check_rows(rows, self.n_rows())?;
-        self.copy_labels(rows, labels);
-        Ok(())
-    }
-
-    fn gather_range(&self, rows: Range<usize>, features: &mut [T], labels: &mut [f32]) -> Result<(), Error> {
-        check_length("gather_range", "features", rows.len().saturating_mul(self.n_cols), features.len())?;
-        check_length("gather_range", "labels", rows.len().saturating_mul(self.n_labels), labels.len())?;
-        if rows.is_empty() {
-            return Ok(());
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, T>) -> Result<(), Error> {
+        into.check(&rows, &self.layout())?;
+        if let Some(labels) = into.labels {
+            gather_checked(&self.labels, self.n_labels, &rows, labels);
         }
-        if rows.end > self.n_rows() {
-            return Err(Error::RowOutOfRange { row: rows.end - 1, n_rows: self.n_rows() });
+        if let Some(features) = into.features {
+            gather_checked(&self.features, self.n_cols, &rows, features);
         }
-        features.copy_from_slice(&self.features()[rows.start * self.n_cols..rows.end * self.n_cols]);
-        labels.copy_from_slice(&self.labels()[rows.start * self.n_labels..rows.end * self.n_labels]);
-        Ok(())
-    }
-
-    fn n_categories(&self) -> usize {
-        self.n_categories
-    }
-
-    fn gather_categories(&self, rows: &[u32], categories: &mut [u32]) -> Result<(), Error> {
-        check_length("gather_categories", "categories", rows.len().saturating_mul(self.n_categories), categories.len())?;
-        check_rows(rows, self.n_rows())?;
-        gather_checked(&self.categories, self.n_categories, rows, categories);
-        Ok(())
-    }
-
-    fn has_weights(&self) -> bool {
-        self.weights.is_some()
-    }
-
-    fn gather_weights(&self, rows: &[u32], weights: &mut [f32]) -> Result<(), Error> {
-        check_length("gather_weights", "weights", rows.len(), weights.len())?;
-        check_rows(rows, self.n_rows())?;
-        match &self.weights {
-            Some(stored) => gather_checked(stored, 1, rows, weights),
-            None => weights.fill(1.0),
+        if let Some(categories) = into.categories {
+            gather_checked(&self.categories, self.n_categories, &rows, categories);
+        }
+        if let (Some(stored), Some(weights)) = (&self.weights, into.weights) {
+            gather_checked(stored, 1, &rows, weights);
         }
         Ok(())
     }
@@ -261,49 +208,31 @@ const TOUCHED: usize = 64;
 ///
 /// In a shuffled order, most rows are cache misses. If rows were copied one by one, only a few misses would be in flight at a time; so a value from
 /// the start, the middle and the end of each of the next rows is read first, with nothing between the reads, and the misses overlap. This is a prefetch in safe Rust.
-fn gather_checked<T: Copy>(from: &[T], width: usize, rows: &[u32], to: &mut [T]) {
-    if width == 0 {
-        return;
-    }
-    for (rows, to) in rows.chunks(TOUCHED).zip(to.chunks_mut(TOUCHED * width)) {
-        for &row in rows {
-            let row = &from[row as usize * width..][..width];
-            black_box((row[0], row[width / 2], row[width - 1]));
+fn gather_checked<T: Copy>(from: &[T], width: usize, rows: &RowSelection<'_>, to: &mut [T]) {
+    let rows = match rows {
+        RowSelection::Range(rows) if rows.is_empty() => return,
+        RowSelection::Range(rows) => return to.copy_from_slice(&from[rows.start * width..rows.end * width]),
+        RowSelection::Numbers(rows) => rows,
+    };
+    match width {
+        0 => {}
+        1 => rows.iter().zip(to).for_each(|(&row, to)| *to = from[row as usize]),
+        _ => {
+            for (rows, to) in rows.chunks(TOUCHED).zip(to.chunks_mut(TOUCHED * width)) {
+                for &row in rows {
+                    let row = &from[row as usize * width..][..width];
+                    black_box((row[0], row[width / 2], row[width - 1]));
+                }
+                for (&row, to) in rows.iter().zip(to.chunks_exact_mut(width)) {
+                    to.copy_from_slice(&from[row as usize * width..][..width]);
+                }
+            }
         }
-        for (&row, to) in rows.iter().zip(to.chunks_exact_mut(width)) {
-            to.copy_from_slice(&from[row as usize * width..][..width]);
-        }
     }
-}
-
-/// The checks that [`RowSource::gather`] must make, for sources without their own error type for them.
-///
-/// # Errors
-/// [`Error::RowOutOfRange`] for the first row beyond `source.n_rows()`; [`Error::Length`] for a buffer that does not hold
-/// `rows.len()` rows.
-pub fn check_gather<S: RowSource + ?Sized>(
-    source: &S,
-    rows: &[u32],
-    features: &[S::Feature],
-    labels: &[f32],
-) -> Result<(), Error> {
-    check_length("gather", "features", rows.len().saturating_mul(source.n_cols()), features.len())?;
-    check_length("gather", "labels", rows.len().saturating_mul(source.n_labels()), labels.len())?;
-    check_rows(rows, source.n_rows())
 }
 
 fn check_n_rows(n_rows: usize) -> Result<(), Error> {
     if n_rows > u32::MAX as usize { Err(Error::TooManyRows { n_rows }) } else { Ok(()) }
-}
-
-fn check_rows(rows: &[u32], n_rows: usize) -> Result<(), Error> {
-    // Finds the greatest first: a maximum takes one vector instruction for several rows, whereas a search for the first row out of range does not.
-    let greatest = rows.iter().fold(0, |greatest, &row| greatest.max(row)) as usize;
-    if greatest < n_rows || rows.is_empty() {
-        return Ok(());
-    }
-    let row = rows.iter().map(|&row| row as usize).find(|&row| row >= n_rows).unwrap_or(greatest);
-    Err(Error::RowOutOfRange { row, n_rows })
 }
 
 fn check_length(op: &'static str, arg: &'static str, expected: usize, found: usize) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-use crate::source::BLOCK;
+use crate::gather::BLOCK;
 
 /// The order of one epoch: a keyed bijection of `0..n_rows`, so that position `i` is row `shuffle.row(i)`, computed and never stored.
 ///

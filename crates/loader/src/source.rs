@@ -1,9 +1,7 @@
 use std::fmt::Debug;
-use std::ops::Range;
 use std::sync::Arc;
 
-/// The number of row numbers that are computed at a time on the stack, if a source gathers by number and a range is requested.
-pub(crate) const BLOCK: usize = 256;
+use crate::gather::{Layout, RowBuffers, RowSelection};
 
 /// The type of a feature after gathering: usually `f32`, `u8` for images. All plain types implement it automatically.
 ///
@@ -18,33 +16,31 @@ impl<T: Copy + Default + PartialEq + Debug + Send + Sync + 'static> Feature for 
 /// the source. Gathering takes `&self` and several threads gather at once, so a source has no cursor. There are at most 2³² − 1 rows, so
 /// that a row number is a `u32` and `u32::MAX` is never a valid one.
 ///
-/// Three methods are required, two of which return sizes. The trait is dyn-compatible with its types specified
-/// (`&dyn RowSource<Feature = f32, Error = E>`), and `&S`, `Box<S>` and `Arc<S>` are sources if `S` is. The tests of an implementation
-/// should call [`row_source_conformance`](crate::row_source_conformance).
+/// Two methods are required. The trait is dyn-compatible with its types specified (`&dyn RowSource<Feature = f32, Error = E>`), and `&S`,
+/// `Box<S>` and `Arc<S>` are sources if `S` is. The tests of an implementation should call
+/// [`row_source_conformance`](crate::row_source_conformance).
 ///
 /// # Examples
 /// Rows that are computed, never stored:
 /// ```
-/// use brisk_loader::{Error, RowSource};
+/// use brisk_loader::{Error, Layout, RowBuffers, RowSource, RowSelection};
 ///
 /// struct Squares;
 ///
 /// impl RowSource for Squares {
 ///     type Feature = f32;
 ///     type Error = Error;
-///     fn n_rows(&self) -> usize {
-///         1000
+///     fn layout(&self) -> Layout {
+///         Layout::new(1000, 1)
 ///     }
-///     fn n_cols(&self) -> usize {
-///         1
-///     }
-///     fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
-///         brisk_loader::check_gather(self, rows, features, labels)?;
-///         for ((&row, x), y) in rows.iter().zip(features).zip(labels) {
-///             *x = row as f32;
-///             *y = *x * *x;
-///         }
-///         Ok(())
+///     fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
+///         into.check(&rows, &self.layout())?;
+///         into.for_each_row(&rows, &self.layout(), |row, into| {
+///             let x = row as f32;
+///             into.features.into_iter().for_each(|features| features[0] = x);
+///             into.labels.into_iter().for_each(|labels| labels[0] = x * x);
+///             Ok(())
+///         })
 ///     }
 /// }
 /// brisk_loader::row_source_conformance(&Squares);
@@ -56,76 +52,19 @@ pub trait RowSource: Sync {
     /// The error of a failed gather.
     type Error: std::error::Error + Send + Sync + 'static;
 
-    /// The number of rows; the same at every call.
-    fn n_rows(&self) -> usize;
+    /// The number of rows and what each consists of; the same at every call.
+    fn layout(&self) -> Layout;
 
-    /// The number of features per row; the same at every call.
-    fn n_cols(&self) -> usize;
-
-    /// The number of labels per row; the same at every call. The default is 1; 0 for rows without labels.
-    fn n_labels(&self) -> usize {
-        1
-    }
-
-    /// Copies `rows`, in the given order and including repeats, into `features` and `labels`.
-    ///
-    /// # Shapes
-    /// `features`: `[rows.len(), n_cols]`, `labels`: `[rows.len(), n_labels]`, both row-major. `rows` may be empty.
-    /// # Errors
-    /// A row beyond `n_rows`, or a buffer of the wrong length, is an `Err` and never a panic; so is a failure of the source itself
-    /// (such as a failed read). The contents of the buffers are then unspecified. [`check_gather`](crate::check_gather) makes both checks.
-    fn gather(&self, rows: &[u32], features: &mut [Self::Feature], labels: &mut [f32]) -> Result<(), Self::Error>;
-
-    /// Like [`gather`](Self::gather) for a range of rows. If rows are stored consecutively, this is a memcpy; the default calls
-    /// `gather`.
+    /// Copies what the buffers want of `rows`, in the given order and including repeats.
     ///
     /// # Errors
-    /// As for `gather`. A range that ends before it starts is empty.
-    fn gather_range(&self, rows: Range<usize>, features: &mut [Self::Feature], labels: &mut [f32]) -> Result<(), Self::Error> {
-        gather_range_by_number(self, rows, features, labels)
-    }
+    /// A row beyond the last one, or a buffer of the wrong length, is an `Err` and never a panic; so is a failure of the source itself
+    /// (such as a failed read). The contents of the buffers are then unspecified. [`RowBuffers::check`] makes both checks.
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, Self::Feature>) -> Result<(), Self::Error>;
 
-    /// Copies the labels of `rows` without their features. The default also gathers the features and drops them; a source that stores labels
-    /// separately should implement this.
-    ///
-    /// # Shapes
-    /// `labels`: `[rows.len(), n_labels]`, row-major.
-    /// # Errors
-    /// As for [`gather`](Self::gather).
-    fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), Self::Error> {
-        gather_labels_with_features(self, rows, labels)
-    }
-
-    /// The number of categories per row: codes that are looked up in an embedding rather than multiplied. The same at every call; the default
-    /// is 0.
-    fn n_categories(&self) -> usize {
-        0
-    }
-
-    /// Copies the categories of `rows` into `categories`. A source with categories must implement this.
-    ///
-    /// # Shapes
-    /// `categories`: `[rows.len(), n_categories]`, row-major.
-    /// # Errors
-    /// As for [`gather`](Self::gather).
-    fn gather_categories(&self, _rows: &[u32], _categories: &mut [u32]) -> Result<(), Self::Error> {
-        Ok(())
-    }
-
-    /// Whether rows have weights; the same at every call. If not, each row has weight 1.
-    fn has_weights(&self) -> bool {
-        false
-    }
-
-    /// Copies the weights of `rows` into `weights`. A source with weights must implement this.
-    ///
-    /// # Shapes
-    /// `weights`: `[rows.len()]`.
-    /// # Errors
-    /// As for [`gather`](Self::gather).
-    fn gather_weights(&self, _rows: &[u32], weights: &mut [f32]) -> Result<(), Self::Error> {
-        weights.fill(1.0);
-        Ok(())
+    /// The names of columns and labels, for messages. The default has none.
+    fn names(&self) -> Names<'_> {
+        Names::default()
     }
 
     /// The mean and the standard deviation of each column over all rows, if the source already has them, for example from a file: training then uses them to
@@ -154,36 +93,68 @@ pub trait RowSource: Sync {
 
     /// The number of row `row` where the rows are stored, for messages, since users look up the row in a file rather than in a split.
     /// Sources that select or reorder rows of another one, such as [`Subset`](crate::Subset), translate it; others return `row`. A row
-    /// beyond `n_rows` is returned unchanged.
+    /// beyond the last one is returned unchanged.
     fn source_row(&self, row: u32) -> u32 {
         row
     }
 
-    /// The name of a column of the features, for messages; `None` if it is unknown, and for a column beyond `n_cols`.
-    fn column_name(&self, _column: usize) -> Option<&str> {
-        None
+    /// A hint on how `rows` will be used. Implementations may do nothing, and must ignore rows that do not exist.
+    fn hint(&self, _rows: RowSelection<'_>, _advice: Hint) {}
+
+    /// The number of rows.
+    fn n_rows(&self) -> usize {
+        self.layout().n_rows
     }
 
-    /// The name of a label, from 0 to `n_labels - 1`, for messages; `None` if it is unknown.
-    fn label_name(&self, _label: usize) -> Option<&str> {
-        None
+    /// The number of features per row.
+    fn n_cols(&self) -> usize {
+        self.layout().n_cols
     }
 
-    /// A hint: the number of rows, gathered by number, that are enough work for a thread. Small if rows are decoded, large if they are copied.
-    fn grain(&self) -> usize {
-        BLOCK
+    /// The number of labels per row.
+    fn n_labels(&self) -> usize {
+        self.layout().n_labels
     }
 
-    /// A hint that `rows` will be gathered soon. Implementations may do nothing, and must ignore rows beyond `n_rows`.
-    fn prefetch(&self, _rows: &[u32]) {}
+    /// The number of categories per row.
+    fn n_categories(&self) -> usize {
+        self.layout().n_categories
+    }
 
-    /// A hint that many of `rows` will be gathered soon, in any order, so that a source can start reading a block of a file. Implementations may
-    /// do nothing, and must ignore rows beyond `n_rows`.
-    fn prefetch_range(&self, _rows: Range<usize>) {}
+    /// Whether rows have weights.
+    fn has_weights(&self) -> bool {
+        self.layout().has_weights
+    }
+}
 
-    /// A hint that none of `rows` will be needed again soon, so that a source can release a block. Implementations may do nothing, and must
-    /// ignore rows beyond `n_rows`. Released rows can still be gathered.
-    fn release_range(&self, _rows: Range<usize>) {}
+/// How rows will be used, as in `madvise`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hint {
+    /// Many of the rows will be gathered soon, in any order, so that a source can start to read a block of a file.
+    WillNeed,
+    /// None of the rows will be needed again soon, so that a source can release a block. They can still be gathered.
+    DontNeed,
+}
+
+/// The names of columns and labels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Names<'a> {
+    /// Of the first columns; there may be fewer names than columns.
+    pub columns: &'a [String],
+    /// Of the first labels; there may be fewer names than labels.
+    pub labels: &'a [String],
+}
+
+impl<'a> Names<'a> {
+    /// The name of a column, if it has one.
+    pub fn column(&self, column: usize) -> Option<&'a str> {
+        self.columns.get(column).map(String::as_str)
+    }
+
+    /// The name of a label, if it has one.
+    pub fn label(&self, label: usize) -> Option<&'a str> {
+        self.labels.get(label).map(String::as_str)
+    }
 }
 
 /// The mean and standard deviation of a column.
@@ -195,60 +166,6 @@ pub struct ColumnMoments {
     pub std: f64,
 }
 
-/// `gather_range` for sources that only gather by number.
-fn gather_range_by_number<S: RowSource + ?Sized>(
-    source: &S,
-    rows: Range<usize>,
-    features: &mut [S::Feature],
-    labels: &mut [f32],
-) -> Result<(), S::Error> {
-    let (n_cols, n_labels) = (source.n_cols(), source.n_labels());
-    if labels.len() != rows.len().saturating_mul(n_labels) || features.len() != rows.len().saturating_mul(n_cols) {
-        // Only the source can create its error: non-empty buffers are wrong for no rows, and empty buffers are wrong for one row.
-        let first = [row_number(rows.start)];
-        let n = usize::from(labels.is_empty() && features.is_empty());
-        return source.gather(&first[..n], features, labels);
-    }
-    let mut numbers = [0_u32; BLOCK];
-    for first in (0..rows.len()).step_by(BLOCK) {
-        let n = BLOCK.min(rows.len() - first);
-        let numbers = &mut numbers[..n];
-        for (i, number) in numbers.iter_mut().enumerate() {
-            *number = row_number(rows.start.saturating_add(first + i));
-        }
-        source.gather(numbers, &mut features[first * n_cols..][..n * n_cols], &mut labels[first * n_labels..][..n * n_labels])?;
-    }
-    Ok(())
-}
-
-/// `gather_labels` for sources that only gather features and labels together.
-fn gather_labels_with_features<S: RowSource + ?Sized>(source: &S, rows: &[u32], labels: &mut [f32]) -> Result<(), S::Error> {
-    let (n_cols, n_labels) = (source.n_cols(), source.n_labels());
-    if labels.len() != rows.len().saturating_mul(n_labels) {
-        // Only the source can create its error: a non-empty buffer is wrong for no rows, and an empty one is wrong for one row.
-        let n = usize::from(labels.is_empty()).min(rows.len());
-        return source.gather(&rows[..n], &mut vec![S::Feature::default(); n * n_cols], labels);
-    }
-    let mut features = vec![S::Feature::default(); BLOCK.min(rows.len()) * n_cols];
-    let follows = |pair: &[u32]| pair[0].checked_add(1) == Some(pair[1]);
-    for (rows, labels) in rows.chunks(BLOCK).zip(labels.chunks_mut(BLOCK * n_labels.max(1))) {
-        let features = &mut features[..rows.len() * n_cols];
-        match rows {
-            // Consecutive rows are gathered faster as a range.
-            [first, .., last] if rows.windows(2).all(follows) => {
-                source.gather_range(*first as usize..*last as usize + 1, features, labels)?;
-            }
-            _ => source.gather(rows, features, labels)?,
-        }
-    }
-    Ok(())
-}
-
-/// Converts a row to a number for `gather`; if it does not fit, to `u32::MAX`, which is never a valid row.
-fn row_number(row: usize) -> u32 {
-    u32::try_from(row).unwrap_or(u32::MAX)
-}
-
 /// Implements the trait for pointers to a source.
 macro_rules! forward {
     ($S:ident, $pointer:ty $(, $bound:ident)?) => {
@@ -256,35 +173,14 @@ macro_rules! forward {
             type Feature = S::Feature;
             type Error = S::Error;
 
-            fn n_rows(&self) -> usize {
-                S::n_rows(self)
+            fn layout(&self) -> Layout {
+                S::layout(self)
             }
-            fn n_cols(&self) -> usize {
-                S::n_cols(self)
+            fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, S::Feature>) -> Result<(), S::Error> {
+                S::gather(self, rows, into)
             }
-            fn n_labels(&self) -> usize {
-                S::n_labels(self)
-            }
-            fn gather(&self, rows: &[u32], features: &mut [S::Feature], labels: &mut [f32]) -> Result<(), S::Error> {
-                S::gather(self, rows, features, labels)
-            }
-            fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), S::Error> {
-                S::gather_labels(self, rows, labels)
-            }
-            fn gather_range(&self, rows: Range<usize>, features: &mut [S::Feature], labels: &mut [f32]) -> Result<(), S::Error> {
-                S::gather_range(self, rows, features, labels)
-            }
-            fn n_categories(&self) -> usize {
-                S::n_categories(self)
-            }
-            fn gather_categories(&self, rows: &[u32], categories: &mut [u32]) -> Result<(), S::Error> {
-                S::gather_categories(self, rows, categories)
-            }
-            fn has_weights(&self) -> bool {
-                S::has_weights(self)
-            }
-            fn gather_weights(&self, rows: &[u32], weights: &mut [f32]) -> Result<(), S::Error> {
-                S::gather_weights(self, rows, weights)
+            fn names(&self) -> Names<'_> {
+                S::names(self)
             }
             fn column_moments(&self) -> Option<Vec<ColumnMoments>> {
                 S::column_moments(self)
@@ -298,23 +194,8 @@ macro_rules! forward {
             fn source_row(&self, row: u32) -> u32 {
                 S::source_row(self, row)
             }
-            fn column_name(&self, column: usize) -> Option<&str> {
-                S::column_name(self, column)
-            }
-            fn label_name(&self, label: usize) -> Option<&str> {
-                S::label_name(self, label)
-            }
-            fn grain(&self) -> usize {
-                S::grain(self)
-            }
-            fn prefetch(&self, rows: &[u32]) {
-                S::prefetch(self, rows);
-            }
-            fn prefetch_range(&self, rows: Range<usize>) {
-                S::prefetch_range(self, rows);
-            }
-            fn release_range(&self, rows: Range<usize>) {
-                S::release_range(self, rows);
+            fn hint(&self, rows: RowSelection<'_>, hint: Hint) {
+                S::hint(self, rows, hint);
             }
         }
     };

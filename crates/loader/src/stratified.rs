@@ -1,10 +1,9 @@
 use crate::classes::Classes;
 use crate::error::Error;
-use crate::shuffle::Shuffle;
-use crate::shuffle::{SPLIT_EPOCH, splitmix64_finish};
+use crate::gather::{Layout, RowBuffers, RowSelection};
+use crate::shuffle::{SPLIT_EPOCH, Shuffle, splitmix64_finish};
 use crate::source::RowSource;
-use crate::split::Fold;
-use crate::split::{check_folds, check_fractions, folds, n_rows_of, parts};
+use crate::split::{Fold, check_folds, check_fractions, folds, n_rows_of, parts};
 use crate::subset::Subset;
 
 /// All labels of a source, `[n_rows, n_labels]`, in the order of its rows.
@@ -12,16 +11,9 @@ use crate::subset::Subset;
 /// # Errors
 /// The error of the source.
 pub fn labels_of<S: RowSource>(source: &S) -> Result<Vec<f32>, S::Error> {
-    const ROWS: usize = 4096;
-    let (n_rows, n_labels) = (source.n_rows(), source.n_labels());
+    let Layout { n_rows, n_labels, .. } = source.layout();
     let mut labels = vec![0.0; n_rows * n_labels];
-    let mut numbers = Vec::with_capacity(ROWS.min(n_rows));
-    for first in (0..n_rows).step_by(ROWS) {
-        let rows = first..n_rows.min(first + ROWS);
-        numbers.clear();
-        numbers.extend(rows.clone().map(|row| row as u32));
-        source.gather_labels(&numbers, &mut labels[rows.start * n_labels..rows.end * n_labels])?;
-    }
+    source.gather(RowSelection::Range(0..n_rows), RowBuffers { labels: Some(&mut labels), ..RowBuffers::default() })?;
     Ok(labels)
 }
 

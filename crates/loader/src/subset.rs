@@ -2,10 +2,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Error;
-use crate::shuffle::Shuffle;
-use crate::shuffle::splitmix64_finish;
-use crate::source::BLOCK;
-use crate::source::RowSource;
+use crate::gather::{BLOCK, Layout, RowBuffers, RowSelection};
+use crate::shuffle::{Shuffle, splitmix64_finish};
+use crate::source::{Hint, Names, RowSource};
 
 /// Some rows of a source, which are also a source: a training set, a test set, a fold.
 ///
@@ -42,12 +41,12 @@ impl<S: RowSource> Subset<S> {
     ///
     /// # Examples
     /// ```
-    /// use brisk_loader::{RowSource, Rows, Subset};
+    /// use brisk_loader::{RowBuffers, RowSource, Rows, RowSelection, Subset};
     ///
     /// let rows = Rows::new(vec![0.5, 1.5, 2.5], vec![0.0, 1.0, 0.0], 1)?;
     /// let chosen = Subset::of_rows(&rows, vec![2, 0])?;
     /// let (mut features, mut labels) = ([0.0; 2], [0.0; 2]);
-    /// chosen.gather(&[0, 1], &mut features, &mut labels)?;
+    /// chosen.gather(RowSelection::Range(0..2), RowBuffers::new(&mut features, &mut labels))?;
     /// assert_eq!(features, [2.5, 0.5]);
     /// # Ok::<(), brisk_loader::Error>(())
     /// ```
@@ -90,36 +89,6 @@ impl<S: RowSource> Subset<S> {
         assert!(row < self.rows.len(), "row {row} is out of range for a subset of {} rows", self.rows.len());
         let mut block = [0; BLOCK];
         self.rows.to_source(&[row], &mut block)[0]
-    }
-
-    /// If one of `rows` is beyond the end of the subset, a row that is beyond the end of the source, so that the source creates the error.
-    fn beyond(&self, rows: &[u32]) -> Option<u32> {
-        let row = rows.iter().find(|&&row| row >= self.rows.len())?;
-        Some((row - self.rows.len()).saturating_add(self.rows.n_source_rows()))
-    }
-
-    /// Gathers with one of the source's methods into a buffer of `width` values per row.
-    fn gather_wide<T>(
-        &self,
-        rows: &[u32],
-        out: &mut [T],
-        width: usize,
-        gather: impl Fn(&S, &[u32], &mut [T]) -> Result<(), S::Error>,
-    ) -> Result<(), S::Error> {
-        if out.len() != rows.len() * width {
-            // Only the source can create its error: a non-empty buffer is wrong for no rows, and an empty one is wrong for one row.
-            let n = usize::from(out.is_empty());
-            return gather(&self.source, &[0][..n], out);
-        }
-        if let Some(beyond) = self.beyond(rows) {
-            return gather(&self.source, &[beyond], &mut out[..width]);
-        }
-        let mut block = [0; BLOCK];
-        for (i, rows) in rows.chunks(BLOCK).enumerate() {
-            let out = &mut out[i * BLOCK * width..][..rows.len() * width];
-            gather(&self.source, self.rows.to_source(rows, &mut block), out)?;
-        }
-        Ok(())
     }
 }
 
@@ -171,57 +140,30 @@ impl<S: RowSource> RowSource for Subset<S> {
     type Feature = S::Feature;
     type Error = S::Error;
 
-    fn n_rows(&self) -> usize {
-        self.rows.len() as usize
-    }
-
-    fn n_cols(&self) -> usize {
-        self.source.n_cols()
-    }
-
-    fn n_labels(&self) -> usize {
-        self.source.n_labels()
+    fn layout(&self) -> Layout {
+        Layout { n_rows: self.rows.len() as usize, ..self.source.layout() }
     }
 
     /// Calls the source. The error for a row beyond the end of the subset names a row equally far beyond the end of the source.
-    fn gather(&self, rows: &[u32], features: &mut [S::Feature], labels: &mut [f32]) -> Result<(), S::Error> {
-        let (n_cols, n_labels) = (self.n_cols(), self.n_labels());
-        if labels.len() != rows.len() * n_labels || features.len() != rows.len() * n_cols {
-            // As in `gather_wide`.
-            let n = usize::from(labels.is_empty() && features.is_empty());
-            return self.source.gather(&[0][..n], features, labels);
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, S::Feature>) -> Result<(), S::Error> {
+        let layout = self.layout();
+        if into.check_lengths(rows.len(), &layout).is_err() {
+            return self.source.gather(into.mismatched(), into);
         }
-        if let Some(beyond) = self.beyond(rows) {
-            return self.source.gather(&[beyond], &mut features[..n_cols], &mut labels[..n_labels]);
+        if let Some(row) = rows.first_beyond(layout.n_rows) {
+            let beyond = u32::try_from(row - layout.n_rows).unwrap_or(u32::MAX).saturating_add(self.rows.n_source_rows());
+            return self.source.gather(RowSelection::Numbers(&[beyond]), into.split_at(1, &layout).0);
         }
-        let mut block = [0; BLOCK];
-        for (i, rows) in rows.chunks(BLOCK).enumerate() {
-            let first = i * BLOCK;
-            let features = &mut features[first * n_cols..][..rows.len() * n_cols];
-            let labels = &mut labels[first * n_labels..][..rows.len() * n_labels];
-            self.source.gather(self.rows.to_source(rows, &mut block), features, labels)?;
-        }
-        Ok(())
+        let (mut rest, mut block) = (into, [0; BLOCK]);
+        rows.for_each_block(|_, rows| {
+            let (into, others) = std::mem::take(&mut rest).split_at(rows.len(), &layout);
+            rest = others;
+            self.source.gather(RowSelection::Numbers(self.rows.to_source(rows, &mut block)), into)
+        })
     }
 
-    fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), S::Error> {
-        self.gather_wide(rows, labels, self.n_labels(), S::gather_labels)
-    }
-
-    fn n_categories(&self) -> usize {
-        self.source.n_categories()
-    }
-
-    fn gather_categories(&self, rows: &[u32], categories: &mut [u32]) -> Result<(), S::Error> {
-        self.gather_wide(rows, categories, self.n_categories(), S::gather_categories)
-    }
-
-    fn has_weights(&self) -> bool {
-        self.source.has_weights()
-    }
-
-    fn gather_weights(&self, rows: &[u32], weights: &mut [f32]) -> Result<(), S::Error> {
-        self.gather_wide(rows, weights, 1, S::gather_weights)
+    fn names(&self) -> Names<'_> {
+        self.source.names()
     }
 
     /// Combines the fingerprint of the source with that of the selected rows.
@@ -238,22 +180,13 @@ impl<S: RowSource> RowSource for Subset<S> {
         if row < self.rows.len() { self.source.source_row(self.row(row)) } else { row }
     }
 
-    fn column_name(&self, column: usize) -> Option<&str> {
-        self.source.column_name(column)
-    }
-
-    fn label_name(&self, label: usize) -> Option<&str> {
-        self.source.label_name(label)
-    }
-
-    fn grain(&self) -> usize {
-        self.source.grain()
-    }
-
-    fn prefetch(&self, rows: &[u32]) {
-        let mut block = [0; BLOCK];
-        for rows in rows.chunks(BLOCK).filter(|rows| self.beyond(rows).is_none()) {
-            self.source.prefetch(self.rows.to_source(rows, &mut block));
+    /// Passes on what is said of rows by number; a range of a subset is scattered over its source.
+    fn hint(&self, rows: RowSelection<'_>, hint: Hint) {
+        if let RowSelection::Numbers(rows) = rows {
+            let mut block = [0; BLOCK];
+            for rows in rows.chunks(BLOCK).filter(|rows| rows.iter().all(|&row| row < self.rows.len())) {
+                self.source.hint(RowSelection::Numbers(self.rows.to_source(rows, &mut block)), hint);
+            }
         }
     }
 }

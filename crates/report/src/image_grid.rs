@@ -1,6 +1,6 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use brisk_loader::{RowSource, with_causes};
+use brisk_loader::{RowBuffers, RowSelection, RowSource, with_causes};
 use brisk_metrics::Scored;
 
 use crate::encoded_image::encoded;
@@ -74,7 +74,7 @@ impl ImageGrid {
         let mut grid = Self::new(format!("Most confident wrong predictions, of {n_wrong}"));
         for (row, predicted, label, probability) in wrong.into_iter().take(n) {
             let (mut pixels, mut labels) = (vec![0; rows.n_cols()], vec![0.0; rows.n_labels()]);
-            let read = rows.gather_range(row..row + 1, &mut pixels, &mut labels);
+            let read = rows.gather(RowSelection::Range(row..row + 1), RowBuffers::new(&mut pixels, &mut labels));
             read.map_err(|error| Error::Rows { row, reason: with_causes(&error) })?;
             let note = format!("{:.1} %, labelled {}", 100.0 * probability, name(label));
             grid = grid.image([height, width], &pixels, name(predicted), note)?;

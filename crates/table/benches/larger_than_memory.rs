@@ -11,7 +11,7 @@ use std::io::Read;
 use std::path::Path;
 use std::time::Instant;
 
-use brisk_loader::{Batching, Loader, RowSource, Rows};
+use brisk_loader::{Batching, Loader, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_table::{ReadAhead, Schema, StreamedTable, Table, TableWriter};
 
 const N_COLS: usize = 28;
@@ -122,7 +122,7 @@ fn gathered<S: RowSource<Feature = f32>>(source: &S) -> Result<f64, Box<dyn Erro
             *number = shuffle.row((start + i) as u32);
         }
         let begin = Instant::now();
-        source.gather(&numbers, &mut features, &mut labels)?;
+        source.gather(RowSelection::Numbers(&numbers), RowBuffers::new(&mut features, &mut labels))?;
         seconds += begin.elapsed().as_secs_f64();
         black_box(&features);
     }

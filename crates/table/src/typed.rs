@@ -65,9 +65,9 @@ impl Table {
     /// let table = Table::open(&path)?;
     /// let images = table.typed::<u8>()?;
     /// # #[cfg(feature = "loader")] {
-    /// use brisk_loader::RowSource;
+    /// use brisk_loader::{RowBuffers, RowSource, RowSelection};
     /// let (mut pixels, mut labels) = ([0; 4], [0.0]);
-    /// images.gather(&[1], &mut pixels, &mut labels)?;
+    /// images.gather(RowSelection::Numbers(&[1]), RowBuffers::new(&mut pixels, &mut labels))?;
     /// assert_eq!((pixels, labels), ([252, 253, 254, 255], [8.0]));
     /// # }
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use brisk_loader::{RowSource, Rows, for_each_chunk};
+use brisk_loader::{Hint, Layout, Names, RowBuffers, RowSelection, RowSource, Rows, for_each_chunk};
 use brisk_table::{Dictionary, printable};
 use brisk_train::FeedElement;
 
@@ -93,7 +93,7 @@ pub struct Preprocessed<S> {
     codes: Vec<Vec<u32>>,
     columns: Columns,
     target: Option<Target>,
-    n_features: usize,
+    feature_names: Vec<String>,
 }
 
 impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
@@ -120,9 +120,9 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
             let values = columns.categories[col].values().iter().map(|value| column.code(&nfc(value)));
             codes.push(std::iter::once(0).chain(values).collect());
         }
-        let n_features = preprocessing.feature_names().len();
+        let feature_names = preprocessing.feature_names();
         let (preprocessing, columns) = (preprocessing.clone(), columns.clone());
-        Ok(Self { rows, numbers, categories, codes, columns, target: None, n_features, preprocessing })
+        Ok(Self { rows, numbers, categories, codes, columns, target: None, feature_names, preprocessing })
     }
 
     /// The categorical columns with values that did not occur in training, in which case they count as missing.
@@ -238,76 +238,50 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
     type Feature = f32;
     type Error = S::Error;
 
-    fn n_rows(&self) -> usize {
-        self.rows.n_rows()
+    fn layout(&self) -> Layout {
+        Layout { n_cols: self.feature_names.len(), n_categories: self.categories.len(), ..self.rows.layout() }
     }
 
-    fn n_cols(&self) -> usize {
-        self.n_features
-    }
-
-    fn n_labels(&self) -> usize {
-        self.rows.n_labels()
-    }
-
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), S::Error> {
-        let width = self.rows.n_cols();
-        let mut raw = vec![S::Feature::default(); rows.len() * width];
-        if features.len() != rows.len() * self.n_features {
-            // The source reports the error for buffers of a wrong length.
-            raw.push(S::Feature::default());
-            return self.rows.gather(rows, &mut raw, labels);
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), S::Error> {
+        let (from, n) = (self.rows.layout(), rows.len());
+        let RowBuffers { features, mut labels, categories, weights } = into;
+        let takes_codes = |source: &NumberSource| matches!(source, NumberSource::Codes { .. });
+        let needs_codes = categories.is_some() || (features.is_some() && self.numbers.iter().any(takes_codes));
+        // The source reports the error for buffers of a wrong length.
+        let n_raw = |found: Option<usize>, width: usize, needed: usize| match found {
+            Some(found) if found != n * width => needed + 1,
+            _ => needed,
+        };
+        let n_features = features.as_ref().map(|features| features.len());
+        let n_codes = categories.as_ref().map(|categories| categories.len());
+        let mut raw = vec![S::Feature::default(); n_raw(n_features, self.feature_names.len(), n * from.n_cols)];
+        let mut codes = vec![0; n_raw(n_codes, self.categories.len(), n * from.n_categories)];
+        self.rows.gather(
+            rows,
+            RowBuffers {
+                features: features.is_some().then_some(&mut raw[..]),
+                labels: labels.as_deref_mut(),
+                categories: needs_codes.then_some(&mut codes[..]),
+                weights,
+            },
+        )?;
+        let codes_of = |row: usize| &codes[row * from.n_categories..][..from.n_categories];
+        for (row, to) in features.into_iter().flat_map(|to| to.chunks_exact_mut(self.feature_names.len())).enumerate() {
+            self.convert(&raw[row * from.n_cols..][..from.n_cols], codes_of(row), to);
         }
-        self.rows.gather(rows, &mut raw, labels)?;
-        let needs_codes = self.numbers.iter().any(|source| matches!(source, NumberSource::Codes { .. }));
-        let n_codes = if needs_codes { self.rows.n_categories() } else { 0 };
-        let mut codes = vec![0; rows.len() * n_codes];
-        if needs_codes {
-            self.rows.gather_categories(rows, &mut codes)?;
-        }
-        for (row, to) in features.chunks_exact_mut(self.n_features).enumerate() {
-            self.convert(&raw[row * width..][..width], &codes[row * n_codes..][..n_codes], to);
-        }
-        if let Some(target) = &self.target {
-            labels.iter_mut().for_each(|label| *label = target.label(*label));
-        }
-        Ok(())
-    }
-
-    fn gather_labels(&self, rows: &[u32], labels: &mut [f32]) -> Result<(), S::Error> {
-        self.rows.gather_labels(rows, labels)?;
-        if let Some(target) = &self.target {
-            labels.iter_mut().for_each(|label| *label = target.label(*label));
-        }
-        Ok(())
-    }
-
-    fn n_categories(&self) -> usize {
-        self.categories.len()
-    }
-
-    fn gather_categories(&self, rows: &[u32], categories: &mut [u32]) -> Result<(), S::Error> {
-        let (width, n) = (self.rows.n_categories(), self.categories.len());
-        let mut raw = vec![0; rows.len() * width];
-        if categories.len() != rows.len() * n {
-            raw.push(0);
-            return self.rows.gather_categories(rows, &mut raw);
-        }
-        self.rows.gather_categories(rows, &mut raw)?;
-        for (row, to) in categories.chunks_exact_mut(n.max(1)).enumerate() {
-            for ((to, &col), codes) in to.iter_mut().zip(&self.categories).zip(&self.codes) {
-                *to = codes.get(raw[row * width + col] as usize).copied().unwrap_or(0);
+        for (row, to) in categories.into_iter().flat_map(|to| to.chunks_exact_mut(self.categories.len().max(1))).enumerate() {
+            for ((to, &col), known) in to.iter_mut().zip(&self.categories).zip(&self.codes) {
+                *to = known.get(codes_of(row)[col] as usize).copied().unwrap_or(0);
             }
         }
+        if let (Some(target), Some(labels)) = (&self.target, labels) {
+            labels.iter_mut().for_each(|label| *label = target.label(*label));
+        }
         Ok(())
     }
 
-    fn has_weights(&self) -> bool {
-        self.rows.has_weights()
-    }
-
-    fn gather_weights(&self, rows: &[u32], weights: &mut [f32]) -> Result<(), S::Error> {
-        self.rows.gather_weights(rows, weights)
+    fn names(&self) -> Names<'_> {
+        Names { columns: &self.feature_names, ..self.rows.names() }
     }
 
     fn check_intact(&self) -> Result<(), S::Error> {
@@ -318,23 +292,7 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
         self.rows.source_row(row)
     }
 
-    fn column_name(&self, column: usize) -> Option<&str> {
-        self.preprocessing.numbers.get(column).map(|column| column.name.as_str())
-    }
-
-    fn label_name(&self, label: usize) -> Option<&str> {
-        self.rows.label_name(label)
-    }
-
-    fn prefetch(&self, rows: &[u32]) {
-        self.rows.prefetch(rows);
-    }
-
-    fn prefetch_range(&self, rows: std::ops::Range<usize>) {
-        self.rows.prefetch_range(rows);
-    }
-
-    fn release_range(&self, rows: std::ops::Range<usize>) {
-        self.rows.release_range(rows);
+    fn hint(&self, rows: RowSelection<'_>, hint: Hint) {
+        self.rows.hint(rows, hint);
     }
 }

@@ -3,7 +3,7 @@ use std::io::Write;
 use std::path::Path;
 
 use brisk_atomic_file::write_atomically;
-use brisk_loader::RowSource;
+use brisk_loader::{Layout, RowMemory, RowSource};
 use brisk_nn::Module;
 use brisk_nn::tensor::program::Device;
 use brisk_train::{Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
@@ -242,14 +242,11 @@ impl TabularPredictor {
     /// As [`Preprocessing::over`]; [`Error::Infinite`]; [`Error::Rows`](brisk_train::Error::Rows) if the source fails; [`Error::Tensor`](brisk_train::Error::Tensor) if the device does.
     pub fn predict<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: &S) -> Result<Predictions, Error> {
         let rows = self.preprocessing.over(columns, rows)?;
-        let (n_rows, n_cols, n_categories) = (rows.n_rows(), rows.n_cols(), rows.n_categories());
+        let layout @ Layout { n_rows, .. } = rows.layout();
+        let mut memory = RowMemory::new(layout, CHUNK_ROWS.min(n_rows));
         let mut outputs = Vec::new();
         for first in (0..n_rows).step_by(CHUNK_ROWS) {
-            let ids: Vec<u32> = (first..n_rows.min(first + CHUNK_ROWS)).map(|row| row as u32).collect();
-            let (mut x, mut y) = (vec![0.0; ids.len() * n_cols], vec![0.0; ids.len()]);
-            let mut codes = vec![0; ids.len() * n_categories];
-            rows.gather(&ids, &mut x, &mut y).map_err(failed("predicted"))?;
-            rows.gather_categories(&ids, &mut codes).map_err(failed("predicted"))?;
+            let read = memory.read(&rows, first..n_rows.min(first + CHUNK_ROWS)).map_err(failed("predicted"))?;
             let named = |error| match error {
                 TrainError::NonFinite { row, column, .. } => {
                     let column = self.preprocessing.feature_names().swap_remove(column);
@@ -257,7 +254,7 @@ impl TabularPredictor {
                 }
                 error => error.into(),
             };
-            outputs.extend(self.predictor.predict(&x, &codes).map_err(named)?);
+            outputs.extend(self.predictor.predict(read.features, read.categories).map_err(named)?);
         }
         Ok(Predictions::new(&self.target, outputs))
     }

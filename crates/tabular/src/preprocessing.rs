@@ -35,8 +35,8 @@ use crate::scale::{ColumnScale, Scaling};
 /// let columns = Columns { categories: vec![Dictionary::new("sex", ["m", "other"])?], ..Columns::numbers(["age"]) };
 /// let features = preprocessing.over(&columns, &others)?;
 /// let (mut x, mut y, mut codes) = ([0.0; 4], [0.0; 2], [9; 2]);
-/// features.gather(&[0, 1], &mut x, &mut y)?;
-/// features.gather_categories(&[0, 1], &mut codes)?;
+/// let into = RowBuffers { categories: Some(&mut codes), ..RowBuffers::new(&mut x, &mut y) };
+/// features.gather(RowSelection::Range(0..2), into)?;
 /// assert_eq!((x, codes), ([0.0, 0.0, 0.0, 1.0], [2, 0]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-use brisk_loader::{Order, RowSource, Rows};
+use brisk_loader::{Layout, Order, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_nn::tensor::program::{Device, Executable, Selection};
 use brisk_nn::tensor::{DType, Graph, Persistent, Reduction};
 use brisk_nn::{Activation, Adam, Mlp, MlpConfig, Optimizer, Parameters, ParametersBuilder, StepInputs};
@@ -61,18 +61,14 @@ impl RowSource for Waiting<'_> {
     type Feature = f32;
     type Error = brisk_loader::Error;
 
-    fn n_rows(&self) -> usize {
-        self.rows.n_rows()
+    fn layout(&self) -> Layout {
+        self.rows.layout()
     }
 
-    fn n_cols(&self) -> usize {
-        N_COLS
-    }
-
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Self::Error> {
-        let started = Instant::now();
-        self.rows.gather(rows, features, labels)?;
-        std::thread::sleep(self.row_time.mul_f64(rows.len() as f64).saturating_sub(started.elapsed()));
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Self::Error> {
+        let (started, n) = (Instant::now(), rows.len());
+        self.rows.gather(rows, into)?;
+        std::thread::sleep(self.row_time.mul_f64(n as f64).saturating_sub(started.elapsed()));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use brisk_loader::{CodesAndWeights, RowSource};
+use brisk_loader::{Chunk, RowMemory, RowSource};
 use bytemuck::{Pod, cast_slice};
 use rayon::prelude::*;
 use twox_hash::XxHash3_64;
@@ -44,10 +44,11 @@ impl RowDigest {
         let blocks = (0..n_rows.div_ceil(block_rows))
             .into_par_iter()
             .map_init(
-                || Block::new(source, block_rows.min(n_rows)),
-                |buffers, block| {
+                || RowMemory::new(source.layout(), block_rows.min(n_rows)),
+                |memory, block| {
                     let first = block * block_rows;
-                    buffers.digest(set, source, first, block_rows.min(n_rows - first))
+                    let read = memory.read(source, first..n_rows.min(first + block_rows));
+                    Ok(Self::of_block(&read.map_err(|error| failed(set, &error))?))
                 },
             )
             .collect::<Result<Vec<u64>, Error>>()?;
@@ -62,8 +63,8 @@ impl RowDigest {
     }
 
     /// The digest of a block of rows.
-    pub(crate) fn of_block<T: FeedElement>(features: &[T], labels: &[f32], categories: &[u32], weights: &[f32]) -> u64 {
-        hash(&[hash(features), hash(labels), hash(categories), hash(weights)])
+    pub(crate) fn of_block<T: FeedElement>(rows: &Chunk<'_, T>) -> u64 {
+        hash(&[hash(rows.features), hash(rows.labels), hash(rows.categories), hash(rows.weights)])
     }
 
     /// The digest of all rows of `source`, given those of its blocks.
@@ -83,30 +84,6 @@ impl fmt::Display for RowDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self(digest) = self;
         write!(f, "{digest:016x}")
-    }
-}
-
-/// One thread's buffers.
-struct Block<T> {
-    features: Vec<T>,
-    labels: Vec<f32>,
-    others: CodesAndWeights,
-}
-
-impl<T: FeedElement> Block<T> {
-    fn new<S: RowSource<Feature = T>>(source: &S, n: usize) -> Self {
-        let (features, labels) = (vec![T::default(); n * source.n_cols()], vec![0.0; n * source.n_labels()]);
-        Self { features, labels, others: CodesAndWeights::new(source, n) }
-    }
-
-    fn digest<S>(&mut self, set: &'static str, source: &S, first: usize, n: usize) -> Result<u64, Error>
-    where
-        S: RowSource<Feature = T>,
-    {
-        let (features, labels) = (&mut self.features[..n * source.n_cols()], &mut self.labels[..n * source.n_labels()]);
-        source.gather_range(first..first + n, features, labels).map_err(|error| failed(set, &error))?;
-        let (categories, weights) = self.others.gather(source, first, n).map_err(|error| failed(set, &error))?;
-        Ok(RowDigest::of_block(features, labels, categories, weights))
     }
 }
 

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use brisk_loader::{ColumnMoments, RowSource, for_each_chunk, labels_of};
+use brisk_loader::{ColumnMoments, RowBuffers, RowSelection, RowSource, for_each_chunk, labels_of};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Persistent};
 use brisk_nn::{FeatureScale, Parameters};
@@ -62,7 +62,7 @@ impl Standardisation {
         let own: Vec<f32> = all.chunks_exact(n_labels).flat_map(|row| &row[labels.clone()]).copied().collect();
         if let Some(i) = own.iter().position(|label| !label.is_finite()) {
             let (row, label) = (source_row(source, i / labels.len()), labels.start + i % labels.len());
-            let name = source.label_name(label).map(str::to_owned);
+            let name = source.names().label(label).map(str::to_owned);
             return Err(Error::NonFiniteLabel { set, row, label: (n_labels > 1).then_some(label), name, found: own[i] });
         }
         let mut moments = Moments::new(labels.len());
@@ -244,7 +244,9 @@ impl Standardisation {
         }
         let mut features = vec![S::Feature::default(); n_rows.saturating_mul(n_cols)];
         let mut labels = vec![0.0; n_rows.saturating_mul(source.n_labels())];
-        source.gather_range(rows, &mut features, &mut labels).map_err(|error| failed(set, &error))?;
+        source
+            .gather(RowSelection::Range(rows), RowBuffers::new(&mut features, &mut labels))
+            .map_err(|error| failed(set, &error))?;
         let values = features.into_iter().zip(self.mean.iter().zip(&self.inv_std).cycle());
         Ok(values.map(|(x, (mean, inv_std))| (x.into() - mean) * inv_std).collect())
     }

@@ -1,5 +1,5 @@
 use anyhow::Result;
-use brisk_loader::RowSource as _;
+use brisk_loader::{RowBuffers, RowSelection, RowSource as _};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::{order_in_epoch, sequential_order};
 use brisk_nn::tensor::{DType, Graph, Persistent, Windows};
@@ -25,7 +25,7 @@ pub(crate) fn draw(
 ) -> Result<Vec<u8>> {
     let n_cols = rows.n_cols();
     let (mut bytes, mut labels) = (vec![0; n * n_cols], vec![0.0; n]);
-    rows.gather_range(0..n, &mut bytes, &mut labels)?;
+    rows.gather(RowSelection::Range(0..n), RowBuffers::new(&mut bytes, &mut labels))?;
 
     let table = Windows::new("images", DType::U8, n, n_cols, device.max_binding_bytes());
     table.write(device, 0, &bytes)?;

@@ -2,7 +2,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
-use brisk_loader::RowSource as _;
+use brisk_loader::{RowBuffers, RowSelection, RowSource as _};
 use brisk_train::Model;
 use brisk_vision::Recipe;
 use brisk_vision_examples::images::ImageRows;
@@ -66,7 +66,7 @@ pub(crate) fn grid(wrong: &Wrong, rows: &ImageRows<'_>, image: [usize; 3], n_col
     let mut grid = Grid::new(image, n_columns);
     for prediction in wrong.predictions.iter().take(N_ROWS * n_columns) {
         let (mut bytes, mut label) = (vec![0; rows.n_cols()], [0.0]);
-        rows.gather_range(prediction.row..prediction.row + 1, &mut bytes, &mut label)?;
+        rows.gather(RowSelection::Range(prediction.row..prediction.row + 1), RowBuffers::new(&mut bytes, &mut label))?;
         grid.push(&bytes);
     }
     Ok(grid)

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, ensure};
 use brisk_examples::run::{self, Run};
 use brisk_examples::{letters, print};
-use brisk_loader::{RowSource, Rows, split};
+use brisk_loader::{RowBuffers, RowSelection, RowSource, Rows, split};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{Activation, Graph, Pool2d, Tensor};
 use brisk_nn::{
@@ -121,6 +121,6 @@ fn trainer(device: &Device) -> Trainer<'_> {
 fn inverted<S: RowSource<Feature = u8>>(rows: &S) -> Result<Rows> {
     let (n_rows, n_cols) = (rows.n_rows(), rows.n_cols());
     let (mut bytes, mut labels) = (vec![0; n_rows * n_cols], vec![0.0; n_rows]);
-    rows.gather_range(0..n_rows, &mut bytes, &mut labels)?;
+    rows.gather(RowSelection::Range(0..n_rows), RowBuffers::new(&mut bytes, &mut labels))?;
     Ok(Rows::new(bytes.iter().map(|byte| f32::from(255 - byte)).collect(), labels, n_cols)?)
 }

@@ -1,6 +1,6 @@
 //! A trainer gives the same result as a plain loop over the loader's batches.
 
-use brisk_loader::{RowSource, Shuffle};
+use brisk_loader::{RowBuffers, RowSelection, RowSource, Shuffle};
 use brisk_nn::tensor::{DType, Graph, Persistent, Reduction};
 use brisk_nn::{Optimizer, Schedule, StepInputs};
 use brisk_program::Device;
@@ -40,7 +40,12 @@ fn plain_loop(ready: &Ready, scale: &Standardisation, device: &Device, seed: u64
         let mut sum = 0.0;
         for rows in order.chunks(BATCH) {
             let (mut features, mut targets) = (vec![0.0; BATCH * N_COLS], vec![0.0; BATCH]);
-            train.gather(rows, &mut features[..rows.len() * N_COLS], &mut targets[..rows.len()]).expect("these rows are there");
+            train
+                .gather(
+                    RowSelection::Numbers(rows),
+                    RowBuffers::new(&mut features[..rows.len() * N_COLS], &mut targets[..rows.len()]),
+                )
+                .expect("these rows are there");
             for row in features.chunks_mut(N_COLS).take(rows.len()) {
                 for ((x, mean), inv_std) in row.iter_mut().zip(scale.mean()).zip(scale.inv_std()) {
                     *x = (*x - mean) * inv_std;

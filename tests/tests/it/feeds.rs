@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use brisk_loader::{ColumnMoments, Order, RowSource, Rows, WeightedDraws};
+use brisk_loader::{ColumnMoments, Layout, Order, RowBuffers, RowSelection, RowSource, Rows, WeightedDraws};
 use brisk_nn::tensor::Graph;
 use brisk_nn::{
     Activation, Adam, BatchNorm, BatchNormConfig, CategoricalColumn, Linear, Mlp, MlpConfig, ParametersBuilder, Schedule,
@@ -315,25 +315,19 @@ impl<F: Fn() -> Result<(), brisk_loader::Error> + Sync> RowSource for After<F> {
     type Feature = f32;
     type Error = brisk_loader::Error;
 
-    fn n_rows(&self) -> usize {
-        self.rows.n_rows()
+    fn layout(&self) -> Layout {
+        self.rows.layout()
     }
 
-    fn n_cols(&self) -> usize {
-        self.rows.n_cols()
-    }
-
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Self::Error> {
-        let left = self.n_left.load(Ordering::SeqCst);
-        self.n_left.store(left.saturating_sub(rows.len()), Ordering::SeqCst);
-        if left < rows.len() {
-            (self.then)()?;
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Self::Error> {
+        if let RowSelection::Numbers(numbers) = rows {
+            let left = self.n_left.load(Ordering::SeqCst);
+            self.n_left.store(left.saturating_sub(numbers.len()), Ordering::SeqCst);
+            if left < numbers.len() {
+                (self.then)()?;
+            }
         }
-        self.rows.gather(rows, features, labels)
-    }
-
-    fn gather_range(&self, rows: std::ops::Range<usize>, features: &mut [f32], labels: &mut [f32]) -> Result<(), Self::Error> {
-        self.rows.gather_range(rows, features, labels)
+        self.rows.gather(rows, into)
     }
 }
 
@@ -396,22 +390,13 @@ impl RowSource for Counted {
     type Feature = f32;
     type Error = brisk_loader::Error;
 
-    fn n_rows(&self) -> usize {
-        self.rows.n_rows()
+    fn layout(&self) -> Layout {
+        self.rows.layout()
     }
 
-    fn n_cols(&self) -> usize {
-        self.rows.n_cols()
-    }
-
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Self::Error> {
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Self::Error> {
         self.n_gathered.fetch_add(rows.len(), Ordering::SeqCst);
-        self.rows.gather(rows, features, labels)
-    }
-
-    fn gather_range(&self, rows: std::ops::Range<usize>, features: &mut [f32], labels: &mut [f32]) -> Result<(), Self::Error> {
-        self.n_gathered.fetch_add(rows.len(), Ordering::SeqCst);
-        self.rows.gather_range(rows, features, labels)
+        self.rows.gather(rows, into)
     }
 
     fn column_moments(&self) -> Option<Vec<ColumnMoments>> {

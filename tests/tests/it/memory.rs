@@ -4,7 +4,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use brisk_loader::RowSource;
+use brisk_loader::{Layout, RowBuffers, RowSelection, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_program::{Device, Selection};
 use brisk_train::{DataParallelConfig, Error, Outputs, ResidentRows, TrainerConfig, ZeroStage};
@@ -163,15 +163,11 @@ impl RowSource for Wide {
     type Feature = f32;
     type Error = std::io::Error;
 
-    fn n_rows(&self) -> usize {
-        self.n_rows
+    fn layout(&self) -> Layout {
+        Layout::new(self.n_rows, self.n_cols)
     }
 
-    fn n_cols(&self) -> usize {
-        self.n_cols
-    }
-
-    fn gather(&self, _: &[u32], _: &mut [f32], _: &mut [f32]) -> Result<(), Self::Error> {
+    fn gather(&self, _: RowSelection<'_>, _: RowBuffers<'_, f32>) -> Result<(), Self::Error> {
         Err(std::io::Error::other("rows were read"))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use brisk_loader::{Order, RowSource, Rows};
+use brisk_loader::{Order, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_nn::{EmaConfig, Parameters, Placement, Schedule};
 use brisk_program::{Device, Selection};
 use brisk_tensor::Precision;
@@ -97,7 +97,8 @@ fn forget_time(mut runs: Vec<Run>, others: &[Run]) -> Vec<Run> {
 fn weighted(rows: &Rows, weights: &[f32]) -> Rows {
     let n = rows.n_rows();
     let (mut features, mut labels) = (vec![0.0; n * rows.n_cols()], vec![0.0; n]);
-    rows.gather(&(0..n as u32).collect::<Vec<_>>(), &mut features, &mut labels).expect("rows in memory");
+    rows.gather(RowSelection::Numbers(&(0..n as u32).collect::<Vec<_>>()), RowBuffers::new(&mut features, &mut labels))
+        .expect("rows in memory");
     let weights: Vec<f32> = (0..n).map(|row| weights[row % weights.len()]).collect();
     Rows::new(features, labels, rows.n_cols()).and_then(|rows| rows.with_weights(weights)).expect("a weight a row")
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use brisk_loader::{RowSource, Rows};
+use brisk_loader::{Layout, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_nn::{EmaConfig, Schedule};
 use brisk_program::Device;
 use brisk_tensor::Precision;
@@ -25,20 +25,16 @@ impl RowSource for Failing<'_> {
     type Feature = f32;
     type Error = std::io::Error;
 
-    fn n_rows(&self) -> usize {
-        self.rows.n_rows()
+    fn layout(&self) -> Layout {
+        self.rows.layout()
     }
 
-    fn n_cols(&self) -> usize {
-        self.rows.n_cols()
-    }
-
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), std::io::Error> {
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), std::io::Error> {
         let is_left = |left: usize| left.checked_sub(1);
         if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_left).is_err() {
             return Err(std::io::Error::other("the network is down"));
         }
-        self.rows.gather(rows, features, labels).map_err(std::io::Error::other)
+        self.rows.gather(rows, into).map_err(std::io::Error::other)
     }
 }
 

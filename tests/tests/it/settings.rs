@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use brisk_loader::{
-    Ahead, Batching, Error as LoaderError, Loader, Order, RowSource, Rows, WeightedDraws, check_gather, k_fold, split,
+    Ahead, Batching, Error as LoaderError, Layout, Loader, Order, RowBuffers, RowSelection, RowSource, Rows, WeightedDraws,
+    k_fold, split,
 };
 use brisk_nn::{
     Activation, Adam, BatchNorm, BatchNormConfig, EmaConfig, GradScalerConfig, Linear, Lookahead, Mlp, MlpConfig, Module,
@@ -349,15 +350,13 @@ struct Shrinking {
 impl RowSource for Shrinking {
     type Feature = f32;
     type Error = LoaderError;
-    fn n_rows(&self) -> usize {
-        if self.n_calls.fetch_add(1, Relaxed) < self.until { self.rows.n_rows() } else { 0 }
+    fn layout(&self) -> Layout {
+        let layout = self.rows.layout();
+        if self.n_calls.fetch_add(1, Relaxed) < self.until { layout } else { Layout { n_rows: 0, ..layout } }
     }
-    fn n_cols(&self) -> usize {
-        self.rows.n_cols()
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), LoaderError> {
-        check_gather(self, rows, features, labels)?;
-        self.rows.gather(rows, features, labels)
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), LoaderError> {
+        into.check(&rows, &self.layout())?;
+        self.rows.gather(rows, into)
     }
 }
 

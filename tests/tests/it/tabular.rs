@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use brisk_loader::{RowSource, Rows, row_source_conformance, split};
+use brisk_loader::{RowBuffers, RowSelection, RowSource, Rows, row_source_conformance, split};
 use brisk_table::Dictionary;
 use brisk_tabular::{
     Columns, Decoding, DetectOptions, Error, Network, Preprocessing, Reading, Scaling, TabularModel, Target, TargetKind,
@@ -75,8 +75,8 @@ fn columns_are_found_by_name_and_values_by_their_text() -> Result<(), Error> {
         Rows::new(vec![0.5, 9.0, 100.0], vec![0.0], 3).and_then(|rows| rows.with_categories(vec![1, 2], 2)).expect("one row");
     let over = preprocessing.over(&others, &row)?;
     let (mut x, mut y, mut code) = ([0.0; 3], [0.0], [9]);
-    over.gather(&[0], &mut x, &mut y).expect("row 0");
-    over.gather_categories(&[0], &mut code).expect("row 0");
+    over.gather(RowSelection::Numbers(&[0]), RowBuffers::new(&mut x, &mut y)).expect("row 0");
+    over.gather(RowSelection::Numbers(&[0]), RowBuffers { categories: Some(&mut code), ..RowBuffers::default() }).expect("row 0");
     let same = Rows::new(vec![100.0, 0.5], vec![0.0], 2).and_then(|rows| rows.with_categories(vec![3], 1)).expect("one row");
     let expected = preprocessing.over(&columns(), &same)?.to_rows("same")?;
     assert_eq!((&x[..], code), (expected.features(), [0]), "`pink` is unknown");
@@ -322,7 +322,8 @@ fn text_is_compared_after_normalization_and_unseen_values_are_counted() -> Resul
     let others = columns(&["Zu\u{308}rich", "Atlantis", "Utopia"]);
     let over = preprocessing.over(&others, rows(vec![1, 2, 3, 2, 0]))?;
     let mut codes = [9; 5];
-    over.gather_categories(&[0, 1, 2, 3, 4], &mut codes).expect("five rows");
+    over.gather(RowSelection::Numbers(&[0, 1, 2, 3, 4]), RowBuffers { categories: Some(&mut codes), ..RowBuffers::default() })
+        .expect("five rows");
     assert_eq!(codes, [1, 0, 0, 0, 0]);
     let unseen = &over.unseen_values()?[0];
     assert_eq!(

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use brisk_loader::{RowSource, Rows};
+use brisk_loader::{Layout, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_nn::{Activation, Linear, Schedule};
 use brisk_train::{
     BatchesEnd, Binary, Callback, Checkpoint, Error, FeedChoice, FeedConfig, GradientClip, Model, Outputs, Progress, Regression,
@@ -97,20 +97,16 @@ impl RowSource for Slow {
     type Feature = f32;
     type Error = brisk_loader::Error;
 
-    fn n_rows(&self) -> usize {
-        self.rows.n_rows()
+    fn layout(&self) -> Layout {
+        self.rows.layout()
     }
 
-    fn n_cols(&self) -> usize {
-        self.rows.n_cols()
-    }
-
-    fn gather(&self, ids: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), brisk_loader::Error> {
-        if ids.len() <= 20 {
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), brisk_loader::Error> {
+        if rows.len() <= 20 {
             let _reading = self.reading.lock().expect("no other call has panicked");
             std::thread::sleep(Duration::from_millis(30));
         }
-        self.rows.gather(ids, features, labels)
+        self.rows.gather(rows, into)
     }
 }
 

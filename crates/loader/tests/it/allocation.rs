@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use brisk_loader::{Ahead, Batching, Error, Key, Loader, Make, Order, Row, RowSource, Rows, StageTimer, WeightedDraws, split};
+use brisk_loader::{
+    Ahead, Batching, Error, Key, Loader, Make, Order, Row, RowBuffers, RowSelection, RowSource, Rows, StageTimer, WeightedDraws,
+    split,
+};
 
 use crate::source::numbered;
 
@@ -48,15 +51,12 @@ struct Watching(Rows);
 impl RowSource for Watching {
     type Feature = f32;
     type Error = Error;
-    fn n_rows(&self) -> usize {
-        self.0.n_rows()
+    fn layout(&self) -> brisk_loader::Layout {
+        self.0.layout()
     }
-    fn n_cols(&self) -> usize {
-        self.0.n_cols()
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
         IS_WATCHED.set(true);
-        self.0.gather(rows, features, labels)
+        self.0.gather(rows, into)
     }
 }
 

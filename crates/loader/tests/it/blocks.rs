@@ -2,7 +2,9 @@ use std::ops::Range;
 use std::sync::Mutex;
 use std::thread;
 
-use brisk_loader::{Ahead, Batching, BlockShuffle, Error, Loader, RowSource, Rows, Shard, Shuffle};
+use brisk_loader::{
+    Ahead, Batching, BlockShuffle, Error, Hint, Layout, Loader, RowBuffers, RowSelection, RowSource, Rows, Shard, Shuffle,
+};
 
 use crate::batches::{all, from};
 use crate::source::numbered;
@@ -158,21 +160,24 @@ struct Recording(Rows, Mutex<Vec<Event>>);
 impl RowSource for Recording {
     type Feature = f32;
     type Error = Error;
-    fn n_rows(&self) -> usize {
-        self.0.n_rows()
+    fn layout(&self) -> Layout {
+        self.0.layout()
     }
-    fn n_cols(&self) -> usize {
-        self.0.n_cols()
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
+        rows.for_each_block(|_, rows| {
+            self.1.lock().unwrap().extend(rows.iter().map(|&row| Event::Row(row)));
+            Ok(())
+        })?;
+        self.0.gather(rows, into)
     }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
-        self.1.lock().unwrap().extend(rows.iter().map(|&row| Event::Row(row)));
-        self.0.gather(rows, features, labels)
-    }
-    fn prefetch_range(&self, rows: Range<usize>) {
-        self.1.lock().unwrap().push(Event::Announced(rows));
-    }
-    fn release_range(&self, rows: Range<usize>) {
-        self.1.lock().unwrap().push(Event::Released(rows));
+    fn hint(&self, rows: RowSelection<'_>, hint: Hint) {
+        if let RowSelection::Range(rows) = rows {
+            let event = match hint {
+                Hint::WillNeed => Event::Announced(rows),
+                Hint::DontNeed => Event::Released(rows),
+            };
+            self.1.lock().unwrap().push(event);
+        }
     }
 }
 

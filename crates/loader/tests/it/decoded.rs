@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use brisk_loader::{Ahead, Batching, Decoded, Error, Loader, RowSource, row_source_conformance};
+use brisk_loader::{Ahead, Batching, Decoded, Error, Loader, RowBuffers, RowSelection, RowSource, row_source_conformance};
 
 use crate::batches::all;
 use crate::source::numbered;
@@ -93,6 +93,7 @@ fn a_panic_names_batch_and_row() {
         assert!(matches!(error, Error::Source { batch: 5, .. }), "found: {error}");
         assert_eq!(error.to_string(), "batch 5 could not be gathered: panicked while decoding row 505: bad magic");
     });
-    let beyond = Decoded::new(10, 3, decode).gather(&[10], &mut [0.0; 3], &mut [0.0]).unwrap_err();
+    let beyond = Decoded::new(10, 3, decode);
+    let beyond = beyond.gather(RowSelection::Numbers(&[10]), RowBuffers::new(&mut [0.0; 3], &mut [0.0])).unwrap_err();
     assert!(matches!(beyond, Error::RowOutOfRange { row: 10, n_rows: 10 }), "found: {beyond}");
 }

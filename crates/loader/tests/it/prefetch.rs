@@ -2,7 +2,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use brisk_loader::{Ahead, Batching, Error, Loader, RowSource, Rows, Shard};
+use brisk_loader::{Ahead, Batching, Error, Layout, Loader, RowBuffers, RowSelection, RowSource, Rows, Shard};
 
 use crate::batches::{Owned, all, from};
 use crate::source::numbered;
@@ -34,19 +34,19 @@ impl Faulty {
 impl RowSource for Faulty {
     type Feature = f32;
     type Error = Fault;
-    fn n_rows(&self) -> usize {
-        self.rows.n_rows()
+    fn layout(&self) -> Layout {
+        self.rows.layout()
     }
-    fn n_cols(&self) -> usize {
-        self.rows.n_cols()
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Fault> {
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Fault> {
         self.n_gathered.fetch_add(rows.len(), Ordering::Relaxed);
-        if rows.contains(&self.bad_row) {
+        rows.for_each_block(|_, rows| {
+            if !rows.contains(&self.bad_row) {
+                return Ok(());
+            }
             assert!(!self.panics, "row {} makes me panic", self.bad_row);
-            return Err(Fault { row: self.bad_row });
-        }
-        self.rows.gather(rows, features, labels).map_err(|_| Fault { row: u32::MAX })
+            Err(Fault { row: self.bad_row })
+        })?;
+        self.rows.gather(rows, into).map_err(|_| Fault { row: u32::MAX })
     }
 }
 

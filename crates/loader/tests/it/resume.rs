@@ -1,7 +1,9 @@
 use std::sync::Arc;
 use std::thread;
 
-use brisk_loader::{Ahead, Batching, Error, Loader, Order, RowSource, Rows, Shard, State, WeightedDraws, split};
+use brisk_loader::{
+    Ahead, Batching, Error, Layout, Loader, Order, RowBuffers, RowSelection, RowSource, Rows, Shard, State, WeightedDraws, split,
+};
 
 use crate::batches::{Owned, taken};
 use crate::source::numbered;
@@ -89,14 +91,11 @@ struct Marked(Rows, Option<u64>);
 impl RowSource for Marked {
     type Feature = f32;
     type Error = Error;
-    fn n_rows(&self) -> usize {
-        self.0.n_rows()
+    fn layout(&self) -> Layout {
+        self.0.layout()
     }
-    fn n_cols(&self) -> usize {
-        self.0.n_cols()
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
-        self.0.gather(rows, features, labels)
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
+        self.0.gather(rows, into)
     }
     fn fingerprint(&self) -> Option<u64> {
         self.1

@@ -1,7 +1,6 @@
-use std::ops::Range;
 use std::sync::Arc;
 
-use brisk_loader::{Batching, Error, Loader, RowSource, Rows, row_source_conformance, split};
+use brisk_loader::{Batching, Error, Layout, Loader, RowBuffers, RowSelection, RowSource, Rows, row_source_conformance, split};
 
 /// `n` rows of `n_cols` columns; each value identifies its row and column.
 pub(crate) fn numbered(n: usize, n_cols: usize) -> Rows {
@@ -110,19 +109,18 @@ struct Least(Rows);
 impl RowSource for Least {
     type Feature = f32;
     type Error = Error;
-    fn n_rows(&self) -> usize {
-        self.0.n_rows()
+    fn layout(&self) -> Layout {
+        self.0.layout()
     }
-    fn n_cols(&self) -> usize {
-        self.0.n_cols()
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
-        self.0.gather(rows, features, labels)
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
+        let layout = self.layout();
+        into.check(&rows, &layout)?;
+        into.for_each_row(&rows, &layout, |row, into| self.0.gather(RowSelection::Numbers(&[row]), into))
     }
 }
 
 #[test]
-fn the_default_range_conforms() {
+fn rows_that_are_filled_one_by_one_conform() {
     for n in [0, 1, 255, 256, 257, 900] {
         row_source_conformance(&Least(numbered(n, 3)));
     }
@@ -137,20 +135,12 @@ struct Unkept {
 impl RowSource for Unkept {
     type Feature = f32;
     type Error = Error;
-    fn n_rows(&self) -> usize {
-        10
+    fn layout(&self) -> Layout {
+        Layout { n_categories: self.n_categories, has_weights: self.has_weights, ..Layout::new(10, 1) }
     }
-    fn n_cols(&self) -> usize {
-        1
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
-        numbered(10, 1).gather(rows, features, labels)
-    }
-    fn n_categories(&self) -> usize {
-        self.n_categories
-    }
-    fn has_weights(&self) -> bool {
-        self.has_weights
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
+        let into = RowBuffers { categories: None, weights: None, ..into };
+        numbered(10, 1).gather(rows, into)
     }
 }
 
@@ -161,7 +151,7 @@ fn conformance_sees_categories_that_never_come() {
 }
 
 #[test]
-#[should_panic(expected = "the weight of a row beyond 10 was gathered without an error")]
+#[should_panic(expected = "weights of a row beyond 10 were gathered without an error")]
 fn conformance_sees_weights_that_are_not_checked() {
     row_source_conformance(&Unkept { n_categories: 0, has_weights: true });
 }
@@ -172,24 +162,20 @@ struct Broken(Rows, fn(&mut [f32], &mut [f32]));
 impl RowSource for Broken {
     type Feature = f32;
     type Error = Error;
-    fn n_rows(&self) -> usize {
-        self.0.n_rows()
+    fn layout(&self) -> Layout {
+        self.0.layout()
     }
-    fn n_cols(&self) -> usize {
-        self.0.n_cols()
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
-        self.0.gather(rows, features, labels)
-    }
-    fn gather_range(&self, rows: Range<usize>, features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
-        self.0.gather_range(rows, features, labels)?;
-        (self.1)(features, labels);
+    fn gather(&self, rows: RowSelection<'_>, mut into: RowBuffers<'_, f32>) -> Result<(), Error> {
+        self.0.gather(rows.clone(), into.reborrow())?;
+        if let RowSelection::Range(_) = rows {
+            (self.1)(into.features.unwrap_or_default(), into.labels.unwrap_or_default());
+        }
         Ok(())
     }
 }
 
 #[test]
-#[should_panic(expected = "differs from gather")]
+#[should_panic(expected = "differs from its numbers")]
 fn conformance_sees_a_wrong_value() {
     row_source_conformance(&Broken(numbered(400, 3), |features, _| {
         if let Some(last) = features.last_mut() {
@@ -201,14 +187,18 @@ fn conformance_sees_a_wrong_value() {
 #[test]
 fn errors_carry_the_numbers() {
     let rows = numbered(10, 2);
-    let error = rows.gather(&[3, 12], &mut [0.0; 4], &mut [0.0; 2]).unwrap_err();
+    let error = rows.gather(RowSelection::Numbers(&[3, 12]), RowBuffers::new(&mut [0.0; 4], &mut [0.0; 2])).unwrap_err();
     assert_eq!(error.to_string(), "row 12 was requested, the source has 10 rows; rows count from 0");
-    let error = rows.gather(&[3], &mut [0.0; 4], &mut [0.0; 1]).unwrap_err();
+    let error = rows.gather(RowSelection::Numbers(&[3]), RowBuffers::new(&mut [0.0; 4], &mut [0.0; 1])).unwrap_err();
     assert!(error.to_string().starts_with("gather: `features` holds 4 values, expected 2"), "found: {error}");
-    let error = described(10, 2).gather_categories(&[3, 12], &mut [0; 4]).unwrap_err();
+    let error = described(10, 2)
+        .gather(RowSelection::Numbers(&[3, 12]), RowBuffers { categories: Some(&mut [0; 4]), ..RowBuffers::default() })
+        .unwrap_err();
     assert_eq!(error.to_string(), "row 12 was requested, the source has 10 rows; rows count from 0");
-    let error = described(10, 2).gather_weights(&[3], &mut [0.0; 2]).unwrap_err();
-    assert!(error.to_string().starts_with("gather_weights: `weights` holds 2 values, expected 1"), "found: {error}");
+    let error = described(10, 2)
+        .gather(RowSelection::Numbers(&[3]), RowBuffers { weights: Some(&mut [0.0; 2]), ..RowBuffers::default() })
+        .unwrap_err();
+    assert!(error.to_string().starts_with("gather: `weights` holds 2 values, expected 1"), "found: {error}");
     let error = rows.clone().with_categories(vec![0; 19], 2).unwrap_err();
     assert!(error.to_string().starts_with("Rows::with_categories: `categories` holds 19 values, expected 20"), "found: {error}");
     let error = rows.clone().with_weights(vec![0.0; 9]).unwrap_err();

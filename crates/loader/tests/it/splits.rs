@@ -1,6 +1,6 @@
 use brisk_loader::{
-    Batching, RowSource, Rows, Shuffle, Subset, group_k_fold, k_fold, key_of, labels_of, row_source_conformance, split,
-    split_by_key, stratified_k_fold, stratified_split,
+    Batching, RowBuffers, RowSelection, RowSource, Rows, Shuffle, Subset, group_k_fold, k_fold, key_of, labels_of,
+    row_source_conformance, split, split_by_key, stratified_k_fold, stratified_split,
 };
 
 use crate::batches::all;
@@ -250,7 +250,7 @@ fn a_row_of_a_split_is_traced_to_its_source() {
     let [train, _] = split(&source, 7, [0.7, 0.3]).unwrap();
     let part = Subset::of_rows(&train, vec![5, 900, 5]).unwrap();
     let (mut features, mut labels) = ([0.0; 9], [0.0; 3]);
-    part.gather(&[0, 1, 2], &mut features, &mut labels).unwrap();
+    part.gather(RowSelection::Range(0..3), RowBuffers::new(&mut features, &mut labels)).unwrap();
     let stored: Vec<u32> = labels.iter().map(|&label| label as u32).collect();
     assert_eq!([0, 1, 2].map(|row| part.source_row(row)).to_vec(), stored, "labels are the rows' numbers");
     let boxed: &dyn RowSource<Feature = f32, Error = brisk_loader::Error> = &&part;

@@ -3,7 +3,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
-use brisk_loader::{Ahead, Batching, Bottleneck, Error, Key, Loader, Row, RowSource, Rows, Stage, StageReport, StageTimer};
+use brisk_loader::{
+    Ahead, Batching, Bottleneck, Error, Key, Layout, Loader, Row, RowBuffers, RowSelection, RowSource, Rows, Stage, StageReport,
+    StageTimer,
+};
 
 use crate::source::numbered;
 
@@ -57,15 +60,12 @@ struct Slow(Rows, Duration);
 impl RowSource for Slow {
     type Feature = f32;
     type Error = Error;
-    fn n_rows(&self) -> usize {
-        self.0.n_rows()
+    fn layout(&self) -> Layout {
+        self.0.layout()
     }
-    fn n_cols(&self) -> usize {
-        self.0.n_cols()
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
         thread::sleep(self.1);
-        self.0.gather(rows, features, labels)
+        self.0.gather(rows, into)
     }
 }
 
@@ -93,15 +93,12 @@ struct Gated<'a>(Rows, &'a Mutex<()>);
 impl RowSource for Gated<'_> {
     type Feature = f32;
     type Error = Error;
-    fn n_rows(&self) -> usize {
-        self.0.n_rows()
+    fn layout(&self) -> Layout {
+        self.0.layout()
     }
-    fn n_cols(&self) -> usize {
-        self.0.n_cols()
-    }
-    fn gather(&self, rows: &[u32], features: &mut [f32], labels: &mut [f32]) -> Result<(), Error> {
+    fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), Error> {
         drop(self.1.lock());
-        self.0.gather(rows, features, labels)
+        self.0.gather(rows, into)
     }
 }
 

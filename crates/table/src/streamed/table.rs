@@ -38,9 +38,9 @@ const SCRATCH_BYTES: usize = 256 << 10;
 ///
 /// let table = StreamedTable::open(&path, &ReadAhead::new(64 << 20))?;
 /// # #[cfg(feature = "loader")] {
-/// use brisk_loader::RowSource;
+/// use brisk_loader::{RowBuffers, RowSource, RowSelection};
 /// let (mut features, mut labels) = ([0.0; 2], [0.0; 2]);
-/// table.gather(&[2, 1], &mut features, &mut labels)?;
+/// table.gather(RowSelection::Numbers(&[2, 1]), RowBuffers::new(&mut features, &mut labels))?;
 /// assert_eq!((features, labels), ([2.5, 1.5], [0.0, 1.0]));
 /// # }
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use brisk_loader::RowSource;
+use brisk_loader::{Hint, RowBuffers, RowSelection, RowSource};
 use brisk_table::{Access, Error, LabelsFrom, ReadAhead, Schema, StreamedTable, Table, TableWriter, TensorNames};
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
@@ -61,7 +61,7 @@ fn labels_are_absent_only_when_asked() {
     let table = Table::open_named(&path, &TensorNames { labels: LabelsFrom::Zero, ..their_names() }).unwrap();
     assert!(matches!(table.labels::<f32>(), Err(Error::NoLabels { .. })));
     let (mut features, mut labels) = ([0.0; 2], [7.0; 2]);
-    table.gather(&[2, 0], &mut features, &mut labels).unwrap();
+    table.gather(RowSelection::Numbers(&[2, 0]), RowBuffers::new(&mut features, &mut labels)).unwrap();
     assert_eq!((features, labels), ([3.0, 1.0], [0.0, 0.0]));
     brisk_loader::row_source_conformance(&table);
 }
@@ -78,9 +78,9 @@ fn hints_change_no_row() {
             table.advise(access).unwrap();
         }
         let borrowed = table.rows::<f32>(0..100_000).unwrap();
-        table.prefetch_range(0..200_000);
-        table.release_range(10..90_000);
-        table.release_range(0..usize::MAX);
+        table.hint(RowSelection::Range(0..200_000), Hint::WillNeed);
+        table.hint(RowSelection::Range(10..90_000), Hint::DontNeed);
+        table.hint(RowSelection::Range(0..usize::MAX), Hint::DontNeed);
         assert!(borrowed.chunks(2).enumerate().all(|(i, row)| row == [i as f32, i as f32 / 2.0]), "rows differ after a hint");
         table.verify().unwrap();
     }
@@ -112,7 +112,7 @@ fn a_file_that_is_replaced_stays_what_it_was() {
     mapped.verify().unwrap();
     streamed.verify().unwrap();
     let (mut features, mut labels) = ([0.0; 2], [0.0]);
-    streamed.gather(&[99_999], &mut features, &mut labels).unwrap();
+    streamed.gather(RowSelection::Numbers(&[99_999]), RowBuffers::new(&mut features, &mut labels)).unwrap();
     assert_eq!((features, labels), ([99_999.0, 49_999.5], [1.0]));
 }
 

@@ -1,4 +1,4 @@
-use brisk_loader::{RowSource, row_source_conformance};
+use brisk_loader::{RowBuffers, RowSelection, RowSource, row_source_conformance};
 use brisk_table::{
     DType, Error, ReadAhead, Schema, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, TableWriter, Weights,
 };
@@ -26,7 +26,7 @@ fn bytes_are_gathered_as_numbers() {
     let table = Table::open(&path).unwrap();
     row_source_conformance(&table);
     let (mut features, mut labels) = ([0.0; 8], [0.0; 2]);
-    table.gather(&[1, 0], &mut features, &mut labels).unwrap();
+    table.gather(RowSelection::Numbers(&[1, 0]), RowBuffers::new(&mut features, &mut labels)).unwrap();
     assert_eq!((features, labels), ([252.0, 253.0, 254.0, 255.0, 0.0, 1.0, 2.0, 3.0], [-1.0, 7.0]));
 }
 
@@ -122,7 +122,9 @@ fn check_labels<S: RowSource<Feature = f32, Error = Error>>(source: &S, n_labels
     assert!(brisk_loader::labels_of(source).unwrap() == expected, "labels differ");
     let last = source.n_rows() - 1;
     let mut labels = vec![0.0; 2 * n_labels];
-    source.gather_labels(&[last as u32, 0], &mut labels).unwrap();
+    source
+        .gather(RowSelection::of(&[last as u32, 0]), RowBuffers { labels: Some(&mut labels), ..RowBuffers::default() })
+        .unwrap();
     assert_eq!(labels, [&expected[last * n_labels..], &expected[..n_labels]].concat(), "the last and the first row");
 }
 

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use brisk_loader::{Batching, Loader, RowSource, row_source_conformance};
+use brisk_loader::{Batching, Hint, Loader, RowBuffers, RowSelection, RowSource, row_source_conformance};
 use brisk_table::{
     DType, Dictionary, Error, ReadAhead, RowBatch, Schema, ShardSize, ShardedTable, StreamedTable, Table, TableWriter, Weights,
 };
@@ -42,7 +42,7 @@ fn a_streamed_table_is_a_row_source() {
         for budget in [0, 100, 64 << 10, 64 << 20] {
             let table = StreamedTable::open(&path, &ReadAhead::new(budget)).unwrap();
             row_source_conformance(&table);
-            table.prefetch_range(0..n_rows);
+            table.hint(RowSelection::Range(0..n_rows), Hint::WillNeed);
             row_source_conformance(&table);
             table.verify().unwrap();
         }
@@ -51,7 +51,7 @@ fn a_streamed_table_is_a_row_source() {
     write_parts(&path, 5000);
     let table = StreamedTable::open(&path, &ReadAhead::new(1 << 20)).unwrap();
     row_source_conformance(&table);
-    table.prefetch_range(1000..4900);
+    table.hint(RowSelection::Range(1000..4900), Hint::WillNeed);
     row_source_conformance(&table);
     row_source_conformance(&table.typed::<u8>().unwrap());
 }
@@ -66,13 +66,13 @@ fn announced_rows_are_the_rows() {
         let ahead = ReadAhead::new(budget);
         let table = StreamedTable::open(&path, &ahead).unwrap();
         for window in (0..20_000).step_by(1000) {
-            table.prefetch_range(window..window + 1000);
+            table.hint(RowSelection::Range(window..window + 1000), Hint::WillNeed);
             // Overlaps rows that are in memory, and lies partly beyond the table.
-            table.prefetch_range(window + 500..window + 1700);
+            table.hint(RowSelection::Range(window + 500..window + 1700), Hint::WillNeed);
             let rows: Vec<u32> = (0..300).map(|i| (window + (i * 7919) % 1000) as u32).collect();
             check_same(&whole, &table, &rows);
             if window % 3000 == 0 {
-                table.release_range(0..window + 1000);
+                table.hint(RowSelection::Range(0..window + 1000), Hint::DontNeed);
             }
         }
         let report = ahead.report();
@@ -91,9 +91,11 @@ fn check_same(whole: &Table, streamed: &impl RowSource<Feature = f32, Error = Er
         let n = rows.len();
         let (mut features, mut labels) = (vec![0.0; n * source.n_cols()], vec![0.0; n]);
         let (mut categories, mut weights) = (vec![0; n * source.n_categories()], vec![0.0; n]);
-        source.gather(rows, &mut features, &mut labels).unwrap();
-        source.gather_categories(rows, &mut categories).unwrap();
-        source.gather_weights(rows, &mut weights).unwrap();
+        source.gather(RowSelection::Numbers(rows), RowBuffers::new(&mut features, &mut labels)).unwrap();
+        source
+            .gather(RowSelection::Numbers(rows), RowBuffers { categories: Some(&mut categories), ..RowBuffers::default() })
+            .unwrap();
+        source.gather(RowSelection::Numbers(rows), RowBuffers { weights: Some(&mut weights), ..RowBuffers::default() }).unwrap();
         (features, labels, categories, weights)
     }
     assert!(gathered(whole, rows) == gathered(streamed, rows), "rows differ");
@@ -142,10 +144,10 @@ fn threads_share_a_table() {
             scope.spawn(move || {
                 for round in 0..60 {
                     let start = (thread * 15_000 + round * 977) % 59_000;
-                    table.prefetch_range(start..start + 1000);
+                    table.hint(RowSelection::Range(start..start + 1000), Hint::WillNeed);
                     let rows: Vec<u32> = (0..200).map(|i| (start + (i * 31) % 1000) as u32).collect();
                     check_same(whole, table, &rows);
-                    table.release_range(start..start + 1000);
+                    table.hint(RowSelection::Range(start..start + 1000), Hint::DontNeed);
                 }
             });
         }
@@ -158,8 +160,8 @@ fn shards_are_streamed_within_one_budget() {
     crate::shards::write_ramp(&parent.path().join("t"), 10_000, ShardSize::Rows(1500), 1.0);
     let ahead = ReadAhead::new(1 << 20);
     let table = ShardedTable::open_streamed(parent.path().join("t"), &ahead).unwrap();
-    table.prefetch_range(0..10_000);
-    table.gather_range(5..9_000, &mut vec![0.0; 2 * 8_995], &mut vec![0.0; 8_995]).unwrap();
+    table.hint(RowSelection::Range(0..10_000), Hint::WillNeed);
+    table.gather(RowSelection::Range(5..9_000), RowBuffers::new(&mut vec![0.0; 2 * 8_995], &mut vec![0.0; 8_995])).unwrap();
     let report = ahead.report();
     assert_eq!((report.rows_from_memory, report.rows_from_file), (2 * 8_995, 0), "features and labels");
     row_source_conformance(&table);
@@ -173,8 +175,8 @@ fn a_file_that_shrinks_is_an_error() {
     crate::table::write_ramp(&path, 100_000);
     let table = StreamedTable::open(&path, &ReadAhead::new(1 << 20)).unwrap();
     OpenOptions::new().write(true).open(&path).unwrap().set_len(100_000).unwrap();
-    table.prefetch_range(50_000..60_000);
-    let error = table.gather_range(50_000..50_001, &mut [0.0; 2], &mut [0.0]).unwrap_err();
+    table.hint(RowSelection::Range(50_000..60_000), Hint::WillNeed);
+    let error = table.gather(RowSelection::Range(50_000..50_001), RowBuffers::new(&mut [0.0; 2], &mut [0.0])).unwrap_err();
     assert!(matches!(error, Error::Io { .. }) && error.to_string().contains("table.safetensors: cannot read"), "{error}");
     assert!(table.verify().is_err());
 }
@@ -186,10 +188,10 @@ fn a_table_goes_while_others_are_read() {
     let ahead = ReadAhead::new(4 << 20);
     for _ in 0..20 {
         let table = StreamedTable::open(&path, &ahead).unwrap();
-        table.prefetch_range(0..100_000);
+        table.hint(RowSelection::Range(0..100_000), Hint::WillNeed);
     }
     let table = StreamedTable::open(&path, &ahead).unwrap();
-    table.prefetch_range(0..100_000);
+    table.hint(RowSelection::Range(0..100_000), Hint::WillNeed);
     check_same(&Table::open(&path).unwrap(), &table, &[99_999, 0, 50_000]);
 }
 
@@ -251,25 +253,25 @@ fn child_with_little_memory() {
     let blocks: Vec<usize> = (0..30).map(|i| (i * 1_103_515_245_usize) % (n_rows / block) * block).collect();
     for (i, &start) in blocks.iter().enumerate() {
         for &soon in blocks.iter().skip(i).take(2) {
-            table.prefetch_range(soon..soon + block);
+            table.hint(RowSelection::Range(soon..soon + block), Hint::WillNeed);
         }
         for batch in 0..block / 4096 {
             let rows: Vec<u32> = (0..4096).map(|i| (start + (batch * 4096 + i) * 48_271 % block) as u32).collect();
-            table.gather(&rows, &mut features, &mut labels).unwrap();
+            table.gather(RowSelection::Numbers(&rows), RowBuffers::new(&mut features, &mut labels)).unwrap();
             for (&row, values) in rows.iter().zip(features.chunks(28)) {
                 let expected = if row % 1_000_000 == 0 { row as f32 } else { 0.0 };
                 assert!(values[0] == expected && values[1..].iter().all(|&x| x == 0.0), "row {row} is {values:?}");
                 n_set += usize::from(values[0] != 0.0);
             }
         }
-        table.release_range(start..start + block);
+        table.hint(RowSelection::Range(start..start + block), Hint::DontNeed);
     }
     assert_eq!(ahead.report().rows_from_file, 0);
     // Rows that were not announced, and rows in order.
     let far: Vec<u32> = (0..4096).map(|i| i * 43_000 / 1000 * 1000).collect();
-    table.gather(&far, &mut features, &mut labels).unwrap();
+    table.gather(RowSelection::Numbers(&far), RowBuffers::new(&mut features, &mut labels)).unwrap();
     n_set += features.iter().filter(|&&x| x != 0.0).count();
-    table.gather_range(n_rows - 4096..n_rows, &mut features, &mut labels).unwrap();
+    table.gather(RowSelection::Range(n_rows - 4096..n_rows), RowBuffers::new(&mut features, &mut labels)).unwrap();
     assert!(n_set > 0, "no row with something in it was read");
 }
 

@@ -1,6 +1,6 @@
 //! Checks of a set's rows before training: that there are rows, and that their values can be used.
 
-use brisk_loader::{CodesAndWeights, RowSource, with_causes};
+use brisk_loader::{Layout, RowBuffers, RowSelection, RowSource, with_causes};
 use brisk_nn::tensor::DType;
 use brisk_nn::{CategoricalColumn, Module};
 
@@ -50,19 +50,22 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
     columns: &[CategoricalColumn],
     batch_rows: usize,
 ) -> Result<(), Error> {
-    let (n_rows, n_categories) = (source.n_rows(), source.n_categories());
+    let Layout { n_rows, n_categories, has_weights, .. } = source.layout();
     if n_categories != columns.len() {
         return Err(Error::CategoryCount { set, found: n_categories, expected: columns.len() });
     }
-    if n_categories == 0 && !source.has_weights() {
+    if n_categories == 0 && !has_weights {
         return Ok(());
     }
     let mut total = 0.0;
     let largest = f32::MAX / batch_rows.clamp(1, n_rows.max(1)) as f32;
-    let mut others = CodesAndWeights::new(source, CHUNK_ROWS.min(n_rows));
+    let (mut categories, mut weights) = (Vec::new(), Vec::new());
     for first in (0..n_rows).step_by(CHUNK_ROWS) {
-        let (categories, weights) =
-            others.gather(source, first, CHUNK_ROWS.min(n_rows - first)).map_err(|error| failed(set, &error))?;
+        let rows = first..n_rows.min(first + CHUNK_ROWS);
+        categories.resize(rows.len() * n_categories, 0);
+        weights.resize(if has_weights { rows.len() } else { 0 }, 0.0);
+        let into = RowBuffers { categories: Some(&mut categories), weights: Some(&mut weights), ..RowBuffers::default() };
+        source.gather(RowSelection::Range(rows), into).map_err(|error| failed(set, &error))?;
         for (row, codes) in categories.chunks_exact(n_categories.max(1)).enumerate() {
             if let Some(column) = codes.iter().zip(columns).position(|(&code, column)| code as usize >= column.n_codes) {
                 let (row, n_codes) = (source_row(source, first + row), columns[column].n_codes);
@@ -83,7 +86,7 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
         }
         total += weights.iter().map(|&weight| f64::from(weight)).sum::<f64>();
     }
-    if source.has_weights() && total == 0.0 {
+    if has_weights && total == 0.0 {
         return Err(Error::NoWeight { set, n_rows });
     }
     Ok(())
@@ -107,7 +110,7 @@ pub(crate) fn check_finite<S: RowSource<Feature: FeedElement>>(
     let Features::F32(x) = S::Feature::features(features) else { return Ok(()) };
     let Some((at, found)) = first_non_finite(x) else { return Ok(()) };
     let (row, column) = (source_row(source, row_at(at / source.n_cols())), at % source.n_cols());
-    Err(Error::NonFinite { set, row, column, name: source.column_name(column).map(str::to_owned), found })
+    Err(Error::NonFinite { set, row, column, name: source.names().column(column).map(str::to_owned), found })
 }
 
 /// The first value that is NaN or infinite, and its index.

@@ -1,6 +1,6 @@
 //! What a run needs to know about all its rows, read in one pass.
 
-use brisk_loader::{CodesAndWeights, RowSource};
+use brisk_loader::{Chunk, Layout, RowMemory, RowSelection, RowSource};
 use rayon::prelude::*;
 
 use super::element::FeedElement;
@@ -44,37 +44,32 @@ impl Survey {
         source: &S,
         mut moments: Option<&mut Moments>,
     ) -> Result<Self, Error> {
-        let (n_rows, n_cols, n_labels) = (source.n_rows(), source.n_cols(), source.n_labels());
+        let layout @ Layout { n_rows, n_labels, .. } = source.layout();
         let block_rows = RowDigest::block_rows(source);
         let chunk_rows = block_rows.saturating_mul(BLOCKS_AT_A_TIME).min(n_rows).max(1);
-        let mut features = vec![S::Feature::default(); chunk_rows * n_cols];
-        let mut labels = vec![0.0; n_rows * n_labels];
+        let mut memory = RowMemory::new(layout, chunk_rows);
+        let mut labels = Vec::with_capacity(n_rows * n_labels);
         let mut blocks = Vec::with_capacity(n_rows.div_ceil(block_rows));
         let mut non_finite = None;
         for first in (0..n_rows).step_by(chunk_rows) {
-            let n_in_chunk = chunk_rows.min(n_rows - first);
-            let features = &mut features[..n_in_chunk * n_cols];
-            let labels = &mut labels[first * n_labels..][..n_in_chunk * n_labels];
-            let ranges = (0..n_in_chunk).step_by(block_rows).map(|start| start..n_in_chunk.min(start + block_rows));
-            let (mut features_left, mut labels_left) = (&mut features[..], labels);
-            let of_blocks: Vec<_> = ranges
-                .map(|rows| {
-                    let features = features_left.split_off_mut(..rows.len() * n_cols).unwrap_or_default();
-                    let labels = labels_left.split_off_mut(..rows.len() * n_labels).unwrap_or_default();
-                    (rows, features, labels)
+            let n = chunk_rows.min(n_rows - first);
+            let mut rest = memory.buffers(n);
+            let of_blocks: Vec<_> = (0..n)
+                .step_by(block_rows)
+                .map(|start| {
+                    let rows = start..n.min(start + block_rows);
+                    let (into, others) = std::mem::take(&mut rest).split_at(rows.len(), &layout);
+                    rest = others;
+                    (first + rows.start..first + rows.end, into)
                 })
                 .collect();
-            let digests = of_blocks.into_par_iter().map_init(
-                || CodesAndWeights::new(source, block_rows.min(n_rows)),
-                |others, (rows, features, labels)| {
-                    let rows = first + rows.start..first + rows.end;
-                    source.gather_range(rows.clone(), features, labels).map_err(|error| failed(set, &error))?;
-                    let (categories, weights) =
-                        others.gather(source, rows.start, rows.len()).map_err(|error| failed(set, &error))?;
-                    Ok(RowDigest::of_block(features, labels, categories, weights))
-                },
-            );
+            let digests = of_blocks.into_par_iter().map(|(rows, mut into)| {
+                source.gather(RowSelection::Range(rows.clone()), into.reborrow()).map_err(|error| failed(set, &error))?;
+                Ok(RowDigest::of_block(&into.chunk(rows.start)))
+            });
             blocks.extend(digests.collect::<Result<Vec<u64>, Error>>()?);
+            let Chunk { features, labels: read, .. } = memory.chunk(first, n);
+            labels.extend_from_slice(read);
             if non_finite.is_none() {
                 non_finite = check_finite(set, source, features, |row| first + row).err();
             }

@@ -1,6 +1,6 @@
 use std::collections::HashSet;
 
-use brisk_loader::{Rows, Subset};
+use brisk_loader::{Layout, RowBuffers, RowSelection, Rows, Subset};
 
 use super::*;
 
@@ -107,13 +107,10 @@ fn a_source_that_fails_is_named() {
     impl RowSource for Broken {
         type Feature = f32;
         type Error = std::io::Error;
-        fn n_rows(&self) -> usize {
-            3
+        fn layout(&self) -> Layout {
+            Layout::new(3, 1)
         }
-        fn n_cols(&self) -> usize {
-            1
-        }
-        fn gather(&self, _: &[u32], _: &mut [f32], _: &mut [f32]) -> Result<(), Self::Error> {
+        fn gather(&self, _: RowSelection<'_>, _: RowBuffers<'_, f32>) -> Result<(), Self::Error> {
             Err(std::io::Error::other("the disk is gone"))
         }
     }

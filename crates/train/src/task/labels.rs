@@ -95,6 +95,6 @@ fn check<S: RowSource>(kinds: &[Labels], set: &'static str, source: &S, labels: 
     let n_labels = kinds.len();
     let Some(i) = labels.iter().zip(kinds.iter().cycle()).position(|(&label, kind)| !kind.allows(label)) else { return Ok(()) };
     let label = (n_labels > 1).then_some(i % n_labels);
-    let name = source.label_name(i % n_labels).map(str::to_owned);
+    let name = source.names().label(i % n_labels).map(str::to_owned);
     Err(kinds[i % n_labels].refusal(set, (source_row(source, i / n_labels), label), name, labels[i]))
 }
