@@ -18,4 +18,4 @@ pub(crate) use decimal::{number, number64};
 pub(crate) use head::{shown, what_else};
 pub use options::{CsvOptions, Decimal, Delimiter, Header};
 pub(crate) use pipeline::parse_in_order;
-pub use survey::{find_numbers, survey_csv, survey_csv_with_progress};
+pub use survey::{ColumnKind, ColumnSurvey, FoundNumbers, OddCell, Survey, find_numbers, survey_csv, survey_csv_with_progress};

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::error::Error;
-use crate::format::FormatError;
+use crate::error::FormatError;
 
 /// The values of a categorical column, and the codes that stand for them in a table.
 ///

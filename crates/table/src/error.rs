@@ -1,13 +1,28 @@
+mod format_error;
+mod index_error;
+mod shard_mismatch;
+#[cfg(feature = "import")]
+mod source_error;
+#[cfg(feature = "csv")]
+mod svmlight_error;
+
 use std::io;
 use std::path::PathBuf;
 
 use brisk_atomic_file::{PublishError, listed, printable};
 
 use crate::dtype::DType;
-use crate::format::{FormatError, IndexError};
-use crate::remedy::Choice;
-use crate::remedy::{Expected, Remedy};
-use crate::shards::ShardMismatch;
+#[cfg(feature = "import")]
+use crate::import_format::{ImportSetting, Unused};
+use crate::remedy::{Choice, Expected, Remedy};
+
+pub use format_error::FormatError;
+pub use index_error::IndexError;
+pub use shard_mismatch::ShardMismatch;
+#[cfg(feature = "import")]
+pub use source_error::SourceError;
+#[cfg(feature = "csv")]
+pub use svmlight_error::SvmlightError;
 
 /// An error of this crate: where it occurred, what was found, what was expected, and what to do next.
 ///
@@ -251,9 +266,9 @@ pub enum Error {
         /// The file or folder.
         path: PathBuf,
         /// The option.
-        setting: crate::import::ImportSetting,
+        setting: ImportSetting,
         /// Why it has no effect.
-        reason: crate::import::Unused,
+        reason: Unused,
     },
     /// A source that cannot be made into a table.
     #[cfg(feature = "import")]
@@ -262,7 +277,7 @@ pub enum Error {
         /// The file or folder.
         path: PathBuf,
         /// The reason.
-        reason: Box<crate::import::SourceError>,
+        reason: Box<SourceError>,
     },
     /// A source without rows.
     #[error("{path}: {found}, expected rows of numbers", path = printable(.path))]
@@ -424,7 +439,7 @@ pub enum Error {
         /// The byte of the decompressed file, counted from 0.
         byte: u64,
         /// The problem.
-        reason: crate::svmlight::SvmlightError,
+        reason: SvmlightError,
     },
     /// A row that has no end within the limit.
     #[error(

@@ -25,7 +25,6 @@
 //! Headers are not trusted: see [`Layout::parse`].
 
 mod encode;
-mod error;
 mod json;
 mod layout;
 mod metadata;
@@ -33,10 +32,11 @@ mod shard_index;
 mod unique_json;
 
 pub(crate) use encode::{encode, encoded_len};
-pub use error::FormatError;
 pub use layout::{Layout, Tensor, header_bytes};
 pub(crate) use metadata::TableMetadata;
-pub use shard_index::{IndexError, MAX_INDEX_BYTES, ShardEntry, ShardIndex};
+pub use shard_index::{MAX_INDEX_BYTES, ShardEntry, ShardIndex};
+
+pub use crate::error::{FormatError, IndexError};
 
 /// The tensors' names.
 pub(crate) const FEATURES: &str = "features";

@@ -1,6 +1,5 @@
 //! What importers share: roles of columns, reading of sources, conversion of cells, and reports.
 
-mod any;
 #[cfg(any(feature = "images", feature = "cifar"))]
 mod archive;
 #[cfg(feature = "arrays")]
@@ -9,11 +8,11 @@ mod audit;
 mod columns;
 #[cfg(any(feature = "npy", feature = "arrow"))]
 mod counted;
+mod detect;
 mod dictionary;
 mod digits;
 pub(crate) mod expected;
 mod features;
-mod format;
 #[cfg(any(feature = "images", feature = "arrow"))]
 mod guarded;
 mod gzip_members;
@@ -31,16 +30,13 @@ mod numbers;
 mod report;
 mod roles;
 mod rows;
-mod settings;
 mod similar;
 mod sink;
-mod source_error;
 mod threads;
 mod warning;
 #[cfg(feature = "zst")]
 mod zstd_frames;
 
-pub use any::ImportOptions;
 #[cfg(feature = "images")]
 pub use archive::ArchiveEnd;
 #[cfg(all(feature = "cifar", not(feature = "images")))]
@@ -55,11 +51,10 @@ pub(crate) use counted::Counted;
 pub use digits::Digits;
 pub(crate) use digits::{EXACT_LIMIT, exact, has_leading_zero};
 pub(crate) use features::{FeatureRules, OnMissing, is_missing};
-pub use format::Format;
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use guarded::guarded;
 pub use importer::{Importer, import, import_if_changed, import_with_progress};
-pub(crate) use importer::{Origin, ReadSource};
+pub(crate) use importer::{Origin, ReadSource, run};
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use in_order::{NobodyWaits, Outlet, in_order};
 pub(crate) use input::{Input, read_error};
@@ -76,11 +71,9 @@ pub(crate) use numbers::{ByteOrder, Numbers};
 pub use report::{ImportReport, Imported, Progress};
 pub(crate) use roles::{Labels, Roles};
 pub(crate) use rows::{ChunkLabels, RowChunk};
-pub use settings::{ImportSetting, Unused};
 #[cfg(feature = "images")]
 pub(crate) use similar::similar;
 pub(crate) use sink::Sink;
-pub use source_error::SourceError;
 pub(crate) use threads::n_threads;
 pub use warning::{ColumnRole, ImportWarning};
 

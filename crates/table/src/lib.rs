@@ -14,6 +14,7 @@ mod dtype;
 mod error;
 mod iso_time;
 mod map;
+mod mapped;
 #[cfg(feature = "import")]
 #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
 mod nearest;
@@ -31,6 +32,8 @@ mod typed;
 mod verify;
 mod writer;
 
+#[cfg(feature = "import")]
+mod any_format;
 #[cfg(feature = "arrow")]
 mod arrow;
 #[cfg(feature = "cifar")]
@@ -44,25 +47,34 @@ mod images;
 #[cfg(feature = "import")]
 #[cfg_attr(not(feature = "csv"), allow(dead_code, unused_imports, reason = "each importer uses its own part of it"))]
 mod import;
+#[cfg(feature = "import")]
+mod import_format;
 #[cfg(feature = "npy")]
 mod npy;
 #[cfg(feature = "loader")]
 mod row_source;
 #[cfg(feature = "csv")]
-mod survey;
-#[cfg(feature = "csv")]
 mod svmlight;
 
+#[cfg(feature = "import")]
+pub use any_format::ImportOptions;
 #[cfg(feature = "arrow")]
 pub use arrow::ArrowOptions;
 pub use brisk_atomic_file::{AtomicFile, Printable, PublishError, is_same_file, open_regular_file, printable, read_regular_file};
 #[cfg(feature = "cifar")]
 pub use cifar::{CifarLabels, CifarOptions, CifarSet};
 #[cfg(feature = "csv")]
-pub use csv::{CsvOptions, Decimal, Delimiter, Header, find_numbers, survey_csv, survey_csv_with_progress};
+pub use csv::{
+    ColumnKind, ColumnSurvey, CsvOptions, Decimal, Delimiter, FoundNumbers, Header, OddCell, Survey, find_numbers, survey_csv,
+    survey_csv_with_progress,
+};
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
-pub use error::Error;
+#[cfg(feature = "import")]
+pub use error::SourceError;
+#[cfg(feature = "csv")]
+pub use error::SvmlightError;
+pub use error::{Error, ShardMismatch};
 #[cfg(feature = "idx")]
 pub use idx::IdxOptions;
 #[cfg(feature = "images")]
@@ -73,24 +85,24 @@ pub use import::ArchiveEnd;
 pub use import::NotFinite;
 #[cfg(feature = "import")]
 pub use import::{
-    BadRows, Categorical, Class, ColumnOptions, ColumnRef, ColumnRole, Digits, FeatureDType, Format, ImportOptions, ImportReport,
-    ImportSetting, ImportWarning, Imported, Importer, Indicators, LabelKind, Missing, Progress, SourceError, Unused, import,
-    import_if_changed, import_with_progress, predicts_label,
+    BadRows, Categorical, Class, ColumnOptions, ColumnRef, ColumnRole, Digits, FeatureDType, ImportReport, ImportWarning,
+    Imported, Importer, Indicators, LabelKind, Missing, Progress, import, import_if_changed, import_with_progress,
+    predicts_label,
 };
+#[cfg(feature = "import")]
+pub use import_format::{Format, ImportSetting, Unused};
 pub use iso_time::IsoTime;
 pub use map::Access;
 #[cfg(feature = "npy")]
 pub use npy::{ArrayRef, NpyLabels, NpyOptions};
 pub use remedy::{Expected, Remedy};
 pub use schema::{Schema, Weights};
-pub use shards::{ShardMismatch, ShardSize, ShardedTable, ShardedWriter};
+pub use shards::{ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;
 pub use statistics::ColumnStatistics;
 pub use streamed::{ReadAhead, ReadAheadReport, StreamedTable};
 #[cfg(feature = "csv")]
-pub use survey::{ColumnKind, ColumnSurvey, FoundNumbers, OddCell, Survey};
-#[cfg(feature = "csv")]
-pub use svmlight::{FirstIndex, SvmlightError, SvmlightOptions};
+pub use svmlight::{FirstIndex, SvmlightOptions};
 pub use table::Table;
 pub use tensor_names::{LabelsFrom, TensorNames};
 pub use typed::Typed;

@@ -10,7 +10,8 @@ use brisk_atomic_file::special_file;
 use crate::checksum::{BLOCK_BYTES, checksum};
 use crate::dtype::DType;
 use crate::error::Error;
-use crate::format::{CHECKSUMS, FormatError, Layout, PREFIX_BYTES, TableMetadata, Tensor, header_bytes};
+use crate::error::FormatError;
+use crate::format::{CHECKSUMS, Layout, PREFIX_BYTES, TableMetadata, Tensor, header_bytes};
 use crate::tensor_names::{LabelsFrom, TensorNames};
 
 /// The parts that rows consist of.

@@ -2,15 +2,10 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::format::MAX_RANK;
 use crate::source_identity::SourceIdentity;
+use crate::statistics::n_statistics;
 
 /// The largest number of columns whose names and statistics are stored: they take half of the longest header that is read.
 const MAX_STATISTICS: usize = 1 << 19;
-
-/// Rows of one dimension have statistics for each column. Other rows, such as images, have them for each index of their last dimension, the
-/// channel: statistics for each of 150,528 values would take a header of 16 MB, and pixels are not normalised one by one.
-pub(crate) fn n_statistics(row_shape: &[usize]) -> usize {
-    row_shape.last().copied().unwrap_or(0)
-}
 
 /// The layout of the rows of a table to be written.
 ///

@@ -1,10 +1,8 @@
 //! Tables of several files: a folder with an index and shards, each of which is also a table.
 
 mod folder;
-mod mismatch;
 mod table;
 mod writer;
 
-pub use mismatch::ShardMismatch;
 pub use table::ShardedTable;
 pub use writer::{ShardSize, ShardedWriter};

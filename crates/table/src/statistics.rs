@@ -3,6 +3,12 @@ use crate::dtype::Element;
 /// The number of rows whose mean is computed before their deviations: few enough that they stay in the L1 cache in between.
 const BLOCK_ROWS: usize = 128;
 
+/// Rows of one dimension have statistics for each column. Other rows, such as images, have them for each index of their last dimension, the
+/// channel: statistics for each of 150,528 values would take a header of 16 MB, and pixels are not normalised one by one.
+pub(crate) fn n_statistics(row_shape: &[usize]) -> usize {
+    row_shape.last().copied().unwrap_or(0)
+}
+
 /// Statistics of the values of one column, without missing values (NaN).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ColumnStatistics {

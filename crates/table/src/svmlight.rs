@@ -1,10 +1,8 @@
-mod error;
 mod import;
 mod line;
 mod options;
 mod rows;
 
-pub use error::SvmlightError;
 pub use options::{FirstIndex, SvmlightOptions};
 
 /// The largest index that is read: rows become dense, and with larger indices they would be nearly all zeros.

@@ -6,8 +6,9 @@ use arrow_schema::{DataType, Schema};
 
 use super::values::{is_number, is_text};
 use crate::error::Error;
+use crate::error::SourceError;
 use crate::import::{ColumnOptions, ColumnRef};
-use crate::import::{Like, Roles, SourceError};
+use crate::import::{Like, Roles};
 use crate::remedy::{Expected, Remedy};
 
 /// Where a column is. A field of lists of a fixed size has one column per element.

@@ -9,7 +9,8 @@ use super::ArrowOptions;
 use super::batch::{Converted, Converter, Problem};
 use super::columns::Columns;
 use crate::error::Error;
-use crate::import::{ImportReport, Like, NobodyWaits, Origin, Outlet, Progress, Sink, SourceError, in_order, n_threads};
+use crate::error::SourceError;
+use crate::import::{ImportReport, Like, NobodyWaits, Origin, Outlet, Progress, Sink, in_order, n_threads};
 
 /// The number of feature values that are converted at a time.
 const CHUNK_VALUES: usize = 1 << 18;

@@ -11,7 +11,8 @@ use arrow_schema::ArrowError;
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
 use crate::error::Error;
-use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress, SourceError, guarded};
+use crate::error::SourceError;
+use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress, guarded};
 use crate::parts::open_file;
 
 pub(super) fn read(

@@ -2,9 +2,9 @@ use std::io::Read;
 use std::path::Path;
 
 use crate::error::Error;
-#[cfg(not(feature = "parquet"))]
-use crate::import::Format;
 use crate::import::{ColumnOptions, ImportReport, Origin, Progress, ReadSource};
+#[cfg(not(feature = "parquet"))]
+use crate::import_format::Format;
 use crate::parts::open_file;
 use crate::source_identity::SourceIdentity;
 

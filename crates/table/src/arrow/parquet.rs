@@ -9,7 +9,8 @@ use parquet::errors::ParquetError;
 use super::ArrowOptions;
 use super::import::{Batch, Plan, report};
 use crate::error::Error;
-use crate::import::{ImportReport, NobodyWaits, Origin, Progress, SourceError, guarded};
+use crate::error::SourceError;
+use crate::import::{ImportReport, NobodyWaits, Origin, Progress, guarded};
 use crate::parts::open_file;
 
 /// How many batches of a row group may wait until those of the previous groups are written: 64 MiB of `f32`.

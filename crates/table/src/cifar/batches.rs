@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{CifarLabels, CifarOptions};
 use crate::error::Error;
-use crate::import::{ArchiveEnd, Input, Member, SourceError, for_each_member};
+use crate::error::SourceError;
+use crate::import::{ArchiveEnd, Input, Member, for_each_member};
 use crate::parts::open_file;
 use crate::remedy::{Expected, Remedy};
 use crate::source_identity::SourceIdentity;

@@ -1,5 +1,14 @@
+//! What the cells of each column of a text file are, found by reading all of it before anything is decided.
+
+mod column;
+mod found;
+mod marked;
+mod sketch;
+
 use std::borrow::Cow;
 use std::path::Path;
+
+use found::Wanted;
 
 use super::chunks::{Chunk, ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
 use super::head::Head;
@@ -9,7 +18,21 @@ use super::{CsvOptions, Decimal};
 use crate::error::Error;
 use crate::import::{Categorical, Indicators, Input, n_threads, read_error};
 use crate::import::{ColumnOptions, ColumnRef, LabelKind};
-use crate::survey::{ColumnSurvey, FoundNumbers, Survey, Wanted};
+
+pub use column::{ColumnKind, ColumnSurvey, OddCell};
+pub use found::FoundNumbers;
+
+/// What each column of a text file contains: [`survey_csv`](crate::survey_csv).
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Survey {
+    /// The number of rows. Rows of a wrong length, which an import reports, are not counted.
+    pub n_rows: u64,
+    /// The columns, in the order of the file.
+    pub columns: Vec<ColumnSurvey>,
+    /// Those that are the index of a data frame: see [`ColumnOptions::keep_index`](crate::ColumnOptions::keep_index).
+    pub index_columns: Vec<String>,
+}
 
 /// Reads all of a CSV or TSV file, plain or compressed, and returns what the cells of each column are: numbers, dates, text, and which cells are
 /// unlike the others. Delimiter, header and blanks are treated as in [`CsvOptions`](crate::CsvOptions); the roles of columns are ignored.

@@ -1,8 +1,9 @@
 use std::ops::Range;
 
 use super::json::{Claims, TensorClaim};
-use super::{FormatError, MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES};
+use super::{MAX_HEADER_BYTES, MAX_RANK, PREFIX_BYTES};
 use crate::dtype::DType;
+use crate::error::FormatError;
 
 /// The positions of everything in a safetensors file.
 #[derive(Debug, Clone, PartialEq)]

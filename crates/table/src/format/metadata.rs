@@ -1,10 +1,9 @@
 use serde_json::{Value, json};
 
-use super::FormatError;
 use crate::dictionary::Dictionary;
-use crate::schema::n_statistics;
+use crate::error::FormatError;
 use crate::source_identity::SourceIdentity;
-use crate::statistics::ColumnStatistics;
+use crate::statistics::{ColumnStatistics, n_statistics};
 
 const VERSION: &str = "1";
 const DICTIONARIES: &str = "dictionaries";

@@ -1,7 +1,8 @@
 use std::io::{self, Read};
 
 use crate::dtype::DType;
-use crate::import::{ByteOrder, Numbers, SourceError};
+use crate::error::SourceError;
+use crate::import::{ByteOrder, Numbers};
 
 /// The contents of an IDX header: `0 0 TYPE RANK`, then a big-endian `u32` per dimension.
 #[derive(Debug, PartialEq, Eq)]

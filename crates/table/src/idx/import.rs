@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use super::header::Header;
 use crate::error::Error;
+use crate::error::SourceError;
 use crate::import::{
-    Array, Arrays, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, Progress, ReadSource, SourceError,
-    check_dest,
+    Array, Arrays, ImportReport, Input, LabelArray, LabelMap, Like, NotFinite, Origin, Progress, ReadSource, check_dest,
 };
 use crate::parts::open_file;
 use crate::remedy::Remedy;

@@ -10,7 +10,8 @@ use brisk_atomic_file::{FileId, listed};
 
 use super::tree::{Classes, Tree, visible};
 use crate::error::Error;
-use crate::import::{ArchiveEnd, Input, Like, Member, SourceError, for_each_member};
+use crate::error::SourceError;
+use crate::import::{ArchiveEnd, Input, Like, Member, for_each_member};
 use crate::source_identity::SourceIdentity;
 
 /// How deep folders may be nested.

@@ -9,9 +9,10 @@ use super::folder::{Listing, UNPACK, read_file};
 use super::options::Channels;
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::error::SourceError;
 use crate::import::{
     BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Origin, Progress, ReadSource,
-    SourceError, check_dest, for_each_member, guarded, in_order, n_threads, similar,
+    check_dest, for_each_member, guarded, in_order, n_threads, similar,
 };
 use crate::parts::open_file;
 use crate::remedy::Remedy;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path};
 
-use crate::import::SourceError;
+use crate::error::SourceError;
 
 /// Names of parts of a data set, which are not classes.
 const PARTS: [&str; 8] = ["train", "training", "test", "testing", "val", "valid", "validation", "eval"];

@@ -4,10 +4,10 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::numbers::{Features, Labels, NotFinite, Numbers, Unfit};
-use super::source_error::SourceError;
 use super::{ImportReport, ImportWarning, LabelMap, Like, Origin, Progress};
 use crate::dtype::Element;
 use crate::error::Error;
+use crate::error::SourceError;
 use crate::schema::{Schema, Weights};
 use crate::source_identity::SourceIdentity;
 use crate::writer::ImportNotes;

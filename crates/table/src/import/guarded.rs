@@ -1,6 +1,6 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use super::SourceError;
+use crate::error::SourceError;
 
 /// Runs a reader of a third-party crate and turns its panics into errors, since the readers of Arrow and of images panic on some damaged
 /// files. After a panic, what `read` borrows must not be used any more.

@@ -107,7 +107,7 @@ pub fn import_with_progress(
 }
 
 /// Imports with the options of a format.
-pub(super) fn run(
+pub(crate) fn run(
     importer: &(impl ReadSource + ?Sized),
     source: &Path,
     dest: &Path,

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::Like;
 use super::numbers::Labels;
-use super::{Like, SourceError};
-use crate::error::Error;
+use crate::error::{Error, SourceError};
 
 /// The most classes that integer labels may stand for.
 const MAX_CLASSES: i64 = 1 << 16;

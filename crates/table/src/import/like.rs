@@ -1,9 +1,10 @@
 use std::path::{Path, PathBuf};
 
-use super::{FeatureDType, ImportSetting};
+use super::FeatureDType;
 use crate::dictionary::Dictionary;
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::import_format::ImportSetting;
 use crate::parts::Opened;
 
 /// The properties of the table to match that an import uses.

@@ -6,7 +6,8 @@ use brisk_atomic_file::listed;
 
 use super::literal::Literal;
 use crate::dtype::DType;
-use crate::import::{ByteOrder, Numbers, SourceError};
+use crate::error::SourceError;
+use crate::import::{ByteOrder, Numbers};
 
 /// The longest header that is read; those of plain arrays take 128 bytes, those of many fields a few thousand.
 const MAX_HEADER_BYTES: usize = 1 << 20;

@@ -7,7 +7,8 @@ use brisk_atomic_file::listed;
 use super::source::{Archive, Source, file_name};
 use super::{ArrayRef, NpyLabels, NpyOptions};
 use crate::error::Error;
-use crate::import::{Array, Arrays, ImportReport, LabelArray, LabelMap, Like, Origin, Progress, ReadSource, SourceError};
+use crate::error::SourceError;
+use crate::import::{Array, Arrays, ImportReport, LabelArray, LabelMap, Like, Origin, Progress, ReadSource};
 use crate::remedy::Remedy;
 use crate::source_identity::SourceIdentity;
 

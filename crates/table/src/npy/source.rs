@@ -13,7 +13,8 @@ use zip::result::ZipError;
 use super::header::{Header, Order};
 use super::transposed::Transposed;
 use crate::error::Error;
-use crate::import::{Array, Counted, Input, SourceError, check_dest};
+use crate::error::SourceError;
+use crate::import::{Array, Counted, Input, check_dest};
 use crate::parts::open_file;
 
 /// A file of one array, or an archive of several.

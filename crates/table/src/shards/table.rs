@@ -3,12 +3,12 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::ShardMismatch;
 use super::folder::index_path;
 use crate::description::describe;
 use crate::dtype::{DType, Element};
-use crate::error::Error;
-use crate::format::{IndexError, MAX_INDEX_BYTES, ShardEntry, ShardIndex};
+use crate::error::IndexError;
+use crate::error::{Error, ShardMismatch};
+use crate::format::{MAX_INDEX_BYTES, ShardEntry, ShardIndex};
 use crate::parts::{Part, Parts, open_file};
 use crate::row_store::RowStore;
 use crate::statistics::ColumnStatistics;

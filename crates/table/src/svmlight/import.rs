@@ -4,9 +4,9 @@ use std::sync::atomic::Ordering;
 
 use super::line::LineParser;
 use super::rows::{DenseRows, IndexRange, Lines, Problem, Scanned, Shape};
-use super::{FirstIndex, SvmlightError, SvmlightOptions};
+use super::{FirstIndex, SvmlightOptions};
 use crate::csv::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES, parse_in_order, what_else};
-use crate::error::Error;
+use crate::error::{Error, SvmlightError};
 use crate::import::{
     ColumnOptions, ImportReport, Input, LabelKind, Labels, Like, Missing, Origin, Progress, ReadSource, Roles, RowChunk, Sink,
     n_threads, read_error,

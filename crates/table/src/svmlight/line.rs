@@ -1,7 +1,8 @@
 //! One line: `label [qid:n] [index:value …] [# comment]`.
 
-use super::{FirstIndex, MAX_INDEX, SvmlightError, SvmlightOptions};
+use super::{FirstIndex, MAX_INDEX, SvmlightOptions};
 use crate::csv::{number, shown};
+use crate::error::SvmlightError;
 use crate::import::{Labels, Missing, expected, is_missing};
 use crate::remedy::{Expected, Remedy};
 

@@ -1,8 +1,9 @@
 //! Conversion of chunks of lines to rows of numbers.
 
+use super::MAX_INDEX;
 use super::line::{Entry, Label, LineParser, Wrong};
-use super::{MAX_INDEX, SvmlightError};
 use crate::csv::Chunk;
+use crate::error::SvmlightError;
 use crate::import::{BadRows, ChunkLabels, FeatureRules, MAX_REPORTS, RowChunk};
 
 /// The lines of a chunk, and which of them are bad.

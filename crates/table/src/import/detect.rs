@@ -1,33 +1,10 @@
-use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
 use super::Input;
-use super::source_error::SourceError;
-use crate::error::Error;
+use crate::error::{Error, SourceError};
+use crate::import_format::Format;
 use crate::parts::open_file;
-
-/// A format that can be imported.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
-    /// Text of rows: CSV or TSV.
-    Csv,
-    /// Text of svmlight or libsvm.
-    Svmlight,
-    /// A numpy array, .npy, or an archive of arrays, .npz.
-    Npy,
-    /// The files of MNIST.
-    Idx,
-    /// The binary files of CIFAR.
-    Cifar,
-    /// PNG and JPEG files, with one folder per class.
-    Images,
-    /// An Arrow IPC file or stream.
-    Arrow,
-    /// Parquet.
-    Parquet,
-}
 
 /// How many bytes of a file, after decompression, are examined.
 const LOOKED_AT: u64 = 512;
@@ -76,44 +53,11 @@ impl Format {
         }
     }
 
-    /// The feature of this crate that enables reading it.
-    pub fn feature(self) -> &'static str {
-        match self {
-            Self::Csv | Self::Svmlight => "csv",
-            Self::Npy => "npy",
-            Self::Idx => "idx",
-            Self::Cifar => "cifar",
-            Self::Images => "images",
-            Self::Arrow => "arrow",
-            Self::Parquet => "parquet",
-        }
-    }
-
     /// The error for a format whose feature is not enabled.
     #[allow(dead_code, reason = "all formats may be enabled")]
     pub(crate) fn not_enabled(self, path: &Path) -> Error {
         let (found, feature) = (self.description(), self.feature());
         Error::FeatureOff { path: path.to_owned(), found, feature, instead: "convert the source to a format that is enabled" }
-    }
-
-    /// Describes a source of this format in words.
-    pub fn description(self) -> &'static str {
-        match self {
-            Self::Csv => "text of rows",
-            Self::Svmlight => "text of svmlight",
-            Self::Npy => "a numpy array or archive",
-            Self::Idx => "an IDX file",
-            Self::Cifar => "CIFAR's binary version",
-            Self::Images => "a folder or archive of images",
-            Self::Arrow => "Arrow data",
-            Self::Parquet => "a Parquet file",
-        }
-    }
-}
-
-impl fmt::Display for Format {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.description())
     }
 }
 

@@ -1,8 +1,8 @@
 use std::path::Path;
 
-use super::importer::{Origin, ReadSource, run};
-use super::{Format, ImportReport, ImportSetting, Like, Progress, Unused};
 use crate::error::Error;
+use crate::import::{ImportReport, Like, Origin, Progress, ReadSource, run};
+use crate::import_format::{Format, ImportSetting, Unused};
 
 /// How to read a source of any format. By default, the format is detected, and read with the default options of that format.
 ///

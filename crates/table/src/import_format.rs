@@ -1,9 +1,65 @@
-//! Which options each format uses.
+//! The formats that can be imported, and the options that each uses.
 
 use std::fmt;
 
-use super::Format;
-use super::Format::*;
+use Format::*;
+
+/// A format that can be imported.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Text of rows: CSV or TSV.
+    Csv,
+    /// Text of svmlight or libsvm.
+    Svmlight,
+    /// A numpy array, .npy, or an archive of arrays, .npz.
+    Npy,
+    /// The files of MNIST.
+    Idx,
+    /// The binary files of CIFAR.
+    Cifar,
+    /// PNG and JPEG files, with one folder per class.
+    Images,
+    /// An Arrow IPC file or stream.
+    Arrow,
+    /// Parquet.
+    Parquet,
+}
+
+impl Format {
+    /// The feature of this crate that enables reading it.
+    pub fn feature(self) -> &'static str {
+        match self {
+            Self::Csv | Self::Svmlight => "csv",
+            Self::Npy => "npy",
+            Self::Idx => "idx",
+            Self::Cifar => "cifar",
+            Self::Images => "images",
+            Self::Arrow => "arrow",
+            Self::Parquet => "parquet",
+        }
+    }
+
+    /// Describes a source of this format in words.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Csv => "text of rows",
+            Self::Svmlight => "text of svmlight",
+            Self::Npy => "a numpy array or archive",
+            Self::Idx => "an IDX file",
+            Self::Cifar => "CIFAR's binary version",
+            Self::Images => "a folder or archive of images",
+            Self::Arrow => "Arrow data",
+            Self::Parquet => "a Parquet file",
+        }
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.description())
+    }
+}
 
 /// The options: each with the field of the options of this crate, for messages, and the formats that use it.
 macro_rules! settings {

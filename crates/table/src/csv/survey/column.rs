@@ -1,7 +1,6 @@
 use super::marked::is_marked_number;
 use super::sketch::Distinct;
-use crate::csv::Decimal;
-use crate::csv::number64;
+use crate::csv::{Decimal, number64};
 use crate::import::is_missing;
 use crate::iso_time::IsoTime;
 use crate::iso_time::looks_like_date;

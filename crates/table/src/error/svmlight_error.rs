@@ -1,5 +1,4 @@
-use crate::remedy::Choice;
-use crate::remedy::{Expected, Remedy};
+use crate::remedy::{Choice, Expected, Remedy};
 
 /// The problem with a line of an svmlight file: what was found, what was expected, and what to do next.
 #[non_exhaustive]

@@ -2,9 +2,8 @@ use std::path::Path;
 
 use brisk_atomic_file::printable;
 
-use crate::error::Error;
-use crate::remedy::Choice;
-use crate::remedy::{Expected, Remedy};
+use super::Error;
+use crate::remedy::{Choice, Expected, Remedy};
 
 /// Why a source cannot be made into a table: what was found, what was expected, and what to do next.
 ///
