@@ -128,13 +128,14 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
     let (features, labels) = higgs_table(options.n_rows, SEED);
     let [train, valid] = split(Rows::new(features, labels, N_COLS)?, SEED, [0.9, 0.1])?;
     let max_epochs = if options.scale == Scale::Smoke { 2 } else { 8 };
+    let alone = DataParallel::alone();
     let mut found: Vec<Vec<Found>> = vec![Vec::new(); Rung::ALL.len()];
     for _ in 0..options.n_rounds {
         for (rung, found) in Rung::ALL.into_iter().zip(&mut found) {
             let one_by_one = OneByOne(&train);
             found.push(match rung {
-                Rung::Baseline => train_on(rung, options, &one_by_one, &valid, max_epochs, None)?,
-                _ if rung < Rung::DataParallel => train_on(rung, options, &train, &valid, max_epochs, None)?,
+                Rung::Baseline => train_on(rung, options, &one_by_one, &valid, max_epochs, alone)?,
+                _ if rung < Rung::DataParallel => train_on(rung, options, &train, &valid, max_epochs, alone)?,
                 _ => on_replicas(rung, options, &train, &valid, max_epochs)?,
             });
         }
@@ -180,11 +181,11 @@ fn train_on<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
     train: &S,
     valid: &V,
     max_epochs: usize,
-    replicas: Option<&DataParallel>,
+    replicas: &DataParallel,
 ) -> Result<Found, Error> {
-    let device = match replicas {
-        None => options.device.clone(),
-        Some(_) => Device::builder().selection(options.selection.clone()).threads(1).open()?,
+    let device = match replicas.world_size() {
+        1 => options.device.clone(),
+        _ => Device::builder().selection(options.selection.clone()).threads(1).open()?,
     };
     let feed = match rung {
         // One batch at a time, and none in advance.
@@ -205,14 +206,8 @@ fn train_on<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
     };
     let clock = Clock::default();
     let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes()));
-    let trainer = || {
-        let trainer = Trainer::new(&device).config(config.clone()).feed(&feed);
-        match replicas {
-            None => trainer,
-            Some(replicas) => trainer.replicas(replicas),
-        }
-    };
-    let params = replicas.map_or_else(|| Ok(model.params().clone()), |replicas| replicas.divide(model.params().clone()))?;
+    let trainer = || Trainer::new(&device).config(config.clone()).feed(&feed).replicas(replicas);
+    let params = replicas.divide(model.params().clone())?;
     let optimizer = brisk_nn::Adam::new(&params);
     let trainable = Trainable::new(model.module(), &params, &optimizer);
     let prepared = trainer().prepare(trainable, &Binary::new(), train, valid)?;
@@ -233,8 +228,7 @@ fn on_replicas<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
 ) -> Result<Found> {
     let zero = if rung >= Rung::Sharded { ZeroStage::Parameters } else { ZeroStage::Replicated };
     let config = DataParallelConfig { zero, ..DataParallelConfig::default() };
-    let found =
-        run_threads::<_, Error>(2, &config, |replicas| train_on(rung, options, train, valid, max_epochs, Some(replicas)))?;
+    let found = run_threads::<_, Error>(2, &config, |replicas| train_on(rung, options, train, valid, max_epochs, replicas))?;
     found.into_iter().next().context("there are two replicas")
 }
 

@@ -26,8 +26,8 @@ pub(crate) const WIDE: Network = Network { name: "8 layers of 1024", widths: &[1
 pub(crate) enum UpTo<'a> {
     Forward,
     Backward,
-    /// The optimizer, after a sum of gradients if there are replicas.
-    Update(Option<&'a DataParallel>),
+    /// The optimizer, after a sum of gradients of all replicas.
+    Update(&'a DataParallel),
 }
 
 impl Network {
@@ -70,9 +70,7 @@ impl Network {
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
         let optimizer = Adam::new(&params);
         if let UpTo::Update(replica) = up_to {
-            if let Some(replica) = replica {
-                replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, None);
-            }
+            replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, None);
             optimizer.record(&graph, &params, &inputs);
             graph.advance(&inputs.state);
         }

@@ -44,7 +44,7 @@ fn hidden(options: &Options, overlapped: Threads, behind: Threads) -> Result<Vec
     let overlapped = DataParallel::new(Box::new(overlapped), config);
     let behind = DataParallel::new(Box::new(behind), whole);
     let device = Device::builder().selection(Selection::Cpu).threads(1).open()?;
-    let record = |of| network.record(&device, &UpTo::Update(Some(of)));
+    let record = |of| network.record(&device, &UpTo::Update(of));
     let steps = [(&overlapped, record(&overlapped)?), (&behind, record(&behind)?)];
     let mut shares = Vec::new();
     for _ in 0..options.n_rounds {

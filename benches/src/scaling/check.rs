@@ -1,10 +1,11 @@
 //! Predictions compared with what can be measured on this machine.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 use brisk_program::{Device, Selection};
 use brisk_replicate::{Algorithm, Collective, CollectiveExt, Link, ReduceOp, Threads, ThreadsConfig, ZeroStage};
 use brisk_train::{DataParallel, DataParallelConfig};
-use std::time::Duration;
 
 use super::SUITE;
 use super::simulate::step;
@@ -101,7 +102,7 @@ fn on_rank<C: Collective + 'static>(mut collective: C, n_calls: usize, scale: Sc
     let device = Device::builder().selection(Selection::Cpu).threads(1).open()?;
     for network in [HIGGS, WIDE] {
         let network = if scale == Scale::Smoke { network.tiny() } else { network };
-        let ups_to = [UpTo::Forward, UpTo::Backward, UpTo::Update(Some(&solo)), UpTo::Update(Some(&replica))];
+        let ups_to = [UpTo::Forward, UpTo::Backward, UpTo::Update(&solo), UpTo::Update(&replica)];
         let recorded = ups_to.iter().map(|up_to| network.record(&device, up_to)).collect::<Result<Vec<_>>>()?;
         let mut least = [f64::MAX; 4];
         // The first one warms up.

@@ -2,6 +2,7 @@ use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Ema, Module};
 
+use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::inspect::{check_columns, check_label_count};
 use crate::feed::{Feed, FeedElement};
@@ -86,14 +87,15 @@ impl Trainer<'_> {
             n_batches: None,
         };
         let ema = config.ema.map(|config| Ema::new(params, config));
+        let replicas = DataParallel::alone();
         let trained = [Trained { params, optimizer: &*optimizer, ema: ema.as_ref() }];
-        let step = RecordedStep::record(&feed, &scale, &step_config, &trained, &[], None, |batch, reduction, bound| {
+        let step = RecordedStep::record(&feed, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
             let outputs = batch.outputs(model.module(), &bound[0], task);
             batch.loss(task, &outputs, reduction)
         })?;
         let evaluated = feed.in_batches(EVALUATION_ROWS);
         let precision = config.precision;
-        let scorer = RecordedScorer::record(device, model.module(), params, &evaluated, &scale, precision, None, Some(task))?;
+        let scorer = RecordedScorer::record(device, model.module(), params, &evaluated, &scale, precision, replicas, Some(task))?;
         Ok(Graph::planned_peak_bytes(&[&step.graph, scorer.graph()])?)
     }
 }

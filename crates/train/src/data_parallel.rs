@@ -19,6 +19,7 @@
 //! kernel per piece. Values that then differ between replicas, such as norms and non-finite gradients, take one more message.
 
 mod agreement;
+mod batch;
 mod divided;
 mod exchange;
 mod files;
@@ -30,13 +31,13 @@ mod staging;
 mod threads;
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
 
 use brisk_nn::tensor::program::{Device, HostStep};
 use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, Optimizer, Parameters, Placement};
-use brisk_replicate::{BucketSizes, Collective, CommThread, ReduceOp, Wire, ZeroStage};
+use brisk_replicate::{BucketSizes, Collective, CommThread, Element, ReduceOp, Wire, ZeroStage};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -46,6 +47,7 @@ use crate::training::described_rows;
 use exchange::{Exchange, Finish, Start, UnevenRule};
 use staging::Staging;
 
+pub(crate) use batch::PartOfBatch;
 pub use files::CheckpointFiles;
 pub use memory::StateMemory;
 pub use overlap::Overlap;
@@ -59,7 +61,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// in buckets, each as soon as the backward pass has computed it, on a separate thread while the rest is computed; then every replica takes the same step. So
 /// replicas that start from the same values stay bit-identical.
 ///
-/// Use it in your own training loop; [`Trainer::replicas`](crate::Trainer::replicas) does all of it.
+/// Use it in your own training loop; [`Trainer::replicas`](crate::Trainer::replicas) does all of it. A loop for any number of replicas also trains one, with [`alone`](Self::alone).
 ///
 /// # Errors
 /// An error in one replica, or its loss, ends the run of all others with [`Error::Replica`]. Call [`fail`](Self::fail) where a replica gives up for another
@@ -103,7 +105,8 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// ```
 #[derive(Debug)]
 pub struct DataParallel {
-    communication: Arc<CommThread>,
+    /// `None` for a replica [alone](DataParallel::alone).
+    communication: Option<Arc<CommThread>>,
     engine: String,
     config: DataParallelConfig,
     overlap: Arc<Overlap>,
@@ -178,7 +181,19 @@ impl DataParallel {
     /// Starts the thread that communicates.
     pub fn new(collective: Box<dyn Collective>, config: DataParallelConfig) -> Self {
         let engine = collective.engine().to_owned();
-        let communication = Arc::new(CommThread::new(collective));
+        Self::with(Some(Arc::new(CommThread::new(collective))), engine, config)
+    }
+
+    /// One replica without others: nothing is exchanged, no step is recorded for it, and no thread is started.
+    pub fn alone() -> &'static Self {
+        static ALONE: LazyLock<DataParallel> = LazyLock::new(|| {
+            let buckets = BucketSizes { first_bytes: usize::MAX, bytes: usize::MAX };
+            DataParallel::with(None, "none".to_owned(), DataParallelConfig { buckets, ..DataParallelConfig::default() })
+        });
+        &ALONE
+    }
+
+    fn with(communication: Option<Arc<CommThread>>, engine: String, config: DataParallelConfig) -> Self {
         let (overlap, staging, stop, active) = <(Arc<_>, Arc<_>, Arc<_>, Arc<_>)>::default();
         Self { communication, engine, config, overlap, staging, stop, active, is_within_threads: false }
     }
@@ -190,17 +205,22 @@ impl DataParallel {
 
     /// Which replica this is, from 0.
     pub fn rank(&self) -> usize {
-        self.communication.rank()
+        self.communication.as_ref().map_or(0, |communication| communication.rank())
     }
 
     /// How many replicas there are.
     pub fn world_size(&self) -> usize {
-        self.communication.world_size()
+        self.communication.as_ref().map_or(1, |communication| communication.world_size())
     }
 
-    /// Whether batches are normalised by the statistics of each replica's part.
+    /// Whether this replica decides by its own clock, callbacks and errors. With others, all of them must decide the same.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.communication.is_none()
+    }
+
+    /// Whether batches are normalised by the statistics of each of several replicas' part.
     pub(crate) fn normalises_parts(&self) -> bool {
-        self.config.batch_norm == BatchStatistics::OfReplica
+        self.world_size() > 1 && self.config.batch_norm == BatchStatistics::OfReplica
     }
 
     /// The format in which gradients are sent.
@@ -208,7 +228,7 @@ impl DataParallel {
         self.config.wire
     }
 
-    /// The communication library: `threads`, `Open MPI 4.1.4`.
+    /// The communication library: `threads`, `Open MPI 4.1.4`; `none` for a replica [alone](Self::alone).
     pub fn engine(&self) -> &str {
         &self.engine
     }
@@ -228,7 +248,8 @@ impl DataParallel {
     /// # Errors
     /// [`Error::Replica`] with the first entry that differs.
     pub fn agree(&self, mine: Vec<(String, String)>) -> Result<(), Error> {
-        let agreed = self.communication.start("agree", move |collective| brisk_replicate::agree(collective, &mine));
+        let Some(communication) = &self.communication else { return Ok(()) };
+        let agreed = communication.start("agree", move |collective| brisk_replicate::agree(collective, &mine));
         Ok(agreed.wait()?)
     }
 
@@ -237,6 +258,9 @@ impl DataParallel {
     /// # Errors
     /// As [`agree`](Self::agree); [`Error::Tensor`] if parameters or optimizer are not for the stage of [`DataParallelConfig::zero`].
     pub fn agree_on_model(&self, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), Error> {
+        if self.is_alone() {
+            return Ok(());
+        }
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         let buffers =
             params.buffers().iter().map(|buffer| (buffer.name().to_owned(), format!("{:?} f32, not trained", buffer.shape())));
@@ -268,9 +292,10 @@ impl DataParallel {
     }
 
     fn broadcast_from(&self, root: usize, device: &Device, buffers: &[&Persistent]) -> Result<(), Error> {
+        let Some(communication) = &self.communication else { return Ok(()) };
         for buffer in buffers {
             let values: Vec<f32> = device.read(buffer)?;
-            let values = self.communication.broadcast(values, root).wait()?;
+            let values = communication.broadcast(values, root).wait()?;
             if self.rank() != root {
                 device.write(buffer, &values)?;
             }
@@ -318,9 +343,10 @@ impl DataParallel {
         reduce: ReduceOp,
         state: Option<&Persistent>,
     ) {
+        let Some(communication) = &self.communication else { return };
         graph.record(|program| {
             if let Some(division) = params.division() {
-                return self.scatter_gradients(program, (params, division), bound, reduce, state);
+                return self.scatter_gradients(&self.links(communication), program, (params, division), bound, reduce, state);
             }
             let cut = self.cut(params);
             let grads = program.persistent(params.grads());
@@ -328,7 +354,7 @@ impl DataParallel {
             // Every replica starts the buckets in the same order, whichever is ready first.
             let (mut at, mut exchanges) = (0, Vec::with_capacity(cut.len()));
             for elements in cut {
-                let exchange = self.exchange(elements.clone(), reduce, None, exchanges.is_empty());
+                let exchange = self.exchange(communication, elements.clone(), reduce, None, exchanges.is_empty());
                 let start = Start { exchange: exchange.clone(), asks_whether_due: state.is_some() };
                 let bucket = grads.slice(elements);
                 at = program.last_write(bucket).map_or(at, |last| at.max(last + 1));
@@ -357,8 +383,9 @@ impl DataParallel {
 
     #[track_caller]
     fn all_reduce_with(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp, stop: Option<Arc<Stop>>) -> Tensor {
+        let Some(communication) = &self.communication else { return x.clone() };
         let n = x.n_elements();
-        let exchange = self.exchange(0..n, reduce, stop, false);
+        let exchange = self.exchange(communication, 0..n, reduce, stop, false);
         let y = graph.with_program(|program| program.transient("all_reduced", DType::F32, n));
         graph.record(|program| {
             let at = program.last_write(x.slice()).map_or(0, |last| last + 1);
@@ -371,8 +398,8 @@ impl DataParallel {
 
     /// Sets up a graph, before a model is recorded into it, to normalise batches by the configured statistics.
     pub fn prepare(&self, graph: &Graph) {
-        if self.config.batch_norm == BatchStatistics::OfAll {
-            graph.synchronise_batch_norm(Arc::new(OnThread(self.communication.clone())));
+        if let (BatchStatistics::OfAll, Some(communication)) = (self.config.batch_norm, &self.communication) {
+            graph.synchronise_batch_norm(Arc::new(OnThread(communication.clone())));
         }
     }
 
@@ -407,8 +434,15 @@ impl DataParallel {
         self.broadcast_from(last, device, &std::iter::once(params.values()).chain(buffers).collect::<Vec<_>>())
     }
 
-    fn exchange(&self, elements: Range<usize>, reduce: ReduceOp, stop: Option<Arc<Stop>>, counts: bool) -> Arc<Exchange> {
-        let (communication, overlap) = (self.communication.clone(), self.overlap.clone());
+    fn exchange(
+        &self,
+        communication: &Arc<CommThread>,
+        elements: Range<usize>,
+        reduce: ReduceOp,
+        stop: Option<Arc<Stop>>,
+        counts: bool,
+    ) -> Arc<Exchange> {
+        let (communication, overlap) = (communication.clone(), self.overlap.clone());
         let active = self.config.uneven.filter(|_| counts).map(|_| self.active.clone());
         Arc::new(Exchange::new(communication, overlap, elements, reduce, self.config.wire, stop, active))
     }
@@ -424,8 +458,22 @@ impl DataParallel {
     /// # Errors
     /// [`Error::Replica`].
     pub fn all_gather(&self, mine: Vec<f32>) -> Result<Vec<f32>, Error> {
-        let output = vec![0.0; mine.len() * self.world_size()];
-        Ok(self.communication.all_gather(mine, output).wait()?.0)
+        self.gathered(mine)
+    }
+
+    /// The same for elements of any type.
+    fn gathered<T: Element>(&self, mine: Vec<T>) -> Result<Vec<T>, Error> {
+        let Some(communication) = &self.communication else { return Ok(mine) };
+        let output = vec![T::zeroed(); mine.len() * self.world_size()];
+        Ok(communication.all_gather(mine, output).wait()?.0)
+    }
+
+    /// The sum of a number over all replicas. It is sent in f32, as all values; summing over a few replicas loses little precision.
+    pub(crate) fn sum(&self, mine: f64) -> Result<f64, Error> {
+        if self.is_alone() {
+            return Ok(mine);
+        }
+        Ok(self.gathered(vec![mine as f32])?.iter().map(|&mine| f64::from(mine)).sum())
     }
 
     /// How long reductions took so far, and how long the computation waited for them.
@@ -433,19 +481,29 @@ impl DataParallel {
         &self.overlap
     }
 
-    /// Sends a stop request of this replica with the next loss.
-    pub(crate) fn ask_to_stop(&self) {
-        self.stop.is_wanted.store(true, Ordering::Relaxed);
+    /// Requests that the run ends. Returns whether it ends now, because this replica is alone. Otherwise the request is sent with the next loss, so that all
+    /// replicas end after the same step.
+    pub(crate) fn ask_to_stop(&self) -> bool {
+        if !self.is_alone() {
+            self.stop.is_wanted.store(true, Ordering::Relaxed);
+        }
+        self.is_alone()
     }
 
-    /// Whether any replica has sent a stop request; the same on all replicas.
+    /// The most batches that may be submitted together: replicas exchange requests to stop with each loss.
+    pub(crate) fn most_batches(&self) -> usize {
+        if self.is_alone() { usize::MAX } else { 1 }
+    }
+
+    /// Whether a replica has sent a request to stop to all; the same on all of them.
     pub(crate) fn is_stop_agreed(&self) -> bool {
         self.stop.is_agreed.load(Ordering::Relaxed)
     }
 
     /// Sets the number of the next step, for the error message of a replica that waits too long.
     pub fn at_step(&self, step: u64) {
-        let tell = self.communication.start("at_step", move |collective| {
+        let Some(communication) = &self.communication else { return };
+        let tell = communication.start("at_step", move |collective| {
             collective.at_step(step);
             Ok(())
         });
@@ -467,13 +525,13 @@ impl DataParallel {
     }
 
     fn end(&self) -> Result<(), Error> {
-        Ok(self.communication.finish()?)
+        self.communication.as_ref().map_or(Ok(()), |communication| Ok(communication.finish()?))
     }
 
     /// Tells the other replicas that this one gives up, and why.
     pub fn fail(&self, why: &str) {
         // If the group has already ended, there is no rank left to notify.
-        drop(self.communication.fail(why).wait());
+        drop(self.communication.as_ref().map(|communication| communication.fail(why).wait()));
     }
 }
 
@@ -487,9 +545,4 @@ impl AllGather for OnThread {
         let output = vec![0.0; mine.len() * communication.world_size()];
         Ok(communication.all_gather(mine.to_vec(), output).wait()?.0)
     }
-}
-
-/// Whether a batch of `batch_rows` rows gives each of `world_size` replicas at least one row.
-pub(crate) fn check_batch(batch_rows: usize, world_size: usize) -> Result<(), Error> {
-    if batch_rows >= world_size { Ok(()) } else { Err(Error::BatchPerReplica { batch_rows, world_size }) }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use brisk_nn::{Entry, Parameters, Placement};
+use brisk_nn::{Division, Entry, Parameters, Placement};
 
 use crate::checkpoint::{Checkpoint, SharedSlice};
 use crate::data_parallel::{CheckpointFiles, DataParallel};
@@ -12,93 +12,83 @@ use crate::error::Error;
 #[derive(Debug)]
 pub(crate) struct Flat<'a> {
     pub(crate) params: &'a Parameters,
-    pub(crate) replicas: Option<&'a DataParallel>,
+    pub(crate) replicas: &'a DataParallel,
 }
 
 impl Flat<'_> {
-    /// Returns an error for sharded parameters if there are no replicas that have the rest.
-    pub(crate) fn check(&self) -> Result<(), Error> {
-        if self.params.division().is_none() || self.replicas.is_some() {
-            return Ok(());
-        }
-        let found = "parameters that are sharded across replicas".to_owned();
-        let expected = "parameters that are whole, or replicas (`with_replicas`) that have the rest";
-        Err(Error::Tensor(brisk_nn::Error::Refused { op: "bind", found, expected }))
-    }
-
     /// Whether this replica writes the values that all replicas have.
     pub(crate) fn is_first(&self) -> bool {
-        self.replicas.is_none_or(|replicas| replicas.rank() == 0)
+        self.replicas.rank() == 0
     }
 
-    /// Adds the parameters by name, given the values that this replica keeps of them; without replicas nothing is copied.
+    /// Adds the parameters by name, given the values that this replica keeps of them. Whole parameters are not copied.
     pub(crate) fn insert_values(
         &self,
         checkpoint: &mut Checkpoint,
         held: &SharedSlice<f32>,
         name: fn(&str) -> String,
     ) -> Result<(), Error> {
-        let Some(replicas) = self.replicas else {
-            let insert = |entry: &Entry| checkpoint.insert(name(&entry.name), &entry.shape, held.slice(entry.range.clone()));
-            return self.params.entries().iter().try_for_each(insert);
-        };
-        let kept = self.params.division().map_or(Placement::Replicated, |division| division.values);
-        self.each_bucket(replicas, kept, held, |elements, values| {
-            let insert =
-                |entry: &Entry| checkpoint.insert(name(&entry.name), &entry.shape, part(&elements, values, entry).to_vec());
-            self.entries(&elements).try_for_each(insert)
-        })
-    }
-
-    /// All values of the parameters, on each replica, given the values that this replica keeps.
-    pub(crate) fn whole_values(&self, held: &[f32]) -> Result<Vec<f32>, Error> {
-        let kept = self.params.division().map_or(Placement::Replicated, |division| division.values);
-        let Some(replicas) = self.replicas else { return Ok(held.to_vec()) };
-        let mut whole = vec![0.0; self.params.len()];
-        replicas.each_bucket(self.params, kept, held, |_, elements, values| {
-            whole[elements].copy_from_slice(values);
-            Ok(())
-        })?;
-        Ok(whole)
+        let division = self.params.division().filter(|division| division.values == Placement::Sharded);
+        self.insert_entries(checkpoint, division, held, |entry| name(&entry.name))
     }
 
     /// Adds an optimizer's state, given the values that this replica keeps: as one flat tensor, or as one tensor per parameter if each replica writes a file.
     pub(crate) fn insert_state(&self, checkpoint: &mut Checkpoint, name: &str, held: &SharedSlice<f32>) -> Result<(), Error> {
-        let Some(replicas) = self.replicas else {
-            return if held.is_empty() { Ok(()) } else { checkpoint.insert(name, &[held.len()], held.clone()) };
-        };
-        let kept = if self.params.division().is_some() { Placement::Sharded } else { Placement::Replicated };
-        if replicas.files() == CheckpointFiles::OneAReplica {
-            return self.each_bucket(replicas, kept, held, |elements, values| {
-                let insert = |entry: &Entry| {
-                    checkpoint.insert(state_name(name, entry), &entry.shape, part(&elements, values, entry).to_vec())
-                };
-                self.entries(&elements).try_for_each(insert)
-            });
+        let division = self.params.division();
+        if self.replicas.files() == CheckpointFiles::OneAReplica {
+            return self.insert_entries(checkpoint, division, held, |entry| state_name(name, entry));
         }
-        let mut whole = Vec::new();
-        self.each_bucket(replicas, kept, held, |elements, values| {
-            whole.resize(whole.len().max(elements.end), 0.0);
-            whole[elements].copy_from_slice(values);
-            Ok(())
-        })?;
+        let whole = match division {
+            None if self.is_first() => held.clone(),
+            None => return Ok(()),
+            Some(division) => {
+                let mut whole = Vec::new();
+                self.each_bucket(Some(division), held, |elements, values| {
+                    whole.resize(whole.len().max(elements.end), 0.0);
+                    whole[elements].copy_from_slice(&values);
+                    Ok(())
+                })?;
+                whole.into()
+            }
+        };
         if whole.is_empty() { Ok(()) } else { checkpoint.insert(name, &[whole.len()], whole) }
     }
 
-    /// Calls `f` with the elements and the values of each bucket that this replica writes.
+    /// Adds a tensor per parameter, of the parameters that this replica writes.
+    fn insert_entries(
+        &self,
+        checkpoint: &mut Checkpoint,
+        division: Option<&Division>,
+        held: &SharedSlice<f32>,
+        name: impl Fn(&Entry) -> String,
+    ) -> Result<(), Error> {
+        self.each_bucket(division, held, |elements, values| {
+            self.entries(&elements).try_for_each(|entry| {
+                let part = entry.range.start - elements.start..entry.range.end - elements.start;
+                checkpoint.insert(name(entry), &entry.shape, values.slice(part))
+            })
+        })
+    }
+
+    /// Calls `f` with the elements and the values of each bucket that this replica writes: a part of `held`, or, if values are sharded, assembled from all replicas.
     fn each_bucket(
         &self,
-        replicas: &DataParallel,
-        kept: Placement,
-        held: &[f32],
-        mut f: impl FnMut(Range<usize>, &[f32]) -> Result<(), Error>,
+        division: Option<&Division>,
+        held: &SharedSlice<f32>,
+        mut f: impl FnMut(Range<usize>, SharedSlice<f32>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        replicas.each_bucket(
-            self.params,
-            kept,
-            held,
-            |bucket, elements, values| if replicas.writes(bucket) { f(elements, values) } else { Ok(()) },
-        )
+        let Self { params, replicas } = self;
+        let Some(division) = division else {
+            let written = replicas.cut_whole(params).into_iter().enumerate().filter(|(bucket, _)| replicas.writes(*bucket));
+            return written.into_iter().try_for_each(|(_, elements)| f(elements.clone(), held.slice(elements)));
+        };
+        for (bucket, assembled) in replicas.assembled_buckets(division, held).enumerate() {
+            let (elements, values) = assembled?;
+            if replicas.writes(bucket) {
+                f(elements, values.into())?;
+            }
+        }
+        Ok(())
     }
 
     fn entries(&self, elements: &Range<usize>) -> impl Iterator<Item = &Entry> {
@@ -130,11 +120,6 @@ fn flat_of(checkpoint: &Checkpoint, params: &Parameters, name: impl Fn(&Entry) -
         values[entry.range.clone()].copy_from_slice(checkpoint.f32(&name(entry), &entry.shape)?);
     }
     Ok(values)
-}
-
-/// The values of an entry, given the values of the range of elements that contains it.
-fn part<'v>(elements: &Range<usize>, values: &'v [f32], entry: &Entry) -> &'v [f32] {
-    &values[entry.range.start - elements.start..entry.range.end - elements.start]
 }
 
 fn state_name(name: &str, entry: &Entry) -> String {

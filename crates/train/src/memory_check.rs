@@ -19,7 +19,7 @@ pub(crate) fn check_memory(
     optimizer: &dyn Optimizer,
     averages: usize,
     graphs: &[&Graph],
-    replicas: Option<&DataParallel>,
+    replicas: &DataParallel,
 ) -> Result<(), Error> {
     params.check()?;
     let memory = StateMemory { averages, ..StateMemory::of(params, optimizer, graphs)? };
@@ -36,10 +36,11 @@ pub(crate) fn check_memory(
         return refused(on_device, 0, 1, limit, format!("the limited memory of device `{}`", device.info().name));
     }
     let mine = if host_memory::is_used_by(device) { on_device.saturating_add(copies) } else { copies };
-    let mut host = HostShare { needed_bytes: mine, available_bytes: host_memory::available_bytes(), n_replicas: 1 };
-    if let Some(replicas) = replicas {
-        host = replicas.on_this_host(host)?;
-    }
+    let host = replicas.on_this_host(HostShare {
+        needed_bytes: mine,
+        available_bytes: host_memory::available_bytes(),
+        n_replicas: 1,
+    })?;
     match host.available_bytes {
         Some(available) if host.needed_bytes > available => {
             refused(host.needed_bytes, copies, host.n_replicas, available, "this machine".to_owned())

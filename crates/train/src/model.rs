@@ -15,7 +15,7 @@ use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::inspect::check_columns;
 use crate::feed::{Feed, FeedConfig, FeedElement};
-use crate::flat::{self, Flat};
+use crate::flat;
 use crate::loaded_part::LoadedPart;
 use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
 use crate::standardisation::Standardisation;
@@ -215,7 +215,8 @@ impl<M: Module> Model<M> {
         let labels = task.map_or(brisk_nn::tensor::DType::F32, |task| task.labels().dtype());
         let config = FeedConfig { labels, ..FeedConfig::default() };
         let feed = Feed::new(&device, "test", rows, Order::Sequential, EVALUATION_ROWS, &config)?;
-        let scorer = RecordedScorer::record(&device, module, &self.params, &feed, &scale, self.precision, None, task)?;
+        let scorer =
+            RecordedScorer::record(&device, module, &self.params, &feed, &scale, self.precision, DataParallel::alone(), task)?;
         let scorer = scorer.compile(&device)?;
         feed.open(&device, |open| scorer.evaluate(open))
     }
@@ -313,12 +314,12 @@ impl<M: Module> Model<M> {
         &mut self,
         device: &Device,
         params: &Parameters,
-        replicas: Option<&DataParallel>,
+        replicas: &DataParallel,
         scale: Standardisation,
         precision: Precision,
     ) -> Result<(), Error> {
         let held: Vec<f32> = device.read(params.values())?;
-        self.set_values(&Flat { params, replicas }.whole_values(&held)?)?;
+        self.set_values(&replicas.whole_values(params, &held)?)?;
         for id in self.params.buffer_ids() {
             let values: Vec<f32> = device.read(self.params.buffer(id).values())?;
             self.params.set_initial_buffer(id, &values)?;

@@ -6,10 +6,9 @@ use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
 use brisk_nn::{Module, Parameters};
 
-use crate::data_parallel::{DataParallel, check_batch};
+use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::{BatchTensors, CountFrom, Feed, OpenFeed, ResidentRows};
-use crate::flat::Flat;
 use crate::standardisation::Standardisation;
 use crate::task::Task;
 
@@ -48,7 +47,7 @@ pub(crate) struct RecordedScorer<'a> {
     /// Batches whose scores are collected before they are read.
     turn_batches: usize,
     /// The replicas that share the rows of each batch.
-    replicas: Option<&'a DataParallel>,
+    replicas: &'a DataParallel,
 }
 
 impl<'a> Scorer<'a> {
@@ -83,7 +82,7 @@ impl<'a> Scorer<'a> {
         scale: &Standardisation,
         precision: Precision,
     ) -> Result<Self, Error> {
-        RecordedScorer::record(device, model, params, feed, scale, precision, None, None)?.compile(device)
+        RecordedScorer::record(device, model, params, feed, scale, precision, DataParallel::alone(), None)?.compile(device)
     }
 
     /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first: create it before training.
@@ -101,7 +100,7 @@ impl<'a> Scorer<'a> {
         replicas: &'a DataParallel,
     ) -> Result<Self, Error> {
         replicas.agree_on_rows(feed)?;
-        RecordedScorer::record(device, model, params, feed, scale, precision, Some(replicas), None)?.compile(device)
+        RecordedScorer::record(device, model, params, feed, scale, precision, replicas, None)?.compile(device)
     }
 
     /// The outputs of the model with the [newest](Parameters::newest) parameters for every row, `[n_rows, n_outputs]`, in the order of the feed's first epoch: the table's, unless it is shuffled.
@@ -147,37 +146,12 @@ impl<'a> Scorer<'a> {
             let is_last = turn.first_batch + n_in_turn == n_batches;
             Ok(if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
-        let mut all = match replicas {
-            None => mine,
-            Some(replicas) => self.of_all(replicas, mine, part_len, n_batches)?,
-        };
-        if let Some(replicas) = replicas.filter(|_| losses.is_some()) {
-            // In f32, as all values that replicas exchange; summing over a few replicas loses little precision.
-            sum_of_losses = replicas.all_gather(vec![sum_of_losses as f32])?.iter().map(|&sum| f64::from(sum)).sum();
-        }
+        let mut all = replicas.gather_rows(mine, n_batches, feed.batch_rows(), *n_outputs)?;
         let n_rows = feed.n_rows().min(n_batches * feed.batch_rows());
         all.truncate(n_rows * n_outputs);
-        let loss = losses.as_ref().map(|_| sum_of_losses / n_rows as f64);
+        let sum_of_losses = losses.as_ref().map(|_| replicas.sum(sum_of_losses)).transpose()?;
+        let loss = sum_of_losses.map(|sum| sum / n_rows as f64);
         Ok(Evaluation { outputs: all, loss })
-    }
-
-    /// The scores of all replicas in the order of rows, of which this replica has `part_len` numbers in each batch.
-    fn of_all(&self, replicas: &DataParallel, mut mine: Vec<f32>, part_len: usize, n_batches: usize) -> Result<Vec<f32>, Error> {
-        let (batch_rows, n_outputs) = (self.feed().batch_rows(), self.n_outputs());
-        // Parts may differ by a row; gathered pieces have equal lengths.
-        let most = batch_rows.div_ceil(replicas.world_size()) * n_outputs;
-        mine.resize(n_batches * most, 0.0);
-        let gathered = replicas.all_gather(mine)?;
-        let mut all = vec![0.0; n_batches * batch_rows * n_outputs];
-        for (rank, scores) in gathered.chunks_exact(n_batches * most).enumerate() {
-            let rows = replicas.part_of_rank(rank, batch_rows);
-            let part = rows.start * n_outputs..rows.end * n_outputs;
-            debug_assert!(rank != replicas.rank() || part.len() == part_len, "parts are cut alike");
-            for (batch, scores) in all.chunks_exact_mut(batch_rows * n_outputs).zip(scores.chunks_exact(part.len())) {
-                batch[part.clone()].copy_from_slice(scores);
-            }
-        }
-        Ok(all)
     }
 
     /// The recorded program, for [`Graph::planned_peak_bytes`].
@@ -201,17 +175,17 @@ impl<'a> RecordedScorer<'a> {
         feed: &Feed<'a>,
         scale: &Standardisation,
         precision: Precision,
-        replicas: Option<&'a DataParallel>,
+        replicas: &'a DataParallel,
         task: Option<&dyn Task>,
     ) -> Result<Self, Error> {
-        replicas.map_or(Ok(()), |replicas| check_batch(feed.batch_rows(), replicas.world_size()))?;
-        let part = replicas.map_or(0..feed.batch_rows(), |replicas| replicas.part_of(feed.batch_rows()));
+        replicas.check_batch(feed.batch_rows())?;
+        let part = replicas.part_of(feed.batch_rows());
         let batch_rows = part.len();
         let graph = Graph::inference("evaluate");
         let _caller = graph.enter_from_caller();
         let state = Graph::state_buffer();
         let batch = feed.record_part(&graph, scale, &state, part);
-        Flat { params, replicas }.check()?;
+        replicas.check_shards(params)?;
         let bound = params.bind(&graph);
         let (outputs, loss) = graph.autocast(precision, || match task {
             None => (batch.forward(model, &bound), None),
@@ -233,9 +207,7 @@ impl<'a> RecordedScorer<'a> {
             losses
         });
         graph.advance(&state);
-        if let Some(replicas) = replicas {
-            replicas.gather_parameters(&graph, params, &bound);
-        }
+        replicas.gather_parameters(&graph, params, &bound);
         let (feed, params, scale) = (feed.clone(), params.clone(), scale.clone());
         Ok(Self { graph, state, scores, n_outputs, losses, feed, params, scale, turn_batches, replicas })
     }

@@ -47,6 +47,7 @@ use brisk_nn::tensor::program::{Device, Executable};
 use brisk_nn::tensor::{EpochRows, Graph, Persistent, Precision, Tensor};
 use brisk_nn::{Bound, Ema, FeatureScale, GradScaler, GradScalerConfig, Optimizer, Parameters, Schedule, StepInputs};
 
+use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::{BatchTensors, CountFrom, Feed};
 use crate::standardisation::Standardisation;
@@ -480,7 +481,9 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         let total_steps = n_epochs.unwrap_or(1) * feed.n_batches().div_ceil(config.accumulate.max(1));
         schedules.iter().try_for_each(|schedule| schedule.check(total_steps))?;
         let recorded =
-            RecordedStep::record(&feed, &scale, &config, &trained, &frozen, None, |batch, _, bound| loss(batch, bound))?;
+            RecordedStep::record(&feed, &scale, &config, &trained, &frozen, DataParallel::alone(), |batch, _, bound| {
+                loss(batch, bound)
+            })?;
         let step = recorded.compile(&device)?;
         scale.write(&device)?;
         step.scaler.write_initial(&device)?;

@@ -67,7 +67,7 @@ pub struct Trainer<'a> {
     scale: Option<Standardisation>,
     augment: Option<Rc<dyn Augment + 'a>>,
     optimizer: MakeOptimizer<'a>,
-    replicas: Option<&'a DataParallel>,
+    replicas: &'a DataParallel,
     outputs: Outputs<'a>,
     has_progress: bool,
     report: Option<PathBuf>,
@@ -95,7 +95,7 @@ impl<'a> Trainer<'a> {
             scale: None,
             augment: None,
             optimizer: Box::new(|params| Ok(Box::new(Adam::new(params)))),
-            replicas: None,
+            replicas: DataParallel::alone(),
             outputs: Outputs::default(),
             has_progress: false,
             report: None,
@@ -277,7 +277,7 @@ impl<'a> Trainer<'a> {
     ///
     /// Replicas compare their model, settings and [digests](crate::RowDigest) of their rows before anything is trained.
     pub fn replicas(mut self, replicas: &'a DataParallel) -> Self {
-        self.replicas = Some(replicas);
+        self.replicas = replicas;
         self
     }
 
@@ -378,7 +378,7 @@ impl<'a> Trainer<'a> {
 
     fn setup(&self, scale: Option<Standardisation>, is_scale_kept: bool) -> Setup<'_, 'a> {
         let Self { device, config, feed, augment, replicas, .. } = self;
-        Setup { device, config: config.clone(), feed, scale, is_scale_kept, augment: augment.clone(), replicas: *replicas }
+        Setup { device, config: config.clone(), feed, scale, is_scale_kept, augment: augment.clone(), replicas }
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -477,10 +477,7 @@ impl<'a> Trainer<'a> {
         V: RowSource<Feature: FeedElement>,
     {
         model.params_mut().fetch()?;
-        let params = match self.replicas {
-            None => model.params().clone(),
-            Some(replicas) => replicas.divide(model.params().clone())?,
-        };
+        let params = self.replicas.divide(model.params().clone())?;
         let optimizer = self.make_optimizer(&params)?;
         let scale = self.scale.clone().or_else(|| model.standardisation().cloned());
         let is_scale_kept = self.scale.is_none() && scale.is_some();
@@ -491,7 +488,7 @@ impl<'a> Trainer<'a> {
         if self.has_progress {
             self.outputs.progress = Progress::stderr(self.config.max_epochs, training.epoch_rows() as u64);
         }
-        if self.replicas.is_none_or(|replicas| replicas.rank() == 0) {
+        if self.replicas.rank() == 0 {
             training.warnings().iter().for_each(|warning| self.outputs.progress.note(&format!("warning: {warning}")));
         }
         let n_callbacks = self.outputs.callbacks.len();

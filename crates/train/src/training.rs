@@ -73,7 +73,7 @@ pub struct Training<'a> {
     /// Batches between two validations within an epoch, if there are any.
     check_interval: Option<usize>,
     /// The replicas that share the rows of each batch.
-    replicas: Option<&'a DataParallel>,
+    replicas: &'a DataParallel,
     digests: [RowDigest; 2],
     computation: Vec<Computation>,
     warnings: Vec<Warning>,
@@ -93,7 +93,7 @@ pub(crate) struct Setup<'s, 'a> {
     pub(crate) is_scale_kept: bool,
     /// How training batches are made, unless by gathering rows.
     pub(crate) augment: Option<Rc<dyn Augment + 'a>>,
-    pub(crate) replicas: Option<&'a DataParallel>,
+    pub(crate) replicas: &'a DataParallel,
 }
 
 impl<'a> Training<'a> {
@@ -112,18 +112,16 @@ impl<'a> Training<'a> {
         let Trainable { module, params, optimizer } = trainable;
         config.check()?;
         task.check()?;
-        if let Some(replicas) = replicas {
-            let order = feed.order.as_ref().map_or("shuffled".to_owned(), ToString::to_string);
-            let augmentation = augment.as_ref().map_or("none".to_owned(), |augment| format!("{augment:?}"));
-            let others = [("order".to_owned(), order), ("augmentation".to_owned(), augmentation)];
-            replicas.agree(by_name(&config)?.into_iter().chain(others).collect())?;
-            replicas.agree_on_model(params, optimizer)?;
-        }
+        let order = feed.order.as_ref().map_or("shuffled".to_owned(), ToString::to_string);
+        let augmentation = augment.as_ref().map_or("none".to_owned(), |augment| format!("{augment:?}"));
+        let others = [("order".to_owned(), order), ("augmentation".to_owned(), augmentation)];
+        replicas.agree(by_name(&config)?.into_iter().chain(others).collect())?;
+        replicas.agree_on_model(params, optimizer)?;
         if let (Some(_), Some(_)) = (config.ema, params.division()) {
             let found = "parameters that are sharded across replicas".to_owned();
             return Err(Error::Setting { name: "ema", found, expected: "whole parameters: no ema, or `ZeroStage::Replicated`" });
         }
-        if let (Some(interval), Some(_)) = (config.checkpoint_interval, replicas) {
+        if let (Some(interval), false) = (config.checkpoint_interval, replicas.is_alone()) {
             let expected = "none with replicas, whose clocks differ; use `checkpoint_every`";
             return Err(Error::Setting { name: "checkpoint_interval", found: format!("{interval:?}"), expected });
         }
@@ -149,10 +147,8 @@ impl<'a> Training<'a> {
         let of_train = Survey::of("train", train, (scale.is_none() || is_scale_kept).then_some(&mut moments))?;
         let of_valid = Survey::of("valid", valid, None)?;
         let digests = [of_train.digest, of_valid.digest];
-        if let Some(replicas) = replicas {
-            let rows = [("train", train.n_rows()), ("valid", valid.n_rows())].into_iter().zip(digests);
-            replicas.agree(rows.map(|((set, n_rows), digest)| described_rows(set, n_rows, train.n_cols(), digest)).collect())?;
-        }
+        let rows = [("train", train.n_rows()), ("valid", valid.n_rows())].into_iter().zip(digests);
+        replicas.agree(rows.map(|((set, n_rows), digest)| described_rows(set, n_rows, train.n_cols(), digest)).collect())?;
         check_labels(task, "train", train, &of_train.labels)?;
         check_labels(task, "valid", valid, &of_valid.labels)?;
         let mut valid_labels = of_valid.labels;
@@ -194,10 +190,8 @@ impl<'a> Training<'a> {
         warnings.extend(misfit);
         warnings.extend(undefined);
         warnings.extend(ignores_weights.then_some(Warning::UnusedWeights { n_rows: n_valid_rows }));
-        let normalises_parts =
-            |replicas: &&DataParallel| replicas.world_size() > 1 && replicas.normalises_parts() && !params.buffers().is_empty();
-        let of_parts = replicas.filter(normalises_parts);
-        warnings.extend(of_parts.map(|replicas| Warning::StatisticsOfReplica { n_replicas: replicas.world_size() }));
+        let of_parts = replicas.normalises_parts() && !params.buffers().is_empty();
+        warnings.extend(of_parts.then(|| Warning::StatisticsOfReplica { n_replicas: replicas.world_size() }));
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
         let TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, record_grad_norms, seed, .. } = config;
         let n_batches = config.limit_train_batches.map_or(Ok(train.n_batches()), |limit| limit.of(train.n_batches()))?;
@@ -211,9 +205,7 @@ impl<'a> Training<'a> {
             batch.loss(task, &outputs, reduction)
         })?;
         let computation = Computation::of(&trainable, task, layout, augment.as_ref(), config.batch_rows)?;
-        if let Some(replicas) = replicas {
-            replicas.agree(computation.iter().filter_map(Computation::described).collect())?;
-        }
+        replicas.agree(computation.iter().filter_map(Computation::described).collect())?;
         let evaluated = ema.as_ref().map_or_else(|| params.clone(), |ema| ema.averaged(params));
         let scorer = RecordedScorer::record(device, module, &evaluated, &valid, &scale, config.precision, replicas, Some(task))?;
         check_memory(device, params, optimizer, averages, &[&step.graph, scorer.graph()], replicas)?;

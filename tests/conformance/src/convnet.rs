@@ -19,11 +19,11 @@ const NAMES: [(&str, &str); 4] =
     [("conv", "conv.weight"), ("gamma", "norm.weight"), ("beta", "norm.bias"), ("head", "head.weight")];
 
 pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
-    run_on(case, device, form, None)
+    run_on(case, device, form, DataParallel::alone())
 }
 
 /// The same with the images split across replicas, whose mean losses are weighted by their numbers of images.
-pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&DataParallel>) -> Result<Option<Outputs>> {
+pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: &DataParallel) -> Result<Option<Outputs>> {
     // Its layers round by themselves, or not at all.
     if case.op != "train_convnet" || matches!(form, Form::Rounded(_)) {
         return Ok(None);
@@ -31,7 +31,7 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
     let n_steps = case.number("steps")? as usize;
     let (x, y) = (case.tensor("in.x")?, case.tensor("in.y")?);
     let (conv, head) = (&case.tensor("in.conv")?.shape, &case.tensor("in.head")?.shape);
-    let part = replica.map_or(0..x.shape[0], |replica| replica.part_of(x.shape[0]));
+    let part = replica.part_of(x.shape[0]);
     let (n_channels, n_rows) = (conv[0], part.len());
 
     let mut builder = ParametersBuilder::new();
@@ -57,9 +57,7 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
     params.write_initial(device)?;
 
     let graph = Graph::training("train_convnet");
-    if let Some(replica) = replica {
-        replica.prepare(&graph);
-    }
+    replica.prepare(&graph);
     let image_len: usize = x.shape[1..].iter().product();
     let pixels = &x.floats[part.start * image_len..part.end * image_len];
     let images = graph.constant("x", pixels, &[&[n_rows], &x.shape[1..]].concat());
@@ -74,13 +72,8 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
     let scaler = optimizers::scaler(form)?;
     scaler.write_initial(device)?;
     scaler.backward(&loss)?;
-    let loss = match replica {
-        None => loss,
-        Some(replica) => {
-            replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Sum, None);
-            replica.all_reduce(&graph, &loss, ReduceOp::Sum)
-        }
-    };
+    replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Sum, None);
+    let loss = replica.all_reduce(&graph, &loss, ReduceOp::Sum);
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     device.write(&inputs.lr, &[case.number("lr")? as f32])?;
     scaler.step(&graph, optimizers::make(case, "sgd", &params)?.as_ref(), &params, &inputs);

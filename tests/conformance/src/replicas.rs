@@ -29,8 +29,8 @@ pub(crate) fn by_threads(case: &Case, device: &Device, form: Form, n: usize) -> 
 
 /// The same on one of the replicas.
 pub(crate) fn outputs(case: &Case, device: &Device, form: Form, replica: &DataParallel) -> Result<Option<Outputs>> {
-    Ok(match runs::run_on(case, device, form, Some(replica))? {
+    Ok(match runs::run_on(case, device, form, replica)? {
         Some(outputs) => Some(outputs),
-        None => convnet::run_on(case, device, form, Some(replica))?,
+        None => convnet::run_on(case, device, form, replica)?,
     })
 }

@@ -14,11 +14,11 @@ use crate::optimizers;
 const LAYERS: [&str; 6] = ["w1", "b1", "w2", "b2", "w3", "b3"];
 
 pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
-    run_on(case, device, form, None)
+    run_on(case, device, form, DataParallel::alone())
 }
 
 /// The same with the rows of each batch split across replicas.
-pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&DataParallel>) -> Result<Option<Outputs>> {
+pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: &DataParallel) -> Result<Option<Outputs>> {
     if case.op != "train_mlp" {
         return Ok(None);
     }
@@ -53,12 +53,12 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
 
     let graph = Graph::training("train_mlp");
     let bound = params.bind(&graph);
-    let part = replica.map_or(0..batch, |replica| replica.part_of(batch));
+    let part = replica.part_of(batch);
     let rows = graph.batch_part(&order, &inputs.state, part.clone());
     // The losses of all parts, weighted by shares of the whole batch, add up to its mean.
-    let (weights, reduction) = match replica {
-        None => (rows.weights.clone(), Reduction::Mean),
-        Some(_) => (graph.batch(&order, &inputs.state, batch).weights.shares().narrow(0, part), Reduction::Sum),
+    let (weights, reduction) = match replica.world_size() {
+        1 => (rows.weights.clone(), Reduction::Mean),
+        _ => (graph.batch(&order, &inputs.state, batch).weights.shares().narrow(0, part), Reduction::Sum),
     };
     let mut hidden = graph.gather(&rows, &Windows::whole(&table, x.shape[1])?, &zeros, &ones);
     let target = graph.gather(&rows, &Windows::whole(&labels, 1)?, &zero, &one);
@@ -73,13 +73,8 @@ pub(crate) fn run_on(case: &Case, device: &Device, form: Form, replica: Option<&
     let scaler = optimizers::scaler(form)?;
     scaler.write_initial(device)?;
     scaler.backward(&loss)?;
-    let loss = match replica {
-        None => loss,
-        Some(replica) => {
-            replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Sum, None);
-            replica.all_reduce(&graph, &loss, ReduceOp::Sum)
-        }
-    };
+    replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Sum, None);
+    let loss = replica.all_reduce(&graph, &loss, ReduceOp::Sum);
     scaler.step(&graph, optimizers::make(case, case.word("optimizer")?, &params)?.as_ref(), &params, &inputs);
     scaler.update(&graph);
     graph.store(&loss, &inputs.state, &losses);

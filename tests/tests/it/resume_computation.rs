@@ -93,9 +93,7 @@ impl Run {
         if let Some(folder) = &on.folder {
             trainer = trainer.folder(folder);
         }
-        if let Some(replicas) = on.replicas {
-            trainer = trainer.replicas(replicas);
-        }
+        trainer = trainer.replicas(on.replicas);
         if self.extends {
             trainer = trainer.configure(|config| config.extend = true);
         }
@@ -119,12 +117,12 @@ struct Place<'a> {
     device: Device,
     feed: FeedChoice,
     folder: Option<RunFolder>,
-    replicas: Option<&'a DataParallel>,
+    replicas: &'a DataParallel,
 }
 
 impl Default for Place<'_> {
     fn default() -> Self {
-        Self { device: cpu(1), feed: FeedChoice::Resident, folder: None, replicas: None }
+        Self { device: cpu(1), feed: FeedChoice::Resident, folder: None, replicas: DataParallel::alone() }
     }
 }
 
@@ -254,8 +252,7 @@ fn the_same_run_resumes_on_any_device_with_any_feed_and_number_of_replicas() {
         let config = DataParallelConfig { zero, ..DataParallelConfig::default() };
         let epochs = run_threads(2, &config, |replicas| {
             let run = Run { n_epochs: 2, ..classes() };
-            run.train(&Place { replicas: Some(replicas), ..Place::default() }, Some(&checkpoint), &[])
-                .map(|report| report.n_epochs)
+            run.train(&Place { replicas, ..Place::default() }, Some(&checkpoint), &[]).map(|report| report.n_epochs)
         });
         assert_eq!(epochs.expect("the same run"), [2, 2], "{zero:?}");
     }
@@ -269,7 +266,7 @@ fn gradients_in_another_type_are_refused() {
     let resumed = |allowed: &[ResumeMismatch]| {
         run_threads(2, &config, |replicas| {
             let run = Run { n_epochs: 2, ..classes() };
-            let place = Place { replicas: Some(replicas), ..Place::default() };
+            let place = Place { replicas, ..Place::default() };
             run.train(&place, Some(&checkpoint), allowed).map(|report| report.n_epochs)
         })
     };
@@ -293,7 +290,7 @@ fn groups_of_sharded_parameters_are_compared() {
     for (rate, is_same) in [(2.0, true), (3.0, false)] {
         let resumed = run_threads(2, &config, |replicas| {
             let run = Run { n_epochs: 2, bias_rate: Some(rate), ..binary() };
-            run.train(&Place { replicas: Some(replicas), ..Place::default() }, Some(&checkpoint), &[]).map(drop)
+            run.train(&Place { replicas, ..Place::default() }, Some(&checkpoint), &[]).map(drop)
         });
         let differs =
             |error: Error| matches!(error, Error::ResumeMismatch { differences, .. } if differences[0].what == "optimizer");

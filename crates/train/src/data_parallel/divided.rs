@@ -6,7 +6,7 @@ use std::sync::Arc;
 use brisk_nn::tensor::program::{Program, Slice};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, DividedBucket, Division, GradScaler, Optimizer, Parameters, Placement};
-use brisk_replicate::{ReduceOp, Wire, ZeroStage, buckets};
+use brisk_replicate::{CommThread, ReduceOp, Wire, ZeroStage, buckets};
 
 use super::agreement::{AgreeOnSkip, NormOfAll};
 use super::gather::{Gather, Wanted, record};
@@ -25,7 +25,7 @@ impl DataParallel {
     /// # Errors
     /// [`Error::Replica`] if replicas have different parameters; [`Error::Tensor`] if gradients are sent in 16 bits, or replicas may have [fewer batches](super::UnevenInputs) than others.
     pub fn divide(&self, mut params: Parameters) -> Result<Parameters, Error> {
-        let Some(division) = self.division(&params) else { return Ok(params) };
+        let (Some(communication), Some(division)) = (&self.communication, self.division(&params)) else { return Ok(params) };
         if self.config.wire != Wire::F32 {
             let found = format!("{:?} on the wire", self.config.wire);
             let expected =
@@ -41,11 +41,10 @@ impl DataParallel {
         self.agree(entries.collect())?;
         // Replicas with the same seed draw the same values, so they need not be sent.
         let mine = params.initial_fingerprint();
-        let (all, mine) =
-            self.communication.all_gather(vec![mine as u32, (mine >> 32) as u32], vec![0; 2 * self.world_size()]).wait()?;
-        if all.chunks_exact(2).any(|other| other != mine) {
+        let mine = [mine as u32, (mine >> 32) as u32];
+        if self.gathered(mine.to_vec())?.chunks_exact(2).any(|other| other != mine) {
             for id in params.ids_where(|_| true) {
-                let initial = self.communication.broadcast(params.initial_of(id), 0).wait()?;
+                let initial = communication.broadcast(params.initial_of(id), 0).wait()?;
                 params.set_initial(id, &initial)?;
             }
         }
@@ -74,7 +73,7 @@ impl DataParallel {
     }
 
     /// The same with the padding after the last parameter: the whole flat layout.
-    pub(super) fn cut_whole(&self, params: &Parameters) -> Vec<Range<usize>> {
+    pub(crate) fn cut_whole(&self, params: &Parameters) -> Vec<Range<usize>> {
         let mut cut = self.cut(params);
         cut.iter_mut().take(1).for_each(|last_parameters| last_parameters.end = params.len());
         cut
@@ -88,6 +87,16 @@ impl DataParallel {
     fn piece(&self, bucket: &Range<usize>, rank: usize) -> Range<usize> {
         let cut = |rank: usize| (bucket.start + rank * self.piece_len(bucket)).min(bucket.end);
         cut(rank)..cut(rank + 1)
+    }
+
+    /// Checks that the rest of sharded parameters is on other replicas.
+    pub(crate) fn check_shards(&self, params: &Parameters) -> Result<(), Error> {
+        if params.division().is_none() || !self.is_alone() {
+            return Ok(());
+        }
+        let found = "parameters that are sharded across replicas".to_owned();
+        let expected = "parameters that are whole, or replicas (`with_replicas`) that have the rest";
+        Err(Error::Tensor(brisk_nn::Error::Refused { op: "bind", found, expected }))
     }
 
     /// Checks that parameters and optimizer are for the configured stage.
@@ -111,6 +120,7 @@ impl DataParallel {
     /// Records that buckets of gradients are reduced, and that this replica keeps the sums of its own pieces.
     pub(super) fn scatter_gradients(
         &self,
+        links: &Links,
         program: &mut Program,
         (params, division): (&Parameters, &Division),
         bound: &Bound,
@@ -128,7 +138,7 @@ impl DataParallel {
             let written = written.map(|range| range.start - elements.start..range.end - elements.start);
             let written: Vec<_> = written.filter(|range| program.last_write(bucket.slice(range.clone())).is_some()).collect();
             let scatter = Arc::new(Scatter {
-                links: self.links(),
+                links: links.clone(),
                 reduce,
                 len: elements.len(),
                 piece_len: self.piece_len(elements),
@@ -147,7 +157,7 @@ impl DataParallel {
             };
             arrivals.push(Arrival { scatter, within, start });
         }
-        program.push_host(Arc::new(FinishScatter { links: self.links(), n: grads.len(), buckets: arrivals }), &[grads])
+        program.push_host(Arc::new(FinishScatter { links: links.clone(), n: grads.len(), buckets: arrivals }), &[grads])
     }
 
     /// Records that all replicas skip a step for which one of them has found a gradient that is not finite; after [`GradScaler::unscale`].
@@ -156,12 +166,12 @@ impl DataParallel {
     /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
     #[track_caller]
     pub fn agree_on_skip(&self, graph: &Graph, params: &Parameters, scaler: &GradScaler, state: &Persistent) {
-        if params.division().is_none() || !scaler.config().enabled {
+        let (Some(_), Some(communication), true) = (params.division(), &self.communication, scaler.config().enabled) else {
             return;
-        }
+        };
         graph.record(|program| {
             let args = [program.persistent(state), program.persistent(scaler.found())];
-            program.push_host(Arc::new(AgreeOnSkip(self.communication.clone())), &args)
+            program.push_host(Arc::new(AgreeOnSkip(communication.clone())), &args)
         });
     }
 
@@ -169,8 +179,8 @@ impl DataParallel {
     #[track_caller]
     pub fn grad_norm(&self, graph: &Graph, params: &Parameters) -> Tensor {
         let norm = params.grad_norm(graph);
-        if params.division().is_some() {
-            let step = Arc::new(NormOfAll(self.communication.clone()));
+        if let (Some(_), Some(communication)) = (params.division(), &self.communication) {
+            let step = Arc::new(NormOfAll(communication.clone()));
             graph.record(|program| program.push_host(step, &[norm.slice()]));
         }
         norm
@@ -183,14 +193,15 @@ impl DataParallel {
     /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
     #[track_caller]
     pub fn gather_stepped(&self, graph: &Graph, params: &Parameters, state: Option<&Persistent>) {
-        let Some(division) = params.division().filter(|division| division.values == Placement::Replicated) else { return };
+        let division = params.division().filter(|division| division.values == Placement::Replicated);
+        let (Some(division), Some(communication)) = (division, &self.communication) else { return };
         graph.record(|program| {
             let values = program.persistent(params.values());
             let state = state.map(|state| program.persistent(state));
             let at = program.n_kernels();
             let wanted = division.buckets.iter().map(|bucket| Wanted {
                 at,
-                gather: self.gather(bucket),
+                gather: self.gather(communication, bucket),
                 own: (!bucket.own.is_empty()).then(|| values.slice(bucket.own.clone())),
                 to: values.slice(bucket.elements.clone()),
             });
@@ -205,7 +216,8 @@ impl DataParallel {
     ///
     #[track_caller]
     pub fn gather_parameters(&self, graph: &Graph, params: &Parameters, bound: &Bound) {
-        let Some(division) = params.division().filter(|division| division.values == Placement::Sharded) else { return };
+        let division = params.division().filter(|division| division.values == Placement::Sharded);
+        let (Some(division), Some(communication)) = (division, &self.communication) else { return };
         graph.record(|program| {
             let values = program.persistent(params.values());
             let slices: Vec<Slice> = bound.buckets().iter().filter_map(|bucket| bucket.values).collect();
@@ -219,15 +231,15 @@ impl DataParallel {
                 to[bucket] = Some(slice);
                 let (divided, state) = &own[bucket];
                 let own = (!state.is_empty()).then(|| values.slice(state.clone()));
-                wanted.push(Wanted { at, gather: self.gather(divided), own, to: slice });
+                wanted.push(Wanted { at, gather: self.gather(communication, divided), own, to: slice });
             }
             record(program, wanted, None)
         });
     }
 
-    fn gather(&self, DividedBucket { elements, own }: &DividedBucket) -> Gather {
+    fn gather(&self, communication: &Arc<CommThread>, DividedBucket { elements, own }: &DividedBucket) -> Gather {
         Gather {
-            links: self.links(),
+            links: self.links(communication),
             len: elements.len(),
             piece_len: self.piece_len(elements),
             own_len: own.len(),
@@ -235,8 +247,8 @@ impl DataParallel {
         }
     }
 
-    pub(super) fn links(&self) -> Links {
-        let Self { communication, overlap, staging, .. } = self;
+    pub(super) fn links(&self, communication: &Arc<CommThread>) -> Links {
+        let Self { overlap, staging, .. } = self;
         Links { communication: communication.clone(), overlap: overlap.clone(), staging: staging.clone() }
     }
 }

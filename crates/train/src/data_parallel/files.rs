@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use brisk_nn::{Parameters, Placement};
+use brisk_nn::{DividedBucket, Division, Parameters, Placement};
 use serde::{Deserialize, Serialize};
 
 use super::DataParallel;
@@ -44,35 +44,37 @@ impl DataParallel {
     /// # Errors
     /// [`Error::Replica`].
     pub fn whole(&self, params: &Parameters, held: &[f32]) -> Result<Vec<f32>, Error> {
-        let kept = if params.division().is_some() { Placement::Sharded } else { Placement::Replicated };
+        self.assembled(params, params.division(), held)
+    }
+
+    /// All values of the parameters, given those that this replica keeps.
+    pub(crate) fn whole_values(&self, params: &Parameters, held: &[f32]) -> Result<Vec<f32>, Error> {
+        self.assembled(params, params.division().filter(|division| division.values == Placement::Sharded), held)
+    }
+
+    fn assembled(&self, params: &Parameters, division: Option<&Division>, held: &[f32]) -> Result<Vec<f32>, Error> {
+        let Some(division) = division else { return Ok(held.to_vec()) };
         let mut whole = vec![0.0; params.len()];
-        self.each_bucket(params, kept, held, |_, elements, values| {
-            whole[elements].copy_from_slice(values);
-            Ok(())
-        })?;
+        for bucket in self.assembled_buckets(division, held) {
+            let (elements, values) = bucket?;
+            whole[elements].copy_from_slice(&values);
+        }
         Ok(whole)
     }
 
-    /// Calls `f` with the number, elements and values of each bucket, on every replica, even if each replica keeps only its own shard.
-    pub(crate) fn each_bucket(
+    /// The elements and the values of each bucket of which every replica keeps its own piece, on every replica.
+    pub(crate) fn assembled_buckets(
         &self,
-        params: &Parameters,
-        kept: Placement,
+        division: &Division,
         held: &[f32],
-        mut f: impl FnMut(usize, Range<usize>, &[f32]) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let division = params.division().filter(|_| kept == Placement::Sharded);
-        let Some(division) = division else {
-            let mut cut = self.cut_whole(params).into_iter().enumerate();
-            return cut.try_for_each(|(bucket, elements)| f(bucket, elements.clone(), &held[elements]));
-        };
-        for (bucket, (divided, own)) in division.own().enumerate() {
+    ) -> impl Iterator<Item = Result<(Range<usize>, Vec<f32>), Error>> {
+        division.own().map(|(DividedBucket { elements, .. }, own)| {
             let mut piece = held[own].to_vec();
-            piece.resize(self.piece_len(&divided.elements), 0.0);
-            let all = self.all_gather(piece)?;
-            f(bucket, divided.elements.clone(), &all[..divided.elements.len()])?;
-        }
-        Ok(())
+            piece.resize(self.piece_len(elements), 0.0);
+            let mut values = self.all_gather(piece)?;
+            values.truncate(elements.len());
+            Ok((elements.clone(), values))
+        })
     }
 
     /// The path that replica 0 writes to, on every replica that takes part in writing.
@@ -108,7 +110,16 @@ impl DataParallel {
             // A single file of that name, from an earlier run, would be mistaken for the latest. Usually there is none.
             drop(std::fs::remove_file(path));
         }
-        Ok(self.communication.barrier().wait()?)
+        self.communication.as_ref().map_or(Ok(()), |communication| Ok(communication.barrier().wait()?))
+    }
+
+    /// Checks that all replicas resume from the same checkpoint.
+    pub(crate) fn agree_on_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
+        if self.is_alone() {
+            return Ok(());
+        }
+        let content = format!("content {:016x}", checkpoint.fingerprint());
+        self.agree(vec![("the checkpoint to resume from".to_owned(), content)])
     }
 
     /// The text of replica 0, on every replica.
@@ -118,14 +129,14 @@ impl DataParallel {
 
     /// The text of each replica, by rank.
     fn said_by_each(&self, text: String) -> Result<Vec<String>, Error> {
-        let lengths = self.communication.all_gather(vec![text.len() as u32], vec![0; self.world_size()]).wait()?.0;
+        let lengths = self.gathered(vec![text.len() as u32])?;
         let most = lengths.iter().max().map_or(0, |&most| most as usize);
         if most == 0 {
             return Ok(vec![String::new(); self.world_size()]);
         }
         let mut bytes = text.into_bytes();
         bytes.resize(most, 0);
-        let all = self.communication.all_gather(bytes, vec![0; most * self.world_size()]).wait()?.0;
+        let all = self.gathered(bytes)?;
         let texts = all.chunks_exact(most).zip(lengths);
         Ok(texts.map(|(text, len)| String::from_utf8_lossy(&text[..len as usize]).into_owned()).collect())
     }

@@ -7,10 +7,9 @@ use brisk_nn::{Accumulate, Bound, GradScaler, GradScalerConfig, Optimizer, Param
 use brisk_replicate::ReduceOp;
 
 use super::{Frozen, RecordedStep, StepConfig, Trained, refused};
-use crate::data_parallel::{DataParallel, check_batch};
+use crate::data_parallel::{DataParallel, PartOfBatch};
 use crate::error::Error;
 use crate::feed::{BatchTensors, Feed};
-use crate::flat::Flat;
 use crate::standardisation::Standardisation;
 use crate::trainer::GradientClip;
 
@@ -20,7 +19,7 @@ struct Recording<'r> {
     feed: &'r Feed<'r>,
     scale: &'r Standardisation,
     config: &'r StepConfig,
-    replicas: Option<&'r DataParallel>,
+    replicas: &'r DataParallel,
     scaler: GradScaler,
     /// The inputs of each optimizer.
     inputs: Vec<StepInputs>,
@@ -40,7 +39,7 @@ impl RecordedStep {
         config: &StepConfig,
         trained: &[Trained<'_>],
         frozen: &[Frozen<'_>],
-        replicas: Option<&DataParallel>,
+        replicas: &DataParallel,
         loss: impl FnOnce(&BatchTensors, Reduction, &[Bound]) -> Tensor,
     ) -> Result<Self, Error> {
         let recording = Recording::new(feed, scale, config, trained.len(), replicas)?;
@@ -48,10 +47,8 @@ impl RecordedStep {
         let _caller = graph.enter_from_caller();
         let bound = recording.bind(trained, frozen)?;
         let (batch, weight) = recording.batch()?;
-        // The losses of parts, weighted by their shares of the whole batch, add up to its mean.
-        let reduction = if replicas.is_some() { Reduction::Sum } else { Reduction::Mean };
         let n_readers = batch.n_readers_of_weights();
-        let loss = graph.autocast(config.precision, || loss(&batch, reduction, &bound));
+        let loss = graph.autocast(config.precision, || loss(&batch, replicas.reduction(), &bound));
         if !loss.is_failed() && batch.n_readers_of_weights() == n_readers {
             recording.check_unweighted()?;
         }
@@ -72,7 +69,7 @@ impl<'r> Recording<'r> {
         scale: &'r Standardisation,
         config: &'r StepConfig,
         n_trained: usize,
-        replicas: Option<&'r DataParallel>,
+        replicas: &'r DataParallel,
     ) -> Result<Self, Error> {
         if !(1..=u32::MAX as usize).contains(&config.accumulate) {
             let (found, expected) = (config.accumulate.to_string(), "at least one batch per step, and fewer than 2^32");
@@ -94,11 +91,9 @@ impl<'r> Recording<'r> {
         if config.detect_anomaly {
             graph.detect_anomaly();
         }
-        if let Some(replicas) = replicas {
-            replicas.prepare(&graph);
-        }
+        replicas.prepare(&graph);
         let batch_rows = feed.batch_rows();
-        let part = replicas.map_or(0..batch_rows, |replicas| replicas.part_of(batch_rows));
+        let part = replicas.part_of(batch_rows);
         let epoch = EpochRows { n_rows: feed.n_rows().min(n_batches * batch_rows), batch_rows, part };
         let grad_norms = config.record_grad_norms.then(|| Persistent::new("grad_norms", DType::F32, n_batches));
         Ok(Self { graph, feed, scale, config, replicas, scaler, inputs, epoch, n_batches, grad_norms })
@@ -107,7 +102,7 @@ impl<'r> Recording<'r> {
     /// The parameters in the graph: those that are trained, then the frozen ones.
     fn bind(&self, trained: &[Trained<'_>], frozen: &[Frozen<'_>]) -> Result<Vec<Bound>, Error> {
         let Self { graph, replicas, .. } = self;
-        trained.iter().try_for_each(|&Trained { params, .. }| Flat { params, replicas: *replicas }.check())?;
+        trained.iter().try_for_each(|&Trained { params, .. }| replicas.check_shards(params))?;
         let trained = trained.iter().map(|trained| trained.params.bind(graph).freeze_where(|id| !trained.optimizer.trains(id)));
         let frozen = frozen.iter().map(|frozen| match frozen {
             Frozen { params, updates_buffers: false } => params.bind_frozen(graph),
@@ -128,28 +123,11 @@ impl<'r> Recording<'r> {
     /// have weights.
     fn batch(&self) -> Result<(BatchTensors, Option<Tensor>), Error> {
         let Self { graph, feed, scale, replicas, inputs, epoch, .. } = self;
-        let state = &inputs[0].state;
-        let sum_of = |weights: &Tensor| self.has_weights().then(|| weights.sum(..));
-        let count = |weights: &Tensor| {
-            if self.has_padding() || self.has_weights() {
-                graph.set_row_weights(weights, epoch);
-            }
-        };
-        let Some(replicas) = replicas else {
-            let batch = feed.record(graph, scale, state);
-            let weight = sum_of(&batch.weights);
-            count(&batch.weights);
-            // A batch whose weights are all 0 has no mean: its loss is computed with weights of 1, and replaced by 0.
-            let weights = weight.as_ref().map(|weight| &batch.weights + &weight.map(is_zero));
-            return Ok((BatchTensors { weights: weights.unwrap_or_else(|| batch.weights.clone()), ..batch }, weight));
-        };
-        check_batch(epoch.batch_rows, replicas.world_size())?;
-        let weights = feed.record_weights(graph, scale, state);
-        let (weight, shares) = (sum_of(&weights), weights.shares());
-        let batch = feed.record_part(graph, scale, state, epoch.part.clone());
-        let shares = shares.narrow(0, epoch.part.clone());
-        count(&shares);
-        Ok((BatchTensors { weights: shares, ..batch }, weight))
+        let PartOfBatch { batch, counts, weight } = replicas.record_part(graph, feed, scale, &inputs[0].state, epoch)?;
+        if self.has_padding() || self.has_weights() {
+            graph.set_row_weights(&counts, epoch);
+        }
+        Ok((batch, weight))
     }
 
     /// Checks that a loss that ignores the weights of rows is of rows that all count the same.
@@ -194,23 +172,17 @@ impl<'r> Recording<'r> {
         if let Some(accumulate) = before {
             accumulate.record(graph, params, &inputs.state);
         }
-        if let Some(replicas) = replicas {
-            replicas.gather_parameters(graph, params, bound);
-            replicas.reduce_gradients(graph, params, bound, ReduceOp::Sum, before.map(|_| &inputs.state));
-        }
+        replicas.gather_parameters(graph, params, bound);
+        replicas.reduce_gradients(graph, params, bound, ReduceOp::Sum, before.map(|_| &inputs.state));
         if let Some(accumulate) = after {
             accumulate.record(graph, params, &inputs.state);
         }
         scaler.unscale(graph, params.grads(), &inputs.state);
-        if let Some(replicas) = replicas {
-            replicas.agree_on_skip(graph, params, scaler, &inputs.state);
-        }
+        replicas.agree_on_skip(graph, params, scaler, &inputs.state);
         self.clip(params);
         scaler.step(graph, optimizer, params, inputs);
-        if let Some(replicas) = replicas {
-            let may_skip = accumulate.is_some() || scaler.config().enabled || weight.is_some();
-            replicas.gather_stepped(graph, params, may_skip.then_some(&inputs.state));
-        }
+        let may_skip = accumulate.is_some() || scaler.config().enabled || weight.is_some();
+        replicas.gather_stepped(graph, params, may_skip.then_some(&inputs.state));
         if let Some(ema) = ema {
             ema.record(graph, params, &inputs.state);
         }
@@ -221,8 +193,7 @@ impl<'r> Recording<'r> {
     fn clip(&self, params: &Parameters) {
         let Self { graph, config, replicas, inputs, grad_norms, .. } = self;
         let needs_norm = grad_norms.is_some() || matches!(config.clip, Some(GradientClip::Norm(_)));
-        let norm = || replicas.map_or_else(|| params.grad_norm(graph), |replicas| replicas.grad_norm(graph, params));
-        let norm = needs_norm.then(norm);
+        let norm = needs_norm.then(|| replicas.grad_norm(graph, params));
         if let (Some(norm), Some(grad_norms)) = (&norm, grad_norms) {
             graph.store(norm, &inputs[0].state, grad_norms);
         }
@@ -237,10 +208,7 @@ impl<'r> Recording<'r> {
     fn finish(self, loss: &Tensor, weight: Option<&Tensor>) -> RecordedStep {
         let Self { graph, replicas, scaler, inputs, epoch, n_batches, grad_norms, .. } = self;
         let state = &inputs[0].state;
-        let loss = match replicas {
-            None => loss.clone(),
-            Some(replicas) => replicas.all_reduce_and_ask(&graph, loss, ReduceOp::Sum),
-        };
+        let loss = replicas.all_reduce_and_ask(&graph, loss, ReduceOp::Sum);
         let losses = Persistent::new("losses", DType::F32, n_batches);
         graph.store(&loss, state, &losses);
         let loss_weights = weight.map(|weight| {

@@ -84,12 +84,10 @@ impl Training<'_> {
         losses: &EpochLosses,
         valid: &mut OpenFeed<'_>,
     ) -> Result<(EpochMetrics, ControlFlow<()>), Error> {
-        if let Some(replicas) = self.replicas {
-            // Each replica has its own batch statistics; all of them score with those of the first.
-            replicas.broadcast_buffers(&self.device, self.params)?;
-            if self.ema.is_some() {
-                replicas.broadcast_buffers(&self.device, &self.evaluated)?;
-            }
+        // Each replica has its own batch statistics; all of them score with those of the first.
+        self.replicas.broadcast_buffers(&self.device, self.params)?;
+        if self.ema.is_some() {
+            self.replicas.broadcast_buffers(&self.device, &self.evaluated)?;
         }
         let Evaluation { outputs: scores, loss: valid_loss } = self.scorer.evaluate(valid)?;
         let valid_loss = valid_loss.unwrap_or(f64::NAN);
@@ -133,7 +131,7 @@ impl Training<'_> {
         let at = (best.at.epoch(), best.at.batch().unwrap_or(self.n_batches));
         let is_known = history.iter().any(|metrics| (metrics.epoch, metrics.batch) == at);
         // Replicas evaluate together, and their callbacks may differ.
-        let is_needed = self.replicas.is_some() || outputs.callbacks.iter().any(|callback| callback.needs_best_outputs());
+        let is_needed = !self.replicas.is_alone() || outputs.callbacks.iter().any(|callback| callback.needs_best_outputs());
         if is_known || !is_needed {
             return Ok(());
         }

@@ -6,6 +6,7 @@ use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Reduction};
 use brisk_nn::{Augment, GradScalerConfig, Optimizer, ParameterGroup, ParameterId, Parameters, StepInputs};
 use twox_hash::XxHash3_64;
 
+use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::{Feed, RowLayout};
 use crate::standardisation::Standardisation;
@@ -118,10 +119,18 @@ impl Computation {
             n_batches: Some(1),
         };
         let trained = [Trained { params: &params_of_all, optimizer: &NoStep(optimizer), ema: None }];
-        let step = RecordedStep::record(&augmented, &scale, &config, &trained, &[], None, |batch, reduction, bound| {
-            let outputs = batch.outputs(module, &bound[0], task);
-            batch.loss(task, &outputs, reduction)
-        })?;
+        let step = RecordedStep::record(
+            &augmented,
+            &scale,
+            &config,
+            &trained,
+            &[],
+            DataParallel::alone(),
+            |batch, reduction, bound| {
+                let outputs = batch.outputs(module, &bound[0], task);
+                batch.loss(task, &outputs, reduction)
+            },
+        )?;
         let step = step.graph.listing();
 
         let parts = [

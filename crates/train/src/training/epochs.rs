@@ -11,7 +11,6 @@ use super::losses::EpochLosses;
 use super::steps::Steps;
 use super::{Ended, FitReport, Outputs, Training};
 use crate::callback::RunView;
-use crate::data_parallel::DataParallel;
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
 use crate::feed::OpenFeed;
@@ -137,7 +136,7 @@ impl Training<'_> {
         let mut snapshot = snapshot.map_or_else(|| self.snapshot(fit.outputs), Ok)?;
         self.save_last_of(&mut snapshot, &fit.run, fit.outputs)?;
         // Replicas agree to stop with the losses of a step, which may be the last of the epoch.
-        let is_stopped = self.replicas.is_some_and(DataParallel::is_stop_agreed) && epoch + 1 < config.max_epochs;
+        let is_stopped = self.replicas.is_stop_agreed() && epoch + 1 < config.max_epochs;
         Ok(stop.or(limit).or(is_stopped.then_some(Ended::Stopped)))
     }
 
@@ -205,7 +204,7 @@ impl Training<'_> {
     /// The limit that ends the run after the steps so far.
     fn limit_reached(&self, fit: &Fit<'_, '_>) -> Option<Ended> {
         let has_all_steps = self.config.max_steps.is_some_and(|max_steps| fit.run.n_steps >= max_steps);
-        let is_late = self.replicas.is_none() && self.is_late(fit);
+        let is_late = self.replicas.is_alone() && self.is_late(fit);
         has_all_steps.then_some(Ended::MaxSteps).or(is_late.then_some(Ended::MaxTime))
     }
 

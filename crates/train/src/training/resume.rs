@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::Training;
 use super::computation::shortened;
 use crate::checkpoint::{Checkpoint, FORMAT_VERSION};
-use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::resume::{ResumeDifference, ResumeMismatch};
 use crate::run_state::RunState;
@@ -101,10 +100,7 @@ impl Training<'_> {
 
     /// Checks that this run may resume from the checkpoint, and returns its position. Changes neither device nor disk.
     pub(super) fn accept(&self, checkpoint: &Checkpoint, allowed: &[ResumeMismatch]) -> Result<RunState, Error> {
-        if let Some(replicas) = self.replicas {
-            let content = format!("content {:016x}", checkpoint.fingerprint());
-            replicas.agree(vec![("the checkpoint to resume from".to_owned(), content)])?;
-        }
+        self.replicas.agree_on_checkpoint(checkpoint)?;
         // The error for a different model names one of its parameters, rather than a digest or a copy of one.
         self.params.entries().iter().try_for_each(|entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
         let refused: Vec<ResumeDifference> =
@@ -227,7 +223,7 @@ impl Training<'_> {
             order => order.to_string(),
         };
         let n_valid = self.valid_rows().n_rows().to_string();
-        let wire = described_wire(self.replicas.map_or(Wire::F32, DataParallel::wire));
+        let wire = described_wire(self.replicas.wire());
         let recorded = |key, what, mismatch, value, moves_batches| Recorded { key, what, mismatch, value, moves_batches };
         let mut all = vec![
             recorded("train_rows", "training rows", Rows, train, true),

@@ -25,7 +25,7 @@ impl Training<'_> {
         }
         self.step.scaler.write_initial(&self.device)?;
         self.device.write(self.step.state(), &[0_u32; STATE_LEN])?;
-        self.replicas.map_or(Ok(()), |replicas| replicas.broadcast_model(&self.device, self.params))
+        self.replicas.broadcast_model(&self.device, self.params)
     }
 
     /// Writes the values that [`checkpoint`](Self::checkpoint) read back to the device.
@@ -108,7 +108,7 @@ impl Training<'_> {
     /// The path of a checkpoint, if this replica takes part in writing it.
     pub(super) fn path(&self, outputs: &Outputs, of: impl FnOnce(&RunFolder) -> PathBuf) -> Result<Option<PathBuf>, Error> {
         let path = self.folder(outputs).map(of);
-        self.replicas.map_or(Ok(path.clone()), |replicas| replicas.path_for_all(path, self.params))
+        self.replicas.path_for_all(path, self.params)
     }
 
     /// Writes a checkpoint, then removes those that it replaces: on the writer's thread, or, with replicas, which write together, before this returns.
@@ -121,10 +121,10 @@ impl Training<'_> {
         outputs: &mut Outputs,
     ) -> Result<(), Error> {
         let due = DueCheckpoint { checkpoint, path, replaced, n_epochs: run.n_epochs, n_steps: run.n_steps };
-        match self.replicas {
-            None => self.writer.borrow_mut().write(due),
-            Some(replicas) => self.tell_written(&due.write(|checkpoint, path| replicas.save(checkpoint, path))?, outputs),
+        if self.replicas.is_alone() {
+            return self.writer.borrow_mut().write(due);
         }
+        self.tell_written(&due.write(|checkpoint, path| self.replicas.save(checkpoint, path))?, outputs)
     }
 
     /// Notifies the callbacks of checkpoints that have been written.

@@ -9,7 +9,6 @@ use super::epochs::Fit;
 use super::told::Told;
 use super::{Ended, Outputs, Training};
 use crate::callback::RunView;
-use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::{CountFrom, OpenFeed};
 use crate::run_state::RunState;
@@ -105,19 +104,14 @@ impl Training<'_> {
         }
     }
 
-    /// Whether the run ends before the next batch. Replicas only ask for it: they exchange requests with every loss, so that all of them end after the same step.
+    /// Whether the run ends before the next batch.
     fn requested_end(&self, fit: &Fit<'_, '_>) -> Option<Steps> {
         let is_late = self.is_late(fit);
         if !fit.outputs.stop.is_requested() && !is_late {
             return None;
         }
-        match self.replicas {
-            None => Some(if is_late { Steps::Limited(Ended::MaxTime) } else { Steps::Ended(Ended::Stopped) }),
-            Some(replicas) => {
-                replicas.ask_to_stop();
-                None
-            }
-        }
+        let ended = if is_late { Steps::Limited(Ended::MaxTime) } else { Steps::Ended(Ended::Stopped) };
+        self.replicas.ask_to_stop().then_some(ended)
     }
 
     /// The next events after the batches that are done.
@@ -143,15 +137,13 @@ impl Training<'_> {
         if self.is_profiled(part, fit) {
             return self.config.profile_batches.min(MAX_STEPS_AT_A_TIME);
         }
-        if self.replicas.is_some() || self.config.detect_anomaly { 1 } else { part.most }
+        if self.config.detect_anomaly { 1 } else { part.most.min(self.replicas.most_batches()) }
     }
 
     fn replay(&self, part: &mut Part<'_>, fit: &mut Fit<'_, '_>, due: Due) -> Result<(), Error> {
         let Self { config, n_batches, step, .. } = self;
-        if let Some(replicas) = self.replicas {
-            let before = fit.run.n_epochs as u64 * *n_batches as u64 + part.n_done as u64;
-            replicas.at_step(before / config.accumulate as u64);
-        }
+        let before = fit.run.n_epochs as u64 * *n_batches as u64 + part.n_done as u64;
+        self.replicas.at_step(before / config.accumulate as u64);
         if self.is_profiled(part, fit) {
             fit.report.profile = Some(step.executable.profile(due.n_batches)?);
         } else {
@@ -199,7 +191,7 @@ impl Training<'_> {
         }
         self.tell_written_checkpoints(fit.outputs)?;
         // After the last batch, the epoch ends as usual, and the run ends with it.
-        let is_stopped = part.n_done < self.n_batches && self.replicas.is_some_and(DataParallel::is_stop_agreed);
+        let is_stopped = part.n_done < self.n_batches && self.replicas.is_stop_agreed();
         Ok(is_stopped.then_some(Steps::Ended(Ended::Stopped)))
     }
 
@@ -239,7 +231,7 @@ impl Training<'_> {
     /// Writes the checkpoint of the last complete step, if the model is still good: its losses are finite, and all of its steps are done.
     fn save_after_error(&self, run: &mut RunState, n_done: usize, error: &Error, outputs: &mut Outputs) -> Result<(), Error> {
         let is_complete = n_done.is_multiple_of(self.config.accumulate) && n_done < self.n_batches;
-        if !is_complete || self.replicas.is_some() || matches!(error, Error::NonFiniteLoss { .. }) {
+        if !is_complete || !self.replicas.is_alone() || matches!(error, Error::NonFiniteLoss { .. }) {
             return Ok(());
         }
         self.device.wait()?;

@@ -69,7 +69,7 @@ impl Training<'_> {
         };
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(&told.view, &end))?;
         // An epoch may take hours. In f16, steps that overflow are skipped, and replicas have different clocks: both check at the end of the epoch.
-        if !self.step.scaler.config().enabled && self.replicas.is_none() {
+        if !self.step.scaler.config().enabled && self.replicas.is_alone() {
             check_losses(&losses[..batches.end], 0, told.view.epoch - 1)?;
         }
         told.last = (shown.last().copied().unwrap_or(f32::NAN), grad_norms.map(|norms| norms[batches.end - 1]));
