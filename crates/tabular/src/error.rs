@@ -314,6 +314,13 @@ impl fmt::Display for OddCells {
     }
 }
 
+/// The error for a set without rows, or with more than can be numbered.
+pub(crate) fn no_rows(set: &'static str, n_rows: usize, n_cols: usize) -> Error {
+    let found = format!("{n_rows} rows of {n_cols} columns");
+    let expected = "at least one row and fewer than 2^32 - 1".into();
+    brisk_train::Error::RowSet { set, found, expected }.into()
+}
+
 /// The error for a source of rows that fails.
 pub(crate) fn failed<E: std::error::Error + 'static>(set: &'static str) -> impl Fn(E) -> Error {
     move |error| brisk_train::Error::Rows { set, reason: with_causes(&error) }.into()

@@ -6,7 +6,7 @@ use brisk_atomic_file::write_atomically;
 use brisk_loader::{Layout, RowMemory, RowSource};
 use brisk_nn::Module;
 use brisk_nn::tensor::program::Device;
-use brisk_train::{Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
+use brisk_train::{Cell, Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
 use serde_json::Value;
 
 use crate::adapter::Preprocessed;
@@ -248,7 +248,7 @@ impl TabularPredictor {
         for first in (0..n_rows).step_by(CHUNK_ROWS) {
             let read = memory.read(&rows, first..n_rows.min(first + CHUNK_ROWS)).map_err(failed("predicted"))?;
             let named = |error| match error {
-                TrainError::NonFinite { row, column, .. } => {
+                TrainError::Value { row, cell: Cell::Column(column), .. } => {
                     let column = self.preprocessing.feature_names().swap_remove(column);
                     Error::Infinite { row: first + row, column }
                 }

@@ -4,13 +4,13 @@ use std::collections::HashSet;
 use brisk_loader::{RowSource, for_each_chunk};
 use brisk_nn::CategoricalColumn;
 use brisk_table::Dictionary;
-use brisk_train::{Error as TrainError, FeedElement};
+use brisk_train::FeedElement;
 use serde::{Deserialize, Serialize};
 
 use crate::adapter::Preprocessed;
 use crate::columns::Columns;
 use crate::description::dictionaries;
-use crate::error::{Error, failed};
+use crate::error::{Error, failed, no_rows};
 use crate::number_source::NumberSource;
 use crate::reading::{Decoding, Reading};
 use crate::scale::{ColumnScale, Scaling};
@@ -96,14 +96,14 @@ impl Preprocessing {
     /// Of more than 200,000 rows, evenly spaced ones are used for quantiles.
     ///
     /// # Errors
-    /// [`Error::EmptySet`](brisk_train::Error::EmptySet); [`Error::ColumnNames`] if the rows do not have these columns; [`Error::AllMissing`],
+    /// [`Error::RowSet`](brisk_train::Error::RowSet); [`Error::ColumnNames`] if the rows do not have these columns; [`Error::AllMissing`],
     /// [`Error::Infinite`], [`Error::TooManyValues`], [`Error::Value`] for columns that cannot be used; [`Error::Rows`](brisk_train::Error::Rows) if the
     /// source fails.
     pub fn fit<S: RowSource<Feature: FeedElement>>(columns: &Columns, rows: &S, scaling: Scaling) -> Result<Self, Error> {
         check_columns(columns, rows)?;
         let (n_rows, n_cols, n_categories) = (rows.n_rows(), rows.n_cols(), rows.n_categories());
         if n_rows == 0 || n_rows >= u32::MAX as usize {
-            return Err(TrainError::EmptySet { set: "train", n_rows, n_cols }.into());
+            return Err(no_rows("train", n_rows, n_cols));
         }
         let plain = columns.numbers.iter().map(|column| (column.as_str(), Reading::Number));
         let decoded = columns.categories.iter().filter_map(|column| {

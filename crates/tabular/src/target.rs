@@ -1,10 +1,10 @@
 use std::fmt;
 
 use brisk_loader::RowSource;
-use brisk_train::{Binary, Classification, Error as TrainError, FeedElement, Labels, Regression, Task};
+use brisk_train::{Binary, Classification, FeedElement, Labels, Regression, Task};
 use serde::{Deserialize, Serialize};
 
-use crate::error::Error;
+use crate::error::{Error, no_rows};
 
 /// What is predicted: one of several classes, or a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ impl Target {
     /// 20 are different; else they are numbers to predict.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLabel`](brisk_train::Error::NonFiniteLabel); [`Error::OneLabel`]; [`Error::TargetKind`] if the labels are not of the `kind`;
+    /// [`Error::Value`](brisk_train::Error::Value); [`Error::OneLabel`]; [`Error::TargetKind`] if the labels are not of the `kind`;
     /// [`Error::TooManyClasses`] for more than 20 named classes of which most have fewer than 5 rows, unless `kind` is given; [`Error::Rows`](brisk_train::Error::Rows).
     pub fn detect<S: RowSource<Feature: FeedElement>>(
         name: &str,
@@ -89,7 +89,7 @@ impl Target {
         let mut labels = Labels::Numbers.read("all", rows)?;
         let n_rows = labels.len();
         if n_rows == 0 {
-            return Err(TrainError::EmptySet { set: "all", n_rows, n_cols: rows.n_cols() }.into());
+            return Err(no_rows("all", n_rows, rows.n_cols()));
         }
         labels.sort_unstable_by(f32::total_cmp);
         // 0 and -0 are one label.
@@ -149,7 +149,7 @@ impl Target {
     /// The same target, whose numbers are standardised by `rows`. Classes are not changed.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLabel`](brisk_train::Error::NonFiniteLabel); [`Error::OneLabel`] if all numbers are the same; [`Error::Rows`](brisk_train::Error::Rows).
+    /// [`Error::Value`](brisk_train::Error::Value); [`Error::OneLabel`] if all numbers are the same; [`Error::Rows`](brisk_train::Error::Rows).
     pub fn fitted_to<S: RowSource<Feature: FeedElement>>(self, set: &'static str, rows: &S) -> Result<Self, Error> {
         let Self::Number { name, offset, .. } = self else { return Ok(self) };
         let labels = Labels::Numbers.read(set, rows)?;

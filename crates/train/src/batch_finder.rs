@@ -4,9 +4,10 @@ use brisk_nn::{Ema, Module};
 
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::inspect::{check_columns, check_label_count};
-use crate::feed::{Feed, FeedElement};
+use crate::feed::Feed;
 use crate::model::Model;
+use crate::rows::FeedElement;
+use crate::rows::inspect::{check_columns, check_label_count};
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::standardisation::Standardisation;
 use crate::step::{RecordedStep, StepConfig, Trained};
@@ -20,7 +21,7 @@ impl Trainer<'_> {
     /// A batch that fits is not always the best one: a larger one takes fewer steps, and usually needs another learning rate.
     ///
     /// # Errors
-    /// [`Error::Setting`] if even a batch of one row takes more; [`Error::EmptySet`]; [`Error::Tensor`] if the model does not fit the rows or the task.
+    /// [`Error::Setting`] if even a batch of one row takes more; [`Error::RowSet`]; [`Error::Tensor`] if the model does not fit the rows or the task.
     /// # Examples
     /// ```
     /// use brisk_loader::Rows;
@@ -54,7 +55,7 @@ impl Trainer<'_> {
                 Ok(bytes) if bytes <= budget_bytes => return Ok(n_rows),
                 Ok(bytes) if n_rows == 1 => {
                     let found = format!("{budget_bytes}, while a batch of one row takes {bytes}");
-                    return Err(Error::Setting { name: "budget_bytes", found, expected: "bytes for at least one row" });
+                    return Err(Error::Setting { name: "budget_bytes", found, expected: "bytes for at least one row".into() });
                 }
                 Err(error) if n_rows == 1 => return Err(error),
                 _ => n_rows /= 2,

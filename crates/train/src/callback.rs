@@ -7,7 +7,7 @@ use brisk_report::EpochMetrics;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
-use crate::training::FitReport;
+use crate::fit_report::FitReport;
 use crate::warning::Warning;
 
 /// Is notified of the progress of a run, and can end it: loggers, averages of parameters, plots. Each method has a default that does nothing.

@@ -16,18 +16,19 @@ mod tensor_data;
 #[cfg(target_endian = "big")]
 compile_error!("checkpoints are little-endian and are written as they lie in memory; this machine is big-endian");
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use brisk_atomic_file::write_atomically;
+use brisk_atomic_file::{listed, write_atomically};
+use index::{Index, is_index};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Metadata, TensorInfo};
 
 use crate::error::Error;
-use index::{Index, is_index};
 
 pub(crate) use format::FORMAT_VERSION;
 pub use shared_slice::SharedSlice;
@@ -88,18 +89,20 @@ impl Checkpoint {
     /// Adds a tensor: a `Vec` of `f32` or `u32`, or a [`SharedSlice`], row-major.
     ///
     /// # Errors
-    /// [`Error::ValueCount`] if `shape` does not have as many elements as there are values; [`Error::DuplicateTensor`]; [`Error::ReservedName`].
+    /// [`Error::CheckpointEntry`] if `shape` does not have as many elements as there are values; [`Error::CheckpointEntry`]; [`Error::CheckpointEntry`].
     pub fn insert(&mut self, name: impl Into<String>, shape: &[usize], values: impl Into<TensorData>) -> Result<(), Error> {
         let (name, values) = (name.into(), values.into());
         let expected = n_values(shape);
         if expected != values.len() {
-            return Err(Error::ValueCount { tensor: name, shape: shape.to_vec(), expected, found: values.len() });
+            let expected = format!("{expected}, for shape {shape:?}");
+            return Err(self.entry("tensor", &name, format!("{} values", values.len()), expected));
         }
         if name == "__metadata__" {
-            return Err(Error::ReservedName);
+            let found = "the name that safetensors files keep for their metadata".to_owned();
+            return Err(self.entry("tensor", &name, found, "another"));
         }
         if self.tensors.contains_key(&name) {
-            return Err(Error::DuplicateTensor { tensor: name });
+            return Err(self.entry("tensor", &name, "in the checkpoint already".to_owned(), "a name of its own"));
         }
         self.tensors.insert(name, Tensor { shape: shape.to_vec(), values });
         Ok(())
@@ -113,7 +116,7 @@ impl Checkpoint {
     /// The values of a tensor that is `f32` and has this shape.
     ///
     /// # Errors
-    /// [`Error::MissingTensor`], [`Error::TensorMismatch`].
+    /// [`Error::CheckpointEntry`].
     pub fn f32(&self, name: &str, shape: &[usize]) -> Result<&[f32], Error> {
         match self.checked(name, TensorData::F32_NAME, shape)? {
             Tensor { values: TensorData::F32(values), .. } => Ok(values),
@@ -124,12 +127,17 @@ impl Checkpoint {
     /// The values of a tensor that is `u32` and has this shape.
     ///
     /// # Errors
-    /// [`Error::MissingTensor`], [`Error::TensorMismatch`].
+    /// [`Error::CheckpointEntry`].
     pub fn u32(&self, name: &str, shape: &[usize]) -> Result<&[u32], Error> {
         match self.checked(name, TensorData::U32_NAME, shape)? {
             Tensor { values: TensorData::U32(values), .. } => Ok(values),
             tensor => Err(self.mismatch(name, TensorData::U32_NAME, shape, tensor)),
         }
+    }
+
+    /// The shape of a tensor, if there is one of this name.
+    pub(crate) fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.tensors.get(name).map(|tensor| tensor.shape.as_slice())
     }
 
     /// Whether there is a tensor with this name.
@@ -145,14 +153,15 @@ impl Checkpoint {
     /// A named string, parsed. `expected` describes the value for the error, such as `"a number of steps"`.
     ///
     /// # Errors
-    /// [`Error::Metadata`] if it is missing or does not parse.
+    /// [`Error::CheckpointEntry`] if it is missing or does not parse.
     pub fn metadata<T: FromStr>(&self, key: &str, expected: &'static str) -> Result<T, Error> {
         let found = self.metadata.get(key);
         found.and_then(|found| found.parse().ok()).ok_or_else(|| self.foreign_metadata(key, expected))
     }
 
     fn foreign_metadata(&self, key: &str, expected: &'static str) -> Error {
-        Error::Metadata { checkpoint: self.name(), key: key.to_owned(), found: self.metadata.get(key).cloned(), expected }
+        let found = self.metadata.get(key).map_or("missing".to_owned(), |found| format!("{found:?}"));
+        self.entry("metadata", key, found, expected)
     }
 
     /// Whether there is a string with this name.
@@ -195,8 +204,8 @@ impl Checkpoint {
     /// [`oihw_to_ohwi`](Self::oihw_to_ohwi).
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read or is not a regular file; [`Error::NotACheckpoint`] for a file of another kind; [`Error::Damaged`] if it is truncated or
-    /// changed, or a file lacks a tensor that its index lists; [`Error::NewerFormat`] if a newer version of brisk wrote it; [`Error::ForeignDType`] if it has tensors of further types, or values that
+    /// [`Error::Io`] if it cannot be read or is not a regular file; [`Error::WrongFile`] for a file of another kind; [`Error::Damaged`] if it is truncated or
+    /// changed, or a file lacks a tensor that its index lists; [`Error::WrongFile`] if a newer version of brisk wrote it; [`Error::CheckpointEntry`] if it has tensors of further types, or values that
     /// would overflow.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
@@ -206,7 +215,7 @@ impl Checkpoint {
 
     fn load_indexed(path: &Path, index: &Index) -> Result<Self, Error> {
         let mut whole = Self { format_version: index.format_version, path: Some(path.to_owned()), ..Self::default() };
-        let damaged = |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: 0, reason };
+        let damaged = |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: None, reason };
         for file in index.files() {
             let mut part = match Self::load_file(&path.with_file_name(file)) {
                 Err(Error::Io { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {
@@ -243,9 +252,9 @@ impl Checkpoint {
 
     fn parse(bytes: &[u8], path: &Path) -> Result<Self, Error> {
         if let Some(found) = kind::foreign(bytes) {
-            return Err(Error::NotACheckpoint { path: path.to_owned(), found });
+            return Err(not_a_model(path.to_owned(), found));
         }
-        let of_reason = |reason| Error::Damaged { path: path.to_owned(), len_bytes: bytes.len() as u64, reason };
+        let of_reason = |reason| Error::Damaged { path: path.to_owned(), len_bytes: Some(bytes.len() as u64), reason };
         if let Some(reason) = kind::misfit(bytes) {
             return Err(of_reason(reason));
         }
@@ -258,8 +267,9 @@ impl Checkpoint {
         let mut tensors = BTreeMap::new();
         for (name, view) in SafeTensors::deserialize(bytes).map_err(damaged)?.tensors() {
             let Some(values) = foreign::converted(view.dtype(), view.data()) else {
-                let (shape, found) = (view.shape().to_vec(), view.dtype().to_string());
-                return Err(Error::ForeignDType { path: path.to_owned(), tensor: name, shape, found });
+                let file = Self { path: Some(path.to_owned()), ..Self::default() };
+                let expected = "a type and values that brisk can convert to f32 or i64; save it as F32";
+                return Err(file.entry("tensor", &name, format!("{} {:?}", view.dtype(), view.shape()), expected));
             };
             tensors.insert(name, Tensor { shape: view.shape().to_vec(), values });
         }
@@ -304,31 +314,34 @@ impl Checkpoint {
         match self.tensors.get(name) {
             Some(tensor) if tensor.shape == shape => Ok(tensor),
             Some(tensor) => Err(self.mismatch(name, expected, shape, tensor)),
-            None => Err(Error::MissingTensor {
-                checkpoint: self.name(),
-                tensor: name.to_owned(),
-                expected,
-                shape: shape.to_vec(),
-                found: self.tensors.keys().cloned().collect(),
-            }),
+            None => {
+                let names: Vec<String> = self.tensors.keys().cloned().collect();
+                let has = listed(&names);
+                let expected = format!("{expected} {shape:?}; it has {has}: was it written for another model or optimizer?");
+                Err(self.entry("tensor", name, "missing".to_owned(), expected))
+            }
         }
     }
 
     fn mismatch(&self, name: &str, expected: &'static str, shape: &[usize], tensor: &Tensor) -> Error {
-        Error::TensorMismatch {
-            checkpoint: self.name(),
-            tensor: name.to_owned(),
-            expected,
-            shape: shape.into(),
-            found: tensor.values.dtype(),
-            found_shape: tensor.shape.clone().into(),
-        }
+        let found = format!("{} {:?}", tensor.values.dtype(), tensor.shape);
+        self.entry("tensor", name, found, format!("{expected} {shape:?}; was it written for another model?"))
+    }
+
+    fn entry(&self, kind: &'static str, name: &str, found: String, expected: impl Into<Cow<'static, str>>) -> Error {
+        Error::CheckpointEntry { checkpoint: self.name(), kind, name: name.to_owned(), found, expected: expected.into() }
     }
 
     /// How error messages name it.
     pub(crate) fn name(&self) -> String {
         self.path.as_ref().map_or("checkpoint".to_owned(), |path| path.display().to_string())
     }
+}
+
+/// The error for a file that is not a model's.
+pub(crate) fn not_a_model(path: PathBuf, found: &str) -> Error {
+    let expected = "the safetensors file of a model, as `Model::save` and runs write".into();
+    Error::WrongFile { path, found: found.to_owned(), expected }
 }
 
 /// Bytes of the header's length, with which a file begins.

@@ -38,17 +38,18 @@ use brisk_nn::tensor::program::{Device, HostStep};
 use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, Optimizer, Parameters, Placement};
 use brisk_replicate::{BucketSizes, Collective, CommThread, Element, ReduceOp, Wire, ZeroStage};
+use exchange::{Exchange, Finish, Start, UnevenRule};
 use serde::{Deserialize, Serialize};
+use staging::Staging;
 
 use crate::error::Error;
 use crate::feed::Feed;
+use crate::row_digest::RowDigest;
 use crate::settings::by_name;
-use crate::training::described_rows;
-use exchange::{Exchange, Finish, Start, UnevenRule};
-use staging::Staging;
 
 pub(crate) use batch::PartOfBatch;
 pub use files::CheckpointFiles;
+pub(crate) use memory::HostShare;
 pub use memory::StateMemory;
 pub use overlap::Overlap;
 pub use threads::run_threads;
@@ -407,12 +408,14 @@ impl DataParallel {
     /// model of the replica that joined last.
     ///
     /// # Errors
-    /// [`Error::Replica`], also if joining is [refused](UnevenInputs::Refused); [`Error::CannotJoin`] if the configuration does not allow it; [`Error::Tensor`] if the device fails.
+    /// [`Error::Replica`], also if joining is [refused](UnevenInputs::Refused); [`Error::Setting`] if the configuration does not allow it; [`Error::Tensor`] if the device fails.
     /// # Reference
     /// `DistributedDataParallel.join`.
     pub fn join(&self, graph: &Graph, device: &Device, params: &Parameters) -> Result<(), Error> {
         let (Some(uneven), BatchStatistics::OfReplica) = (self.config.uneven, self.config.batch_norm) else {
-            return Err(Error::CannotJoin);
+            let found = "a replica without batches left".to_owned();
+            let expected = "the same number of batches on all replicas; or set what is done with others, and normalise batches by each replica's own statistics";
+            return Err(Error::Setting { name: "uneven", found, expected: expected.into() });
         };
         let host_steps: Vec<Arc<dyn HostStep>> = graph.with_program(|program| program.host_steps().cloned().collect());
         let exchanges: Vec<Arc<Exchange>> = host_steps.iter().filter_map(|step| Start::exchange_of(step.as_ref())).collect();
@@ -545,4 +548,9 @@ impl AllGather for OnThread {
         let output = vec![0.0; mine.len() * communication.world_size()];
         Ok(communication.all_gather(mine.to_vec(), output).wait()?.0)
     }
+}
+
+/// A set of rows, for replicas to compare.
+pub(crate) fn described_rows(set: &str, n_rows: usize, n_cols: usize, digest: RowDigest) -> (String, String) {
+    (format!("{set} rows"), format!("{n_rows} rows of {n_cols} columns with digest {digest}"))
 }

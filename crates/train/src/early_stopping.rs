@@ -254,7 +254,9 @@ impl FromStr for EarlyStoppingState {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        parse(text).ok_or_else(|| Error::EarlyStoppingState { found: text.to_owned() })
+        let expected = "`wait_count=N best=X stopped=REASON`, as its `Display` writes it";
+        let refused = || Error::Setting { name: "early stopping state", found: format!("{text:?}"), expected: expected.into() };
+        parse(text).ok_or_else(refused)
     }
 }
 

@@ -5,8 +5,6 @@
 
 mod chunks;
 mod config;
-mod element;
-pub(crate) mod inspect;
 mod probe;
 mod resident;
 mod source_rows;
@@ -21,22 +19,21 @@ use brisk_loader::{Batching, Order, RowSource};
 use brisk_nn::Augment;
 use brisk_nn::tensor::program::{self, Device, Uploads};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
-
-use crate::error::Error;
-use crate::host_memory;
-use crate::row_digest::RowDigest;
-use crate::standardisation::Standardisation;
 use chunks::{Chunks, OpenChunks, SourceChunks};
-use inspect::{check_unchanged, layout_of};
 use resident::is_computed_on_devices;
 use source_rows::{DigestRows, SourceRows};
 use table::{DeviceTable, EpochOrder};
 
+use crate::error::Error;
+use crate::host_memory;
+use crate::row_digest::RowDigest;
+use crate::rows::inspect::{check_unchanged, layout_of};
+use crate::rows::{FeedElement, RowLayout};
+use crate::standardisation::Standardisation;
+
 pub use config::{FeedChoice, FeedConfig, FeedReason};
-pub use element::FeedElement;
 pub use probe::FeedProbe;
 pub use resident::ResidentRows;
-pub(crate) use table::RowLayout;
 pub use table::{BatchTensors, PartnerLabels};
 
 /// Batches of a source's rows on a device: resident there, or streamed, with the same batches in the same order.
@@ -99,7 +96,7 @@ impl<'a> Feed<'a> {
     /// Makes rows resident or streams them, as `config` says or depending on whether they fit. `config.order` is ignored in favour of `order`.
     ///
     /// # Errors
-    /// [`Error::Setting`] for batches of 0 rows; [`Error::EmptySet`], [`Error::NonFinite`], [`Error::Rows`] for rows that cannot be used; [`Error::ResidentOrder`] if rows must be
+    /// [`Error::Setting`] for batches of 0 rows; [`Error::RowSet`], [`Error::Value`], [`Error::Rows`] for rows that cannot be used; [`Error::Setting`] if rows must be
     /// resident in an order that devices do not compute; [`Error::Tensor`] if the device has no room even for a chunk.
     pub fn new<S: RowSource<Feature: FeedElement>>(
         device: &Device,
@@ -125,7 +122,7 @@ impl<'a> Feed<'a> {
     ) -> Result<Self, Error> {
         let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
         if batch_rows == 0 {
-            return Err(Error::Setting { name: "batch_rows", found: "0".to_owned(), expected: "at least one row" });
+            return Err(Error::Setting { name: "batch_rows", found: "0".to_owned(), expected: "at least one row".into() });
         }
         let batch_rows = batch_rows.min(source.n_rows()).max(1);
         let len_bytes = ResidentRows::len_bytes_of(layout, source.n_rows());
@@ -358,7 +355,7 @@ impl OpenFeed<'_> {
     /// whether to continue.
     ///
     /// # Errors
-    /// Those of `f`; [`Error::Stream`] names the batches for which the source failed; [`Error::NonFinite`] for streamed rows that were not checked
+    /// Those of `f`; [`Error::Stream`] names the batches for which the source failed; [`Error::Value`] for streamed rows that were not checked
     /// before; [`Error::Tensor`] if the device fails.
     pub fn for_each_range(
         &mut self,
@@ -455,7 +452,7 @@ fn host_budget_bytes(device: &Device) -> Option<usize> {
 
 fn is_out_of_memory(error: &Error) -> bool {
     use program::Error as ProgramError;
-    if matches!(error, Error::RowMemory { .. }) {
+    if matches!(error, Error::Memory { .. }) {
         return true;
     }
     let Error::Tensor(brisk_nn::Error::Program(error)) = error else { return false };

@@ -7,7 +7,9 @@ mod data_parallel;
 mod early_stopping;
 mod error;
 mod feed;
+mod fit_report;
 mod flat;
+mod gradient_clip;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 mod host_memory;
@@ -16,14 +18,12 @@ mod lr_finder;
 mod memory_check;
 mod model;
 mod nearest;
-mod position;
 mod predictor;
 mod progress;
 mod report_file;
-mod resume;
 mod row_digest;
+mod rows;
 mod run_folder;
-mod run_lock;
 mod run_state;
 mod scorer;
 mod selective;
@@ -38,6 +38,7 @@ mod task;
 mod tensorboard;
 mod trainable;
 mod trainer;
+mod trainer_config;
 mod training;
 mod warning;
 
@@ -53,19 +54,21 @@ pub use data_parallel::{
     BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, UnevenInputs, run_threads,
 };
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, StopReason};
-pub use error::Error;
+pub use error::{Cell, Error, ResumeDifference, ResumeMismatch};
 pub use feed::{
-    BatchRange, BatchTensors, CountFrom, Feed, FeedChoice, FeedConfig, FeedElement, FeedProbe, FeedReason, OpenFeed,
-    PartnerLabels, ResidentRows,
+    BatchRange, BatchTensors, CountFrom, Feed, FeedChoice, FeedConfig, FeedProbe, FeedReason, OpenFeed, PartnerLabels,
+    ResidentRows,
 };
+pub use fit_report::{Ended, FitReport};
+pub use gradient_clip::GradientClip;
 pub use loaded_part::{LoadedPart, MismatchedTensor};
-pub use lr_finder::{LearningRates, NoLearningRate};
+pub use lr_finder::LearningRates;
 pub use model::{Model, Scores};
 pub use predictor::{Predictor, PredictorInputs};
 pub use progress::Progress;
 pub use report_file::{ReportFile, ReportPanels};
-pub use resume::{ResumeDifference, ResumeMismatch};
 pub use row_digest::RowDigest;
+pub use rows::FeedElement;
 pub use run_folder::{FoundCheckpoint, RunFolder};
 pub use scorer::Scorer;
 pub use selective::{Selective, least_confident};
@@ -77,6 +80,7 @@ pub use swa::Swa;
 pub use task::{Binary, Classification, Head, Heads, LabelledRows, Labels, MultiLabel, Regression, Task};
 pub use tensorboard::TensorBoard;
 pub use trainable::Trainable;
-pub use trainer::{GradientClip, Limit, RunSettings, Trainer, TrainerConfig, ValidationInterval};
-pub use training::{Ended, FitReport, Outputs, Training};
+pub use trainer::Trainer;
+pub use trainer_config::{Limit, RunSettings, TrainerConfig, ValidationInterval};
+pub use training::{Outputs, Training};
 pub use warning::Warning;

@@ -4,7 +4,7 @@ use brisk_nn::Parameters;
 
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
-use crate::model::{INV_STD, MEAN};
+use crate::standardisation::Standardisation;
 
 /// What [`Model::load_part`](crate::Model::load_part) took from a file, and what it left out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -61,31 +61,29 @@ impl LoadedPart {
             let first = params.entries().iter().find(|entry| entry.name.starts_with(prefix));
             first.map_or(Ok(()), |entry| checkpoint.f32(&entry.name, &entry.shape).map(drop))?;
             let expected = "the start of the names of some of the model's parameters";
-            return Err(Error::Setting { name: "prefix", found: format!("{prefix:?}"), expected });
+            return Err(Error::Setting { name: "prefix", found: format!("{prefix:?}"), expected: expected.into() });
         }
         let is_known =
             |name: &str| part.loaded.iter().chain(part.mismatched.iter().map(|found| &found.name)).any(|known| known == name);
-        let of_file = checkpoint.tensors().map(|(name, ..)| name).filter(|name| ![MEAN, INV_STD].contains(name));
+        let of_file = checkpoint
+            .tensors()
+            .map(|(name, ..)| name)
+            .filter(|name| ![Standardisation::MEAN, Standardisation::INV_STD].contains(name));
         part.unexpected = of_file.filter(|name| !is_known(name)).map(str::to_owned).collect();
         Ok(part)
     }
 
     /// The values of a tensor of the file, if it fits.
     fn look_up<'c>(&mut self, checkpoint: &'c Checkpoint, name: &str, shape: &[usize]) -> Option<&'c [f32]> {
-        match checkpoint.f32(name, shape) {
-            Ok(values) => {
-                self.loaded.push(name.to_owned());
-                return Some(values);
+        let values = checkpoint.f32(name, shape).ok();
+        match (values, checkpoint.shape(name)) {
+            (Some(_), _) => self.loaded.push(name.to_owned()),
+            (None, Some(found)) => {
+                let (name, found, expected) = (name.to_owned(), found.to_vec(), shape.to_vec());
+                self.mismatched.push(MismatchedTensor { name, found, expected });
             }
-            Err(Error::TensorMismatch { found_shape, .. }) => {
-                self.mismatched.push(MismatchedTensor {
-                    name: name.to_owned(),
-                    found: found_shape.to_vec(),
-                    expected: shape.to_vec(),
-                });
-            }
-            Err(_) => self.missing.push(name.to_owned()),
+            (None, None) => self.missing.push(name.to_owned()),
         }
-        None
+        values
     }
 }

@@ -4,9 +4,10 @@ use brisk_nn::{Module, Schedule};
 use brisk_report::{LineChart, Scale, Series};
 
 use crate::error::Error;
-use crate::feed::inspect::check_columns;
-use crate::feed::{Feed, FeedElement};
+use crate::feed::Feed;
 use crate::model::Model;
+use crate::rows::FeedElement;
+use crate::rows::inspect::check_columns;
 use crate::standardisation::Standardisation;
 use crate::step::{Step, StepConfig};
 use crate::task::{Task, read_labels};
@@ -21,23 +22,6 @@ pub struct LearningRates {
     pub losses: Vec<f64>,
     /// The rate at which the loss falls fastest; `None` if it never falls.
     pub suggestion: Option<f64>,
-}
-
-/// A search for a learning rate ended before it could suggest one, since the loss diverged or was not finite.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error(
-    "the search for a learning rate ended at step {n_steps}, at a rate of {rate:e}: the loss went from {first} to {last}, expected one that falls first; standardise the columns, or use smaller initial values"
-)]
-#[non_exhaustive]
-pub struct NoLearningRate {
-    /// Steps before the search ended.
-    pub n_steps: usize,
-    /// The learning rate then.
-    pub rate: f64,
-    /// The first loss.
-    pub first: f32,
-    /// The loss at which the search ended.
-    pub last: f32,
 }
 
 /// The steps of a search.
@@ -114,7 +98,7 @@ impl Trainer<'_> {
             let n_steps = found.rates.len();
             let trained: Vec<f32> = losses.into_iter().flatten().collect();
             let [first, last] = [0, n_steps].map(|step| trained.get(step).copied().unwrap_or(f32::NAN));
-            return Err(NoLearningRate { n_steps, rate: rate(n_steps), first, last }.into());
+            return Err(Error::NoLearningRate { n_steps, rate: rate(n_steps), first, last });
         }
         Ok(found)
     }

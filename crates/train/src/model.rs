@@ -10,13 +10,14 @@ use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Activation, Module, Parameters, ParametersBuilder};
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, not_a_model};
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::inspect::check_columns;
-use crate::feed::{Feed, FeedConfig, FeedElement};
+use crate::feed::{Feed, FeedConfig};
 use crate::flat;
 use crate::loaded_part::LoadedPart;
+use crate::rows::FeedElement;
+use crate::rows::inspect::{check_columns, column_count};
 use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
 use crate::standardisation::Standardisation;
 use crate::step::Step;
@@ -48,8 +49,8 @@ impl<M: Module> Model<M> {
     /// safetensors format. Without the standardisation of the input that brisk's files have, the input is taken as it is.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Damaged`], [`Error::NotACheckpoint`] for a file that cannot be read or is not that of a model; [`Error::MissingTensor`], [`Error::TensorMismatch`] for one of another model;
-    /// [`Error::UnknownLayout`] for convolutions of another program: see [`load_pytorch`](Self::load_pytorch).
+    /// [`Error::Io`], [`Error::Damaged`], [`Error::WrongFile`] for a file that cannot be read or is not that of a model; [`Error::CheckpointEntry`] for one of another model;
+    /// [`Error::CheckpointEntry`] for convolutions of another program: see [`load_pytorch`](Self::load_pytorch).
     pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
         Self::from_checkpoint(&model_file(Checkpoint::load(path)?)?.in_ohwi(false)?, make)
     }
@@ -70,7 +71,7 @@ impl<M: Module> Model<M> {
     /// of its input yet, it takes that of the file.
     ///
     /// # Errors
-    /// As [`load`](Self::load) for a file that cannot be read; [`Error::MissingTensor`] or [`Error::TensorMismatch`] of the first tensor if none fits;
+    /// As [`load`](Self::load) for a file that cannot be read; [`Error::CheckpointEntry`] or [`Error::CheckpointEntry`] of the first tensor if none fits;
     /// [`Error::Setting`] if no name begins with `prefix`.
     ///
     /// # Reference
@@ -133,8 +134,8 @@ impl<M: Module> Model<M> {
         let mut checkpoint = self.state()?;
         if let Some(scale) = &self.scale {
             let n_cols = scale.mean().len();
-            checkpoint.insert(MEAN, &[n_cols], scale.mean().to_vec())?;
-            checkpoint.insert(INV_STD, &[n_cols], scale.inv_std().to_vec())?;
+            checkpoint.insert(Standardisation::MEAN, &[n_cols], scale.mean().to_vec())?;
+            checkpoint.insert(Standardisation::INV_STD, &[n_cols], scale.inv_std().to_vec())?;
         }
         if self.precision != Precision::F32 {
             checkpoint.insert_metadata(PRECISION, self.precision);
@@ -207,7 +208,7 @@ impl<M: Module> Model<M> {
         };
         let scale = self.checked_scale()?.cloned().unwrap_or_else(|| Standardisation::none(rows.n_cols()));
         if scale.mean().len() != rows.n_cols() {
-            return Err(Error::ColumnCount { set: "test", found: rows.n_cols(), expected: scale.mean().len() });
+            return Err(column_count("test", rows.n_cols(), scale.mean().len()));
         }
         check_columns("test", rows.n_cols(), &self.module)?;
         scale.write(&device)?;
@@ -256,7 +257,7 @@ impl<M: Module> Model<M> {
             return Err(Error::Setting {
                 name: "step",
                 found,
-                expected: "one that does (`StepBuilder::train(model.params(), …)`)",
+                expected: "one that does (`StepBuilder::train(model.params(), …)`)".into(),
             });
         }
         self.set_standardisation(step.standardisation().clone());
@@ -342,21 +343,19 @@ impl<M: Module> Model<M> {
 fn model_file(checkpoint: Checkpoint) -> Result<Checkpoint, Error> {
     if checkpoint.has_metadata("brisk_table") {
         let found = "a table of rows; give the path of a model";
-        return Err(Error::NotACheckpoint { path: checkpoint.name().into(), found });
+        return Err(not_a_model(checkpoint.name().into(), found));
     }
     Ok(checkpoint)
 }
 
 /// The standardisation in a file, if it has one.
 fn standardisation_of(checkpoint: &Checkpoint) -> Result<Option<Standardisation>, Error> {
-    let mean = checkpoint.tensors().find(|(name, ..)| *name == MEAN);
+    let mean = checkpoint.tensors().find(|(name, ..)| *name == Standardisation::MEAN);
     let Some(n_cols) = mean.map(|(_, shape, _)| shape.iter().product()) else { return Ok(None) };
     let column = |name| Ok::<_, Error>(checkpoint.f32(name, &[n_cols])?.to_vec());
-    Ok(Some(Standardisation::new(column(MEAN)?, column(INV_STD)?)))
+    Ok(Some(Standardisation::new(column(Standardisation::MEAN)?, column(Standardisation::INV_STD)?)))
 }
 
-pub(crate) const MEAN: &str = "input.mean";
-pub(crate) const INV_STD: &str = "input.inv_std";
 const PRECISION: &str = "precision";
 
 /// The results of an evaluation, by name. Its `Display` form is one line.

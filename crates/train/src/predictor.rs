@@ -8,8 +8,8 @@ use brisk_nn::tensor::{DType, Graph, Persistent, Precision, Recording, Tensor};
 use brisk_nn::{Bound, CategoricalColumn, Module, Parameters};
 
 use crate::error::Error;
-use crate::feed::inspect::{check_columns, first_non_finite};
 use crate::model::Model;
+use crate::rows::inspect::{check_columns, column_count, first_non_finite, non_finite, unknown_code};
 use crate::standardisation::Standardisation;
 
 /// The sizes of batches that a model can be compiled for.
@@ -133,7 +133,7 @@ impl Predictor {
     /// A predictor of `model`'s outputs for rows of `n_cols` columns, which are standardised as in training; in the precision of the training.
     ///
     /// # Errors
-    /// [`Error::ColumnCount`] if the model was trained on a different number of columns, [`Error::ModelColumns`] if it takes a different number; [`Error::Setting`] if a
+    /// [`Error::RowLayout`] if the model was trained on a different number of columns, [`Error::RowLayout`] if it takes a different number; [`Error::Setting`] if a
     /// [`Step`](crate::Step) has trained its parameters on features that it standardised, and [`Model::trained_by`] was not called; [`Error::Tensor`] if it does not take such
     /// rows, or the device has no room.
     #[track_caller]
@@ -155,7 +155,7 @@ impl Predictor {
     /// the other rows of a batch, some of which are padding.
     ///
     /// # Errors
-    /// [`Error::Setting`] if the parameters were trained on standardised features, and `inputs` does not say [how](PredictorInputs::standardised); [`Error::ColumnCount`] if it says so for
+    /// [`Error::Setting`] if the parameters were trained on standardised features, and `inputs` does not say [how](PredictorInputs::standardised); [`Error::RowLayout`] if it says so for
     /// another number of columns; [`Error::Tensor`] if recording fails, an output has another number of rows, or the device has no room.
     #[track_caller]
     pub fn record(
@@ -177,7 +177,7 @@ impl Predictor {
     ) -> Result<Self, Error> {
         match &inputs.scale {
             Some(scale) if scale.mean().len() != inputs.n_cols => {
-                return Err(Error::ColumnCount { set: "predicted", found: inputs.n_cols, expected: scale.mean().len() });
+                return Err(column_count("predicted", inputs.n_cols, scale.mean().len()));
             }
             Some(_) => {}
             None => {
@@ -209,8 +209,8 @@ impl Predictor {
     /// All outputs for each row.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the lengths do not fit the columns, or the device fails; [`Error::NonFinite`] for a feature that is NaN or infinite, as in training: some models, such as those
-    /// with comparisons, return a number for it; [`Error::CategoryCode`] for a code beyond those of its column.
+    /// [`Error::Tensor`] if the lengths do not fit the columns, or the device fails; [`Error::Value`] for a feature that is NaN or infinite, as in training: some models, such as those
+    /// with comparisons, return a number for it; [`Error::Value`] for a code beyond those of its column.
     pub fn predict_all(&self, features: &[f32], categories: &[u32]) -> Result<Vec<Vec<f32>>, Error> {
         let (n_cols, n_categories) = (self.inputs.n_cols, self.inputs.categories.len());
         let n_rows = self.check(features, categories)?;
@@ -228,7 +228,7 @@ impl Predictor {
                 let features = &features[first * n_cols..end * n_cols];
                 if let Some((at, found)) = first_non_finite(features) {
                     let (row, column) = (first + at / n_cols, at % n_cols);
-                    return Err(Error::NonFinite { set: "predicted", row, column, name: None, found });
+                    return Err(non_finite("predicted", row, column, None, found));
                 }
                 self.device.write_at(&batch.x, 0, features)?;
             }
@@ -273,7 +273,7 @@ impl Predictor {
             let beyond = codes.iter().zip(&self.inputs.categories).position(|(&code, column)| code as usize >= column.n_codes);
             if let Some(column) = beyond {
                 let n_codes = self.inputs.categories[column].n_codes;
-                return Err(Error::CategoryCode { set: "predicted", row, column, found: codes[column], n_codes });
+                return Err(unknown_code("predicted", row, column, codes[column], n_codes));
             }
         }
         Ok(n_rows)

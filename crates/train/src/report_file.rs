@@ -12,8 +12,8 @@ use brisk_report::{EpochMetrics, KernelTime, Panel, RunFacts, RunHistory};
 use crate::callback::{BatchesEnd, Callback, RunView, ValidationEnd};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
+use crate::fit_report::FitReport;
 use crate::task::{Labels, Task};
-use crate::training::FitReport;
 use crate::warning::Warning;
 
 /// Writes a [`Report`](brisk_report::Report) of the run when it ends, also with an error: curves of losses and metrics, learning rates, the outputs of the best model for the

@@ -6,8 +6,8 @@ use rayon::prelude::*;
 use twox_hash::XxHash3_64;
 
 use crate::error::Error;
-use crate::feed::FeedElement;
-use crate::feed::inspect::failed;
+use crate::rows::FeedElement;
+use crate::rows::inspect::failed;
 
 /// A digest of a set of rows: it differs if a single bit of a feature, label, category or weight does, or the order of the rows.
 ///

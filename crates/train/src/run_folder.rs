@@ -1,4 +1,5 @@
 mod checkpoints;
+mod lock;
 
 use std::fs;
 use std::io::{self, Write};
@@ -7,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use brisk_atomic_file::write_atomically;
+use lock::RunLock;
 use serde_json::Value;
 
 use crate::error::Error;
-use crate::run_lock::RunLock;
 
 pub use checkpoints::FoundCheckpoint;
 
@@ -48,7 +49,7 @@ impl RunFolder {
     /// it does not exist. An existing folder is not changed: the new one is then called `…-2`, `…-3` and so on.
     ///
     /// # Errors
-    /// [`Error::RunName`] if the name cannot be a folder's; [`Error::Io`].
+    /// [`Error::Setting`] if the name cannot be a folder's; [`Error::Io`].
     /// # Examples
     /// ```
     /// use std::time::{Duration, SystemTime};
@@ -66,7 +67,8 @@ impl RunFolder {
         let name = name.unwrap_or("run");
         let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '.' | '-' | '_');
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
-            return Err(Error::RunName { found: name.to_owned() });
+            let expected = "letters, digits, `.`, `-` and `_`, and no `.` in front; the folder is named after it";
+            return Err(Error::Setting { name: "run name", found: format!("{name:?}"), expected: expected.into() });
         }
         let failed = |path: &Path, cause| Error::Io { path: path.to_owned(), action: CREATE, cause };
         fs::create_dir_all(root).map_err(|source| failed(root, source))?;
@@ -95,10 +97,14 @@ impl RunFolder {
     /// Opens the folder of an earlier run, to resume it or to look at it.
     ///
     /// # Errors
-    /// [`Error::NotARun`] if it contains no `config.json`.
+    /// [`Error::WrongFile`] if it contains no `config.json`.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let run = Self::at(path.to_owned());
-        if run.config().is_file() { Ok(run) } else { Err(Error::NotARun { path: path.to_owned() }) }
+        if run.config().is_file() {
+            return Ok(run);
+        }
+        let (found, expected) = ("no `config.json`".to_owned(), "the folder of a run, with `config.json` in it".into());
+        Err(Error::WrongFile { path: path.to_owned(), found, expected })
     }
 
     fn at(path: PathBuf) -> Self {

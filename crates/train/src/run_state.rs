@@ -1,3 +1,5 @@
+mod position;
+
 use std::str::FromStr;
 
 use brisk_nn::tensor::program::Device;
@@ -7,7 +9,8 @@ use crate::checkpoint::{Checkpoint, SharedSlice};
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
 use crate::flat::{self, Flat};
-use crate::position::Position;
+
+pub(crate) use position::Position;
 
 /// The state of a run between two steps, except for what is on the device.
 #[derive(Debug)]
@@ -238,7 +241,8 @@ impl RunState {
         } else {
             None
         };
-        wrong.map_or(Ok(()), |reason| Err(Error::Inconsistent { checkpoint: checkpoint.name(), reason }))
+        let damaged = |reason| Error::Damaged { path: checkpoint.name().into(), len_bytes: None, reason };
+        wrong.map_or(Ok(()), |reason| Err(damaged(reason)))
     }
 
     /// Whether the run can have been at this position. It may be in an epoch that was started again.

@@ -88,7 +88,7 @@ impl<'a> Scorer<'a> {
     /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first: create it before training.
     ///
     /// # Errors
-    /// As [`of_feed`](Self::of_feed); [`Error::BatchPerReplica`] if there are fewer rows than replicas; [`Error::Replica`] if replicas have different rows.
+    /// As [`of_feed`](Self::of_feed); [`Error::Setting`] if there are fewer rows than replicas; [`Error::Replica`] if replicas have different rows.
     #[track_caller]
     pub fn with_replicas(
         device: &Device,

@@ -8,8 +8,10 @@ use brisk_nn::tensor::{DType, Persistent};
 use brisk_nn::{FeatureScale, Parameters};
 
 use crate::error::Error;
-use crate::feed::FeedElement;
-use crate::feed::inspect::{check_finite, failed, layout_of, source_row};
+use crate::rows::FeedElement;
+use crate::rows::inspect::{
+    FINITE_LABEL, check_finite, column_count, failed, label_count, layout_of, no_rows, source_row, wrong_label,
+};
 
 /// Brings columns to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
 #[derive(Debug, Clone)]
@@ -20,13 +22,18 @@ pub struct Standardisation {
 }
 
 impl Standardisation {
+    /// The name of the means in checkpoints.
+    pub(crate) const MEAN: &str = "input.mean";
+    /// The name of the inverse standard deviations.
+    pub(crate) const INV_STD: &str = "input.inv_std";
+
     /// Mean and standard deviation (of the population, as scikit-learn's `StandardScaler`) of each column, in one pass in f64.
     ///
     /// A column that never changes, or by less than `f32` can represent, is only centred. A source that [has moments](RowSource::column_moments), such as a table with
     /// statistics, is not read.
     ///
     /// # Errors
-    /// [`Error::EmptySet`]; [`Error::NonFinite`] names the first row and column that hold NaN or infinity; [`Error::Rows`] if the source
+    /// [`Error::RowSet`]; [`Error::Value`] names the first row and column that hold NaN or infinity; [`Error::Rows`] if the source
     /// fails.
     pub fn of<S: RowSource<Feature: FeedElement>>(name: &'static str, source: &S) -> Result<Self, Error> {
         let n_cols = layout_of(name, source)?.n_cols;
@@ -49,21 +56,21 @@ impl Standardisation {
     /// The same of some labels of each row, such as those of a [head](crate::Head::standardised) that learns numbers.
     ///
     /// # Errors
-    /// As [`of`](Self::of), with [`Error::LabelCount`] if the rows do not have these labels, and [`Error::NonFiniteLabel`].
+    /// As [`of`](Self::of), with [`Error::RowLayout`] if the rows do not have these labels, and [`Error::Value`].
     pub fn of_labels<S: RowSource>(set: &'static str, source: &S, labels: Range<usize>) -> Result<Self, Error> {
         let n_labels = source.n_labels();
         if labels.end > n_labels || labels.is_empty() {
-            return Err(Error::LabelCount { set, found: n_labels, expected: labels.end.max(1) });
+            return Err(label_count(set, n_labels, labels.end.max(1)));
         }
         let all = labels_of(source).map_err(|error| failed(set, &error))?;
         if all.is_empty() {
-            return Err(Error::EmptySet { set, n_rows: 0, n_cols: source.n_cols() });
+            return Err(no_rows(set, 0, source.n_cols()));
         }
         let own: Vec<f32> = all.chunks_exact(n_labels).flat_map(|row| &row[labels.clone()]).copied().collect();
         if let Some(i) = own.iter().position(|label| !label.is_finite()) {
             let (row, label) = (source_row(source, i / labels.len()), labels.start + i % labels.len());
             let name = source.names().label(label).map(str::to_owned);
-            return Err(Error::NonFiniteLabel { set, row, label: (n_labels > 1).then_some(label), name, found: own[i] });
+            return Err(wrong_label(set, (row, (n_labels > 1).then_some(label)), name, own[i], FINITE_LABEL.into()));
         }
         let mut moments = Moments::new(labels.len());
         moments.add(&own);
@@ -98,12 +105,12 @@ impl Standardisation {
     /// The same mean and deviation for all pixels of a channel, where rows are images with channels last: those of all values of the channel.
     ///
     /// # Errors
-    /// [`Error::ColumnCount`] if the columns are not pixels of `n_channels` values.
+    /// [`Error::RowLayout`] if the columns are not pixels of `n_channels` values.
     pub fn per_channel(self, n_channels: usize) -> Result<Self, Error> {
         let n_cols = self.mean.len();
         if n_channels == 0 || !n_cols.is_multiple_of(n_channels) {
             let expected = n_cols.next_multiple_of(n_channels.max(1));
-            return Err(Error::ColumnCount { set: "train", found: n_cols, expected });
+            return Err(column_count("train", n_cols, expected));
         }
         let n_pixels = n_cols / n_channels;
         let of_channel = |channel: usize| {
@@ -124,10 +131,10 @@ impl Standardisation {
     /// The same, for rows of `n_cols` columns.
     ///
     /// # Errors
-    /// [`Error::ColumnCount`] if it is for a different number of columns.
+    /// [`Error::RowLayout`] if it is for a different number of columns.
     pub(crate) fn checked(self, n_cols: usize) -> Result<Self, Error> {
         if self.mean.len() != n_cols {
-            return Err(Error::ColumnCount { set: "train", found: n_cols, expected: self.mean.len() });
+            return Err(column_count("train", n_cols, self.mean.len()));
         }
         Ok(self)
     }
@@ -198,7 +205,7 @@ impl Standardisation {
         };
         let trained_on = described(&trained_on, col);
         let found = format!("{found}, for parameters whose newest values were trained on {n_cols} columns, {trained_on}");
-        Err(Error::Setting { name: "standardisation", found, expected })
+        Err(Error::Setting { name: "standardisation", found, expected: expected.into() })
     }
 
     /// The columns' means.
@@ -220,7 +227,7 @@ impl Standardisation {
     /// rows, as the filters of a whitening are.
     ///
     /// # Errors
-    /// [`Error::ColumnCount`] if the rows have another number of columns; [`Error::Rows`] if the source has no such rows, or fails.
+    /// [`Error::RowLayout`] if the rows have another number of columns; [`Error::Rows`] if the source has no such rows, or fails.
     ///
     /// # Examples
     /// ```
@@ -240,7 +247,7 @@ impl Standardisation {
     ) -> Result<Vec<f32>, Error> {
         let (n_rows, n_cols) = (rows.len(), source.n_cols());
         if n_cols != self.mean.len() {
-            return Err(Error::ColumnCount { set, found: n_cols, expected: self.mean.len() });
+            return Err(column_count(set, n_cols, self.mean.len()));
         }
         let mut features = vec![S::Feature::default(); n_rows.saturating_mul(n_cols)];
         let mut labels = vec![0.0; n_rows.saturating_mul(source.n_labels())];

@@ -50,8 +50,8 @@ use brisk_nn::{Bound, Ema, FeatureScale, GradScaler, GradScalerConfig, Optimizer
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::{BatchTensors, CountFrom, Feed};
+use crate::gradient_clip::GradientClip;
 use crate::standardisation::Standardisation;
-use crate::trainer::GradientClip;
 
 /// Settings shared by the steps of trainers and of your own loops.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -318,7 +318,7 @@ impl<'a> Step<'a> {
         if let (Some(schedule), Some(n_epochs)) = (depends, self.n_epochs.filter(|&n_epochs| epoch >= n_epochs)) {
             let found =
                 format!("epoch {} of {n_epochs}, after which the schedule `{schedule:?}` has no learning rates", epoch + 1);
-            return Err(Error::Setting { name: "epochs", found, expected: "more of them (`StepBuilder::epochs`)" });
+            return Err(Error::Setting { name: "epochs", found, expected: "more of them (`StepBuilder::epochs`)".into() });
         }
         self.skipped_before.set(self.step.scaler.report(&self.device)?.n_skipped);
         let n_batches = self.feed.n_batches();
@@ -476,7 +476,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         if let (None, Some(schedule)) = (n_epochs, schedules.iter().find(|schedule| schedule.depends_on_length())) {
             let found = format!("none, for the schedule `{schedule:?}`");
             let expected = "the number of epochs (`StepBuilder::epochs`), on which its learning rates depend";
-            return Err(Error::Setting { name: "epochs", found, expected });
+            return Err(Error::Setting { name: "epochs", found, expected: expected.into() });
         }
         let total_steps = n_epochs.unwrap_or(1) * feed.n_batches().div_ceil(config.accumulate.max(1));
         schedules.iter().try_for_each(|schedule| schedule.check(total_steps))?;

@@ -60,7 +60,7 @@ impl StopFlag {
     /// The handlers belong to the process: every call returns a clone of the same flag, in its current state.
     ///
     /// # Errors
-    /// [`Error::SignalHandler`](crate::Error::SignalHandler) if other code of the process already handles one of these signals.
+    /// [`Error::Setting`](crate::Error::Setting) if other code of the process already handles one of these signals.
     #[cfg(feature = "signals")]
     pub fn on_signals() -> Result<Self, crate::error::Error> {
         signals::flag_of_process()

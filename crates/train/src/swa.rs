@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 use crate::callback::{Callback, RunView, ValidationEnd};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
-use crate::training::FitReport;
+use crate::fit_report::FitReport;
 
 /// Stochastic weight averaging: the parameters after each epoch are averaged, starting with a given epoch, and the mean replaces them when the run ends. A [`Callback`].
 ///
@@ -42,7 +42,7 @@ impl Callback for Swa {
             return Ok(());
         }
         let found = format!("epoch {} of a run of {}", self.start_epoch, run.max_epochs);
-        Err(Error::Setting { name: "swa", found, expected: "an epoch of the run to start with, counted from 1" })
+        Err(Error::Setting { name: "swa", found, expected: "an epoch of the run to start with, counted from 1".into() })
     }
 
     fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {

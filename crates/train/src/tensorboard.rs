@@ -65,7 +65,7 @@ impl Callback for TensorBoard {
             return Err(Error::Setting {
                 name: "histograms",
                 found,
-                expected: "whole parameters: a ZeRO stage below 3, or 0 histograms",
+                expected: "whole parameters: a ZeRO stage below 3, or 0 histograms".into(),
             });
         }
         Ok(())

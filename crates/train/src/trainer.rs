@@ -1,8 +1,5 @@
 //! The trainer: settings with defaults, from which a run is prepared.
 
-mod config;
-mod run_settings;
-
 use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -19,21 +16,22 @@ use crate::checkpoint::Checkpoint;
 use crate::data_parallel::DataParallel;
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
-use crate::feed::{FeedConfig, FeedElement};
+use crate::error::ResumeMismatch;
+use crate::feed::FeedConfig;
+use crate::fit_report::FitReport;
+use crate::gradient_clip::GradientClip;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::report_file::{ReportFile, ReportPanels};
-use crate::resume::ResumeMismatch;
+use crate::rows::FeedElement;
 use crate::run_folder::RunFolder;
 use crate::settings::{by_name, json};
 use crate::standardisation::Standardisation;
 use crate::stop_flag::StopFlag;
 use crate::task::Task;
 use crate::trainable::Trainable;
-use crate::training::{FitReport, Outputs, Setup, Training};
-
-pub use config::{GradientClip, Limit, TrainerConfig, ValidationInterval};
-pub use run_settings::RunSettings;
+use crate::trainer_config::{Limit, TrainerConfig};
+use crate::training::{Outputs, Setup, Training};
 
 /// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters with the best result on rows held out for validation.
 ///
@@ -352,13 +350,13 @@ impl<'a> Trainer<'a> {
     /// with weights.
     ///
     /// # Errors
-    /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::EmptySet`], [`Error::ColumnCount`], [`Error::ModelColumns`],
-    /// [`Error::BinaryLabel`], [`Error::ClassLabel`], [`Error::NonFiniteLabel`], [`Error::NonFinite`], [`Error::CategoryCount`],
-    /// [`Error::CategoryCode`], [`Error::RowWeight`], [`Error::BatchWeight`], [`Error::NoWeight`] for rows that cannot be trained on,
-    /// [`Error::NothingHeldOut`], [`Error::HeldOutOneClass`] for rows that cannot be validated on; [`Error::UnknownMetric`];
-    /// [`Error::ResidentOrder`] if rows must be resident in an order that devices do not compute; [`Error::Tensor`] if the model does not fit the rows
+    /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::RowSet`], [`Error::RowLayout`],
+    /// [`Error::Value`], [`Error::RowLayout`],
+    /// [`Error::Value`], [`Error::RowSet`] for rows that cannot be trained on,
+    /// [`Error::RowSet`] for rows that cannot be validated on; [`Error::Setting`];
+    /// [`Error::Setting`] if rows must be resident in an order that devices do not compute; [`Error::Tensor`] if the model does not fit the rows
     /// or the task, the device has no room, or the settings are invalid; [`Error::Replica`] if replicas differ in rows, model or settings, or one
-    /// fails; [`Error::BatchPerReplica`].
+    /// fails; [`Error::Setting`].
     #[track_caller]
     pub fn prepare<'r, S, V>(
         &self,

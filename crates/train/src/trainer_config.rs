@@ -1,3 +1,5 @@
+mod run_settings;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,8 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
+use crate::gradient_clip::GradientClip;
 use crate::settings::{self, duration, text};
 use crate::warning::Warning;
+
+pub use run_settings::RunSettings;
 
 /// The most batches that are timed kernel by kernel.
 const MAX_PROFILED: usize = 64;
@@ -194,11 +199,11 @@ impl TrainerConfig {
             ("ema.first_step", of_ema(|ema| ema.first_step), 1..=MOST, "a step, counted from 1"),
         ];
         if let Some((name, found, _, expected)) = counts.into_iter().find(|(_, found, range, _)| !range.contains(found)) {
-            return Err(Error::Setting { name, found: found.to_string(), expected });
+            return Err(Error::Setting { name, found: found.to_string(), expected: expected.into() });
         }
         if self.max_time.is_some_and(|time| time.is_zero()) {
             let (found, expected) = ("no time at all".to_owned(), "more than 0 seconds, or no limit");
-            return Err(Error::Setting { name: "max_time", found, expected });
+            return Err(Error::Setting { name: "max_time", found, expected: expected.into() });
         }
         if let Some(GradientClip::Norm(limit) | GradientClip::Value(limit)) = self.clip {
             Interval::NonNegative.check("clip", limit)?;
@@ -246,12 +251,12 @@ impl Limit {
             Self::Batches(n) => n.min(n_batches),
             Self::Share(share) if (0.0..=1.0).contains(&share) => (n_batches as f64 * share) as usize,
             Self::Share(share) => {
-                return Err(Error::Setting { name, found: share.to_string(), expected: "a share of 0 to 1" });
+                return Err(Error::Setting { name, found: share.to_string(), expected: "a share of 0 to 1".into() });
             }
         };
         if n == 0 && n_batches > 0 {
             let found = format!("{self:?} of {n_batches} batches, which is none");
-            return Err(Error::Setting { name, found, expected: "at least one batch" });
+            return Err(Error::Setting { name, found, expected: "at least one batch".into() });
         }
         Ok(n)
     }
@@ -274,7 +279,9 @@ impl ValidationInterval {
     /// # Errors
     /// [`Error::Setting`] if this is 0, more than an epoch, or a fraction that is not above 0 and at most 1.
     pub fn of(self, n_batches: usize) -> Result<usize, Error> {
-        let refused = |found, expected| Err(Error::Setting { name: "validate_within_epoch", found, expected });
+        let refused = |found, expected: &'static str| {
+            Err(Error::Setting { name: "validate_within_epoch", found, expected: expected.into() })
+        };
         match self {
             Self::Batches(0) => refused("0 batches".to_owned(), "at least one batch, or nothing for no validation within epochs"),
             Self::Batches(n) if n > n_batches => {
@@ -286,14 +293,4 @@ impl ValidationInterval {
             Self::Share(share) => refused(share.to_string(), "a share above 0 and at most 1, or a number of batches"),
         }
     }
-}
-
-/// How gradients that are too large are clipped, after they have been unscaled and before the step.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum GradientClip {
-    /// All gradients are scaled down together so that their norm is at most this.
-    Norm(f32),
-    /// Each gradient is clamped to this absolute value.
-    Value(f32),
 }

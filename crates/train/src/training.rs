@@ -21,31 +21,31 @@ use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Augment, Ema, Optimizer, Parameters};
-
-use crate::data_parallel::{DataParallel, StateMemory};
-use crate::error::Error;
-use crate::feed::inspect::{check_codes_and_weights, check_columns, check_label_count, layout_of};
-use crate::feed::survey::Survey;
-use crate::feed::{Feed, FeedConfig, FeedElement, RowLayout};
-use crate::flat::Flat;
-use crate::memory_check::check_memory;
-use crate::row_digest::RowDigest;
-use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
-use crate::settings::{by_name, json};
-use crate::standardisation::{Moments, Standardisation};
-use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
-use crate::task::{Task, check_labels};
-use crate::trainable::Trainable;
-use crate::trainer::{Limit, TrainerConfig};
-use crate::warning::Warning;
-
 use checkpoint_writer::CheckpointWriter;
 use computation::Computation;
 use resume::compared;
 use snapshot::SnapshotMemory;
 use validation::Validation;
 
-pub use fit::{Ended, FitReport, Outputs};
+use crate::data_parallel::{DataParallel, StateMemory, described_rows};
+use crate::error::Error;
+use crate::feed::survey::Survey;
+use crate::feed::{Feed, FeedConfig};
+use crate::flat::Flat;
+use crate::memory_check::check_memory;
+use crate::row_digest::RowDigest;
+use crate::rows::inspect::{check_codes_and_weights, check_columns, check_label_count, column_count, layout_of};
+use crate::rows::{FeedElement, RowLayout};
+use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
+use crate::settings::{by_name, json};
+use crate::standardisation::{Moments, Standardisation};
+use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
+use crate::task::{Task, check_labels};
+use crate::trainable::Trainable;
+use crate::trainer_config::{Limit, TrainerConfig};
+use crate::warning::Warning;
+
+pub use fit::Outputs;
 
 /// A training run that has been prepared: rows on the device or ready to be streamed, step and evaluation recorded and compiled, memory
 /// planned. [`Trainer::prepare`](crate::Trainer::prepare) makes one.
@@ -119,17 +119,25 @@ impl<'a> Training<'a> {
         replicas.agree_on_model(params, optimizer)?;
         if let (Some(_), Some(_)) = (config.ema, params.division()) {
             let found = "parameters that are sharded across replicas".to_owned();
-            return Err(Error::Setting { name: "ema", found, expected: "whole parameters: no ema, or `ZeroStage::Replicated`" });
+            return Err(Error::Setting {
+                name: "ema",
+                found,
+                expected: "whole parameters: no ema, or `ZeroStage::Replicated`".into(),
+            });
         }
         if let (Some(interval), false) = (config.checkpoint_interval, replicas.is_alone()) {
             let expected = "none with replicas, whose clocks differ; use `checkpoint_every`";
-            return Err(Error::Setting { name: "checkpoint_interval", found: format!("{interval:?}"), expected });
+            return Err(Error::Setting {
+                name: "checkpoint_interval",
+                found: format!("{interval:?}"),
+                expected: expected.into(),
+            });
         }
         let ema = config.ema.map(|config| Ema::new(params, config));
         let averages = ema.as_ref().map_or(0, Ema::len_bytes);
         check_memory(device, params, optimizer, averages, &[], replicas)?;
         if train.n_cols() != valid.n_cols() {
-            return Err(Error::ColumnCount { set: "valid", found: valid.n_cols(), expected: train.n_cols() });
+            return Err(column_count("valid", valid.n_cols(), train.n_cols()));
         }
         let n_labels = task.n_labels();
         check_label_count("train", train, n_labels)?;
@@ -139,7 +147,9 @@ impl<'a> Training<'a> {
             check_columns("train", train.n_cols(), module)?;
         }
         if valid.n_rows() == 0 {
-            return Err(Error::NothingHeldOut { n_train_rows: train.n_rows() });
+            let found = format!("none of {} rows were held out for validation", train.n_rows());
+            let expected = "some of each class; use more rows, or hold out more of them".into();
+            return Err(Error::RowSet { set: "valid", found, expected });
         }
         layout_of("valid", valid)?;
         let scale = scale.or_else(|| Standardisation::known(train));
@@ -284,9 +294,4 @@ impl<'a> Training<'a> {
     pub fn valid_rows(&self) -> &Feed<'a> {
         self.scorer.feed()
     }
-}
-
-/// A set of rows, for replicas to compare.
-pub(crate) fn described_rows(set: &str, n_rows: usize, n_cols: usize, digest: RowDigest) -> (String, String) {
-    (format!("{set} rows"), format!("{n_rows} rows of {n_cols} columns with digest {digest}"))
 }

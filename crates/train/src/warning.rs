@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::trainer::GradientClip;
+use crate::gradient_clip::GradientClip;
 
 /// Something that is allowed but hardly ever intended. Its `Display` is one line for people.
 ///

@@ -158,14 +158,14 @@ fn option_of(setting: &str) -> Option<&'static str> {
 }
 
 fn of_file<T>(path: &Path, result: Result<T, brisk_train::Error>) -> Result<T> {
-    use brisk_train::Error::{BatchPerReplica, Memory, Replica, Tensor};
+    use brisk_train::Error::{Memory, Replica, Setting, Tensor};
     result.map_err(|error| match error {
         Replica(Disagreement { what, rank, mine, other, theirs }) => {
             let what = option_of(&what).map_or(what, str::to_owned);
             Replica(Disagreement { what, rank, mine, other, theirs }).into()
         }
         // These errors are not about rows.
-        error @ (Tensor(_) | Replica(_) | BatchPerReplica { .. } | Memory { .. }) => error.into(),
+        error @ (Tensor(_) | Replica(_) | Setting { .. } | Memory { .. }) => error.into(),
         error => anyhow::Error::new(error).context(path.display().to_string()),
     })
 }

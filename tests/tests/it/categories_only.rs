@@ -116,9 +116,9 @@ fn other_modules_take_them() -> Result<(), Error> {
         Mlp::with_categories(params, &sizes, &columns)
     });
     let error = Trainer::new(&cpu(1)).fit(&mut other, &Classification::of(4), &rows, &rows).expect_err("no numbers");
-    assert!(matches!(error, Error::ModelColumns { found: 0, expected: 3, .. }), "{error}");
+    assert!(matches!(error, Error::RowLayout { what: "column", found: 0, expected: 3, .. }), "{error}");
     let nothing = Rows::new(Vec::<f32>::new(), vec![1.0; 9], 0).expect("rows of labels");
     let error = Trainer::new(&cpu(1)).fit(&mut other, &Classification::of(4), &nothing, &nothing).expect_err("nothing");
-    assert!(matches!(error, Error::EmptySet { set: "train", n_rows: 9, n_cols: 0 }), "{error}");
+    assert!(matches!(&error, Error::RowSet { set: "train", found, .. } if found == "9 rows of 0 columns"), "{error}");
     Ok(())
 }

@@ -207,7 +207,10 @@ fn an_order_that_the_host_computes_is_streamed() -> Result<(), Error> {
         let shuffled = run.outcome(&cpu(2), &streamed(3_000))?.0;
         assert!(shuffled != expected, "{order} is another order than all rows shuffled");
         let error = run.outcome(&cpu(2), &feed(FeedChoice::Resident, 0)).expect_err("no kernel computes it");
-        assert!(matches!(&error, Error::ResidentOrder { .. }) && error.to_string().contains("or stream them"), "{error}");
+        assert!(
+            matches!(&error, Error::Setting { name: "order", .. }) && error.to_string().contains("or stream them"),
+            "{error}"
+        );
     }
     Ok(())
 }
@@ -284,12 +287,14 @@ fn rows_that_do_not_fit_the_model_are_refused() -> Result<(), Error> {
         let run = Run { train, valid, columns, batch_rows: 10 };
         run.outcome(&cpu(1), &FeedConfig::default()).expect_err("these rows cannot be trained on").to_string()
     };
-    let expected = "train rows have 2 categorical columns, expected 0, as many as the model takes; give the model an embedding for each, or leave the columns out";
+    let expected =
+        "train rows: 2 categorical columns per row, expected 0; give the model an embedding for each, or leave the columns out";
     assert_eq!(message(&coded, &coded, &[]), expected);
-    let expected = "valid rows have 0 categorical columns, expected 2, as many as the model takes; give the model an embedding for each, or leave the columns out";
+    let expected =
+        "valid rows: 0 categorical columns per row, expected 2; give the model an embedding for each, or leave the columns out";
     assert_eq!(message(&coded, &plain, &COLUMNS), expected);
     let few = [COLUMNS[0], CategoricalColumn { n_codes: 9, dim: 1 }];
-    let expected = "train rows: row 3 has code 9 in categorical column 1, expected one below 9, the number of codes of the model; give the model more, or replace the code by 0, which stands for unknown";
+    let expected = "train rows: the code of categorical column 1 of row 3 is 9, expected one below 9, the number of codes of the model; give the model more, or replace the code by 0, which stands for unknown";
     assert_eq!(message(&coded, &coded, &few), expected);
     for (weight, expected) in [(-1.0, "-1"), (f32::NAN, "NaN"), (f32::INFINITY, "inf")] {
         let mut weights = vec![1.0; 100];

@@ -5,8 +5,8 @@ use brisk_nn::{Activation, Linear, Mlp, MlpConfig, Schedule, Sgd};
 use brisk_program::Device;
 use brisk_tensor::{DType, Graph, Persistent, Reduction};
 use brisk_train::{
-    BatchTensors, Binary, Classification, DataParallelConfig, EarlyStopping, Error, FeedChoice, FeedConfig, Head, Heads, Model,
-    MultiLabel, PartnerLabels, Predictor, Regression, Standardisation, Trainer, run_threads,
+    BatchTensors, Binary, Cell, Classification, DataParallelConfig, EarlyStopping, Error, FeedChoice, FeedConfig, Head, Heads,
+    Model, MultiLabel, PartnerLabels, Predictor, Regression, Standardisation, Trainer, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -162,7 +162,7 @@ fn faults_are_told_before_the_first_step() -> Result<(), Error> {
     }
     let kind = |n| Head::new("kind", Classification::of(n));
     let size = || Head::new("size", Regression::mse());
-    check(&rows, &Heads::of([kind(3)]), &["train rows: 2 labels per row, the task takes 1"]);
+    check(&rows, &Heads::of([kind(3)]), &["train rows: 2 labels per row, expected 1"]);
     check(&rows, &Heads::of([kind(2), size()]), &["label 0 of row", "is 2, expected the number of a class, 0 to 1"]);
     check(&rows, &Heads::of([size(), kind(3)]), &["label 1 of row 0 is", "expected the number of a class, 0 to 2"]);
     check(&rows, &Heads::of([kind(4), size()]), &["the task takes 5 outputs for each row"]);
@@ -182,9 +182,9 @@ fn faults_are_told_before_the_first_step() -> Result<(), Error> {
     labels[2 * 7 + 1] = f32::NAN;
     let missing = Rows::with_label_columns(rows.features().to_vec(), labels, 3, 2).expect("two labels per row");
     let error = Standardisation::of_labels("train", &missing, 1..2).expect_err("a label is missing");
-    assert!(matches!(error, Error::NonFiniteLabel { row: 7, label: Some(1), .. }), "{error}");
+    assert!(matches!(error, Error::Value { row: 7, cell: Cell::Label(Some(1)), .. }), "{error}");
     let error = Standardisation::of_labels("train", &rows, 1..3).expect_err("there are two labels");
-    assert!(matches!(error, Error::LabelCount { found: 2, expected: 3, .. }), "{error}");
+    assert!(matches!(error, Error::RowLayout { what: "label", found: 2, expected: 3, .. }), "{error}");
     let error = task(&rows)?.outputs_of("sise", &[0.0; 8]).expect_err("no such head").to_string();
     assert!(error.contains("`sise`"), "{error}");
     Ok(())

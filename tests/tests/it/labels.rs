@@ -49,6 +49,6 @@ fn a_task_of_one_label_refuses_rows_of_several() {
     let mut model = Model::new(3, |params| Linear::new(params, "line", 1, 1, Activation::identity()));
     for task in [&Binary::new() as &dyn Task, &Classification::of(2), &Regression::mse()] {
         let error = Trainer::new(&cpu(1)).fit(&mut model, task, &rows, &rows).expect_err("three labels");
-        assert!(matches!(error, Error::LabelCount { set: "train", found: 3, expected: 1 }), "{error}");
+        assert!(matches!(error, Error::RowLayout { set: "train", what: "label", found: 3, expected: 1, .. }), "{error}");
     }
 }

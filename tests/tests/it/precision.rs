@@ -79,7 +79,7 @@ fn steps_that_are_skipped_to_the_end_are_an_error() -> Result<(), Error> {
     // 600 rows are ten batches.
     let config = TrainerConfig { scaler: FAR_TOO_HIGH, max_skipped: 10, ..config(Precision::F16) };
     let error = setting(config).fit(&cpu(2)).expect_err("all ten of the first epoch");
-    let Error::SkippedSteps { epoch: 1, n_skipped: 10, scale, .. } = error else { panic!("{error}") };
+    let Error::SkippedSteps { first_epoch: None, last_epoch: 1, n_skipped: 10, scale, .. } = error else { panic!("{error}") };
     assert_eq!(scale, (1_u64 << 30) as f32, "{error}");
     assert!(error.to_string().contains("the last 10 steps until the end of epoch 1 were skipped"), "{error}");
     Ok(())
@@ -100,7 +100,9 @@ fn without_a_finite_loss(max_epochs: usize, accumulate: usize) -> Ready {
 fn a_loss_that_is_not_finite_from_the_start_is_an_error_however_short_the_run() {
     for max_epochs in [1, 2, 1000] {
         let error = without_a_finite_loss(max_epochs, 1).fit(&cpu(2)).expect_err("nothing can be learnt");
-        let Error::NoStepTaken { first_epoch: 1, last_epoch: 1, n_skipped: 10, scale, loss } = error else { panic!("{error}") };
+        let Error::SkippedSteps { first_epoch: Some(1), last_epoch: 1, n_skipped: 10, scale, loss } = error else {
+            panic!("{error}")
+        };
         assert!(!loss.is_finite(), "{error}");
         assert_eq!(scale, 64.0, "{error}");
         let said = error.to_string();
@@ -113,14 +115,17 @@ fn a_loss_that_is_not_finite_from_the_start_is_an_error_however_short_the_run() 
 fn replicas_without_a_finite_loss_end_with_the_error_too() {
     for zero in [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters] {
         let ended = replicated(2, DataParallelConfig { zero, ..CONFIG }, || cpu(1), || without_a_finite_loss(1, 1)).map(|_| ());
-        assert!(matches!(ended, Err(Error::NoStepTaken { last_epoch: 1, n_skipped: 10, .. })), "{zero:?}: {ended:?}");
+        assert!(
+            matches!(ended, Err(Error::SkippedSteps { first_epoch: Some(1), last_epoch: 1, n_skipped: 10, .. })),
+            "{zero:?}: {ended:?}"
+        );
     }
 }
 
 #[test]
 fn accumulated_batches_without_a_finite_loss_are_an_error() {
     let ended = without_a_finite_loss(1, 4).fit(&cpu(2)).map(|_| ());
-    assert!(matches!(ended, Err(Error::NoStepTaken { last_epoch: 1, n_skipped: 3, .. })), "{ended:?}");
+    assert!(matches!(ended, Err(Error::SkippedSteps { first_epoch: Some(1), last_epoch: 1, n_skipped: 3, .. })), "{ended:?}");
 }
 
 /// Losses are finite, and their gradients overflow until the scale has decreased, which takes longer than the run.
@@ -128,7 +133,9 @@ fn accumulated_batches_without_a_finite_loss_are_an_error() {
 fn a_run_without_a_step_is_an_error() -> Result<(), Error> {
     let with = |max_epochs| TrainerConfig { scaler: FAR_TOO_HIGH, max_epochs, ..config(Precision::F16) };
     let error = setting(with(1)).fit(&cpu(2)).expect_err("all ten steps overflow");
-    let Error::NoStepTaken { first_epoch: 1, last_epoch: 1, n_skipped: 10, scale, loss } = error else { panic!("{error}") };
+    let Error::SkippedSteps { first_epoch: Some(1), last_epoch: 1, n_skipped: 10, scale, loss } = error else {
+        panic!("{error}")
+    };
     assert!(scale > 1.0 && loss.is_finite(), "{error}");
     // Later epochs take steps, and the run warns of the first.
     let report = setting(with(8)).fit(&cpu(2))?.0;

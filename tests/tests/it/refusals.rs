@@ -99,10 +99,10 @@ fn nothing_to_train_on() {
 #[test]
 fn other_columns() {
     let narrow = Rows::new(vec![1.0, 2.0, 3.0, 4.0], vec![0.0, 1.0], 2).expect("two rows of two columns");
-    check(&rows(0, 100), &narrow, "valid rows have 2 columns, expected 5, as many as the training rows");
+    check(&rows(0, 100), &narrow, "valid rows: 2 columns per row, expected 5; give them the columns of the training rows");
     let expected = |set| {
         format!(
-            "the model takes 5 columns, the {set} rows have 2; build the model for 2 columns, or choose as many columns of the rows as it takes"
+            "{set} rows: 2 columns per row, expected 5; build the model for 2 columns, or choose as many columns of the rows as it takes"
         )
     };
     check(&narrow, &narrow, &expected("train"));
@@ -239,13 +239,13 @@ fn one_class_to_validate_on() {
     check(
         &rows(0, 100),
         &ones,
-        "valid rows: 100 of 200 rows held out for validation; auc: all 100 labels are 1, expected both classes; evaluate on more rows, or on shuffled ones; or hold out more of them",
+        "valid rows: 100 of 200 rows are held out for validation, all of class 1, expected rows of both classes; use more or shuffled rows, or hold out more of them",
     );
     let one = Rows::new(vec![0.5; N_COLS], vec![0.0], N_COLS).expect("a row");
     check(
         &rows(0, 9),
         &one,
-        "valid rows: 1 of 10 rows held out for validation; auc: its label is 0, expected both classes; evaluate on more rows, or on shuffled ones; or hold out more of them",
+        "valid rows: 1 of 10 rows are held out for validation, all of class 0, expected rows of both classes; use more or shuffled rows, or hold out more of them",
     );
 }
 
@@ -262,12 +262,8 @@ fn rows_are_refused_before_anything_runs() {
     let error = trainer.expect_err("the validation rows are of one class");
     assert!(
         matches!(
-            error,
-            Error::HeldOutOneClass {
-                n_rows: 100,
-                n_train_rows: 100,
-                cause: brisk_train::metrics::Error::OneClass { class: 0, label: None, .. }
-            }
+            &error,
+            Error::RowSet { set: "valid", found, .. } if found == "100 of 200 rows are held out for validation, all of class 0"
         ),
         "{error:?}"
     );

@@ -333,7 +333,7 @@ fn a_batch_that_leaves_a_replica_without_rows_is_refused() {
     let error = replicated(3, CONFIG, || cpu(1), || setting.ready()).expect_err("two rows for three");
     assert_eq!(
         error.to_string(),
-        "a batch has 2 rows for 3 replicas, expected at least one for each; use larger batches or fewer replicas"
+        "batch_rows: found 2 rows for 3 replicas, expected at least one row for each; use larger batches or fewer replicas"
     );
 }
 

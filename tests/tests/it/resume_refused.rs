@@ -148,19 +148,19 @@ fn values_that_cannot_be_right_are_refused() -> Result<(), Error> {
             }
         }
         let error = resumed(&ready, [&ready.train, &ready.valid], &forged, &[]).expect_err("it cannot be right");
-        assert!(matches!(error, Error::Inconsistent { .. }) && error.to_string().contains(expected), "{entries:?}: {error}");
+        assert!(matches!(error, Error::Damaged { .. }) && error.to_string().contains(expected), "{entries:?}: {error}");
     }
     for (name, value) in [("step", "-1"), ("batch", "18446744073709551616"), ("epoch", "1e3"), ("early_stopping", "")] {
         let mut forged = last.clone();
         forged.insert_metadata(name, value);
         let error = resumed(&ready, [&ready.train, &ready.valid], &forged, &[]).expect_err("it is no number");
-        assert!(matches!(&error, Error::Metadata { key, .. } if key == name), "{error}");
+        assert!(matches!(&error, Error::CheckpointEntry { kind: "metadata", name: key, .. } if key == name), "{error}");
     }
     let mut forged = last.clone();
     forged.insert_metadata("batch", 1_u64 << 60);
     forged.insert_metadata("skipped", 0);
     let error = resumed(&ready, [&ready.train, &ready.valid], &forged, &[]).expect_err("no tensor has so many losses");
-    assert!(matches!(error, Error::MissingTensor { .. }), "{error}");
+    assert!(matches!(error, Error::CheckpointEntry { kind: "tensor", .. }), "{error}");
     Ok(())
 }
 

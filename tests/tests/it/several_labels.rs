@@ -266,18 +266,18 @@ fn labels_that_do_not_suit_the_task_are_refused() {
         trainer.fit(&mut model(task.n_outputs()), task, train, valid).expect_err("refused").to_string()
     };
     let (three, one) = (points(60, 0), Rows::new(vec![0.5; 60], vec![1.0; 20], 3).expect("a label a row"));
-    let expected = "train rows: 3 labels per row, the task takes 1; choose as many label columns, or a task for 3";
+    let expected = "train rows: 3 labels per row, expected 1; choose as many label columns, or a task for 3";
     assert_eq!(message(&Binary::new(), &three, &three), expected);
     assert_eq!(message(&Classification::of(2), &three, &three), expected);
-    let expected = "valid rows: 1 label per row, the task takes 3; choose as many label columns, or a task for 1";
+    let expected = "valid rows: 1 label per row, expected 3; choose as many label columns, or a task for 1";
     assert_eq!(message(&MultiLabel::of(3), &three, &one), expected);
     let error = model(2).evaluate(&Regression::mse().targets(2), &three).expect_err("three labels").to_string();
-    assert_eq!(error, "test rows: 3 labels per row, the task takes 2; choose as many label columns, or a task for 3");
+    assert_eq!(error, "test rows: 3 labels per row, expected 2; choose as many label columns, or a task for 3");
     for result in [
         Trainer::new(&cpu(1)).find_learning_rate(&model(1), &Binary::new(), &three).map(drop),
         Trainer::new(&cpu(1)).find_batch_rows(&model(1), &Binary::new(), &three, 1 << 20).map(drop),
     ] {
-        assert!(matches!(result, Err(Error::LabelCount { set: "train", found: 3, expected: 1 })), "{result:?}");
+        assert!(matches!(result, Err(Error::RowLayout { set: "train", what: "label", found: 3, expected: 1, .. })), "{result:?}");
     }
 
     let mut labels = three.labels().to_vec();
@@ -334,6 +334,6 @@ fn labels_of_several_columns_are_imported_and_learned() -> Result<(), Error> {
     let r2 = model.evaluate(&Regression::mse().targets(3), &valid)?.get("r2").expect("it has it");
     assert!(r2 > 0.6, "{r2}");
     let error = trainer().fit(&mut model, &Regression::mse(), &train, &valid).expect_err("three labels").to_string();
-    assert!(error.contains("train rows: 3 labels per row, the task takes 1"), "{error}");
+    assert!(error.contains("train rows: 3 labels per row, expected 1"), "{error}");
     Ok(())
 }

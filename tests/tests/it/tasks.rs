@@ -164,7 +164,10 @@ fn a_metric_that_does_not_exist_is_left_out() -> Result<(), Error> {
         let scores = model.evaluate(task, &valid)?;
         assert_eq!((scores.get(name), &scores.undefined[0].0[..]), (None, name), "{scores}");
         let error = watching(name).expect_err("it is watched");
-        assert!(matches!(error, Error::HeldOutOneClass { .. } | Error::Metric(metrics::Error::ConstantLabel { .. })), "{error}");
+        assert!(
+            matches!(error, Error::RowSet { set: "valid", .. } | Error::Metric(metrics::Error::ConstantLabel { .. })),
+            "{error}"
+        );
         Ok::<_, Error>(())
     };
     check(&Regression::mse(), &rows(40, |x| x[0]), "r2", "rmse")?;
@@ -222,10 +225,10 @@ fn what_does_not_suit_the_task_is_refused_by_name() {
         let mut trainer = Trainer::new(&cpu(1)).early_stopping(EarlyStopping::on(metric));
         trainer.fit(&mut model(1, 3), &Classification::of(3), &rows, &rows).expect_err("there is none").to_string()
     };
-    let known = "it has valid_accuracy, valid_log_loss, train_loss, valid_loss";
-    assert_eq!(watch("valid_auc"), format!("metric `valid_auc`: the run does not have it; {known}"));
+    let known = "expected one of valid_accuracy, valid_log_loss, train_loss, valid_loss";
+    assert_eq!(watch("valid_auc"), format!("metric: found `valid_auc`, which the run does not have, {known}"));
     for near in ["valid_acuracy", "accuracy"] {
-        let expected = format!("metric `{near}`: the run does not have it; did you mean `valid_accuracy`? {known}");
+        let expected = format!("metric: found `{near}`, which the run does not have, {known}; did you mean `valid_accuracy`?");
         assert_eq!(watch(near), expected);
     }
 }

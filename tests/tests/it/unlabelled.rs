@@ -143,11 +143,11 @@ fn steps_are_those_of_pytorch() -> Result<(), Error> {
 fn a_task_that_needs_labels_says_that_there_are_none() {
     let rows = rows(60);
     for task in [&Binary::new() as &dyn Task, &Classification::of(2), &Regression::mse()] {
-        let expected = "train rows: 0 labels per row, the task takes 1; give the rows 1 label, or train a task that takes none";
+        let expected = "train rows: 0 labels per row, expected 1; give the rows 1 label, or train a task that takes none";
         let error = Trainer::new(&cpu(1)).fit(&mut autoencoder(), task, &rows, &rows).expect_err("no labels").to_string();
         assert_eq!(error, expected);
         let error = autoencoder().evaluate(task, &rows).expect_err("no labels");
-        assert!(matches!(error, Error::LabelCount { set: "test", found: 0, expected: 1 }), "{error}");
+        assert!(matches!(error, Error::RowLayout { set: "test", what: "label", found: 0, expected: 1, .. }), "{error}");
     }
 }
 

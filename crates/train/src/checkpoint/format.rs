@@ -17,11 +17,14 @@ pub(super) const KEY: &str = "brisk.format_version";
 ///
 /// `json` is the part of the file that has the checksum, `rest` the bytes after it.
 pub(super) fn check(path: &Path, version: Option<&str>, json: &[u8], rest: &[u8]) -> Result<Option<u32>, Error> {
-    let damaged = |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: (json.len() + rest.len()) as u64, reason };
+    let damaged =
+        |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: Some((json.len() + rest.len()) as u64), reason };
     let version = match version.map(|version| (version.parse(), version)) {
         None => None,
         Some((Ok(found), _)) if found > FORMAT_VERSION => {
-            return Err(Error::NewerFormat { path: path.to_owned(), found, known: FORMAT_VERSION });
+            let found = format!("format version {found}, written by a newer brisk");
+            let expected = format!("at most {FORMAT_VERSION}, which this program reads; update the program").into();
+            return Err(Error::WrongFile { path: path.to_owned(), found, expected });
         }
         Some((Ok(found @ 1..), _)) => Some(found),
         Some((_, found)) => return Err(damaged(format!("its format version is {found:?}, expected a number from 1"))),

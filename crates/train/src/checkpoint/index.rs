@@ -60,7 +60,7 @@ impl Index {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(cause) => return Err(Error::Io { path, action: "read the index of a checkpoint", cause }),
         };
-        let damaged = |reason: String| Error::Damaged { path: path.clone(), len_bytes: bytes.len() as u64, reason };
+        let damaged = |reason: String| Error::Damaged { path: path.clone(), len_bytes: Some(bytes.len() as u64), reason };
         let json: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
         let format_version = format::check(&path, json["metadata"][format::KEY].as_str(), &bytes, &[])?;
         let map = json["weight_map"].as_object().ok_or_else(|| damaged("it has no `weight_map`".to_owned()))?;

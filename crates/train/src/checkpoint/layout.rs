@@ -27,7 +27,7 @@ impl Checkpoint {
     /// The same with the weights of convolutions as brisk has them. The layout of a file that brisk wrote is known.
     ///
     /// # Errors
-    /// [`Error::UnknownLayout`] for a file of another program, if `foreign_is_oihw` is false and it has weights of convolutions.
+    /// [`Error::CheckpointEntry`] for a file of another program, if `foreign_is_oihw` is false and it has weights of convolutions.
     pub(crate) fn in_ohwi(self, foreign_is_oihw: bool) -> Result<Self, Error> {
         let is_oihw = match (self.metadata.get(KEY).map(String::as_str), self.format_version) {
             (Some(OIHW), _) => true,
@@ -41,8 +41,9 @@ impl Checkpoint {
         match self.tensors.iter().find(|(_, tensor)| is_weight(tensor)).filter(|_| !is_known) {
             None => Ok(self),
             Some((name, tensor)) => {
-                let (tensor, shape) = (name.clone(), tensor.shape.clone());
-                Err(Error::UnknownLayout { checkpoint: self.name(), tensor, shape })
+                let found = format!("{:?}, a weight in a file of another program", tensor.shape);
+                let expected = "one in brisk's layout; load it with `Model::load_pytorch` if it is [out, in, height, width], as PyTorch's are";
+                Err(self.entry("tensor", name, found, expected))
             }
         }
     }

@@ -22,7 +22,12 @@ impl DataParallel {
     /// Checks that each replica has at least one row of a batch.
     pub(crate) fn check_batch(&self, batch_rows: usize) -> Result<(), Error> {
         let world_size = self.world_size();
-        if batch_rows >= world_size { Ok(()) } else { Err(Error::BatchPerReplica { batch_rows, world_size }) }
+        if batch_rows >= world_size {
+            return Ok(());
+        }
+        let found = format!("{batch_rows} rows for {world_size} replicas");
+        let expected = "at least one row for each; use larger batches or fewer replicas".into();
+        Err(Error::Setting { name: "batch_rows", found, expected })
     }
 
     /// How the losses of the rows of a part are reduced. Those of several parts, weighted by their shares of the whole batch, add up to its mean.
@@ -33,7 +38,7 @@ impl DataParallel {
     /// Records the rows of this replica's part of the batch whose index is in `state`.
     ///
     /// # Errors
-    /// [`Error::BatchPerReplica`].
+    /// [`Error::Setting`] if a replica has no row.
     pub(crate) fn record_part(
         &self,
         graph: &Graph,

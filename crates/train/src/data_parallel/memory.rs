@@ -5,7 +5,6 @@ use twox_hash::XxHash3_64;
 use super::DataParallel;
 use crate::error::Error;
 use crate::host_memory;
-use crate::memory_check::HostShare;
 
 /// Bytes of training state on a device, and of the transients of one replay.
 ///
@@ -55,6 +54,14 @@ impl StateMemory {
     pub fn state(&self) -> usize {
         self.values.saturating_add(self.gradients).saturating_add(self.optimizer).saturating_add(self.averages)
     }
+}
+
+/// What replicas on one host need together, and what the host has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HostShare {
+    pub(crate) needed_bytes: usize,
+    pub(crate) available_bytes: Option<usize>,
+    pub(crate) n_replicas: usize,
 }
 
 impl DataParallel {

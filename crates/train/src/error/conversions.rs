@@ -24,6 +24,6 @@ impl From<brisk_nn::Error> for Error {
 
 impl From<Outside> for Error {
     fn from(Outside { name, found, expected, .. }: Outside) -> Self {
-        Self::Setting { name, found, expected }
+        Self::Setting { name, found, expected: expected.into() }
     }
 }

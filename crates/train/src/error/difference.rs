@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::error::Error;
+use super::Error;
 
 /// A difference between a run and the checkpoint that it resumes from. Each is refused unless
 /// [`Training::resume_with`](crate::Training::resume_with) allows it.
@@ -52,7 +52,8 @@ impl FromStr for ResumeMismatch {
 
     fn from_str(name: &str) -> Result<Self, Error> {
         let found = Self::ALL.into_iter().find(|mismatch| mismatch.name() == name);
-        found.ok_or_else(|| Error::ResumeMismatchName { found: name.to_owned() })
+        let expected = || Self::ALL.map(Self::name).join(", ");
+        found.ok_or_else(|| Error::Setting { name: "difference", found: format!("{name:?}"), expected: expected().into() })
     }
 }
 

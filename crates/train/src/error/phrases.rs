@@ -3,10 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use brisk_atomic_file::printable;
-
-use crate::nearest::likely_metric;
-use crate::resume::{ResumeDifference, ResumeMismatch};
+use super::difference::{ResumeDifference, ResumeMismatch};
 
 /// The names of the kinds, each once.
 pub(super) fn mismatches(differences: &[ResumeDifference]) -> String {
@@ -18,41 +15,54 @@ pub(super) fn written(checkpoint: Option<&Path>) -> String {
     checkpoint.map_or("no checkpoint was written".to_owned(), |path| format!("a checkpoint was written to {}", path.display()))
 }
 
-/// `did you mean `valid_loss`? `, if one of the names is likely.
-pub(super) fn did_you_mean(found: &str, known: &[String]) -> String {
-    likely_metric(found, known).map_or_else(String::new, |name| format!("did you mean `{name}`? "))
-}
-
-/// `the label of row 3`; `label 2 of row 3` if there are several; each with its name, if it has one.
-pub(super) fn label_of(row: usize, label: Option<usize>, name: Option<&str>) -> String {
-    let label = label.map_or_else(|| "the label".to_owned(), |label| format!("label {label}"));
-    format!("{label}{} of row {row}", quoted(name))
-}
-
-/// What to do about rows that have another number of labels than the task takes.
-pub(super) fn way_out_of_label_count(found: usize, expected: usize) -> String {
-    if found == 0 {
-        return format!("give the rows {}, or train a task that takes none", count(expected, "label"));
-    }
-    format!("choose as many label columns, or a task for {found}")
-}
-
-/// `column 3 of row 17`, `column 3 (`age`) of row 17`.
-pub(super) fn feature_of(row: usize, column: usize, name: Option<&str>) -> String {
-    format!("column {column}{} of row {row}", quoted(name))
-}
-
-/// ` (`age`)`, or nothing.
-fn quoted(name: Option<&str>) -> String {
-    name.map_or(String::new(), |name| format!(" (`{}`)", printable(name)))
-}
-
 /// `1 row`, `2 rows`.
 pub(crate) fn count(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// `epoch 2`, `epochs 1 to 3`.
-pub(super) fn epochs(first: usize, last: usize) -> String {
+pub(crate) fn epochs(first: usize, last: usize) -> String {
     if first == last { format!("epoch {first}") } else { format!("epochs {first} to {last}") }
+}
+
+/// ` for 2 replicas, for each (parameters 4.0 GiB, gradients 4.0 GiB)`
+pub(super) fn memory_parts(n_replicas: usize, parts: &[(&str, usize)]) -> String {
+    let each = if n_replicas == 1 { String::new() } else { format!(" for {n_replicas} replicas, for each") };
+    let parts: Vec<String> =
+        parts.iter().filter(|(_, n_bytes)| *n_bytes > 0).map(|(what, n_bytes)| format!("{what} {}", bytes(*n_bytes))).collect();
+    if parts.is_empty() { each } else { format!("{each} ({})", parts.join(", ")) }
+}
+
+/// Bytes as a whole number below a KiB, else with one decimal in KiB, MiB, GiB or TiB.
+pub(crate) fn bytes(n_bytes: usize) -> String {
+    const KIB: f64 = 1024.0;
+    let n = n_bytes as f64;
+    match n {
+        n if n < KIB => format!("{n} bytes"),
+        n if n < KIB.powi(2) => format!("{:.1} KiB", n / KIB),
+        n if n < KIB.powi(3) => format!("{:.1} MiB", n / KIB.powi(2)),
+        n if n < KIB.powi(4) => format!("{:.1} GiB", n / KIB.powi(3)),
+        n => format!("{:.1} TiB", n / KIB.powi(4)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_the_unit_that_suits() {
+        let expected = [(40, "40 bytes"), (4096, "4.0 KiB"), (1536 << 10, "1.5 MiB"), (3 << 30, "3.0 GiB"), (5 << 40, "5.0 TiB")];
+        for (n_bytes, text) in expected {
+            assert_eq!(bytes(n_bytes), text);
+        }
+    }
+
+    #[test]
+    fn memory_is_listed_by_parts() {
+        let parts = [("parameters", 16 << 30), ("averaged parameters", 0), ("optimizer state", 32 << 30)];
+        assert_eq!(memory_parts(1, &parts), " (parameters 16.0 GiB, optimizer state 32.0 GiB)");
+        assert_eq!(memory_parts(2, &parts[..1]), " for 2 replicas, for each (parameters 16.0 GiB)");
+        assert_eq!(memory_parts(1, &[]), "");
+    }
 }

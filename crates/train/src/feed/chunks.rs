@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 
 use brisk_loader::{Ahead, Batching, Loader, Prefetch, RowSource, with_causes};
 
-use super::element::{FeedElement, Sealed};
-use super::inspect::{check_finite, check_unchanged};
 use super::table::Chunk;
 use crate::error::Error;
+use crate::rows::inspect::{check_finite, check_unchanged};
+use crate::rows::{FeedElement, Sealed};
 
 /// A loader of chunks, with its type erased.
 pub(crate) trait Chunks: fmt::Debug {

@@ -2,11 +2,11 @@ use brisk_loader::{Order, RowSource, for_each_chunk};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 
-use super::element::{FeedElement, Sealed};
-use super::inspect::{check_finite, failed, layout_of};
-use super::table::{BatchTensors, Chunk, DeviceTable, EpochOrder, RowLayout};
+use super::table::{BatchTensors, Chunk, DeviceTable, EpochOrder};
 use crate::error::Error;
 use crate::host_memory;
+use crate::rows::inspect::{check_finite, failed, layout_of};
+use crate::rows::{FeedElement, RowLayout, Sealed};
 use crate::standardisation::Standardisation;
 
 /// A table that is resident on the device: the recorded step gathers its batches from it, and the host sends nothing.
@@ -25,8 +25,8 @@ impl ResidentRows {
     /// Copies all rows of `source` to `device`, with their categories and weights, if they have any.
     ///
     /// # Errors
-    /// [`Error::EmptySet`]; [`Error::NonFinite`] names a row and a column that hold NaN or infinity; [`Error::Rows`] if the source fails;
-    /// [`Error::RowMemory`], [`Error::Tensor`] if the device has no room.
+    /// [`Error::RowSet`]; [`Error::Value`] names a row and a column that hold NaN or infinity; [`Error::Rows`] if the source fails;
+    /// [`Error::Memory`], [`Error::Tensor`] if the device has no room.
     pub fn upload<S: RowSource<Feature: FeedElement>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
         Self::upload_as(device, name, source, DType::F32)
     }
@@ -45,7 +45,15 @@ impl ResidentRows {
         let needed_bytes = Self::len_bytes_of(layout, source.n_rows());
         let available_bytes = host_memory::available_bytes().filter(|_| host_memory::is_used_by(device));
         if let Some(available_bytes) = available_bytes.filter(|&available_bytes| needed_bytes > available_bytes) {
-            return Err(Error::RowMemory { set: name, needed_bytes, available_bytes });
+            return Err(Error::Memory {
+                what: format!("keeping the {name} rows on the device"),
+                needed_bytes,
+                available_bytes,
+                place: "this machine".to_owned(),
+                n_replicas: 1,
+                parts: Vec::new(),
+                way_out: "use fewer rows, or stream them".into(),
+            });
         }
         let table = DeviceTable::new(device.max_binding_bytes(), name, layout, source.n_rows());
         let slot_bytes = table.len_bytes().min(SLOT_BYTES);
@@ -93,7 +101,7 @@ impl ResidentRows {
     /// Sets the order of rows for the next epoch: sixteen numbers, whatever the length of the table.
     ///
     /// # Errors
-    /// [`Error::ResidentOrder`] for an order that has no kernel; [`Error::Tensor`] if the device has failed.
+    /// [`Error::Setting`] for an order that has no kernel; [`Error::Tensor`] if the device has failed.
     pub fn set_order(&self, device: &Device, order: Order, epoch: u32, batch_rows: usize) -> Result<(), Error> {
         self.set_order_at(device, &order, epoch, batch_rows, 0)
     }
@@ -108,7 +116,9 @@ impl ResidentRows {
         offset: u32,
     ) -> Result<(), Error> {
         if !is_computed_on_devices(order) {
-            return Err(Error::ResidentOrder { order: order.to_string() });
+            let (found, expected) =
+                (format!("`{order}` for rows that stay on the device"), "in order or shuffled; or stream them");
+            return Err(Error::Setting { name: "order", found, expected: expected.into() });
         }
         let n_rows = self.n_rows();
         let shuffle = order.shuffle(n_rows as u32, epoch);

@@ -3,10 +3,10 @@
 use brisk_loader::{Chunk, Layout, RowMemory, RowSelection, RowSource};
 use rayon::prelude::*;
 
-use super::element::FeedElement;
-use super::inspect::{check_finite, failed};
 use crate::error::Error;
 use crate::row_digest::RowDigest;
+use crate::rows::FeedElement;
+use crate::rows::inspect::{check_finite, failed};
 use crate::standardisation::Moments;
 
 /// The findings of one pass over the rows of a set. Replicas compare digests before any of them refuses its rows, so values that cannot be used are found here and
@@ -16,7 +16,7 @@ pub(crate) struct Survey {
     pub(crate) digest: RowDigest,
     /// `[n_rows, n_labels]`.
     pub(crate) labels: Vec<f32>,
-    /// [`Error::NonFinite`] if a feature is NaN or infinite.
+    /// [`Error::Value`] if a feature is NaN or infinite.
     pub(crate) non_finite: Option<Error>,
 }
 

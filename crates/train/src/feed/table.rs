@@ -8,6 +8,7 @@ use brisk_nn::{Augment, Augmented, BatchSource, MixedLabels};
 
 use crate::error::Error;
 use crate::error::phrases::count;
+use crate::rows::{Features, RowLayout};
 use crate::standardisation::Standardisation;
 use crate::task::{LabelledRows, Task, record_loss};
 
@@ -23,18 +24,6 @@ pub(crate) struct DeviceTable {
     /// The numbers of the rows in the source, if batches are augmented and the table has only some of the rows.
     ids: Option<Windows>,
     order: Persistent,
-}
-
-/// The fields of a source's row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RowLayout {
-    pub(crate) dtype: DType,
-    /// f32, or u32 for class numbers.
-    pub(crate) labels: DType,
-    pub(crate) n_labels: usize,
-    pub(crate) n_cols: usize,
-    pub(crate) n_categories: usize,
-    pub(crate) has_weights: bool,
 }
 
 /// The order in which batches take the rows that are on the device.
@@ -62,13 +51,6 @@ pub(crate) struct Chunk<'a> {
     pub(crate) ids: &'a [u32],
 }
 
-/// Features of either type.
-#[derive(Debug, Clone, Copy)]
-pub enum Features<'a> {
-    F32(&'a [f32]),
-    U8(&'a [u8]),
-}
-
 /// A batch as tensors of a graph.
 #[derive(Debug, Clone)]
 pub struct BatchTensors {
@@ -93,13 +75,6 @@ pub struct PartnerLabels {
     pub labels: Tensor,
     /// `[n]`: their shares, 0 to 1.
     pub shares: Tensor,
-}
-
-impl RowLayout {
-    /// Bytes of a row on the device.
-    pub(crate) fn row_bytes(&self) -> usize {
-        self.n_cols * self.dtype.size_bytes() + 4 * (self.n_labels + self.n_categories + usize::from(self.has_weights))
-    }
 }
 
 impl DeviceTable {

@@ -2,7 +2,7 @@ use brisk_loader::Feature;
 use brisk_nn::tensor::DType;
 use bytemuck::Pod;
 
-use super::table::Features;
+use super::Features;
 
 /// The type of a feature that is gathered on a device: `f32`, or `u8`, which stays a byte there and becomes 0 to 255 when it is gathered.
 ///

@@ -1,12 +1,15 @@
 //! Checks of a set's rows before training: that there are rows, and that their values can be used.
 
+use std::borrow::Cow;
+
 use brisk_loader::{Layout, RowBuffers, RowSelection, RowSource, with_causes};
 use brisk_nn::tensor::DType;
 use brisk_nn::{CategoricalColumn, Module};
 
 use super::element::{FeedElement, Sealed};
-use super::table::{Features, RowLayout};
-use crate::error::Error;
+use super::{Features, RowLayout};
+use crate::error::phrases::count;
+use crate::error::{Cell, Error};
 
 /// Rows read from a source at a time.
 const CHUNK_ROWS: usize = 64 * 1024;
@@ -16,7 +19,7 @@ pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, s
     let (n_rows, n_cols) = (source.n_rows(), source.n_cols());
     let (n_labels, n_categories, has_weights) = (source.n_labels(), source.n_categories(), source.has_weights());
     if n_rows == 0 || n_cols + n_categories == 0 || n_rows >= u32::MAX as usize {
-        return Err(Error::EmptySet { set, n_rows, n_cols });
+        return Err(no_rows(set, n_rows, n_cols));
     }
     Ok(RowLayout { dtype: S::Feature::DTYPE, labels: DType::F32, n_labels, n_cols, n_categories, has_weights })
 }
@@ -34,7 +37,7 @@ pub(crate) fn check_unchanged<S: RowSource>(set: &'static str, source: &S, expec
 /// Checks that rows have as many labels as a task takes. A task that takes none ignores them.
 pub(crate) fn check_label_count<S: RowSource>(set: &'static str, source: &S, expected: usize) -> Result<(), Error> {
     let found = source.n_labels();
-    if found == expected || expected == 0 { Ok(()) } else { Err(Error::LabelCount { set, found, expected }) }
+    if found == expected || expected == 0 { Ok(()) } else { Err(label_count(set, found, expected)) }
 }
 
 /// The number of a set's row where the rows are stored, so that an error names the row of the file rather than that of a split.
@@ -52,7 +55,9 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
 ) -> Result<(), Error> {
     let Layout { n_rows, n_categories, has_weights, .. } = source.layout();
     if n_categories != columns.len() {
-        return Err(Error::CategoryCount { set, found: n_categories, expected: columns.len() });
+        let way_out = "give the model an embedding for each, or leave the columns out".into();
+        let (what, expected) = ("categorical column", columns.len());
+        return Err(Error::RowLayout { set, what, found: n_categories, expected, way_out });
     }
     if n_categories == 0 && !has_weights {
         return Ok(());
@@ -69,25 +74,24 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
         for (row, codes) in categories.chunks_exact(n_categories.max(1)).enumerate() {
             if let Some(column) = codes.iter().zip(columns).position(|(&code, column)| code as usize >= column.n_codes) {
                 let (row, n_codes) = (source_row(source, first + row), columns[column].n_codes);
-                return Err(Error::CategoryCode { set, row, column, found: codes[column], n_codes });
+                return Err(unknown_code(set, row, column, codes[column], n_codes));
             }
         }
         if let Some(row) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
-            return Err(Error::RowWeight { set, row: source_row(source, first + row), found: weights[row] });
+            let (row, found) = (source_row(source, first + row), weights[row].to_string());
+            return Err(weight(set, row, found, "a finite number, 0 or more".into()));
         }
         if let Some(row) = weights.iter().position(|&weight| weight > largest) {
-            return Err(Error::BatchWeight {
-                set,
-                row: source_row(source, first + row),
-                found: weights[row],
-                batch_rows,
-                largest,
-            });
+            let (row, found) = (source_row(source, first + row), format!("{:e}", weights[row]));
+            let expected =
+                format!("at most {largest:e} in batches of {batch_rows} rows, whose weights are summed; scale the weights down");
+            return Err(weight(set, row, found, expected.into()));
         }
         total += weights.iter().map(|&weight| f64::from(weight)).sum::<f64>();
     }
     if has_weights && total == 0.0 {
-        return Err(Error::NoWeight { set, n_rows });
+        let expected = "some above 0; leave the weights out, or set some".into();
+        return Err(Error::RowSet { set, found: format!("all {n_rows} weights are 0"), expected });
     }
     Ok(())
 }
@@ -95,7 +99,11 @@ pub(crate) fn check_codes_and_weights<S: RowSource>(
 /// Checks that a model takes as many columns as rows have, if it knows how many it takes.
 pub(crate) fn check_columns(set: &'static str, n_cols: usize, module: &dyn Module) -> Result<(), Error> {
     match module.n_inputs() {
-        Some(expected) if expected != n_cols => Err(Error::ModelColumns { set, found: n_cols, expected }),
+        Some(expected) if expected != n_cols => {
+            let way_out =
+                format!("build the model for {}, or choose as many columns of the rows as it takes", count(n_cols, "column"));
+            Err(Error::RowLayout { set, what: "column", found: n_cols, expected, way_out: way_out.into() })
+        }
         _ => Ok(()),
     }
 }
@@ -110,7 +118,7 @@ pub(crate) fn check_finite<S: RowSource<Feature: FeedElement>>(
     let Features::F32(x) = S::Feature::features(features) else { return Ok(()) };
     let Some((at, found)) = first_non_finite(x) else { return Ok(()) };
     let (row, column) = (source_row(source, row_at(at / source.n_cols())), at % source.n_cols());
-    Err(Error::NonFinite { set, row, column, name: source.names().column(column).map(str::to_owned), found })
+    Err(non_finite(set, row, column, source.names().column(column), found))
 }
 
 /// The first value that is NaN or infinite, and its index.
@@ -124,4 +132,58 @@ pub(crate) fn first_non_finite(x: &[f32]) -> Option<(usize, f32)> {
 
 pub(crate) fn failed(set: &'static str, error: &(dyn std::error::Error + 'static)) -> Error {
     Error::Rows { set, reason: with_causes(error) }
+}
+
+/// The error for a set that has no rows, neither columns nor categories, or more rows than can be numbered.
+pub(crate) fn no_rows(set: &'static str, n_rows: usize, n_cols: usize) -> Error {
+    let found = format!("{n_rows} rows of {}", count(n_cols, "column"));
+    Error::RowSet { set, found, expected: "at least one of each and fewer than 2^32 - 1 rows".into() }
+}
+
+/// The error for rows that have another number of columns than the training rows.
+pub(crate) fn column_count(set: &'static str, found: usize, expected: usize) -> Error {
+    Error::RowLayout { set, what: "column", found, expected, way_out: "give them the columns of the training rows".into() }
+}
+
+/// The error for rows that have another number of labels than the task takes.
+pub(crate) fn label_count(set: &'static str, found: usize, expected: usize) -> Error {
+    let way_out = match found {
+        0 => format!("give the rows {}, or train a task that takes none", count(expected, "label")),
+        _ => format!("choose as many label columns, or a task for {found}"),
+    };
+    Error::RowLayout { set, what: "label", found, expected, way_out: way_out.into() }
+}
+
+/// What a label that is a number must be, and what to do.
+pub(crate) const FINITE_LABEL: &str = "a finite number; drop such rows, or choose another label column";
+
+/// The error for a label that the task does not take: its row, and its number where rows have several.
+pub(crate) fn wrong_label(
+    set: &'static str,
+    (row, label): (usize, Option<usize>),
+    name: Option<String>,
+    found: f32,
+    expected: Cow<'static, str>,
+) -> Error {
+    let name = name.map(String::into_boxed_str);
+    Error::Value { set, row, cell: Cell::Label(label), name, found: found.to_string(), expected }
+}
+
+/// The error for a feature that is NaN or infinite.
+pub(crate) fn non_finite(set: &'static str, row: usize, column: usize, name: Option<&str>, found: f32) -> Error {
+    let (cell, found) = (Cell::Column(column), found.to_string());
+    let expected = "a finite number; replace missing values, or drop such rows".into();
+    Error::Value { set, row, cell, name: name.map(Into::into), found, expected }
+}
+
+/// The error for a code that the model has no entry for.
+pub(crate) fn unknown_code(set: &'static str, row: usize, column: usize, found: u32, n_codes: usize) -> Error {
+    let expected = format!(
+        "one below {n_codes}, the number of codes of the model; give the model more, or replace the code by 0, which stands for unknown"
+    );
+    Error::Value { set, row, cell: Cell::Code(column), name: None, found: found.to_string(), expected: expected.into() }
+}
+
+fn weight(set: &'static str, row: usize, found: String, expected: Cow<'static, str>) -> Error {
+    Error::Value { set, row, cell: Cell::Weight, name: None, found, expected }
 }

@@ -14,7 +14,7 @@ use crate::error::Error;
 pub struct FoundCheckpoint {
     /// The newest checkpoint that is intact, and its path.
     pub newest: Option<(PathBuf, Checkpoint)>,
-    /// Why other checkpoints in the folder cannot be used: an [`Error::Damaged`] or [`Error::NotACheckpoint`] for each.
+    /// Why other checkpoints in the folder cannot be used: an [`Error::Damaged`] or [`Error::WrongFile`] for each.
     pub damaged: Vec<Error>,
 }
 
@@ -24,7 +24,7 @@ impl RunFolder {
     /// [`RunFolder::lock`] the folder first, so that no other run changes it.
     ///
     /// # Errors
-    /// For a checkpoint that is intact but cannot be used here, [`Error::NewerFormat`], [`Error::ForeignDType`], [`Error::Metadata`]; [`Error::Io`].
+    /// For a checkpoint that is intact but cannot be used here, [`Error::WrongFile`], [`Error::CheckpointEntry`]; [`Error::Io`].
     pub fn find_checkpoint(&self) -> Result<FoundCheckpoint, Error> {
         let mut newest: Option<((usize, usize), PathBuf, Checkpoint)> = None;
         let mut damaged = Vec::new();
@@ -42,7 +42,7 @@ impl RunFolder {
                         newest = Some((at, path, checkpoint));
                     }
                 }
-                Err(error @ (Error::Damaged { .. } | Error::NotACheckpoint { .. })) => damaged.push(error),
+                Err(error @ (Error::Damaged { .. } | Error::WrongFile { .. })) => damaged.push(error),
                 Err(error) => return Err(error),
             }
         }

@@ -10,8 +10,8 @@ use super::{Frozen, RecordedStep, StepConfig, Trained, refused};
 use crate::data_parallel::{DataParallel, PartOfBatch};
 use crate::error::Error;
 use crate::feed::{BatchTensors, Feed};
+use crate::gradient_clip::GradientClip;
 use crate::standardisation::Standardisation;
-use crate::trainer::GradientClip;
 
 /// What the phases share.
 struct Recording<'r> {
@@ -73,7 +73,7 @@ impl<'r> Recording<'r> {
     ) -> Result<Self, Error> {
         if !(1..=u32::MAX as usize).contains(&config.accumulate) {
             let (found, expected) = (config.accumulate.to_string(), "at least one batch per step, and fewer than 2^32");
-            return Err(Error::Setting { name: "accumulate", found, expected });
+            return Err(Error::Setting { name: "accumulate", found, expected: expected.into() });
         }
         if n_trained == 0 {
             let expected = "parameters to train (`StepBuilder::train`)";

@@ -18,12 +18,18 @@ pub(super) fn flag_of_process() -> Result<StopFlag, Error> {
     Ok(of_process.insert(flag).clone())
 }
 
+#[cfg(any(unix, windows))]
+fn refused(signal: &str, reason: &str) -> Error {
+    let expected = "to handle it; have the existing handler call `StopFlag::request` instead".into();
+    Error::Setting { name: "signal", found: format!("{signal}: {reason}"), expected }
+}
+
 #[cfg(unix)]
 fn install(flag: &StopFlag) -> Result<(), Error> {
     use super::StopSignal;
     use super::disposition::{Disposition, disposition};
 
-    let failed = |signal: StopSignal, reason: String| Error::SignalHandler { signal: signal.to_string(), reason };
+    let failed = |signal: StopSignal, reason: String| refused(&signal.to_string(), &reason);
     let mut handled = Vec::new();
     for signal in StopSignal::ALL {
         match disposition(signal).map_err(|error| failed(signal, error.to_string()))? {
@@ -52,8 +58,7 @@ fn install(flag: &StopFlag) -> Result<(), Error> {
     use super::StopSignal;
 
     let mut requests = Requests::new(flag.clone());
-    ctrlc::try_set_handler(move || requests.hear(StopSignal::Interrupt))
-        .map_err(|error| Error::SignalHandler { signal: "Ctrl-C".to_owned(), reason: error.to_string() })
+    ctrlc::try_set_handler(move || requests.hear(StopSignal::Interrupt)).map_err(|error| refused("Ctrl-C", &error.to_string()))
 }
 
 #[cfg(not(any(unix, windows)))]

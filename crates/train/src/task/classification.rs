@@ -49,7 +49,7 @@ impl Task for Classification {
     fn check(&self) -> Result<(), Error> {
         if self.n_classes < 2 {
             let (found, expected) = (self.n_classes.to_string(), "at least 2 classes");
-            return Err(Error::Setting { name: "n_classes", found, expected });
+            return Err(Error::Setting { name: "n_classes", found, expected: expected.into() });
         }
         Interval::Unit.check("label_smoothing", self.label_smoothing)?;
         let weights = self.class_weights.as_ref();

@@ -171,7 +171,7 @@ impl Heads {
             return Err(Error::Setting {
                 name: "head",
                 found: format!("`{name}`"),
-                expected: "the name of one of the task's heads",
+                expected: "the name of one of the task's heads".into(),
             });
         };
         if n_outputs == 0 || !outputs.len().is_multiple_of(n_outputs) {
@@ -220,7 +220,7 @@ impl Task for Heads {
 
     fn check(&self) -> Result<(), Error> {
         if let Some((found, expected)) = self.fault() {
-            return Err(Error::Setting { name: "heads", found, expected });
+            return Err(Error::Setting { name: "heads", found, expected: expected.into() });
         }
         self.heads.iter().try_for_each(|head| head.task.check())
     }

@@ -2,7 +2,7 @@ use brisk_loader::{RowSource, labels_of};
 use brisk_nn::tensor::DType;
 
 use crate::error::Error;
-use crate::feed::inspect::{check_label_count, failed, source_row};
+use crate::rows::inspect::{FINITE_LABEL, check_label_count, failed, source_row, wrong_label};
 use crate::task::Task;
 
 /// Which labels rows may have.
@@ -34,7 +34,7 @@ impl Labels {
     /// All labels of `source`, which has one per row.
     ///
     /// # Errors
-    /// [`Error::LabelCount`] for a source with several labels per row; [`Error::BinaryLabel`], [`Error::ClassLabel`], [`Error::NonFiniteLabel`] name `set` and the first row
+    /// [`Error::RowLayout`] for a source with several labels per row; [`Error::Value`] name `set` and the first row
     /// with a label that is not allowed; [`Error::Rows`] if the source fails.
     pub fn read<S: RowSource>(self, set: &'static str, source: &S) -> Result<Vec<f32>, Error> {
         self.read_columns(set, source, 1)
@@ -57,11 +57,16 @@ impl Labels {
     }
 
     fn refusal(self, set: &'static str, (row, label): (usize, Option<usize>), name: Option<String>, found: f32) -> Error {
-        match self {
-            Self::Binary => Error::BinaryLabel { set, row, label, name, found },
-            Self::Classes { n_classes } => Error::ClassLabel { set, row, label, name, found, n_classes },
-            Self::Numbers | Self::Mixed => Error::NonFiniteLabel { set, row, label, name, found },
-        }
+        let expected = match self {
+            Self::Binary => "0 or 1; choose another label column, or convert the labels to 0 and 1".into(),
+            Self::Classes { n_classes } => format!(
+                "the number of a class, 0 to {}; give the task more classes, number the labels from 0 as `import --first-label` does, or use `Regression` for labels that are not classes",
+                n_classes.saturating_sub(1)
+            )
+            .into(),
+            Self::Numbers | Self::Mixed => FINITE_LABEL.into(),
+        };
+        wrong_label(set, (row, label), name, found, expected)
     }
 }
 

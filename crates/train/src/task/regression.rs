@@ -78,7 +78,7 @@ impl Task for Regression {
 
     fn check(&self) -> Result<(), Error> {
         if self.n_targets == 0 {
-            return Err(Error::Setting { name: "targets", found: "0".to_owned(), expected: "at least 1 target" });
+            return Err(Error::Setting { name: "targets", found: "0".to_owned(), expected: "at least 1 target".into() });
         }
         match self.loss {
             RegressionLoss::Huber { delta } => Ok(Interval::Positive.check("delta", delta)?),

@@ -8,7 +8,8 @@ use twox_hash::XxHash3_64;
 
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::{Feed, RowLayout};
+use crate::feed::Feed;
+use crate::rows::RowLayout;
 use crate::standardisation::Standardisation;
 use crate::step::{RecordedStep, StepConfig, Trained};
 use crate::task::Task;

@@ -9,11 +9,12 @@ use brisk_report::MetricsLog;
 use super::checks::When;
 use super::losses::EpochLosses;
 use super::steps::Steps;
-use super::{Ended, FitReport, Outputs, Training};
+use super::{Outputs, Training};
 use crate::callback::RunView;
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
 use crate::feed::OpenFeed;
+use crate::fit_report::{Ended, FitReport};
 use crate::progress::Progress;
 use crate::run_folder::RunFolder;
 use crate::run_state::RunState;
@@ -182,7 +183,9 @@ impl Training<'_> {
             let is_resumable = report.ended == Ended::Stopped;
             let n_checks = report.history.len();
             if report.ended != Ended::Stopped && n_checks > 0 {
-                return Err(Error::NeverANumber { metric: report.watched, n_checks });
+                let found = format!("`{}`, NaN in each validation ({n_checks})", report.watched);
+                let expected = "one that is a number; watch another metric by `EarlyStopping::on`".into();
+                return Err(Error::Setting { name: "metric", found, expected });
             }
             let checkpoint = outputs.folder.as_ref().filter(|_| is_resumable).map(RunFolder::last);
             return Err(Error::NoEpoch { checkpoint });

@@ -1,17 +1,15 @@
 //! The run: epochs of training steps, each followed by a validation.
 
-use brisk_nn::ScalerReport;
-use brisk_nn::tensor::program::Profile;
-use brisk_report::{EpochMetrics, MetricsLog};
+use brisk_report::MetricsLog;
 use serde_json::Value;
 
 use super::Training;
 use crate::callback::Callback;
 use crate::checkpoint::Checkpoint;
-use crate::early_stopping::StopReason;
 use crate::error::Error;
+use crate::error::ResumeMismatch;
+use crate::fit_report::FitReport;
 use crate::progress::Progress;
-use crate::resume::ResumeMismatch;
 use crate::run_folder::RunFolder;
 use crate::run_state::RunState;
 use crate::stop_flag::StopFlag;
@@ -44,73 +42,6 @@ impl std::fmt::Debug for Outputs<'_> {
             .field("folder", &self.folder)
             .field("n_callbacks", &self.callbacks.len())
             .finish_non_exhaustive()
-    }
-}
-
-/// The result of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FitReport {
-    /// Finished epochs, including their validations and the epochs before the run was resumed. A run that ends within an epoch has not finished it.
-    pub n_epochs: usize,
-    /// The epoch, from 1, whose weights are kept: those at its end, or at a validation within it.
-    pub best_epoch: usize,
-    /// The batch of that epoch, from 1, after which these weights were validated: the last one, if they are from the end of the epoch.
-    pub best_batch: usize,
-    /// The metric that decides which model is the best, such as `valid_auc`.
-    pub watched: String,
-    /// Its value for the best model.
-    pub best_value: f64,
-    /// The metrics of each epoch since the run was started or resumed, and of each [validation within](crate::TrainerConfig::validate_within_epoch) an epoch.
-    pub history: Vec<EpochMetrics>,
-    /// Why the run ended.
-    pub ended: Ended,
-    /// Seconds spent in training steps only.
-    pub train_seconds: f64,
-    /// Training rows per second, of the steps only.
-    pub train_rows_per_s: f64,
-    /// Warnings, in the order in which they were found.
-    pub warnings: Vec<Warning>,
-    /// Loss scale and skipped steps, if products are computed in f16.
-    pub scaler: Option<ScalerReport>,
-    /// The time of each kernel of the step, if [requested](crate::TrainerConfig::profile_batches).
-    pub profile: Option<Profile>,
-}
-
-impl FitReport {
-    /// The watched metric of each entry of the [history](Self::history).
-    pub fn watched_values(&self) -> Vec<f64> {
-        self.history.iter().map(|epoch| epoch.get(&self.watched).unwrap_or(f64::NAN)).collect()
-    }
-}
-
-/// Why a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Ended {
-    /// All epochs are done.
-    MaxEpochs,
-    /// The [limit](crate::TrainerConfig::max_steps) on the number of steps is reached.
-    MaxSteps,
-    /// The [time limit](crate::TrainerConfig::max_time) is reached.
-    MaxTime,
-    /// A [`Callback`] ended it.
-    Callback,
-    /// Validation no longer improved.
-    Early(StopReason),
-    /// The [`StopFlag`] was set. If the run has a folder, `last.safetensors` is the checkpoint to resume from.
-    Stopped,
-}
-
-impl std::fmt::Display for Ended {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::MaxEpochs => f.write_str("after the last epoch"),
-            Self::MaxSteps => f.write_str("after the last step"),
-            Self::MaxTime => f.write_str("at the end of its time"),
-            Self::Callback => f.write_str("by a callback"),
-            Self::Early(reason) => write!(f, "early: {reason}"),
-            Self::Stopped => f.write_str("stopped on request"),
-        }
     }
 }
 
@@ -149,8 +80,8 @@ impl Training<'_> {
     /// or more patience let it continue.
     ///
     /// # Errors
-    /// As [`fit`](Self::fit); [`Error::ResumeMismatch`] lists what differs from the run that wrote the checkpoint. [`Error::MissingTensor`],
-    /// [`Error::TensorMismatch`], [`Error::Metadata`] if it is that of another model or optimizer, [`Error::Inconsistent`] if its values cannot be right,
+    /// As [`fit`](Self::fit); [`Error::ResumeMismatch`] lists what differs from the run that wrote the checkpoint. [`Error::CheckpointEntry`],
+    /// [`Error::CheckpointEntry`] if it is that of another model or optimizer, [`Error::Damaged`] if its values cannot be right,
     /// [`Error::Report`] if the folder is that of another run. A refused checkpoint changes nothing in the folder.
     pub fn resume(&self, checkpoint: &Checkpoint, outputs: &mut Outputs) -> Result<FitReport, Error> {
         self.resume_with(checkpoint, &[], outputs)

@@ -9,9 +9,8 @@ use super::snapshot::Snapshot;
 use super::{Outputs, Training};
 use crate::checkpoint::index::{Index, files_of};
 use crate::error::Error;
-use crate::position::Position;
 use crate::run_folder::RunFolder;
-use crate::run_state::{Best, RunState};
+use crate::run_state::{Best, Position, RunState};
 
 impl Training<'_> {
     /// Keeps this model as the best, and writes its checkpoint.

@@ -4,6 +4,7 @@ use brisk_nn::ScalerReport;
 
 use super::Training;
 use crate::error::Error;
+use crate::error::phrases::{count, epochs};
 use crate::run_state::RunState;
 use crate::step::mean_loss;
 use crate::warning::Warning;
@@ -39,7 +40,7 @@ impl Training<'_> {
         let (first, last) = (losses.first().copied().unwrap_or(0.0), losses.last().copied().unwrap_or(0.0));
         if scaler.n_skipped_in_a_row >= config.max_skipped {
             let ScalerReport { scale, n_skipped_in_a_row: n_skipped, .. } = scaler;
-            return Err(Error::SkippedSteps { epoch: epoch + 1, n_skipped, scale, loss: last });
+            return Err(Error::SkippedSteps { first_epoch: None, last_epoch: epoch + 1, n_skipped, scale, loss: last });
         }
         let weights = self.step.loss_weights(device)?;
         let mean = mean_loss(losses, &weights, run.n_skipped as usize * config.accumulate, epoch)?;
@@ -61,12 +62,16 @@ impl Training<'_> {
         }
         let ScalerReport { scale, n_skipped: n_overflows, .. } = self.step.scaler.report(&self.device)?;
         if n_overflows == 0 && self.train.has_weights() {
-            return Err(Error::NoWeightedStep { last_epoch: run.n_epochs.max(1), n_steps: n_skipped });
+            let (epochs, n_steps) = (epochs(1, run.n_epochs.max(1)), count(n_skipped, "step"));
+            let found = format!("no step was taken in {epochs}: the weights of all rows of its {n_steps} are 0");
+            let expected = "some above 0; train on more batches, or give some of these rows a weight".into();
+            return Err(Error::RowSet { set: "train", found, expected });
         }
         let losses: Vec<f32> = self.device.read(&self.step.losses)?;
         let n_done = if run.n_batches > 0 { run.n_batches } else { self.n_batches };
         let loss = n_done.checked_sub(1).and_then(|last| losses.get(last)).copied().unwrap_or(f32::NAN);
-        Err(Error::NoStepTaken { first_epoch: 1, last_epoch: run.n_epochs.max(1), n_skipped: n_skipped as u32, scale, loss })
+        let (last_epoch, n_skipped) = (run.n_epochs.max(1), n_skipped as u32);
+        Err(Error::SkippedSteps { first_epoch: Some(1), last_epoch, n_skipped, scale, loss })
     }
 }
 
@@ -80,7 +85,7 @@ impl EpochLosses {
     pub(super) fn check_epoch(&self) -> Result<(), Error> {
         if self.n_steps > 0 && self.n_taken() == 0 && (self.mean.is_nan() || self.scaler.scale <= 1.0) {
             let (epoch, n_skipped, scale, loss) = (self.epoch + 1, self.n_skipped, self.scaler.scale, self.last);
-            return Err(Error::NoStepTaken { first_epoch: epoch, last_epoch: epoch, n_skipped, scale, loss });
+            return Err(Error::SkippedSteps { first_epoch: Some(epoch), last_epoch: epoch, n_skipped, scale, loss });
         }
         Ok(())
     }

@@ -8,7 +8,7 @@ use super::Training;
 use super::computation::shortened;
 use crate::checkpoint::{Checkpoint, FORMAT_VERSION};
 use crate::error::Error;
-use crate::resume::{ResumeDifference, ResumeMismatch};
+use crate::error::{ResumeDifference, ResumeMismatch};
 use crate::run_state::RunState;
 use crate::settings::compare;
 use crate::standardisation::Standardisation;
@@ -204,7 +204,7 @@ impl Training<'_> {
     /// The first column that is standardised differently.
     fn differing_standardisation(&self, checkpoint: &Checkpoint) -> Option<ResumeDifference> {
         let column = |name| checkpoint.f32(name, &[self.scale.mean().len()]).ok();
-        let theirs = Standardisation::new(column("input.mean")?.to_vec(), column("input.inv_std")?.to_vec());
+        let theirs = Standardisation::new(column(Standardisation::MEAN)?.to_vec(), column(Standardisation::INV_STD)?.to_vec());
         let col = self.scale.differing_column(&theirs)?;
         let described = |scale: &Standardisation| {
             format!("column {col} by mean {} and deviation {}", scale.mean()[col], 1.0 / scale.inv_std()[col])

@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::flat;
 use crate::run_folder::RunFolder;
 use crate::run_state::RunState;
+use crate::standardisation::Standardisation;
 
 impl Training<'_> {
     /// Sets parameters, optimizer, scaler and counters to their initial values, regardless of what an earlier run left on the device.
@@ -96,8 +97,8 @@ impl Training<'_> {
             return Ok(checkpoint);
         }
         let n_cols = self.scale.mean().len();
-        checkpoint.insert("input.mean", &[n_cols], self.scale.mean().to_vec())?;
-        checkpoint.insert("input.inv_std", &[n_cols], self.scale.inv_std().to_vec())?;
+        checkpoint.insert(Standardisation::MEAN, &[n_cols], self.scale.mean().to_vec())?;
+        checkpoint.insert(Standardisation::INV_STD, &[n_cols], self.scale.inv_std().to_vec())?;
         run.insert_into(&mut checkpoint)?;
         checkpoint.insert_metadata(self.validation.watched(), watched);
         self.record_into(&mut checkpoint, run);

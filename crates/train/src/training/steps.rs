@@ -7,10 +7,11 @@ use super::checks::When;
 use super::due::{Due, Next, next_checkpoint};
 use super::epochs::Fit;
 use super::told::Told;
-use super::{Ended, Outputs, Training};
+use super::{Outputs, Training};
 use crate::callback::RunView;
 use crate::error::Error;
 use crate::feed::{CountFrom, OpenFeed};
+use crate::fit_report::Ended;
 use crate::run_state::RunState;
 
 /// The maximum number of steps that are submitted at a time, so that the progress bar moves and a request to stop is noticed.

@@ -4,9 +4,10 @@ use std::cell::RefCell;
 
 use brisk_metrics::{Direction, Error as MetricError, Metric, MetricValue, Scored};
 
-use super::TrainerConfig;
 use crate::error::Error;
+use crate::nearest::likely_metric;
 use crate::task::Task;
+use crate::trainer_config::TrainerConfig;
 use crate::warning::Warning;
 
 /// The metrics of a task, the labels for them, and which of them decides.
@@ -27,7 +28,7 @@ impl Validation {
     /// The metrics of `task` on rows with these labels.
     ///
     /// # Errors
-    /// [`Error::Setting`] for names of metrics, [`Error::Metric`] for a setting of a metric that is invalid; [`Error::UnknownMetric`] if early stopping, or the task itself, watches a metric that the task does not have.
+    /// [`Error::Setting`] for names of metrics, [`Error::Metric`] for a setting of a metric that is invalid; [`Error::Setting`] if early stopping, or the task itself, watches a metric that the task does not have.
     pub(super) fn new(task: &dyn Task, config: &TrainerConfig, labels: Vec<f32>) -> Result<Self, Error> {
         let mut metrics = task.metrics();
         let definitions: Vec<String> = metrics.iter().map(|metric| format!("{metric:?}")).collect();
@@ -38,8 +39,11 @@ impl Validation {
         let named = metrics.iter().map(|metric| (format!("valid_{}", metric.name()), metric.direction()));
         let known: Vec<(String, Direction)> = named.chain(LOSSES.map(|name| (name.to_owned(), Direction::Minimize))).collect();
         let Some(&(_, direction)) = known.iter().find(|(name, _)| *name == watched) else {
-            let known = known.into_iter().map(|(name, _)| name).collect();
-            return Err(Error::UnknownMetric { found: watched, known });
+            let known: Vec<String> = known.into_iter().map(|(name, _)| name).collect();
+            let likely = likely_metric(&watched, &known);
+            let meant = likely.map_or_else(String::new, |name| format!("; did you mean `{name}`?"));
+            let expected = format!("one of {}{meant}", known.join(", ")).into();
+            return Err(Error::Setting { name: "metric", found: format!("`{watched}`, which the run does not have"), expected });
         };
         let (n_labels, n_outputs) = (task.n_labels(), task.n_outputs());
         let at = metrics.iter().position(|metric| watched == format!("valid_{}", metric.name()));
@@ -50,7 +54,7 @@ impl Validation {
     /// Leaves out the metrics that do not exist for the labels, such as the area under a curve of one class: now rather than after an epoch. Returns a warning for each.
     ///
     /// # Errors
-    /// [`Error::HeldOutOneClass`], [`Error::Metric`] if the run watches one of them.
+    /// [`Error::RowSet`] if all of them are of one class, [`Error::Metric`] if the run watches one of them.
     pub(super) fn leave_out_undefined(&mut self, n_train_rows: usize) -> Result<Vec<Warning>, Error> {
         let &mut Self { ref labels, n_labels, n_outputs, .. } = self;
         let n_rows = labels.len() / n_labels.max(1);
@@ -67,8 +71,12 @@ impl Validation {
             _ => true,
         });
         let warn = |(metric, error): (String, MetricError)| match error {
-            cause @ MetricError::OneClass { .. } if metric == self.watched => {
-                Err(Error::HeldOutOneClass { n_rows, n_train_rows, cause })
+            MetricError::OneClass { class, label, .. } if metric == self.watched => {
+                let of_label = label.map_or(String::new(), |label| format!(" of label {label}"));
+                let n_all = n_rows + n_train_rows;
+                let found = format!("{n_rows} of {n_all} rows are held out for validation, all of class {class}{of_label}");
+                let expected = "rows of both classes; use more or shuffled rows, or hold out more of them".into();
+                Err(Error::RowSet { set: "valid", found, expected })
             }
             error if metric == self.watched => Err(Error::Metric(error)),
             error => Ok(Warning::UndefinedMetric { metric, reason: error.to_string() }),
@@ -153,7 +161,7 @@ fn check_names(metrics: &[Box<dyn Metric>]) -> Result<(), Error> {
             continue;
         };
         let expected = "a name of its own, without commas, quotes and line ends";
-        return Err(Error::Setting { name: "metrics", found: format!("{name:?}: {reason}"), expected });
+        return Err(Error::Setting { name: "metrics", found: format!("{name:?}: {reason}"), expected: expected.into() });
     }
     Ok(())
 }

@@ -139,7 +139,7 @@ fn a_state_is_read_back_to_the_bit() {
     }
     for text in ["", "wait_count=1", "wait_count=1 best=x stopped=no", "wait_count=1 best=1 stopped=no more"] {
         let error = text.parse::<EarlyStoppingState>();
-        assert!(matches!(error, Err(Error::EarlyStoppingState { .. })), "{text:?}: {error:?}");
+        assert!(matches!(error, Err(Error::Setting { name: "early stopping state", .. })), "{text:?}: {error:?}");
     }
 }
 

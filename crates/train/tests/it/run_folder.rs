@@ -46,7 +46,10 @@ fn names_that_lead_elsewhere_are_refused() {
     let root = tempfile::tempdir().expect("a temporary folder");
     for name in ["", "..", ".hidden", "a/b", "a\\b", "a b", "a\n", "c:"] {
         let error = RunFolder::create(root.path(), Some(name), at(0));
-        assert!(matches!(&error, Err(Error::RunName { found }) if found == name), "{name:?}: {error:?}");
+        assert!(
+            matches!(&error, Err(Error::Setting { name: "run name", found, .. }) if *found == format!("{name:?}")),
+            "{name:?}: {error:?}"
+        );
     }
     assert_eq!(fs::read_dir(root.path()).expect("readable").count(), 0, "nothing was made");
 }
@@ -55,7 +58,7 @@ fn names_that_lead_elsewhere_are_refused() {
 fn the_config_is_there_whole_and_marks_a_run() {
     let root = tempfile::tempdir().expect("a temporary folder");
     let run = RunFolder::create(root.path(), None, at(0)).expect("a new folder");
-    assert!(matches!(RunFolder::open(run.path()), Err(Error::NotARun { .. })), "not without a config");
+    assert!(matches!(RunFolder::open(run.path()), Err(Error::WrongFile { .. })), "not without a config");
     let config = json!({ "seed": 42, "layers": [256, 256], "rate": 0.001 });
     run.write_config(&config).expect("written");
     let text = fs::read_to_string(run.config()).expect("readable");
@@ -166,7 +169,7 @@ fn an_intact_checkpoint_of_no_use_is_an_error_and_not_passed_over() {
     let run = RunFolder::create_at(root.path()).expect("a folder");
     Checkpoint::new().save(run.last()).expect("there is room");
     let error = run.find_checkpoint().expect_err("it has no epoch");
-    assert!(matches!(error, Error::Metadata { .. }), "{error}");
+    assert!(matches!(error, Error::CheckpointEntry { kind: "metadata", .. }), "{error}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn child() {
         let other = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         signal_hook::flag::register(signal_hook::consts::SIGTERM, other).expect("a handler");
         let error = StopFlag::on_signals().expect_err("SIGTERM has a handler");
-        assert!(matches!(&error, Error::SignalHandler { signal, .. } if signal == "SIGTERM"), "{error}");
+        assert!(matches!(&error, Error::Setting { name: "signal", found, .. } if found.starts_with("SIGTERM: ")), "{error}");
         return say(&error.to_string());
     }
     let stop = StopFlag::on_signals().expect("no handlers yet");
@@ -134,7 +134,9 @@ fn ignored_signals_stay_ignored() {
 #[test]
 fn another_handler_is_an_error_that_names_the_signal() {
     let mut running = Running::start("", "handles SIGTERM itself");
-    running.says("cannot handle SIGTERM: other code of this process handles it; have the existing handler call");
+    running.says(
+        "signal: found SIGTERM: other code of this process handles it, expected to handle it; have the existing handler call",
+    );
     running.ends_with(0);
 }
 

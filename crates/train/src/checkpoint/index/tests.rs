@@ -42,7 +42,7 @@ fn a_changed_bit_of_the_index_is_found() {
         changed[bit / 8] ^= 1 << (bit % 8);
         fs::write(&index, &changed).expect("writable");
         let error = Checkpoint::load(&path).expect_err("a bit has changed");
-        assert!(matches!(error, Error::Damaged { .. } | Error::NewerFormat { .. }), "bit {bit}: {error}");
+        assert!(matches!(error, Error::Damaged { .. } | Error::WrongFile { .. }), "bit {bit}: {error}");
     }
 }
 
