@@ -13,7 +13,7 @@ use brisk_examples::{check_output, command_line, print, write_json};
 use brisk_nn::tensor::program::{Device, Plan};
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, GraphReport, Mode, Persistent, Precision, Tensor};
 use brisk_nn::{Adam, GradScaler, GradScalerConfig, Parameters, ParametersBuilder, Philox, StepInputs};
-use brisk_train::mebibytes;
+use brisk_report::mebibytes;
 use serde_json::{Value, json};
 
 use models::{Activations, Model, N_CLASSES};

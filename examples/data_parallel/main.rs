@@ -16,7 +16,8 @@ use anyhow::Result;
 use brisk_examples::higgs::stopped::StartedBy;
 use brisk_examples::higgs::{Data, stopped};
 use brisk_examples::{command_line, print, write_json};
-use brisk_train::{StopFlag, ThreadsConfig, closing_table, mebibytes, run_threads, thousands};
+use brisk_report::{closing_table, mebibytes, thousands};
+use brisk_train::{StopFlag, ThreadsConfig, run_threads};
 use serde_json::json;
 
 use options::Options;

@@ -8,10 +8,11 @@ use brisk_examples::higgs::{Data, Network, Outcome, Place};
 use brisk_examples::{higgs, print};
 use brisk_loader::Order;
 use brisk_nn::tensor::Graph;
+use brisk_report::{mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
     Binary, Checkpoint, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag, Trainable,
-    Trainer, TrainerConfig, mebibytes, thousands,
+    Trainer, TrainerConfig,
 };
 use serde_json::{Value, json};
 

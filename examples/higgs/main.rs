@@ -12,11 +12,9 @@ use brisk_examples::higgs::stopped::StartedBy;
 use brisk_examples::higgs::{Data, Network, Outcome, Place, stopped};
 use brisk_examples::{command_line, higgs, print, write_json};
 use brisk_nn::tensor::Graph;
+use brisk_report::{closing_table, mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
-use brisk_train::{
-    Binary, FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainable, Trainer, TrainerConfig, closing_table,
-    mebibytes, thousands,
-};
+use brisk_train::{Binary, FeedProbe, Outputs, Progress, ResidentRows, Scorer, StopFlag, Trainable, Trainer, TrainerConfig};
 
 use options::Options;
 

@@ -1,8 +1,8 @@
 use std::fmt::Write;
 use std::io::{IsTerminal, stderr};
 
+use brisk_report::{rows_per_second, seconds};
 use brisk_table::Progress;
-use brisk_train::{rows_per_second, seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 /// The progress of an import, on standard error if that is a terminal; otherwise nothing is shown.

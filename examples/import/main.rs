@@ -16,8 +16,9 @@ use brisk_examples::command_line::Given;
 use brisk_examples::import_error::{self, in_words_of, warning_in_words_of};
 use brisk_examples::interruptible::{self, interruptible};
 use brisk_examples::{command_line, print, statistics_table, write_json};
+use brisk_report::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 use brisk_table::{Error, ImportOptions, ImportReport, ReadAhead, StreamedTable, import_with_progress, printable};
-use brisk_train::{StopFlag, closing_table, mebibytes, rows_per_second, seconds, thousands};
+use brisk_train::StopFlag;
 use serde_json::{Value, json};
 
 use bar::Bar;

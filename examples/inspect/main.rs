@@ -14,11 +14,11 @@ use anyhow::{Context, Result};
 use brisk_examples::command_line::Given;
 use brisk_examples::{check_files_differ, check_output, command_line, print, statistics_table, write_json};
 use brisk_loader::RowSource;
+use brisk_report::{closing_table, mebibytes, thousands};
 use brisk_table::{
     ColumnStatistics, DType, Dictionary, Error, ReadAhead, ShardedTable, SourceIdentity, StreamedTable, format::FormatError,
     printable,
 };
-use brisk_train::{closing_table, mebibytes, thousands};
 use serde_json::json;
 
 use options::Options;

@@ -13,9 +13,10 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_output, command_line, print, write_json};
+use brisk_report::{closing_table, rows_per_second, seconds, thousands};
 use brisk_table::printable;
 use brisk_tabular::TabularModel;
-use brisk_train::{StopFlag, closing_table, rows_per_second, seconds, thousands};
+use brisk_train::StopFlag;
 use serde_json::json;
 
 use options::Options;

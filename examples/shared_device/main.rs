@@ -13,7 +13,8 @@ use anyhow::Result;
 use brisk_examples::higgs::Data;
 use brisk_examples::{command_line, print, write_json};
 use brisk_nn::tensor::program::Device;
-use brisk_train::{StopFlag, mebibytes, rows_per_second, thousands};
+use brisk_report::{mebibytes, rows_per_second, thousands};
+use brisk_train::StopFlag;
 use serde_json::{Value, json};
 
 use options::Options;

@@ -16,14 +16,13 @@ use brisk_examples::{check_files_differ, check_folder, check_output, command_lin
 use brisk_loader::{RowSource, Rows, Subset, labels_of, split, stratified_split};
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Adam, WeightDecay};
+use brisk_report::{mebibytes, rows_per_second, seconds, thousands};
 use brisk_table::{RowBatch, Schema, Table, TableWriter, printable};
 use brisk_tabular::{
     Decoding, DetectOptions, Detected, Network, Preprocessing, Reading, TabularModel, TabularRemedy, TabularWarning, Target,
     TextOptions,
 };
-use brisk_train::{
-    EarlyStopping, Ended, FeedProbe, Scores, StopFlag, Trainable, Trainer, mebibytes, rows_per_second, seconds, thousands,
-};
+use brisk_train::{EarlyStopping, Ended, FeedProbe, Scores, StopFlag, Trainable, Trainer};
 use serde_json::{Value, json};
 
 use options::Options;
@@ -161,7 +160,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     }
     print::result(score_table(&model, &scores, &trivial))?;
     let units = if model.target().classes().is_empty() { " of the standardised target" } else { "" };
-    print::result(brisk_train::closing_table(&[
+    print::result(brisk_report::closing_table(&[
         ("epochs", format!("{}, {}", report.n_epochs, report.ended)),
         ("best epoch", format!("{}, {} {}{units}", report.best_epoch, report.watched, number(report.best_value))),
         ("training", format!("{} rows/s", rows_per_second(report.train_rows_per_s))),

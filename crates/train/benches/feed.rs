@@ -120,9 +120,9 @@ impl<'a> Run<'a> {
         device.write(&self.inputs.state, &[0_u32; 4])?;
         device.wait()?;
         let started = Instant::now();
-        open.for_each_range(epoch, CountFrom::Epoch, usize::MAX, |turn| {
+        open.for_each_range(epoch, CountFrom::Epoch, usize::MAX, |range| {
             if steps == Steps::Run {
-                self.step.run(turn.n_batches)?;
+                self.step.run(range.n_batches)?;
             }
             Ok(ControlFlow::Continue(()))
         })?;

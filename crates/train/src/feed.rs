@@ -297,7 +297,7 @@ impl<'a> Feed<'a> {
     }
 
     /// The maximum number of batches that are on the device together.
-    pub fn turn_batches(&self) -> usize {
+    pub(crate) fn range_batches(&self) -> usize {
         self.stream.as_ref().map_or(self.n_batches(), |stream| stream.chunk_batches)
     }
 
@@ -371,7 +371,7 @@ impl OpenFeed<'_> {
     ///
     /// # Errors
     /// As [`for_each_range`](Self::for_each_range).
-    pub fn for_each_range_from(
+    pub(crate) fn for_each_range_from(
         &mut self,
         from: usize,
         epoch: u32,

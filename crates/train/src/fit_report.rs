@@ -51,11 +51,11 @@ pub enum Ended {
     MaxSteps,
     /// The [time limit](crate::TrainerConfig::max_time) is reached.
     MaxTime,
-    /// A [`Callback`] ended it.
+    /// A [`Callback`](crate::Callback) ended it.
     Callback,
     /// Validation no longer improved.
     Early(StopReason),
-    /// The [`StopFlag`] was set. If the run has a folder, `last.safetensors` is the checkpoint to resume from.
+    /// The [`StopFlag`](crate::StopFlag) was set. If the run has a folder, `last.safetensors` is the checkpoint to resume from.
     Stopped,
 }
 

@@ -45,9 +45,9 @@ mod warning;
 pub use brisk_atomic_file::WriteError;
 pub use brisk_metrics as metrics;
 pub use brisk_nn::tensor::Precision;
-pub use brisk_replicate::{BucketSizes, Collective, ReduceOp, StateBytes, ThreadsConfig, Wire, ZeroStage};
+pub use brisk_replicate::{BucketSizes, Collective, ReduceOp, ThreadsConfig, Wire, ZeroStage};
 pub use brisk_report as report;
-pub use brisk_report::{EpochMetrics, MetricsLog, StepLog, closing_table, mebibytes, rows_per_second, seconds, thousands};
+pub use brisk_report::{EpochMetrics, MetricsLog, StepLog};
 pub use callback::{BatchesEnd, Callback, RunView, StepEnd, ValidationEnd};
 pub use checkpoint::{Checkpoint, SharedSlice, TensorData};
 pub use data_parallel::{

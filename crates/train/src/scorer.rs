@@ -45,7 +45,7 @@ pub(crate) struct RecordedScorer<'a> {
     params: Parameters,
     scale: Standardisation,
     /// Batches whose scores are collected before they are read.
-    turn_batches: usize,
+    range_batches: usize,
     /// The replicas that share the rows of each batch.
     replicas: &'a DataParallel,
 }
@@ -128,22 +128,22 @@ impl<'a> Scorer<'a> {
     /// The same for the first `n_batches` batches only.
     pub(crate) fn evaluate_first(&self, open: &mut OpenFeed<'_>, n_batches: usize) -> Result<Evaluation, Error> {
         let n_batches = n_batches.min(self.recorded.feed.n_batches());
-        let (device, RecordedScorer { state, scores, losses, feed, turn_batches, replicas, n_outputs, .. }) =
+        let (device, RecordedScorer { state, scores, losses, feed, range_batches, replicas, n_outputs, .. }) =
             (self.executable.device(), &self.recorded);
-        let part_len = scores.len() / turn_batches;
+        let part_len = scores.len() / range_batches;
         let mut mine = Vec::with_capacity(n_batches * part_len);
         let mut sum_of_losses = 0.0;
-        open.for_each_range(0, CountFrom::Range, *turn_batches, |turn| {
-            let n_in_turn = turn.n_batches.min(n_batches - turn.first_batch);
+        open.for_each_range(0, CountFrom::Range, *range_batches, |range| {
+            let n_in_range = range.n_batches.min(n_batches - range.first_batch);
             device.write(state, &[0_u32; STATE_LEN])?;
-            self.executable.run(n_in_turn)?;
+            self.executable.run(n_in_range)?;
             let scores: Vec<f32> = device.read(scores)?;
-            mine.extend_from_slice(&scores[..n_in_turn * part_len]);
+            mine.extend_from_slice(&scores[..n_in_range * part_len]);
             if let Some(losses) = losses {
                 let losses: Vec<f32> = device.read(losses)?;
-                sum_of_losses += losses[..n_in_turn].iter().map(|&loss| f64::from(loss)).sum::<f64>();
+                sum_of_losses += losses[..n_in_range].iter().map(|&loss| f64::from(loss)).sum::<f64>();
             }
-            let is_last = turn.first_batch + n_in_turn == n_batches;
+            let is_last = range.first_batch + n_in_range == n_batches;
             Ok(if is_last { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         })?;
         let mut all = replicas.gather_rows(mine, n_batches, feed.batch_rows(), *n_outputs)?;
@@ -198,18 +198,18 @@ impl<'a> RecordedScorer<'a> {
         });
         let n_outputs = outputs.n_elements() / batch_rows.max(1);
         let fits = device.max_binding_bytes() / (outputs.n_elements().max(1) * size_of::<f32>());
-        let turn_batches = feed.turn_batches().min(fits).max(1);
-        let scores = Persistent::new("scores", DType::F32, turn_batches * outputs.n_elements());
+        let range_batches = feed.range_batches().min(fits).max(1);
+        let scores = Persistent::new("scores", DType::F32, range_batches * outputs.n_elements());
         graph.store(&outputs.cast(DType::F32), &state, &scores);
         let losses = loss.map(|loss| {
-            let losses = Persistent::new("valid_losses", DType::F32, turn_batches);
+            let losses = Persistent::new("valid_losses", DType::F32, range_batches);
             graph.store(&loss.cast(DType::F32), &state, &losses);
             losses
         });
         graph.advance(&state);
         replicas.gather_parameters(&graph, params, &bound);
         let (feed, params, scale) = (feed.clone(), params.clone(), scale.clone());
-        Ok(Self { graph, state, scores, n_outputs, losses, feed, params, scale, turn_batches, replicas })
+        Ok(Self { graph, state, scores, n_outputs, losses, feed, params, scale, range_batches, replicas })
     }
 
     pub(crate) fn graph(&self) -> &Graph {

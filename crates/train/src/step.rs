@@ -286,9 +286,9 @@ impl<'a> Step<'a> {
         }
         let most = if steps.len() == 1 { BATCHES_AT_A_TIME } else { 1 };
         let ended = first.feed.open(&first.device, |open| {
-            open.for_each_range(epoch as u32, CountFrom::Epoch, most, |turn| {
+            open.for_each_range(epoch as u32, CountFrom::Epoch, most, |range| {
                 for step in steps {
-                    step.step.executable.run(turn.n_batches)?;
+                    step.step.executable.run(range.n_batches)?;
                 }
                 Ok(ControlFlow::Continue(()))
             })

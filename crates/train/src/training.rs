@@ -1,17 +1,17 @@
 mod anomaly;
+mod best_checkpoints;
 mod checkpoint_writer;
 mod checks;
 mod computation;
 mod due;
 mod epochs;
 mod fit;
-mod kept;
 mod losses;
+mod notified;
 mod resume;
 mod snapshot;
 mod state;
 mod steps;
-mod told;
 mod validation;
 
 use std::cell::RefCell;

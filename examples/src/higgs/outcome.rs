@@ -2,7 +2,8 @@ use std::path::PathBuf;
 
 use brisk_nn::ScalerReport;
 use brisk_nn::tensor::program::DeviceInfo;
-use brisk_train::{FitReport, mebibytes, rows_per_second, seconds, thousands};
+use brisk_report::{mebibytes, rows_per_second, seconds, thousands};
+use brisk_train::FitReport;
 use serde_json::{Value, json};
 
 use super::Options;

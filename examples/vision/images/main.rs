@@ -12,12 +12,10 @@ use anyhow::{Context, Result, ensure};
 use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::{check_files_differ, check_output, check_outside, command_line, print, write_json};
 use brisk_loader::RowSource;
+use brisk_report::{closing_table, rows_per_second, seconds, thousands};
 use brisk_table::{ImagesOptions, printable};
 use brisk_train::report::ImageGrid;
-use brisk_train::{
-    Classification, Ended, FeedChoice, FeedConfig, Limit, Model, Standardisation, StopFlag, Trainable, Trainer, closing_table,
-    rows_per_second, seconds, thousands,
-};
+use brisk_train::{Classification, Ended, FeedChoice, FeedConfig, Limit, Model, Standardisation, StopFlag, Trainable, Trainer};
 use brisk_vision::{Recipe, View, WithViews};
 use brisk_vision_examples::images::{Costs, ImageSet, KeepTables, check_ghost_batches, standardised};
 use serde_json::json;

@@ -2,10 +2,11 @@
 
 use brisk_nn::{Adam, GradScalerConfig, Muon, ParameterGroup, Sgd, WeightDecay};
 use brisk_program::{Device, Selection};
+use brisk_replicate::StateBytes;
 use brisk_tensor::Precision;
 use brisk_train::{
     Binary, BucketSizes, Checkpoint, CheckpointFiles, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Outputs,
-    RunFolder, StateBytes, Trainable, Trainer, TrainerConfig, UnevenInputs, Wire, ZeroStage, run_threads,
+    RunFolder, Trainable, Trainer, TrainerConfig, UnevenInputs, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};

@@ -83,7 +83,7 @@ impl DataParallel {
             return Ok(path);
         }
         let path = path.map(|path| utf8(&path).map(str::to_owned)).transpose()?;
-        let path = self.said_by_first(path.unwrap_or_default())?;
+        let path = self.broadcast_text(path.unwrap_or_default())?;
         Ok((!path.is_empty()).then(|| path.into()))
     }
 
@@ -93,11 +93,11 @@ impl DataParallel {
             return if self.rank() == 0 { mine.save(path) } else { Ok(()) };
         }
         let generation = if self.rank() == 0 { Index::next_generation(path) } else { 0 };
-        let generation: u64 = self.said_by_first(generation.to_string())?.parse().unwrap_or(generation);
+        let generation: u64 = self.broadcast_text(generation.to_string())?.parse().unwrap_or(generation);
         let file = |rank: usize| Index::file_name(path, generation, rank, self.world_size());
         mine.save(path.with_file_name(file(self.rank())?))?;
         // A replica answers once it has written its file.
-        let names = self.said_by_each(mine.tensors().map(|(name, ..)| name).collect::<Vec<_>>().join("\n"))?;
+        let names = self.gather_text(mine.tensors().map(|(name, ..)| name).collect::<Vec<_>>().join("\n"))?;
         if self.rank() == 0 {
             let mut tensors = BTreeMap::new();
             for (rank, names) in names.iter().enumerate() {
@@ -123,12 +123,12 @@ impl DataParallel {
     }
 
     /// The text of replica 0, on every replica.
-    fn said_by_first(&self, text: String) -> Result<String, Error> {
-        Ok(self.said_by_each(text)?.swap_remove(0))
+    fn broadcast_text(&self, text: String) -> Result<String, Error> {
+        Ok(self.gather_text(text)?.swap_remove(0))
     }
 
     /// The text of each replica, by rank.
-    fn said_by_each(&self, text: String) -> Result<Vec<String>, Error> {
+    fn gather_text(&self, text: String) -> Result<Vec<String>, Error> {
         let lengths = self.gathered(vec![text.len() as u32])?;
         let most = lengths.iter().max().map_or(0, |&most| most as usize);
         if most == 0 {

@@ -44,8 +44,8 @@ impl<'a> FeedProbe<'a> {
                 device.write(&self.state, &[0_u32; STATE_LEN])?;
                 device.wait()?;
                 let started = Instant::now();
-                open.for_each_range(epoch, CountFrom::Epoch, usize::MAX, |turn| {
-                    self.executable.run(turn.n_batches)?;
+                open.for_each_range(epoch, CountFrom::Epoch, usize::MAX, |range| {
+                    self.executable.run(range.n_batches)?;
                     Ok(ControlFlow::Continue(()))
                 })?;
                 device.wait()?;

@@ -35,7 +35,7 @@ impl ResidentRows {
     ///
     /// # Errors
     /// As [`upload`](Self::upload).
-    pub fn upload_as<S: RowSource<Feature: FeedElement>>(
+    pub(crate) fn upload_as<S: RowSource<Feature: FeedElement>>(
         device: &Device,
         name: &'static str,
         source: &S,

@@ -44,7 +44,7 @@ impl Labels {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    pub fn read_columns<S: RowSource>(self, set: &'static str, source: &S, n_labels: usize) -> Result<Vec<f32>, Error> {
+    fn read_columns<S: RowSource>(self, set: &'static str, source: &S, n_labels: usize) -> Result<Vec<f32>, Error> {
         read(&vec![self; n_labels], set, source)
     }
 

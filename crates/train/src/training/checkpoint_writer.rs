@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 
-use super::kept;
+use super::best_checkpoints;
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 
@@ -37,7 +37,7 @@ impl DueCheckpoint {
     pub(super) fn write(self, save: impl FnOnce(&Checkpoint, &Path) -> Result<(), Error>) -> Result<WrittenCheckpoint, Error> {
         let Self { checkpoint, path, replaced, n_epochs, n_steps } = self;
         save(&checkpoint, &path)?;
-        replaced.iter().try_for_each(|replaced| kept::remove(replaced))?;
+        replaced.iter().try_for_each(|replaced| best_checkpoints::remove(replaced))?;
         Ok(WrittenCheckpoint { path, n_epochs, n_steps })
     }
 }

@@ -121,7 +121,7 @@ impl Training<'_> {
     }
 
     /// Evaluates the best model again for the callbacks that need its outputs, unless it was validated in this call, whose `history` they know.
-    pub(super) fn tell_best(
+    pub(super) fn notify_best(
         &self,
         best: &Best,
         history: &[EpochMetrics],

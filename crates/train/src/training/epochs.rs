@@ -98,7 +98,7 @@ impl Training<'_> {
         }
         let view = RunView { epoch: fit.run.n_epochs, n_steps: fit.run.n_steps, ..self.view() };
         fit.outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_start(&view))?;
-        self.warnings.iter().for_each(|warning| fit.outputs.tell_warning(warning));
+        self.warnings.iter().for_each(|warning| fit.outputs.notify_warning(warning));
         if is_new && self.config.sanity_validation > 0 { self.check_validation(valid) } else { Ok(()) }
     }
 
@@ -191,7 +191,7 @@ impl Training<'_> {
             return Err(Error::NoEpoch { checkpoint });
         };
         let view = RunView { epoch: run.n_epochs, n_steps: run.n_steps, ..self.view() };
-        self.tell_best(&best, &report.history, view, valid, outputs)?;
+        self.notify_best(&best, &report.history, view, valid, outputs)?;
         best.write(self.params, &self.device)?;
         report.n_epochs = run.n_epochs;
         (report.best_epoch, report.best_batch) = (best.at.epoch(), best.at.batch().unwrap_or(self.n_batches));
@@ -276,7 +276,7 @@ impl Training<'_> {
 
     pub(super) fn warn(&self, fit: &mut Fit<'_, '_>, warning: Warning) {
         self.show(fit.outputs, |progress| progress.note(&format!("warning: {warning}")));
-        fit.outputs.tell_warning(&warning);
+        fit.outputs.notify_warning(&warning);
         fit.report.warnings.push(warning);
     }
 

@@ -31,7 +31,7 @@ pub struct Outputs<'a> {
 }
 
 impl Outputs<'_> {
-    pub(super) fn tell_warning(&mut self, warning: &Warning) {
+    pub(super) fn notify_warning(&mut self, warning: &Warning) {
         self.callbacks.iter_mut().for_each(|callback| callback.on_warning(warning));
     }
 }

@@ -125,17 +125,17 @@ impl Training<'_> {
         if self.replicas.is_alone() {
             return self.writer.borrow_mut().write(due);
         }
-        self.tell_written(&due.write(|checkpoint, path| self.replicas.save(checkpoint, path))?, outputs)
+        self.notify_written(&due.write(|checkpoint, path| self.replicas.save(checkpoint, path))?, outputs)
     }
 
     /// Notifies the callbacks of checkpoints that have been written.
     ///
     /// # Errors
     /// [`Error::Write`] if one could not be written; those of the callbacks.
-    pub(super) fn tell_written_checkpoints(&self, outputs: &mut Outputs) -> Result<(), Error> {
+    pub(super) fn notify_written_checkpoints(&self, outputs: &mut Outputs) -> Result<(), Error> {
         let next = || self.writer.borrow_mut().written();
         while let Some(written) = next()? {
-            self.tell_written(&written, outputs)?;
+            self.notify_written(&written, outputs)?;
         }
         Ok(())
     }
@@ -144,12 +144,12 @@ impl Training<'_> {
     pub(super) fn finish_checkpoints(&self, outputs: &mut Outputs) -> Result<(), Error> {
         let next = || self.writer.borrow_mut().wait();
         while let Some(written) = next()? {
-            self.tell_written(&written, outputs)?;
+            self.notify_written(&written, outputs)?;
         }
         Ok(())
     }
 
-    fn tell_written(&self, written: &WrittenCheckpoint, outputs: &mut Outputs) -> Result<(), Error> {
+    fn notify_written(&self, written: &WrittenCheckpoint, outputs: &mut Outputs) -> Result<(), Error> {
         let view = RunView { epoch: written.n_epochs, n_steps: written.n_steps, ..self.view() };
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_checkpoint(&view, &written.path))
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::checks::When;
 use super::due::{Due, Next, next_checkpoint};
 use super::epochs::Fit;
-use super::told::Told;
+use super::notified::Notified;
 use super::{Outputs, Training};
 use crate::callback::RunView;
 use crate::error::Error;
@@ -33,7 +33,7 @@ pub(super) enum Steps {
 /// The part of an epoch that a call trains on: its progress and its clocks.
 #[derive(Debug)]
 struct Part<'r> {
-    told: Told<'r>,
+    notified: Notified<'r>,
     /// The batches that were done before.
     from: usize,
     n_done: usize,
@@ -62,13 +62,13 @@ impl Training<'_> {
     ) -> Result<(Steps, usize), Error> {
         let epoch = fit.run.n_epochs as u32;
         let mut part = self.start_part(fit, rates);
-        let result = train.for_each_range_from(part.from, epoch, CountFrom::Epoch, MAX_STEPS_AT_A_TIME, |turn| {
-            let turn_end = (turn.first_batch + turn.n_batches).min(part.end);
-            while part.n_done < turn_end {
+        let result = train.for_each_range_from(part.from, epoch, CountFrom::Epoch, MAX_STEPS_AT_A_TIME, |range| {
+            let range_end = (range.first_batch + range.n_batches).min(part.end);
+            while part.n_done < range_end {
                 let ended = match self.requested_end(fit) {
                     Some(ended) => Some(ended),
                     None => {
-                        let due = self.next_events(&part, fit, turn_end).due(part.n_done, self.most_batches(&part, fit));
+                        let due = self.next_events(&part, fit, range_end).due(part.n_done, self.most_batches(&part, fit));
                         self.replay(&mut part, fit, due)?;
                         self.after_batches(&mut part, fit, due, valid)?
                     }
@@ -78,7 +78,7 @@ impl Training<'_> {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            self.show(fit.outputs, |progress| progress.advance(turn.n_rows as u64));
+            self.show(fit.outputs, |progress| progress.advance(range.n_rows as u64));
             Ok(if part.n_done >= part.end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         });
         self.end_part(part, fit, result)
@@ -92,7 +92,7 @@ impl Training<'_> {
         let view = RunView { epoch: fit.run.n_epochs + 1, n_steps: fit.run.n_steps, ..self.view() };
         let started = Instant::now();
         Part {
-            told: Told::new(view, rates, from),
+            notified: Notified::new(view, rates, from),
             from,
             n_done: from,
             end,
@@ -116,15 +116,15 @@ impl Training<'_> {
     }
 
     /// The next events after the batches that are done.
-    fn next_events(&self, part: &Part<'_>, fit: &Fit<'_, '_>, turn_end: usize) -> Next {
+    fn next_events(&self, part: &Part<'_>, fit: &Fit<'_, '_>, range_end: usize) -> Next {
         let Self { config, n_batches, .. } = self;
         let every = config.checkpoint_every.saturating_mul(config.accumulate);
         let is_late = config.checkpoint_interval.is_some_and(|interval| part.saved.elapsed() >= interval);
         Next {
             checkpoint: next_checkpoint(part.n_done, every, config.accumulate, is_late, *n_batches),
             validation: self.next_check(fit.run.n_epochs, part.n_done),
-            callback: self.next_asked(fit.run.n_steps, part.n_done, fit.outputs),
-            end: turn_end,
+            callback: self.next_requested(fit.run.n_steps, part.n_done, fit.outputs),
+            end: range_end,
         }
     }
 
@@ -169,11 +169,11 @@ impl Training<'_> {
         valid: &mut OpenFeed<'_>,
     ) -> Result<Option<Steps>, Error> {
         // What a checkpoint or a validation covers is told before.
-        if due.callback || due.validation || due.checkpoint || part.n_done >= part.end || part.told.is_due() {
-            self.tell(&mut part.told, part.n_done, fit.outputs)?;
+        if due.callback || due.validation || due.checkpoint || part.n_done >= part.end || part.notified.is_due() {
+            self.notify(&mut part.notified, part.n_done, fit.outputs)?;
         }
         if due.callback {
-            self.tell_step(&part.told, fit.outputs)?;
+            self.notify_step(&part.notified, fit.outputs)?;
         }
         if due.validation {
             let checked = Instant::now();
@@ -190,7 +190,7 @@ impl Training<'_> {
             self.save_last(&fit.run, fit.outputs)?;
             part.saved = Instant::now();
         }
-        self.tell_written_checkpoints(fit.outputs)?;
+        self.notify_written_checkpoints(fit.outputs)?;
         // After the last batch, the epoch ends as usual, and the run ends with it.
         let is_stopped = part.n_done < self.n_batches && self.replicas.is_stop_agreed();
         Ok(is_stopped.then_some(Steps::Ended(Ended::Stopped)))
@@ -199,17 +199,17 @@ impl Training<'_> {
     /// Completes what callbacks are told, also if a request to stop, a limit or an error ended the epoch.
     fn end_part(&self, mut part: Part<'_>, fit: &mut Fit<'_, '_>, result: Result<(), Error>) -> Result<(Steps, usize), Error> {
         let Part { from, n_done, is_checking, .. } = part;
-        let has_failed = part.told.is_failed() || is_checking;
-        let told_all = if has_failed { Ok(()) } else { self.tell(&mut part.told, n_done, fit.outputs) };
+        let has_failed = part.notified.is_failed() || is_checking;
+        let notified_all = if has_failed { Ok(()) } else { self.notify(&mut part.notified, n_done, fit.outputs) };
         if let Err(error) = result {
             // A run that resumed from here would skip what failed: a validation, or a callback.
-            if self.config.checkpoint_on_error && n_done > from && !is_checking && !part.told.is_failed() {
+            if self.config.checkpoint_on_error && n_done > from && !is_checking && !part.notified.is_failed() {
                 // This error is reported, whether or not the checkpoint can be written.
                 drop(self.save_after_error(&mut fit.run, n_done, &error, fit.outputs));
             }
             return Err(error);
         }
-        told_all?;
+        notified_all?;
         self.device.wait()?;
         fit.report.train_seconds += part.started.elapsed().saturating_sub(part.time_of_checks).as_secs_f64();
         fit.n_batches += n_done - from;

@@ -12,7 +12,7 @@ const TIME_OF_CALLS: Duration = Duration::from_millis(250);
 
 /// The batches of an epoch that the callbacks have been told of.
 #[derive(Debug)]
-pub(super) struct Told<'r> {
+pub(super) struct Notified<'r> {
     view: RunView<'r>,
     /// The learning rate of each batch of the epoch.
     rates: &'r [f32],
@@ -23,7 +23,7 @@ pub(super) struct Told<'r> {
     is_failed: bool,
 }
 
-impl<'r> Told<'r> {
+impl<'r> Notified<'r> {
     /// Before the batch `n_batches` of an epoch.
     pub(super) fn new(view: RunView<'r>, rates: &'r [f32], n_batches: usize) -> Self {
         Self { view, rates, n_batches, at: Instant::now(), last: (f32::NAN, None), is_failed: false }
@@ -45,13 +45,13 @@ impl Training<'_> {
     ///
     /// # Errors
     /// [`Error::NonFiniteLoss`]; those of the callbacks.
-    pub(super) fn tell(&self, told: &mut Told<'_>, n_done: usize, outputs: &mut Outputs) -> Result<(), Error> {
-        told.at = Instant::now();
-        let batches = told.n_batches..n_done;
+    pub(super) fn notify(&self, notified: &mut Notified<'_>, n_done: usize, outputs: &mut Outputs) -> Result<(), Error> {
+        notified.at = Instant::now();
+        let batches = notified.n_batches..n_done;
         if outputs.callbacks.is_empty() || batches.is_empty() {
             return Ok(());
         }
-        told.is_failed = true;
+        notified.is_failed = true;
         let losses: Vec<f32> = self.device.read(&self.step.losses)?;
         let grad_norms: Option<Vec<f32>> = self.step.grad_norms.as_ref().map(|norms| self.device.read(norms)).transpose()?;
         let mut shown = losses[batches.clone()].to_vec();
@@ -63,33 +63,34 @@ impl Training<'_> {
         let end = BatchesEnd {
             first_batch: batches.start,
             losses: &shown,
-            learning_rates: &told.rates[batches.clone()],
+            learning_rates: &notified.rates[batches.clone()],
             grad_norms: grad_norms.as_ref().map_or(&[], |norms| &norms[batches.clone()]),
             n_rows: self.rows_before(batches.end) - self.rows_before(batches.start),
         };
-        outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(&told.view, &end))?;
+        outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(&notified.view, &end))?;
         // An epoch may take hours. In f16, steps that overflow are skipped, and replicas have different clocks: both check at the end of the epoch.
         if !self.step.scaler.config().enabled && self.replicas.is_alone() {
-            check_losses(&losses[..batches.end], 0, told.view.epoch - 1)?;
+            check_losses(&losses[..batches.end], 0, notified.view.epoch - 1)?;
         }
-        told.last = (shown.last().copied().unwrap_or(f32::NAN), grad_norms.map(|norms| norms[batches.end - 1]));
-        (told.n_batches, told.is_failed) = (n_done, false);
+        notified.last = (shown.last().copied().unwrap_or(f32::NAN), grad_norms.map(|norms| norms[batches.end - 1]));
+        (notified.n_batches, notified.is_failed) = (n_done, false);
         Ok(())
     }
 
     /// Tells the callbacks that asked for the step that ends with the last batch told of.
-    pub(super) fn tell_step(&self, told: &Told<'_>, outputs: &mut Outputs) -> Result<(), Error> {
-        let step = told.view.n_steps + told.n_batches.div_ceil(self.config.accumulate);
-        let (loss, grad_norm) = told.last;
-        let end = StepEnd { step, batch: told.n_batches, loss, learning_rate: told.rates[told.n_batches - 1], grad_norm };
+    pub(super) fn notify_step(&self, notified: &Notified<'_>, outputs: &mut Outputs) -> Result<(), Error> {
+        let step = notified.view.n_steps + notified.n_batches.div_ceil(self.config.accumulate);
+        let (loss, grad_norm) = notified.last;
+        let end =
+            StepEnd { step, batch: notified.n_batches, loss, learning_rate: notified.rates[notified.n_batches - 1], grad_norm };
         let asks = |every: usize| step.checked_rem(every) == Some(0);
         let asking = outputs.callbacks.iter_mut().filter(|callback| asks(callback.every_n_steps()));
-        asking.into_iter().try_for_each(|callback| callback.on_step_end(&told.view, &end))
+        asking.into_iter().try_for_each(|callback| callback.on_step_end(&notified.view, &end))
     }
 
     /// The batch of the epoch after which a callback is to be told of a step, the next after `n_done`; `usize::MAX` if there is none. `n_steps` is the number of steps
     /// before the epoch.
-    pub(super) fn next_asked(&self, n_steps: usize, n_done: usize, outputs: &Outputs) -> usize {
+    pub(super) fn next_requested(&self, n_steps: usize, n_done: usize, outputs: &Outputs) -> usize {
         let accumulate = self.config.accumulate;
         let of_epoch = self.n_batches.div_ceil(accumulate);
         let done = n_done / accumulate;
