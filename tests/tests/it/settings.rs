@@ -116,7 +116,7 @@ fn settings_of_a_trainer_are_refused() {
         row("min_delta", "inf", move |t| t.early_stopping(early().min_delta(f64::INFINITY))),
         row("stopping_threshold", "NaN", move |t| t.early_stopping(early().stopping_threshold(f64::NAN))),
         row("divergence_threshold", "NaN", move |t| t.early_stopping(early().divergence_threshold(f64::NAN))),
-        row("valid_nosuch", "it has", |t| t.early_stopping(EarlyStopping::on("valid_nosuch"))),
+        row("valid_nosuch", "expected one of valid_auc", |t| t.early_stopping(EarlyStopping::on("valid_nosuch"))),
         row("lr", "NaN", |t| t.learning_rate(f64::NAN)),
         row("lr", "-0.1", |t| t.learning_rate(-0.1)),
         row("lr", "inf", |t| t.learning_rate(f64::INFINITY)),

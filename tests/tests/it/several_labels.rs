@@ -294,7 +294,7 @@ fn labels_that_do_not_suit_the_task_are_refused() {
     let labels = three.labels().iter().enumerate().map(|(i, &label)| if i % 3 == 1 { 0.0 } else { label }).collect();
     let absent = Rows::with_label_columns(three.features().to_vec(), labels, 3, 3).expect("three labels a row");
     let error = message(&MultiLabel::of(3), &three, &absent);
-    assert!(error.contains("label 1 is 0 in all 60 rows, expected both classes"), "{error}");
+    assert!(error.contains("60 of 120 rows are held out for validation, all of class 0 of label 1"), "{error}");
     let task = MultiLabel::of(3).without_auc();
     let report = Trainer::new(&cpu(1)).max_epochs(1).fit(&mut model(3), &task, &three, &absent).expect("a run without AUC");
     assert_eq!(report.watched, "valid_log_loss");

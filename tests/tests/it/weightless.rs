@@ -224,7 +224,7 @@ fn a_run_without_any_weight_in_its_steps_is_an_error() {
     let config = TrainerConfig { limit_train_batches: Some(Limit::Batches(2)), ..config(Precision::F32) };
     let error = run(&cpu(1), &config, adamw, &train, None).expect_err("no batch with weight is trained on");
     let expected = "no step was taken in epochs 1 to 2: the weights of all rows of its 4 steps are 0";
-    assert!(error.to_string().starts_with(expected), "{error}");
+    assert!(error.to_string().contains(expected), "{error}");
 }
 
 /// Rows without weights are not affected.

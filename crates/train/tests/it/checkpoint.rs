@@ -260,7 +260,7 @@ fn other_types_are_refused_by_name() {
     fs::write(&path, [&(header.len() as u64).to_le_bytes()[..], header, &[0; 4]].concat()).expect("written");
     let error = message(Checkpoint::load(&path));
     let expected = format!(
-        "{}: tensor `w` is F8_E4M3 [4], with a type or values that brisk cannot convert to f32 or i64; save it as F32",
+        "{}: tensor `w` is F8_E4M3 [4], expected a type and values that brisk can convert to f32 or i64; save it as F32",
         path.display()
     );
     assert_eq!(error, expected, "which type");
