@@ -89,7 +89,8 @@ impl Checkpoint {
     /// Adds a tensor: a `Vec` of `f32` or `u32`, or a [`SharedSlice`], row-major.
     ///
     /// # Errors
-    /// [`Error::CheckpointEntry`] if `shape` does not have as many elements as there are values; [`Error::CheckpointEntry`]; [`Error::CheckpointEntry`].
+    /// [`Error::CheckpointEntry`] if `shape` does not have as many elements as there are values, if there is a tensor of this name already, and for the name `__metadata__`, which
+    /// safetensors files keep for themselves.
     pub fn insert(&mut self, name: impl Into<String>, shape: &[usize], values: impl Into<TensorData>) -> Result<(), Error> {
         let (name, values) = (name.into(), values.into());
         let expected = n_values(shape);

@@ -71,7 +71,7 @@ impl<M: Module> Model<M> {
     /// of its input yet, it takes that of the file.
     ///
     /// # Errors
-    /// As [`load`](Self::load) for a file that cannot be read; [`Error::CheckpointEntry`] or [`Error::CheckpointEntry`] of the first tensor if none fits;
+    /// As [`load`](Self::load) for a file that cannot be read; [`Error::CheckpointEntry`] of the first tensor if none fits;
     /// [`Error::Setting`] if no name begins with `prefix`.
     ///
     /// # Reference

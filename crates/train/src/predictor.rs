@@ -133,7 +133,7 @@ impl Predictor {
     /// A predictor of `model`'s outputs for rows of `n_cols` columns, which are standardised as in training; in the precision of the training.
     ///
     /// # Errors
-    /// [`Error::RowLayout`] if the model was trained on a different number of columns, [`Error::RowLayout`] if it takes a different number; [`Error::Setting`] if a
+    /// [`Error::RowLayout`] if the model was trained on a different number of columns, or takes a different number; [`Error::Setting`] if a
     /// [`Step`](crate::Step) has trained its parameters on features that it standardised, and [`Model::trained_by`] was not called; [`Error::Tensor`] if it does not take such
     /// rows, or the device has no room.
     #[track_caller]

@@ -351,10 +351,7 @@ impl<'a> Trainer<'a> {
     ///
     /// # Errors
     /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::RowSet`], [`Error::RowLayout`],
-    /// [`Error::Value`], [`Error::RowLayout`],
-    /// [`Error::Value`], [`Error::RowSet`] for rows that cannot be trained on,
-    /// [`Error::RowSet`] for rows that cannot be validated on; [`Error::Setting`];
-    /// [`Error::Setting`] if rows must be resident in an order that devices do not compute; [`Error::Tensor`] if the model does not fit the rows
+    /// [`Error::Value`] for rows that cannot be trained on or validated on; [`Error::Setting`], also if rows must be resident in an order that devices do not compute; [`Error::Tensor`] if the model does not fit the rows
     /// or the task, the device has no room, or the settings are invalid; [`Error::Replica`] if replicas differ in rows, model or settings, or one
     /// fails; [`Error::Setting`].
     #[track_caller]

@@ -140,9 +140,13 @@ pub(crate) fn no_rows(set: &'static str, n_rows: usize, n_cols: usize) -> Error 
     Error::RowSet { set, found, expected: "at least one of each and fewer than 2^32 - 1 rows".into() }
 }
 
-/// The error for rows that have another number of columns than the training rows.
+/// The error for rows that have another number of columns than the training rows, or training rows that have another number than their standardisation.
 pub(crate) fn column_count(set: &'static str, found: usize, expected: usize) -> Error {
-    Error::RowLayout { set, what: "column", found, expected, way_out: "give them the columns of the training rows".into() }
+    let way_out = match set {
+        "train" => "use a standardisation of these columns",
+        _ => "give them the columns of the training rows",
+    };
+    Error::RowLayout { set, what: "column", found, expected, way_out: way_out.into() }
 }
 
 /// The error for rows that have another number of labels than the task takes.

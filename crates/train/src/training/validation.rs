@@ -28,7 +28,7 @@ impl Validation {
     /// The metrics of `task` on rows with these labels.
     ///
     /// # Errors
-    /// [`Error::Setting`] for names of metrics, [`Error::Metric`] for a setting of a metric that is invalid; [`Error::Setting`] if early stopping, or the task itself, watches a metric that the task does not have.
+    /// [`Error::Setting`] for names of metrics, and if early stopping, or the task itself, watches a metric that the task does not have; [`Error::Metric`] for a setting of a metric that is invalid.
     pub(super) fn new(task: &dyn Task, config: &TrainerConfig, labels: Vec<f32>) -> Result<Self, Error> {
         let mut metrics = task.metrics();
         let definitions: Vec<String> = metrics.iter().map(|metric| format!("{metric:?}")).collect();
