@@ -80,7 +80,7 @@ def main():
             with tempfile.TemporaryDirectory() as scratch:
                 folder = Path(scratch)
                 command = [options.tabular, options.data / path, *arguments, "--seed", str(seed), "--out", folder / "model"]
-                command += ["--save-rows", folder, "--json", folder / "results.json", *more]
+                command += ["--model", "mlp", "--save-rows", folder, "--json", folder / "results.json", *more]
                 subprocess.run(command, check=True, capture_output=True)
                 found = json.loads((folder / "results.json").read_text())
                 target = json.loads((folder / "model/model.json").read_text())["target"]

@@ -14,18 +14,18 @@ use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_folder, check_output, command_line, print, write_json};
 use brisk_loader::{RowSource, Rows, Subset, labels_of, split, stratified_split};
+use brisk_nn::Adam;
 use brisk_nn::tensor::Graph;
-use brisk_nn::{Adam, WeightDecay};
 use brisk_report::{mebibytes, rows_per_second, seconds, thousands};
 use brisk_table::{RowBatch, Schema, Table, TableWriter, printable};
 use brisk_tabular::{
-    Decoding, DetectOptions, Detected, Network, Preprocessing, Reading, TabularModel, TabularRemedy, TabularWarning, Target,
-    TextOptions,
+    Decoding, DetectOptions, Detected, Fitted, Fitting, Preprocessing, Reading, TabularModel, TabularRemedy, TabularWarning,
+    Target, TextOptions,
 };
-use brisk_train::{EarlyStopping, Ended, FeedProbe, Scores, StopFlag, Trainable, Trainer};
+use brisk_train::{Ended, FeedProbe, Scores, StopFlag, Trainable, Trainer};
 use serde_json::{Value, json};
 
-use options::Options;
+use options::{Kind, Options};
 
 fn main() -> ExitCode {
     command_line::run_with_given(run)
@@ -95,47 +95,67 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     }
     let other = if detected.target_is_guess { "; `--target COLUMN` chooses another" } else { "" };
     print::note(format_args!("target: {}, {}{other}", printable(target.name()), described(&target)));
-    let network = options.network(&preprocessing.over(columns, &train)?.to_rows("train")?);
-    let mut model = TabularModel::new(options.seed, preprocessing, target, network);
-    model.set_text_options(detected.text.clone());
-    let train = model.rows(columns, &train)?.to_rows("train")?;
-    let valid = model.rows(columns, &valid)?.to_rows("valid")?;
-    let test = model.rows(columns, &test)?.to_rows("test")?;
+    let preprocessed = |rows: Subset<&Table>, set: &'static str| -> Result<Rows> {
+        Ok(preprocessing.over(columns, rows)?.with_target(&target).to_rows(set)?)
+    };
+    let (train, valid, test) = (preprocessed(train, "train")?, preprocessed(valid, "valid")?, preprocessed(test, "test")?);
+    let recipes = options.recipes(&train);
     if let Some(folder) = &options.save_rows {
         std::fs::create_dir_all(folder)?;
         for (name, rows) in [("train", &train), ("valid", &valid), ("test", &test)] {
-            save_rows(&folder.join(format!("{name}.safetensors")), &model, rows)?;
+            save_rows(&folder.join(format!("{name}.safetensors")), &preprocessing, target.name(), rows)?;
         }
     }
 
     // Training.
-    let task = model.task();
-    let n_parameters = model.model().params().n_trained();
-    print::note(format_args!("parameters: {}", thousands(n_parameters as u64)));
-    let decay = WeightDecay::Decoupled(options.weight_decay());
-    let mut trainer = Trainer::new(&device)
-        .batch_rows(options.batch_rows(train.n_rows()))
-        .max_epochs(options.epochs)
-        .learning_rate(options.lr())
-        .optimizer(move |params| Adam::new(params).weight_decay(decay))
-        .early_stopping(EarlyStopping::default().patience(options.patience()))
-        .precision(options.precision)
-        .seed(options.seed)
-        .stop_on(&stop)
-        .progress();
     let (planned_peak_bytes, loader_rows_per_s) = {
-        let params = model.model().params();
+        let model = TabularModel::new(options.seed, preprocessing.clone(), target.clone(), recipes[0].network.clone());
+        let (task, params) = (model.task(), model.model().params());
+        print::note(format_args!("parameters: {}", thousands(params.n_trained() as u64)));
         let optimizer = Adam::new(params);
+        let trainer = recipes[0].trainer(&device).precision(options.precision);
         let training = trainer.prepare(Trainable::new(model.model().module(), params, &optimizer), &*task, &train, &valid)?;
         training.warnings().iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
         let [step, evaluation] = training.graphs();
         let probe = FeedProbe::new(&device, training.train_rows(), training.scale())?;
         (Graph::planned_peak_bytes(&[step, evaluation])?, probe.rows_per_s()?)
     };
-    let report = match trainer.fit(model.model_mut(), &*task, &train, &valid) {
-        Ok(report) => report,
+    let max_time = options.time_left(started.elapsed());
+    ensure!(
+        max_time.is_none_or(|left| !left.is_zero()),
+        "`--minutes {}` was over after {}, before training began; allow more time",
+        options.minutes.unwrap_or_default(),
+        seconds(started.elapsed().as_secs_f64())
+    );
+    let n_networks = recipes.len();
+    let configure = |trainer: Trainer<'static>, network: usize| {
+        if n_networks > 1 {
+            print::note(format_args!("network {} of at most {n_networks}", network + 1));
+        }
+        trainer.precision(options.precision).stop_on(&stop).progress()
+    };
+    let fitting = Fitting { max_time, configure: Box::new(configure), ..Fitting::new(recipes, options.seed) };
+    let fitted = match fitting.fit(&device, preprocessing, target, &train, &valid) {
+        Ok(fitted) => fitted,
         Err(error) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
     };
+    let report = fitted.report().clone();
+    let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
+    let Fitted { mut model, reports, weights, .. } = fitted;
+    model.set_text_options(detected.text.clone());
+    let n_parameters = model.model().params().n_trained();
+    if report.n_epochs == 0 && report.ended == Ended::MaxTime {
+        print::note(format_args!(
+            "warning: the time was over before one epoch, so that the network has seen only some of the training rows; allow more `--minutes`, or choose `--effort quick`"
+        ));
+    }
+    let share = model.calibration().map_or(0.0, |calibration| calibration.constant_share);
+    if share > 0.0 {
+        print::note(format_args!(
+            "warning: on the validation rows, the log loss of the network was not better than that of the shares of the classes, so that predictions are {:.0} % these shares",
+            100.0 * share
+        ));
+    }
 
     // The results.
     let (scores, trivial) = (model.evaluate(&test)?, model.evaluate_constant(&train, &test)?);
@@ -146,7 +166,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         let mut results = json!({
             "device": device.info().to_string(), "executor": device.info().kind.executor(), "seed": options.seed,
             "rows": table.n_rows(), "epochs": report.n_epochs, "best_epoch": report.best_epoch, "seconds": elapsed,
-            "train_seconds": report.train_seconds, "loader_rows_per_s": loader_rows_per_s,
+            "train_seconds": reports.iter().map(|report| report.train_seconds).sum::<f64>(), "weights": weights, "loader_rows_per_s": loader_rows_per_s,
             "train_rows_per_s": report.train_rows_per_s, "planned_peak_bytes": planned_peak_bytes,
             "precision": options.precision.to_string(), "simulated": false, "parameters": n_parameters,
             "target": model.target().name(), "task": model.target().kind().to_string(), "ended": report.ended.to_string(),
@@ -156,31 +176,43 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         for (prefix, scores) in [("test", &scores), ("trivial", &trivial)] {
             scores.values.iter().for_each(|(name, value)| results[format!("{prefix}_{name}")] = Value::from(*value));
         }
+        if let Some(calibration) = model.calibration() {
+            results["temperature"] = json!(calibration.temperature);
+            results["constant_share"] = json!(calibration.constant_share);
+        }
         write_json(path, &results)?;
     }
     print::result(score_table(&model, &scores, &trivial))?;
     let units = if model.target().classes().is_empty() { " of the standardised target" } else { "" };
-    print::result(brisk_report::closing_table(&[
+    let mut lines = vec![
         ("epochs", format!("{}, {}", report.n_epochs, report.ended)),
         ("best epoch", format!("{}, {} {}{units}", report.best_epoch, report.watched, number(report.best_value))),
         ("training", format!("{} rows/s", rows_per_second(report.train_rows_per_s))),
         ("memory", mebibytes(planned_peak_bytes as u64)),
         ("time", seconds(elapsed)),
         ("model", printable(&options.out).to_string()),
-    ]))?;
-    Ok(if report.ended == Ended::Stopped { stopped::status(&stop, ExitCode::SUCCESS) } else { ExitCode::SUCCESS })
+    ];
+    if reports.len() > 1 {
+        let n_kept = weights.iter().filter(|&&weight| weight > 0.0).count();
+        lines.insert(0, ("networks", format!("{} trained, {n_kept} kept; the one with the greatest weight:", reports.len())));
+    }
+    if let Some(calibration) = model.calibration() {
+        lines.insert(lines.len() - 1, ("temperature", format!("{:.3}", calibration.temperature)));
+    }
+    print::result(brisk_report::closing_table(&lines))?;
+    Ok(if is_stopped { stopped::status(&stop, ExitCode::SUCCESS) } else { ExitCode::SUCCESS })
 }
 
 /// Checks the options as far as possible before any rows are read.
 fn check(options: &Options, given: &[Given]) -> Result<()> {
     let has_hidden = given.iter().any(|option| option == "hidden");
     ensure!(
-        !has_hidden || !matches!(options.model, Network::ResidualMlp { .. }),
+        !has_hidden || options.model != Some(Kind::ResidualMlp),
         "`--hidden` has no effect on `--model resnet`; leave it out"
     );
     ensure!(
-        options.members.is_none() || matches!(options.model, Network::TabM { .. }),
-        "`--members` has an effect on `--model tabm` only; leave it out"
+        options.members.is_none() || options.has_members(),
+        "`--members` has an effect on ensembles only; leave it out, or choose `--model tabm`"
     );
     ensure!(options.data.exists(), "{}: cannot open the table: there is no such file", printable(&options.data));
     check_folder("--out", &options.out)?;
@@ -234,11 +266,7 @@ fn described(target: &Target) -> String {
 /// The test scores next to those of a constant prediction.
 fn score_table(model: &TabularModel, scores: &Scores, trivial: &Scores) -> String {
     let constant = if model.target().classes().is_empty() { "mean of the training rows" } else { "shares of the classes" };
-    let network = match model.network() {
-        Network::Mlp { .. } => "mlp",
-        Network::ResidualMlp { .. } => "resnet",
-        Network::TabM { .. } => "tabm",
-    };
+    let network = model.network().kind();
     let mut table = format!("{:<12}{network:>14}   {constant}\n", "test");
     for ((name, value), (_, trivial)) in scores.values.iter().zip(&trivial.values) {
         table += &format!("{name:<12}{:>14}   {}\n", number(*value), number(*trivial));
@@ -255,10 +283,9 @@ fn number(value: f64) -> String {
     }
 }
 
-fn save_rows(path: &Path, model: &TabularModel, rows: &Rows) -> Result<()> {
-    let preprocessing = model.preprocessing();
+fn save_rows(path: &Path, preprocessing: &Preprocessing, target: &str, rows: &Rows) -> Result<()> {
     let categories = preprocessing.categories().iter().map(|column| column.name().to_owned()).collect();
-    let label_names = vec![model.target().name().to_owned()];
+    let label_names = vec![target.to_owned()];
     let mut writer =
         TableWriter::create(path, Schema { categories, label_names, ..Schema::named(preprocessing.feature_names()) })?;
     writer.push_batch(RowBatch {

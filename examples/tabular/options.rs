@@ -1,11 +1,13 @@
 use std::path::PathBuf;
+use std::time::Duration;
 
 use brisk_examples::command_line::DeviceOption;
 use brisk_examples::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
 use brisk_examples::tabular::TextArguments;
-use brisk_loader::Rows;
+use brisk_loader::{RowSource, Rows};
+use brisk_nn::Adapters;
 use brisk_nn::tensor::Precision;
-use brisk_tabular::{Network, Scaling, TargetKind};
+use brisk_tabular::{Effort, Network, Recipe, Scaling, TargetKind};
 use clap::Parser;
 
 /// Trains a network on a table and writes a folder from which `predict` makes predictions
@@ -37,31 +39,37 @@ pub(crate) struct Options {
         value_parser = one_of([("standard", Scaling::Standard), ("quantile", Scaling::Quantile)]))]
     pub(crate) scaling: Scaling,
 
-    /// Network: mlp; resnet, a residual network; tabm, an ensemble of networks that share most layers, which takes minutes
-    #[arg(long, value_name = "KIND", help_heading = "Training", default_value = "mlp", value_parser = one_of([
-        ("mlp", Network::Mlp { hidden: Vec::new() }),
-        ("resnet", Network::ResidualMlp { width: 128, hidden: 256, n_blocks: 2 }),
-        ("tabm", Network::TabM { n_members: 32, hidden: Vec::new(), dropout: 0.1, embedding_dim: 16, edges: Vec::new() })]))]
-    pub(crate) model: Network,
-    /// Units of each hidden layer of an mlp or a tabm [default: 256,128; of a tabm 512,512]
+    /// What is trained: quick, a small ensemble of networks, in seconds; good, a larger one, in minutes; best, several ensembles, of which those are kept that are best together
+    #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
+        value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]
+    pub(crate) effort: Effort,
+    /// Ends training after this time, counted from the start of the program [default: no limit]
+    #[arg(long, value_name = "N", help_heading = "Training", value_parser = positive(1e6))]
+    pub(crate) minutes: Option<f64>,
+    /// Network, instead of those of --effort: mlp; resnet, a residual network; tabm, an ensemble of networks that share most weights; tabm-mini, whose hidden layers are the same
+    #[arg(long, value_name = "KIND", help_heading = "Training", value_parser = one_of([
+        ("mlp", Kind::Mlp), ("resnet", Kind::ResidualMlp), ("tabm", Kind::TabM(Adapters::All)),
+        ("tabm-mini", Kind::TabM(Adapters::First))]))]
+    pub(crate) model: Option<Kind>,
+    /// Units of each hidden layer, except of a resnet [default: of an mlp 256,128; of an ensemble 512,512, with quick 256,256]
     #[arg(long, value_name = "A,B", help_heading = "Training", value_parser = list(whole::<usize>(1..=1 << 16)))]
     pub(crate) hidden: Option<std::vec::Vec<usize>>,
-    /// Members of a tabm [default: 32]
+    /// Members of an ensemble [default: 32, with quick 16]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=1024))]
     pub(crate) members: Option<usize>,
-    /// Maximum number of epochs; early stopping ends most runs sooner
-    #[arg(long, value_name = "N", help_heading = "Training", default_value = "100", value_parser = whole::<usize>(1..=MAX_COUNT))]
-    pub(crate) epochs: usize,
-    /// Rows per batch [default: a 400th of the training rows, from 32 to 1024; of a tabm a 64th, from 32 to 256]
+    /// Maximum number of epochs; early stopping ends most runs sooner [default: 100, with quick 30]
+    #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
+    pub(crate) epochs: Option<usize>,
+    /// Rows per batch [default: a 64th of the training rows, from 32 to 256, with quick to 512; of an mlp or a resnet a 400th, from 32 to 1024]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) batch: Option<usize>,
-    /// Epochs without a better validation score after which the run ends [default: 10; of a tabm 16]
+    /// Epochs without a better validation score after which the run ends [default: 16, with quick 5; of an mlp or a resnet 10]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) patience: Option<usize>,
-    /// Learning rate of AdamW [default: 0.001; of a tabm 0.002]
+    /// Learning rate of AdamW [default: 0.002; of an mlp or a resnet 0.001]
     #[arg(long, value_name = "RATE", help_heading = "Training", value_parser = positive(f64::MAX))]
     pub(crate) lr: Option<f64>,
-    /// Weight decay of AdamW [default: 0.01; of a tabm 0.0003]
+    /// Weight decay of AdamW [default: 0.0003; of an mlp or a resnet 0.01]
     #[arg(long, value_name = "RATE", help_heading = "Training", value_parser = positive(1e6))]
     pub(crate) weight_decay: Option<f64>,
     /// Seed of the initial weights, the order of rows and the split into 70 % training, 10 % validation and 20 % test rows
@@ -84,47 +92,55 @@ pub(crate) struct Options {
     pub(crate) json: Option<PathBuf>,
 }
 
-impl Options {
-    /// The network, with the sizes of its layers, for these preprocessed training rows.
-    pub(crate) fn network(&self, rows: &Rows) -> Network {
-        match self.model.clone() {
-            Network::Mlp { .. } => Network::Mlp { hidden: self.hidden.clone().unwrap_or(vec![256, 128]) },
-            Network::TabM { n_members, dropout, embedding_dim, .. } => Network::TabM {
-                n_members: self.members.unwrap_or(n_members),
-                hidden: self.hidden.clone().unwrap_or(vec![512, 512]),
-                dropout,
-                embedding_dim,
-                edges: Network::quantile_edges(rows, N_BINS),
-            },
-            residual => residual,
-        }
-    }
-
-    fn is_tabm(&self) -> bool {
-        matches!(self.model, Network::TabM { .. })
-    }
-
-    /// The rows of a batch, for `n_rows` training rows.
-    pub(crate) fn batch_rows(&self, n_rows: usize) -> usize {
-        let (share, most) = if self.is_tabm() { (64, 256) } else { (400, 1024) };
-        self.batch.unwrap_or_else(|| (n_rows / share).next_power_of_two().clamp(32, most).min(n_rows.max(1)))
-    }
-
-    pub(crate) fn patience(&self) -> usize {
-        self.patience.unwrap_or(if self.is_tabm() { 16 } else { 10 })
-    }
-
-    pub(crate) fn lr(&self) -> f64 {
-        self.lr.unwrap_or(if self.is_tabm() { 0.002 } else { 0.001 })
-    }
-
-    pub(crate) fn weight_decay(&self) -> f32 {
-        self.weight_decay.unwrap_or(if self.is_tabm() { 0.0003 } else { 0.01 }) as f32
-    }
+/// A kind of network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Mlp,
+    ResidualMlp,
+    TabM(Adapters),
 }
 
-/// Bins of the piecewise-linear embeddings of a tabm.
-const N_BINS: usize = 48;
+impl Options {
+    /// The networks to train for these preprocessed training rows, and how.
+    pub(crate) fn recipes(&self, rows: &Rows) -> Vec<Recipe> {
+        let of_one = |network: Network| vec![Recipe::of_one(network, rows.n_rows())];
+        let mut recipes = match self.model {
+            None => self.effort.recipes(rows, self.seed),
+            Some(Kind::Mlp) => of_one(Network::Mlp { hidden: vec![256, 128] }),
+            Some(Kind::ResidualMlp) => of_one(Network::ResidualMlp { width: 128, hidden: 256, n_blocks: 2 }),
+            Some(Kind::TabM(_)) => vec![Recipe::good(rows)],
+        };
+        for recipe in &mut recipes {
+            match &mut recipe.network {
+                Network::Mlp { hidden } => *hidden = self.hidden.clone().unwrap_or_else(|| hidden.clone()),
+                Network::TabM { n_members, adapters, hidden, .. } => {
+                    *n_members = self.members.unwrap_or(*n_members);
+                    *hidden = self.hidden.clone().unwrap_or_else(|| hidden.clone());
+                    if let Some(Kind::TabM(of_kind)) = self.model {
+                        *adapters = of_kind;
+                    }
+                }
+                _ => {}
+            }
+            recipe.max_epochs = self.epochs.unwrap_or(recipe.max_epochs);
+            recipe.batch_rows = self.batch.unwrap_or(recipe.batch_rows);
+            recipe.patience = self.patience.unwrap_or(recipe.patience);
+            recipe.lr = self.lr.unwrap_or(recipe.lr);
+            recipe.weight_decay = self.weight_decay.map_or(recipe.weight_decay, |decay| decay as f32);
+        }
+        recipes
+    }
+
+    /// The time that `--minutes` leaves after `elapsed`.
+    pub(crate) fn time_left(&self, elapsed: Duration) -> Option<Duration> {
+        self.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes).saturating_sub(elapsed))
+    }
+
+    /// Whether the networks are ensembles.
+    pub(crate) fn has_members(&self) -> bool {
+        matches!(self.model, None | Some(Kind::TabM(_)))
+    }
+}
 
 const EXAMPLES: &str = "\
 Columns are numbers, categories (text, and numbers with leading zeros) or dates of ISO 8601, which become year, month, weekday, hour (of times) and days. Other dates and

@@ -8,6 +8,13 @@ pub enum Init {
     Constant(f32),
     /// Uniform within `±1 / √fan_in`: PyTorch's initial distribution for linear and convolution layers, for both weights and biases.
     FanIn(usize),
+    /// As [`FanIn`](Self::FanIn), the same `len` elements again and again: members of an ensemble that start alike.
+    RepeatedFanIn {
+        /// The inputs of a layer.
+        n_in: usize,
+        /// Elements that are drawn once.
+        len: usize,
+    },
     /// Normal with this standard deviation, mean 0.
     Normal(f32),
     /// Normal with deviation 1 and mean 0, the same number for each run of `len` elements.
@@ -46,6 +53,7 @@ impl Init {
         let draw = |i: usize| match self {
             Self::Constant(value) => value,
             Self::FanIn(n) => fan_in(i, n),
+            Self::RepeatedFanIn { n_in, len } => fan_in(i % len.max(1), n_in),
             Self::Dirac { kernel: [height, width], n_in, n_group_filters } => {
                 let (tap, channel) = (i / n_in % (height * width), i % n_in);
                 let filter = i / (n_in * height * width) % n_group_filters.max(1);

@@ -4,6 +4,7 @@
 mod accumulate;
 mod adam;
 mod augment;
+mod batch_ensemble;
 mod batch_norm;
 mod buffer;
 mod cautious;
@@ -48,6 +49,7 @@ mod trained_on;
 pub use accumulate::Accumulate;
 pub use adam::{Adam, WeightDecay};
 pub use augment::{Augment, Augmented, BatchSource, MixedLabels};
+pub use batch_ensemble::BatchEnsemble;
 pub use batch_norm::{BatchNorm, BatchNormConfig, Scale};
 pub use buffer::{Buffer, BufferId};
 pub use cautious::CautiousAdamW;
@@ -78,7 +80,7 @@ pub use schedule_free::ScheduleFreeAdamW;
 pub use scheduled::Scheduled;
 pub use sequential::Sequential;
 pub use sgd::{Momentum, Sgd};
-pub use tab_m::{MeanOf, TabM, TabMConfig};
+pub use tab_m::{Adapters, MeanOf, TabM, TabMConfig};
 pub use together::CombinedOptimizer;
 pub use trained_on::FeatureScale;
 

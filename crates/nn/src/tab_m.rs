@@ -1,6 +1,8 @@
 use brisk_kernels::Transpose;
 use brisk_tensor::{Activation, Mode, Tensor};
+use serde::{Deserialize, Serialize};
 
+use crate::batch_ensemble::BatchEnsemble;
 use crate::dropout::Dropout;
 use crate::embedding::{CategoricalColumn, Embedding, embed_columns};
 use crate::init::Init;
@@ -9,17 +11,17 @@ use crate::module::Module;
 use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 use crate::piecewise_linear::PiecewiseLinear;
 
-/// An ensemble of networks for tables that share all layers but the first scale and the last layer: TabM-mini.
+/// An ensemble of networks for tables that share the weights of all layers but the last: TabM and TabM-mini.
 ///
 /// Each member `i` multiplies the embedded row by its own scales `r_i`; then all go through the same hidden layers, in one product for all members, and each has a last
-/// layer of its own. In training, the result has the outputs of each member, whose losses are averaged; otherwise it is that of the ensemble: the mean of the members' numbers
+/// layer of its own. The hidden layers are the same for all members ([`Adapters::First`]: TabM-mini), or also have scales and biases of each ([`Adapters::All`]: TabM). In training, the result has the outputs of each member, whose losses are averaged; otherwise it is that of the ensemble: the mean of the members' numbers
 /// or probabilities.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_inputs]`; the result `[n_members, n_rows, n_outputs]` in graphs for training, else `[n_rows, n_outputs]`.
 /// # Reference
-/// Gorishniy, Kotelnikov & Babenko 2024, *TabM: Advancing Tabular Deep Learning With Parameter-Efficient Ensembling*, arXiv:2410.24210: TabM-mini, with piecewise-linear
-/// embeddings of numbers (TabM†-mini).
+/// Gorishniy, Kotelnikov & Babenko 2024, *TabM: Advancing Tabular Deep Learning With Parameter-Efficient Ensembling*, arXiv:2410.24210: with piecewise-linear
+/// embeddings of numbers, TabM† and TabM†-mini.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TabM {
     config: TabMConfig,
@@ -27,8 +29,24 @@ pub struct TabM {
     numbers: Option<PiecewiseLinear>,
     embeddings: Vec<Embedding>,
     scales: Vec<ParameterId>,
-    hidden: Vec<Linear>,
+    hidden: Vec<Hidden>,
     head: [ParameterId; 2],
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Hidden {
+    Shared(Linear),
+    BatchEnsemble(BatchEnsemble),
+}
+
+/// Which hidden layers of a [`TabM`] have scales of each member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Adapters {
+    /// Only the input of the first: TabM-mini.
+    First,
+    /// The input and the output of all of them, with a bias of each member: TabM.
+    All,
 }
 
 /// The sizes of a [`TabM`], and how its members are combined.
@@ -42,6 +60,8 @@ pub struct TabMConfig {
     pub embedding_dim: usize,
     /// Members of the ensemble.
     pub n_members: usize,
+    /// Which hidden layers have scales of each member.
+    pub adapters: Adapters,
     /// Units of each hidden layer.
     pub hidden: Vec<usize>,
     /// The probability of dropout after each hidden layer.
@@ -69,7 +89,7 @@ impl TabM {
     /// # Examples
     /// ```
     /// use brisk_nn::tensor::Graph;
-    /// use brisk_nn::{MeanOf, ParametersBuilder, TabM, TabMConfig};
+    /// use brisk_nn::{Adapters, MeanOf, ParametersBuilder, TabM, TabMConfig};
     ///
     /// let mut builder = ParametersBuilder::new();
     /// let sizes = TabMConfig {
@@ -77,6 +97,7 @@ impl TabM {
     ///     edges: vec![vec![0.0, 0.5, 1.0]; 2],
     ///     embedding_dim: 8,
     ///     n_members: 4,
+    ///     adapters: Adapters::All,
     ///     hidden: vec![32, 32],
     ///     dropout: 0.1,
     ///     n_outputs: 1,
@@ -89,7 +110,7 @@ impl TabM {
     /// assert_eq!(shape(Graph::inference("predict")), [3, 1]);
     /// ```
     pub fn new(params: &mut ParametersBuilder, config: &TabMConfig, categories: &[CategoricalColumn]) -> Self {
-        let TabMConfig { n_inputs, ref edges, embedding_dim, n_members, ref hidden, n_outputs, .. } = *config;
+        let TabMConfig { n_inputs, ref edges, embedding_dim, n_members, adapters, ref hidden, n_outputs, .. } = *config;
         let is_embedded = !edges.is_empty();
         let numbers = is_embedded.then(|| PiecewiseLinear::new(params, "numbers", edges, embedding_dim));
         let embedding = |(i, column): (usize, &CategoricalColumn)| {
@@ -106,7 +127,12 @@ impl TabM {
         let mut n_in: usize = scaled.iter().map(|(len, _)| len).sum();
         let mut layers = Vec::with_capacity(hidden.len());
         for (i, &width) in hidden.iter().enumerate() {
-            layers.push(Linear::new(params, &format!("hidden.{i}"), n_in, width, Activation::relu()));
+            let name = format!("hidden.{i}");
+            layers.push(match (adapters, i) {
+                (Adapters::First, _) => Hidden::Shared(Linear::new(params, &name, n_in, width, Activation::relu())),
+                (Adapters::All, 0) => Hidden::BatchEnsemble(BatchEnsemble::of_scaled(params, &name, n_members, n_in, width)),
+                (Adapters::All, _) => Hidden::BatchEnsemble(BatchEnsemble::new(params, &name, n_members, n_in, width)),
+            });
             n_in = width;
         }
         let weight = params.add("head.weight", &[n_members, n_in, n_outputs], Init::FanIn(n_in));
@@ -159,7 +185,11 @@ impl TabM {
         let of_members = row.reshape(&[n_rows, 1, n_in]).multiply(&scales.reshape(&[1, n_members, n_in]));
         let mut h = of_members.reshape(&[n_rows * n_members, n_in]);
         for layer in &self.hidden {
-            h = Dropout::new(dropout).forward(params, &layer.forward(params, &h));
+            h = match layer {
+                Hidden::Shared(layer) => layer.forward(params, &h),
+                Hidden::BatchEnsemble(layer) => layer.forward(params, &h),
+            };
+            h = Dropout::new(dropout).forward(params, &h);
         }
         let [weight, bias] = self.head.map(|id| params.tensor(id));
         let width = h.shape()[1];

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::calibration::Calibration;
 use crate::network::Network;
 use crate::preprocessing::Preprocessing;
 use crate::reading::Reading;
@@ -15,10 +16,13 @@ use crate::target::Target;
 use crate::text_options::TextOptions;
 
 /// The version of the format.
-pub(super) const FORMAT: u64 = 3;
+pub(super) const FORMAT: u64 = 4;
 
 /// The largest size of a layer.
 const MAX_SIZE: usize = 1 << 20;
+
+/// The most networks of an ensemble.
+const MAX_MEMBERS: usize = 1024;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,6 +34,7 @@ pub(super) struct Description {
     pub(super) text: TextOptions,
     pub(super) network: Network,
     pub(super) target: Target,
+    pub(super) calibration: Option<Calibration>,
     pub(super) preprocessing: Preprocessing,
     scores: Vec<Score>,
 }
@@ -48,6 +53,7 @@ impl Description {
         text: TextOptions,
         network: Network,
         target: Target,
+        calibration: Option<Calibration>,
         preprocessing: Preprocessing,
         scores: &[(String, f64)],
     ) -> Self {
@@ -55,7 +61,18 @@ impl Description {
         let checksum = UNSEALED.to_owned();
         let score = |(name, value): &(String, f64)| Score { name: name.clone(), value: Some(*value) };
         let scores = scores.iter().map(score).collect();
-        Self { format: FORMAT, brisk_version, checksum, parameters_crc32, text, network, target, preprocessing, scores }
+        Self {
+            format: FORMAT,
+            brisk_version,
+            checksum,
+            parameters_crc32,
+            text,
+            network,
+            target,
+            calibration,
+            preprocessing,
+            scores,
+        }
     }
 
     /// The text of the file, with its checksum.
@@ -72,8 +89,9 @@ impl Description {
             let (place, cause) = (error.path().to_string(), error.inner());
             if place == "." { cause.to_string() } else { format!("`{place}`: {cause}") }
         })?;
-        description.check_network()?;
+        description.check_network(&description.network)?;
         description.check_target()?;
+        description.check_calibration()?;
         description.check_numbers()?;
         description.check_columns()?;
         Ok(description)
@@ -93,11 +111,27 @@ impl Description {
         self.scores.iter().map(|Score { name, value }| (name.clone(), value.unwrap_or(f64::NAN))).collect()
     }
 
-    fn check_network(&self) -> Result<(), String> {
-        let sizes = match &self.network {
+    fn check_network(&self, network: &Network) -> Result<(), String> {
+        let sizes = match network {
+            Network::Ensemble { members } => {
+                require((1..=MAX_MEMBERS).contains(&members.len()), "network.members", "a list of 1 to 1024 networks")?;
+                let is_weight = |weight: f32| weight > 0.0 && weight <= 1.0;
+                require(
+                    members.iter().all(|member| is_weight(member.weight)),
+                    "network.members",
+                    "networks with weights up to 1",
+                )?;
+                let is_one = |network: &Network| !matches!(network, Network::Ensemble { .. });
+                require(
+                    members.iter().all(|member| is_one(&member.network)),
+                    "network.members",
+                    "networks that are no ensembles",
+                )?;
+                return members.iter().try_for_each(|member| self.check_network(&member.network));
+            }
             Network::Mlp { hidden } => hidden.clone(),
             Network::ResidualMlp { width, hidden, .. } => vec![*width, *hidden],
-            Network::TabM { n_members, hidden, dropout, embedding_dim, edges } => {
+            Network::TabM { n_members, hidden, dropout, embedding_dim, edges, .. } => {
                 let n_features = self.preprocessing.feature_names().len();
                 require(edges.len() == n_features, "network.edges", "a list of edges for each feature")?;
                 let is_right = |edges: &Vec<f32>| edges.len() >= 2 && is_ascending(edges);
@@ -122,6 +156,16 @@ impl Description {
             }
             Target::Number { std, .. } => require(is_deviation(*std), "target.std", DEVIATION),
         }
+    }
+
+    fn check_calibration(&self) -> Result<(), String> {
+        let Some(Calibration { temperature, constant_share, frequencies }) = &self.calibration else { return Ok(()) };
+        let is_one_each = frequencies.len() == self.target.classes().len() && !frequencies.is_empty();
+        require(is_one_each, "calibration.frequencies", "a number for each class")?;
+        let are_shares = frequencies.iter().all(|frequency| (0.0..=1.0).contains(frequency));
+        require(are_shares, "calibration.frequencies", "numbers from 0 to 1")?;
+        require((1e-3..=1e3).contains(temperature), "calibration.temperature", "a number from 0.001 to 1000")?;
+        require((0.0..=1.0).contains(constant_share), "calibration.constant_share", "a number from 0 to 1")
     }
 
     fn check_numbers(&self) -> Result<(), String> {

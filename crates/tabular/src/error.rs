@@ -16,6 +16,9 @@ pub enum Error {
     /// Training or predicting failed, or a file could not be read or written.
     #[error(transparent)]
     Train(#[from] brisk_train::Error),
+    /// A model is to be made of no networks at all.
+    #[error("there is no recipe to train a network by; give at least one, such as those of `Effort::recipes`")]
+    NoRecipe,
     /// A table cannot be read or imported.
     #[error(transparent)]
     Table(Box<brisk_table::Error>),

@@ -3,18 +3,20 @@ use std::io::Write;
 use std::path::Path;
 
 use brisk_atomic_file::write_atomically;
-use brisk_loader::{Layout, RowMemory, RowSource};
+use brisk_loader::{Layout, RowMemory, RowSource, Rows};
 use brisk_nn::Module;
 use brisk_nn::tensor::program::Device;
 use brisk_train::{Cell, Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
 use serde_json::Value;
 
 use crate::adapter::Preprocessed;
+use crate::calibration::Calibration;
 use crate::columns::Columns;
 use crate::description::{Description, FORMAT};
+use crate::ensemble::greedy;
 use crate::error::{Error, failed};
-use crate::network::Network;
-use crate::predictions::Predictions;
+use crate::network::{Member, Network, member_path};
+use crate::predictions::{Predictions, softmax};
 use crate::preprocessing::Preprocessing;
 use crate::target::Target;
 use crate::text_options::TextOptions;
@@ -27,6 +29,7 @@ use crate::text_options::TextOptions;
 pub struct TabularModel {
     preprocessing: Preprocessing,
     target: Target,
+    calibration: Option<Calibration>,
     network: Network,
     model: Model<Box<dyn Module>>,
     scores: Vec<(String, f64)>,
@@ -44,7 +47,7 @@ impl TabularModel {
         let mut model = Model::new(seed, |params| network.build(params, n_inputs, &embeddings, &target));
         // The preprocessing has already scaled the columns.
         model.set_standardisation(Standardisation::none(n_inputs));
-        Self { preprocessing, target, network, model, scores: Vec::new(), text: TextOptions::default() }
+        Self { preprocessing, target, calibration: None, network, model, scores: Vec::new(), text: TextOptions::default() }
     }
 
     /// `rows` with the features, categories and labels that the network takes.
@@ -61,7 +64,11 @@ impl TabularModel {
     /// As [`Model::evaluate`].
     pub fn evaluate<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Scores, Error> {
         let labels = self.task().labels().read("test", rows)?;
-        self.scores_of(self.model.predict(rows)?, labels)
+        let mut outputs = self.model.predict(rows)?;
+        if let Some(calibration) = &self.calibration {
+            calibration.apply(&mut outputs);
+        }
+        self.scores_of(outputs, labels)
     }
 
     /// The metrics of the same constant prediction for each of `rows`: the shares of the classes among the labels `of_train`, or the mean of these labels.
@@ -75,10 +82,8 @@ impl TabularModel {
     {
         let task = self.task();
         let (train, labels) = (task.labels().read("train", of_train)?, task.labels().read("test", rows)?);
-        let share = |class: usize| {
-            let n = train.iter().filter(|&&label| label as usize == class).count();
-            (n.max(1) as f64 / train.len() as f64).ln() as f32
-        };
+        let frequencies = self.frequencies(&train);
+        let share = |class: usize| frequencies[class].ln();
         let outputs: Vec<f32> = match self.target.classes().len() {
             0 => vec![(train.iter().map(|&label| f64::from(label)).sum::<f64>() / train.len() as f64) as f32],
             2 => vec![share(1) - share(0)],
@@ -95,13 +100,82 @@ impl TabularModel {
         Ok(Scores::of(&*self.task(), &outputs, &labels, None)?)
     }
 
+    /// The frequency of each class among labels; a class that does not occur counts as if it did once.
+    fn frequencies(&self, labels: &[f32]) -> Vec<f32> {
+        let count = |class: usize| labels.iter().filter(|&&label| label as usize == class).count().max(1);
+        (0..self.target.classes().len()).map(|class| (count(class) as f64 / labels.len() as f64) as f32).collect()
+    }
+
+    /// Fits the probabilities of classes to `valid`, rows that the network was not trained on, and returns the [calibration](Calibration), which predictions and the model's folder
+    /// then have; `None` for a number. If the log loss is not lower than that of the frequencies of the classes among the rows `train`, predictions become a blend of both.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    pub fn calibrate<S, T>(&mut self, train: &S, valid: &T) -> Result<Option<&Calibration>, Error>
+    where
+        S: RowSource<Feature = f32>,
+        T: RowSource<Feature = f32>,
+    {
+        if !self.target.classes().is_empty() {
+            let task = self.task();
+            let frequencies = self.frequencies(&task.labels().read("train", train)?);
+            let labels = task.labels().read("valid", valid)?;
+            self.calibration = Some(Calibration::fit(&self.model.predict(valid)?, &labels, frequencies));
+        }
+        Ok(self.calibration.as_ref())
+    }
+
+    /// How the probabilities of classes are calibrated, if they are.
+    pub fn calibration(&self) -> Option<&Calibration> {
+        self.calibration.as_ref()
+    }
+
+    /// One model of several that were trained for the same preprocessing and target, and the weight of each: the [ensemble](Network::Ensemble) with the lowest loss on the rows `valid`
+    /// that greedy selection finds, or one of them. They lose their calibrations.
+    ///
+    /// # Errors
+    /// [`Error::NoRecipe`] if there are none; as [`evaluate`](Self::evaluate).
+    pub fn joined(mut models: Vec<Self>, valid: &Rows) -> Result<(Self, Vec<f32>), Error> {
+        let first = models.first().ok_or(Error::NoRecipe)?;
+        let (task, n_classes) = (first.task(), first.target.classes().len());
+        let labels = task.labels().read("valid", valid)?;
+        let predictions: Vec<Vec<f32>> =
+            models.iter().map(|model| Ok(probabilities(model.model.predict(valid)?, n_classes))).collect::<Result<_, Error>>()?;
+        let counts = greedy(&predictions, |mean| loss(mean, &labels, n_classes));
+        let n: usize = counts.iter().sum();
+        let weights: Vec<f32> = counts.iter().map(|&count| count as f32 / n as f32).collect();
+        if let Some(only) = weights.iter().position(|&weight| weight == 1.0) {
+            return Ok((Self { calibration: None, ..models.swap_remove(only) }, weights));
+        }
+        let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(&models).filter(|(weight, _)| *weight > 0.0).collect();
+        let members = chosen.iter().map(|&(weight, model)| Member { weight, network: model.network.clone() }).collect();
+        let network = Network::Ensemble { members };
+        let mut joined = Self::new(0, first.preprocessing.clone(), first.target.clone(), network);
+        joined.text = first.text.clone();
+        for (i, (_, model)) in chosen.into_iter().enumerate() {
+            let (from, to) = (model.model.params(), joined.model.params_mut());
+            let newest = from.newest().map_err(TrainError::from)?;
+            let name_of = |name: &str| format!("{}.{name}", member_path(i));
+            for entry in from.entries() {
+                let id = to.id_of(&name_of(&entry.name)).expect("an ensemble has the parameters of its members");
+                to.set_initial(id, &newest[entry.range.clone()]).map_err(TrainError::from)?;
+            }
+            for buffer in from.buffers() {
+                let id = to.buffer_id_of(&name_of(buffer.name())).expect("an ensemble has the buffers of its members");
+                to.set_initial_buffer(id, &buffer.newest().map_err(TrainError::from)?).map_err(TrainError::from)?;
+            }
+        }
+        Ok((joined, weights))
+    }
+
     /// A predictor for rows with the columns of the training table.
     ///
     /// # Errors
     /// As [`Predictor::new`].
     pub fn predictor(&self, device: &Device) -> Result<TabularPredictor, Error> {
         let predictor = Predictor::new(device, &self.model, self.preprocessing.feature_names().len())?;
-        Ok(TabularPredictor { predictor, preprocessing: self.preprocessing.clone(), target: self.target.clone() })
+        let (preprocessing, target) = (self.preprocessing.clone(), self.target.clone());
+        Ok(TabularPredictor { predictor, preprocessing, target, calibration: self.calibration.clone() })
     }
 
     /// The task of the target.
@@ -166,7 +240,8 @@ impl TabularModel {
         self.model.save(&parameters)?;
         let crc32 = crc32fast::hash(&read(&parameters)?);
         let (text, network, target) = (self.text.clone(), self.network.clone(), self.target.clone());
-        let description = Description::new(crc32, text, network, target, self.preprocessing.clone(), &self.scores);
+        let (calibration, preprocessing) = (self.calibration.clone(), self.preprocessing.clone());
+        let description = Description::new(crc32, text, network, target, calibration, preprocessing, &self.scores);
         let path = folder.join(DESCRIPTION);
         let text = description.to_text();
         let text = text.map_err(|error| Error::ModelFile { path: path.clone(), problem: error.to_string() })?;
@@ -213,11 +288,35 @@ impl TabularModel {
         }
         description.check_sum(&text).map_err(damaged)?;
         let scores = description.scores();
-        let Description { text, network, target, preprocessing, .. } = description;
+        let Description { text, network, target, calibration, preprocessing, .. } = description;
         let embeddings = preprocessing.embeddings();
         let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
-        Ok(Self { preprocessing, target, network, model, scores, text })
+        Ok(Self { preprocessing, target, calibration, network, model, scores, text })
     }
+}
+
+/// What members of an ensemble are averaged as: numbers, or the probabilities of all classes but the first of two.
+fn probabilities(mut outputs: Vec<f32>, n_classes: usize) -> Vec<f32> {
+    match n_classes {
+        0 => {}
+        2 => outputs.iter_mut().for_each(|logit| *logit = 1.0 / (1.0 + (-*logit).exp())),
+        _ => outputs.chunks_exact_mut(n_classes).for_each(softmax),
+    }
+    outputs
+}
+
+/// The mean squared error or the log loss of such predictions; infinite if it is not a number.
+fn loss(predictions: &[f32], labels: &[f32], n_classes: usize) -> f64 {
+    const LEAST: f64 = 1e-7;
+    let cost = |p: f32| -f64::from(p).max(LEAST).ln();
+    let of_row = |(row, &label): (&[f32], &f32)| match n_classes {
+        0 => f64::from(row[0] - label).powi(2),
+        2 => cost(if label > 0.5 { row[0] } else { 1.0 - row[0] }),
+        _ => cost(row[label as usize]),
+    };
+    let rows = predictions.chunks_exact(if n_classes > 2 { n_classes } else { 1 });
+    let mean = rows.zip(labels).map(of_row).sum::<f64>() / labels.len() as f64;
+    if mean.is_nan() || predictions.iter().any(|p| p.is_nan()) { f64::INFINITY } else { mean }
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
@@ -230,6 +329,7 @@ pub struct TabularPredictor {
     predictor: Predictor,
     preprocessing: Preprocessing,
     target: Target,
+    calibration: Option<Calibration>,
 }
 
 /// Rows that are gathered at a time.
@@ -256,7 +356,7 @@ impl TabularPredictor {
             };
             outputs.extend(self.predictor.predict(read.features, read.categories).map_err(named)?);
         }
-        Ok(Predictions::new(&self.target, outputs))
+        Ok(Predictions::new(&self.target, self.calibration.as_ref(), outputs))
     }
 
     /// The columns that rows must have.

@@ -1,10 +1,11 @@
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::{
-    Activation, CategoricalColumn, MeanOf, Mlp, MlpConfig, Module, ParametersBuilder, ResidualMlp, ResidualMlpConfig, TabM,
-    TabMConfig,
+    Activation, Adapters, CategoricalColumn, MeanOf, Mlp, MlpConfig, Module, ParametersBuilder, ResidualMlp, ResidualMlpConfig,
+    TabM, TabMConfig,
 };
 use serde::{Deserialize, Serialize};
 
+use crate::ensemble::Ensemble;
 use crate::target::Target;
 
 /// The network of a [`TabularModel`](crate::TabularModel). All of them embed categories, and concatenate the embeddings with the numbers.
@@ -32,6 +33,8 @@ pub enum Network {
     TabM {
         /// Members of the ensemble.
         n_members: usize,
+        /// Which hidden layers have scales of each member.
+        adapters: Adapters,
         /// Units of each hidden layer, which the members share.
         hidden: Vec<usize>,
         /// The probability of dropout after each hidden layer.
@@ -41,6 +44,21 @@ pub enum Network {
         /// The edges of the bins of each feature, in increasing order: [`quantile_edges`](Network::quantile_edges).
         edges: Vec<Vec<f32>>,
     },
+    /// Networks that were trained one by one, whose weighted mean is predicted: of numbers or of probabilities.
+    Ensemble {
+        /// The networks.
+        members: Vec<Member>,
+    },
+}
+
+/// A network of a [`Network::Ensemble`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Member {
+    /// Its share of the prediction.
+    pub weight: f32,
+    /// The network, which is no ensemble.
+    pub network: Network,
 }
 
 impl Network {
@@ -62,6 +80,28 @@ impl Network {
                 let last = sizes.last().copied().unwrap_or(0);
                 shared + *n_members as u128 * (first as u128 + product(last, n_outputs))
             }
+            Self::Ensemble { members } => members.iter().map(|member| member.network.min_parameters(n_inputs, n_outputs)).sum(),
+        }
+    }
+
+    /// The same network with this probability of dropout, if it has any.
+    pub(super) fn with_dropout(self, p: f32) -> Self {
+        match self {
+            Self::TabM { n_members, adapters, hidden, embedding_dim, edges, .. } => {
+                Self::TabM { n_members, adapters, hidden, dropout: p, embedding_dim, edges }
+            }
+            other => other,
+        }
+    }
+
+    /// The name of its kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Mlp { .. } => "mlp",
+            Self::ResidualMlp { .. } => "resnet",
+            Self::TabM { adapters: Adapters::First, .. } => "tabm-mini",
+            Self::TabM { .. } => "tabm",
+            Self::Ensemble { .. } => "ensemble",
         }
     }
 
@@ -97,6 +137,11 @@ impl Network {
         target: &Target,
     ) -> Box<dyn Module> {
         let n_outputs = target.task().n_outputs();
+        let mean_of = match target.classes().len() {
+            0 => MeanOf::Outputs,
+            2 => MeanOf::Sigmoids,
+            _ => MeanOf::Softmaxes,
+        };
         match self {
             Self::Mlp { hidden } => {
                 let sizes = MlpConfig { n_inputs, hidden: hidden.clone(), n_outputs, activation: Activation::relu() };
@@ -106,17 +151,13 @@ impl Network {
                 let sizes = ResidualMlpConfig { n_inputs, width, hidden, n_blocks, n_outputs };
                 Box::new(ResidualMlp::with_categories(params, &sizes, categories))
             }
-            Self::TabM { n_members, hidden, dropout, embedding_dim, edges } => {
-                let mean_of = match target.classes().len() {
-                    0 => MeanOf::Outputs,
-                    2 => MeanOf::Sigmoids,
-                    _ => MeanOf::Softmaxes,
-                };
+            Self::TabM { n_members, adapters, hidden, dropout, embedding_dim, edges } => {
                 let config = TabMConfig {
                     n_inputs,
                     edges: edges.clone(),
                     embedding_dim: *embedding_dim,
                     n_members: *n_members,
+                    adapters: *adapters,
                     hidden: hidden.clone(),
                     dropout: *dropout,
                     n_outputs,
@@ -124,6 +165,19 @@ impl Network {
                 };
                 Box::new(TabM::new(params, &config, categories))
             }
+            Self::Ensemble { members } => {
+                let member = |(i, member): (usize, &Member)| {
+                    let build = |params: &mut ParametersBuilder| member.network.build(params, n_inputs, categories, target);
+                    (member.weight, params.within(&member_path(i), build))
+                };
+                let members = members.iter().enumerate().map(member).collect();
+                Box::new(Ensemble { members, mean_of, categories: categories.to_vec() })
+            }
         }
     }
+}
+
+/// What the names of the parameters of a member of an ensemble begin with.
+pub(super) fn member_path(member: usize) -> String {
+    format!("members.{member}")
 }

@@ -1,3 +1,4 @@
+use crate::calibration::Calibration;
 use crate::reading::shortest;
 use crate::target::Target;
 
@@ -14,7 +15,10 @@ pub struct Predictions {
 
 impl Predictions {
     /// From the model's output for each row: logits, or standardised numbers.
-    pub(super) fn new(target: &Target, mut outputs: Vec<f32>) -> Self {
+    pub(super) fn new(target: &Target, calibration: Option<&Calibration>, mut outputs: Vec<f32>) -> Self {
+        if let Some(calibration) = calibration {
+            calibration.apply(&mut outputs);
+        }
         let (numbers, probabilities) = match target.classes().len() {
             0 => {
                 target.restore(&mut outputs);
@@ -82,7 +86,7 @@ fn largest(row: &[f32]) -> usize {
     (1..row.len()).fold(0, |best, at| if row[at] > row[best] { at } else { best })
 }
 
-fn softmax(row: &mut [f32]) {
+pub(super) fn softmax(row: &mut [f32]) {
     let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     row.iter_mut().for_each(|x| *x = (*x - max).exp());
     let sum: f32 = row.iter().sum();

@@ -2,7 +2,7 @@
 
 use brisk_loader::Rows;
 use brisk_nn::tensor::{Mode, Tensor};
-use brisk_nn::{Activation, Bound, Linear, MeanOf, Mlp, MlpConfig, Module, ParametersBuilder, TabM, TabMConfig};
+use brisk_nn::{Activation, Adapters, Bound, Linear, MeanOf, Mlp, MlpConfig, Module, ParametersBuilder, TabM, TabMConfig};
 use brisk_tabular::{Columns, Network, Preprocessing, Scaling, TabularModel, Target};
 use brisk_train::{Binary, Classification, DataParallelConfig, Error, Model, Regression, Task, Trainer, run_threads};
 
@@ -79,12 +79,13 @@ fn only_members_of_the_right_shape_are_trained() {
     assert!(error.contains("the model's output") && error.contains("1, 2]"), "{error}");
 }
 
-fn ensemble(params: &mut ParametersBuilder) -> TabM {
+fn ensemble(params: &mut ParametersBuilder, adapters: Adapters) -> TabM {
     let config = TabMConfig {
         n_inputs: 3,
         edges: vec![vec![-1.0, -0.5, 0.0, 0.5, 1.0]; 3],
         embedding_dim: 4,
         n_members: 4,
+        adapters,
         hidden: vec![16],
         dropout: 0.1,
         n_outputs: 1,
@@ -97,9 +98,16 @@ fn ensemble(params: &mut ParametersBuilder) -> TabM {
 fn devices_and_replicas_train_the_same_ensemble() -> Result<(), Error> {
     let (train, valid) = (rows(128, 3), rows(60, 3));
     let task = Regression::mse();
+    for adapters in [Adapters::First, Adapters::All] {
+        train_the_same(adapters, &task, &train, &valid)?;
+    }
+    Ok(())
+}
+
+fn train_the_same(adapters: Adapters, task: &dyn Task, train: &Rows, valid: &Rows) -> Result<(), Error> {
     let run = |trainer: Trainer<'_>| -> Result<f64, Error> {
-        let mut model = Model::new(3, ensemble);
-        let report = trainer.batch_rows(32).max_epochs(4).learning_rate(0.01).fit(&mut model, &task, &train, &valid)?;
+        let mut model = Model::new(3, |params| ensemble(params, adapters));
+        let report = trainer.batch_rows(32).max_epochs(4).learning_rate(0.01).fit(&mut model, task, train, valid)?;
         Ok(report.history.last().and_then(|epoch| epoch.get("train_loss")).expect("a loss"))
     };
     let expected = run(Trainer::new(&cpu(1)))?;
@@ -122,7 +130,8 @@ fn a_model_folder_keeps_the_ensemble() -> Result<(), brisk_tabular::Error> {
     let target = Target::numbers("y", "train", &all)?;
     let edges = Network::quantile_edges(&preprocessing.over(&columns, &all)?.to_rows("train")?, 8);
     assert!(edges.len() == 3 && edges.iter().all(|edges| edges.len() == 9), "{edges:?}");
-    let network = Network::TabM { n_members: 4, hidden: vec![16], dropout: 0.0, embedding_dim: 4, edges };
+    let network =
+        Network::TabM { n_members: 4, adapters: Adapters::All, hidden: vec![16], dropout: 0.0, embedding_dim: 4, edges };
     let mut model = TabularModel::new(1, preprocessing, target, network);
     let (train, task) = (model.rows(&columns, &all)?, model.task());
     Trainer::new(&cpu(2)).batch_rows(32).max_epochs(10).learning_rate(0.01).fit(model.model_mut(), &*task, &train, &train)?;

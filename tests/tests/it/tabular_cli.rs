@@ -52,10 +52,54 @@ fn an_ensemble_is_trained_and_predicts() {
     place.succeed("predict", &["model", "new.csv", "--out", "names.csv"]);
     let text = fs::read_to_string(place.path("names.csv")).expect("it was written");
     assert!(text.lines().count() == 3 && text.contains("\nlemon,"), "{text}");
-    place.refuse("tabular", &["fruit.csv", "--members", "4"], &["--members", "tabm"]);
+    place.refuse("tabular", &["fruit.csv", "--model", "mlp", "--members", "4"], &["--members", "tabm"]);
 }
 
-const FAST: [&str; 6] = ["--epochs", "30", "--hidden", "32", "--lr", "0.01"];
+#[test]
+fn an_effort_keeps_the_networks_that_are_best_together() {
+    let place = place();
+    let small = ["--members", "2", "--hidden", "8", "--epochs", "4", "--lr", "0.01", "--batch", "64"];
+    for effort in ["quick", "best"] {
+        let args = ["fruit.csv", "--drop", "price", "--effort", effort, "--out", "model", "--json", "out.json"];
+        let shown = place.succeed("tabular", &[&args[..], &small].concat());
+        let results = place.json("out.json");
+        let weights: Vec<f64> = results["weights"].as_array().expect("weights").iter().filter_map(|x| x.as_f64()).collect();
+        assert_eq!(
+            (weights.len(), shown.contains("networks")),
+            if effort == "quick" { (1, false) } else { (9, true) },
+            "{shown}"
+        );
+        assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-5 && results["temperature"].as_f64() > Some(0.0), "{results}");
+        place.succeed("predict", &["model", "fruit.csv", "--out", "names.csv"]);
+    }
+    place.refuse("tabular", &["fruit.csv", "--effort", "good", "--model", "mlp"], &["--effort", "--model"]);
+}
+
+#[test]
+fn a_limit_of_time_that_is_too_short_is_told() {
+    let place = place();
+    place.refuse("tabular", &["fruit.csv", "--minutes", "1e-9", "--out", "model"], &["--minutes", "before training began"]);
+    assert!(!place.path("model/model.json").exists());
+}
+
+/// Tables that are too small or too uneven to learn from: a sentence, or a result.
+#[test]
+fn a_table_of_few_rows_is_trained_on_or_refused() {
+    let place = place();
+    let small = ["--effort", "quick", "--members", "2", "--hidden", "8", "--epochs", "2", "--out", "model"];
+    place.write("ten.csv", (0..10).fold("x,y\n".to_owned(), |text, row| text + &format!("{row},{}.5\n", row * row)));
+    place.succeed("tabular", &[&["ten.csv", "--target", "y"][..], &small].concat());
+    let one_of = |row: usize| if row == 50 { "rare" } else { ["a", "b"][row % 2] };
+    let rare = (0..100).fold("x,constant,y\n".to_owned(), |text, row| text + &format!("{},7,{}\n", row % 2, one_of(row)));
+    place.write("rare.csv", rare);
+    place.succeed("tabular", &[&["rare.csv", "--target", "y"][..], &small].concat());
+    place.write("new.csv", "x,constant\n0,8\n1,-3.5\n".to_owned());
+    place.succeed("predict", &["model", "new.csv", "--out", "new_y.csv"]);
+    let text = fs::read_to_string(place.path("new_y.csv")).expect("it was written");
+    assert_eq!((text.lines().count(), text.contains("NaN")), (3, false), "{text}");
+}
+
+const FAST: [&str; 8] = ["--model", "mlp", "--epochs", "30", "--hidden", "32", "--lr", "0.01"];
 
 #[test]
 fn classes_are_learned_and_predicted() {

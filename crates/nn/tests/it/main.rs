@@ -2,6 +2,7 @@
 
 mod accumulate;
 mod averages_and_clipping;
+mod batch_ensemble;
 mod division;
 mod fused;
 mod grad_scaler;

@@ -2,7 +2,7 @@
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{Graph, Mode, Persistent};
-use brisk_nn::{CategoricalColumn, Error, MeanOf, Parameters, ParametersBuilder, TabM, TabMConfig};
+use brisk_nn::{Adapters, CategoricalColumn, Error, MeanOf, Parameters, ParametersBuilder, TabM, TabMConfig};
 
 const N_ROWS: usize = 3;
 
@@ -12,6 +12,7 @@ fn config(mean_of: MeanOf, n_outputs: usize) -> TabMConfig {
         edges: vec![vec![-1.0, 0.0, 0.5, 2.0], vec![0.0, 1.0]],
         embedding_dim: 3,
         n_members: 4,
+        adapters: Adapters::First,
         hidden: vec![5, 6],
         dropout: 0.0,
         n_outputs,
@@ -60,9 +61,9 @@ fn members(params: &Parameters, all: &[f32], config: &TabMConfig) -> Outputs {
         let code = CODES[row] as usize;
         (embedded, codes[2 * code..2 * code + 2].to_vec())
     };
-    let layer = |x: &[f64], weight: &[f64], bias: &[f64]| -> Vec<f64> {
-        let sum = |out: usize| bias[out] + x.iter().zip(&weight[out * x.len()..]).map(|(x, w)| x * w).sum::<f64>();
-        (0..bias.len()).map(|out| sum(out).max(0.0)).collect()
+    let layer = |x: &[f64], weight: &[f64], scale: &[f64], bias: &[f64]| -> Vec<f64> {
+        let sum = |out: usize| x.iter().zip(&weight[out * x.len()..]).map(|(x, w)| x * w).sum::<f64>();
+        (0..bias.len()).map(|out| (scale[out] * sum(out) + bias[out]).max(0.0)).collect()
     };
     let member = |member: usize| {
         let of_row = |r: usize| {
@@ -72,7 +73,17 @@ fn members(params: &Parameters, all: &[f32], config: &TabMConfig) -> Outputs {
             };
             let mut h = [scaled(&numbers, &scales[0]), scaled(&category, &scales[1])].concat();
             for i in 0..config.hidden.len() {
-                h = layer(&h, &of(&format!("hidden.{i}.weight")), &of(&format!("hidden.{i}.bias")));
+                let of_layer = |part: &str| of(&format!("hidden.{i}.{part}"));
+                let of_member = |part: &str, len: usize| of_layer(part)[member * len..][..len].to_vec();
+                let width = config.hidden[i];
+                if config.adapters == Adapters::First {
+                    h = layer(&h, &of_layer("weight"), &vec![1.0; width], &of_layer("bias"));
+                    continue;
+                }
+                if i > 0 {
+                    h = scaled(&h, &of_layer("scale_in"));
+                }
+                h = layer(&h, &of_layer("weight"), &of_member("scale_out", width), &of_member("bias", width));
             }
             let (weight, bias) = (of("head.weight"), of("head.bias"));
             let n = config.n_outputs;
@@ -98,10 +109,12 @@ fn outputs(config: &TabMConfig, mode: Mode) -> Result<(Vec<f32>, Outputs), Error
     let params = builder.build(5);
     let device = Device::cpu()?;
     params.write_initial(&device)?;
-    // The pieces start as zeros.
-    let pieces = params.entries().iter().find(|entry| entry.name == "numbers.pieces").expect("it is there").range.clone();
-    let drawn: Vec<f32> = (0..pieces.len()).map(|i| (i as f32 * 0.37).sin()).collect();
-    device.write_at(params.values(), pieces.start, &drawn)?;
+    // The pieces start as zeros, and scales as ones.
+    let starts_alike = |name: &str| name == "numbers.pieces" || name.starts_with("hidden.") && !name.ends_with("weight");
+    for entry in params.entries().iter().filter(|entry| starts_alike(&entry.name)) {
+        let drawn: Vec<f32> = (0..entry.range.len()).map(|i| (i as f32 * 0.37).sin()).collect();
+        device.write_at(params.values(), entry.range.start, &drawn)?;
+    }
     let all: Vec<f32> = device.read(params.values())?;
     let graph = if mode == Mode::Training { Graph::training("train") } else { Graph::inference("predict") };
     let codes = Persistent::new("codes", brisk_nn::tensor::DType::U32, N_ROWS);
@@ -123,8 +136,10 @@ fn check_close(found: &[f32], expected: &[f64]) {
 
 #[test]
 fn members_are_trained_on_their_own_outputs() -> Result<(), Error> {
-    let (found, members) = outputs(&config(MeanOf::Softmaxes, 3), Mode::Training)?;
-    check_close(&found, &members.concat().concat());
+    for adapters in [Adapters::First, Adapters::All] {
+        let (found, members) = outputs(&TabMConfig { adapters, ..config(MeanOf::Softmaxes, 3) }, Mode::Training)?;
+        check_close(&found, &members.concat().concat());
+    }
     Ok(())
 }
 

@@ -20,7 +20,7 @@ fn large_target(base: f64) -> Row {
         ensure!(predicted.len() == 600 && error < 0.1, "the mean error is {error}");
         Ok(())
     };
-    let train = "tabular new.csv --target y --epochs 20 --hidden 16 --lr 0.01 --out model --json out.json";
+    let train = "tabular new.csv --target y --epochs 20 --model mlp --hidden 16 --lr 0.01 --out model --json out.json";
     row(format!("a target of {base:e} and a fraction"), &[train, PREDICT], computed(check))
         .file("new.csv", text("x,z,y", 600, |i| format!("{:.4},{:.4},{:.4}", part(i, 0), part(i, 1), target(i))))
 }
@@ -130,7 +130,7 @@ fn imports() -> Vec<Row> {
             .file("rows.csv", text("2019,2020,2021", 50, |i| format!("{:.3},{:.3},{:.3}", part(i, 0), part(i, 1), part(i, 2)))),
         row(
             "years as the names of columns, in a model",
-            &["tabular rows.csv --epochs 1 --hidden 4 --out model"],
+            &["tabular rows.csv --epochs 1 --model mlp --hidden 4 --out model"],
             said(&["line 1", "--header present"]),
         )
         .file("rows.csv", text("2019,2020,2021", 90, |i| format!("{:.3},{:.3},{:.3}", part(i, 0), part(i, 1), part(i, 2)))),

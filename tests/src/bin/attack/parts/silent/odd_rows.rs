@@ -365,7 +365,7 @@ fn models() -> Vec<Row> {
             .file("new.csv", "Bern,0.5\nBasel,0.25\n"),
         predicted(
             "parameters of another model of the same sizes",
-            &["tabular rows.csv --target y --epochs 1 --hidden 4 --seed 1 --out second"],
+            &["tabular rows.csv --target y --epochs 1 --model mlp --hidden 4 --seed 1 --out second"],
             said(&["second"]),
         )
         .then(|dir| {

@@ -164,7 +164,7 @@ pub(super) fn rows() -> Vec<Row> {
                 format!("{name} with a table"),
                 &[
                     "import rows.csv rows.safetensors --header present --label y --label-kind classes",
-                    &format!("tabular rows.safetensors {option} --epochs 1 --hidden 4 --out model"),
+                    &format!("tabular rows.safetensors {option} --epochs 1 --model mlp --hidden 4 --out model"),
                 ],
                 refused(&[name]),
             )
@@ -183,7 +183,8 @@ pub(super) fn rows() -> Vec<Row> {
             row(format!("--decimal {mark} in import"), &[&line], computed(move |found| found.values("x", &[expected, 2.0])))
                 .file("rows.csv", format!("x;y\n{x};0\n2;1\n")),
         );
-        let line = format!("tabular rows.csv --target y --epochs 1 --hidden 4 --out model --json out.json --decimal {mark}");
+        let line =
+            format!("tabular rows.csv --target y --epochs 1 --model mlp --hidden 4 --out model --json out.json --decimal {mark}");
         let mark = if expected == 1.5 { "," } else { "." };
         rows.push(
             row(format!("--decimal {mark} in tabular"), &[&line], computed(|found| found.is_number("x")))
@@ -195,7 +196,7 @@ pub(super) fn rows() -> Vec<Row> {
             "how text is read, with a table to predict from",
             &[
                 "import rows.csv rows.safetensors --header present --label y --label-kind classes",
-                "tabular rows.safetensors --epochs 1 --hidden 4 --out model",
+                "tabular rows.safetensors --epochs 1 --model mlp --hidden 4 --out model",
                 "predict model rows.safetensors --out out.csv --decimal ,",
             ],
             refused(&["--decimal"]),

@@ -3,7 +3,7 @@
 use super::{Row, computed, either, refused, refused_or_said, row, said};
 
 /// Trains a small model on `rows.csv`.
-pub(super) const TRAIN: &str = "tabular rows.csv --target y --epochs 1 --hidden 4 --out model --json out.json";
+pub(super) const TRAIN: &str = "tabular rows.csv --target y --epochs 1 --model mlp --hidden 4 --out model --json out.json";
 
 /// Imports `rows.csv` with the label `y`.
 pub(super) const IMPORT: &str = "import rows.csv out.safetensors --label y --json out.json";

@@ -65,7 +65,7 @@ pub(super) fn rows() -> Vec<Row> {
             .file("rows.csv", targets(100, |i| (1_700_000_000 + i).to_string())),
         row(
             "a target named label among other columns",
-            &["tabular rows.csv --epochs 1 --hidden 4 --out model --json out.json"],
+            &["tabular rows.csv --epochs 1 --model mlp --hidden 4 --out model --json out.json"],
             computed(|found| {
                 let target = found.json("out.json")?["target"].clone();
                 ensure!(target == "label", "the target is {target}");
@@ -75,7 +75,7 @@ pub(super) fn rows() -> Vec<Row> {
         .file("rows.csv", text("label,x,z", 200, |i| format!("{},{:.3},{:.3}", ["no", "yes"][i % 2], part(i, 0), part(i, 1)))),
         row(
             "a target that is the last of many columns",
-            &["tabular rows.csv --epochs 1 --hidden 4 --out model --json out.json"],
+            &["tabular rows.csv --epochs 1 --model mlp --hidden 4 --out model --json out.json"],
             said(&["--target"]),
         )
         .file("rows.csv", text("x,z,kind", 200, |i| format!("{:.3},{:.3},{}", part(i, 0), part(i, 1), ["no", "yes"][i % 2]))),

@@ -1,0 +1,70 @@
+//! The layer of a batch ensemble, against values of PyTorch 2.15 in f64: `relu(((x * r) @ W.T) * s + b)`, and its gradients for the sum of `y * [1, …, 8]`.
+
+use brisk_nn::tensor::program::Device;
+use brisk_nn::tensor::{DType, Graph, Persistent};
+use brisk_nn::{BatchEnsemble, Error, Parameters, ParametersBuilder};
+
+const MEMBERS: [(&str, [usize; 2], &[f32], &[f32]); 4] = [
+    ("layer.weight", [2, 3], &[0.5, -1.0, 0.25, 1.5, 0.75, -0.5], &[-15.0, -21.5, 8.5, 7.0, 2.0, -6.0]),
+    ("layer.scale_in", [2, 3], &[1.0, -1.0, 2.0, 0.5, 1.0, -1.0], &[1.5, -1.0, 2.375, 3.0, 22.0, -0.375]),
+    ("layer.scale_out", [2, 2], &[1.0, 2.0, -1.0, 0.5], &[3.25, 2.0, -12.875, 22.0]),
+    ("layer.bias", [2, 2], &[0.25, -0.5, 1.0, -1.0], &[6.0, 2.0, 10.0, 8.0]),
+];
+
+/// Two rows of two members.
+const X: [f32; 12] = [1.0, 2.0, -1.0, 0.5, -1.0, 3.0, -2.0, 1.0, 0.5, 1.5, 2.5, -0.5];
+const Y: [f32; 8] = [2.25, 1.5, 0.625, 0.0, 0.5, 0.0, 3.0, 0.375];
+
+fn layer() -> (BatchEnsemble, Parameters) {
+    let mut builder = ParametersBuilder::new();
+    let layer = BatchEnsemble::new(&mut builder, "layer", 2, 3, 2);
+    (layer, builder.build(7))
+}
+
+#[test]
+fn values_and_gradients_are_those_of_pytorch() -> Result<(), Error> {
+    let (layer, mut params) = layer();
+    let device = Device::cpu()?;
+    for (name, shape, values, _) in MEMBERS {
+        let id = params.id_of(name).expect(name);
+        assert_eq!(params.entry(id).shape, shape, "{name}");
+        params.set_initial(id, values)?;
+    }
+    params.write_initial(&device)?;
+    let graph = Graph::training("train");
+    let result = layer.forward(&params.bind(&graph), &graph.constant("x", &X, &[4, 3]));
+    let y = Persistent::new("y", DType::F32, 8);
+    graph.store(&result, &Graph::state_buffer(), &y);
+    let counts: Vec<f32> = (1..=8).map(|i| i as f32).collect();
+    let weighted = result.multiply(&graph.constant("counts", &counts, &[4, 2]));
+    graph.backward(&weighted.sum([0, 1]))?;
+    graph.compile(&device)?.run(1)?;
+    assert_eq!(device.read::<f32>(&y)?, Y);
+    let grads: Vec<f32> = device.read(params.grads())?;
+    for (name, _, _, expected) in MEMBERS {
+        let range = params.entry(params.id_of(name).expect(name)).range.clone();
+        assert_eq!(&grads[range], expected, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn members_start_alike() {
+    let (_, params) = layer();
+    let initial = |name: &str| params.initial_of(params.id_of(name).expect(name));
+    assert_eq!([initial("layer.scale_in"), initial("layer.scale_out")].concat(), [1.0; 10]);
+    let bias = initial("layer.bias");
+    assert_eq!(bias[..2], bias[2..]);
+    assert!(bias[0] != bias[1] && bias.iter().all(|value| value.abs() < 1.0 / 3.0_f32.sqrt()), "{bias:?}");
+}
+
+#[test]
+fn rows_must_be_those_of_all_members() {
+    let (layer, params) = layer();
+    for shape in [[3, 3], [6, 2]] {
+        let graph = Graph::inference("predict");
+        layer.forward(&params.bind(&graph), &graph.constant("x", &vec![0.0; shape[0] * shape[1]], &shape));
+        let error = graph.check().expect_err("these are not rows of two members").to_string();
+        assert!(error.contains("batch_ensemble: `x` has shape") && error.contains("[n_rows * 2, 3]"), "{error}");
+    }
+}

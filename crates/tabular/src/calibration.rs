@@ -1,0 +1,160 @@
+use serde::{Deserialize, Serialize};
+
+/// What makes probabilities of a model those that are observed: a temperature that the logits are divided by, and a share of the frequencies of the classes.
+///
+/// # Reference
+/// Guo, Pleiss, Sun & Weinberger 2017, *On Calibration of Modern Neural Networks*, arXiv:1706.04599.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Calibration {
+    /// The logits are divided by it: above 1 for a model that is too sure.
+    pub temperature: f32,
+    /// How much of a probability is the frequency of the class: 0, unless a temperature alone leaves the log loss of validation rows worse than that of the frequencies.
+    pub constant_share: f32,
+    /// The frequency of each class among the training rows.
+    pub frequencies: Vec<f32>,
+}
+
+/// The temperatures that are considered, by their logarithms.
+const LOG_TEMPERATURES: [f64; 2] = [-3.0, 3.0];
+
+impl Calibration {
+    /// The calibration with the lowest log loss for rows with these outputs, the logit of the second of two classes or one of each class, and labels, the numbers of the classes.
+    pub(super) fn fit(outputs: &[f32], labels: &[f32], frequencies: Vec<f32>) -> Self {
+        let of = |temperature: f64, share: f64| Self {
+            temperature: temperature as f32,
+            constant_share: share as f32,
+            frequencies: frequencies.clone(),
+        };
+        // A model that is right in all rows would be as sure as can be.
+        let log_temperature = minimum(LOG_TEMPERATURES, |log| of(log.exp(), 0.0).log_loss(outputs, labels));
+        let [uncalibrated, scaled] = [of(1.0, 0.0), of(log_temperature.exp(), 0.0)];
+        let best = if scaled.log_loss(outputs, labels) < uncalibrated.log_loss(outputs, labels) { scaled } else { uncalibrated };
+        let constant = of(1.0, 1.0);
+        if best.log_loss(outputs, labels) <= constant.log_loss(outputs, labels) {
+            return best;
+        }
+        let temperature = f64::from(best.temperature);
+        let share = minimum([0.0, 1.0], |share| of(temperature, share).log_loss(outputs, labels));
+        let blended = of(temperature, share);
+        if blended.log_loss(outputs, labels) < constant.log_loss(outputs, labels) { blended } else { constant }
+    }
+
+    /// The mean log loss of rows; infinite for outputs that are not finite.
+    pub(super) fn log_loss(&self, outputs: &[f32], labels: &[f32]) -> f64 {
+        let mut calibrated = outputs.to_vec();
+        self.apply(&mut calibrated);
+        let n_outputs = outputs.len() / labels.len().max(1);
+        let of_row = |(row, &label): (&[f32], &f32)| -> f64 {
+            if n_outputs == 1 {
+                let logit = f64::from(row[0]);
+                return softplus(if label > 0.5 { -logit } else { logit });
+            }
+            log_sum_exp(row) - f64::from(row[label as usize])
+        };
+        let sum: f64 = calibrated.chunks_exact(n_outputs.max(1)).zip(labels).map(of_row).sum();
+        if sum.is_nan() { f64::INFINITY } else { sum / labels.len() as f64 }
+    }
+
+    /// Replaces logits by those of the calibrated probabilities.
+    pub(super) fn apply(&self, outputs: &mut [f32]) {
+        outputs.iter_mut().for_each(|output| *output /= self.temperature);
+        let share = f64::from(self.constant_share);
+        if share == 0.0 {
+            return;
+        }
+        let frequencies: Vec<f64> = self.frequencies.iter().map(|&frequency| f64::from(frequency)).collect();
+        let blended = |log_probability: f64, class: usize| -> f64 {
+            // Without the product, so that a share of 1 is the frequency whatever the model says.
+            let own = if share == 1.0 { 0.0 } else { (1.0 - share) * log_probability.exp() };
+            (own + share * frequencies[class]).ln()
+        };
+        match frequencies.len() {
+            2 => outputs.iter_mut().for_each(|output| {
+                let logit = f64::from(*output);
+                *output = (blended(-softplus(-logit), 1) - blended(-softplus(logit), 0)) as f32;
+            }),
+            n_classes => outputs.chunks_exact_mut(n_classes).for_each(|row| {
+                let all = log_sum_exp(row);
+                row.iter_mut().enumerate().for_each(|(class, x)| *x = blended(f64::from(*x) - all, class) as f32);
+            }),
+        }
+    }
+}
+
+/// `ln(1 + exp(x))`.
+fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+fn log_sum_exp(row: &[f32]) -> f64 {
+    let max = row.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    f64::from(max) + row.iter().map(|&x| f64::from(x - max).exp()).sum::<f64>().ln()
+}
+
+/// Where a function with one minimum has it, by golden sections.
+fn minimum([mut low, mut high]: [f64; 2], f: impl Fn(f64) -> f64) -> f64 {
+    const SECTION: f64 = 0.618_033_988_749_895;
+    let [mut a, mut b] = [high - SECTION * (high - low), low + SECTION * (high - low)];
+    let [mut of_a, mut of_b] = [f(a), f(b)];
+    while high - low > 1e-3 {
+        if of_a <= of_b {
+            (high, b, of_b) = (b, a, of_a);
+            a = high - SECTION * (high - low);
+            of_a = f(a);
+        } else {
+            (low, a, of_a) = (a, b, of_b);
+            b = low + SECTION * (high - low);
+            of_b = f(b);
+        }
+    }
+    f64::midpoint(low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows of two classes whose log odds are ±2, 88 % of them right.
+    fn rows(scale: f32) -> (Vec<f32>, Vec<f32>) {
+        let outputs = (0..1000).map(|row| if row % 2 == 0 { 2.0 * scale } else { -2.0 * scale }).collect();
+        let labels = (0..1000).map(|row| f32::from(u8::from((row % 2 == 0) == (row % 25 < 22)))).collect();
+        (outputs, labels)
+    }
+
+    #[test]
+    fn a_model_that_is_too_sure_is_cooled() {
+        for scale in [0.5, 1.0, 4.0] {
+            let (outputs, labels) = rows(scale);
+            let calibration = Calibration::fit(&outputs, &labels, vec![0.5, 0.5]);
+            assert!((calibration.temperature / scale - 1.0).abs() < 0.01, "{scale}: {calibration:?}");
+            assert_eq!(calibration.constant_share, 0.0);
+        }
+    }
+
+    #[test]
+    fn two_classes_are_calibrated_as_any_other_number_of_them() {
+        let (outputs, labels) = rows(3.0);
+        let both: Vec<f32> = outputs.iter().flat_map(|&logit| [7.0, logit + 7.0]).collect();
+        for (temperature, constant_share) in [(3.0, 0.0), (2.0, 0.25), (1.0, 1.0)] {
+            let calibration = Calibration { temperature, constant_share, frequencies: vec![0.3, 0.7] };
+            let one = calibration.log_loss(&outputs, &labels);
+            let padded = Calibration { frequencies: vec![0.3, 0.7, 0.0], ..calibration };
+            let with_third: Vec<f32> = both.chunks(2).flat_map(|row| [row[0], row[1], -1e4]).collect();
+            let several = padded.log_loss(&with_third, &labels);
+            assert!((one - several).abs() < 1e-5, "{padded:?}: {one}, {several}");
+        }
+    }
+
+    #[test]
+    fn a_model_without_knowledge_becomes_the_frequencies() {
+        let outputs: Vec<f32> = (0..1000).map(|row| (row as f32 * 0.7).sin() * 3.0).collect();
+        let labels: Vec<f32> = (0..1000).map(|row| f32::from(u8::from(row % 10 == 0))).collect();
+        let calibration = Calibration::fit(&outputs, &labels, vec![0.9, 0.1]);
+        assert!(calibration.constant_share > 0.9, "{calibration:?}");
+        let constant = Calibration { temperature: 1.0, constant_share: 1.0, frequencies: vec![0.9, 0.1] };
+        assert!(calibration.log_loss(&outputs, &labels) <= constant.log_loss(&outputs, &labels));
+        let broken = vec![f32::NAN; 1000];
+        assert_eq!(Calibration::fit(&broken, &labels, vec![0.9, 0.1]), constant);
+    }
+}

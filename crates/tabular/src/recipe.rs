@@ -1,0 +1,129 @@
+use brisk_loader::{RowSource, Rows};
+use brisk_nn::tensor::program::Device;
+use brisk_nn::{Adam, Adapters, Philox, WeightDecay};
+use brisk_train::{EarlyStopping, GradientClip, Trainer};
+
+use crate::network::Network;
+
+/// How much time a model of a table may take to train.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Effort {
+    /// Seconds for a table of 20,000 rows: a small TabM-mini.
+    Quick,
+    /// Minutes: TabM with piecewise-linear embeddings of numbers, with the settings of its paper.
+    #[default]
+    Good,
+    /// Up to nine times that: the network of [`Good`](Self::Good) and others with settings that are drawn, of which those are kept that predict validation rows best together.
+    Best,
+}
+
+/// The networks that [`Effort::Best`] trains unless its time ends before.
+const N_DRAWN: u64 = 8;
+
+impl Effort {
+    /// The recipes of the networks to train, for training rows that are [preprocessed](crate::Preprocessing::over).
+    pub fn recipes(self, rows: &Rows, seed: u64) -> Vec<Recipe> {
+        match self {
+            Self::Quick => vec![Recipe::quick(rows)],
+            Self::Good => vec![Recipe::good(rows)],
+            Self::Best => {
+                let drawn = (0..N_DRAWN).map(|i| Recipe::drawn(rows, seed, i));
+                std::iter::once(Recipe::good(rows)).chain(drawn).collect()
+            }
+        }
+    }
+}
+
+/// A network and how it is trained.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recipe {
+    /// The network.
+    pub network: Network,
+    /// Rows per batch.
+    pub batch_rows: usize,
+    /// The learning rate of AdamW.
+    pub lr: f64,
+    /// Its weight decay.
+    pub weight_decay: f32,
+    /// The largest norm of the gradients, to which larger ones are scaled down; `None` for gradients as they are.
+    pub clip_norm: Option<f32>,
+    /// The maximum number of epochs.
+    pub max_epochs: usize,
+    /// Epochs without a better validation score after which training ends.
+    pub patience: usize,
+}
+
+impl Recipe {
+    /// That of [`Effort::Quick`].
+    pub fn quick(rows: &Rows) -> Self {
+        let network = tab_m(rows, Adapters::First, 16, vec![256, 256], 8, 24);
+        Self { network, patience: 5, max_epochs: 30, ..Self::good_with(rows, 512) }
+    }
+
+    /// That of [`Effort::Good`].
+    pub fn good(rows: &Rows) -> Self {
+        Self::good_with(rows, 256)
+    }
+
+    fn good_with(rows: &Rows, max_batch_rows: usize) -> Self {
+        let network = tab_m(rows, Adapters::All, 32, vec![512, 512], 16, 48);
+        Self {
+            network,
+            batch_rows: batch_rows(rows.n_rows(), 64, max_batch_rows),
+            lr: 2e-3,
+            weight_decay: 3e-4,
+            clip_norm: Some(1.0),
+            max_epochs: 100,
+            patience: 16,
+        }
+    }
+
+    /// A recipe like [`good`](Self::good), whose learning rate, weight decay, dropout, depth, width, embeddings and kind of ensemble are drawn: recipe `index` of those of `seed`.
+    pub fn drawn(rows: &Rows, seed: u64, index: u64) -> Self {
+        let philox = Philox::new(seed);
+        let uniform = |stream: u32| f64::from(philox.uniform(0x7ab1_0000 + stream, index));
+        let one_of =
+            |stream: u32, values: &[usize]| values[((uniform(stream) * values.len() as f64) as usize).min(values.len() - 1)];
+        let logarithmic = |stream: u32, from: f64, to: f64| from * (to / from).powf(uniform(stream));
+        let adapters = if uniform(0) < 0.5 { Adapters::First } else { Adapters::All };
+        let hidden = vec![one_of(1, &[256, 384, 512]); one_of(2, &[1, 2, 3])];
+        let network = tab_m(rows, adapters, 32, hidden, one_of(3, &[8, 16, 24]), one_of(4, &[16, 32, 48, 64]));
+        let dropout = if uniform(5) < 0.3 { 0.0 } else { (0.4 * uniform(6)) as f32 };
+        Self {
+            network: network.with_dropout(dropout),
+            lr: logarithmic(7, 5e-4, 4e-3),
+            weight_decay: if uniform(8) < 0.3 { 0.0 } else { logarithmic(9, 1e-4, 1e-1) as f32 },
+            ..Self::good(rows)
+        }
+    }
+
+    /// The settings of a multi-layer perceptron or a residual network.
+    pub fn of_one(network: Network, n_rows: usize) -> Self {
+        let batch_rows = batch_rows(n_rows, 400, 1024);
+        Self { network, batch_rows, lr: 1e-3, weight_decay: 0.01, clip_norm: None, max_epochs: 100, patience: 10 }
+    }
+
+    /// A trainer with these settings.
+    pub fn trainer(&self, device: &Device) -> Trainer<'static> {
+        let decay = WeightDecay::Decoupled(self.weight_decay);
+        let trainer = Trainer::new(device)
+            .batch_rows(self.batch_rows)
+            .max_epochs(self.max_epochs)
+            .learning_rate(self.lr)
+            .optimizer(move |params| Adam::new(params).weight_decay(decay))
+            .early_stopping(EarlyStopping::default().patience(self.patience));
+        match self.clip_norm {
+            Some(norm) => trainer.clip(GradientClip::Norm(norm)),
+            None => trainer,
+        }
+    }
+}
+
+fn tab_m(rows: &Rows, adapters: Adapters, n_members: usize, hidden: Vec<usize>, embedding_dim: usize, n_bins: usize) -> Network {
+    Network::TabM { n_members, adapters, hidden, dropout: 0.1, embedding_dim, edges: Network::quantile_edges(rows, n_bins) }
+}
+
+/// A power of two about a `share`th of the rows.
+fn batch_rows(n_rows: usize, share: usize, most: usize) -> usize {
+    (n_rows / share).next_power_of_two().clamp(32, most).min(n_rows.max(1))
+}
