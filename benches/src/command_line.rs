@@ -30,6 +30,10 @@ pub(crate) enum Suite {
     Kernels(Kernels),
     /// The CIFAR-10 recipes: training speed and first losses compared with PyTorch, augmentation with torchvision, and the ladder of tricks
     Cifar10(Cifar10),
+    /// Models of tables at each effort, compared with gradient boosting: the test metric, time and peak memory
+    ///
+    /// The tables are those of the folder that BRISK_DATA names, and the one of --file.
+    Tabular(Tabular),
 }
 
 /// The options of every suite.
@@ -251,6 +255,48 @@ pub(crate) struct Cifar10 {
     pub(crate) peers: bool,
 }
 
+/// Options of the suite `tabular`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Tabular {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The device to train on: cpu, gpu, software, or the name or index of an adapter
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Measures only this table of the data folder; can be given several times
+    #[arg(long, value_name = "TABLE")]
+    pub(crate) only: Vec<String>,
+    /// Measures this table too
+    #[arg(long, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The column of that table to predict
+    #[arg(long, value_name = "COLUMN", requires = "file")]
+    pub(crate) target: Option<String>,
+    /// Trains only with this effort; can be given several times
+    #[arg(long, value_name = "HOW")]
+    pub(crate) effort: Vec<BenchedEffort>,
+    /// Splits and seeds of each table, with --smoke 1
+    #[arg(long, value_name = "N", value_parser = count(), default_value_t = 5)]
+    pub(crate) seeds: usize,
+    /// The time of each model [default: no limit]
+    #[arg(long, value_name = "N", value_parser = positive)]
+    pub(crate) minutes: Option<f64>,
+    /// Measures scikit-learn's HistGradientBoosting, LightGBM, XGBoost and CatBoost in the same run, with the Python that BRISK_PYTHON names
+    #[arg(long)]
+    pub(crate) peers: bool,
+}
+
+/// How much time a model of a table may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchedEffort {
+    /// A small ensemble
+    Quick,
+    /// A larger one
+    Good,
+    /// Several ensembles
+    Best,
+}
+
 /// The precision of matrix products and convolutions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProductPrecision {
@@ -298,6 +344,7 @@ impl Suite {
                 kernels.peers && parts.into_iter().any(|part| is_selected(&kernels.only, part))
             }
             Self::Cifar10(cifar10) => cifar10.peers,
+            Self::Tabular(tabular) => tabular.peers,
             Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) | Self::Speedups(_) | Self::Overhead(_) => false,
         }
     }

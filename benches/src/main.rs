@@ -15,6 +15,7 @@ mod replicate;
 mod row;
 mod scaling;
 mod speedups;
+mod tabular;
 
 use std::process::ExitCode;
 
@@ -75,6 +76,7 @@ fn run() -> Result<()> {
             printed = ladder;
             tables
         }
+        Suite::Tabular(suite) => tabular::run(&options, suite)?,
         Suite::Kernels(kernels) => kernels::run(&options, &kernels.only)?,
         Suite::Scaling(scaling) => {
             let (tables, predicted) = scaling::run(&options, scaling)?;

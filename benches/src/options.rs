@@ -45,6 +45,7 @@ impl Options {
             Suite::Loader(suite) => (&suite.common, None, suite.rows, suite.mb),
             Suite::Kernels(suite) => (&suite.common, suite.device.as_ref(), suite.rows, None),
             Suite::Cifar10(suite) => (&suite.common, Some(&suite.device), None, None),
+            Suite::Tabular(suite) => (&suite.common, Some(&suite.device), None, None),
         };
         let Common { rounds, smoke, json } = common;
         let scale = if *smoke { Scale::Smoke } else { Scale::Full };

@@ -99,7 +99,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         Ok(preprocessing.over(columns, rows)?.with_target(&target).to_rows(set)?)
     };
     let (train, valid, test) = (preprocessed(train, "train")?, preprocessed(valid, "valid")?, preprocessed(test, "test")?);
-    let recipes = options.recipes(&train);
+    let recipes = options.recipes(&train, &target);
     if let Some(folder) = &options.save_rows {
         std::fs::create_dir_all(folder)?;
         for (name, rows) in [("train", &train), ("valid", &valid), ("test", &test)] {

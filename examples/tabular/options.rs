@@ -7,7 +7,7 @@ use brisk_examples::tabular::TextArguments;
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::Adapters;
 use brisk_nn::tensor::Precision;
-use brisk_tabular::{Effort, Network, Recipe, Scaling, TargetKind};
+use brisk_tabular::{Effort, Network, Recipe, Scaling, Target, TargetKind};
 use clap::Parser;
 
 /// Trains a network on a table and writes a folder from which `predict` makes predictions
@@ -66,6 +66,9 @@ pub(crate) struct Options {
     /// Epochs without a better validation score after which the run ends [default: 16, with quick 5; of an mlp or a resnet 10]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) patience: Option<usize>,
+    /// Validation score that decides when training ends and which epoch is kept, such as valid_auc [default: valid_rmse; of classes valid_log_loss; of an mlp or a resnet valid_auc or valid_accuracy]
+    #[arg(long, value_name = "NAME", help_heading = "Training")]
+    pub(crate) monitor: Option<String>,
     /// Learning rate of AdamW [default: 0.002; of an mlp or a resnet 0.001]
     #[arg(long, value_name = "RATE", help_heading = "Training", value_parser = positive(f64::MAX))]
     pub(crate) lr: Option<f64>,
@@ -102,13 +105,13 @@ pub(crate) enum Kind {
 
 impl Options {
     /// The networks to train for these preprocessed training rows, and how.
-    pub(crate) fn recipes(&self, rows: &Rows) -> Vec<Recipe> {
+    pub(crate) fn recipes(&self, rows: &Rows, target: &Target) -> Vec<Recipe> {
         let of_one = |network: Network| vec![Recipe::of_one(network, rows.n_rows())];
         let mut recipes = match self.model {
-            None => self.effort.recipes(rows, self.seed),
+            None => self.effort.recipes(rows, target, self.seed),
             Some(Kind::Mlp) => of_one(Network::Mlp { hidden: vec![256, 128] }),
             Some(Kind::ResidualMlp) => of_one(Network::ResidualMlp { width: 128, hidden: 256, n_blocks: 2 }),
-            Some(Kind::TabM(_)) => vec![Recipe::good(rows)],
+            Some(Kind::TabM(_)) => vec![Recipe::good(rows, target)],
         };
         for recipe in &mut recipes {
             match &mut recipe.network {
@@ -125,6 +128,7 @@ impl Options {
             recipe.max_epochs = self.epochs.unwrap_or(recipe.max_epochs);
             recipe.batch_rows = self.batch.unwrap_or(recipe.batch_rows);
             recipe.patience = self.patience.unwrap_or(recipe.patience);
+            recipe.monitor = self.monitor.clone().or(recipe.monitor.take());
             recipe.lr = self.lr.unwrap_or(recipe.lr);
             recipe.weight_decay = self.weight_decay.map_or(recipe.weight_decay, |decay| decay as f32);
         }

@@ -107,6 +107,7 @@ fn packages(suite: &command_line::Suite) -> &'static [peers::Package] {
     match suite {
         command_line::Suite::Loader(_) => peers::LOADER_PACKAGES,
         command_line::Suite::Kernels(_) => peers::KERNELS_PACKAGES,
+        command_line::Suite::Tabular(_) => peers::BOOSTING_PACKAGES,
         _ => peers::TRAINING_PACKAGES,
     }
 }

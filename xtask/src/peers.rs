@@ -17,6 +17,14 @@ pub(crate) const LOADER_PACKAGES: &[Package] =
 pub(crate) const KERNELS_PACKAGES: &[Package] = &[("torch", "torch"), ("numpy", "numpy")];
 pub(crate) const TABLE_PACKAGES: &[Package] =
     &[("numpy", "numpy"), ("pandas", "pandas"), ("pyarrow", "pyarrow"), ("polars", "polars")];
+pub(crate) const BOOSTING_PACKAGES: &[Package] = &[
+    ("numpy", "numpy"),
+    ("pandas", "pandas"),
+    ("scikit-learn", "sklearn"),
+    ("lightgbm", "lightgbm"),
+    ("xgboost", "xgboost"),
+    ("catboost", "catboost"),
+];
 pub(crate) const TRAINING_PACKAGES: &[Package] =
     &[("torch", "torch"), ("numpy", "numpy"), ("safetensors", "safetensors"), ("scikit-learn", "sklearn")];
 

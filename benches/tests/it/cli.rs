@@ -103,3 +103,12 @@ fn usage_errors_name_the_valid_values() {
     check(&["loader", "--rows"], "a value is required for '--rows <N>'");
     check(&["higgs", "--mb", "3"], "unexpected argument '--mb'");
 }
+
+#[test]
+fn the_tabular_suite_runs() {
+    let rows = smoke(&["tabular"]);
+    for effort in ["quick", "good", "best"] {
+        let case = format!("generated, {effort}, rmse");
+        assert!(rows.iter().any(|row| row["case"] == case.as_str()), "{case} is measured");
+    }
+}

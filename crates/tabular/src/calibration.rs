@@ -18,6 +18,9 @@ pub struct Calibration {
 /// The temperatures that are considered, by their logarithms.
 const LOG_TEMPERATURES: [f64; 2] = [-3.0, 3.0];
 
+/// The deviation of their logarithms before any row is seen.
+const LOG_DEVIATION: f64 = 0.5;
+
 impl Calibration {
     /// The calibration with the lowest log loss for rows with these outputs, the logit of the second of two classes or one of each class, and labels, the numbers of the classes.
     pub(super) fn fit(outputs: &[f32], labels: &[f32], frequencies: Vec<f32>) -> Self {
@@ -26,8 +29,9 @@ impl Calibration {
             constant_share: share as f32,
             frequencies: frequencies.clone(),
         };
-        // A model that is right in all rows would be as sure as can be.
-        let log_temperature = minimum(LOG_TEMPERATURES, |log| of(log.exp(), 0.0).log_loss(outputs, labels));
+        // Few rows, all of which are predicted right, do not show that the model may be as sure as can be.
+        let prior = |log: f64| (log / LOG_DEVIATION).powi(2) / 2.0 / labels.len() as f64;
+        let log_temperature = minimum(LOG_TEMPERATURES, |log| of(log.exp(), 0.0).log_loss(outputs, labels) + prior(log));
         let [uncalibrated, scaled] = [of(1.0, 0.0), of(log_temperature.exp(), 0.0)];
         let best = if scaled.log_loss(outputs, labels) < uncalibrated.log_loss(outputs, labels) { scaled } else { uncalibrated };
         let constant = of(1.0, 1.0);
@@ -130,6 +134,14 @@ mod tests {
             assert!((calibration.temperature / scale - 1.0).abs() < 0.01, "{scale}: {calibration:?}");
             assert_eq!(calibration.constant_share, 0.0);
         }
+    }
+
+    #[test]
+    fn few_rows_that_are_right_do_not_make_a_model_sure() {
+        let outputs = [2.0, -2.0, 2.0, -2.0, 2.0, -2.0, 2.0, -2.0, 2.0, -2.0];
+        let labels = [1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0];
+        let temperature = Calibration::fit(&outputs, &labels, vec![0.5, 0.5]).temperature;
+        assert!((0.4..0.9).contains(&temperature), "{temperature}");
     }
 
     #[test]

@@ -105,7 +105,8 @@ impl Network {
         }
     }
 
-    /// The edges of `n_bins` bins with about as many of `rows` each, for each feature; fewer where values are repeated.
+    /// The edges of `n_bins` bins with about as many of `rows` each, for each feature. Where values are repeated so often that several edges would be the same, the others are evenly
+    /// spaced among the remaining values; there are fewer bins if there are not as many different values.
     pub fn quantile_edges(rows: &Rows, n_bins: usize) -> Vec<Vec<f32>> {
         let (n_cols, n_rows) = (rows.n_cols(), rows.n_rows());
         let column = |col: usize| {
@@ -118,6 +119,13 @@ impl Network {
                 if share == 0.0 { values[below] } else { values[below] + (above - values[below]) * share }
             };
             let mut edges: Vec<f32> = if n_rows == 0 { Vec::new() } else { (0..=n_bins).map(quantile).collect() };
+            edges.dedup();
+            values.dedup();
+            values.retain(|value| edges.binary_search_by(|edge| edge.total_cmp(value)).is_err());
+            let n_missing = (n_bins + 1 - edges.len().min(n_bins + 1)).min(values.len());
+            edges.extend((0..n_missing).map(|i| values[(2 * i + 1) * values.len() / (2 * n_missing)]));
+            edges.sort_unstable_by(f32::total_cmp);
+            // 0 and -0 are one edge.
             edges.dedup();
             match edges[..] {
                 [] => vec![0.0, 1.0],

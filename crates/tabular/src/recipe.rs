@@ -4,6 +4,7 @@ use brisk_nn::{Adam, Adapters, Philox, WeightDecay};
 use brisk_train::{EarlyStopping, GradientClip, Trainer};
 
 use crate::network::Network;
+use crate::target::Target;
 
 /// How much time a model of a table may take to train.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -22,13 +23,13 @@ const N_DRAWN: u64 = 8;
 
 impl Effort {
     /// The recipes of the networks to train, for training rows that are [preprocessed](crate::Preprocessing::over).
-    pub fn recipes(self, rows: &Rows, seed: u64) -> Vec<Recipe> {
+    pub fn recipes(self, rows: &Rows, target: &Target, seed: u64) -> Vec<Recipe> {
         match self {
-            Self::Quick => vec![Recipe::quick(rows)],
-            Self::Good => vec![Recipe::good(rows)],
+            Self::Quick => vec![Recipe::quick(rows, target)],
+            Self::Good => vec![Recipe::good(rows, target)],
             Self::Best => {
-                let drawn = (0..N_DRAWN).map(|i| Recipe::drawn(rows, seed, i));
-                std::iter::once(Recipe::good(rows)).chain(drawn).collect()
+                let drawn = (0..N_DRAWN).map(|i| Recipe::drawn(rows, target, seed, i));
+                std::iter::once(Recipe::good(rows, target)).chain(drawn).collect()
             }
         }
     }
@@ -51,21 +52,23 @@ pub struct Recipe {
     pub max_epochs: usize,
     /// Epochs without a better validation score after which training ends.
     pub patience: usize,
+    /// The validation score, such as `valid_log_loss`; `None` for the one that the task watches.
+    pub monitor: Option<String>,
 }
 
 impl Recipe {
     /// That of [`Effort::Quick`].
-    pub fn quick(rows: &Rows) -> Self {
+    pub fn quick(rows: &Rows, target: &Target) -> Self {
         let network = tab_m(rows, Adapters::First, 16, vec![256, 256], 8, 24);
-        Self { network, patience: 5, max_epochs: 30, ..Self::good_with(rows, 512) }
+        Self { network, patience: 5, max_epochs: 30, ..Self::good_with(rows, target, 512) }
     }
 
     /// That of [`Effort::Good`].
-    pub fn good(rows: &Rows) -> Self {
-        Self::good_with(rows, 256)
+    pub fn good(rows: &Rows, target: &Target) -> Self {
+        Self::good_with(rows, target, 256)
     }
 
-    fn good_with(rows: &Rows, max_batch_rows: usize) -> Self {
+    fn good_with(rows: &Rows, target: &Target, max_batch_rows: usize) -> Self {
         let network = tab_m(rows, Adapters::All, 32, vec![512, 512], 16, 48);
         Self {
             network,
@@ -75,11 +78,13 @@ impl Recipe {
             clip_norm: Some(1.0),
             max_epochs: 100,
             patience: 16,
+            // The area under the curve and the accuracy stop improving while probabilities still do.
+            monitor: (!target.classes().is_empty()).then(|| "valid_log_loss".to_owned()),
         }
     }
 
     /// A recipe like [`good`](Self::good), whose learning rate, weight decay, dropout, depth, width, embeddings and kind of ensemble are drawn: recipe `index` of those of `seed`.
-    pub fn drawn(rows: &Rows, seed: u64, index: u64) -> Self {
+    pub fn drawn(rows: &Rows, target: &Target, seed: u64, index: u64) -> Self {
         let philox = Philox::new(seed);
         let uniform = |stream: u32| f64::from(philox.uniform(0x7ab1_0000 + stream, index));
         let one_of =
@@ -93,25 +98,26 @@ impl Recipe {
             network: network.with_dropout(dropout),
             lr: logarithmic(7, 5e-4, 4e-3),
             weight_decay: if uniform(8) < 0.3 { 0.0 } else { logarithmic(9, 1e-4, 1e-1) as f32 },
-            ..Self::good(rows)
+            ..Self::good(rows, target)
         }
     }
 
     /// The settings of a multi-layer perceptron or a residual network.
     pub fn of_one(network: Network, n_rows: usize) -> Self {
         let batch_rows = batch_rows(n_rows, 400, 1024);
-        Self { network, batch_rows, lr: 1e-3, weight_decay: 0.01, clip_norm: None, max_epochs: 100, patience: 10 }
+        Self { network, batch_rows, lr: 1e-3, weight_decay: 0.01, clip_norm: None, max_epochs: 100, patience: 10, monitor: None }
     }
 
     /// A trainer with these settings.
     pub fn trainer(&self, device: &Device) -> Trainer<'static> {
         let decay = WeightDecay::Decoupled(self.weight_decay);
+        let early_stopping = EarlyStopping { monitor: self.monitor.clone(), ..EarlyStopping::default() };
         let trainer = Trainer::new(device)
             .batch_rows(self.batch_rows)
             .max_epochs(self.max_epochs)
             .learning_rate(self.lr)
             .optimizer(move |params| Adam::new(params).weight_decay(decay))
-            .early_stopping(EarlyStopping::default().patience(self.patience));
+            .early_stopping(early_stopping.patience(self.patience));
         match self.clip_norm {
             Some(norm) => trainer.clip(GradientClip::Norm(norm)),
             None => trainer,

@@ -130,6 +130,8 @@ fn a_model_folder_keeps_the_ensemble() -> Result<(), brisk_tabular::Error> {
     let target = Target::numbers("y", "train", &all)?;
     let edges = Network::quantile_edges(&preprocessing.over(&columns, &all)?.to_rows("train")?, 8);
     assert!(edges.len() == 3 && edges.iter().all(|edges| edges.len() == 9), "{edges:?}");
+    let repeated = Rows::new([vec![0.0; 90], (1..=10).map(|i| i as f32).collect()].concat(), vec![0.0; 100], 1).expect("rows");
+    assert_eq!(Network::quantile_edges(&repeated, 4), [[0.0, 2.0, 5.0, 8.0, 10.0]], "more than half of the values are 0");
     let network =
         Network::TabM { n_members: 4, adapters: Adapters::All, hidden: vec![16], dropout: 0.0, embedding_dim: 4, edges };
     let mut model = TabularModel::new(1, preprocessing, target, network);
