@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use brisk_loader::{RowSource, Rows, Subset, labels_of, split, stratified_split};
+use brisk_loader::{Chunk, RowMemory, RowSource, Rows, Subset, labels_of, split, stratified_split};
 use brisk_table::{Header, Table as Rowed};
 use brisk_tabular::{
     Columns, DetectOptions, Effort, Fitting, Preprocessing, Scaling, TabularModel, Target, TargetKind, TextOptions,
@@ -139,6 +139,9 @@ struct Figures {
     peak_bytes: f64,
 }
 
+/// One of them.
+type Figure = fn(&Figures) -> f64;
+
 fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scratch: &Path) -> Result<Vec<Row>> {
     let detected = TabularModel::detect(&case.path, &case.how)?;
     let metric = case.metric.unwrap_or(match detected.target.kind() {
@@ -168,7 +171,7 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
             continue;
         }
         let folder = scratch.join(format!("{}-{seed}", case.name));
-        write_cells(&folder, &detected.columns, &detected.target, &[("train", &train), ("valid", &valid), ("test", &test)])?;
+        write_cells(&folder, &detected.target, &[("train", &train), ("valid", &valid), ("test", &test)])?;
         let python = options.peers.as_ref().context("--peers has a Python")?;
         for (peer, figures) in peers.iter().zip(&mut theirs) {
             // A process each, whose peak memory is that of one model.
@@ -181,7 +184,7 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
         fs::remove_dir_all(&folder)?;
     }
     let metric_is_better = if metric == "rmse" { Better::Less } else { Better::More };
-    let kinds: [(&str, &'static str, Better, fn(&Figures) -> f64); 3] = [
+    let kinds: [(&str, &'static str, Better, Figure); 3] = [
         (metric, "", metric_is_better, |figures| figures.metric),
         ("time", "s", Better::Less, |figures| figures.seconds),
         ("peak memory", "B", Better::Less, |figures| figures.peak_bytes),
@@ -260,20 +263,19 @@ fn trained(
 }
 
 /// Writes what boosting trains on: numbers with NaN where they are missing, the codes of categories, and labels, as raw numbers.
-fn write_cells(folder: &Path, columns: &Columns, target: &Target, sets: &[(&str, &Subset<&Rowed>)]) -> Result<()> {
+fn write_cells(folder: &Path, target: &Target, sets: &[(&str, &Subset<&Rowed>)]) -> Result<()> {
     fs::create_dir_all(folder)?;
     for (set, rows) in sets {
-        let (n, n_cols, n_codes) = (rows.n_rows(), columns.numbers.len(), columns.categories.len());
-        let ids: Vec<u32> = (0..n as u32).collect();
-        let (mut x, mut y, mut codes) = (vec![0.0_f32; n * n_cols], vec![0.0_f32; n], vec![0_u32; n * n_codes]);
-        rows.gather(&ids, &mut x, &mut y)?;
-        rows.gather_categories(&ids, &mut codes)?;
+        let n = rows.n_rows();
+        let mut memory = RowMemory::new(rows.layout(), n);
+        let Chunk { features, labels, categories, .. } = memory.read(rows, 0..n)?;
+        let mut y = labels.to_vec();
         if !target.classes().is_empty() {
             y.iter_mut().for_each(|label| *label = target.label(*label));
         }
         let write = |name: &str, bytes: &[u8]| fs::write(folder.join(format!("{set}.{name}")), bytes);
-        write("numbers", bytemuck::cast_slice(&x))?;
-        write("categories", bytemuck::cast_slice(&codes))?;
+        write("numbers", bytemuck::cast_slice(features))?;
+        write("categories", bytemuck::cast_slice(categories))?;
         write("labels", bytemuck::cast_slice(&y))?;
     }
     Ok(())

@@ -4,7 +4,10 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{BatchEnsemble, Error, Parameters, ParametersBuilder};
 
-const MEMBERS: [(&str, [usize; 2], &[f32], &[f32]); 4] = [
+/// The name of a parameter, its shape, values and gradient.
+type Case = (&'static str, [usize; 2], &'static [f32], &'static [f32]);
+
+const PARAMETERS: [Case; 4] = [
     ("layer.weight", [2, 3], &[0.5, -1.0, 0.25, 1.5, 0.75, -0.5], &[-15.0, -21.5, 8.5, 7.0, 2.0, -6.0]),
     ("layer.scale_in", [2, 3], &[1.0, -1.0, 2.0, 0.5, 1.0, -1.0], &[1.5, -1.0, 2.375, 3.0, 22.0, -0.375]),
     ("layer.scale_out", [2, 2], &[1.0, 2.0, -1.0, 0.5], &[3.25, 2.0, -12.875, 22.0]),
@@ -25,7 +28,7 @@ fn layer() -> (BatchEnsemble, Parameters) {
 fn values_and_gradients_are_those_of_pytorch() -> Result<(), Error> {
     let (layer, mut params) = layer();
     let device = Device::cpu()?;
-    for (name, shape, values, _) in MEMBERS {
+    for (name, shape, values, _) in PARAMETERS {
         let id = params.id_of(name).expect(name);
         assert_eq!(params.entry(id).shape, shape, "{name}");
         params.set_initial(id, values)?;
@@ -41,7 +44,7 @@ fn values_and_gradients_are_those_of_pytorch() -> Result<(), Error> {
     graph.compile(&device)?.run(1)?;
     assert_eq!(device.read::<f32>(&y)?, Y);
     let grads: Vec<f32> = device.read(params.grads())?;
-    for (name, _, _, expected) in MEMBERS {
+    for (name, _, _, expected) in PARAMETERS {
         let range = params.entry(params.id_of(name).expect(name)).range.clone();
         assert_eq!(&grads[range], expected, "{name}");
     }
