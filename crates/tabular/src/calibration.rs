@@ -131,7 +131,8 @@ mod tests {
         for scale in [0.5, 1.0, 4.0] {
             let (outputs, labels) = rows(scale);
             let calibration = Calibration::fit(&outputs, &labels, vec![0.5, 0.5]);
-            assert!((calibration.temperature / scale - 1.0).abs() < 0.01, "{scale}: {calibration:?}");
+            // The prior moves it by up to 1.1 % for 1000 rows.
+            assert!((calibration.temperature / scale - 1.0).abs() < 0.02, "{scale}: {calibration:?}");
             assert_eq!(calibration.constant_share, 0.0);
         }
     }
