@@ -171,10 +171,10 @@ fn kernels_have_twins_and_tests() {
     let elsewhere = "crates/kernels/src/loss/matmul.wgsl";
     check(kernels::have_twins, with(elsewhere, ""), &[(elsewhere, "belongs to no kernel")]);
     // A part shared by several modules must be included by at least one of them.
-    let part = "crates/kernels/src/core/rounding.wgsl";
+    let part = "crates/kernels/src/stored/rounding.wgsl";
     let shared = |workspace: &mut Workspace| {
         with(part, "")(workspace);
-        with("crates/kernels/src/loss/huber.rs", "include_str!(\"../core/rounding.wgsl\")")(workspace);
+        with("crates/kernels/src/loss/huber.rs", "include_str!(\"../stored/rounding.wgsl\")")(workspace);
     };
     check(kernels::have_twins, with(part, ""), &[(part, "none includes it")]);
     check(kernels::have_twins, shared, &[]);

@@ -1,14 +1,14 @@
 use super::advance_cpu;
-use crate::batch::order::STATE_LEN;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::Kernel;
-use crate::core::module::module;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::kernel::Kernel;
+use crate::kernel::twin::TwinArgs;
+use crate::run_state::STATE_LEN;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
 
 /// Advances the run by one batch: `state.batch += 1`, `state.step += 1`; if `state.skip` is not 0, `state.n_skipped += 1`, `state.skip = 0`.
 ///

@@ -1,14 +1,15 @@
 use super::batch_rows_cpu;
-use crate::batch::order::{ORDER_LEN, STATE_LEN};
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::Kernel;
-use crate::core::module::module;
-use crate::core::sizes::{check_sizes, in_u32};
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::Kernel;
+use crate::kernel::twin::TwinArgs;
+use crate::run_state::{ORDER_LEN, STATE_LEN};
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
+use crate::sizes::in_u32;
 
 /// The rows of the current batch, or of a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
 ///

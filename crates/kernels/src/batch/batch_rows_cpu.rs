@@ -1,4 +1,4 @@
-use crate::core::sizes::in_u32;
+use crate::sizes::in_u32;
 
 pub(crate) fn run(first: u32, order: &[u32], state: &[u32], rows: &mut [u32], weights: &mut [f32]) {
     let (n_rows, stride, offset) = (order[0], order[3], order[4]);

@@ -1,5 +1,5 @@
 use crate::batch::gather_categories::GatherCategories;
-use crate::core::sizes::in_u32;
+use crate::sizes::in_u32;
 
 pub(crate) fn run(kernel: &GatherCategories, table: &[u32], rows: &[u32], y: &mut [u32]) {
     let GatherCategories { first_row, n_table_rows, n_cols, .. } = *kernel;

@@ -4,18 +4,18 @@
 //! guarantee only eight storage buffers per kernel.
 
 use super::gather_rows_cpu;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::part;
-use crate::core::sizes::check_sizes;
-use crate::core::stored_form::{StoredForm, sharing, with_element};
-use crate::core::stored_types::{Group, Template};
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::part;
+use crate::stored::stored_form::{StoredForm, sharing, with_element};
+use crate::stored::stored_types::{Group, Template};
 
 const GATHER_ROWS: Template = Template::new(&[part!("gather_rows.wgsl")], &[Group::lane("X").stores()]);
 

@@ -1,10 +1,10 @@
-use crate::core::sizes::in_u32;
 use rayon::prelude::*;
 
 use crate::batch::gather_rows::GatherRows;
-use crate::core::half::Element;
-use crate::core::team::OnTeam;
-use crate::core::vectorised::vectorised;
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::half::Element;
+use crate::sizes::in_u32;
 
 /// Rows per task.
 const BLOCK_ROWS: usize = 256;

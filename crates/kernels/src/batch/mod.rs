@@ -10,7 +10,6 @@ pub(crate) mod gather_categories;
 pub(crate) mod gather_categories_cpu;
 pub(crate) mod gather_rows;
 pub(crate) mod gather_rows_cpu;
-pub(crate) mod order;
 pub(crate) mod shift_columns;
 pub(crate) mod shift_columns_cpu;
 pub(crate) mod store_rows;

@@ -1,14 +1,14 @@
 use super::store_rows_cpu;
-use crate::batch::order::STATE_LEN;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::Kernel;
-use crate::core::module::module;
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::Kernel;
+use crate::kernel::twin::TwinArgs;
+use crate::run_state::STATE_LEN;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
 
 /// Appends a batch's rows to a result: `y[state.batch * n + i, c] = x[i, c]`; rows beyond the end of `y` are left out.
 ///

@@ -1,18 +1,19 @@
 use super::{conv2d_gpu, over_images};
+use crate::adapter::adapter::Adapter;
+use crate::adapter::matmul_family::MatmulFamily;
+use crate::arg::Arg;
 use crate::conv::window::{Images, Window};
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::stored_form::StoredForm;
-use crate::core::twin::TwinArgs;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::gemm::transpose::Transpose;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
-use crate::product::matmul::{Matmul, Transpose};
-use crate::product::matmul_family::MatmulFamily;
+use crate::product::matmul::Matmul;
+use crate::shader::dispatch::Dispatch;
+use crate::stored::stored_form::StoredForm;
 
 /// A 2-D convolution with a fused epilogue, as an implicit matrix product:
 /// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c] weight[o,u,v,c])`, where the padding is 0.

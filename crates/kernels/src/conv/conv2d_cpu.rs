@@ -4,8 +4,9 @@ use super::over_images::{Operands, OverImages};
 use super::patches::{Patches, ResultRow, Walk, with_weights};
 use crate::conv::conv2d::Conv2d;
 use crate::conv::window::Images;
-use crate::core::half::{Element, in_f32};
-use crate::core::team::OnTeam;
+use crate::cpu::room::in_f32;
+use crate::cpu::team::OnTeam;
+use crate::half::Element;
 use crate::product::matmul_stored_cpu::Ending;
 
 /// Result pixels per task, unless a row is longer.

@@ -2,26 +2,26 @@
 
 use super::modules;
 use super::window::window_params;
+use crate::adapter::adapter::Adapter;
+use crate::adapter::matmul_family::MatmulFamily;
+use crate::arg::Arg;
 use crate::conv::conv2d::{Conv2d, ConvShape};
 use crate::conv::conv2d_grad_input::Conv2dGradInput;
 use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
 use crate::conv::window::Images;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::{Dispatch, MAX_WORKGROUPS};
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::module::Module;
-use crate::core::sizes::in_u32;
-use crate::core::stored_types::Template;
-use crate::map::map_reduce_module::sum_of_parts;
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::product::coop_tiles::Gathered;
+use crate::product::cut::product_workgroups;
 use crate::product::epilogue::Epilogue;
 use crate::product::form::{CONV2D, CONV2D_GRAD_INPUT, CONV2D_GRAD_WEIGHT, Form, Kind, Problem, Reads};
-use crate::product::matmul_family::MatmulFamily;
 use crate::product::tile_form::TileForm;
-use crate::product::tiles::product_workgroups;
+use crate::reduce::map_reduce_module::sum_of_parts;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::{Dispatch, MAX_WORKGROUPS};
+use crate::shader::module::Module;
+use crate::sizes::in_u32;
+use crate::stored::stored_types::Template;
 
 /// The family for the product of a convolution: the one for a [`Matmul`](crate::Matmul) with many columns.
 pub(crate) fn family(adapter: &Adapter) -> MatmulFamily {

@@ -1,19 +1,20 @@
 use super::conv2d::with_whole_words;
 use super::{conv2d_gpu, over_images};
+use crate::adapter::adapter::Adapter;
+use crate::adapter::matmul_family::MatmulFamily;
+use crate::arg::Arg;
 use crate::conv::conv2d::ConvShape;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::stored_form::StoredForm;
-use crate::core::twin::TwinArgs;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::gemm::transpose::Transpose;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
-use crate::product::matmul::{Matmul, Transpose};
-use crate::product::matmul_family::MatmulFamily;
+use crate::product::matmul::Matmul;
+use crate::shader::dispatch::Dispatch;
+use crate::stored::stored_form::StoredForm;
 
 /// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its input: `grad_x[b,h,w,c] = epilogue(Σ_{u,v,o} grad_y[b,i,j,o] weight[o,u,v,c])` over the
 /// windows `(i, j)` whose tap `(u, v)` is the pixel `(h, w)`.

@@ -6,8 +6,10 @@ use super::patches::{Patches, ResultRow, Walk, with_weights};
 use crate::conv::conv2d::ConvShape;
 use crate::conv::conv2d_grad_input::Conv2dGradInput;
 use crate::conv::window::Images;
-use crate::core::half::{Element, Floats, in_f32};
-use crate::core::team::OnTeam;
+use crate::cpu::room::in_f32;
+use crate::cpu::team::OnTeam;
+use crate::half::Element;
+use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
 
 impl OverImages for Conv2dGradInput {

@@ -1,20 +1,21 @@
 use super::conv2d_gpu;
 use super::conv2d_grad_weight_cpu;
 use super::parts::Parts;
+use crate::adapter::adapter::Adapter;
+use crate::adapter::matmul_family::MatmulFamily;
+use crate::arg::Arg;
 use crate::conv::conv2d::ConvShape;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::half::Floats;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::stored_form::{StoredForm, with_element};
-use crate::core::twin::TwinArgs;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::gemm::transpose::Transpose;
+use crate::kernel::floats::Floats;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
 use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
-use crate::product::matmul::{Matmul, Transpose};
-use crate::product::matmul_family::MatmulFamily;
+use crate::product::matmul::Matmul;
+use crate::shader::dispatch::Dispatch;
+use crate::stored::stored_form::{StoredForm, with_element};
 
 /// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c]`.
 ///

@@ -4,11 +4,13 @@ use super::conv2d_cpu::TASK_PIXELS;
 use super::patches::{Patches, ResultRow, Walk};
 use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
 use crate::conv::window::Images;
-use crate::core::half::{Element, Floats, in_f32};
-use crate::core::room::with_room;
-use crate::core::team::OnTeam;
-use crate::core::vectorised::vectorised;
-use crate::product::gemm::{Onto, Operand, serial_product};
+use crate::cpu::room::in_f32;
+use crate::cpu::room::with_room;
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::gemm::gemm::{Onto, Operand, serial_product};
+use crate::half::Element;
+use crate::kernel::floats::Floats;
 
 /// Elements of a block of sums that one task adds to: as many as fit in a core's cache next to the patches.
 const BLOCK_LEN: usize = 128 * 1024;

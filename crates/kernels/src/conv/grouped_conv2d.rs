@@ -1,22 +1,22 @@
 use super::conv2d::with_whole_words;
 use super::over_images;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
 use crate::conv::grouped_shape::GroupedConvShape;
 use crate::conv::window::Images;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::Module;
-use crate::core::module::part;
-use crate::core::stored_form::StoredForm;
-use crate::core::stored_types::{Group, Template};
-use crate::core::twin::TwinArgs;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
 use crate::product::epilogue::Results;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::Module;
+use crate::shader::module::part;
+use crate::stored::stored_form::StoredForm;
+use crate::stored::stored_types::{Group, Template};
 
 const MODULE: Template = Template::new(
     &[part!("grouped_conv2d.wgsl"), part!("../product/store_four_any.wgsl")],

@@ -2,8 +2,8 @@ use super::over_images::{Operands, OverImages};
 use crate::conv::grouped_conv2d::GroupedConv2d;
 use crate::conv::grouped_shape::GroupedConvShape;
 use crate::conv::window::Images;
-use crate::core::blocks::each_row_in_f32;
-use crate::core::half::Element;
+use crate::cpu::blocks::each_row_in_f32;
+use crate::half::Element;
 use crate::product::matmul_stored_cpu::Ending;
 
 impl OverImages for GroupedConv2d {

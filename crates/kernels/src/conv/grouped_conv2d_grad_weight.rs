@@ -1,18 +1,18 @@
 use super::grouped_conv2d_grad_weight_cpu;
 use super::parts::Parts;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
 use crate::conv::grouped_shape::GroupedConvShape;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::half::Floats;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::part;
-use crate::core::stored_form::{StoredForm, with_element};
-use crate::core::stored_types::{Group, Template};
-use crate::core::twin::TwinArgs;
-use crate::map::map_reduce_module::sum_of_parts;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::floats::Floats;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::reduce::map_reduce_module::sum_of_parts;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::part;
+use crate::stored::stored_form::{StoredForm, with_element};
+use crate::stored::stored_types::{Group, Template};
 
 const MODULE: Template =
     Template::new(&[part!("grouped_conv2d_grad_weight.wgsl")], &[Group::one("GRAD_Y").loads(), Group::one("X").loads()]);

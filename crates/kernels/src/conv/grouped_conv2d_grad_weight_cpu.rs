@@ -3,10 +3,11 @@ use rayon::prelude::*;
 use crate::conv::grouped_conv2d_grad_weight::GroupedConv2dGradWeight;
 use crate::conv::grouped_shape::GroupedConvShape;
 use crate::conv::window::Images;
-use crate::core::half::{Element, Floats};
-use crate::core::room::with_room;
-use crate::core::team::OnTeam;
-use crate::core::vectorised::vectorised;
+use crate::cpu::room::with_room;
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::half::Element;
+use crate::kernel::floats::Floats;
 
 /// `parts` is `[part][n_taps, n_out, n_channels / n_groups]`.
 pub(crate) fn run<T: Element>(

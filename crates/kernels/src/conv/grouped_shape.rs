@@ -2,9 +2,9 @@ use super::over_images;
 use super::window::window_params;
 use crate::conv::conv2d::ConvShape;
 use crate::conv::window::{Images, Window};
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::param::Param;
+use crate::error::Error;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::shader::param::Param;
 
 /// The sizes of a 2-D convolution with groups or dilation, shared with its gradients.
 ///

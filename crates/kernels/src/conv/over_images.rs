@@ -1,17 +1,18 @@
 //! What a convolution and its gradient in the input have in common, dense or in groups: the inputs are images, weights and the argument of the epilogue; the output is
 //! images; and the CPU sorts the weights into scratch first.
 
+use crate::arg::Arg;
 use crate::conv::window::Images;
-use crate::core::access::Arg;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::half::{Element, Floats};
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::sizes::check_sizes;
-use crate::core::stored_form::with_element;
-use crate::core::twin::TwinArgs;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::half::Element;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::floats::Floats;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
 use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
+use crate::stored::stored_form::with_element;
 
 /// The twin of such a kernel.
 pub(crate) trait OverImages {

@@ -4,10 +4,10 @@ use std::ops::Range;
 
 use super::window_sums::{Lines, max_channels};
 use crate::conv::window::Images;
-use crate::core::half::{Element, widen};
-use crate::core::vectorised::vectorised;
-use crate::product::gemm::{Onto, Operand, Panels, with_panels};
-use crate::product::matmul::Transpose;
+use crate::cpu::vectorised::vectorised;
+use crate::gemm::gemm::{Onto, Operand, Panels, with_panels};
+use crate::gemm::transpose::Transpose;
+use crate::half::{Element, widen};
 
 /// Which pixels result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
 #[derive(Debug, Clone, Copy)]

@@ -1,5 +1,5 @@
-use crate::core::error::Error;
-use crate::core::param::Param;
+use crate::error::Error;
+use crate::shader::param::Param;
 
 /// A batch of images, NHWC: `[n_images, height, width, n_channels]`, row-major, contiguous.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,14 +1,14 @@
 use super::cast_cpu;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::Kernel;
-use crate::core::module::module;
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::Kernel;
+use crate::kernel::twin::TwinArgs;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
 
 /// `y = x` in another element type: f32, f16 and bf16 from one to another and to u8 and u32, u8 and u32 to f32.
 ///
@@ -72,7 +72,7 @@ impl Kernel for Cast {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let module = module!("cast.wgsl", "../core/conversions.wgsl");
+        let module = module!("cast.wgsl", "../shader/conversions.wgsl");
         let cast = Dispatch::elementwise(self.name(), "kernels.cast", module, self.n.div_ceil(2))?
             .constants([("FROM", f64::from(self.from.code())), ("TO", f64::from(self.to.code()))]);
         // Elements are processed as bits, whatever their type.

@@ -1,11 +1,11 @@
 use bytemuck::Pod;
 use half::{bf16, f16};
 
-use crate::core::blocks::each_block;
-use crate::core::dtype::DType;
-use crate::core::half::Element;
-use crate::core::twin::TwinArgs;
+use crate::cpu::blocks::each_block;
+use crate::dtype::DType;
 use crate::elementwise::cast::Cast;
+use crate::half::Element;
+use crate::kernel::twin::TwinArgs;
 
 #[expect(clippy::cast_possible_truncation, reason = "`as` truncates and saturates, and NaN becomes 0, as documented")]
 pub(crate) fn run(kernel: &Cast, args: &mut TwinArgs<'_>) {

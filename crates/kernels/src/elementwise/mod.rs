@@ -1,4 +1,10 @@
-//! Elementwise kernels that cannot be a [`Map`](crate::Map): conversions, which also convert integers and keep subnormal numbers on any device.
+//! Elementwise kernels: [`Map`](crate::Map)s, and conversions, which also convert integers and keep subnormal numbers on any device.
 
 pub(crate) mod cast;
 pub(crate) mod cast_cpu;
+pub(crate) mod inputs_cpu;
+pub(crate) mod loads;
+mod map;
+pub(crate) mod map_cpu;
+pub(crate) mod map_in_place;
+pub(crate) mod map_module;

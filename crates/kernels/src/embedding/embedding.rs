@@ -1,15 +1,15 @@
 use super::embedding_cpu;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::module;
-use crate::core::param::Param;
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
+use crate::shader::param::Param;
 
 /// Looks up the row of a table for each code: `y[i, c] = weight[index[i, index_col], c]`.
 ///

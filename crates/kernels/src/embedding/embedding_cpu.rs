@@ -1,6 +1,6 @@
 use rayon::prelude::*;
 
-use crate::core::team::OnTeam;
+use crate::cpu::team::OnTeam;
 use crate::embedding::embedding::{Embedding, EmbeddingGrad};
 
 /// The maximum number of tasks of a gradient; each reads all codes and adds the rows of its own entries.

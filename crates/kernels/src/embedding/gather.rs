@@ -1,15 +1,15 @@
 use super::gather_cpu;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::Part;
-use crate::core::module::{module, part};
-use crate::core::param::Param;
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::Part;
+use crate::shader::module::{module, part};
+use crate::shader::param::Param;
 
 /// Picks elements along the middle one of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`, or `x[o, index[k], i]` with a [shared](GatherIndex::Shared) index.
 ///

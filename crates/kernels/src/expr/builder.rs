@@ -7,7 +7,7 @@ use pulp::Scalar;
 use super::op::{Binary, Id, Op};
 use super::unary::Unary;
 use super::{Expr, vector};
-use crate::core::sizes::in_u32;
+use crate::sizes::in_u32;
 
 /// A growing list of operations. Each operation comes after its arguments, and occurs once.
 #[derive(Debug, Default)]

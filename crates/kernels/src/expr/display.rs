@@ -5,7 +5,7 @@ use std::fmt;
 use super::Expr;
 use super::op::{Id, Op};
 use super::unary::Unary;
-use crate::core::sizes::in_u32;
+use crate::sizes::in_u32;
 
 /// As a formula: `max(x0 + 1, 0)`. Subexpressions used more than once are named and listed after `where`.
 impl fmt::Display for Expr {

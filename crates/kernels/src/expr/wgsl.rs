@@ -20,9 +20,9 @@ use std::fmt::Write;
 
 use super::Expr;
 use super::op::{Binary, Id, Op};
-use crate::core::module::Part;
-use crate::core::module::part;
-use crate::core::sizes::in_u32;
+use crate::shader::module::Part;
+use crate::shader::module::part;
+use crate::sizes::in_u32;
 
 /// How many numbers an invocation computes at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

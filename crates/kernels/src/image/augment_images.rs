@@ -1,23 +1,23 @@
 use super::augment_images_cpu;
 use super::augmentation::{Border, Flip, ImageAugmentation};
-use crate::batch::order::ORDER_LEN;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::part;
-use crate::core::param::Param;
-use crate::core::sizes::check_sizes;
-use crate::core::stored_form::{StoredForm, sharing, with_element};
-use crate::core::stored_types::{Group, Template};
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::expr::wgsl::Lanes;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::run_state::ORDER_LEN;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::part;
+use crate::shader::param::Param;
+use crate::stored::stored_form::{StoredForm, sharing, with_element};
+use crate::stored::stored_types::{Group, Template};
 
 const AUGMENT_IMAGES: Template = Template::new(&[part!("augment_images.wgsl")], &[Group::one("Y").stores()]);
-const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part!("../core/random_words.wgsl")], &[]);
+const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part!("../random/random_words.wgsl")], &[]);
 
 /// Images of a table, augmented and standardised: padding, crop, flip, cutout, brightness and contrast in one pass over the batch.
 ///

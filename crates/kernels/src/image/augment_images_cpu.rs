@@ -1,12 +1,12 @@
 use rayon::prelude::*;
 
 use super::augmentation::{Border, Draws};
-use crate::batch::order::EPOCH;
-use crate::core::half::Element;
-use crate::core::sizes::in_u32;
-use crate::core::team::OnTeam;
-use crate::core::vectorised::vectorised;
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::half::Element;
 use crate::image::augment_images::AugmentImages;
+use crate::run_state::EPOCH;
+use crate::sizes::in_u32;
 
 /// Images per task.
 const BLOCK_IMAGES: usize = 16;

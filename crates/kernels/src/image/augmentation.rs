@@ -1,8 +1,8 @@
 //! The augmentation of an image of a batch, and the random numbers for it.
 
-use crate::core::error::Error;
-use crate::core::philox::Philox;
-use crate::core::sizes::in_u32;
+use crate::error::Error;
+use crate::random::philox::Philox;
+use crate::sizes::in_u32;
 
 /// Random changes to an image: crop, flip, cutout, brightness and contrast. The default changes nothing.
 ///

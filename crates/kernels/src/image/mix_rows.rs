@@ -1,18 +1,18 @@
 use super::mix_rows_cpu;
-use crate::batch::order::ORDER_LEN;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::Kernel;
-use crate::core::module::part;
-use crate::core::sizes::check_sizes;
-use crate::core::stored_types::Template;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::image::mixing::N_QUANTILES;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::Kernel;
+use crate::kernel::twin::TwinArgs;
+use crate::run_state::ORDER_LEN;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::part;
+use crate::stored::stored_types::Template;
 
-const MIX_ROWS: Template = Template::new(&[part!("mix_rows.wgsl"), part!("../core/random_words.wgsl")], &[]);
+const MIX_ROWS: Template = Template::new(&[part!("mix_rows.wgsl"), part!("../random/random_words.wgsl")], &[]);
 
 /// Which row each row of a batch is mixed with, and the share of that row, for [`Mixing`](crate::Mixing).
 ///

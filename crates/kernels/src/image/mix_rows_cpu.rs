@@ -1,8 +1,8 @@
 use super::mix_rows::share_of_pixel;
-use crate::batch::order::EPOCH;
-use crate::core::philox::Philox;
-use crate::core::sizes::in_u32;
 use crate::image::mix_rows::MixRows;
+use crate::random::philox::Philox;
+use crate::run_state::EPOCH;
+use crate::sizes::in_u32;
 
 /// The results of the kernel.
 pub(crate) struct Mixed<'a> {

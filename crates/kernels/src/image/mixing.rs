@@ -1,6 +1,6 @@
 //! How two rows of a batch are mixed, and the distribution of their shares.
 
-use crate::core::error::Error;
+use crate::error::Error;
 
 /// How a row of a batch is mixed with another, which is drawn from all rows.
 ///

@@ -2,7 +2,7 @@ use super::weighted_mean::RowLoss;
 use crate::expr::Expr;
 use crate::loss::weighted_mean::Reduction;
 use crate::map::map::Map;
-use crate::map::map_reduce::MapReduce;
+use crate::reduce::map_reduce::MapReduce;
 
 /// Binary cross-entropy of logits: `l = (1 - t) x + (1 + (p - 1) t) log(1 + exp(-x))`, weighted by row and reduced.
 ///

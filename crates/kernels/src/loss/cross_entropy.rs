@@ -1,22 +1,22 @@
 use super::cross_entropy_cpu;
-use crate::core::access::{Access, Arg};
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::interval::Interval;
-use crate::core::interval::check_settings;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::module;
-use crate::core::param::Param;
-use crate::core::rows::RowDispatch;
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::{Access, Arg};
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::expr::Expr;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::interval::Interval;
+use crate::kernel::interval::check_settings;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
 use crate::loss::weighted_mean::Reduction;
 use crate::map::map_input::MapInput;
-use crate::map::map_reduce::MapReduce;
+use crate::reduce::map_reduce::MapReduce;
+use crate::reduce::row_dispatch::RowDispatch;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
+use crate::shader::param::Param;
 
 /// Cross-entropy of logits and class numbers, weighted by row and reduced; softmax and loss in one kernel.
 ///
@@ -158,7 +158,7 @@ impl Kernel for CrossEntropy {
         let (rows, losses) = (loss + 1, loss + 2);
         let of_rows = Dispatch::new(
             "kernels.cross_entropy",
-            module!("cross_entropy.wgsl", "class_weight.wgsl", "../core/exp_sums.wgsl"),
+            module!("cross_entropy.wgsl", "class_weight.wgsl", "../reduce/exp_sums.wgsl"),
             workgroups,
         )
         .entry(entry)

@@ -2,7 +2,7 @@ use super::weighted_mean::RowLoss;
 use crate::expr::Expr;
 use crate::loss::weighted_mean::Reduction;
 use crate::map::map::Map;
-use crate::map::map_reduce::MapReduce;
+use crate::reduce::map_reduce::MapReduce;
 
 /// Mean squared error: `Σ_r w[r] Σ_c (x[r,c] - t[r,c])²`, divided by `n_cols Σ w` for a mean.
 ///

@@ -1,11 +1,11 @@
 //! Weighted losses of rows, reduced to one number: the reduction, and the kernels of a loss that is an expression.
 
-use crate::core::dtype::DType;
+use crate::dtype::DType;
 use crate::expr::Expr;
 use crate::map::map::{Map, MapOutput};
 use crate::map::map_input::MapInput;
-use crate::map::map_reduce::MapReduce;
-use crate::map::reduce_op::Reducer;
+use crate::reduce::map_reduce::MapReduce;
+use crate::reduce::reduce_op::Reducer;
 
 /// How the losses of a batch are reduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -3,8 +3,7 @@
 use super::layout::Pattern;
 use super::map::Map;
 use super::map_input::MapInput;
-use crate::core::dtype::DType;
-use crate::core::kernel::Kernel as _;
+use crate::dtype::DType;
 use crate::expr::Expr;
 
 /// The maximum number of operations of a fused expression.
@@ -61,7 +60,7 @@ impl Map {
         fused.inputs.remove(input);
         fused.inputs.splice(0..0, producer.inputs);
         let is_small = fused.outputs.iter().all(|output| output.expr.n_ops() <= MAX_OPS);
-        (is_small && fused.check().is_ok()).then_some(fused)
+        (is_small && fused.validate().is_ok()).then_some(fused)
     }
 
     /// The same kernel with one input in place of two equal ones: `kept` also for `dropped`.

@@ -1,7 +1,7 @@
 //! Broadcasting: which element of an input belongs to which element of the outputs.
 
 use super::map_input::{MapInput, contiguous_strides};
-use crate::core::error::Error;
+use crate::error::Error;
 
 /// The shape that `shapes` broadcast to by NumPy's rules: aligned at the last dimension, sizes 1 and missing dimensions repeat.
 ///
@@ -59,7 +59,7 @@ impl Pattern {
     }
 
     /// Its strides, if it needs them.
-    pub(super) fn strides(&self) -> Option<&[usize]> {
+    pub(crate) fn strides(&self) -> Option<&[usize]> {
         match self {
             Self::Strided { strides, .. } => Some(strides),
             Self::One | Self::All => None,
@@ -71,12 +71,12 @@ impl Pattern {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Layout {
     /// Outermost first; none of size 1.
-    pub(super) sizes: Vec<usize>,
-    pub(super) patterns: Vec<Pattern>,
+    pub(crate) sizes: Vec<usize>,
+    pub(crate) patterns: Vec<Pattern>,
 }
 
 impl Layout {
-    pub(super) fn new(shape: &[usize], inputs: &[MapInput]) -> Result<Self, Error> {
+    pub(crate) fn new(shape: &[usize], inputs: &[MapInput]) -> Result<Self, Error> {
         for (i, MapInput { shape: own, strides, offset, len, .. }) in inputs.iter().enumerate() {
             let fits =
                 own.len() <= shape.len() && own.iter().rev().zip(shape.iter().rev()).all(|(own, size)| *own == 1 || own == size);

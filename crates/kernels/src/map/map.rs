@@ -1,16 +1,11 @@
-use super::draws::Draws;
 use super::layout::{Layout, Pattern, broadcast_shapes, n_elements};
 use super::map_input::MapInput;
-use super::{map_cpu, module};
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::expr::Expr;
+use crate::random::draws::Draws;
+use crate::sizes::check_indices;
 
 /// `y[i…] = expr(x0[i…], x1[i…], …)`, with a separate expression of the same inputs for each output.
 ///
@@ -57,8 +52,8 @@ pub struct MapOutput {
 }
 
 /// The names of inputs and outputs, in the argument list and in the WGSL.
-pub(super) const INPUTS: [&str; Map::MAX_ARGS] = ["x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"];
-pub(super) const OUTPUTS: [&str; Map::MAX_ARGS] = ["y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7"];
+pub(crate) const INPUTS: [&str; Map::MAX_ARGS] = ["x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"];
+pub(crate) const OUTPUTS: [&str; Map::MAX_ARGS] = ["y0", "y1", "y2", "y3", "y4", "y5", "y6", "y7"];
 
 impl Map {
     /// The maximum number of inputs and outputs together: every adapter can bind this many buffers.
@@ -74,7 +69,7 @@ impl Map {
         let shape = broadcast_shapes(inputs)?;
         let inputs = inputs.iter().map(|shape| MapInput::new(shape, DType::F32)).collect();
         let map = Self { shape, inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] };
-        map.check()?;
+        map.validate()?;
         Ok(map)
     }
 
@@ -136,17 +131,17 @@ impl Map {
         n_elements(&self.shape)
     }
 
-    /// Whether there are no elements, which [`check`](Kernel::check) refuses.
+    /// Whether there are no elements, which [`check`](crate::Kernel::check) refuses.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    pub(super) fn layout(&self) -> Result<Layout, Error> {
+    pub(crate) fn layout(&self) -> Result<Layout, Error> {
         Layout::new(&self.shape, &self.inputs)
     }
 
     /// The same kernel with its arguments stored as `dtypes` says.
-    pub(super) fn in_types(&self, dtypes: &[DType]) -> Self {
+    pub(crate) fn in_types(&self, dtypes: &[DType]) -> Self {
         let mut map = self.clone();
         let inputs = map.inputs.iter_mut().map(|input| &mut input.dtype);
         inputs.chain(map.outputs.iter_mut().map(|output| &mut output.dtype)).zip(dtypes).for_each(|(own, dtype)| *own = *dtype);
@@ -154,7 +149,7 @@ impl Map {
     }
 
     /// The same kernel over `n` elements, unless an input repeats or has strides.
-    pub(super) fn cut_to(&self, n: usize) -> Option<Self> {
+    pub(crate) fn cut_to(&self, n: usize) -> Option<Self> {
         let layout = self.layout().ok()?;
         let mut map = self.clone();
         map.shape = vec![n];
@@ -210,20 +205,16 @@ impl Map {
             None => Ok(()),
         }
     }
-}
 
-impl Kernel for Map {
-    fn name(&self) -> &'static str {
-        "map"
-    }
-
-    fn args(&self) -> Vec<Arg> {
+    /// The arguments of the kernel: the inputs, then the outputs.
+    pub(crate) fn arguments(&self) -> Vec<Arg> {
         let n = self.len();
         let inputs = INPUTS.iter().zip(&self.inputs).map(|(name, input)| Arg::read(name, input.dtype, input.len));
         inputs.chain(OUTPUTS.iter().zip(&self.outputs).map(|(name, output)| Arg::write(name, output.dtype, n))).collect()
     }
 
-    fn check(&self) -> Result<(), Error> {
+    /// Checks shapes, expressions and types: the [`check`](crate::Kernel::check) of the kernel.
+    pub(crate) fn validate(&self) -> Result<(), Error> {
         let n_args = self.inputs.len() + self.outputs.len();
         if self.outputs.is_empty() || n_args > Self::MAX_ARGS {
             let found = format!("{} inputs and {} outputs", self.inputs.len(), self.outputs.len());
@@ -231,38 +222,11 @@ impl Kernel for Map {
         }
         self.check_dtypes()?;
         self.check_inputs()?;
-        check_sizes(self, &[("number of elements", self.len())])?;
+        check_indices("map", &self.arguments(), &[("number of elements", self.len())])?;
         let n_dims = self.layout()?.sizes.len();
         if n_dims > Self::MAX_DIMS {
             return Err(Self::unsupported(format!("{n_dims} dimensions that cannot be merged"), "at most 6"));
         }
         Ok(())
-    }
-
-    fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![module::dispatch(self, &self.layout()?, None)?])
-    }
-
-    fn twin(&self, args: &mut TwinArgs<'_>) {
-        let layout = self.layout().expect("the shapes were checked");
-        map_cpu::run(self, &layout, None, args);
-    }
-
-    fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
-        Some(Box::new(self.in_types(dtypes)))
-    }
-
-    fn with_len(&self, n: usize) -> Option<Box<dyn Kernel>> {
-        Some(Box::new(self.cut_to(n)?))
-    }
-
-    fn as_map(&self) -> Option<&Map> {
-        Some(self)
-    }
-
-    fn cost(&self) -> Cost {
-        let n_ops: usize = self.outputs.iter().map(|output| output.expr.n_ops()).sum();
-        let bytes = self.args().iter().map(|arg| arg.len_bytes() as u64).sum();
-        Cost { flops: (n_ops * self.len()) as u64, bytes }
     }
 }

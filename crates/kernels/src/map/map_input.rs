@@ -1,10 +1,10 @@
 use std::ops::Range;
 
-use super::draws::Draws;
 use super::layout::n_elements;
-use crate::batch::order::STATE_LEN;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::random::draws::Draws;
+use crate::run_state::STATE_LEN;
 
 /// An input of a [`Map`](crate::Map): its shape, and the positions of its elements in the argument.
 ///
@@ -48,7 +48,7 @@ impl MapInput {
     }
 
     /// The same elements in a different shape of as many elements, if they are contiguous.
-    pub(super) fn reshaped(&self, shape: &[usize]) -> Self {
+    pub(crate) fn reshaped(&self, shape: &[usize]) -> Self {
         Self { len: self.len, draws: self.draws, ..Self::new(shape, self.dtype) }
     }
 
@@ -84,7 +84,7 @@ impl MapInput {
     }
 
     /// Checks that there is a stride for each dimension, and that every element is within the argument.
-    pub(super) fn is_within_argument(&self) -> bool {
+    pub(crate) fn is_within_argument(&self) -> bool {
         if self.draws.is_some() {
             return true;
         }
@@ -96,7 +96,7 @@ impl MapInput {
 }
 
 /// The strides of a row-major array.
-pub(super) fn contiguous_strides(shape: &[usize]) -> Vec<usize> {
+pub(crate) fn contiguous_strides(shape: &[usize]) -> Vec<usize> {
     let mut stride: usize = 1;
     let mut strides: Vec<usize> = shape
         .iter()

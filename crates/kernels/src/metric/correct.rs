@@ -1,15 +1,15 @@
 use super::correct_cpu;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::module;
-use crate::core::rows::RowDispatch;
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::reduce::row_dispatch::RowDispatch;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
 
 /// Whether the maximum of each row is in the column of its target: `y[r] = 1` if so, else 0. Its mean is the accuracy.
 ///
@@ -48,7 +48,7 @@ impl Kernel for Correct {
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_classes)?;
-        let module = module!("correct.wgsl", "../core/row_entries.wgsl", "../core/nan.wgsl");
+        let module = module!("correct.wgsl", "../reduce/row_entries.wgsl", "../shader/nan.wgsl");
         let dispatch = Dispatch::new("kernels.correct", module, workgroups)
             .entry(entry)
             .constants([constant])

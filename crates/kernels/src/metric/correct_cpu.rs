@@ -1,5 +1,5 @@
-use crate::core::rows_cpu::each_row_block_of_one_result;
 use crate::metric::correct::Correct;
+use crate::reduce::rows_cpu::each_row_block_of_one_result;
 
 pub(crate) fn run(kernel: &Correct, x: &[f32], target: &[u32], y: &mut [f32]) {
     let n_classes = kernel.n_classes;

@@ -1,8 +1,8 @@
 use rayon::prelude::*;
 
-use crate::core::half::Element;
-use crate::core::team::OnTeam;
-use crate::core::vectorised::vectorised;
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::half::Element;
 use crate::norm::batch_norm::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
 
 pub(crate) fn stats<T: Element>(

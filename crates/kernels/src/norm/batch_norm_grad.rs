@@ -1,13 +1,13 @@
 //! The gradients of a batch normalisation, all of which are expressions.
 
-use crate::core::dtype::DType;
+use crate::dtype::DType;
 use crate::expr::Activation;
 use crate::expr::Expr;
 use crate::map::map::{Map, MapOutput};
 use crate::map::map_input::MapInput;
-use crate::map::map_reduce::MapReduce;
-use crate::map::reduce_op::Reducer;
 use crate::norm::batch_norm::BatchNormShape;
+use crate::reduce::map_reduce::MapReduce;
+use crate::reduce::reduce_op::Reducer;
 
 /// One of the two halves of `stats` and `sums`.
 #[derive(Clone, Copy)]

@@ -1,22 +1,22 @@
 use super::layer_norm_cpu;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::interval::Interval;
-use crate::core::interval::check_settings;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::module;
-use crate::core::param::Param;
-use crate::core::rows::RowDispatch;
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::expr::Expr;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::interval::Interval;
+use crate::kernel::interval::check_settings;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
 use crate::map::map_input::MapInput;
-use crate::map::map_reduce::MapReduce;
-use crate::map::reduce_op::Reducer;
+use crate::reduce::map_reduce::MapReduce;
+use crate::reduce::reduce_op::Reducer;
+use crate::reduce::row_dispatch::RowDispatch;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
+use crate::shader::param::Param;
 
 /// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, where the variance is the biased one, over all `n_cols` values.
 ///
@@ -189,7 +189,7 @@ impl Kernel for LayerNormGrad {
         let LayerNorm { n_rows, n_cols, affine, .. } = self.forward;
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
         let weight = if affine.has_weight() { "weight" } else { "stats" };
-        let module = module!("layer_norm_grad.wgsl", "../core/row_entries.wgsl", "../core/join_sums.wgsl");
+        let module = module!("layer_norm_grad.wgsl", "../reduce/row_entries.wgsl", "../reduce/join_sums.wgsl");
         let dispatch = Dispatch::new("kernels.layer_norm_grad", module, workgroups)
             .entry(entry)
             .constants([constant, self.forward.constants()[0]])

@@ -1,15 +1,15 @@
 use super::softmax_cpu;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::module;
-use crate::core::param::Param;
-use crate::core::rows::RowDispatch;
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::reduce::row_dispatch::RowDispatch;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
+use crate::shader::param::Param;
 
 /// Softmax of each row: `y[r,c] = exp(x[r,c] - m) / Σ_k exp(x[r,k] - m)` with `m = max_k x[r,k]`; or its logarithm.
 ///
@@ -70,7 +70,7 @@ impl Kernel for Softmax {
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
-        let module = module!("softmax.wgsl", "../core/row_entries.wgsl", "../core/exp_sums.wgsl");
+        let module = module!("softmax.wgsl", "../reduce/row_entries.wgsl", "../reduce/exp_sums.wgsl");
         let dispatch = Dispatch::new("kernels.softmax", module, workgroups)
             .entry(entry)
             .constants([constant, self.constant()])
@@ -120,7 +120,7 @@ impl Kernel for SoftmaxGrad {
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let Softmax { n_rows, n_cols, .. } = self.forward;
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
-        let module = module!("softmax_grad.wgsl", "../core/row_entries.wgsl", "../core/join_sums.wgsl");
+        let module = module!("softmax_grad.wgsl", "../reduce/row_entries.wgsl", "../reduce/join_sums.wgsl");
         let dispatch = Dispatch::new("kernels.softmax_grad", module, workgroups)
             .entry(entry)
             .constants([constant, self.forward.constant()])

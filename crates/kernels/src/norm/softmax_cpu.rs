@@ -1,7 +1,7 @@
-use crate::core::float::exp;
-use crate::core::rows_cpu::{each_row_block, max, sum, sum_of_two};
+use crate::cpu::float::exp;
 use crate::expr::exp_of_differences;
 use crate::norm::softmax::{Softmax, SoftmaxForm};
+use crate::reduce::rows_cpu::{each_row_block, max, sum, sum_of_two};
 
 /// The minimum number of columns for which a separate loop per row pays.
 const WIDE: usize = 64;

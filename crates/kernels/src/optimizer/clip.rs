@@ -1,8 +1,8 @@
-use crate::core::dtype::DType;
-use crate::core::error::Error;
+use crate::dtype::DType;
+use crate::elementwise::map_in_place::MapInPlace;
+use crate::error::Error;
 use crate::expr::Expr;
 use crate::map::map::{Map, MapOutput};
-use crate::map::map_in_place::MapInPlace;
 use crate::map::map_input::MapInput;
 
 /// The kernel that scales `n` gradients down so that their norm is at most `max_norm`: `g *= min(1, max_norm / (norm + 1e-6))`.

@@ -1,15 +1,15 @@
 use super::grad_scaler_cpu;
-use crate::batch::order::STATE_LEN;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::binding::Binding;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::module;
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::run_state::STATE_LEN;
+use crate::shader::binding::Binding;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
 
 /// Elements of a `scaler` buffer (u32): `verdict, n_good, n_skipped_in_a_row, n_skipped`.
 ///

@@ -1,4 +1,4 @@
-use crate::core::blocks::each_row;
+use crate::cpu::blocks::each_row;
 use crate::optimizer::newton_schulz::NewtonSchulzFactor;
 
 pub(crate) fn factor(kernel: &NewtonSchulzFactor, gram: &[f32], square: &[f32], y: &mut [f32]) {

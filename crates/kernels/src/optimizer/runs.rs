@@ -1,17 +1,17 @@
 use super::runs_cpu;
-use crate::batch::order::STATE_LEN;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::interval::Interval;
-use crate::core::interval::check_settings;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::Module;
-use crate::core::module::module;
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::interval::Interval;
+use crate::kernel::interval::check_settings;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::run_state::STATE_LEN;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::Module;
+use crate::shader::module::module;
 
 /// Ranges of equal length in a flat buffer: the matrices of one shape among a model's parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]

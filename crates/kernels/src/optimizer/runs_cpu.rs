@@ -1,5 +1,5 @@
 use super::skip::n_steps;
-use crate::core::blocks::each_block;
+use crate::cpu::blocks::each_block;
 use crate::optimizer::runs::{Runs, ScaleRuns};
 
 pub(crate) fn gather(runs: &Runs, x: &[f32], y: &mut [f32]) {

@@ -1,6 +1,6 @@
 use crate::conv::window::Images;
-use crate::core::blocks::each_row_in_f32;
-use crate::core::half::Element;
+use crate::cpu::blocks::each_row_in_f32;
+use crate::half::Element;
 use crate::pool::avg_pool2d::AvgPool2d;
 
 pub(crate) fn run<T: Element>(kernel: &AvgPool2d, x: &[T], y: &mut [T]) {

@@ -2,12 +2,13 @@ use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use crate::conv::window::Images;
-use crate::core::blocks::each_row_in_f32;
-use crate::core::half::{Element, in_f32, widen};
-use crate::core::sizes::in_u32;
-use crate::core::team::OnTeam;
-use crate::core::vectorised::vectorised;
+use crate::cpu::blocks::each_row_in_f32;
+use crate::cpu::room::in_f32;
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::half::{Element, widen};
 use crate::pool::pool_shape::PoolShape;
+use crate::sizes::in_u32;
 
 pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mut [u32]) {
     let Images { height, width, n_channels, .. } = shape.y();

@@ -1,10 +1,10 @@
 use crate::conv::window::window_params;
 use crate::conv::window::{Images, Window};
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::Kernel;
-use crate::core::param::Param;
-use crate::core::sizes::check_sizes;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::Kernel;
+use crate::shader::param::Param;
 
 /// The sizes of a pooling, shared with its gradient. Each channel is pooled separately.
 ///

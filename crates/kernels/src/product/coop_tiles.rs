@@ -1,6 +1,6 @@
-use crate::core::adapter::Adapter;
-use crate::core::coop_shape::CoopShape;
-use crate::core::module::Part;
+use crate::adapter::adapter::Adapter;
+use crate::adapter::coop_shape::CoopShape;
+use crate::shader::module::Part;
 
 /// How a product on cooperative matrices is divided into workgroups: `main_coop.wgsl`.
 #[derive(Debug, Clone, Copy, PartialEq)]

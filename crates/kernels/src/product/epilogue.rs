@@ -1,19 +1,19 @@
 use std::fmt;
 
 use super::epilogue_cpu::Prepared;
-use crate::batch::order::STATE_LEN;
-use crate::core::access::{Arg, Len};
-use crate::core::binding::Binding;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::half::Floats;
-use crate::core::module::Part;
-use crate::core::twin::TwinArgs;
+use crate::arg::{Arg, Len};
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::expr::wgsl::{self, Lanes};
 use crate::expr::{Activation, Expr};
-use crate::map::draws::DRAWS;
-use crate::map::draws::Draws;
+use crate::kernel::floats::Floats;
+use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
+use crate::random::draws::DRAWS;
+use crate::random::draws::Draws;
+use crate::run_state::STATE_LEN;
+use crate::shader::binding::Binding;
+use crate::shader::module::Part;
 
 /// An elementwise expression that a product or convolution applies to each sum while the sum is still in registers or cache.
 ///

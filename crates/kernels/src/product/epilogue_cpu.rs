@@ -5,12 +5,12 @@ use std::hash::{Hash, Hasher};
 use std::hint::black_box;
 use std::sync::{Arc, LazyLock, OnceLock};
 
-use crate::core::sizes::in_u32;
-use crate::core::twin::TwinArgs;
 use crate::expr::{Activation, BLOCK_LEN, Evaluator, Expr, Operand, Unary, apply, scale_by_gelu_slope};
-use crate::map::draws_cpu::Drawn;
+use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::product::epilogue::{Epilogue, EpilogueOperand};
+use crate::random::draws_cpu::Drawn;
+use crate::sizes::in_u32;
 
 /// An [`Epilogue`] on the CPU, for all rows of a result.
 #[derive(Debug)]

@@ -25,12 +25,13 @@
 
 use super::coop_tiles::{CoopTiles, Gathered};
 use super::epilogue::Results;
-use super::tiles::{Cut, Tiles};
-use crate::core::adapter::{Adapter, AdapterKind};
-use crate::core::dtype::DType;
-use crate::core::module::Part;
-use crate::core::module::part;
-use crate::product::matmul_family::MatmulFamily;
+use crate::adapter::adapter::{Adapter, AdapterKind};
+use crate::adapter::matmul_family::MatmulFamily;
+use crate::adapter::tiles::Tiles;
+use crate::dtype::DType;
+use crate::product::cut::Cut;
+use crate::shader::module::Part;
+use crate::shader::module::part;
 
 /// The maximum number of columns for which invocations are assigned along the rows.
 const NARROW_COLS: usize = 8;

@@ -2,20 +2,21 @@ use super::epilogue_cpu::Finish;
 use super::matmul_batch_cpu;
 use super::matmul_gpu::Product;
 use super::matmul_stored_cpu::Reads;
-use crate::core::access::{Access, Arg};
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::half::Floats;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::sizes::check_sizes;
-use crate::core::stored_form::{StoredForm, with_element};
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::adapter::matmul_family::MatmulFamily;
+use crate::arg::{Access, Arg};
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::gemm::packing::Packing;
+use crate::gemm::transpose::Transpose;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::floats::Floats;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
-use crate::product::matmul_family::MatmulFamily;
-use crate::product::packing::Packing;
+use crate::shader::dispatch::Dispatch;
+use crate::stored::stored_form::{StoredForm, with_element};
 
 /// Matrix products with a fused epilogue: `y[i] = epilogue(op(a[i]) op(b[i]))`, for one pair of matrices or a batch of them.
 ///
@@ -44,42 +45,6 @@ pub struct Matmul {
     pub transpose: Transpose,
     /// The operation on each sum before it is stored.
     pub epilogue: Epilogue,
-}
-
-/// Which operands of a matrix product are stored transposed.
-#[derive(Debug, Clone, Copy, PartialEq, Hash, Eq, Default)]
-pub enum Transpose {
-    /// Neither.
-    #[default]
-    None,
-    /// `a` is stored `[k, m]`.
-    A,
-    /// `b` is stored `[n, k]`.
-    B,
-    /// Both.
-    Both,
-}
-
-impl Transpose {
-    /// The variant for two flags, as in BLAS.
-    pub const fn of(a: bool, b: bool) -> Self {
-        match (a, b) {
-            (false, false) => Self::None,
-            (true, false) => Self::A,
-            (false, true) => Self::B,
-            (true, true) => Self::Both,
-        }
-    }
-
-    /// Whether `a` is stored transposed.
-    pub const fn a(self) -> bool {
-        matches!(self, Self::A | Self::Both)
-    }
-
-    /// Whether `b` is stored transposed.
-    pub const fn b(self) -> bool {
-        matches!(self, Self::B | Self::Both)
-    }
 }
 
 impl Matmul {

@@ -4,8 +4,8 @@ use super::epilogue_cpu::Finish;
 use super::matmul_cpu;
 use super::matmul_stored_cpu;
 use super::matmul_stored_cpu::Reads;
-use crate::core::half::Element;
-use crate::core::team::OnTeam;
+use crate::cpu::team::OnTeam;
+use crate::half::Element;
 use crate::product::matmul::Matmul;
 
 /// All products of a batch: one task for each, which is divided further if it is large, as a single product is.

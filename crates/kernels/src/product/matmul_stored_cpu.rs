@@ -6,14 +6,17 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::epilogue_cpu::Finish;
-use super::gemm::{Onto, Operand, product, with_panels};
 use super::matmul_cpu::{SERIAL_WORK, tiles};
 use super::matmul_vector_cpu::{row_times_matrix, scale_row};
-use crate::core::half::{Element, Floats, in_f32};
-use crate::core::room::with_room;
-use crate::core::team::OnTeam;
-use crate::core::vectorised::vectorised;
-use crate::product::matmul::{Matmul, Transpose};
+use crate::cpu::room::in_f32;
+use crate::cpu::room::with_room;
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::gemm::gemm::{Onto, Operand, product, with_panels};
+use crate::gemm::transpose::Transpose;
+use crate::half::Element;
+use crate::kernel::floats::Floats;
+use crate::product::matmul::Matmul;
 
 /// The minimum number of bands of rows into which a result is divided, if it has enough rows.
 const N_BANDS: usize = 16;

@@ -4,9 +4,9 @@
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
-use crate::core::half::Element;
-use crate::core::team::OnTeam;
-use crate::core::vectorised::vectorised;
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::half::Element;
 
 /// Elements of the matrix below which using other threads for a loop does not pay.
 const SERIAL_LEN: usize = 128 * 1024;

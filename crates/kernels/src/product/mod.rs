@@ -1,18 +1,15 @@
 //! Matrix products: dense, batched, on tensor cores.
 
 pub(crate) mod coop_tiles;
+pub(crate) mod cut;
 pub(crate) mod epilogue;
 pub(crate) mod epilogue_cpu;
 pub(crate) mod form;
-pub(crate) mod gemm;
 pub(crate) mod matmul;
 pub(crate) mod matmul_batch_cpu;
 pub(crate) mod matmul_cpu;
-pub(crate) mod matmul_family;
 pub(crate) mod matmul_gpu;
 pub(crate) mod matmul_stored_cpu;
 pub(crate) mod matmul_vector_cpu;
 pub(crate) mod modules;
-pub(crate) mod packing;
 pub(crate) mod tile_form;
-pub(crate) mod tiles;

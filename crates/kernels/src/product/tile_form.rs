@@ -1,9 +1,9 @@
 //! How the main loops store their tiles and add products.
 
 use super::form::{Form, Reads};
-use crate::core::adapter::{Adapter, AdapterKind};
-use crate::core::dtype::DType;
-use crate::product::tiles::Tiles;
+use crate::adapter::adapter::{Adapter, AdapterKind};
+use crate::adapter::tiles::Tiles;
+use crate::dtype::DType;
 
 /// The number of products that are added in f16 before their sum is added in f32: those of a tile. `main_tiled.wgsl` explains the number.
 const F16_PLACES: usize = 16;

@@ -1,18 +1,18 @@
 use super::arg_max_cpu;
 use super::series::Series;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::module::part;
-use crate::core::sizes::check_sizes;
-use crate::core::stored_form::{StoredForm, sharing, with_element};
-use crate::core::stored_types::{Group, Template};
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::part;
+use crate::stored::stored_form::{StoredForm, sharing, with_element};
+use crate::stored::stored_types::{Group, Template};
 
-const ARG_MAX: Template = Template::new(&[part!("arg_max.wgsl"), part!("../core/nan.wgsl")], &[Group::one("X").loads()]);
+const ARG_MAX: Template = Template::new(&[part!("arg_max.wgsl"), part!("../shader/nan.wgsl")], &[Group::one("X").loads()]);
 
 /// The index of the maximum along the middle of three dimensions: `y[o, i] = argmax_k x[o, k, i]`.
 ///

@@ -1,9 +1,9 @@
-use crate::core::sizes::in_u32;
 use rayon::prelude::*;
 
-use crate::core::half::Element;
-use crate::core::team::OnTeam;
+use crate::cpu::team::OnTeam;
+use crate::half::Element;
 use crate::reduce::arg_max::ArgMax;
+use crate::sizes::in_u32;
 
 pub(crate) fn run<T: Element>(kernel: &ArgMax, x: &[T], y: &mut [u32]) {
     let ArgMax { n, n_inner, .. } = *kernel;

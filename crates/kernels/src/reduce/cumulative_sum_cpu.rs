@@ -1,9 +1,9 @@
 use rayon::prelude::*;
 
-use crate::core::float::rounded;
-use crate::core::half::Element;
-use crate::core::team::OnTeam;
-use crate::core::vectorised::vectorised;
+use crate::cpu::float::rounded;
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::half::Element;
 use crate::reduce::cumulative_sum::{CumulativeSum, SumOrder};
 
 pub(crate) fn run<T: Element>(kernel: &CumulativeSum, x: &[T], y: &mut [f32]) {

@@ -1,12 +1,12 @@
 use super::first_non_finite_cpu;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::kernel::Kernel;
-use crate::core::module::module;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
+use crate::kernel::kernel::Kernel;
+use crate::kernel::twin::TwinArgs;
+use crate::shader::dispatch::Dispatch;
+use crate::shader::module::module;
 
 /// Records the first of many values that is not finite, each of which a [`MapReduce`](crate::MapReduce) with
 /// [`Reducer::NonFinite`](crate::Reducer::NonFinite) checks. Once a place has been recorded, it is kept.

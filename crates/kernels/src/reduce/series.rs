@@ -1,9 +1,9 @@
 //! Common code of kernels along the middle one of three dimensions: how series are assigned to invocations.
 
-use crate::core::dispatch::{Dispatch, fold_workgroups};
-use crate::core::error::Error;
-use crate::core::kernel::Kernel;
-use crate::core::module::Module;
+use crate::error::Error;
+use crate::kernel::kernel::Kernel;
+use crate::shader::dispatch::{Dispatch, fold_workgroups};
+use crate::shader::module::Module;
 
 /// Many series: one for each element of the first and the last of three dimensions.
 pub(super) struct Series {

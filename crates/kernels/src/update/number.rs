@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
-use crate::core::sizes::in_u32;
 use crate::expr::Expr;
+use crate::sizes::in_u32;
 
 /// A number that a [`Rule`](crate::Rule) computes with: f32 on the CPU, [`Symbol`] while the WGSL is written. All operations are those of [`Expr`], with the same results.
 pub trait Number:

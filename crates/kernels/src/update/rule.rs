@@ -2,7 +2,7 @@ use std::fmt::Debug;
 
 use super::number::Number;
 use super::step_value::StepValue;
-use crate::core::interval::Interval;
+use crate::kernel::interval::Interval;
 
 /// How each element changes in a step, stated once: compiled for the CPU, and written as an expression into the WGSL of the kernel [`Update`](crate::Update).
 ///

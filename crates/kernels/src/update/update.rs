@@ -2,17 +2,17 @@ use super::number::{Symbol, trace};
 use super::rule::Rule;
 use super::step_value::StepValue;
 use super::{update_cpu, update_module};
-use crate::batch::order::STATE_LEN;
-use crate::core::access::Arg;
-use crate::core::adapter::Adapter;
-use crate::core::dispatch::Dispatch;
-use crate::core::dtype::DType;
-use crate::core::error::Error;
-use crate::core::interval::check_settings;
-use crate::core::kernel::{Cost, Kernel};
-use crate::core::sizes::check_sizes;
-use crate::core::twin::TwinArgs;
+use crate::adapter::adapter::Adapter;
+use crate::arg::Arg;
+use crate::dtype::DType;
+use crate::error::Error;
 use crate::expr::Expr;
+use crate::kernel::check_sizes::check_sizes;
+use crate::kernel::interval::check_settings;
+use crate::kernel::kernel::{Cost, Kernel};
+use crate::kernel::twin::TwinArgs;
+use crate::run_state::STATE_LEN;
+use crate::shader::dispatch::Dispatch;
 
 /// The number of parameters per entry of a table of groups: those of a group start and end at multiples of it, or next to elements that are not
 /// updated.

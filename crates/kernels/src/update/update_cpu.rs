@@ -3,9 +3,9 @@ use rayon::prelude::*;
 use super::rule::Rule;
 use super::step_value::StepValue;
 use super::update::{GROUP_LEN, Groups, Update};
-use crate::core::team::OnTeam;
-use crate::core::twin::TwinArgs;
-use crate::core::vectorised::vectorised;
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::kernel::twin::TwinArgs;
 
 /// Elements per task.
 const BLOCK_LEN: usize = 16 * 1024;

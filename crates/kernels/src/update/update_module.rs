@@ -5,12 +5,12 @@ use std::fmt::Write;
 use super::rule::Rule;
 use super::step_value::StepValue;
 use super::update::{GROUP_LEN, Groups, Update};
-use crate::core::dispatch::{Dispatch, fold_workgroups};
-use crate::core::error::Error;
-use crate::core::kernel::Kernel;
-use crate::core::module::part;
-use crate::core::module::{Module, Part};
+use crate::error::Error;
 use crate::expr::wgsl::{self, Lanes};
+use crate::kernel::kernel::Kernel;
+use crate::shader::dispatch::{Dispatch, fold_workgroups};
+use crate::shader::module::part;
+use crate::shader::module::{Module, Part};
 
 /// Invocations of a workgroup.
 const WORKGROUP: usize = 64;

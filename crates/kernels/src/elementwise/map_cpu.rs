@@ -1,0 +1,186 @@
+//! The twin of [`Map`]: blocks of elements in the L1 cache, tasks of many blocks on the threads of the team.
+
+use std::ops::Range;
+
+use half::{bf16, f16};
+use rayon::prelude::*;
+
+use crate::cpu::team::OnTeam;
+use crate::cpu::vectorised::vectorised;
+use crate::dtype::DType;
+use crate::elementwise::inputs_cpu::Input;
+use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
+use crate::half::{narrow, widen};
+use crate::kernel::floats::Floats;
+use crate::kernel::twin::TwinArgs;
+use crate::map::layout::Layout;
+use crate::map::map::{INPUTS, Map, OUTPUTS};
+
+/// Elements per task.
+const TASK_LEN: usize = 64 * 1024;
+/// Elements up to which using other threads does not pay.
+const SERIAL_LEN: usize = 16 * 1024;
+
+/// With `in_place`, the output replaces that input.
+pub(crate) fn run(map: &Map, layout: &Layout, in_place: Option<usize>, args: &mut TwinArgs<'_>) {
+    let inputs = INPUTS.iter().copied().zip(&map.inputs).zip(&layout.patterns).enumerate();
+    let inputs = inputs.map(|(i, ((name, input), pattern))| match in_place {
+        Some(replaced) if replaced == i => Input::Output,
+        _ => Input::new(args, name, input, pattern, &layout.sizes),
+    });
+    let inputs = inputs.collect();
+    let outputs: Vec<Output<'_>> = OUTPUTS.iter().zip(&map.outputs).map(|(name, _)| Output::of(args, name)).collect();
+    let exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
+    let job = Job { evaluator: Evaluator::new(&exprs), inputs, sizes: &layout.sizes };
+    if map.len() <= SERIAL_LEN { job.run(0, outputs) } else { job.split(outputs) }
+}
+
+/// An output, or part of it.
+enum Output<'a> {
+    F32(&'a mut [f32]),
+    F16(&'a mut [f16]),
+    Bf16(&'a mut [bf16]),
+}
+
+impl<'a> Output<'a> {
+    fn of(args: &mut TwinArgs<'a>, arg: &'static str) -> Self {
+        let index = args.find(arg);
+        match args.dtype(index) {
+            DType::F16 => Self::F16(args.write(index)),
+            DType::Bf16 => Self::Bf16(args.write(index)),
+            _ => Self::F32(args.write(index)),
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Self::F32(y) => y.len(),
+            Self::F16(y) => y.len(),
+            Self::Bf16(y) => y.len(),
+        }
+    }
+
+    fn split_at(self, mid: usize) -> (Self, Self) {
+        match self {
+            Self::F32(y) => {
+                let (a, b) = y.split_at_mut(mid);
+                (Self::F32(a), Self::F32(b))
+            }
+            Self::F16(y) => {
+                let (a, b) = y.split_at_mut(mid);
+                (Self::F16(a), Self::F16(b))
+            }
+            Self::Bf16(y) => {
+                let (a, b) = y.split_at_mut(mid);
+                (Self::Bf16(a), Self::Bf16(b))
+            }
+        }
+    }
+
+    /// The memory into which the values of `range` are written in f32: in place, or `buffer`, from which [`keep`](Self::keep) rounds them.
+    fn in_f32<'b>(&'b mut self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b mut [f32] {
+        match self {
+            Self::F32(y) => &mut y[range],
+            Self::F16(_) | Self::Bf16(_) => &mut buffer[..range.len()],
+        }
+    }
+
+    /// `x` = the elements of `range`, in f32.
+    fn widen_into(&self, range: Range<usize>, x: &mut [f32]) {
+        match self {
+            Self::F32(y) => x.copy_from_slice(&y[range]),
+            Self::F16(y) => widen(&y[range], x),
+            Self::Bf16(y) => widen(&y[range], x),
+        }
+    }
+
+    fn keep(&mut self, range: Range<usize>, buffer: &[f32]) {
+        vectorised(
+            #[inline(always)]
+            || match self {
+                Self::F32(_) => {}
+                Self::F16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
+                Self::Bf16(y) => narrow(&buffer[..range.len()], &mut y[range.clone()]),
+            },
+        );
+    }
+}
+
+struct Job<'a> {
+    evaluator: Evaluator,
+    inputs: Vec<Input<'a>>,
+    sizes: &'a [usize],
+}
+
+/// The working memory of a task.
+struct Memory {
+    scratch: Scratch,
+    /// For inputs and outputs that are not in f32 and in order.
+    inputs: Vec<Vec<f32>>,
+    outputs: Vec<Vec<f32>>,
+}
+
+impl Job<'_> {
+    /// Divides the outputs into tasks.
+    fn split(&self, outputs: Vec<Output<'_>>) {
+        let n_tasks = outputs.first().map_or(0, Output::len).div_ceil(TASK_LEN);
+        let mut tasks: Vec<Vec<Output<'_>>> = (0..n_tasks).map(|_| Vec::with_capacity(outputs.len())).collect();
+        for output in outputs {
+            let mut rest = output;
+            for task in &mut tasks {
+                let len = rest.len().min(TASK_LEN);
+                let (own, after) = rest.split_at(len);
+                task.push(own);
+                rest = after;
+            }
+        }
+        tasks.into_par_iter().enumerate().for_each_on_team(|(i, outputs)| self.run(i * TASK_LEN, outputs));
+    }
+
+    /// Whether nothing is kept between operations, and inputs are read in place: then a task is one loop.
+    fn is_stream(&self) -> bool {
+        self.evaluator.keeps_nothing()
+            && self.inputs.iter().all(|input| matches!(input, Input::One(_) | Input::All(Floats::F32(_))))
+    }
+
+    fn run(&self, start: usize, mut outputs: Vec<Output<'_>>) {
+        let n = outputs.first().map_or(0, Output::len);
+        let buffer = |is_needed: bool| if is_needed { vec![0.0; BLOCK_LEN] } else { vec![] };
+        let mut memory = Memory {
+            scratch: self.evaluator.scratch(),
+            inputs: self.inputs.iter().map(Input::buffer).collect(),
+            outputs: outputs.iter().map(|output| buffer(!matches!(output, Output::F32(_)))).collect(),
+        };
+        let in_place = outputs.iter().all(|output| matches!(output, Output::F32(_)));
+        let block_len = if in_place && self.is_stream() { n } else { BLOCK_LEN };
+        for block in (0..n).step_by(block_len.max(1)) {
+            self.run_block(start, block..(block + block_len).min(n), &mut outputs, &mut memory);
+        }
+    }
+
+    /// The elements of `range`, counted from `start`.
+    fn run_block(&self, start: usize, range: Range<usize>, outputs: &mut [Output<'_>], memory: &mut Memory) {
+        let Memory { scratch, inputs: input_buffers, outputs: output_buffers } = memory;
+        let mut operands = [Operand::Splat(0.0); Map::MAX_ARGS];
+        for ((operand, input), buffer) in operands.iter_mut().zip(&self.inputs).zip(input_buffers) {
+            let buffer_len = buffer.len().min(range.len());
+            let buffer = &mut buffer[..buffer_len];
+            *operand = match input {
+                Input::Output => {
+                    outputs[0].widen_into(range.clone(), buffer);
+                    Operand::Slice(buffer)
+                }
+                _ => input.operand(start + range.start..start + range.end, self.sizes, buffer),
+            };
+        }
+        let n_outputs = outputs.len();
+        let mut results: [&mut [f32]; Map::MAX_ARGS] = std::array::from_fn(|_| &mut [][..]);
+        for ((result, output), buffer) in results.iter_mut().zip(outputs.iter_mut()).zip(output_buffers.iter_mut()) {
+            *result = output.in_f32(range.clone(), buffer);
+        }
+        self.evaluator.run_block(&operands[..self.inputs.len()], &mut results[..n_outputs], scratch);
+        for (output, buffer) in outputs.iter_mut().zip(output_buffers.iter()) {
+            output.keep(range.clone(), buffer);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The WGSL of a [`Map`], composed of parts: types, functions, conversions, loads, the expressions, and one main function.
+
+use std::fmt::Write;
+
+use crate::dtype::DType;
+use crate::elementwise::loads::{Loads, declaration};
+use crate::error::Error;
+use crate::expr::wgsl::{self, Lanes};
+use crate::map::layout::Layout;
+use crate::map::map::{Map, OUTPUTS};
+use crate::random::draws::DRAWS;
+use crate::shader::dispatch::{Dispatch, fold_workgroups};
+use crate::shader::module::{CONVERSIONS, Module, Part};
+
+/// Invocations of a workgroup.
+pub(crate) const WORKGROUP: usize = 64;
+
+/// The dispatch of a map; with `in_place`, the dispatch of one whose output replaces that input.
+pub(crate) fn dispatch(map: &Map, layout: &Layout, in_place: Option<usize>) -> Result<Dispatch, Error> {
+    let module = MapModule { map, loads: Loads { inputs: &map.inputs, layout, lanes: lanes(map, layout), in_place } };
+    let n_invocations = map.len().div_ceil(module.loads.lanes.count());
+    let n_inputs = map.inputs.len() - usize::from(in_place.is_some());
+    Ok(Dispatch {
+        label: "kernels.map",
+        wgsl: module.module(),
+        entry: "main",
+        constants: module.constants(),
+        params: vec![],
+        reads: (0..n_inputs).collect(),
+        writes: (n_inputs..n_inputs + map.outputs.len()).collect(),
+        workgroups: fold_workgroups("map", n_invocations.div_ceil(WORKGROUP))?,
+    })
+}
+
+/// Four elements per invocation if that leaves no remainder in any argument; else two if outputs are stored in 16 bits, since two share a word
+/// and no two invocations may write the same word; else one.
+fn lanes(map: &Map, layout: &Layout) -> Lanes {
+    let is_strided = layout.patterns.iter().any(|pattern| pattern.strides().is_some());
+    let innermost = if is_strided { layout.sizes.last().copied().unwrap_or(1) } else { map.len() };
+    if innermost.is_multiple_of(4) {
+        Lanes::Four
+    } else if map.outputs.iter().any(|output| output.dtype.is_half()) {
+        Lanes::Two
+    } else {
+        Lanes::One
+    }
+}
+
+/// The head comment of the part with the main function.
+const HEAD: &str = "// y[i] = expr(x0[i], x1[i], ...), a few elements per invocation; inputs are broadcast. Twin: elementwise/map_cpu.rs. Bound by bytes.\n";
+
+struct MapModule<'a> {
+    map: &'a Map,
+    loads: Loads<'a>,
+}
+
+impl MapModule<'_> {
+    fn constants(&self) -> Vec<(&'static str, f64)> {
+        let mut constants = self.loads.constants();
+        if self.loads.lanes == Lanes::Two {
+            constants.push(("N_ELEMENTS", self.map.len() as f64));
+        }
+        constants
+    }
+
+    fn module(&self) -> Module {
+        let exprs: Vec<_> = self.map.outputs.iter().map(|output| output.expr.clone()).collect();
+        let n_inputs = self.map.inputs.len();
+        let dtypes = self.map.inputs.iter().map(|input| input.dtype).chain(self.map.outputs.iter().map(|output| output.dtype));
+        let is_packed = dtypes.into_iter().any(DType::is_half);
+        let mut arguments = String::new();
+        self.declarations(&mut arguments);
+        for input in 0..n_inputs {
+            self.loads.load(&mut arguments, input);
+        }
+        let mut main = String::from(HEAD);
+        self.main(&mut main);
+        let functions = exprs.iter().enumerate().map(|(i, expr)| wgsl::function(&format!("expr{i}"), expr, n_inputs));
+        Module::new([self.loads.lanes.part()])
+            .with_all(wgsl::functions(&exprs))
+            .with_all(is_packed.then_some(CONVERSIONS))
+            .with_all(self.map.inputs.iter().any(|input| input.draws.is_some()).then_some(DRAWS))
+            .with(Part::own("arguments", arguments))
+            .with_all(functions)
+            .with(Part::own("main", main))
+    }
+
+    fn declarations(&self, text: &mut String) {
+        let _ = writeln!(text, "const WG: u32 = {WORKGROUP}u;");
+        for (name, _) in self.constants() {
+            let _ = writeln!(text, "override {name}: u32;");
+        }
+        let inputs = (0..self.map.inputs.len()).filter(|input| self.loads.in_place != Some(*input));
+        let mut n_inputs = 0;
+        for (binding, input) in inputs.enumerate() {
+            text.push_str(&self.loads.declaration(binding, input));
+            n_inputs = binding + 1;
+        }
+        for (i, output) in self.map.outputs.iter().enumerate() {
+            text.push_str(&declaration(n_inputs + i, "read_write", OUTPUTS[i], output.dtype, self.loads.in_fours()));
+        }
+    }
+
+    fn main(&self, text: &mut String) {
+        text.push_str(
+            "@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
+    let i = (group.y * groups.x + group.x) * WG + lane;
+",
+        );
+        // Without a constant if none is needed: maps of any length then share a pipeline.
+        let n = if self.loads.lanes == Lanes::Two { "(N_ELEMENTS + 1u) / 2u" } else { "arrayLength(&y0)" };
+        let _ = writeln!(text, "    if i >= {n} {{\n        return;\n    }}");
+        let e = if self.loads.lanes == Lanes::Two { "2u * i" } else { "i" };
+        let _ = writeln!(text, "    let e = {e};");
+        for input in 0..self.map.inputs.len() {
+            let _ = writeln!(text, "    let v{input} = load{input}(e);");
+        }
+        let arguments: Vec<String> = (0..self.map.inputs.len()).map(|input| format!("v{input}")).collect();
+        for (i, output) in self.map.outputs.iter().enumerate() {
+            let _ = writeln!(text, "    let result{i} = expr{i}({});", arguments.join(", "));
+            self.store(text, OUTPUTS[i], &format!("result{i}"), output.dtype);
+        }
+        text.push_str("}\n");
+    }
+
+    fn store(&self, text: &mut String, name: &str, result: &str, dtype: DType) {
+        let _ = match (dtype.is_half(), self.loads.lanes) {
+            (false, Lanes::One | Lanes::Four) => writeln!(text, "    {name}[i] = {result};"),
+            (false, Lanes::Two) => {
+                writeln!(
+                    text,
+                    "    {name}[e] = {result}.x;\n    if e + 1u < N_ELEMENTS {{\n        {name}[e + 1u] = {result}.y;\n    }}"
+                )
+            }
+            (true, Lanes::Four) => writeln!(text, "    {name}[i] = vec2u(pack_{dtype}({result}.xy), pack_{dtype}({result}.zw));"),
+            (true, _) => writeln!(text, "    {name}[i] = pack_{dtype}({result});"),
+        };
+    }
+}

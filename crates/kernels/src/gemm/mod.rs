@@ -1,0 +1,6 @@
+//! Matrix multiplication on the processor: packed operands and register tiles.
+
+#[expect(clippy::module_inception, reason = "the function that the folder is about")]
+pub(crate) mod gemm;
+pub(crate) mod packing;
+pub(crate) mod transpose;

@@ -1,0 +1,268 @@
+//! The WGSL of a [`MapReduce`], composed of parts: one module for the first pass, which evaluates the expression, and one for passes over partial results.
+
+use std::fmt::Write;
+
+use crate::dtype::DType;
+use crate::elementwise::loads::{Loads, declaration};
+use crate::elementwise::map_module::WORKGROUP;
+use crate::error::Error;
+use crate::expr::Expr;
+use crate::expr::wgsl::{self, Lanes};
+use crate::map::layout::{Layout, Pattern};
+use crate::map::map::Map;
+use crate::reduce::map_reduce::MapReduce;
+use crate::reduce::reduce_op::{Fold, Reducer};
+use crate::shader::dispatch::{Dispatch, fold_workgroups};
+use crate::shader::module::{CONVERSIONS, Module, Part};
+
+/// The names of the constants for the positions of elements: sizes and strides of the dimensions that are kept, and of those that are reduced.
+const KEPT: [[&str; 2]; Map::MAX_DIMS] = [
+    ["KEPT0_SIZE", "KEPT0_STRIDE"],
+    ["KEPT1_SIZE", "KEPT1_STRIDE"],
+    ["KEPT2_SIZE", "KEPT2_STRIDE"],
+    ["KEPT3_SIZE", "KEPT3_STRIDE"],
+    ["KEPT4_SIZE", "KEPT4_STRIDE"],
+    ["KEPT5_SIZE", "KEPT5_STRIDE"],
+];
+const REDUCED: [[&str; 2]; Map::MAX_DIMS] = [
+    ["REDUCED0_SIZE", "REDUCED0_STRIDE"],
+    ["REDUCED1_SIZE", "REDUCED1_STRIDE"],
+    ["REDUCED2_SIZE", "REDUCED2_STRIDE"],
+    ["REDUCED3_SIZE", "REDUCED3_STRIDE"],
+    ["REDUCED4_SIZE", "REDUCED4_STRIDE"],
+    ["REDUCED5_SIZE", "REDUCED5_STRIDE"],
+];
+
+/// A size and a stride for each of some dimensions, outermost first.
+type Strides = Vec<[usize; 2]>;
+
+pub(super) fn dispatches(reduction: &MapReduce, layout: &Layout) -> Result<Vec<Dispatch>, Error> {
+    let passes = reduction.passes();
+    let n_inputs = reduction.inputs.len();
+    let y = n_inputs;
+    let mut dispatches = Vec::with_capacity(passes.len());
+    let mut n_before = reduction.n_reduced();
+    for (pass, &n_parts) in passes.iter().enumerate() {
+        let buffer = |pass: usize| y + 1 + pass % 2;
+        let reads = if pass == 0 { (0..n_inputs).collect() } else { vec![buffer(pass - 1)] };
+        let write = if n_parts == 1 { y } else { buffer(pass) };
+        let label = if pass == 0 { "kernels.map_reduce" } else { "kernels.map_reduce_partials" };
+        let module = PassModule { reduction, layout, is_first: pass == 0, is_last: n_parts == 1, n_before, n_parts };
+        dispatches.push(module.dispatch(label, reads, write)?);
+        n_before = n_parts;
+    }
+    Ok(dispatches)
+}
+
+/// The sum of `n_parts` arrays of `n` elements that are contiguous in argument `read`, into argument `write`, in one dispatch: the last step of kernels that leave a few partial
+/// sums.
+pub(crate) fn sum_of_parts(label: &'static str, [n_parts, n]: [usize; 2], read: usize, write: usize) -> Result<Dispatch, Error> {
+    let reduction = MapReduce::of(Reducer::Sum, &[n_parts, n], &[0]);
+    let layout = reduction.layout()?;
+    let module =
+        PassModule { reduction: &reduction, layout: &layout, is_first: true, is_last: true, n_before: n_parts, n_parts: 1 };
+    module.dispatch(label, vec![read], write)
+}
+
+/// The head comment of the part with the main function.
+const HEAD: &str = "// y = results of the folds of expressions of x0[i], x1[i], ...: one chain of elements per invocation, then chains of chains in further passes.\n// Twin: reduce/map_reduce_cpu.rs. Bound by bytes.\n";
+
+struct PassModule<'a> {
+    reduction: &'a MapReduce,
+    layout: &'a Layout,
+    is_first: bool,
+    is_last: bool,
+    /// The number of elements, or partial results, per element of a result before this pass and after it.
+    n_before: usize,
+    n_parts: usize,
+}
+
+impl PassModule<'_> {
+    fn dispatch(&self, label: &'static str, reads: Vec<usize>, write: usize) -> Result<Dispatch, Error> {
+        Ok(Dispatch {
+            label,
+            wgsl: self.module(),
+            entry: "main",
+            constants: self.constants(),
+            params: vec![],
+            reads,
+            writes: vec![write],
+            workgroups: fold_workgroups("map_reduce", (self.reduction.n_kept() * self.n_parts).div_ceil(WORKGROUP))?,
+        })
+    }
+
+    fn loads(&self) -> Loads<'_> {
+        Loads { inputs: &self.reduction.inputs, layout: self.layout, lanes: Lanes::One, in_place: None }
+    }
+
+    /// Whether neighbouring elements belong to neighbouring elements of a result, so that neighbouring invocations should read them.
+    fn is_inner_kept(&self) -> bool {
+        match self.layout.patterns.last() {
+            Some(Pattern::Strided { strides, .. }) => strides.last() != Some(&0),
+            Some(Pattern::All) => true,
+            _ => false,
+        }
+    }
+
+    /// The dimensions that are kept, and those that are reduced.
+    fn strides(&self) -> [Strides; 2] {
+        let n_dims = self.layout.sizes.len();
+        let is_kept = |dim: usize| match self.layout.patterns.last() {
+            Some(Pattern::Strided { strides, .. }) => strides[dim] != 0,
+            Some(Pattern::All) => true,
+            _ => false,
+        };
+        let stride = |dim: usize| self.layout.sizes[dim + 1..].iter().product();
+        [true, false].map(|kept| {
+            (0..n_dims).filter(|&dim| is_kept(dim) == kept).map(|dim| [self.layout.sizes[dim], stride(dim)]).collect()
+        })
+    }
+
+    fn constants(&self) -> Vec<(&'static str, f64)> {
+        let mut constants = vec![
+            ("N_KEPT", self.reduction.n_kept() as f64),
+            ("N_BEFORE", self.n_before as f64),
+            ("N_PARTS", self.n_parts as f64),
+        ];
+        if self.is_first {
+            let [kept, reduced] = self.strides();
+            for (names, strides) in [(&KEPT, kept), (&REDUCED, reduced)] {
+                for (i, (names, values)) in names.iter().zip(&strides).enumerate() {
+                    // The outermost index is the remainder.
+                    constants.extend((i > 0).then_some((names[0], values[0] as f64)));
+                    constants.extend((values[1] != 1).then_some((names[1], values[1] as f64)));
+                }
+            }
+            constants.extend(self.loads().constants());
+        }
+        constants
+    }
+
+    /// The values to fold, as expressions of the inputs of this pass.
+    fn elements(&self) -> Vec<Expr> {
+        if self.is_first { self.reduction.elements() } else { (0..self.reduction.exprs.len()).map(Expr::input).collect() }
+    }
+
+    /// The values to write, as expressions of the folds.
+    fn results(&self) -> Vec<Expr> {
+        if self.is_last { self.reduction.results_of_folds() } else { (0..self.reduction.exprs.len()).map(Expr::input).collect() }
+    }
+
+    /// The values that an invocation loads for an element.
+    fn n_loads(&self) -> usize {
+        if self.is_first { self.reduction.inputs.len() } else { self.reduction.exprs.len() }
+    }
+
+    fn module(&self) -> Module {
+        let (elements, results) = (self.elements(), self.results());
+        // Operations named after the parts that they add: `maximum` or `minimum`, and `from_bits`.
+        let [a, b] = [Expr::input(0), Expr::input(1)];
+        let fold = self.reduction.op.fold();
+        let combined = match fold {
+            Fold::Sum => a + b,
+            Fold::Max => a.max(b),
+            Fold::Min => a.min(b),
+        };
+        let identity = Expr::constant(fold.identity());
+        let called: Vec<Expr> = elements.iter().chain(&results).chain([&combined, &identity]).cloned().collect();
+        let is_packed = self.is_first && self.reduction.inputs.iter().any(|input| input.dtype.is_half());
+        let mut arguments = String::new();
+        self.declarations(&mut arguments);
+        self.load(&mut arguments);
+        let functions = |name: &'static str, exprs: Vec<Expr>, n_inputs: usize| {
+            exprs.into_iter().enumerate().map(move |(i, expr)| wgsl::function(&format!("{name}{i}"), &expr, n_inputs))
+        };
+        let mut main = String::from(HEAD);
+        self.main(&mut main);
+        Module::new([Lanes::One.part()])
+            .with_all(wgsl::functions(&called))
+            .with_all(is_packed.then_some(CONVERSIONS))
+            .with(Part::own("arguments", arguments))
+            .with_all(functions("expr", elements, self.n_loads()))
+            .with(wgsl::function("combined", &combined, 2))
+            .with(wgsl::function("identity", &identity, 0))
+            .with_all(functions("result", results, self.reduction.exprs.len()))
+            .with(Part::own("main", main))
+    }
+
+    fn declarations(&self, text: &mut String) {
+        let _ = writeln!(text, "const WG: u32 = {WORKGROUP}u;");
+        for (name, _) in self.constants() {
+            let _ = writeln!(text, "override {name}: u32;");
+        }
+        let n_reads = if self.is_first {
+            for input in 0..self.reduction.inputs.len() {
+                text.push_str(&self.loads().declaration(input, input));
+            }
+            self.reduction.inputs.len()
+        } else {
+            text.push_str(&declaration(0, "read", "before", DType::F32, false));
+            1
+        };
+        text.push_str(&declaration(n_reads, "read_write", "y", DType::F32, false));
+    }
+
+    fn load(&self, text: &mut String) {
+        if !self.is_first {
+            for i in 0..self.n_loads() {
+                let _ = writeln!(text, "fn load{i}(e: u32) -> V {{\n    return before[{i}u * N_KEPT * N_BEFORE + e];\n}}");
+            }
+            let [kept, reduced] = if self.is_inner_kept() { ["o", "r * N_KEPT"] } else { ["o * N_BEFORE", "r"] };
+            let _ = writeln!(text, "fn kept_offset(o: u32) -> u32 {{\n    return {kept};\n}}");
+            let _ = writeln!(text, "fn reduced_offset(r: u32) -> u32 {{\n    return {reduced};\n}}");
+            return;
+        }
+        for input in 0..self.reduction.inputs.len() {
+            self.loads().load(text, input);
+        }
+        let [kept, reduced] = self.strides();
+        offset(text, "kept_offset", "o", &kept, &KEPT);
+        offset(text, "reduced_offset", "r", &reduced, &REDUCED);
+    }
+
+    fn main(&self, text: &mut String) {
+        let [o, part] = if self.is_inner_kept() { ["i % N_KEPT", "i / N_KEPT"] } else { ["i / N_PARTS", "i % N_PARTS"] };
+        let join =
+            |n: usize, item: &dyn Fn(usize) -> String, separator: &str| (0..n).map(item).collect::<Vec<_>>().join(separator);
+        let (n_loads, n_folds) = (self.n_loads(), self.reduction.exprs.len());
+        let totals = join(n_folds, &|i| format!("    var total{i} = identity();\n"), "");
+        let loads = join(n_loads, &|i| format!("        let v{i} = load{i}(e);\n"), "");
+        let values = join(n_loads, &|i| format!("v{i}"), ", ");
+        let folds = join(n_folds, &|i| format!("        total{i} = combined(total{i}, expr{i}({values}));\n"), "");
+        let folded = join(n_folds, &|i| format!("total{i}"), ", ");
+        let n_results = self.results().len();
+        let stores = join(n_results, &|i| format!("    y[{i}u * N_KEPT * N_PARTS + i] = result{i}({folded});\n"), "");
+        let _ = write!(
+            text,
+            "@compute @workgroup_size(WG)
+fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {{
+    let i = (group.y * groups.x + group.x) * WG + lane;
+    if i >= N_KEPT * N_PARTS {{
+        return;
+    }}
+    let start = kept_offset({o});
+{totals}    for (var r = {part}; r < N_BEFORE; r += N_PARTS) {{
+        let e = start + reduced_offset(r);
+{loads}{folds}    }}
+{stores}}}
+"
+        );
+    }
+}
+
+/// The function that maps index `index` to an offset, given these sizes and strides of dimensions.
+fn offset(text: &mut String, name: &str, index: &str, strides: &Strides, constants: &[[&str; 2]; Map::MAX_DIMS]) {
+    let _ = writeln!(text, "fn {name}({index}: u32) -> u32 {{\n    var rest = {index};\n    var offset = 0u;");
+    for (i, [_, stride]) in strides.iter().enumerate().rev() {
+        let [size_name, stride_name] = constants[i];
+        let coordinate = if i == 0 { "rest".to_owned() } else { format!("(rest % {size_name})") };
+        let _ = match stride {
+            1 => writeln!(text, "    offset += {coordinate};"),
+            _ => writeln!(text, "    offset += {coordinate} * {stride_name};"),
+        };
+        if i > 0 {
+            let _ = writeln!(text, "    rest /= {size_name};");
+        }
+    }
+    let _ = writeln!(text, "    return offset;\n}}");
+}
