@@ -3,8 +3,9 @@ use brisk_tensor::{Graph, Persistent};
 
 use crate::elementwise::Elementwise;
 use crate::elementwise::groups_setter;
-use crate::optimizer::{Optimizer, StepInputs};
+use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
+use crate::step_inputs::StepInputs;
 
 /// Adam and AdamW with their two running means.
 ///

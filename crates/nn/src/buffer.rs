@@ -2,8 +2,8 @@ use brisk_kernels::DType;
 use brisk_tensor::program::Device;
 use brisk_tensor::{Error, Persistent};
 
+use crate::entry::len_of;
 use crate::newest::Newest;
-use crate::parameters::len_of;
 
 /// A tensor that belongs to a model but is not trained: running statistics, a frozen scale.
 ///

@@ -5,8 +5,9 @@ use brisk_tensor::{Graph, Persistent};
 use crate::division::Piece;
 use crate::elementwise::Elementwise;
 use crate::elementwise::{Elements, groups_setter};
-use crate::optimizer::{Optimizer, StepInputs};
+use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
+use crate::step_inputs::StepInputs;
 
 /// AdamW that moves only those elements of a parameter whose momentum and gradient have the same sign, further by as much as others stand still.
 ///

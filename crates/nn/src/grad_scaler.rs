@@ -10,9 +10,10 @@ use brisk_tensor::program::{Device, Slice};
 use brisk_tensor::{Error, Graph, Persistent, Tensor};
 use serde::{Deserialize, Serialize};
 
-use crate::optimizer::{Optimizer, StepInputs};
+use crate::optimizer::Optimizer;
 use crate::origin::Origin;
 use crate::parameters::Parameters;
+use crate::step_inputs::StepInputs;
 
 /// Dynamic loss scaling, which keeps f16 gradients in range: the loss is multiplied by a scale, the gradients are divided by it, a step whose gradients
 /// are not finite is skipped, and the scale is adjusted. All of it happens on the device: a step reads nothing back.

@@ -3,8 +3,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::entry::Entry;
 use crate::init::Init;
-use crate::parameters::Entry;
 
 /// The initial values of parameters. They are drawn when they are requested, so that a model takes no memory before it is known to fit.
 #[derive(Debug, Clone)]

@@ -2,9 +2,10 @@ use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update}
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
-use crate::optimizer::{Optimizer, StepInputs};
+use crate::optimizer::Optimizer;
 use crate::origin::Origin;
 use crate::parameters::{ParameterId, Parameters};
+use crate::step_inputs::StepInputs;
 
 /// An optimizer whose weights are pulled back to slow weights every few steps: `slow = d slow + (1 - d) weights`, and the weights are set to `slow`.
 ///

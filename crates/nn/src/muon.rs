@@ -5,10 +5,11 @@ use brisk_tensor::program::{Error as ProgramError, Program, Slice};
 use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::newton_schulz::NewtonSchulz;
-use crate::optimizer::{Optimizer, StepInputs};
+use crate::optimizer::Optimizer;
 use crate::origin::Origin;
 use crate::parameters::{ParameterId, Parameters};
 use crate::sgd::Momentum;
+use crate::step_inputs::StepInputs;
 
 /// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it has the same size in all directions. For the matrices of hidden
 /// layers and the filters of convolutions; combine it with another optimizer for biases, normalisations, embeddings and the last layer

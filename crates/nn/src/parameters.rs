@@ -2,6 +2,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::Location;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use brisk_kernels::DType;
 use brisk_tensor::program::{Device, Slice};
@@ -9,11 +10,12 @@ use brisk_tensor::{Error, Graph, Mode, Persistent, Scope, Tensor};
 
 use crate::buffer::{Buffer, BufferId};
 use crate::division::{BoundBucket, Division, Piece, Placement};
+use crate::entry::{Entry, MAX_LEN, len_of};
 use crate::init::Init;
 use crate::initial::Initial;
 use crate::newest::Newest;
 use crate::origin::Origin;
-use crate::trained_on::TrainedOn;
+use crate::trained_on::{FeatureScale, TrainedOn};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
 ///
@@ -33,31 +35,13 @@ pub struct Parameters {
     len: usize,
     initial: Initial,
     newest: Newest,
-    pub(crate) trained_on: TrainedOn,
+    trained_on: TrainedOn,
     buffers: Vec<Buffer>,
     /// The line that added each parameter.
     made_at: Vec<&'static Location<'static>>,
     division: Option<Division>,
     origin: Origin,
     first_error: Option<Error>,
-}
-
-/// A parameter: its name, its shape and its place in the flat buffer.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
-    /// Dotted, as in PyTorch's `state_dict`: `layers.0.weight`.
-    pub name: String,
-    /// Lengths of its dimensions.
-    pub shape: Vec<usize>,
-    /// Its elements in the flat buffer.
-    pub range: Range<usize>,
-}
-
-impl Entry {
-    /// The layer that it belongs to: its name without the last part, `layers.0` for `layers.0.weight`.
-    pub fn path(&self) -> &str {
-        self.name.rsplit_once('.').map_or("", |(path, _)| path)
-    }
 }
 
 /// The id of a parameter of a [`Parameters`].
@@ -80,16 +64,8 @@ pub struct ParametersBuilder {
 /// Tensors start at multiples of this many elements: 256 bytes of f32, the binding alignment that every adapter supports.
 const ALIGN: usize = 64;
 
-/// The maximum number of elements of a tensor, and of all parameters together. The bytes of values, gradients and optimizer state can then be added up without overflow.
-const MAX_LEN: usize = usize::MAX / 64;
-
 /// The number of initial values that are drawn and written at a time.
 const CHUNK_LEN: usize = 1 << 20;
-
-/// The elements of a tensor, unless their number overflows.
-pub(crate) fn len_of(shape: &[usize]) -> Option<usize> {
-    shape.iter().try_fold(1_usize, |len, &n| len.checked_mul(n)).filter(|&len| len <= MAX_LEN)
-}
 
 impl ParametersBuilder {
     /// A builder without parameters.
@@ -411,6 +387,21 @@ impl Parameters {
     /// Whether both are parameters of one model, as clones are.
     pub fn is_of_same_model(&self, other: &Self) -> bool {
         self.origin.is(other.origin)
+    }
+
+    /// The standardisation of the features that the [newest](Self::newest) values were trained on, as what trained them has [noted](Self::set_trained_on); `None` if
+    /// nothing has.
+    pub fn trained_on(&self) -> Option<Arc<FeatureScale>> {
+        self.trained_on.newest()
+    }
+
+    /// Notes how the features are standardised on which the [newest](Self::newest) values were trained, in all clones of these parameters. What predicts by them then
+    /// returns an error for features in another scale, instead of wrong results.
+    pub fn set_trained_on(&self, features: Option<Arc<FeatureScale>>) {
+        match self.newest_device() {
+            Some(_) => self.trained_on.set_newest(features),
+            None => self.trained_on.set_initial(features),
+        }
     }
 
     /// The device that has newer values than the initial ones.

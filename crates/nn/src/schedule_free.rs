@@ -3,8 +3,9 @@ use brisk_tensor::{Graph, Persistent};
 
 use crate::elementwise::Elementwise;
 use crate::elementwise::groups_setter;
-use crate::optimizer::{Optimizer, StepInputs};
+use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
+use crate::step_inputs::StepInputs;
 
 /// AdamW without a schedule: instead of decaying the learning rate, it averages the iterates, so the number of steps need not be known. Use a constant rate, after a
 /// warm-up.

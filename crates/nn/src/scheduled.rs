@@ -1,9 +1,10 @@
 use brisk_kernels::{DType, Number, Rule, StepCount, StepValue, Update};
 use brisk_tensor::{Error, Graph, Persistent};
 
-use crate::optimizer::{Optimizer, StepInputs};
+use crate::optimizer::Optimizer;
 use crate::parameters::{ParameterId, Parameters};
 use crate::schedule::Schedule;
+use crate::step_inputs::StepInputs;
 
 /// An optimizer with a separate schedule, for example for a bias that is only trained in the first epochs. Combine it in
 /// [`CombinedOptimizer`](crate::CombinedOptimizer) with optimizers that follow the run's schedule.

@@ -1,7 +1,8 @@
 use brisk_tensor::{Graph, Persistent};
 
-use crate::optimizer::{Optimizer, StepInputs};
+use crate::optimizer::Optimizer;
 use crate::parameters::{ParameterId, Parameters};
+use crate::step_inputs::StepInputs;
 
 /// Several optimizers as one, each for its own parameters.
 ///

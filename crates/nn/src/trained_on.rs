@@ -1,7 +1,5 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::parameters::Parameters;
-
 /// How features were standardised before a model was trained on them: `(x - mean) * inv_std`, column by column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FeatureScale {
@@ -40,24 +38,20 @@ impl TrainedOn {
     pub(crate) fn detached(&self) -> Self {
         Self(Arc::new(Mutex::new(self.with(|values| values.clone()))))
     }
-}
 
-impl Parameters {
-    /// The standardisation of the features that the [newest](Self::newest) values were trained on, as what trained them has [noted](Self::set_trained_on); `None` if
-    /// nothing has.
-    pub fn trained_on(&self) -> Option<Arc<FeatureScale>> {
-        self.trained_on.with(|values| values.newest.clone())
+    /// The standardisation of the features that the newest values were trained on.
+    pub(crate) fn newest(&self) -> Option<Arc<FeatureScale>> {
+        self.with(|values| values.newest.clone())
     }
 
-    /// Notes how the features are standardised on which the [newest](Self::newest) values were trained, in all clones of these parameters. What predicts by them then
-    /// returns an error for features in another scale, instead of wrong results.
-    pub fn set_trained_on(&self, features: Option<Arc<FeatureScale>>) {
-        let is_initial = self.newest_device().is_none();
-        self.trained_on.with(|values| {
-            if is_initial {
-                values.initial.clone_from(&features);
-            }
-            values.newest = features;
-        });
+    /// Sets that of the newest values.
+    pub(crate) fn set_newest(&self, features: Option<Arc<FeatureScale>>) {
+        self.with(|values| values.newest = features);
+    }
+
+    /// Sets that of the initial values, which are the newest.
+    pub(crate) fn set_initial(&self, features: Option<Arc<FeatureScale>>) {
+        self.with(|values| values.initial = features);
+        self.keep_initial();
     }
 }

@@ -6,21 +6,25 @@ mod record;
 mod plan;
 mod rewrite;
 
-mod device;
+mod device_info;
+mod memory;
 mod profile;
 
 mod cpu;
 mod gpu;
 
+mod device;
+
 #[cfg(any(doc, doctest))]
 pub mod guide;
 
+pub use device::Device;
 pub use device::builder::DeviceBuilder;
 pub use device::counters::Counters;
 pub use device::executable::Executable;
 pub use device::select::Selection;
-pub use device::uploads::{Upload, Uploads};
-pub use device::{Device, DeviceInfo, DeviceKind};
+pub use device::uploads::Uploads;
+pub use device_info::{DeviceInfo, DeviceKind};
 pub use error::{Error, HostFailure};
 pub use gpu::pipeline_cache::PipelineCache;
 pub use plan::{Plan, planned_peak_bytes};
@@ -29,6 +33,7 @@ pub use profile::{KernelProfile, Profile, Timer};
 pub use record::host_step::{HostArgs, HostStep};
 pub use record::persistent::Persistent;
 pub use record::program::{Program, Slice};
+pub use record::upload::Upload;
 pub use rewrite::Rewrite;
 pub use rewrite::recompute::Segment;
 

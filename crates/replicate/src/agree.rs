@@ -1,5 +1,6 @@
-use crate::collective::{Collective, CollectiveExt, ReduceOp};
+use crate::collective::{Collective, CollectiveExt};
 use crate::error::Error;
+use crate::reduce_op::ReduceOp;
 
 /// Makes sure that all ranks have the same list of names and values, before anything is trained: models that differ would otherwise be averaged into garbage.
 ///

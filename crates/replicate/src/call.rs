@@ -1,7 +1,7 @@
 use std::fmt;
 
-use crate::collective::ReduceOp;
 use crate::element::ElementType;
+use crate::reduce_op::ReduceOp;
 
 /// A call of an operation, which must be the same on every rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

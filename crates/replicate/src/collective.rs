@@ -2,6 +2,7 @@ use std::fmt::Debug;
 
 use crate::element::{Element, ElementType};
 use crate::error::Error;
+use crate::reduce_op::ReduceOp;
 
 /// The collective operations between replicas, over host memory.
 ///
@@ -61,17 +62,6 @@ pub trait Collective: Debug + Send {
     /// # Errors
     /// As [`barrier`](Self::barrier).
     fn finish(self: Box<Self>) -> Result<(), Error>;
-}
-
-/// The reduction that combines the values of all ranks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ReduceOp {
-    /// The sum; integers wrap around.
-    Sum,
-    /// The sum divided by the number of ranks; floats only.
-    Mean,
-    /// The maximum; NaN counts as larger than every number.
-    Max,
 }
 
 /// A slice whose element type is known at run time.

@@ -1,9 +1,10 @@
 use half::{bf16, f16};
 use serde::{Deserialize, Serialize};
 
-use crate::collective::{Collective, CollectiveExt, ReduceOp};
+use crate::collective::{Collective, CollectiveExt};
 use crate::element::Element;
 use crate::error::Error;
+use crate::reduce_op::ReduceOp;
 
 /// The type in which gradients are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]

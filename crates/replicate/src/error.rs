@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use crate::collective::ReduceOp;
 use crate::element::ElementType;
+use crate::reduce_op::ReduceOp;
 
 /// What can go wrong between replicas, with the rank and the operation.
 ///

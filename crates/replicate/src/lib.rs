@@ -13,6 +13,7 @@ pub mod guide;
 mod halves;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod reduce_op;
 mod run;
 mod shards;
 mod started;
@@ -24,13 +25,14 @@ mod watch;
 
 pub use agree::agree;
 pub use buckets::{Bucket, BucketSizes, buckets};
-pub use collective::{Collective, CollectiveExt, DynSlice, DynSliceMut, ReduceOp};
+pub use collective::{Collective, CollectiveExt, DynSlice, DynSliceMut};
 pub use compress::{Compressed, Wire};
 pub use cost::{Algorithm, Link, Step};
 pub use element::{Element, ElementType};
 pub use error::Error;
 #[cfg(feature = "mpi")]
 pub use mpi::{Mpi, MpiConfig, SumOrder};
+pub use reduce_op::ReduceOp;
 pub use run::run_replicas;
 pub use shards::{Shards, StateBytes, ZeroStage};
 pub use started::{CommThread, Pending};

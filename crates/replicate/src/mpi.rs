@@ -8,11 +8,12 @@ use std::time::Duration;
 use mpi_sys as ffi;
 
 use crate::call::{Call, Encoded, How};
-use crate::collective::{Collective, DynSlice, DynSliceMut, ReduceOp};
+use crate::collective::{Collective, DynSlice, DynSliceMut};
 use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
 use crate::element::with_element;
 use crate::element::{Element, ElementType};
 use crate::error::Error;
+use crate::reduce_op::ReduceOp;
 use crate::tree::{part, reduce_into};
 use crate::watch::{Message, Peers, Watch};
 
@@ -146,7 +147,7 @@ const PIECE_BYTES: usize = 1 << 20;
 
 impl Mpi {
     /// The exit status of a job in which a rank failed: restarting from the last checkpoint may help.
-    pub const PEER_FAILED: i32 = 75;
+    pub const PEER_FAILED: i32 = crate::watch::PEER_FAILED;
 
     /// Starts the library, once per process.
     ///

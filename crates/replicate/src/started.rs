@@ -1,9 +1,10 @@
 use std::sync::{Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread::JoinHandle;
 
-use crate::collective::{Collective, CollectiveExt, ReduceOp};
+use crate::collective::{Collective, CollectiveExt};
 use crate::element::Element;
 use crate::error::Error;
+use crate::reduce_op::ReduceOp;
 
 /// A thread that owns a [`Collective`] and performs operations one after the other while the replica continues computing.
 ///

@@ -4,11 +4,13 @@ mod shared;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::collective::{Collective, DynSlice, DynSliceMut, ReduceOp};
+use shared::Shared;
+
+use crate::collective::{Collective, DynSlice, DynSliceMut};
 use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
 use crate::element::with_element;
 use crate::error::Error;
-use shared::Shared;
+use crate::reduce_op::ReduceOp;
 
 /// One of the replicas that run as threads of one process.
 ///

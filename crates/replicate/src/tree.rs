@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use crate::collective::ReduceOp;
 use crate::element::Element;
+use crate::reduce_op::ReduceOp;
 use crate::vectorised::vectorised;
 
 /// Elements that are reduced at a time: few enough for the L1 cache.

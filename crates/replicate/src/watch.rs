@@ -5,6 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+/// The exit status of a process whose peer has failed.
+pub(crate) const PEER_FAILED: i32 = 75;
+
 /// A thread that ends the process when an operation takes too long. Nothing else would notice a rank that hangs, since all others wait for it.
 ///
 /// It first asks the other ranks for their state. A rank that does not answer has stopped; one that answers that it is outside any operation is the
@@ -147,7 +150,7 @@ impl Shared {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
-        exit(crate::mpi::Mpi::PEER_FAILED)
+        exit(PEER_FAILED)
     }
 
     /// The answers of all other ranks; `None` for one that does not answer within `patience`.

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::histogram::Histogram;
 use crate::line_chart::{LineChart, Series};
 use crate::matrix_chart::MatrixChart;
-use crate::report::Panel;
+use crate::panel::Panel;
 
 /// More classes than this are not drawn as a matrix.
 const MAX_CLASSES: usize = 200;

@@ -2,7 +2,7 @@
 
 use crate::line_chart::{LineChart, Series};
 use crate::metric_label::{divided, title};
-use crate::report::Panel;
+use crate::panel::Panel;
 
 /// A chart per metric, with values at `epochs`. Columns that differ only in the set of rows share a chart.
 pub(crate) fn of(epochs: &[f64], columns: &[(&str, &[f64])], best_epoch: Option<f64>) -> Vec<Panel> {

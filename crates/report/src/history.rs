@@ -9,7 +9,8 @@ use crate::closing_table::{seconds, thousands};
 use crate::error::Error;
 use crate::kernel_panels::KernelTime;
 use crate::metric_label::metric_label;
-use crate::report::{Panel, Report};
+use crate::panel::Panel;
+use crate::report::Report;
 
 /// The metrics at the end of an epoch, or of a validation within one.
 #[derive(Debug, Clone, PartialEq)]

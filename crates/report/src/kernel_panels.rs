@@ -1,7 +1,7 @@
 //! The time of a step, kernel by kernel.
 
 use crate::bar_chart::BarChart;
-use crate::report::Panel;
+use crate::panel::Panel;
 use crate::table::Table;
 
 /// The time that one call takes, or several calls that are alike, in each training step.

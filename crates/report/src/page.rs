@@ -2,7 +2,7 @@
 
 use crate::html::escaped;
 use crate::line_chart::Size;
-use crate::report::{Panel, Report, Section};
+use crate::panel::Panel;
 
 pub(crate) const STYLE: &str = include_str!("page.css");
 
@@ -13,22 +13,39 @@ pub(crate) const FULL: f64 = 1100.0;
 
 const HEIGHT: f64 = 270.0;
 
-/// The page, which is HTML and well-formed XML.
-pub(crate) fn render(report: &Report) -> String {
-    let title = escaped(&report.title);
-    let subtitle = if report.subtitle.is_empty() { String::new() } else { format!("<p>{}</p>", escaped(&report.subtitle)) };
-    let figure = |(label, value): &(String, String)| {
-        format!("<div class=\"figure\"><dt>{}</dt><dd>{}</dd></div>", escaped(label), escaped(value))
-    };
-    let figures = match &report.figures[..] {
-        [] => String::new(),
-        figures => format!("<dl class=\"figures\">{}</dl>", figures.iter().map(figure).collect::<String>()),
-    };
-    let sections: String = report.sections.iter().filter(|section| !section.panels.is_empty()).map(render_section).collect();
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/><title>{title}</title><style>{STYLE}</style></head>\n<body><main><header><h1>{title}</h1>{subtitle}</header>\n{figures}\n{sections}<footer>Written by brisk {}.</footer></main></body></html>\n",
-        env!("CARGO_PKG_VERSION")
-    )
+/// What a page shows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Page {
+    pub(crate) title: String,
+    pub(crate) subtitle: String,
+    pub(crate) figures: Vec<(String, String)>,
+    pub(crate) sections: Vec<Section>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Section {
+    pub(crate) title: String,
+    pub(crate) panels: Vec<Panel>,
+}
+
+impl Page {
+    /// The page, which is HTML and well-formed XML.
+    pub(crate) fn render(&self) -> String {
+        let title = escaped(&self.title);
+        let subtitle = if self.subtitle.is_empty() { String::new() } else { format!("<p>{}</p>", escaped(&self.subtitle)) };
+        let figure = |(label, value): &(String, String)| {
+            format!("<div class=\"figure\"><dt>{}</dt><dd>{}</dd></div>", escaped(label), escaped(value))
+        };
+        let figures = match &self.figures[..] {
+            [] => String::new(),
+            figures => format!("<dl class=\"figures\">{}</dl>", figures.iter().map(figure).collect::<String>()),
+        };
+        let sections: String = self.sections.iter().filter(|section| !section.panels.is_empty()).map(render_section).collect();
+        format!(
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width,initial-scale=1\"/><title>{title}</title><style>{STYLE}</style></head>\n<body><main><header><h1>{title}</h1>{subtitle}</header>\n{figures}\n{sections}<footer>Written by brisk {}.</footer></main></body></html>\n",
+            env!("CARGO_PKG_VERSION")
+        )
+    }
 }
 
 fn render_section(section: &Section) -> String {

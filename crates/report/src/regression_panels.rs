@@ -4,7 +4,7 @@ use brisk_metrics::{MeanAbsoluteError, Metric, Scored};
 
 use crate::error::Error;
 use crate::histogram::Histogram;
-use crate::report::Panel;
+use crate::panel::Panel;
 use crate::scatter_chart::ScatterChart;
 
 /// Predictions over labels, and residuals, for each label of a row.

@@ -4,16 +4,13 @@ use std::path::Path;
 use brisk_atomic_file::write_atomically;
 use brisk_metrics::Scored;
 
-use crate::bar_chart::BarChart;
 use crate::error::Error;
-use crate::histogram::Histogram;
-use crate::image_grid::ImageGrid;
 use crate::kernel_panels::{self, KernelTime};
 use crate::line_chart::{LineChart, Series};
-use crate::matrix_chart::MatrixChart;
-use crate::scatter_chart::ScatterChart;
+use crate::page::{Page, Section};
+use crate::panel::Panel;
 use crate::table::Table;
-use crate::{class_panels, epoch_panels, page, regression_panels};
+use crate::{class_panels, epoch_panels, regression_panels};
 
 /// A training run as one HTML page: results in large figures, then sections of charts and tables.
 ///
@@ -35,69 +32,40 @@ use crate::{class_panels, epoch_panels, page, regression_panels};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Report {
-    pub(crate) title: String,
-    pub(crate) subtitle: String,
-    pub(crate) figures: Vec<(String, String)>,
+    page: Page,
     best_epoch: Option<f64>,
-    pub(crate) sections: Vec<Section>,
-}
-
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Section {
-    pub(crate) title: String,
-    pub(crate) panels: Vec<Panel>,
-}
-
-/// A chart, a table or images of a [`Report`].
-#[non_exhaustive]
-#[derive(Clone, Debug)]
-pub enum Panel {
-    /// Lines over a common axis.
-    Lines(LineChart),
-    /// Horizontal bars.
-    Bars(BarChart),
-    /// Counts of values.
-    Histogram(Histogram),
-    /// A matrix of classes.
-    Matrix(MatrixChart),
-    /// Points.
-    Scatter(ScatterChart),
-    /// Names and values.
-    Table(Table),
-    /// Images with captions.
-    Images(ImageGrid),
 }
 
 impl Report {
     /// A page without sections.
     pub fn new(title: impl Into<String>) -> Self {
-        Self { title: title.into(), ..Self::default() }
+        Self { page: Page { title: title.into(), ..Page::default() }, best_epoch: None }
     }
 
     /// Sets the line below the title.
     pub fn subtitle(&mut self, subtitle: impl Into<String>) -> &mut Self {
-        self.subtitle = subtitle.into();
+        self.page.subtitle = subtitle.into();
         self
     }
 
     /// Adds a result in large figures.
     pub fn figure(&mut self, label: impl Into<String>, value: impl Into<String>) -> &mut Self {
-        self.figures.push((label.into(), value.into()));
+        self.page.figures.push((label.into(), value.into()));
         self
     }
 
     /// Begins a section, to which panels are added until the next begins. A section without panels is left out.
     pub fn section(&mut self, title: impl Into<String>) -> &mut Self {
-        self.sections.push(Section { title: title.into(), panels: Vec::new() });
+        self.page.sections.push(Section { title: title.into(), panels: Vec::new() });
         self
     }
 
     /// Adds a chart, a table or images.
     pub fn panel(&mut self, panel: impl Into<Panel>) -> &mut Self {
-        if self.sections.is_empty() {
+        if self.page.sections.is_empty() {
             self.section("");
         }
-        if let Some(section) = self.sections.last_mut() {
+        if let Some(section) = self.page.sections.last_mut() {
             section.panels.push(panel.into());
         }
         self
@@ -168,7 +136,7 @@ impl Report {
 
     /// The page.
     pub fn to_html(&self) -> String {
-        page::render(self)
+        self.page.render()
     }
 
     /// Writes the page to `path`, atomically: a reader sees the old page or the new one.
@@ -180,37 +148,3 @@ impl Report {
         Ok(write_atomically(path.as_ref(), |file| file.write_all(html.as_bytes()))?)
     }
 }
-
-impl Panel {
-    /// Names and classes of colours for a legend.
-    pub(crate) fn keys(&self) -> Vec<(&str, String)> {
-        match self {
-            Self::Lines(chart) => chart.keys(),
-            Self::Histogram(chart) => chart.keys(),
-            _ => Vec::new(),
-        }
-    }
-
-    pub(crate) fn title(&self) -> &str {
-        match self {
-            Self::Lines(chart) => &chart.title,
-            Self::Bars(chart) => &chart.title,
-            Self::Histogram(chart) => &chart.title,
-            Self::Matrix(chart) => &chart.title,
-            Self::Scatter(chart) => &chart.title,
-            Self::Table(table) => &table.title,
-            Self::Images(images) => &images.title,
-        }
-    }
-}
-
-macro_rules! panel_from {
-    ($($variant:ident $type:ty),*) => {
-        $(impl From<$type> for Panel {
-            fn from(panel: $type) -> Self {
-                Self::$variant(panel)
-            }
-        })*
-    };
-}
-panel_from!(Lines LineChart, Bars BarChart, Histogram Histogram, Matrix MatrixChart, Scatter ScatterChart, Table Table, Images ImageGrid);

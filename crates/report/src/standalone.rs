@@ -2,7 +2,7 @@
 
 use crate::html::escaped;
 use crate::page::{FULL, HALF, STYLE, body};
-use crate::report::Panel;
+use crate::panel::Panel;
 
 /// The height of the title.
 const HEAD: f64 = 40.0;

@@ -14,12 +14,11 @@ use rayon::prelude::*;
 
 use crate::cpu::bytes::Bytes;
 use crate::cpu::packed::{PackedCopies, Part};
-use crate::device::memory::{Count, Memory, lock};
 use crate::error::Error;
-use crate::gpu::profile::ns_since;
+use crate::memory::{Count, Memory, lock};
 use crate::plan::Plan;
 use crate::plan::layout::Place;
-use crate::profile::{Span, Timer};
+use crate::profile::{Span, Timer, ns_since};
 use crate::record::host_step::{HostBuffers, HostPart, parts_of};
 use crate::record::persistent::Persistent;
 use crate::record::program::Program;

@@ -1,6 +1,6 @@
 use brisk_kernels::wgpu;
 
-use crate::device::{DeviceInfo, DeviceKind};
+use crate::device_info::{DeviceInfo, DeviceKind};
 
 /// The adapters of all backends: discrete GPUs first, then integrated ones, software last; a GPU that a second backend lists too is left out.
 pub(crate) fn open_adapters() -> Vec<(DeviceInfo, wgpu::Adapter)> {

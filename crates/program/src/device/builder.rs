@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use brisk_kernels::{MatmulFamily, wgpu};
 
 use crate::cpu::CpuDevice;
+use crate::device::Device;
 use crate::device::Executor;
 use crate::device::adapters::open_adapters;
 use crate::device::back_off::{Attempts, with_back_off};
 use crate::device::select::Selection;
-use crate::device::{Device, DeviceInfo, DeviceKind};
+use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::error::Error;
 use crate::gpu::{GpuDevice, Opened, request_device};
 

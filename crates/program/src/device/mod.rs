@@ -7,9 +7,9 @@ pub(crate) mod back_off;
 pub(crate) mod builder;
 pub(crate) mod counters;
 pub(crate) mod executable;
-pub(crate) mod host_type;
-pub(crate) mod memory;
+mod last_write;
 pub(crate) mod required;
+mod roofline;
 pub(crate) mod select;
 pub(crate) mod uploads;
 
@@ -25,14 +25,14 @@ use crate::device::adapters::open_adapters;
 use crate::device::builder::DeviceBuilder;
 use crate::device::counters::{Counters, Transfers};
 use crate::device::executable::Executable;
-use crate::device::host_type::check_host_type;
 use crate::device::select::Selection;
 use crate::device::uploads::Uploads;
+use crate::device_info::DeviceInfo;
 use crate::error::Error;
 use crate::gpu::GpuDevice;
 use crate::gpu::pipeline_cache::PipelineCache;
-use crate::profile::roofline;
 use crate::profile::roofline::Roofline;
+use crate::record::host_type::check_host_type;
 use crate::record::persistent::Persistent;
 use crate::record::program::Program;
 
@@ -69,72 +69,6 @@ struct Inner {
 pub(crate) enum Executor {
     Cpu(CpuDevice),
     Gpu(Box<GpuDevice>),
-}
-
-/// Information about a device.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct DeviceInfo {
-    /// The name given by the driver; for the CPU executor, the number of threads.
-    pub name: String,
-    /// The executor, and whether a GPU is hardware or software.
-    pub kind: DeviceKind,
-    /// `vulkan`, `metal`, `dx12`, or `rust` for the CPU executor.
-    pub backend: String,
-    /// Why [`Selection::Best`] skipped an available GPU: the error of opening it. `None` for a device that was selected explicitly.
-    pub fallback: Option<String>,
-    /// The driver's errors at failed attempts to open the adapter, before it opened: another process may have kept it busy.
-    pub failed_attempts: Vec<String>,
-    /// Why the adapter's cooperative matrices are not used, if it has any and they failed a self-check when the device was opened.
-    pub coop_refused: Option<String>,
-}
-
-/// The executor, and whether a GPU is hardware or software.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum DeviceKind {
-    /// The plain-Rust twins.
-    Cpu,
-    /// WGSL on a hardware GPU.
-    Gpu,
-    /// WGSL on a software adapter.
-    Software,
-}
-
-impl DeviceKind {
-    /// The executor's name in results: `cpu` or `gpu`.
-    pub const fn executor(self) -> &'static str {
-        match self {
-            Self::Cpu => "cpu",
-            Self::Gpu | Self::Software => "gpu",
-        }
-    }
-}
-
-impl fmt::Display for DeviceKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cpu => "cpu",
-            Self::Gpu => "gpu",
-            Self::Software => "software",
-        })
-    }
-}
-
-impl fmt::Display for DeviceInfo {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}, {})", self.name, self.kind, self.backend)?;
-        if let Some(reason) = &self.fallback {
-            write!(f, "; {reason}")?;
-        }
-        if let Some(reason) = &self.coop_refused {
-            write!(f, "; without cooperative matrices: {reason}")?;
-        }
-        match self.failed_attempts.last() {
-            None => Ok(()),
-            Some(reason) => write!(f, "; opened at attempt {}, after: {reason}", self.failed_attempts.len() + 1),
-        }
-    }
 }
 
 /// Prints [`Device::info`].

@@ -1,14 +1,9 @@
-use std::ops::Range;
-
-use brisk_kernels::bytemuck::{self, Pod};
-
 use crate::device::Device;
 use crate::device::Executor;
 use crate::device::check_host_range;
-use crate::device::host_type::check_host_type;
 use crate::error::Error;
 use crate::gpu::uploads::Ring;
-use crate::record::persistent::Persistent;
+use crate::record::upload::Upload;
 
 /// A ring of staging memory for host values that are written to a device repeatedly: it is allocated once, and written while the device works
 /// on earlier values.
@@ -36,27 +31,6 @@ pub struct Uploads {
     ring: Option<Ring>,
 }
 
-/// Values for some elements of a buffer.
-#[derive(Debug, Clone, Copy)]
-pub struct Upload<'a> {
-    pub(crate) to: &'a Persistent,
-    pub(crate) start: usize,
-    pub(crate) bytes: &'a [u8],
-    check_type: fn(&Persistent) -> Result<(), Error>,
-}
-
-impl<'a> Upload<'a> {
-    /// `values` for the elements of `to` from `start` on. The types are those of [`Device::write`]; [`Uploads::write`] checks them.
-    pub fn new<T: Pod>(to: &'a Persistent, start: usize, values: &'a [T]) -> Self {
-        Self { to, start, bytes: bytemuck::cast_slice(values), check_type: check_host_type::<T> }
-    }
-
-    pub(crate) fn range(&self) -> Range<usize> {
-        let start = self.start.saturating_mul(self.to.dtype().size_bytes());
-        start..start.saturating_add(self.bytes.len())
-    }
-}
-
 impl Uploads {
     pub(crate) fn new(device: &Device, slot_bytes: usize, n_slots: usize) -> Result<Self, Error> {
         let ring = match device.executor() {
@@ -77,7 +51,7 @@ impl Uploads {
     /// [`Error::HostType`] for values of another type, [`Error::HostLen`] if they reach beyond their buffer, with nothing written; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
     pub fn write(&mut self, uploads: &[Upload<'_>]) -> Result<(), Error> {
         for upload in uploads {
-            (upload.check_type)(upload.to)?;
+            upload.check_type()?;
             check_host_range(upload.to, upload.range())?;
         }
         match (self.device.executor(), &mut self.ring) {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use brisk_kernels::wgpu;
 
-use crate::device::memory::lock;
+use crate::memory::lock;
 
 /// The first error that a driver reported outside any call, on which wgpu would otherwise panic. Clones share it.
 #[derive(Debug, Clone, Default)]

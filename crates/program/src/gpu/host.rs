@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use brisk_kernels::wgpu;
 
-use crate::device::memory::lock;
 use crate::error::Error;
 use crate::gpu::transfer::{Read, Readable};
 use crate::gpu::{Block, GpuDevice, GpuExecutable, encode_pass};
+use crate::memory::lock;
 use crate::record::host_step::{HostBuffers, HostPart, RecordedHost, parts_of};
 use crate::record::program::Program;
 use crate::record::program::StepArg;

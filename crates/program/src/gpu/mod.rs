@@ -16,11 +16,11 @@ use std::time::Duration;
 use brisk_kernels::gpu::{Recorded, Recorder, encode_all};
 use brisk_kernels::{self as kernels, CoopShape, MatmulFamily, wgpu};
 
-use crate::device::memory::{Count, Memory, lock};
 use crate::error::Error;
 use crate::gpu::failure::{Failure, Report, Work};
 use crate::gpu::host::GpuPart;
 use crate::gpu::pipeline_cache::{CacheFile, PipelineCache};
+use crate::memory::{Count, Memory, lock};
 use crate::plan::Plan;
 use crate::plan::layout::Place;
 use crate::record::persistent::Persistent;

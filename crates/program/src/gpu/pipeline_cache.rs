@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use brisk_atomic_file::AtomicFile;
 use brisk_kernels::wgpu;
 
-use crate::device::memory::lock;
+use crate::memory::lock;
 
 /// The state of a device's [`pipeline_cache`](crate::DeviceBuilder::pipeline_cache). A cache that cannot be read or written costs time, and is not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]

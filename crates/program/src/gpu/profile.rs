@@ -5,10 +5,10 @@ use std::time::Instant;
 use brisk_kernels::gpu::Recorded;
 use brisk_kernels::{bytemuck, wgpu};
 
-use crate::device::memory::lock;
 use crate::error::Error;
 use crate::gpu::{GpuDevice, GpuExecutable};
-use crate::profile::{Span, Timer};
+use crate::memory::lock;
+use crate::profile::{Span, Timer, ns_since};
 
 /// Kernels in one submit; each takes two queries.
 const KERNELS_PER_SUBMIT: usize = 512;
@@ -124,8 +124,4 @@ fn encode(device: &wgpu::Device, queries: &Queries, kernels: &[Recorded]) -> wgp
     }
     encoder.resolve_query_set(&queries.set, 0..2 * kernels.len() as u32, &queries.resolved, 0);
     encoder.finish()
-}
-
-pub(crate) fn ns_since(start: Instant) -> u64 {
-    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

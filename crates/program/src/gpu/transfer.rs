@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use brisk_kernels::wgpu;
 
-use crate::device::memory::lock;
 use crate::error::Error;
 use crate::gpu::{Block, GpuDevice, STAGING, words};
+use crate::memory::lock;
 use crate::record::persistent::Persistent;
 
 /// Values are copied in pieces of this size, so that staging memory stays bounded.

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use brisk_kernels::wgpu;
 
-use crate::device::uploads::Upload;
 use crate::error::Error;
 use crate::gpu::{Block, GpuDevice, words};
+use crate::record::upload::Upload;
 
 const WORD_BYTES: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
 /// The alignment of the start of a mapped view.

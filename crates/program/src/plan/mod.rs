@@ -60,6 +60,16 @@ pub struct Plan {
 /// Transients start at a multiple of this, an offset at which every adapter can bind.
 const GRAIN_BYTES: usize = 256;
 
+impl Program {
+    /// Lays out the transients and adds up the memory, without a device.
+    ///
+    /// # Errors
+    /// [`Error::ReadBeforeWrite`] if a transient is read before it is written.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        Plan::new(self)
+    }
+}
+
 impl Plan {
     pub(crate) fn new(program: &Program) -> Result<Self, Error> {
         let Used { buffers, transients } = Used::of(program)?;

@@ -7,10 +7,11 @@ mod tests;
 
 use std::fmt;
 use std::io::{self, Write};
+use std::time::Instant;
 
 use brisk_kernels::Cost;
 
-use crate::device::DeviceInfo;
+use crate::device_info::DeviceInfo;
 use crate::profile::roofline::Roofline;
 
 /// The time spent in each kernel during some replays, measured by [`Executable::profile`](crate::Executable::profile).
@@ -227,4 +228,9 @@ impl fmt::Display for Profile {
         }
         Ok(())
     }
+}
+
+/// Nanoseconds since `start`.
+pub(crate) fn ns_since(start: Instant) -> u64 {
+    u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,7 @@
 use brisk_kernels::Cost;
 
 use super::{KernelProfile, Profile, ProfiledStep, Span, Timer};
-use crate::device::{DeviceInfo, DeviceKind};
+use crate::device_info::{DeviceInfo, DeviceKind};
 use crate::profile::roofline::Roofline;
 
 const ROOFLINE: Roofline = Roofline { copy_bytes_per_s: 1e9, flops_per_s: 1e10 };

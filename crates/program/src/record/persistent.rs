@@ -1,11 +1,9 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use brisk_kernels::DType;
-
-use crate::device::Device;
 
 /// A buffer that outlives a run: weights, optimizer state, a table, a counter.
 ///
@@ -43,10 +41,12 @@ struct Inner {
     last_write: LastWrite,
 }
 
-/// The [`Device`] that has last written to a buffer, and the number of writes on all devices. Its type is erased: a device has buffers, whose auto traits would be those
+/// The [`Device`](crate::Device) that has last written to a buffer, and the number of writes on all devices. Its type is erased: a device has buffers, whose auto traits would be those
 /// of the device, and so on, beyond the compiler's limit.
 #[derive(Default)]
-struct LastWrite(Mutex<Option<(Box<dyn Any + Send + Sync>, u64)>>);
+struct LastWrite(Mutex<Option<Writer>>);
+
+pub(crate) type Writer = (Box<dyn Any + Send + Sync>, u64);
 
 impl fmt::Debug for LastWrite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -110,26 +110,9 @@ impl Persistent {
         self.inner.is_required
     }
 
-    /// The device on which the buffer was last written, from the host or by a program, and the number of such writes on all devices, where a call of
-    /// [`Executable::run`](crate::Executable::run) counts as one. `None` before the first.
-    pub fn last_write(&self) -> Option<(Device, u64)> {
-        let last = self.inner.last_write.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (device, n_writes) = last.as_ref()?;
-        Some((device.downcast_ref::<Device>()?.clone(), *n_writes))
-    }
-
-    /// Notes a write on `device`.
-    pub(crate) fn note_write(&self, device: &Device) {
-        let mut last = self.inner.last_write.0.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *last {
-            Some((known, n_writes)) if known.downcast_ref::<Device>().is_some_and(|known| known.is_same(device)) => {
-                *n_writes += 1
-            }
-            other => {
-                let n_writes = other.as_ref().map_or(0, |(_, n_writes)| *n_writes) + 1;
-                *other = Some((Box::new(device.clone()), n_writes));
-            }
-        }
+    /// The device that has last written to it, with its type erased, and the number of writes on all devices.
+    pub(crate) fn last_writer(&self) -> MutexGuard<'_, Option<Writer>> {
+        self.inner.last_write.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Bytes that a device allocates for it.

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use brisk_kernels::{Access, Arg, Cost, DType, Kernel};
 
 use crate::error::Error;
-use crate::plan::Plan;
 use crate::record::host_step::HostKernel;
 use crate::record::host_step::HostStep;
 use crate::record::persistent::Persistent;
@@ -297,14 +296,6 @@ impl Program {
             return Err(Error::Alias { program, kernel, buffer, arg: arg.name });
         }
         Ok(())
-    }
-
-    /// Lays out the transients and adds up the memory, without a device.
-    ///
-    /// # Errors
-    /// [`Error::ReadBeforeWrite`] if a transient is read before it is written.
-    pub fn plan(&self) -> Result<Plan, Error> {
-        Plan::new(self)
     }
 
     fn whole(&self, buffer: usize) -> Slice {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use super::meeting::Meeting;
 use crate::call::{Call, How};
-use crate::collective::ReduceOp;
 use crate::element::{Element, ElementType};
 use crate::error::Error;
+use crate::reduce_op::ReduceOp;
 use crate::tree;
 use crate::tree::part;
 
