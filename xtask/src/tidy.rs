@@ -4,6 +4,7 @@
 //! becomes a rule.
 
 mod arrows;
+mod circles;
 mod docs;
 mod kernels;
 mod manifests;
@@ -54,6 +55,7 @@ type Rule = fn(&Workspace) -> Vec<Finding>;
 const RULES: &[Rule] = &[
     arrows::point_down,
     arrows::wgpu_is_named_below,
+    circles::modules_form_none,
     docs::guides_are_in_the_documentation,
     docs::licences_are_in_each_crate,
     docs::links_lead_to_files,

@@ -13,7 +13,7 @@ pub(super) fn imports_name_their_module(workspace: &Workspace) -> Vec<Finding> {
         let (sources, root) = (format!("{}/src/", package.folder), format!("{}/src/lib.rs", package.folder));
         let modules = workspace.file(&root).map_or_else(BTreeSet::new, |file| modules(&file.text));
         for file in workspace.rust_files(&sources).filter(|file| file.path != root) {
-            let of_root = imported(&file.text).into_iter().filter(|(_, name)| !modules.contains(name.as_str()));
+            let of_root = imported(&file.text, "crate::").into_iter().filter(|(_, name)| !modules.contains(name.as_str()));
             findings.extend(of_root.map(|(line, name)| {
                 Finding::new(&file.path, line, format!("`crate::{name}` is a re-export for other crates; name its module"))
             }));
@@ -23,7 +23,7 @@ pub(super) fn imports_name_their_module(workspace: &Workspace) -> Vec<Finding> {
 }
 
 /// The modules that a file declares.
-fn modules(text: &str) -> BTreeSet<String> {
+pub(super) fn modules(text: &str) -> BTreeSet<String> {
     let declared = |(_, code): (usize, String)| {
         let (before, name) = code.split_once("mod ")?;
         let is_declaration = before.trim().is_empty() || before.trim_start().starts_with("pub");
@@ -32,12 +32,12 @@ fn modules(text: &str) -> BTreeSet<String> {
     code_lines(text).into_iter().filter_map(declared).collect()
 }
 
-/// The first names after `crate::` in the code of a file, with their lines; macros, which live in the root, are left out.
-fn imported(text: &str) -> Vec<(usize, String)> {
+/// The first names after `root`, which is `crate::` or as many `super::`, in the code of a file, with their lines; macros, which live in the root, are left out.
+pub(super) fn imported(text: &str, root: &str) -> Vec<(usize, String)> {
     let lines = code_lines(text);
     let code: String = lines.iter().map(|(_, code)| format!("{code}\n")).collect();
     let mut found = Vec::new();
-    for (at, path) in code.match_indices("crate::") {
+    for (at, path) in code.match_indices(root) {
         let is_other = code[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '_' | '$' | ':'));
         if is_other {
             continue;

@@ -2,7 +2,7 @@
 
 use super::source::code_lines;
 use super::workspace::{File, Workspace};
-use super::{Rule, arrows, docs, kernels, manifests, rooms, shaders, source, weight};
+use super::{Rule, arrows, circles, docs, kernels, manifests, rooms, shaders, source, weight};
 use crate::metadata::Package;
 
 /// Two crates and an xtask that follow all rules.
@@ -342,4 +342,51 @@ fn imports_name_the_module_that_owns_a_thing() {
     let text = "//! Page.\n\nuse std::fmt;\nuse crate::{\n    Error, page,\n};\nfn f() -> Result<(), crate::Error> {}\nmacro!($crate::X);";
     let expected = "`crate::Error` is a re-export for other crates; name its module";
     check(rule, crate_of(text), &[("crates/report/src/page.rs:4", expected), ("crates/report/src/page.rs:7", expected)]);
+}
+
+#[test]
+fn modules_form_no_circle() {
+    const PRESENT: &[(&str, &[&str])] = &[("report", &["panel", "report"])];
+    let crate_of = |files: [(&'static str, &'static str); 3]| {
+        move |workspace: &mut Workspace| {
+            workspace.packages.push(Package {
+                name: "brisk-report".into(),
+                folder: "crates/report".into(),
+                ..Package::default()
+            });
+            with("crates/report/src/lib.rs", "mod chart;\nmod panel;\nmod report;\npub use report::Report;\n")(workspace);
+            for (path, text) in files {
+                with(path, text)(workspace);
+            }
+        }
+    };
+    let none: Rule = |workspace| circles::check(workspace, &[]);
+    let [chart, panel, report] = ["crates/report/src/chart/bars.rs", "crates/report/src/panel.rs", "crates/report/src/report.rs"];
+    // Tests may import from all, and a module may import from itself.
+    let tests = "crates/report/src/chart/tests.rs";
+    let downwards = [
+        (report, "use crate::panel::Panel;\nuse crate::chart::bars;\nuse crate::report::title;"),
+        (panel, "use crate::{chart};\n// crate::report\n"),
+        (tests, "use crate::report::Report;\n"),
+    ];
+    check(none, crate_of(downwards), &[]);
+    let root = "crates/report/src/lib.rs";
+    let both = [(report, "use crate::panel::Panel;"), (panel, "\nuse crate::{error, report::Report};"), (tests, "")];
+    let circle =
+        "panel imports from report (crates/report/src/panel.rs:2), report imports from panel (crates/report/src/report.rs:1)";
+    check(none, crate_of(both), &[(root, circle)]);
+    // An arrow may be hidden in a path that leads to the root by `super`.
+    let hidden = [(chart, "use super::super::report::Report;"), (panel, ""), (report, "use super::chart::bars;")];
+    check(none, crate_of(hidden), &[(root, "chart imports from report (crates/report/src/chart/bars.rs:1)")]);
+    // The list of present circles holds what it names, and nothing else.
+    let listed: Rule = |workspace| {
+        let mut findings = circles::check(workspace, PRESENT);
+        findings.retain(|_| workspace.packages.len() > 3);
+        findings
+    };
+    check(listed, crate_of(both), &[]);
+    let gone = "is in no circle any more; take it off the list";
+    let list = "xtask/src/tidy/circles.rs";
+    check(listed, crate_of(downwards), &[(list, gone), (list, gone)]);
+    check(listed, crate_of(hidden), &[(root, "chart imports from report"), (list, "`panel` of `report`")]);
 }

@@ -1,0 +1,185 @@
+//! The modules of a crate form no circle: imports between them run one way.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use super::Finding;
+use super::rooms::{imported, modules};
+use super::workspace::Workspace;
+
+/// Crates with modules that still form circles. The list may only shrink: an entry that is no longer needed is a finding.
+const PRESENT: &[(&str, &[&str])] = &[
+    (
+        "table",
+        &[
+            "arrow",
+            "cifar",
+            "csv",
+            "dictionary",
+            "error",
+            "format",
+            "idx",
+            "images",
+            "import",
+            "map",
+            "npy",
+            "parts",
+            "row_store",
+            "schema",
+            "shards",
+            "streamed",
+            "survey",
+            "svmlight",
+            "table",
+            "tensor_names",
+            "verify",
+            "writer",
+        ],
+    ),
+    (
+        "tabular",
+        &[
+            "adapter",
+            "columns",
+            "description",
+            "detect",
+            "error",
+            "model",
+            "network",
+            "number_source",
+            "predictions",
+            "preprocessing",
+            "scratch",
+            "target",
+            "text_options",
+        ],
+    ),
+    (
+        "tensor",
+        &[
+            "activation",
+            "anomaly",
+            "autocast",
+            "backward",
+            "cast",
+            "dims",
+            "draws",
+            "error",
+            "failure",
+            "graph",
+            "node",
+            "operation",
+            "place",
+            "reduce",
+            "row_weights",
+            "rows",
+            "scope",
+            "stored",
+            "sync_batch_norm",
+            "tensor",
+            "windows",
+        ],
+    ),
+    (
+        "train",
+        &[
+            "callback",
+            "checkpoint",
+            "data_parallel",
+            "early_stopping",
+            "error",
+            "feed",
+            "flat",
+            "loaded_part",
+            "lr_finder",
+            "memory_check",
+            "model",
+            "report_file",
+            "resume",
+            "row_digest",
+            "run_folder",
+            "run_lock",
+            "run_state",
+            "scorer",
+            "settings",
+            "standardisation",
+            "step",
+            "stop_flag",
+            "task",
+            "trainer",
+            "training",
+            "warning",
+        ],
+    ),
+];
+
+/// For each module, those that it imports from, and the first place where it does.
+type Arrows<'a> = BTreeMap<&'a str, BTreeMap<&'a str, String>>;
+
+/// Modules are those that a crate's root declares; a file belongs to the one whose folder it is in. Tests may import from all.
+pub(super) fn modules_form_none(workspace: &Workspace) -> Vec<Finding> {
+    check(workspace, PRESENT)
+}
+
+/// The same with another list of crates and modules that may form circles.
+pub(super) fn check(workspace: &Workspace, present: &[(&str, &[&str])]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in &workspace.packages {
+        let Some(name) = package.short_name() else { continue };
+        let root = format!("{}/src/lib.rs", package.folder);
+        let modules = workspace.file(&root).map_or_else(BTreeSet::new, |file| modules(&file.text));
+        let arrows = arrows(workspace, &format!("{}/src/", package.folder), &modules);
+        let listed = present.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, modules)| modules);
+        let in_circle: BTreeSet<&str> = arrows.keys().copied().filter(|module| circle(&arrows, module).is_some()).collect();
+        if let Some(circle) = in_circle.iter().find(|module| !listed.contains(module)).and_then(|module| circle(&arrows, module))
+        {
+            let arrow = |[from, to]: [&str; 2]| format!("{from} imports from {to} ({})", arrows[from][to]);
+            let path: Vec<String> = circle.windows(2).map(|pair| arrow([pair[0], pair[1]])).collect();
+            findings.push(Finding::new(&root, 0, format!("modules form a circle: {}", path.join(", "))));
+        }
+        for module in listed.iter().filter(|module| !in_circle.contains(*module)) {
+            let message = format!("`{module}` of `{name}` is in no circle any more; take it off the list");
+            findings.push(Finding::new("xtask/src/tidy/circles.rs", 0, message));
+        }
+    }
+    findings
+}
+
+fn arrows<'a>(workspace: &Workspace, sources: &str, modules: &'a BTreeSet<String>) -> Arrows<'a> {
+    let mut arrows = Arrows::new();
+    for file in workspace.rust_files(sources) {
+        let path = file.path[sources.len()..].trim_end_matches(".rs").trim_end_matches("/mod");
+        let parts: Vec<&str> = path.split('/').collect();
+        let Some(own) = modules.get(parts[0]).filter(|_| !parts.contains(&"tests")) else { continue };
+        let to_root = "super::".repeat(parts.len());
+        for (line, name) in imported(&file.text, "crate::").into_iter().chain(imported(&file.text, &to_root)) {
+            if let Some(other) = modules.get(&name).filter(|other| *other != own) {
+                let place = || format!("{}:{line}", file.path);
+                arrows.entry(own.as_str()).or_default().entry(other.as_str()).or_insert_with(place);
+            }
+        }
+    }
+    arrows
+}
+
+/// A shortest way from `module` back to it.
+fn circle<'a>(arrows: &Arrows<'a>, module: &'a str) -> Option<Vec<&'a str>> {
+    let mut came_from = BTreeMap::new();
+    let mut queue = VecDeque::from([module]);
+    while let Some(from) = queue.pop_front() {
+        for &to in arrows.get(from).into_iter().flat_map(BTreeMap::keys) {
+            if to == module {
+                let mut path = vec![module, from];
+                while let Some(&before) = came_from.get(path[path.len() - 1]) {
+                    path.push(before);
+                }
+                path.reverse();
+                return Some(path);
+            }
+            if !came_from.contains_key(to) {
+                came_from.insert(to, from);
+                queue.push_back(to);
+            }
+        }
+    }
+    None
+}
