@@ -1,13 +1,11 @@
 use brisk_kernels::{Activation, Map};
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
-use crate::tensor::Tensor;
-
-/// The name by which autocast's overrides refer to it.
-pub(crate) const NAME: &str = "activate";
+use crate::graph::autocast::ACTIVATE;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// `activation(x)`, elementwise.
@@ -28,7 +26,7 @@ struct Activate {
 
 impl Operation for Activate {
     fn name(&self) -> &'static str {
-        NAME
+        ACTIVATE
     }
 
     fn input_names(&self) -> &'static [&'static str] {

@@ -1,5 +1,5 @@
 use crate::elementwise::binary;
-use crate::tensor::Tensor;
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// `self + b`, elementwise.

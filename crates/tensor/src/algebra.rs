@@ -3,8 +3,8 @@
 use brisk_kernels::expr::Expr;
 
 use crate::elementwise::{Elementwise, binary, unary};
-use crate::operation::AutocastRule;
-use crate::tensor::Tensor;
+use crate::graph::operation::AutocastRule;
+use crate::graph::tensor::Tensor;
 
 /// Elementwise functions. Two tensors broadcast by NumPy's rules; gradients at kinks and ties are PyTorch's.
 ///

@@ -1,10 +1,10 @@
 use brisk_kernels::{ArgMax, DType};
 
 use crate::error::Error;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
-use crate::tensor::Tensor;
 
 impl Tensor {
     /// The index of the maximum along dimension `dim`, which is removed; the first of equal ones. Not differentiable.

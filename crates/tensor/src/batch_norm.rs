@@ -3,15 +3,15 @@ use std::sync::Arc;
 use brisk_kernels::{Activation, BatchNormFrozenStats, BatchNormShape, BatchNormStats, DType};
 use brisk_program::Slice;
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
+use crate::graph::all_gather::AllGather;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
+use crate::graph::tensor::rows_of_last;
 use crate::row_weights::NormWeights;
-use crate::sync_batch_norm::AllGather;
 use crate::sync_batch_norm::{SyncStats, SyncSums, SyncedRows};
-use crate::tensor::Tensor;
-use crate::tensor::rows_of_last;
 
 const NAME: &str = "batch_norm";
 

@@ -6,10 +6,10 @@ use brisk_kernels::{DType, Map, Philox};
 use brisk_program::{Device, Executable, Persistent};
 use half::{bf16, f16};
 
-use crate::autocast::Precision;
 use crate::error::Error;
 use crate::graph::Graph;
-use crate::tensor::Tensor;
+use crate::graph::autocast::Precision;
+use crate::graph::tensor::Tensor;
 
 /// Compares the gradients that a backward pass computes with finite differences of the forward pass, on the CPU.
 ///

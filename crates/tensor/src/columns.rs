@@ -2,11 +2,11 @@ use std::ops::Range;
 
 use brisk_kernels::{ConcatColumns, ShiftColumns};
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// Concatenates this matrix and `others` along their columns. Matrices without columns are left out.

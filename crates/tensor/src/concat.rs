@@ -1,6 +1,6 @@
 use crate::error::Error;
+use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
-use crate::tensor::Tensor;
 
 impl Tensor {
     /// Concatenates this tensor and `others` along dimension `dim`.

@@ -3,11 +3,11 @@ use brisk_kernels::{
     GroupedConv2dGradWeight, GroupedConvShape, Images, MapReduce, Reducer, Window,
 };
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::{AutocastRule, Forward, Operation};
-use crate::operation::{check_kernel, dims};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::operation::{check_kernel, dims};
+use crate::graph::tensor::Tensor;
 
 const NAME: &str = "conv2d";
 

@@ -1,9 +1,9 @@
 use brisk_kernels::{Correct, DType};
 
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// For each row 1 if its maximum is in the column of its target, else 0; not differentiable. The mean of it is the accuracy.

@@ -1,10 +1,10 @@
 use brisk_kernels::{ClassWeights, CrossEntropy, CrossEntropyGrad, DType, Reduction};
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{AutocastRule, Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 /// The options of a cross-entropy; the default is PyTorch's.
 #[derive(Debug, Clone, Copy, Default)]

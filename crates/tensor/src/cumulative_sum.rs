@@ -1,11 +1,11 @@
 use brisk_kernels::{CumulativeSum, SumOrder};
 
-use crate::backward::Backward;
 use crate::error::Error;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
-use crate::operation::check_kernel;
-use crate::operation::{AutocastRule, Forward, Operation};
-use crate::tensor::Tensor;
 
 impl Tensor {
     /// The sum of each element and all before it along dimension `dim`.

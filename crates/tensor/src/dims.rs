@@ -1,7 +1,7 @@
 use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
 use crate::error::Error;
-use crate::tensor::Tensor;
+use crate::graph::tensor::Tensor;
 
 /// The dimensions that a reduction goes over, and whether they stay with length 1.
 ///

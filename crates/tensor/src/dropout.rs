@@ -2,11 +2,11 @@ use brisk_kernels::expr::Expr;
 use brisk_kernels::{Activation, Draws, Map, MapInput};
 use brisk_program::Slice;
 
-use crate::backward::Backward;
 use crate::error::Error;
 use crate::graph::Mode;
-use crate::operation::{Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// Sets each element to 0 with probability `p` and divides the others by `1 - p`: a new mask in each step. A graph for inference leaves all elements as they are.
@@ -68,7 +68,7 @@ impl Operation for Dropout {
     }
 
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error> {
-        crate::operation::check_kernel(&self.kernel(inputs[0].n_elements()))?;
+        crate::graph::operation::check_kernel(&self.kernel(inputs[0].n_elements()))?;
         Ok(inputs[0].shape().to_vec())
     }
 

@@ -3,13 +3,13 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, Reducer, broadcast_shapes};
 
-use crate::backward::Backward;
 use crate::dims::Reduced;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{AutocastRule, Forward, Operation};
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::tensor::Tensor;
 use crate::reduce::{broadcast, reduction};
-use crate::tensor::Tensor;
 
 /// An elementwise operation: `expr` of its inputs, which broadcast by NumPy's rules.
 ///

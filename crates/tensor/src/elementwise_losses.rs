@@ -3,9 +3,9 @@
 use brisk_kernels::expr::Expr;
 
 use crate::elementwise::Elementwise;
+use crate::graph::operation::{AutocastRule, Operation as _};
+use crate::graph::tensor::Tensor;
 use crate::loss_reduction::LossReduction;
-use crate::operation::{AutocastRule, Operation as _};
-use crate::tensor::Tensor;
 
 /// Elementwise losses: `self` is the prediction, `target` gets a gradient too if it needs one.
 ///

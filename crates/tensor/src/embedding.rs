@@ -1,10 +1,10 @@
 use brisk_kernels::{Embedding, EmbeddingGrad};
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// The row of this table for each code in a column of `index`.

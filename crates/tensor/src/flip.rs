@@ -1,5 +1,5 @@
 use crate::dims::Dims;
-use crate::tensor::Tensor;
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// This tensor with the order of its elements reversed along each dimension of `dims`.

@@ -1,11 +1,11 @@
 use brisk_kernels::{Gather, GatherGrad, GatherIndex};
 
-use crate::backward::Backward;
 use crate::error::Error;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
-use crate::tensor::Tensor;
 
 impl Tensor {
     /// The elements that `index` picks along dimension `dim`: for `dim` 1 of three, `y[i, j, k] = x[i, index[i, j, k], k]`.

@@ -1,5 +1,5 @@
+use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
-use crate::tensor::Tensor;
 
 impl Tensor {
     /// The entries of this tensor's first dimension at the indices `index`, which may repeat.

@@ -1,3 +1,21 @@
+//! A graph and all that is recorded in it: tensors, the operations that made them, and the tape. Operations are built on it.
+
+pub(crate) mod all_gather;
+pub(crate) mod anomaly;
+pub(crate) mod autocast;
+pub(crate) mod backward;
+mod cast;
+mod failure;
+pub(crate) mod node;
+pub(crate) mod operation;
+pub(crate) mod recording;
+mod region;
+pub(crate) mod row_weights;
+pub(crate) mod run_state;
+pub(crate) mod scope;
+pub(crate) mod stored;
+pub(crate) mod tensor;
+
 use std::cell::{Ref, RefCell, RefMut};
 use std::collections::HashMap;
 use std::ops::Range;
@@ -9,20 +27,18 @@ use brisk_kernels::{DType, Kernel, bytemuck};
 use brisk_program::{Device, Executable, Persistent, Program, Rewrite, Slice};
 use half::{bf16, f16};
 
-use crate::anomaly::Watch;
-use crate::autocast::AutocastRegion;
-use crate::backward;
-use crate::cast::Rounded;
 use crate::error::Error;
-use crate::failure::FirstError;
-use crate::node::Node;
-use crate::row_weights::RowWeights;
-use crate::rows::Cursor;
-use crate::scope::OpenScope;
-use crate::sync_batch_norm::AllGather;
-use crate::tensor::Tensor;
-use crate::tensor::n_elements;
-use crate::{draws, stored};
+use crate::graph::all_gather::AllGather;
+use crate::graph::anomaly::Watch;
+use crate::graph::autocast::AutocastRegion;
+use crate::graph::cast::Rounded;
+use crate::graph::failure::FirstError;
+use crate::graph::node::Node;
+use crate::graph::row_weights::RowWeights;
+use crate::graph::run_state::{Cursor, Source};
+use crate::graph::tensor::Tensor;
+use crate::graph::tensor::n_elements;
+use crate::place::OpenScope;
 
 /// Operations recorded into one [`Program`], with the tape for the backward pass.
 ///
@@ -64,7 +80,7 @@ pub(crate) struct Inner {
     /// The batch indices that batches are gathered by, and results stored by.
     pub(crate) cursors: Vec<Cursor>,
     /// Where random numbers come from.
-    pub(crate) source: draws::Source,
+    pub(crate) source: Source,
     pub(crate) first_error: FirstError,
     /// The open scopes, the outermost first.
     pub(crate) scopes: Vec<OpenScope>,
@@ -120,7 +136,7 @@ impl Graph {
             constants: Vec::new(),
             went_back: false,
             cursors: Vec::new(),
-            source: draws::Source::default(),
+            source: Source::default(),
             first_error,
             scopes: Vec::new(),
             outer: None,
@@ -320,23 +336,6 @@ impl Graph {
         };
         self.catch(recorded);
         self.check()
-    }
-
-    /// Checks that the states of batches and of random numbers advance; otherwise each replay would see the same.
-    pub(crate) fn check_cursors(&self) -> Result<(), Error> {
-        let inner = self.inner();
-        let names: Vec<_> = inner.program.kernel_names().collect();
-        let stays = |cursor: &&Cursor| {
-            !cursor.is_held && !inner.program.readers(cursor.state).into_iter().any(|at| names[at] == "advance")
-        };
-        match inner.cursors.iter().find(stays) {
-            None => Ok(()),
-            Some(Cursor { op, place, .. }) => {
-                let graph = inner.program.name().to_owned();
-                let error = if *op == "batch" { Error::NotAdvanced { op, graph } } else { Error::SameDraws { op, graph } };
-                Err(Error::At { error: Box::new(error), place: place.clone() })
-            }
-        }
     }
 
     fn check_can_go_back(&self, y: &Tensor) -> Result<(), Error> {

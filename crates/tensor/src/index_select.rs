@@ -2,8 +2,8 @@ use brisk_kernels::GatherIndex;
 
 use crate::error::Error;
 use crate::gather::{Pick, PickGradient};
+use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
-use crate::tensor::Tensor;
 
 const NAME: &str = "index_select";
 

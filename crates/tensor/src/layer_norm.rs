@@ -1,11 +1,11 @@
 use brisk_kernels::{Affine, DType, LayerNorm, LayerNormGrad, MapReduce, Reducer};
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{AutocastRule, Forward, Operation};
-use crate::tensor::Tensor;
-use crate::tensor::rows_of_last;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::tensor::Tensor;
+use crate::graph::tensor::rows_of_last;
 
 impl Tensor {
     /// Normalises along the last dimension: `(x - mean) / √(var + eps)`, times `weight` plus `bias`, if given.

@@ -1,10 +1,10 @@
 use brisk_kernels::{Activation, Epilogue, MapReduce, Matmul, Reducer, Transpose};
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{AutocastRule, Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// A linear layer with its bias and activation, in one kernel: `activation(self weightᵀ + bias)`.

@@ -1,14 +1,14 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Reducer};
 
-use crate::backward::Backward;
 use crate::dims::Dims;
 use crate::dims::Reduced;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{AutocastRule, Forward, Operation};
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::tensor::Tensor;
 use crate::reduce::{broadcast, reduction};
-use crate::tensor::Tensor;
 
 impl Tensor {
     /// `log Σ e^x` over the dimensions `dims`, which are removed unless they are [kept](Dims::keep). The maximum is subtracted first, so that large numbers do not

@@ -1,10 +1,10 @@
 use brisk_kernels::{Epilogue, Matmul, Transpose};
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{AutocastRule, Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// The matrix product `op(self) op(b)`, where `op` transposes or not.

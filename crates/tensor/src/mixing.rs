@@ -1,12 +1,11 @@
-use brisk_kernels::{DType, MixRows, Mixing, N_QUANTILES};
-
 use brisk_kernels::expr::Expr;
+use brisk_kernels::{DType, MixRows, Mixing, N_QUANTILES};
 
 use crate::elementwise::Elementwise;
 use crate::error::Error;
 use crate::graph::Graph;
+use crate::graph::tensor::Tensor;
 use crate::rows::DeviceBatch;
-use crate::tensor::Tensor;
 
 /// The partners of a batch, as [`Graph::mix_rows`] draws them: the rows that its rows are mixed with.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use crate::error::Error;
-use crate::tensor::Tensor;
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// The elements of this tensor in `range` along dimension `dim`.

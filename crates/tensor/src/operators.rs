@@ -3,7 +3,7 @@
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
 use crate::elementwise::unary;
-use crate::tensor::Tensor;
+use crate::graph::tensor::Tensor;
 
 /// A binary operator of owned and borrowed tensors, which calls the method of the same name, and of a tensor and a number, which uses an expression
 /// that contains the number.

@@ -1,5 +1,5 @@
 use crate::error::Error;
-use crate::tensor::Tensor;
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// NHWC images with `padding` pixels added on each side, `[height, width]`: the inner pixels mirrored at the edge pixels, which are not repeated.

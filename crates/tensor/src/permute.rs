@@ -1,11 +1,11 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Map, MapInput, MapOutput};
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// This tensor with its dimensions in another order: dimension `i` of the result is `dims[i]` of this tensor.

@@ -3,8 +3,6 @@ use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
 
-use crate::scope::{self, OpenScope};
-
 /// Where an operation was recorded: the [scope](crate::Graph::scope), and the line of the caller's source.
 ///
 /// `Display` is one line, such as ``in conv2, at src/main.rs:12``, with the caller's line before that of a library that called the operation; `Debug` also prints the backtrace, if there is one.
@@ -24,7 +22,7 @@ impl Place {
         let backtrace = Backtrace::capture();
         let is_captured = backtrace.status() == BacktraceStatus::Captured;
         let backtrace = is_captured.then(|| Arc::new(backtrace));
-        Self { scope: scope::path(scopes), location: Location::caller(), outer, made_at: scope::made_at(scopes), backtrace }
+        Self { scope: path(scopes), location: Location::caller(), outer, made_at: made_at(scopes), backtrace }
     }
 
     /// The scopes that were open, joined by dots, such as `encoder.layers.0`; empty outside of all scopes.
@@ -79,4 +77,24 @@ impl fmt::Debug for Place {
         write!(f, "Place({self})")?;
         self.backtrace.as_ref().map_or(Ok(()), |backtrace| write!(f, "\n{backtrace}"))
     }
+}
+
+/// The name of an open scope and, for the scope of a layer, the line where the layer was made.
+#[derive(Debug)]
+pub(crate) struct OpenScope {
+    pub(crate) name: String,
+    pub(crate) made_at: Option<&'static Location<'static>>,
+}
+
+/// The scopes as one dotted name.
+pub(crate) fn path(scopes: &[OpenScope]) -> String {
+    scopes.iter().map(|scope| &scope.name).filter(|name| !name.is_empty()).fold(String::new(), |path, name| {
+        let is_absolute = name.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
+        if path.is_empty() || is_absolute { name.clone() } else { format!("{path}.{name}") }
+    })
+}
+
+/// The line where the innermost layer was made.
+fn made_at(scopes: &[OpenScope]) -> Option<&'static Location<'static>> {
+    scopes.iter().rev().find_map(|scope| scope.made_at)
 }

@@ -2,11 +2,11 @@ use brisk_kernels::{
     AvgPool2d, AvgPool2dGrad, DType, Images, MaxPool2d, MaxPool2dGrad, PoolDivisor, PoolShape, Rounding, Window,
 };
 
-use crate::backward::Backward;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 /// The windows of a pooling over NHWC images.
 ///

@@ -1,13 +1,13 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, Reducer};
 
-use crate::backward::Backward;
 use crate::dims::Dims;
 use crate::dims::Reduced;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{AutocastRule, Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// The sum over the dimensions `dims`, which are removed unless they are [kept](Dims::keep): `..` for a single number, `0` for the sums of columns,

@@ -3,7 +3,7 @@ use std::fmt;
 use brisk_kernels::{Adapter, DType, MatmulFamily};
 use brisk_program::Device;
 
-use crate::autocast::Precision;
+use crate::graph::autocast::Precision;
 
 /// How a device computes in a [`Precision`]: [`Precision::resolved`]. `Display` is one line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

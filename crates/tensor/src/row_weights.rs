@@ -1,50 +1,14 @@
 //! The weights of the rows of a batch, for operations that take statistics over its rows.
 
-use std::ops::Range;
-
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, MapReduce, Reducer};
 use brisk_program::Slice;
 
 use crate::error::Error;
 use crate::graph::Graph;
+use crate::graph::row_weights::{EpochRows, RowWeights};
+use crate::graph::tensor::Tensor;
 use crate::reduce::broadcast;
-use crate::tensor::Tensor;
-
-/// The rows of an epoch in batches, from which it follows how many rows the last batch has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EpochRows {
-    /// Rows of an epoch.
-    pub n_rows: usize,
-    /// Rows of a batch.
-    pub batch_rows: usize,
-    /// The rows of each batch that a graph computes: all of them, or the part of one replica.
-    pub part: Range<usize>,
-}
-
-impl EpochRows {
-    /// The rows of the last batch.
-    pub fn n_last(&self) -> usize {
-        match self.n_rows.checked_rem(self.batch_rows) {
-            None | Some(0) => self.batch_rows.min(self.n_rows),
-            Some(n_last) => n_last,
-        }
-    }
-
-    /// Those of them that are in the part.
-    fn n_last_of_part(&self) -> usize {
-        self.n_last().clamp(self.part.start, self.part.end.max(self.part.start)) - self.part.start
-    }
-}
-
-/// The weights of a graph's rows.
-#[derive(Debug, Clone)]
-pub(crate) struct RowWeights {
-    weights: Slice,
-    epoch: EpochRows,
-    /// For a number of groups of rows, the weights divided by the sum of those of their group.
-    shares: Vec<(usize, Slice)>,
-}
 
 /// The weights of the rows of one normalisation.
 #[derive(Debug, Clone)]

@@ -1,14 +1,11 @@
 use std::ops::Range;
 
-use brisk_kernels::{
-    Advance, AugmentImages, BatchRows, DType, GatherCategories, GatherRows, ImageAugmentation, ORDER_LEN, STATE_LEN, StoreRows,
-};
+use brisk_kernels::{AugmentImages, BatchRows, DType, GatherCategories, GatherRows, ImageAugmentation, ORDER_LEN, StoreRows};
 use brisk_program::{Device, Persistent, Slice};
 
 use crate::error::Error;
 use crate::graph::Graph;
-use crate::place::Place;
-use crate::tensor::Tensor;
+use crate::graph::tensor::Tensor;
 use crate::windows::Windows;
 
 /// The rows of a batch, which are chosen on the device.
@@ -37,16 +34,6 @@ pub struct ImageTable<'a> {
     pub inv_std: &'a Persistent,
     /// Height, width and channels of an image.
     pub image: [usize; 3],
-}
-
-/// A use of a batch index.
-#[derive(Debug)]
-pub(crate) struct Cursor {
-    pub(crate) op: &'static str,
-    pub(crate) state: Slice,
-    pub(crate) place: Place,
-    /// Whether another graph or the host advances the index.
-    pub(crate) is_held: bool,
 }
 
 impl DeviceBatch {
@@ -110,7 +97,7 @@ impl DeviceBatch {
 }
 
 impl Graph {
-    /// The rows of the current batch: `n` of them, from `order` ([`ORDER_LEN`] u32) at the batch index in `state` ([`STATE_LEN`] u32). A short last batch is padded by rows of weight 0:
+    /// The rows of the current batch: `n` of them, from `order` ([`ORDER_LEN`] u32) at the batch index in `state` ([`STATE_LEN`](brisk_kernels::STATE_LEN) u32). A short last batch is padded by rows of weight 0:
     /// reduce losses with [`DeviceBatch::weights`], and give them to [`set_row_weights`](Self::set_row_weights) before layers that take statistics over the batch.
     ///
     /// # Errors
@@ -302,40 +289,9 @@ impl Graph {
         Ok(values)
     }
 
-    /// Declares that this graph does not advance `state`, because another graph or the host does, such as when two graphs alternate on the same
-    /// batch. Otherwise [`compile`](Self::compile) refuses a graph that [gathers](Self::batch) batches or [draws](Self::uniform) random numbers and never advances the state.
-    /// It holds for what was recorded before.
-    pub fn hold(&self, state: &Persistent) {
-        let state = self.buffer(state);
-        let mut inner = self.inner_mut();
-        inner.cursors.iter_mut().filter(|cursor| cursor.state == state).for_each(|cursor| cursor.is_held = true);
-    }
-
-    #[track_caller]
-    fn note_cursor(&self, state: &Persistent) {
-        let state = self.buffer(state);
-        let mut inner = self.inner_mut();
-        let place = Place::caller(&inner.scopes, inner.outer);
-        inner.cursors.push(Cursor { op: "batch", state, place, is_held: false });
-    }
-
-    /// Ends a step: the batch index and the step count increase by one; a skipped step is counted as such.
-    ///
-    /// # Errors
-    /// [`Error::Program`] if `state` is not [`STATE_LEN`] u32.
-    #[track_caller]
-    pub fn advance(&self, state: &Persistent) {
-        self.push(Advance, &[self.buffer(state)]);
-    }
-
     /// A buffer for [`batch`](Self::batch)'s `order`.
     pub fn order_buffer() -> Persistent {
         Persistent::new("order", DType::U32, ORDER_LEN)
-    }
-
-    /// A buffer for a state, such as that of a second optimizer, besides the graph's own [`state`](Self::state).
-    pub fn state_buffer() -> Persistent {
-        Persistent::new("state", DType::U32, STATE_LEN)
     }
 }
 

@@ -2,10 +2,10 @@ use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Map, MapReduce, Reducer};
 
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 use crate::reduce::broadcast;
-use crate::tensor::Tensor;
 
 impl Tensor {
     /// Each element divided by the sum of all, or 0 if that sum is 0; not differentiable. The sum of losses, weighted by the shares of their

@@ -1,11 +1,11 @@
 use brisk_kernels::{Kernel, Softmax, SoftmaxForm, SoftmaxGrad};
 
-use crate::backward::Backward;
 use crate::error::Error;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
-use crate::operation::check_kernel;
-use crate::operation::{AutocastRule, Forward, Operation};
-use crate::tensor::Tensor;
 
 impl Tensor {
     /// Probabilities along dimension `dim`: `exp(x) / Σ exp(x)`. Unless `dim` is the last dimension, a [transposed](Self::transpose) copy is made.

@@ -1,5 +1,5 @@
 use crate::error::Error;
-use crate::tensor::Tensor;
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// This tensor without dimension `dim`, if that has length 1; else unchanged. No kernel runs.

@@ -1,13 +1,13 @@
 use brisk_kernels::expr::Expr;
 use brisk_kernels::{DType, Map, MapInput, MapOutput, MapReduce, Reducer};
 
-use crate::backward::Backward;
 use crate::dims::Dims;
 use crate::dims::Reduced;
 use crate::error::Error;
-use crate::operation::check_kernel;
-use crate::operation::{AutocastRule, Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{AutocastRule, Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// The variance over the dimensions `dims`: the sum of squared differences from the mean over `n - correction`, for `n` elements. Exactly 0 for equal elements.

@@ -1,6 +1,6 @@
 use brisk_kernels::{Adapter, AdapterKind, CoopShape};
 
-use crate::autocast::Precision;
+use crate::graph::autocast::Precision;
 
 /// Checks the text for f16 on an adapter, and for the other precisions, in which nothing is added in f16.
 #[track_caller]

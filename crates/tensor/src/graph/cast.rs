@@ -1,12 +1,12 @@
 use brisk_kernels::{Cast, DType};
 
-use crate::backward::Backward;
 use crate::error::Error;
 use crate::graph::Graph;
-use crate::node::Node;
-use crate::operation::check_kernel;
-use crate::operation::{Forward, Operation};
-use crate::tensor::Tensor;
+use crate::graph::backward::Backward;
+use crate::graph::node::Node;
+use crate::graph::operation::check_kernel;
+use crate::graph::operation::{Forward, Operation};
+use crate::graph::tensor::Tensor;
 
 impl Tensor {
     /// The same values in another dtype. To a float they are rounded to nearest, ties to even; values that are too large become infinite. To an integer they are truncated towards 0;

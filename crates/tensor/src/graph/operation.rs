@@ -5,13 +5,13 @@ use std::sync::Arc;
 use brisk_kernels::{Activation, DType, Kernel};
 use brisk_program::{HostStep, Slice};
 
-use crate::backward::Backward;
 use crate::error::Error;
+use crate::graph::backward::Backward;
+use crate::graph::node::{self, Node, Recorded};
+use crate::graph::stored::promoted;
+use crate::graph::tensor::Tensor;
 use crate::graph::{Graph, Mode};
-use crate::node::{self, Node, Recorded};
-use crate::scope;
-use crate::stored::promoted;
-use crate::tensor::Tensor;
+use crate::place;
 
 /// An operation on tensors: what it computes, and how gradients pass through it.
 ///
@@ -305,7 +305,7 @@ impl Graph {
             }
             let is_wanted = inputs.iter().any(|input| inner.nodes[input.id()].wants_grad);
             let needs_grad = inner.mode == Mode::Training && operation.is_differentiable() && is_wanted;
-            let (scope, cost) = (scope::path(&inner.scopes), inner.program.cost_since(n_kernels));
+            let (scope, cost) = (place::path(&inner.scopes), inner.program.cost_since(n_kernels));
             (needs_grad, inputs.iter().map(Tensor::id).collect(), scope, cost.flops)
         };
         let result = self.add_node(Node {

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use brisk_kernels::{Activation, DType, Epilogue, Kernel, Map, MapInPlace};
 use brisk_program::{HostStep, Program, Segment, Slice};
 
-use crate::anomaly::Pass;
-use crate::anomaly::{Place, Watch};
 use crate::error::Error;
 use crate::graph::Inner;
-use crate::node::{Node, Recorded, source};
-use crate::operation::dims;
-use crate::stored::push;
+use crate::graph::anomaly::Pass;
+use crate::graph::anomaly::{Place, Watch};
+use crate::graph::node::{Node, Recorded, source};
+use crate::graph::operation::dims;
+use crate::graph::stored::push;
 
 /// An operation while its backward pass is recorded: the gradient of its result, its buffers from the forward pass, and the destinations of
 /// the gradients of its inputs.

@@ -4,12 +4,14 @@ use std::str::FromStr;
 
 use brisk_kernels::{Activation, DType};
 
-use crate::activation;
 use crate::error::Error;
 use crate::graph::Graph;
-use crate::operation::AutocastRule;
-use crate::stored::promoted;
-use crate::tensor::Tensor;
+use crate::graph::operation::AutocastRule;
+use crate::graph::stored::promoted;
+use crate::graph::tensor::Tensor;
+
+/// The name of the operation that applies an activation, by which overrides also refer to the activations of other operations.
+pub(crate) const ACTIVATE: &str = "activate";
 
 /// The precision of products within [`Graph::autocast`].
 ///
@@ -193,8 +195,8 @@ impl Graph {
     /// Whether an override sets the precision of `activate`.
     pub(crate) fn overrides_activation(&self) -> bool {
         self.inner_mut().autocast.as_mut().is_some_and(|region| {
-            region.recorded.insert(activation::NAME);
-            region.autocast.override_of(activation::NAME).is_some()
+            region.recorded.insert(ACTIVATE);
+            region.autocast.override_of(ACTIVATE).is_some()
         })
     }
 

@@ -6,9 +6,9 @@ use brisk_program::{Device, Persistent, Program, Slice};
 use crate::error::Error;
 use crate::graph::Graph;
 use crate::graph::Inner;
-use crate::node::Node;
-use crate::stored::push;
-use crate::tensor::Tensor;
+use crate::graph::node::Node;
+use crate::graph::stored::push;
+use crate::graph::tensor::Tensor;
 
 /// The first value that was not finite: the result of [`Graph::first_anomaly`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use brisk_program::{Program, Slice};
 
 use crate::error::Error;
 use crate::graph::Graph;
-use crate::node::Node;
+use crate::graph::node::Node;
+use crate::graph::stored;
+use crate::graph::tensor::Tensor;
+use crate::graph::tensor::n_elements;
 use crate::place::Place;
-use crate::stored;
-use crate::tensor::Tensor;
-use crate::tensor::n_elements;
 
 /// The first error of a graph, which is written to standard error if it is dropped without having been returned.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 use std::panic::Location;
 
 use crate::graph::Graph;
+use crate::place::OpenScope;
 
 /// An open [scope](Graph::enter) of a graph, which closes when this is dropped.
 #[derive(Debug)]
@@ -8,13 +9,6 @@ use crate::graph::Graph;
 pub struct Scope {
     graph: Graph,
     opened: Opened,
-}
-
-/// The name of an open scope and, for the scope of a layer, the line where the layer was made.
-#[derive(Debug)]
-pub(crate) struct OpenScope {
-    name: String,
-    made_at: Option<&'static Location<'static>>,
 }
 
 #[derive(Debug)]
@@ -82,17 +76,4 @@ impl Drop for Scope {
             Opened::Caller { before } => inner.outer = before,
         }
     }
-}
-
-/// The scopes as one dotted name.
-pub(crate) fn path(scopes: &[OpenScope]) -> String {
-    scopes.iter().map(|scope| &scope.name).filter(|name| !name.is_empty()).fold(String::new(), |path, name| {
-        let is_absolute = name.strip_prefix(&path).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
-        if path.is_empty() || is_absolute { name.clone() } else { format!("{path}.{name}") }
-    })
-}
-
-/// The line where the innermost layer was made.
-pub(crate) fn made_at(scopes: &[OpenScope]) -> Option<&'static Location<'static>> {
-    scopes.iter().rev().find_map(|scope| scope.made_at)
 }

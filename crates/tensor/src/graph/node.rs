@@ -5,7 +5,7 @@ use std::rc::Rc;
 use brisk_kernels::{Activation, DType};
 use brisk_program::Slice;
 
-use crate::operation::Operation;
+use crate::graph::operation::Operation;
 
 pub(crate) struct Node {
     pub(crate) slice: Slice,
