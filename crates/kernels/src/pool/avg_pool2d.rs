@@ -13,8 +13,10 @@ use crate::shader::param::Param;
 use crate::stored::stored_form::{StoredForm, sharing, with_element};
 use crate::stored::stored_types::{Group, Template};
 
-const AVG_POOL2D: Template = Template::new(&[part!("avg_pool2d.wgsl")], &[Group::lane("X").loads().stores()]);
-const AVG_POOL2D_GRAD: Template = Template::new(&[part!("avg_pool2d_grad.wgsl")], &[Group::lane("X").loads().stores()]);
+const AVG_POOL2D: Template =
+    Template::new(&[part!("avg_pool2d.wgsl"), part!("pool_windows.wgsl")], &[Group::lane("X").loads().stores()]);
+const AVG_POOL2D_GRAD: Template =
+    Template::new(&[part!("avg_pool2d_grad.wgsl"), part!("pool_windows.wgsl")], &[Group::lane("X").loads().stores()]);
 
 /// The mean of the pixels that each window covers.
 ///

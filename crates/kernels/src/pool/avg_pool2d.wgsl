@@ -5,21 +5,18 @@ fn element(i: u32) {
     if i >= arrayLength(&y) {
         return;
     }
-    let pixel = i / params.n_channels;
-    let image = pixel / params.y_size.y / params.y_size.x;
-    let place = vec2u(pixel / params.y_size.y % params.y_size.x, pixel % params.y_size.y);
-    let first = vec2i(params.stride * place) - vec2i(params.padding);
-    let begin = vec2u(max(first, vec2i(0)));
-    let end = vec2u(min(first + vec2i(params.kernel_size), vec2i(params.x_size)));
+    let place = place_of(i, params.y_size);
+    let first = vec2i(params.stride * place.yz) - vec2i(params.padding);
+    let covered = covered_from(first);
     var sum = V();
-    for (var h = begin.x; h < end.x; h += 1u) {
-        for (var w = begin.y; w < end.y; w += 1u) {
-            sum += load_x(x[((image * params.x_size.x + h) * params.x_size.y + w) * params.n_channels + i % params.n_channels]);
+    for (var h = covered.begin.x; h < covered.end.x; h += 1u) {
+        for (var w = covered.begin.y; w < covered.end.y; w += 1u) {
+            sum += load_x(x[element_at(place.x, h, w, params.x_size, i)]);
         }
     }
-    var counted = end - begin;
+    var counted = covered.end - covered.begin;
     if params.padded == 1u {
-        counted = min(params.kernel_size, params.x_size + 2u * params.padding - params.stride * place);
+        counted = min(params.kernel_size, params.x_size + 2u * params.padding - params.stride * place.yz);
     }
     y[i] = store_x(sum / f32(counted.x * counted.y));
 }

@@ -16,16 +16,13 @@ fn element(i: u32) {
     if i >= arrayLength(&grad_x) {
         return;
     }
-    let pixel = i / params.n_channels;
-    let image = pixel / params.x_size.y / params.x_size.x;
-    let padded = vec2u(pixel / params.x_size.y % params.x_size.x, pixel % params.x_size.y) + params.padding;
-    // The windows that cover the pixel.
-    let begin = (max(padded + 1u, params.kernel_size) - params.kernel_size + params.stride - 1u) / params.stride;
-    let end = min(padded / params.stride + 1u, params.y_size);
+    let place = place_of(i, params.x_size);
+    let padded = place.yz + params.padding;
+    let windows = covering(padded);
     var sum = V();
-    for (var h = begin.x; h < end.x; h += 1u) {
-        for (var w = begin.y; w < end.y; w += 1u) {
-            let at = ((image * params.y_size.x + h) * params.y_size.y + w) * params.n_channels + i % params.n_channels;
+    for (var h = windows.begin.x; h < windows.end.x; h += 1u) {
+        for (var w = windows.begin.y; w < windows.end.y; w += 1u) {
+            let at = element_at(place.x, h, w, params.y_size, i);
             sum += load_x(grad_y[at]) / n_counted(vec2u(h, w));
         }
     }

@@ -12,8 +12,10 @@ use crate::shader::module::part;
 use crate::stored::stored_form::{StoredForm, sharing, with_element};
 use crate::stored::stored_types::{Group, Template};
 
-const MAX_POOL2D: Template = Template::new(&[part!("max_pool2d.wgsl")], &[Group::lane("X").loads().stores()]);
-const MAX_POOL2D_GRAD: Template = Template::new(&[part!("max_pool2d_grad.wgsl")], &[Group::lane("X").loads().stores()]);
+const MAX_POOL2D: Template =
+    Template::new(&[part!("max_pool2d.wgsl"), part!("pool_windows.wgsl")], &[Group::lane("X").loads().stores()]);
+const MAX_POOL2D_GRAD: Template =
+    Template::new(&[part!("max_pool2d_grad.wgsl"), part!("pool_windows.wgsl")], &[Group::lane("X").loads().stores()]);
 
 /// The maximum of each window, and its tap.
 ///
