@@ -21,7 +21,7 @@ pub(super) fn run(options: &Options) -> Result<Table> {
         Scale::Full => Images { n_images: 64, height: 32, width: 32, n_channels: 64 },
         Scale::Smoke => Images { n_images: 2, height: 6, width: 5, n_channels: 64 },
     };
-    let shape = ConvShape { x, n_out: 64, window: Window::square(3, 1) };
+    let shape = ConvShape::dense(x, 64, Window::square(3, 1));
     let turns = Turns::of(options);
     let forward = Case::new(&device, Conv2d { shape, epilogue: Epilogue::bias(&Activation::identity()) }, &turns)?;
     let grad_input = Case::new(&device, Conv2dGradInput { shape, epilogue: Epilogue::none() }, &turns)?;

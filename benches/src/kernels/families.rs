@@ -89,7 +89,7 @@ impl Bench<'_> {
         let Sizes { square: n, n_images, .. } = *self.sizes;
         let product = |m, n, k, transpose| Matmul { n_batch: 1, m, n, k, transpose, epilogue: Epilogue::none() };
         let x = Images { n_images, height: 32, width: 32, n_channels: 64 };
-        let shape = ConvShape { x, n_out: 64, window: Window::square(3, 1) };
+        let shape = ConvShape::dense(x, 64, Window::square(3, 1));
         let square = product(n, n, n, Transpose::None);
         let conv = Conv2d { shape, epilogue: Epilogue::none() };
         let mut rows = vec![

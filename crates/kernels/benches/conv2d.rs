@@ -43,7 +43,7 @@ fn main() {
     for (name, [n_images, height, width, n_channels], [n_out, kernel, stride, padding]) in CASES {
         let x = Images { n_images: if smoke { 2 } else { n_images }, height, width, n_channels };
         let window = Window { stride: [stride; 2], ..Window::square(kernel, padding) };
-        let shape = ConvShape { x, n_out, window };
+        let shape = ConvShape::dense(x, n_out, window);
         time(
             name,
             shape,

@@ -52,7 +52,7 @@ fn main() {
         let (n_images, size) = if smoke { (1, 6) } else { (n_images, size) };
         let [n_channels, n_out] = [n_channels, n_out].map(|n| if smoke { 16 } else { n });
         let x = Images { n_images, height: size, width: size, n_channels };
-        let shape = ConvShape { x, n_out, window: Window { stride: [stride; 2], ..Window::square(kernel, padding) } };
+        let shape = ConvShape::dense(x, n_out, Window { stride: [stride; 2], ..Window::square(kernel, padding) });
         let name = format!("{kernel}x{kernel}, {n_channels} to {n_out} at {size}x{size}, stride {stride}");
         bench.row(&format!("{name}: y"), Conv2d { shape, epilogue: Epilogue::none() }, &[DType::F16; 3]);
         bench.row(&format!("{name}: grad_x"), Conv2dGradInput { shape, epilogue: Epilogue::none() }, &[DType::F16; 3]);

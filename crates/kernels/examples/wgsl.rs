@@ -207,7 +207,7 @@ fn real_kernels() -> Vec<(String, Box<dyn Kernel>, bool)> {
         );
         for (n_images, side, n_channels, n_out) in [(64, 56, 64, 64), (64, 14, 256, 256), (64, 224, 3, 64)] {
             let x = Images { n_images, height: side, width: side, n_channels };
-            let shape = ConvShape { x, n_out, window: Window::square(3, 1) };
+            let shape = ConvShape::dense(x, n_out, Window::square(3, 1));
             let tag = format!("{side}x{side}x{n_channels}");
             kernels.insert(format!("conv2d.{tag}"), Box::new(Conv2d { shape, epilogue: Epilogue::none() }));
             kernels.insert(format!("conv2d.{tag}.bias_relu"), Box::new(Conv2d { shape, epilogue: Epilogue::bias(&relu) }));
@@ -215,12 +215,11 @@ fn real_kernels() -> Vec<(String, Box<dyn Kernel>, bool)> {
             kernels.insert(format!("conv2d_grad_weight.{tag}"), Box::new(Conv2dGradWeight { shape }));
         }
         let x = Images { n_images: 64, height: 56, width: 56, n_channels: 64 };
-        let shape = GroupedConvShape { x, n_out: 64, window: Window::square(3, 1), dilation: [1, 1], n_groups: 64 };
+        let shape = ConvShape { x, n_out: 64, window: Window::square(3, 1), dilation: [1, 1], n_groups: 64 };
         let epilogue = Epilogue::none;
-        kernels.insert("conv2d.depthwise".to_owned(), Box::new(GroupedConv2d { shape, epilogue: epilogue() }));
-        kernels
-            .insert("conv2d_grad_input.depthwise".to_owned(), Box::new(GroupedConv2dGradInput { shape, epilogue: epilogue() }));
-        kernels.insert("conv2d_grad_weight.depthwise".to_owned(), Box::new(GroupedConv2dGradWeight { shape }));
+        kernels.insert("conv2d.depthwise".to_owned(), Box::new(Conv2d { shape, epilogue: epilogue() }));
+        kernels.insert("conv2d_grad_input.depthwise".to_owned(), Box::new(Conv2dGradInput { shape, epilogue: epilogue() }));
+        kernels.insert("conv2d_grad_weight.depthwise".to_owned(), Box::new(Conv2dGradWeight { shape }));
         for (what, kernel) in kernels {
             let given = kernel.args().into_iter().filter(|arg| arg.access != Access::Scratch);
             let dtypes: Vec<DType> = given.map(|arg| if arg.dtype == DType::F32 { dtype } else { arg.dtype }).collect();

@@ -1,6 +1,5 @@
 use brisk_kernels::{
-    Activation, Conv2d, Conv2dGradInput, Conv2dGradWeight, Epilogue, GroupedConv2d, GroupedConv2dGradInput,
-    GroupedConv2dGradWeight, GroupedConvShape, Images, MapReduce, Reducer, Window,
+    Activation, Conv2d, Conv2dGradInput, Conv2dGradWeight, ConvShape, Epilogue, Images, MapReduce, Reducer, Window,
 };
 
 use crate::error::Error;
@@ -111,14 +110,10 @@ struct Convolution {
 }
 
 impl Convolution {
-    fn shape(
-        &self,
-        [n_images, height, width, n_channels]: [usize; 4],
-        [n_out, k_height, k_width, _]: [usize; 4],
-    ) -> GroupedConvShape {
+    fn shape(&self, [n_images, height, width, n_channels]: [usize; 4], [n_out, k_height, k_width, _]: [usize; 4]) -> ConvShape {
         let Conv2dOptions { stride, padding, dilation, n_groups, .. } = self.options;
         let window = Window { kernel: [k_height, k_width], stride, padding };
-        GroupedConvShape { x: Images { n_images, height, width, n_channels }, n_out, window, dilation, n_groups }
+        ConvShape { x: Images { n_images, height, width, n_channels }, n_out, window, dilation, n_groups }
     }
 
     fn epilogue(&self, has_bias: bool) -> Epilogue {
@@ -167,10 +162,7 @@ impl Operation for Convolution {
         }
         let shape = self.shape(dims(inputs[0].shape()), dims(inputs[1].shape()));
         let epilogue = self.epilogue(inputs.len() > 2);
-        match shape.as_dense() {
-            Some(shape) => check_kernel(&Conv2d { shape, epilogue })?,
-            None => check_kernel(&GroupedConv2d { shape, epilogue })?,
-        }
+        check_kernel(&Conv2d { shape, epilogue })?;
         let y = shape.y();
         Ok(vec![y.n_images, y.height, y.width, y.n_channels])
     }
@@ -189,30 +181,20 @@ impl Operation for Convolution {
         let shape = self.shape(forward.dims(0), forward.dims(1));
         let epilogue = self.epilogue(forward.n_inputs() > 2);
         let args = [&forward.inputs()[..], &[y]].concat();
-        match shape.as_dense() {
-            Some(shape) => forward.push(Conv2d { shape, epilogue }, &args),
-            None => forward.push(GroupedConv2d { shape, epilogue }, &args),
-        }
+        forward.push(Conv2d { shape, epilogue }, &args)
     }
 
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let shape = self.shape(backward.dims(0), backward.dims(1));
-        let dense = shape.as_dense();
         let (dz, x, weight) = (backward.grad(), backward.input(0), backward.input(1));
         if backward.n_inputs() > 2 && backward.wants(2) {
             backward.give(2, MapReduce::of(Reducer::Sum, &[shape.y().n_pixels(), shape.n_out], &[0]), &[dz])?;
         }
         if backward.wants(1) {
-            match dense {
-                Some(shape) => backward.give(1, Conv2dGradWeight { shape }, &[dz, x])?,
-                None => backward.give(1, GroupedConv2dGradWeight { shape }, &[dz, x])?,
-            }
+            backward.give(1, Conv2dGradWeight { shape }, &[dz, x])?;
         }
         if backward.wants(0) {
-            match dense {
-                Some(shape) => backward.give_product(0, |epilogue| Conv2dGradInput { shape, epilogue }, &[dz, weight])?,
-                None => backward.give_product(0, |epilogue| GroupedConv2dGradInput { shape, epilogue }, &[dz, weight])?,
-            }
+            backward.give_product(0, |epilogue| Conv2dGradInput { shape, epilogue }, &[dz, weight])?;
         }
         Ok(())
     }

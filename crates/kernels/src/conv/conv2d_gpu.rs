@@ -1,14 +1,13 @@
 //! The dispatches of a convolution and its gradients.
 
 use super::modules;
+use super::over_images::{Direction, OverImages};
 use super::window::window_params;
 use crate::adapter::adapter::Adapter;
 use crate::adapter::matmul_family::MatmulFamily;
 use crate::arg::Arg;
-use crate::conv::conv2d::{Conv2d, ConvShape};
-use crate::conv::conv2d_grad_input::Conv2dGradInput;
+use crate::conv::conv_shape::ConvShape;
 use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
-use crate::conv::window::Images;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::product::coop_tiles::Gathered;
@@ -34,23 +33,14 @@ impl ConvShape {
     }
 }
 
-/// `x, weight, [bias], y`, and scratch of the twin.
-pub(crate) fn forward(kernel: &Conv2d, args: Vec<Arg>, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-    let Conv2d { shape, epilogue } = kernel;
-    let (source, result) = (shape.x, shape.y());
-    Product { direction: Direction::Forward, shape, source, result, epilogue, args }.dispatches(family, adapter)
-}
-
-/// `grad_y, weight, [output], grad_x`, and scratch of the twin.
-pub(crate) fn grad_input(
-    kernel: &Conv2dGradInput,
+/// `x, weight, [operand], y`, or for the gradient in the input `grad_y, weight, [operand], grad_x`, and scratch of the twin.
+pub(crate) fn over_images(
+    conv: OverImages<'_>,
     args: Vec<Arg>,
     family: MatmulFamily,
     adapter: &Adapter,
 ) -> Result<Vec<Dispatch>, Error> {
-    let Conv2dGradInput { shape, epilogue } = kernel;
-    let (source, result) = (shape.y(), shape.x);
-    Product { direction: Direction::Backward, shape, source, result, epilogue, args }.dispatches(family, adapter)
+    Product { conv, args }.dispatches(family, adapter)
 }
 
 /// `grad_y, x, grad_weight, parts`.
@@ -128,27 +118,18 @@ fn operand_bindings(form: &Form, names: [&'static str; 2], args: [usize; 2]) -> 
     })
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Direction {
-    Forward,
-    Backward,
-}
-
 /// A product of patches of `source`, argument 0, with the weights, argument 1, into `result`, the argument after that of the epilogue.
 #[derive(Debug)]
 struct Product<'a> {
-    direction: Direction,
-    shape: &'a ConvShape,
-    source: Images,
-    result: Images,
-    epilogue: &'a Epilogue,
+    conv: OverImages<'a>,
     /// The kernel's arguments, as they are stored.
     args: Vec<Arg>,
 }
 
 impl Product<'_> {
     fn dispatches(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let Self { direction, shape, source, result, .. } = self;
+        let OverImages { direction, shape, epilogue } = self.conv;
+        let (source, result) = (self.conv.source(), self.conv.result());
         let (kernel, labels) = match direction {
             Direction::Forward => ("conv2d", &CONV2D),
             Direction::Backward => ("conv2d_grad_input", &CONV2D_GRAD_INPUT),
@@ -167,7 +148,7 @@ impl Product<'_> {
         let form = problem.form(family, adapter);
         let [tile_rows, tile_cols] = form.tile();
         // In the backward pass, the pixels of one phase are read and written a stride apart.
-        let [stride_y, stride_x] = if *direction == Direction::Backward { shape.window.stride } else { [1, 1] };
+        let [stride_y, stride_x] = if direction == Direction::Backward { shape.window.stride } else { [1, 1] };
         let n_pixels = result.n_images * result.height.div_ceil(stride_y) * result.width.div_ceil(stride_x);
         // Phases beyond the image's height or width have no pixels.
         let n_phases = stride_y.min(result.height) * stride_x;
@@ -189,16 +170,12 @@ impl Product<'_> {
         let reads = operand_bindings(&form, ["source", "weight"], [0, 1]).into_iter();
         let dispatch = Dispatch::new(labels.of(&form, problem.reads), module, workgroups)
             .constants(tiles.constants)
-            .constants(self.epilogue.constants())
-            .constants([("GRAD", f64::from(u8::from(*direction == Direction::Backward)))])
-            .params(window_params([("source_size", source), ("result_size", result)], &shape.window))
+            .constants(epilogue.constants())
+            .constants([("GRAD", f64::from(u8::from(direction == Direction::Backward)))])
+            .params(window_params([("source_size", &source), ("result_size", &result)], &shape.window))
             .params(sizes.map(|(name, size)| (name, size.into())))
-            .bind(&self.args, reads.chain(self.epilogue.bindings()), [Binding::at(self.result_arg()).named("y")])?;
+            .bind(&self.args, reads.chain(epilogue.bindings()), [Binding::at(self.conv.result_arg()).named("y")])?;
         Ok(vec![dispatch])
-    }
-
-    fn result_arg(&self) -> usize {
-        2 + self.epilogue.n_args()
     }
 
     fn module(&self, form: &Form, problem: &Problem, tiles: &TileForm, adapter: &Adapter) -> Module {
@@ -208,15 +185,16 @@ impl Product<'_> {
             Reads::Vectors => modules::CONV2D,
             Reads::Elements => modules::CONV2D_ANY,
         };
+        let epilogue = self.conv.epilogue;
         let operands = [("SOURCE", problem.operands[0]), ("WEIGHT", problem.operands[1])];
         let types: Vec<(&str, DType)> = operands
             .into_iter()
             .filter(|_| !is_coop)
-            .chain(self.epilogue.stored_operand(&self.args))
-            .chain([("Y", self.args[self.result_arg()].dtype)])
+            .chain(epilogue.stored_operand(&self.args))
+            .chain([("Y", self.args[self.conv.result_arg()].dtype)])
             .chain(tiles.types.iter().copied())
             .collect();
         let module = template.module_on(adapter, &types).with_all(form.main_parts());
-        module.with_all(self.epilogue.parts(problem.results(form)))
+        module.with_all(epilogue.parts(problem.results(form)))
     }
 }

@@ -1,10 +1,9 @@
 use rayon::prelude::*;
 
 use super::conv2d_cpu::TASK_PIXELS;
-use super::over_images::{Operands, OverImages};
+use super::over_images::Operands;
 use super::patches::{Patches, ResultRow, Walk, with_weights};
-use crate::conv::conv2d::ConvShape;
-use crate::conv::conv2d_grad_input::Conv2dGradInput;
+use crate::conv::conv_shape::ConvShape;
 use crate::conv::window::Images;
 use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
@@ -12,51 +11,47 @@ use crate::half::Element;
 use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
 
-impl OverImages for Conv2dGradInput {
-    fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
-        let Operands { images: grad_y, weight, finish, operand, result: grad_x, sorted: weight_transposed } = operands;
-        let shape = &self.shape;
-        let Images { height, width, n_channels, .. } = shape.x;
-        let [stride_y, stride_x] = shape.window.stride;
-        let phases = weights_by_phase(shape, weight, weight_transposed);
-        let of_phase = |phase: &Phase| Patches { source: grad_y, images: shape.y(), walks: phase.walks };
-        let is_packed = phases.iter().any(|phase| phase.n_weights > 0 && !of_phase(phase).is_narrow(n_channels));
-        with_weights(weight_transposed, n_channels, is_packed, |weights| {
-            // A task has enough rows that each phase has a task's number of pixels.
-            let task_rows =
-                TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
-            let ending = Ending { finish: &finish, first_row: 0, n: n_channels, operand };
-            let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
-                let first = i * task_rows;
-                let all_rows = first..first + grad_x.len() / (width * n_channels);
-                in_f32(grad_x, |grad_x| {
-                    if let ([phase], [1, 1]) = (&phases[..], shape.window.stride) {
-                        let rows: Vec<ResultRow> = all_rows.map(|row| (row / height, row % height)).collect();
-                        of_phase(phase).times(&rows, weights, grad_x, buffer);
-                        return ending.apply(first * width, grad_x);
+pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<'_, T, Y>) {
+    let Operands { images: grad_y, weight, finish, operand, result: grad_x, sorted: weight_transposed } = operands;
+    let Images { height, width, n_channels, .. } = shape.x;
+    let [stride_y, stride_x] = shape.window.stride;
+    let phases = weights_by_phase(shape, weight, weight_transposed);
+    let of_phase = |phase: &Phase| Patches { source: grad_y, images: shape.y(), walks: phase.walks };
+    let is_packed = phases.iter().any(|phase| phase.n_weights > 0 && !of_phase(phase).is_narrow(n_channels));
+    with_weights(weight_transposed, n_channels, is_packed, |weights| {
+        // A task has enough rows that each phase has a task's number of pixels.
+        let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
+        let ending = Ending { finish: &finish, first_row: 0, n: n_channels, operand };
+        let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
+            let first = i * task_rows;
+            let all_rows = first..first + grad_x.len() / (width * n_channels);
+            in_f32(grad_x, |grad_x| {
+                if let ([phase], [1, 1]) = (&phases[..], shape.window.stride) {
+                    let rows: Vec<ResultRow> = all_rows.map(|row| (row / height, row % height)).collect();
+                    of_phase(phase).times(&rows, weights, grad_x, buffer);
+                    return ending.apply(first * width, grad_x);
+                }
+                for phase in &phases {
+                    let is_of_phase = |row: &usize| row % height % stride_y == phase.at[0];
+                    let rows: Vec<ResultRow> =
+                        all_rows.clone().filter(is_of_phase).map(|row| (row / height, row % height / stride_y)).collect();
+                    let n = phase.walks[1].n;
+                    sums.clear();
+                    sums.resize(rows.len() * n * n_channels, 0.0);
+                    if !sums.is_empty() && phase.n_weights > 0 {
+                        of_phase(phase).times(&rows, weights.after(phase.first_weight / n_channels), sums, buffer);
                     }
-                    for phase in &phases {
-                        let is_of_phase = |row: &usize| row % height % stride_y == phase.at[0];
-                        let rows: Vec<ResultRow> =
-                            all_rows.clone().filter(is_of_phase).map(|row| (row / height, row % height / stride_y)).collect();
-                        let n = phase.walks[1].n;
-                        sums.clear();
-                        sums.resize(rows.len() * n * n_channels, 0.0);
-                        if !sums.is_empty() && phase.n_weights > 0 {
-                            of_phase(phase).times(&rows, weights.after(phase.first_weight / n_channels), sums, buffer);
-                        }
-                        for (row, sums) in all_rows.clone().filter(is_of_phase).zip(sums.chunks_exact(n * n_channels)) {
-                            let line = &mut grad_x[(row - first) * width * n_channels..][..width * n_channels];
-                            let pixels = line.chunks_exact_mut(n_channels).skip(phase.at[1]).step_by(stride_x);
-                            pixels.zip(sums.chunks_exact(n_channels)).for_each(|(grad_x, sum)| grad_x.copy_from_slice(sum));
-                        }
+                    for (row, sums) in all_rows.clone().filter(is_of_phase).zip(sums.chunks_exact(n * n_channels)) {
+                        let line = &mut grad_x[(row - first) * width * n_channels..][..width * n_channels];
+                        let pixels = line.chunks_exact_mut(n_channels).skip(phase.at[1]).step_by(stride_x);
+                        pixels.zip(sums.chunks_exact(n_channels)).for_each(|(grad_x, sum)| grad_x.copy_from_slice(sum));
                     }
-                    ending.apply(first * width, grad_x);
-                });
-            };
-            grad_x.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init_on_team(Default::default, task);
-        });
-    }
+                }
+                ending.apply(first * width, grad_x);
+            });
+        };
+        grad_x.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init_on_team(Default::default, task);
+    });
 }
 
 /// One phase: the input pixels `at + stride * i`, which correspond to the same taps of their windows.
@@ -72,7 +67,7 @@ struct Phase {
 ///
 /// The last tap comes first because the pixel under tap `u` of window `i` is under tap `u - stride` of window `i + 1`, so this order visits windows by increasing index.
 fn weights_by_phase(shape: &ConvShape, weight: Floats<'_>, transposed: &mut [f32]) -> Vec<Phase> {
-    let ConvShape { x, n_out, window } = *shape;
+    let ConvShape { x, n_out, window, .. } = *shape;
     let sizes = [x.height, x.width];
     let walk = |axis: usize, at: usize| {
         let (kernel, stride, padding) = (window.kernel[axis], window.stride[axis], window.padding[axis]);

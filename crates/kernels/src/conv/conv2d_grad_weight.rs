@@ -1,10 +1,9 @@
-use super::conv2d_gpu;
-use super::conv2d_grad_weight_cpu;
 use super::parts::Parts;
+use super::{conv2d_gpu, conv2d_grad_weight_cpu, grouped_cpu, grouped_gpu};
 use crate::adapter::adapter::Adapter;
 use crate::adapter::matmul_family::MatmulFamily;
 use crate::arg::Arg;
-use crate::conv::conv2d::ConvShape;
+use crate::conv::conv_shape::{ConvForm, ConvShape};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::gemm::transpose::Transpose;
@@ -17,18 +16,20 @@ use crate::product::matmul::Matmul;
 use crate::shader::dispatch::Dispatch;
 use crate::stored::stored_form::{StoredForm, with_element};
 
-/// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u, j sₓ - pₓ + v, c]`.
+/// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c]`, where
+/// `c₀(o)` is the first input channel of `o`'s group.
 ///
 /// The gradient of the bias is a [`MapReduce`](crate::MapReduce), the sum of `grad_y` over all pixels.
 ///
 /// # Shapes
-/// `grad_y`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `grad_weight`: `[n_out, kernel height, kernel width, n_channels]`.
+/// `grad_y`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `grad_weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`.
 /// # Dtypes
 /// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation). The pixels are divided into parts, which depend only on the shape; the sums of the parts are added in order.
 /// # Errors
 /// [`Error::Size`] if no window fits.
 /// # Cost
-/// The operations of the forward product, and scratch for up to 32 times the weights, at most 16 MiB if the weights are smaller.
+/// The operations of the forward product, and scratch for up to 32 times the weights, or 256 times with groups or dilation, at most 16 MiB if the weights are
+/// smaller.
 /// # Reference
 /// `torch.nn.grad.conv2d_weight`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -37,8 +38,9 @@ pub struct Conv2dGradWeight {
     pub shape: ConvShape,
 }
 
-/// The maximum number of parts.
+/// The maximum number of parts. It is higher with groups, since the weights of a depthwise convolution are too few to keep a GPU busy.
 const MAX_PARTS: usize = 32;
+const MAX_PARTS_GROUPED: usize = 256;
 
 impl Conv2dGradWeight {
     fn product(&self) -> Option<Matmul> {
@@ -51,12 +53,13 @@ impl Conv2dGradWeight {
             transpose: Transpose::A,
             epilogue: Epilogue::none(),
         };
-        self.shape.is_pointwise().then_some(matmul)
+        (self.shape.form() == ConvForm::Pointwise).then_some(matmul)
     }
 
     /// The parts that the pixels are divided into.
     pub(crate) fn parts(&self) -> Parts {
-        Parts::of(&self.shape.y(), self.shape.n_weights(), MAX_PARTS)
+        let max_parts = if self.shape.form() == ConvForm::Grouped { MAX_PARTS_GROUPED } else { MAX_PARTS };
+        Parts::of(&self.shape.y(), self.shape.n_weights(), max_parts)
     }
 
     /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
@@ -68,9 +71,10 @@ impl Conv2dGradWeight {
     }
 
     fn dispatches_of(&self, dtypes: &[DType], family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        match self.product() {
-            Some(matmul) => matmul.dispatches_of(dtypes, family, adapter),
-            None => conv2d_gpu::grad_weight(self, &self.stored_args(dtypes), family, adapter),
+        match (self.product(), self.shape.form()) {
+            (Some(matmul), _) => matmul.dispatches_of(dtypes, family, adapter),
+            (None, ConvForm::Grouped) => grouped_gpu::grad_weight(self, &self.stored_args(dtypes)),
+            (None, _) => conv2d_gpu::grad_weight(self, &self.stored_args(dtypes), family, adapter),
         }
     }
 }
@@ -106,10 +110,11 @@ impl Kernel for Conv2dGradWeight {
         if let Some(matmul) = self.product() {
             return matmul.twin_over(Finish::none(), ["grad_y", "x", "grad_weight"], args);
         }
-        let (grad_y, parts) = (Floats::of(args, "grad_y"), args.write("parts"));
-        with_element!(args.dtype("x"), T => with_element!(args.dtype("grad_weight"), Y => {
-            conv2d_grad_weight_cpu::run::<T, Y>(self, grad_y, args.read("x"), args.write("grad_weight"), parts);
-        }));
+        let (grad_y, grad_weight, parts) = (Floats::of(args, "grad_y"), args.write("grad_weight"), args.write("parts"));
+        with_element!(args.dtype("x"), T => match self.shape.form() {
+            ConvForm::Grouped => grouped_cpu::grad_weight::<T>(self, grad_y, args.read("x"), grad_weight, parts),
+            _ => conv2d_grad_weight_cpu::run::<T>(self, grad_y, args.read("x"), grad_weight, parts),
+        });
     }
 
     fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {

@@ -4,7 +4,6 @@ use super::conv2d_cpu::TASK_PIXELS;
 use super::patches::{Patches, ResultRow, Walk};
 use crate::conv::conv2d_grad_weight::Conv2dGradWeight;
 use crate::conv::window::Images;
-use crate::cpu::room::in_f32;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
@@ -19,11 +18,11 @@ const PATCHES_LEN: usize = 128 * 1024;
 
 /// Several tasks compute the sums of each part of the pixels, each for some rows of taps; `parts` is `[part][block of taps][n_out, taps, n_channels]`, or for few
 /// channels `[part][taps, n_channels, n_out]`.
-pub(crate) fn run<T: Element, Y: Element>(
+pub(super) fn run<T: Element>(
     kernel: &Conv2dGradWeight,
     grad_y: Floats<'_>,
     x: &[T],
-    grad_weight: &mut [Y],
+    grad_weight: &mut [f32],
     parts: &mut [f32],
 ) {
     let shape = &kernel.shape;
@@ -75,23 +74,21 @@ pub(crate) fn run<T: Element, Y: Element>(
     // Weight `[o, u, ..]` is in the block of its tap row `u`.
     let (tap_len, n_parts) = (patches.n_cols(1), kernel.parts().n);
     grad_weight.par_chunks_mut(shape.n_patch()).enumerate().for_each_on_team(|(o, grad_weight)| {
-        in_f32(grad_weight, |grad_weight| {
-            vectorised(
-                #[inline(always)]
-                || {
-                    for (i, grad_weight) in grad_weight.chunks_mut(block_taps * tap_len).enumerate() {
-                        let block = i * block_taps * tap_len * n_out + o * grad_weight.len();
-                        grad_weight.fill(0.0);
-                        for part in 0..n_parts {
-                            let sums = &parts[part * n_out * tap_len * window.kernel[0] + block..][..grad_weight.len()];
-                            for (grad_weight, sum) in grad_weight.iter_mut().zip(sums) {
-                                *grad_weight += sum;
-                            }
+        vectorised(
+            #[inline(always)]
+            || {
+                for (i, grad_weight) in grad_weight.chunks_mut(block_taps * tap_len).enumerate() {
+                    let block = i * block_taps * tap_len * n_out + o * grad_weight.len();
+                    grad_weight.fill(0.0);
+                    for part in 0..n_parts {
+                        let sums = &parts[part * n_out * tap_len * window.kernel[0] + block..][..grad_weight.len()];
+                        for (grad_weight, sum) in grad_weight.iter_mut().zip(sums) {
+                            *grad_weight += sum;
                         }
                     }
-                },
-            )
-        });
+                }
+            },
+        );
     });
 }
 
@@ -118,7 +115,7 @@ fn add_products<T: Element>(patches: &Patches<'_, T>, grad_y: Floats<'_>, n_out:
 }
 
 /// `grad_weight: [n_out, taps, n_channels]` = the sum of the parts, each `[taps, n_channels, n_out]`.
-fn add_parts<Y: Element>(n_patch: usize, grad_weight: &mut [Y], parts: &mut [f32]) {
+fn add_parts(n_patch: usize, grad_weight: &mut [f32], parts: &mut [f32]) {
     let n_out = grad_weight.len() / n_patch;
     let (sums, others) = parts.split_at_mut(grad_weight.len());
     for part in others.chunks_exact(sums.len()) {
@@ -129,6 +126,6 @@ fn add_parts<Y: Element>(n_patch: usize, grad_weight: &mut [Y], parts: &mut [f32
     }
     for (o, grad_weight) in grad_weight.chunks_exact_mut(n_patch).enumerate() {
         let sums = sums[o..].iter().step_by(n_out);
-        grad_weight.iter_mut().zip(sums).for_each(|(grad_weight, &sum)| *grad_weight = Y::narrow(sum));
+        grad_weight.iter_mut().zip(sums).for_each(|(grad_weight, &sum)| *grad_weight = sum);
     }
 }

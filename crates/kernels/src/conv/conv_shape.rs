@@ -1,27 +1,24 @@
-use super::over_images;
-use super::window::window_params;
-use crate::conv::conv2d::ConvShape;
 use crate::conv::window::{Images, Window};
 use crate::error::Error;
+use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::kernel::{Cost, Kernel};
-use crate::shader::param::Param;
 
-/// The sizes of a 2-D convolution with groups or dilation, shared with its gradients.
+/// The sizes of a 2-D convolution, shared with its gradients.
 ///
 /// The channels on both sides are split into `n_groups` groups of consecutive channels, and each output channel is computed from the input channels of its group.
 /// The taps of a window are `dilation` pixels apart.
 ///
 /// # Examples
 /// ```
-/// use brisk_kernels::{GroupedConvShape, Images, Window};
+/// use brisk_kernels::{ConvShape, Images, Window};
 ///
 /// // Depthwise: as many groups as channels. The taps cover 5 x 5 pixels.
 /// let x = Images { n_images: 1, height: 8, width: 8, n_channels: 16 };
-/// let shape = GroupedConvShape { x, n_out: 16, window: Window::square(3, 2), dilation: [2, 2], n_groups: 16 };
+/// let shape = ConvShape { x, n_out: 16, window: Window::square(3, 2), dilation: [2, 2], n_groups: 16 };
 /// assert_eq!((shape.y().height, shape.n_weights()), (8, 3 * 3 * 16));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct GroupedConvShape {
+pub struct ConvShape {
     /// The input images.
     pub x: Images,
     /// Output channels.
@@ -34,7 +31,37 @@ pub struct GroupedConvShape {
     pub n_groups: usize,
 }
 
-impl GroupedConvShape {
+/// How a convolution and its gradients are computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConvForm {
+    /// Without groups and dilation, over windows of a single pixel: a plain product of `[n_pixels, n_channels]`.
+    Pointwise,
+    /// Without groups and dilation: an implicit product of patches.
+    Dense,
+    /// With groups or dilation: each result directly, from the channels of its group.
+    Grouped,
+}
+
+impl ConvShape {
+    /// Without groups and dilation.
+    pub const fn dense(x: Images, n_out: usize, window: Window) -> Self {
+        Self { x, n_out, window, dilation: [1; 2], n_groups: 1 }
+    }
+
+    /// How it is computed.
+    pub(crate) fn form(&self) -> ConvForm {
+        match (self.n_groups, self.dilation, self.window) {
+            (1, [1, 1], window) if window == Window::square(1, 0) => ConvForm::Pointwise,
+            (1, [1, 1], _) => ConvForm::Dense,
+            _ => ConvForm::Grouped,
+        }
+    }
+
+    /// Whether the channels on both sides can be read as vectors of four.
+    pub(crate) const fn reads_vectors(&self) -> bool {
+        self.x.n_channels.is_multiple_of(4) && self.n_out.is_multiple_of(4)
+    }
+
     /// The output images.
     pub const fn y(&self) -> Images {
         let [height, width] = self.covered().n_out([self.x.height, self.x.width]);
@@ -46,14 +73,8 @@ impl GroupedConvShape {
         self.n_patch().saturating_mul(self.n_out)
     }
 
-    /// The same convolution without groups and dilation, if it has neither: [`Conv2d`](crate::Conv2d) computes it as a matrix product.
-    pub fn as_dense(&self) -> Option<ConvShape> {
-        let Self { x, n_out, window, dilation, n_groups } = *self;
-        (dilation == [1, 1] && n_groups == 1).then_some(ConvShape { x, n_out, window })
-    }
-
-    /// The number of values that an output value is computed from.
-    pub(crate) const fn n_patch(&self) -> usize {
+    /// The number of values that an output value is computed from: the length of the forward product's sums.
+    pub const fn n_patch(&self) -> usize {
         self.window.n_taps().saturating_mul(self.group_channels())
     }
 
@@ -130,26 +151,25 @@ impl GroupedConvShape {
             }
         }
         self.covered().check(name, &self.x)?;
-        over_images::check(kernel, self.x, self.y(), self.n_patch())
+        // The modules count pixels, and the values of a patch, in u32.
+        let (x, y) = (self.x, self.y());
+        let sizes = [
+            ("n_images", x.n_images),
+            ("height", x.height),
+            ("width", x.width),
+            ("n_channels", x.n_channels),
+            ("n_out", y.n_channels),
+            ("pixels of x", x.n_pixels()),
+            ("pixels of y", y.n_pixels()),
+            ("values of a patch", self.n_patch()),
+        ];
+        check_sizes(kernel, &sizes)
     }
 
     /// The cost of the convolution, and of either gradient.
     pub(crate) fn cost(&self) -> Cost {
-        over_images::cost(self.x, self.y(), self.n_weights())
-    }
-
-    /// The fields that the modules share. Pairs are along the height and along the width.
-    pub(crate) fn params(&self) -> Vec<(&'static str, Param)> {
-        let y = self.y();
-        let images = window_params([("x_size", &self.x), ("y_size", &y)], &self.window);
-        let sizes = [
-            ("n_images", self.x.n_images),
-            ("n_channels", self.x.n_channels),
-            ("n_out", self.n_out),
-            ("group_channels", self.group_channels()),
-            ("group_out", self.group_out()),
-        ];
-        let sizes = sizes.map(|(name, size)| (name, size.into()));
-        images.into_iter().chain([("dilation", self.dilation.into())]).chain(sizes).collect()
+        let (x, y, n_weights) = (self.x, self.y(), self.n_weights());
+        let flops = 2 * (y.n_pixels() as u64).saturating_mul(n_weights as u64);
+        Cost { flops, bytes: 4 * (x.len() + n_weights + y.len()) as u64 }
     }
 }

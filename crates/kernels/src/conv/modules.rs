@@ -86,3 +86,16 @@ pub(crate) const GRAD_WEIGHT_COOP: Template = Template::new(
     &[Group::four("Y").stores()],
 )
 .enabling(&["f16", "wgpu_cooperative_matrix"]);
+/// With groups or dilation, as single elements.
+pub(crate) const GROUPED: Template = Template::new(
+    &[part!("conv2d_grouped.wgsl"), part!("../product/store_four_any.wgsl")],
+    &[
+        Group::one("SOURCE").loads(),
+        Group::one("WEIGHT").loads(),
+        Group::one("FUSED").loads().optional(),
+        Group::one("Y").stores(),
+    ],
+);
+/// The gradient of the weights with groups or dilation.
+pub(crate) const GRAD_WEIGHT_GROUPED: Template =
+    Template::new(&[part!("conv2d_grad_weight_grouped.wgsl")], &[Group::one("GRAD_Y").loads(), Group::one("SOURCE").loads()]);

@@ -1,23 +1,36 @@
-//! What a convolution and its gradient in the input have in common, dense or in groups: the inputs are images, weights and the argument of the epilogue; the output is
-//! images; and the CPU sorts the weights into scratch first.
+//! What a convolution and its gradient in the input have in common: the inputs are images, weights and the argument of the epilogue; the output is images; and the CPU
+//! sorts the weights into scratch first.
 
+use super::{conv2d_cpu, conv2d_gpu, conv2d_grad_input_cpu, grouped_cpu, grouped_gpu};
+use crate::adapter::adapter::Adapter;
+use crate::adapter::matmul_family::MatmulFamily;
 use crate::arg::Arg;
+use crate::conv::conv_shape::{ConvForm, ConvShape};
 use crate::conv::window::Images;
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::gemm::transpose::Transpose;
 use crate::half::Element;
-use crate::kernel::check_sizes::check_sizes;
 use crate::kernel::floats::Floats;
-use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
-use crate::stored::stored_form::with_element;
+use crate::product::matmul::Matmul;
+use crate::shader::dispatch::Dispatch;
+use crate::stored::stored_form::{StoredForm, with_element};
 
-/// The twin of such a kernel.
-pub(crate) trait OverImages {
-    /// Computes `result` from the other operands.
-    fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>);
+/// A convolution, or its gradient in the input.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OverImages<'a> {
+    pub(crate) direction: Direction,
+    pub(crate) shape: &'a ConvShape,
+    pub(crate) epilogue: &'a Epilogue,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
 }
 
 /// The operands of a twin.
@@ -32,51 +45,174 @@ pub(crate) struct Operands<'a, T, Y> {
     pub(crate) sorted: &'a mut [f32],
 }
 
-/// The arguments except for scratch. The epilogue is applied to pixels of `result`.
-pub(super) fn args(
-    images: (&'static str, Images),
-    n_weights: usize,
-    epilogue: &Epilogue,
-    result: (&'static str, Images),
-) -> Vec<Arg> {
-    let ((name, images), (result_name, result)) = (images, result);
-    let mut args = vec![Arg::read(name, DType::F32, images.len()), Arg::read("weight", DType::F32, n_weights)];
-    args.extend(epilogue.args(result.n_pixels(), result.n_channels));
-    args.push(Arg::write(result_name, DType::F32, result.len()));
-    args
+/// The scratch argument with the weights in that order.
+const SORTED: &str = "weight_sorted";
+
+impl OverImages<'_> {
+    /// The names of the images that are read and of those that are written.
+    const fn names(&self) -> [&'static str; 2] {
+        match self.direction {
+            Direction::Forward => ["x", "y"],
+            Direction::Backward => ["grad_y", "grad_x"],
+        }
+    }
+
+    /// The images that are read.
+    pub(crate) const fn source(&self) -> Images {
+        match self.direction {
+            Direction::Forward => self.shape.x,
+            Direction::Backward => self.shape.y(),
+        }
+    }
+
+    /// The images that are written.
+    pub(crate) const fn result(&self) -> Images {
+        match self.direction {
+            Direction::Forward => self.shape.y(),
+            Direction::Backward => self.shape.x,
+        }
+    }
+
+    /// The index of the result in the argument list, after the images, the weights and the epilogue's arguments.
+    pub(crate) fn result_arg(&self) -> usize {
+        2 + self.epilogue.n_args()
+    }
+
+    /// The product of pixels and weights that it is in the pointwise form.
+    fn product(&self) -> Option<Matmul> {
+        let transpose = match self.direction {
+            Direction::Forward => Transpose::B,
+            Direction::Backward => Transpose::None,
+        };
+        let (source, result, epilogue) = (self.source(), self.result(), self.epilogue.clone());
+        let (m, n, k) = (result.n_pixels(), result.n_channels, source.n_channels);
+        (self.shape.form() == ConvForm::Pointwise).then_some(Matmul { n_batch: 1, m, n, k, transpose, epilogue })
+    }
+
+    pub(super) fn args(&self) -> Vec<Arg> {
+        let ([source, result], n_weights) = (self.names(), self.shape.n_weights());
+        let mut args = vec![Arg::read(source, DType::F32, self.source().len()), Arg::read("weight", DType::F32, n_weights)];
+        args.extend(self.epilogue.args(self.result().n_pixels(), self.result().n_channels));
+        args.push(Arg::write(result, DType::F32, self.result().len()));
+        match self.product() {
+            Some(matmul) => args.extend(matmul.scratch()),
+            None => args.push(Arg::scratch(SORTED, DType::F32, n_weights)),
+        }
+        args
+    }
+
+    /// The dispatches for arguments `args`, stored as `dtypes` says, or in f32 if `dtypes` is empty.
+    pub(super) fn dispatches(
+        &self,
+        args: Vec<Arg>,
+        dtypes: &[DType],
+        family: MatmulFamily,
+        adapter: &Adapter,
+    ) -> Result<Vec<Dispatch>, Error> {
+        match (self.product(), self.shape.form()) {
+            (Some(matmul), _) => matmul.dispatches_of(dtypes, family, adapter),
+            (None, ConvForm::Grouped) => grouped_gpu::over_images(self, &args),
+            (None, _) => conv2d_gpu::over_images(*self, args, family, adapter),
+        }
+    }
+
+    pub(super) fn twin(&self, args: &mut TwinArgs<'_>) {
+        let [source, result] = self.names();
+        let finish = Finish::new(self.epilogue, args);
+        if let Some(matmul) = self.product() {
+            return matmul.twin_over(finish, [source, "weight", result], args);
+        }
+        let (weight, operand, sorted) = (Floats::of(args, "weight"), self.epilogue.operand_of(args), args.write(SORTED));
+        with_element!(args.dtype(source), T => with_element!(args.dtype(result), Y => {
+            let (images, result) = (args.read::<T>(source), args.write::<Y>(result));
+            self.run(Operands { images, weight, finish, operand, result, sorted });
+        }));
+    }
+
+    fn run<T: Element, Y: Element>(&self, operands: Operands<'_, T, Y>) {
+        match (self.shape.form(), self.direction) {
+            (ConvForm::Grouped, Direction::Forward) => grouped_cpu::forward(self.shape, operands),
+            (ConvForm::Grouped, Direction::Backward) => grouped_cpu::grad_input(self.shape, operands),
+            (_, Direction::Forward) => conv2d_cpu::run(self.shape, operands),
+            (_, Direction::Backward) => conv2d_grad_input_cpu::run(self.shape, operands),
+        }
+    }
+
+    /// The supported types that are closest to `dtypes`; a result whose pixels end in the middle of a word is in f32.
+    pub(super) fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+        if let Some(matmul) = self.product() {
+            return matmul.nearest(dtypes);
+        }
+        let mut nearest = dtypes.to_vec();
+        if let (false, Some(result)) = (self.result().n_channels.is_multiple_of(2), nearest.last_mut()) {
+            *result = DType::F32;
+        }
+        nearest.iter().any(|dtype| dtype.is_half()).then_some(nearest)
+    }
 }
 
-/// Runs the twin over the arguments of these names.
-pub(super) fn run(
-    kernel: &impl OverImages,
-    epilogue: &Epilogue,
-    [images, result, sorted]: [&'static str; 3],
-    args: &mut TwinArgs<'_>,
-) {
-    let (weight, operand, sorted) = (Floats::of(args, "weight"), epilogue.operand_of(args), args.write(sorted));
-    with_element!(args.dtype(images), T => with_element!(args.dtype(result), Y => {
-        let (images, result, finish) = (args.read(images), args.write(result), Finish::new(epilogue, args));
-        kernel.run::<T, Y>(Operands { images, weight, finish, operand, result, sorted });
-    }));
-}
+/// Implements a kernel, a struct of `shape` and `epilogue`, by [`OverImages`] in a direction.
+macro_rules! kernel_over_images {
+    ($Conv:ident, $name:literal, $direction:expr) => {
+        impl $Conv {
+            fn over_images(&self) -> OverImages<'_> {
+                OverImages { direction: $direction, shape: &self.shape, epilogue: &self.epilogue }
+            }
 
-/// Returns an error for images of sizes that the modules cannot count: they count pixels, and the values of a patch, in u32.
-pub(super) fn check(kernel: &impl Kernel, x: Images, y: Images, n_patch: usize) -> Result<(), Error> {
-    let sizes = [
-        ("n_images", x.n_images),
-        ("height", x.height),
-        ("width", x.width),
-        ("n_channels", x.n_channels),
-        ("n_out", y.n_channels),
-        ("pixels of x", x.n_pixels()),
-        ("pixels of y", y.n_pixels()),
-        ("values of a patch", n_patch),
-    ];
-    check_sizes(kernel, &sizes)
-}
+            /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
+            ///
+            /// # Errors
+            /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on `adapter`.
+            pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+                self.over_images().dispatches(self.stored_args(&[]), &[], family, adapter)
+            }
+        }
 
-/// The cost of a convolution, and of either gradient.
-pub(super) fn cost(x: Images, y: Images, n_weights: usize) -> Cost {
-    let flops = 2 * (y.n_pixels() as u64).saturating_mul(n_weights as u64);
-    Cost { flops, bytes: 4 * (x.len() + n_weights + y.len()) as u64 }
+        impl Kernel for $Conv {
+            fn name(&self) -> &'static str {
+                $name
+            }
+
+            fn args(&self) -> Vec<Arg> {
+                self.over_images().args()
+            }
+
+            fn check(&self) -> Result<(), Error> {
+                self.epilogue.check(self.name())?;
+                self.shape.check(self)
+            }
+
+            fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+                self.stored_dispatches(&[], adapter)
+            }
+
+            fn twin(&self, args: &mut TwinArgs<'_>) {
+                self.over_images().twin(args);
+            }
+
+            fn followed_by(&self, map: &Map, input: usize) -> Option<Box<dyn Kernel>> {
+                Some(Box::new(Self { epilogue: self.epilogue.followed_by(map, input)?, ..*self }))
+            }
+
+            fn stored_as(&self, dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
+                self.stored_form(dtypes)
+            }
+
+            fn cost(&self) -> Cost {
+                self.shape.cost()
+            }
+        }
+
+        /// Any of the arguments in 16 bits.
+        impl StoredForm for $Conv {
+            fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
+                self.over_images().nearest(dtypes)
+            }
+
+            fn stored_dispatches(&self, dtypes: &[DType], adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
+                self.over_images().dispatches(self.stored_args(dtypes), dtypes, conv2d_gpu::family(adapter), adapter)
+            }
+        }
+    };
 }
+pub(super) use kernel_over_images;

@@ -13,7 +13,7 @@ use crate::samples::output_grad;
 
 fn shape(x: [usize; 4], n_out: usize, window: Window) -> ConvShape {
     let [n_images, height, width, n_channels] = x;
-    ConvShape { x: Images { n_images, height, width, n_channels }, n_out, window }
+    ConvShape::dense(Images { n_images, height, width, n_channels }, n_out, window)
 }
 
 const fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> Window {

@@ -2,8 +2,8 @@
 
 use brisk_kernels::expr::{Activation, Expr};
 use brisk_kernels::{
-    Access, Conv2d, Conv2dGradInput, ConvShape, DType, Draws, Epilogue, GroupedConv2d, GroupedConvShape, Images, Kernel, Map,
-    MapInput, MapOutput, Matmul, Transpose, Window,
+    Access, Conv2d, Conv2dGradInput, ConvShape, DType, Draws, Epilogue, Images, Kernel, Map, MapInput, MapOutput, Matmul,
+    Transpose, Window,
 };
 
 use crate::close::Tolerance;
@@ -151,13 +151,13 @@ fn products(random: &mut Random) -> Vec<(Box<dyn Kernel>, Vec<Words>)> {
         }
     }
     for window in [Window::square(3, 1), Window::square(1, 0)] {
-        let shape = ConvShape { x: Images { n_images: 3, height: 6, width: 5, n_channels: 4 }, n_out: 8, window };
+        let shape = ConvShape::dense(Images { n_images: 3, height: 6, width: 5, n_channels: 4 }, 8, window);
         products.push(Box::new(Conv2d { shape, epilogue: Epilogue::bias(&Activation::relu()) }));
         products.push(Box::new(Conv2dGradInput { shape, epilogue: Epilogue::none() }));
     }
     let x = Images { n_images: 3, height: 6, width: 5, n_channels: 4 };
-    let shape = GroupedConvShape { x, n_out: 8, window: Window::square(3, 1), dilation: [1, 1], n_groups: 2 };
-    products.push(Box::new(GroupedConv2d { shape, epilogue: Epilogue::none() }));
+    let shape = ConvShape { x, n_out: 8, window: Window::square(3, 1), dilation: [1, 1], n_groups: 2 };
+    products.push(Box::new(Conv2d { shape, epilogue: Epilogue::none() }));
     let with_arguments = |product: Box<dyn Kernel>| {
         let reads = product.args().into_iter().filter(|arg| arg.access == Access::Read);
         let given = reads.map(|arg| words(&random.floats(arg.len))).collect();

@@ -129,7 +129,7 @@ fn batches_and_runs_of_a_sum_equal_twin() {
 #[test]
 fn convolutions_equal_twin() {
     let x = Images { n_images: 2, height: 5, width: 6, n_channels: 4 };
-    let shape = ConvShape { x, n_out: 8, window: Window { stride: [2, 1], ..Window::square(3, 1) } };
+    let shape = ConvShape::dense(x, 8, Window { stride: [2, 1], ..Window::square(3, 1) });
     let (n_forward, n_backward, n_pixels) = (shape.n_patch(), 9 * shape.n_out, shape.y().n_pixels());
     let conv = |epilogue| Conv2d { shape, epilogue };
     check(conv(Epilogue::bias(&Activation::relu())), &conv(Epilogue::none()), &[F16, F16, F32, F32], None, n_forward);

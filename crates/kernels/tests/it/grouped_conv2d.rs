@@ -13,21 +13,15 @@ type Steps = [[usize; 2]; 3];
 
 const PLAIN: Steps = [[1, 1], [0, 0], [1, 1]];
 
-fn shape(
-    x: [usize; 4],
-    n_out: usize,
-    kernel: [usize; 2],
-    [stride, padding, dilation]: Steps,
-    n_groups: usize,
-) -> GroupedConvShape {
+fn shape(x: [usize; 4], n_out: usize, kernel: [usize; 2], [stride, padding, dilation]: Steps, n_groups: usize) -> ConvShape {
     let [n_images, height, width, n_channels] = x;
     let x = Images { n_images, height, width, n_channels };
-    GroupedConvShape { x, n_out, window: Window { kernel, stride, padding }, dilation, n_groups }
+    ConvShape { x, n_out, window: Window { kernel, stride, padding }, dilation, n_groups }
 }
 
 /// Groups of one channel, of several and of all; dilations that are equal or different along the axes, with strides that divide them or do not; even and odd channels;
 /// windows entirely in the padding.
-fn shapes() -> Vec<GroupedConvShape> {
+fn shapes() -> Vec<ConvShape> {
     vec![
         shape([1, 1, 1, 1], 1, [1, 1], PLAIN, 1),
         shape([2, 4, 5, 6], 6, [3, 3], [[1, 1], [1, 1], [1, 1]], 6),
@@ -44,8 +38,8 @@ fn shapes() -> Vec<GroupedConvShape> {
 }
 
 /// Calls `f(y's index, x's index, weight's index)` for each product of the convolution.
-fn each_product(shape: &GroupedConvShape, mut f: impl FnMut(usize, usize, usize)) {
-    let GroupedConvShape { x, n_out, window, dilation, n_groups } = *shape;
+fn each_product(shape: &ConvShape, mut f: impl FnMut(usize, usize, usize)) {
+    let ConvShape { x, n_out, window, dilation, n_groups } = *shape;
     let (y, n_in) = (shape.y(), x.n_channels / n_groups);
     let source = |axis: usize, at: usize, tap: usize, size: usize| {
         (at * window.stride[axis] + tap * dilation[axis]).checked_sub(window.padding[axis]).filter(|&at| at < size)
@@ -66,7 +60,7 @@ fn each_product(shape: &GroupedConvShape, mut f: impl FnMut(usize, usize, usize)
 }
 
 /// The three products by their definition, in f64: `y`, `grad_x`, `grad_weight`.
-fn by_definition(shape: &GroupedConvShape, x: &[f32], weight: &[f32], grad_y: &[f32]) -> [Vec<f32>; 3] {
+fn by_definition(shape: &ConvShape, x: &[f32], weight: &[f32], grad_y: &[f32]) -> [Vec<f32>; 3] {
     let mut sums = [vec![0.0_f64; grad_y.len()], vec![0.0; x.len()], vec![0.0; weight.len()]];
     each_product(shape, |y_at, x_at, w_at| {
         let (x, w, grad_y) = (f64::from(x[x_at]), f64::from(weight[w_at]), f64::from(grad_y[y_at]));
@@ -77,20 +71,20 @@ fn by_definition(shape: &GroupedConvShape, x: &[f32], weight: &[f32], grad_y: &[
     sums.map(|sums| sums.iter().map(|&sum| sum as f32).collect())
 }
 
-fn forward(shape: GroupedConvShape) -> GroupedConv2d {
-    GroupedConv2d { shape, epilogue: Epilogue::none() }
+fn forward(shape: ConvShape) -> Conv2d {
+    Conv2d { shape, epilogue: Epilogue::none() }
 }
 
-fn grad_input(shape: GroupedConvShape) -> GroupedConv2dGradInput {
-    GroupedConv2dGradInput { shape, epilogue: Epilogue::none() }
+fn grad_input(shape: ConvShape) -> Conv2dGradInput {
+    Conv2dGradInput { shape, epilogue: Epilogue::none() }
 }
 
 /// Random `x`, `weight` and `grad_y`.
-fn given(random: &mut Random, shape: &GroupedConvShape) -> [Vec<f32>; 3] {
+fn given(random: &mut Random, shape: &ConvShape) -> [Vec<f32>; 3] {
     [shape.x.len(), shape.n_weights(), shape.y().len()].map(|n| random.floats(n))
 }
 
-fn tolerance(shape: &GroupedConvShape) -> Tolerance {
+fn tolerance(shape: &ConvShape) -> Tolerance {
     let n_group_channels = shape.x.n_channels.max(shape.n_out) / shape.n_groups;
     Tolerance::of_sum(4 * (shape.window.n_taps() * n_group_channels).max(shape.y().n_pixels()))
 }
@@ -112,7 +106,7 @@ fn twins_equal_the_definition() {
         };
         check("y", &forward(shape), &[x.clone(), weight.clone()], &y);
         check("grad_x", &grad_input(shape), &[grad_y.clone(), weight], &grad_x);
-        check("grad_weight", &GroupedConv2dGradWeight { shape }, &[grad_y, x], &grad_weight);
+        check("grad_weight", &Conv2dGradWeight { shape }, &[grad_y, x], &grad_weight);
     }
 }
 
@@ -125,14 +119,14 @@ fn integers(n: usize, step: usize, modulus: usize) -> Words {
 /// The values of `torch.nn.functional.conv2d` and of its gradients, in NHWC and OHWI.
 #[test]
 fn twins_equal_pytorch() {
-    let check = |shape: GroupedConvShape, y: &[f32], grad_x: &[f32], grad_weight: &[f32]| {
+    let check = |shape: ConvShape, y: &[f32], grad_x: &[f32], grad_weight: &[f32]| {
         let (x, weight) = (integers(shape.x.len(), 7, 11), integers(shape.n_weights(), 5, 7));
         let grad_y = integers(shape.y().len(), 3, 5);
         let bias = words(&(0..shape.n_out).map(|o| o as f32).collect::<Vec<_>>());
-        let biased = GroupedConv2d { shape, epilogue: Epilogue::bias(&Activation::identity()) };
+        let biased = Conv2d { shape, epilogue: Epilogue::bias(&Activation::identity()) };
         assert_eq!(twin_floats(&biased, &[x.clone(), weight.clone(), bias]), y, "y of {shape:?}");
         assert_eq!(twin_floats(&grad_input(shape), &[grad_y.clone(), weight]), grad_x, "grad_x of {shape:?}");
-        let kernel = GroupedConv2dGradWeight { shape };
+        let kernel = Conv2dGradWeight { shape };
         assert_eq!(twin_floats(&kernel, &[grad_y, x]), grad_weight, "grad_weight of {shape:?}");
     };
     check(
@@ -166,26 +160,6 @@ fn twins_equal_pytorch() {
     );
 }
 
-#[test]
-fn without_groups_and_dilation_it_is_a_dense_convolution() {
-    let mut random = Random::new(2);
-    let shape = shape([2, 5, 7, 3], 4, [3, 2], [[2, 1], [1, 1], [1, 1]], 1);
-    let dense = shape.as_dense().expect("one group, adjacent taps");
-    assert_eq!((dense.y(), dense.n_weights()), (shape.y(), shape.n_weights()));
-    assert_eq!(GroupedConvShape { dilation: [1, 2], ..shape }.as_dense(), None);
-    let [x, weight, grad_y] = given(&mut random, &shape).map(|values| words(&values));
-    let epilogue = Epilogue::none;
-    let pairs: [(&dyn Kernel, &dyn Kernel, [&Words; 2]); 3] = [
-        (&forward(shape), &Conv2d { shape: dense, epilogue: epilogue() }, [&x, &weight]),
-        (&grad_input(shape), &Conv2dGradInput { shape: dense, epilogue: epilogue() }, [&grad_y, &weight]),
-        (&GroupedConv2dGradWeight { shape }, &Conv2dGradWeight { shape: dense }, [&grad_y, &x]),
-    ];
-    for (kernel, dense, given) in pairs {
-        let given = given.map(Clone::clone);
-        assert_close(kernel.name(), &twin_floats(kernel, &given), &twin_floats(dense, &given), tolerance(&shape));
-    }
-}
-
 /// A convolution is linear in its input and in its weights, so the slope of `Σ grad_y y` needs no finite step.
 #[test]
 fn gradients_equal_slopes() {
@@ -194,7 +168,7 @@ fn gradients_equal_slopes() {
         let [x, weight, grad_y] = given(&mut random, &shape);
         let y = |x: &[f32], w: &[f32]| twin_floats(&forward(shape), &[words(x), words(w)]);
         let grad_x = twin_floats(&grad_input(shape), &[words(&grad_y), words(&weight)]);
-        let grad_weight = twin_floats(&GroupedConv2dGradWeight { shape }, &[words(&grad_y), words(&x)]);
+        let grad_weight = twin_floats(&Conv2dGradWeight { shape }, &[words(&grad_y), words(&x)]);
         let (along_x, along_w) = (random.floats(x.len()), random.floats(weight.len()));
         let pairs = [
             ("grad_x", dot(&grad_x, &along_x), dot(&grad_y, &y(&along_x, &weight))),
@@ -217,14 +191,14 @@ fn the_gpu_agrees() {
         let bias = words(&random.floats(shape.n_out));
         let within = tolerance(&shape);
         gpu_equals_twin_within(&forward(shape), &[x.clone(), weight.clone()], within);
-        let biased = GroupedConv2d { shape, epilogue: Epilogue::bias(&act) };
+        let biased = Conv2d { shape, epilogue: Epilogue::bias(&act) };
         gpu_equals_twin_within(&biased, &[x.clone(), weight.clone(), bias], within);
-        let added = GroupedConv2d { shape, epilogue: residual() };
+        let added = Conv2d { shape, epilogue: residual() };
         gpu_equals_twin_within(&added, &[x.clone(), weight.clone(), grad_y.clone()], within);
         gpu_equals_twin_within(&grad_input(shape), &[grad_y.clone(), weight.clone()], within);
-        let through = GroupedConv2dGradInput { shape, epilogue: output_grad(&act) };
+        let through = Conv2dGradInput { shape, epilogue: output_grad(&act) };
         gpu_equals_twin_within(&through, &[grad_y.clone(), weight, x.clone()], within);
-        gpu_equals_twin_within(&GroupedConv2dGradWeight { shape }, &[grad_y, x], within);
+        gpu_equals_twin_within(&Conv2dGradWeight { shape }, &[grad_y, x], within);
     }
 }
 
@@ -243,11 +217,11 @@ fn nan_reaches_the_windows_and_channels_that_read_it_and_no_others() {
 
 #[test]
 fn groups_and_dilations_that_mean_nothing_are_refused() {
-    let refuses = |shape: GroupedConvShape, message: &str| {
+    let refuses = |shape: ConvShape, message: &str| {
         let kernels: [(&dyn Kernel, &str); 3] = [
-            (&forward(shape), "grouped_conv2d"),
-            (&grad_input(shape), "grouped_conv2d_grad_input"),
-            (&GroupedConv2dGradWeight { shape }, "grouped_conv2d_grad_weight"),
+            (&forward(shape), "conv2d"),
+            (&grad_input(shape), "conv2d_grad_input"),
+            (&Conv2dGradWeight { shape }, "conv2d_grad_weight"),
         ];
         for (kernel, name) in kernels {
             let error = kernel.check().expect_err("it means nothing").to_string();
@@ -255,16 +229,16 @@ fn groups_and_dilations_that_mean_nothing_are_refused() {
         }
     };
     let valid = shape([1, 5, 5, 6], 4, [3, 3], PLAIN, 2);
-    refuses(GroupedConvShape { n_groups: 4, ..valid }, "n_channels is 6, expected a multiple of n_groups");
-    refuses(GroupedConvShape { n_groups: 3, ..valid }, "n_out is 4, expected a multiple of n_groups");
-    refuses(GroupedConvShape { n_groups: 0, ..valid }, "n_groups is 0, expected at least 1; 1 for a convolution without groups");
-    refuses(GroupedConvShape { dilation: [1, 0], ..valid }, "dilation is 0, expected 1 to 2^29; 1 for windows without gaps");
+    refuses(ConvShape { n_groups: 4, ..valid }, "n_channels is 6, expected a multiple of n_groups");
+    refuses(ConvShape { n_groups: 3, ..valid }, "n_out is 4, expected a multiple of n_groups");
+    refuses(ConvShape { n_groups: 0, ..valid }, "n_groups is 0, expected at least 1; 1 for a convolution without groups");
+    refuses(ConvShape { dilation: [1, 0], ..valid }, "dilation is 0, expected 1 to 2^29; 1 for windows without gaps");
     refuses(
-        GroupedConvShape { dilation: [3, 1], ..valid },
+        ConvShape { dilation: [3, 1], ..valid },
         "height is 5, expected at least the window's, padding included; pad more or take a smaller window",
     );
-    let huge = GroupedConvShape { dilation: [usize::MAX / 4; 2], ..valid };
+    let huge = ConvShape { dilation: [usize::MAX / 4; 2], ..valid };
     assert!(matches!(forward(huge).check(), Err(Error::Size { size: "dilation", .. })));
-    let huge = GroupedConvShape { n_out: usize::MAX - 1, ..valid };
+    let huge = ConvShape { n_out: usize::MAX - 1, ..valid };
     assert!(matches!(forward(huge).check(), Err(Error::Size { .. })));
 }

@@ -110,7 +110,7 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     samples.push(Box::new(AvgPool2dGrad { forward: mean }));
     for (n_channels, n_out) in [(3, 5), (64, 64)] {
         let x = Images { n_images: 64, height: 8, width: 8, n_channels };
-        let shape = ConvShape { x, n_out, window: Window::square(3, 1) };
+        let shape = ConvShape::dense(x, n_out, Window::square(3, 1));
         for epilogue in [Epilogue::none(), Epilogue::activation(&relu), Epilogue::bias(&relu)].into_iter().chain(dropouts()) {
             samples.push(Box::new(Conv2d { shape, epilogue }));
         }
@@ -121,14 +121,14 @@ fn samples() -> Vec<Box<dyn Kernel>> {
     }
     for (n_channels, n_out) in [(3, 3), (64, 128)] {
         let x = Images { n_images: 4, height: 8, width: 8, n_channels };
-        let shape = GroupedConvShape { x, n_out, window: Window::square(3, 2), dilation: [2, 2], n_groups: n_channels };
+        let shape = ConvShape { x, n_out, window: Window::square(3, 2), dilation: [2, 2], n_groups: n_channels };
         for epilogue in [Epilogue::none(), Epilogue::bias(&relu)].into_iter().chain(dropouts()) {
-            samples.push(Box::new(GroupedConv2d { shape, epilogue }));
+            samples.push(Box::new(Conv2d { shape, epilogue }));
         }
         for epilogue in [Epilogue::none(), output_grad(&relu)] {
-            samples.push(Box::new(GroupedConv2dGradInput { shape, epilogue }));
+            samples.push(Box::new(Conv2dGradInput { shape, epilogue }));
         }
-        samples.push(Box::new(GroupedConv2dGradWeight { shape }));
+        samples.push(Box::new(Conv2dGradWeight { shape }));
     }
     samples
 }

@@ -77,15 +77,9 @@ fn sizes_that_overflow_are_refused() {
             }),
             Box::new(Matmul { n_batch: 1, m: 3, n: b, k: a, transpose: Transpose::Both, epilogue: Epilogue::none() }),
             Box::new(Matmul { n_batch: a, m: b, n: a, k: b, transpose: Transpose::A, epilogue: Epilogue::none() }),
-            Box::new(Conv2d {
-                shape: ConvShape { x: images, n_out: b, window: Window::square(3, 1) },
-                epilogue: Epilogue::none(),
-            }),
-            Box::new(Conv2dGradInput {
-                shape: ConvShape { x: images, n_out: b, window: Window::square(1, 0) },
-                epilogue: Epilogue::none(),
-            }),
-            Box::new(Conv2dGradWeight { shape: ConvShape { x: images, n_out: b, window: Window::square(3, 1) } }),
+            Box::new(Conv2d { shape: ConvShape::dense(images, b, Window::square(3, 1)), epilogue: Epilogue::none() }),
+            Box::new(Conv2dGradInput { shape: ConvShape::dense(images, b, Window::square(1, 0)), epilogue: Epilogue::none() }),
+            Box::new(Conv2dGradWeight { shape: ConvShape::dense(images, b, Window::square(3, 1)) }),
             Box::new(GatherRows { dtype: DType::U8, first_row: b, n_table_rows: a, n_cols: b, n: a }),
             Box::new(GatherCategories { first_row: 0, n_table_rows: b, n_cols: a, n: b }),
             Box::new(BatchRows { first: a, n: b }),

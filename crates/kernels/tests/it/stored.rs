@@ -222,10 +222,10 @@ fn convolutions_have_a_form() {
     let window = |kernel, stride, padding| Window { stride: [stride; 2], ..Window::square(kernel, padding) };
     let shapes = [
         // Patches, strides, a product of pixels, and lines that are multiplied in place.
-        ConvShape { x: images(5, 6, 3), n_out: 5, window: window(3, 1, 1) },
-        ConvShape { x: images(7, 6, 4), n_out: 3, window: window(3, 2, 1) },
-        ConvShape { x: images(4, 3, 5), n_out: 6, window: window(1, 1, 0) },
-        ConvShape { x: images(4, 20, 24), n_out: 4, window: window(3, 1, 0) },
+        ConvShape::dense(images(5, 6, 3), 5, window(3, 1, 1)),
+        ConvShape::dense(images(7, 6, 4), 3, window(3, 2, 1)),
+        ConvShape::dense(images(4, 3, 5), 6, window(1, 1, 0)),
+        ConvShape::dense(images(4, 20, 24), 4, window(3, 1, 0)),
     ];
     for shape in shapes {
         let [x, weight, y] = [shape.x.len(), shape.n_weights(), shape.y().len()].map(|n| random.floats(n));
@@ -257,23 +257,23 @@ fn grouped_convolutions_have_a_form() {
     let x = Images { n_images: 2, height: 5, width: 6, n_channels: 6 };
     let window = Window { stride: [2, 1], ..Window::square(3, 1) };
     for (n_out, n_groups, dilation) in [(6, 6, [1, 1]), (3, 3, [1, 1]), (4, 2, [1, 2])] {
-        let shape = GroupedConvShape { x, n_out, window, dilation, n_groups };
+        let shape = ConvShape { x, n_out, window, dilation, n_groups };
         let [x, weight, y] = [shape.x.len(), shape.n_weights(), shape.y().len()].map(|n| random.floats(n));
         let (bias, output) = (random.floats(n_out), random.floats(shape.x.len()));
         let tolerance = Tolerance::of_sum(shape.window.n_taps() * 6);
         for half in HALVES {
-            let forward = GroupedConv2d { shape, epilogue: Epilogue::bias(&Activation::relu()) };
+            let forward = Conv2d { shape, epilogue: Epilogue::bias(&Activation::relu()) };
             let given = [x.clone(), weight.clone(), bias.clone()];
             let form = if n_out.is_multiple_of(2) { "Stored" } else { "Converted { kernel: Stored" };
             has_form(forward.clone(), &[half, half, DType::F32, half], form);
             has_form(forward.clone(), &[half, half, half, DType::F32], "Stored");
             stored_equals_f32_within(forward.clone(), &[half, half, DType::F32, half], &given, tolerance);
             stored_equals_f32_within(forward, &[half, DType::F32, half, DType::F32], &given, tolerance);
-            let grad_input = GroupedConv2dGradInput { shape, epilogue: output_grad(&Activation::relu()) };
+            let grad_input = Conv2dGradInput { shape, epilogue: output_grad(&Activation::relu()) };
             let given = [y.clone(), weight.clone(), output.clone()];
             stored_equals_f32_within(grad_input.clone(), &[half; 4], &given, tolerance);
             stored_equals_f32_within(grad_input, &[DType::F32, half, half, DType::F32], &given, tolerance);
-            let (grad_weight, given) = (GroupedConv2dGradWeight { shape }, [y.clone(), x.clone()]);
+            let (grad_weight, given) = (Conv2dGradWeight { shape }, [y.clone(), x.clone()]);
             let tolerance = Tolerance::of_sum(shape.y().n_pixels());
             stored_equals_f32_within(grad_weight, &[half, half, DType::F32], &given, tolerance);
             stored_equals_f32_within(grad_weight, &[half; 3], &given, tolerance);

@@ -183,10 +183,8 @@ fn batches_equal_twin() {
 fn convolutions_equal_twin() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(4);
-    let shape = |[n_images, height, width, n_channels]: [usize; 4], n_out, window| ConvShape {
-        x: Images { n_images, height, width, n_channels },
-        n_out,
-        window,
+    let shape = |[n_images, height, width, n_channels]: [usize; 4], n_out, window| {
+        ConvShape::dense(Images { n_images, height, width, n_channels }, n_out, window)
     };
     for (shape, [x, weight, y]) in [
         (shape([2, 5, 6, 4], 8, Window::square(3, 1)), [F16, F16, F16]),
@@ -212,10 +210,8 @@ fn convolutions_equal_twin() {
 fn convolutions_of_odd_channels_equal_twin() {
     use DType::{Bf16, F16, F32};
     let mut random = Random::new(8);
-    let shape = |[n_images, height, width, n_channels]: [usize; 4], n_out, window| ConvShape {
-        x: Images { n_images, height, width, n_channels },
-        n_out,
-        window,
+    let shape = |[n_images, height, width, n_channels]: [usize; 4], n_out, window| {
+        ConvShape::dense(Images { n_images, height, width, n_channels }, n_out, window)
     };
     let strided = Window { stride: [2, 1], ..Window::square(3, 1) };
     for (shape, [x, weight, y]) in [

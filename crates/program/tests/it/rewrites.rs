@@ -111,7 +111,7 @@ fn a_derivative_goes_into_the_product() {
 #[test]
 fn convolutions_too() {
     let x = Images { n_images: 2, height: 4, width: 5, n_channels: 3 };
-    let shape = ConvShape { x, n_out: 4, window: Window::square(3, 1) };
+    let shape = ConvShape::dense(x, 4, Window::square(3, 1));
     let (n_x, n_w, n_y) = (2 * 4 * 5 * 3, 4 * 9 * 3, 2 * 4 * 5 * 4);
     let mut case = Case::new();
     let [input, w, y, dx] = [("x", n_x), ("w", n_w), ("y", n_y), ("dx", n_x)].map(|(name, len)| case.persistent(name, len));

@@ -110,11 +110,11 @@ fn images_that_do_not_fit() {
     );
     check_refused(
         |graph| grouped(graph, [4, 3, 3, 6], 0, 1),
-        "grouped_conv2d: n_groups is 0, expected at least 1; 1 for a convolution without groups",
+        "conv2d: n_groups is 0, expected at least 1; 1 for a convolution without groups",
     );
     check_refused(
         |graph| grouped(graph, [4, 3, 3, 6], 1, 0),
-        "grouped_conv2d: dilation is 0, expected 1 to 2^29; 1 for windows without gaps",
+        "conv2d: dilation is 0, expected 1 to 2^29; 1 for windows without gaps",
     );
     check_refused(
         |graph| rows(graph).max_pool2d(&Pool2d::square(2)),
