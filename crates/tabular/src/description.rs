@@ -1,7 +1,5 @@
 //! `model.json`: everything of a model but its parameters.
 
-pub(super) mod dictionaries;
-
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};

@@ -12,7 +12,8 @@ use crate::model::TabularModel;
 use crate::odd_values::{NearlyClasses, Outlier, counts, nearly_classes, outliers};
 use crate::reading::{Decoding, middle, shortest};
 use crate::scratch::import_to_memory;
-use crate::target::{MAX_GUESSED_CLASSES, Target, TargetKind};
+use crate::target::{MAX_GUESSED_CLASSES, Target};
+use crate::target_kind::{TARGETS, TargetKind};
 use crate::text_options::{TextOptions, check_used};
 use crate::warning::TabularWarning;
 
@@ -50,9 +51,6 @@ pub struct Detected {
     /// The words and marks with which the text was read, to be [kept](TabularModel::set_text_options) with the model.
     pub text: TextOptions,
 }
-
-/// Names of columns that are targets.
-pub(super) const TARGETS: [&str; 4] = ["target", "label", "class", "y"];
 
 /// A column of text identifies rows if at least this share of its values are different, of more than [`MIN_IDENTIFIERS`].
 const IDENTIFIER_SHARE: f64 = 0.9;

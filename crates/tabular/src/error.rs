@@ -5,9 +5,8 @@ use brisk_atomic_file::{listed, printable};
 use brisk_loader::with_causes;
 use brisk_table::OddCell;
 
-use crate::detect::TARGETS;
 use crate::reading::shortest;
-use crate::target::TargetKind;
+use crate::target_kind::{TARGETS, TargetKind};
 
 /// An error of a table's columns, its target, or the folder of a model; or of reading, training and predicting.
 #[non_exhaustive]

@@ -4,11 +4,11 @@
 #[cfg(any(doc, doctest))]
 pub mod guide;
 
-mod adapter;
 mod calibration;
 mod columns;
 mod description;
 mod detect;
+mod dictionaries;
 mod ensemble;
 mod error;
 mod fitting;
@@ -25,10 +25,10 @@ mod recipe;
 mod scale;
 mod scratch;
 mod target;
+mod target_kind;
 mod text_options;
 mod warning;
 
-pub use adapter::{FarValues, Preprocessed, UnseenValues};
 pub use calibration::Calibration;
 pub use columns::Columns;
 pub use detect::{DetectOptions, Detected};
@@ -37,11 +37,12 @@ pub use fitting::{Fitted, Fitting};
 pub use model::{TabularModel, TabularPredictor};
 pub use network::{Member, Network};
 pub use predictions::Predictions;
-pub use preprocessing::{NumberColumn, Preprocessing};
+pub use preprocessing::{FarValues, NumberColumn, Preprocessed, Preprocessing, UnseenValues};
 pub use read_rows::TabularRows;
 pub use reading::{Decoding, Reading};
 pub use recipe::{Effort, Recipe};
 pub use scale::{ColumnScale, Scaling};
-pub use target::{Target, TargetKind};
+pub use target::Target;
+pub use target_kind::TargetKind;
 pub use text_options::TextOptions;
 pub use warning::{TabularRemedy, TabularWarning};

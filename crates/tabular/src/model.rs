@@ -9,7 +9,6 @@ use brisk_nn::tensor::program::Device;
 use brisk_train::{Cell, Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
 use serde_json::Value;
 
-use crate::adapter::Preprocessed;
 use crate::calibration::Calibration;
 use crate::columns::Columns;
 use crate::description::{Description, FORMAT};
@@ -17,7 +16,7 @@ use crate::ensemble::greedy;
 use crate::error::{Error, failed};
 use crate::network::{Member, Network, member_path};
 use crate::predictions::{Predictions, softmax};
-use crate::preprocessing::Preprocessing;
+use crate::preprocessing::{Preprocessed, Preprocessing};
 use crate::target::Target;
 use crate::text_options::TextOptions;
 

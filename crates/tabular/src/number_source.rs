@@ -4,8 +4,7 @@ use brisk_train::FeedElement;
 
 use crate::columns::Columns;
 use crate::error::{Error, WrongValue, failed};
-use crate::preprocessing::nfc;
-use crate::reading::Reading;
+use crate::reading::{Reading, nfc};
 
 /// Where a number of a row comes from.
 #[derive(Debug, Clone)]

@@ -1,3 +1,5 @@
+mod preprocessed;
+
 use std::borrow::Cow;
 use std::collections::HashSet;
 
@@ -7,13 +9,14 @@ use brisk_table::Dictionary;
 use brisk_train::FeedElement;
 use serde::{Deserialize, Serialize};
 
-use crate::adapter::Preprocessed;
 use crate::columns::Columns;
-use crate::description::dictionaries;
+use crate::dictionaries;
 use crate::error::{Error, failed, no_rows};
 use crate::number_source::NumberSource;
-use crate::reading::{Decoding, Reading};
+use crate::reading::{Decoding, Reading, nfc};
 use crate::scale::{ColumnScale, Scaling};
+
+pub use preprocessed::{FarValues, Preprocessed, UnseenValues};
 
 /// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become the mean of their
 /// column, and a column of 0 and 1 marks them; categories get the codes of an embedding, 0 for values that are missing or did not
@@ -240,12 +243,6 @@ impl Preprocessing {
     pub fn embeddings(&self) -> Vec<CategoricalColumn> {
         self.categories.iter().map(|column| CategoricalColumn::of(column.n_codes())).collect()
     }
-}
-
-/// Text as it is compared: after the Unicode normalization form C.
-pub(super) fn nfc(text: &str) -> Cow<'_, str> {
-    use unicode_normalization::UnicodeNormalization;
-    if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
 }
 
 pub(super) fn dictionary(name: &str, values: Vec<String>) -> Result<Dictionary, Error> {

@@ -5,11 +5,11 @@ use brisk_table::{
     survey_csv,
 };
 
-use crate::adapter::{FarValues, UnseenValues};
 use crate::columns::Columns;
 use crate::detect::is_table;
 use crate::error::{Error, WrongValue};
 use crate::model::TabularModel;
+use crate::preprocessing::{FarValues, UnseenValues};
 use crate::reading::Decoding;
 use crate::scratch::import_to_memory;
 use crate::text_options::TextOptions;

@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use brisk_table::IsoTime;
 use serde::{Deserialize, Serialize};
 
@@ -147,4 +149,10 @@ impl Decoding {
             }
         }
     }
+}
+
+/// Text as it is compared: after the Unicode normalization form C.
+pub(super) fn nfc(text: &str) -> Cow<'_, str> {
+    use unicode_normalization::UnicodeNormalization;
+    if text.is_ascii() { Cow::Borrowed(text) } else { Cow::Owned(text.nfc().collect()) }
 }

@@ -1,10 +1,9 @@
-use std::fmt;
-
 use brisk_loader::RowSource;
 use brisk_train::{Binary, Classification, FeedElement, Labels, Regression, Task};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, no_rows};
+use crate::target_kind::TargetKind;
 
 /// What is predicted: one of several classes, or a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,37 +30,6 @@ pub enum Target {
         /// Their standard deviation.
         std: f64,
     },
-}
-
-/// The kind of a [`Target`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum TargetKind {
-    /// One of two classes.
-    Binary,
-    /// One of several classes.
-    Classes,
-    /// A number: regression.
-    Number,
-}
-
-impl TargetKind {
-    pub(super) fn expected(self) -> &'static str {
-        match self {
-            Self::Binary => "two different labels",
-            Self::Classes => "the names of classes, or whole numbers",
-            Self::Number => "numbers",
-        }
-    }
-}
-
-impl fmt::Display for TargetKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Binary => "binary",
-            Self::Classes => "classes",
-            Self::Number => "number",
-        })
-    }
 }
 
 /// Whole numbers with at most this many different values are treated as classes, unless a kind is given.

@@ -104,7 +104,7 @@ fn devices_and_replicas_train_the_same_ensemble() -> Result<(), Error> {
     Ok(())
 }
 
-fn train_the_same(adapters: Adapters, task: &dyn Task, train: &Rows, valid: &Rows) -> Result<(), Error> {
+fn train_the_same(adapters: Adapters, task: &(dyn Task + Sync), train: &Rows, valid: &Rows) -> Result<(), Error> {
     let run = |trainer: Trainer<'_>| -> Result<f64, Error> {
         let mut model = Model::new(3, |params| ensemble(params, adapters));
         let report = trainer.batch_rows(32).max_epochs(4).learning_rate(0.01).fit(&mut model, task, train, valid)?;

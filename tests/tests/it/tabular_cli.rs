@@ -93,7 +93,7 @@ fn a_table_of_few_rows_is_trained_on_or_refused() {
     let rare = (0..100).fold("x,constant,y\n".to_owned(), |text, row| text + &format!("{},7,{}\n", row % 2, one_of(row)));
     place.write("rare.csv", rare);
     place.succeed("tabular", &[&["rare.csv", "--target", "y"][..], &small].concat());
-    place.write("new.csv", "x,constant\n0,8\n1,-3.5\n".to_owned());
+    place.write("new.csv", "x,constant\n0,8\n1,-3.5\n");
     place.succeed("predict", &["model", "new.csv", "--out", "new_y.csv"]);
     let text = fs::read_to_string(place.path("new_y.csv")).expect("it was written");
     assert_eq!((text.lines().count(), text.contains("NaN")), (3, false), "{text}");

@@ -6,53 +6,20 @@ use super::Finding;
 use super::rooms::{imported, modules};
 use super::workspace::Workspace;
 
-/// Crates with modules that still form circles. The list may only shrink: an entry that is no longer needed is a finding.
-const PRESENT: &[(&str, &[&str])] = &[(
-    "tabular",
-    &[
-        "adapter",
-        "columns",
-        "description",
-        "detect",
-        "error",
-        "model",
-        "network",
-        "number_source",
-        "predictions",
-        "preprocessing",
-        "scratch",
-        "target",
-        "text_options",
-    ],
-)];
-
 /// For each module, those that it imports from, and the first place where it does.
 type Arrows<'a> = BTreeMap<&'a str, BTreeMap<&'a str, String>>;
 
 /// Modules are those that a crate's root declares; a file belongs to the one whose folder it is in. Tests may import from all.
 pub(super) fn modules_form_none(workspace: &Workspace) -> Vec<Finding> {
-    check(workspace, PRESENT)
-}
-
-/// The same with another list of crates and modules that may form circles.
-pub(super) fn check(workspace: &Workspace, present: &[(&str, &[&str])]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for package in &workspace.packages {
-        let Some(name) = package.short_name() else { continue };
+    for package in workspace.packages.iter().filter(|package| package.short_name().is_some()) {
         let root = format!("{}/src/lib.rs", package.folder);
         let modules = workspace.file(&root).map_or_else(BTreeSet::new, |file| modules(&file.text));
         let arrows = arrows(workspace, &format!("{}/src/", package.folder), &modules);
-        let listed = present.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, modules)| modules);
-        let in_circle: BTreeSet<&str> = arrows.keys().copied().filter(|module| circle(&arrows, module).is_some()).collect();
-        if let Some(circle) = in_circle.iter().find(|module| !listed.contains(module)).and_then(|module| circle(&arrows, module))
-        {
+        if let Some(circle) = arrows.keys().find_map(|module| circle(&arrows, module)) {
             let arrow = |[from, to]: [&str; 2]| format!("{from} imports from {to} ({})", arrows[from][to]);
             let path: Vec<String> = circle.windows(2).map(|pair| arrow([pair[0], pair[1]])).collect();
             findings.push(Finding::new(&root, 0, format!("modules form a circle: {}", path.join(", "))));
-        }
-        for module in listed.iter().filter(|module| !in_circle.contains(*module)) {
-            let message = format!("`{module}` of `{name}` is in no circle any more; take it off the list");
-            findings.push(Finding::new("xtask/src/tidy/circles.rs", 0, message));
         }
     }
     findings

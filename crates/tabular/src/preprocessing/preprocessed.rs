@@ -4,11 +4,11 @@ use brisk_loader::{Hint, Layout, Names, RowBuffers, RowSelection, RowSource, Row
 use brisk_table::{Dictionary, printable};
 use brisk_train::FeedElement;
 
+use super::{NumberColumn, Preprocessing};
 use crate::columns::Columns;
 use crate::error::{Error, failed};
 use crate::number_source::NumberSource;
-use crate::preprocessing::{NumberColumn, Preprocessing, nfc};
-use crate::reading::shortest;
+use crate::reading::{nfc, shortest};
 use crate::target::Target;
 
 /// Values of a categorical column that did not occur in training: [`Preprocessed::unseen_values`].
@@ -97,7 +97,7 @@ pub struct Preprocessed<S> {
 }
 
 impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
-    pub(super) fn new(preprocessing: &Preprocessing, columns: &Columns, rows: S) -> Result<Self, Error> {
+    pub(crate) fn new(preprocessing: &Preprocessing, columns: &Columns, rows: S) -> Result<Self, Error> {
         let is_missing = |name: &&str| {
             !columns.numbers.iter().any(|other| other == name) && !columns.categories.iter().any(|other| other.name() == *name)
         };
