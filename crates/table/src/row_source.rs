@@ -124,8 +124,11 @@ fn gather<S: RowStore, T>(
     if let Some(features) = into.features.filter(|features| !features.is_empty()) {
         fill(store, Part::Features, &rows, features)?;
     }
-    if let Some(labels) = into.labels.filter(|labels| !labels.is_empty()) {
-        convert_part(store, Part::Labels, &rows, labels)?;
+    match into.labels.filter(|labels| !labels.is_empty()) {
+        // The table was opened without labels.
+        Some(labels) if store.parts().labels.is_none() => labels.fill(0.0),
+        Some(labels) => convert_part(store, Part::Labels, &rows, labels)?,
+        None => {}
     }
     if let Some(categories) = into.categories.filter(|categories| !categories.is_empty()) {
         copy_part(store, Part::Categories, &rows, categories)?;

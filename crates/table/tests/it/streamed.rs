@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use brisk_loader::{Batching, Hint, Loader, RowBuffers, RowSelection, RowSource, row_source_conformance};
+use brisk_loader::{Batching, Hint, Loader, RowBuffers, RowMemory, RowSelection, RowSource, row_source_conformance};
 use brisk_table::{
     DType, Dictionary, Error, ReadAhead, RowBatch, Schema, ShardSize, ShardedTable, StreamedTable, Table, TableWriter, Weights,
 };
@@ -88,15 +88,10 @@ fn announced_rows_are_the_rows() {
 fn check_same(whole: &Table, streamed: &impl RowSource<Feature = f32, Error = Error>, rows: &[u32]) {
     type Gathered = (Vec<f32>, Vec<f32>, Vec<u32>, Vec<f32>);
     fn gathered(source: &impl RowSource<Feature = f32, Error = Error>, rows: &[u32]) -> Gathered {
-        let n = rows.len();
-        let (mut features, mut labels) = (vec![0.0; n * source.n_cols()], vec![0.0; n]);
-        let (mut categories, mut weights) = (vec![0; n * source.n_categories()], vec![0.0; n]);
-        source.gather(RowSelection::Numbers(rows), RowBuffers::new(&mut features, &mut labels)).unwrap();
-        source
-            .gather(RowSelection::Numbers(rows), RowBuffers { categories: Some(&mut categories), ..RowBuffers::default() })
-            .unwrap();
-        source.gather(RowSelection::Numbers(rows), RowBuffers { weights: Some(&mut weights), ..RowBuffers::default() }).unwrap();
-        (features, labels, categories, weights)
+        let mut memory = RowMemory::new(source.layout(), rows.len());
+        source.gather(RowSelection::Numbers(rows), memory.buffers(rows.len())).unwrap();
+        let all = memory.chunk(0, rows.len());
+        (all.features.to_vec(), all.labels.to_vec(), all.categories.to_vec(), all.weights.to_vec())
     }
     assert!(gathered(whole, rows) == gathered(streamed, rows), "rows differ");
 }
