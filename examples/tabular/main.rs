@@ -19,8 +19,8 @@ use brisk_nn::tensor::Graph;
 use brisk_report::{mebibytes, rows_per_second, seconds, thousands};
 use brisk_table::{RowBatch, Schema, Table, TableWriter, printable};
 use brisk_tabular::{
-    Decoding, DetectOptions, Detected, Fitted, Fitting, Preprocessing, Reading, TabularModel, TabularRemedy, TabularWarning,
-    Target, TextOptions,
+    Decoding, DetectOptions, Detected, Error as TabularError, Fitted, Fitting, Preprocessing, Reading, TabularModel,
+    TabularRemedy, TabularWarning, Target, TextOptions,
 };
 use brisk_train::{Ended, FeedProbe, Scores, StopFlag, Trainable, Trainer};
 use serde_json::{Value, json};
@@ -137,7 +137,8 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let fitting = Fitting { max_time, configure: Box::new(configure), ..Fitting::new(recipes, options.seed) };
     let fitted = match fitting.fit(&device, preprocessing, target, &train, &valid) {
         Ok(fitted) => fitted,
-        Err(error) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
+        Err(TabularError::Train(error)) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
+        Err(error) => return Err(error.into()),
     };
     let report = fitted.report().clone();
     let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);

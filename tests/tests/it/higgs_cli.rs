@@ -314,7 +314,8 @@ fn tables_that_cannot_be_trained_on() {
     place.table("label.safetensors", |_, labels| labels[3] = 2.0);
     place.check_file("label.safetensors", &["is 2, expected 0 or 1"]);
     place.csv("ones.csv", |_, cells| cells[0] = "1".into());
-    place.check_file("ones.csv", &["all", "labels are 1, expected both classes"]);
+    place.check(&["--train", "ones.csv", "--test", "test.csv"], &["ones.csv", "all of class 1, expected rows of both classes"]);
+    place.check(&["--train", "train.csv", "--test", "ones.csv"], &["ones.csv", "all 60 labels are 1, expected both classes"]);
     place.write("two.csv", format!("{HEADER}\n0,1,2,3\n1,4,5,6\n"));
     place.check(&["--train", "two.csv", "--test", "test.csv"], &["two.csv"]);
 }

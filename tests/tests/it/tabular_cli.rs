@@ -72,7 +72,11 @@ fn an_effort_keeps_the_networks_that_are_best_together() {
         assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-5 && results["temperature"].as_f64() > Some(0.0), "{results}");
         place.succeed("predict", &["model", "fruit.csv", "--out", "names.csv"]);
     }
-    place.refuse("tabular", &["fruit.csv", "--effort", "good", "--model", "mlp"], &["--effort", "--model"]);
+    let (output, stderr) = place.run("tabular", &["fruit.csv", "--effort", "good", "--model", "mlp"]);
+    assert!(
+        output.status.code() == Some(2) && stderr.contains("'--effort <HOW>' cannot be used with '--model <KIND>'"),
+        "{stderr}"
+    );
 }
 
 #[test]
@@ -125,7 +129,7 @@ fn classes_are_learned_and_predicted() {
     }
     assert_eq!((&results["target"], &results["task"], &results["simulated"]), (&"name".into(), &"classes".into(), &false.into()));
     assert!(shown.contains("shares of the classes"), "{shown}");
-    assert!(shown.contains(&format!("best epoch  {}, valid_accuracy ", results["best_epoch"])), "{shown}");
+    assert!(shown.contains(&format!("best epoch   {}, valid_accuracy ", results["best_epoch"])), "{shown}");
     let mut left: Vec<_> =
         fs::read_dir(place.path("model")).expect("the folder").map(|entry| entry.expect("an entry").file_name()).collect();
     left.sort();
