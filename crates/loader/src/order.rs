@@ -19,8 +19,8 @@ pub enum Order {
         seed: u64,
     },
     /// Blocks of rows in a different order in each epoch, and rows shuffled within a window of several blocks: see [`BlockShuffle`]. For tables larger
-    /// than memory, which are then read in large sequential pieces; [`RowSource::prefetch_range`](crate::RowSource::prefetch_range) tells the source
-    /// which blocks the next window needs, and [`RowSource::release_range`](crate::RowSource::release_range) which are no longer needed.
+    /// than memory, which are then read in large sequential pieces; [`RowSource::hint`](crate::RowSource::hint) tells the source
+    /// which blocks the next window needs, and which are no longer needed.
     Blocks {
         /// The seed of the training run.
         seed: u64,

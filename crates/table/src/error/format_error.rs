@@ -19,7 +19,7 @@ pub enum FormatError {
     HeaderTooLong {
         /// The length of the header according to the file.
         found: u64,
-        /// [`MAX_HEADER_BYTES`](super::MAX_HEADER_BYTES)
+        /// [`MAX_HEADER_BYTES`](crate::format::MAX_HEADER_BYTES)
         limit: u64,
     },
     /// The header is not the JSON that safetensors allows.

@@ -9,7 +9,7 @@ pub enum IndexError {
     TooLong {
         /// Its length.
         found: u64,
-        /// [`MAX_INDEX_BYTES`]
+        /// [`MAX_INDEX_BYTES`](crate::format::MAX_INDEX_BYTES)
         limit: u64,
     },
     /// It is not JSON, or has a duplicate name.
