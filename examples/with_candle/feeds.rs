@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Instant;
 
 use anyhow::Result;
-use brisk_loader::{Ahead, Batching, LastBatch, Loader, Prefetch, RowBuffers, RowSource, RowSelection, Shuffle};
+use brisk_loader::{Ahead, Batching, LastBatch, Loader, Prefetch, RowBuffers, RowSelection, RowSource, Shuffle};
 use candle_core::{Device, Tensor};
 
 use crate::options::Options;
