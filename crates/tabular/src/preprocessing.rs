@@ -24,7 +24,7 @@ pub use preprocessed::{FarValues, Preprocessed, UnseenValues};
 ///
 /// # Examples
 /// ```
-/// use brisk_loader::{RowSource, Rows, for_each_chunk};
+/// use brisk_loader::{RowBuffers, RowSelection, RowSource, Rows};
 /// use brisk_table::Dictionary;
 /// use brisk_tabular::{Columns, Preprocessing, Scaling};
 ///
