@@ -128,14 +128,14 @@ pub(crate) fn run(options: &Options) -> Result<Vec<Table>> {
     let (features, labels) = higgs_table(options.n_rows, SEED);
     let [train, valid] = split(Rows::new(features, labels, N_COLS)?, SEED, [0.9, 0.1])?;
     let max_epochs = if options.scale == Scale::Smoke { 2 } else { 8 };
-    let alone = DataParallel::alone();
+    let single = DataParallel::single();
     let mut found: Vec<Vec<Found>> = vec![Vec::new(); Rung::ALL.len()];
     for _ in 0..options.n_rounds {
         for (rung, found) in Rung::ALL.into_iter().zip(&mut found) {
             let one_by_one = OneByOne(&train);
             found.push(match rung {
-                Rung::Baseline => train_on(rung, options, &one_by_one, &valid, max_epochs, alone)?,
-                _ if rung < Rung::DataParallel => train_on(rung, options, &train, &valid, max_epochs, alone)?,
+                Rung::Baseline => train_on(rung, options, &one_by_one, &valid, max_epochs, single)?,
+                _ if rung < Rung::DataParallel => train_on(rung, options, &train, &valid, max_epochs, single)?,
                 _ => on_replicas(rung, options, &train, &valid, max_epochs)?,
             });
         }

@@ -68,7 +68,8 @@ pub(super) fn run(options: &Options, links: Vec<(String, Link)>) -> Result<Vec<V
 /// A step on one device: the minimum of each pass.
 fn measured(options: &Options, network: &Network) -> Result<Step> {
     let device = &options.device;
-    let passes = [UpTo::Forward, UpTo::Backward, UpTo::Update(DataParallel::alone())].map(|up_to| network.record(device, &up_to));
+    let passes =
+        [UpTo::Forward, UpTo::Backward, UpTo::Update(DataParallel::single())].map(|up_to| network.record(device, &up_to));
     let [forward, backward, update] = passes;
     let passes = [forward?, backward?, update?];
     let mut least = [f64::MAX; 3];

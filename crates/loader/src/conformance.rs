@@ -168,7 +168,7 @@ fn gathered<S: RowSource + ?Sized>(source: &S, rows: &RowSelection<'_>) -> Gathe
     let codes = filled(source, rows, n * layout.n_categories, [u32::MAX, 77], |into, codes| into.categories = Some(codes));
     let n_weights = if layout.has_weights { n } else { 0 };
     let weights = filled(source, rows, n_weights, [-7.25, 1.0e30], |into, weights| into.weights = Some(weights));
-    let alone = Gathered { features, labels, categories: codes, weights };
+    let separate = Gathered { features, labels, categories: codes, weights };
 
     let mut together = RowMemory::new(layout, n);
     let failed = source.gather(rows.clone(), together.buffers(n)).err();
@@ -180,8 +180,8 @@ fn gathered<S: RowSource + ?Sized>(source: &S, rows: &RowSelection<'_>) -> Gathe
         categories: Values(all.categories.to_vec()),
         weights: Values(all.weights.to_vec()),
     };
-    assert_eq!(together, alone, "what is gathered alone differs from what is gathered together");
-    alone
+    assert_eq!(together, separate, "values differ when they are gathered separately");
+    separate
 }
 
 /// Gathers one part of rows into buffers with different initial values: if the results differ, a value was not written.

@@ -88,7 +88,7 @@ impl Trainer<'_> {
             n_batches: None,
         };
         let ema = config.ema.map(|config| Ema::new(params, config));
-        let replicas = DataParallel::alone();
+        let replicas = DataParallel::single();
         let trained = [Trained { params, optimizer: &*optimizer, ema: ema.as_ref() }];
         let step = RecordedStep::record(&feed, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
             let outputs = batch.outputs(model.module(), &bound[0], task);

@@ -62,7 +62,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// in buckets, each as soon as the backward pass has computed it, on a separate thread while the rest is computed; then every replica takes the same step. So
 /// replicas that start from the same values stay bit-identical.
 ///
-/// Use it in your own training loop; [`Trainer::replicas`](crate::Trainer::replicas) does all of it. A loop for any number of replicas also trains one, with [`alone`](Self::alone).
+/// Use it in your own training loop; [`Trainer::replicas`](crate::Trainer::replicas) does all of it. The same loop trains without other replicas if it is given [`single`](Self::single).
 ///
 /// # Errors
 /// An error in one replica, or its loss, ends the run of all others with [`Error::Replica`]. Call [`fail`](Self::fail) where a replica gives up for another
@@ -106,7 +106,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// ```
 #[derive(Debug)]
 pub struct DataParallel {
-    /// `None` for a replica [alone](DataParallel::alone).
+    /// `None` for a [single](DataParallel::single) replica.
     communication: Option<Arc<CommThread>>,
     engine: String,
     config: DataParallelConfig,
@@ -186,12 +186,12 @@ impl DataParallel {
     }
 
     /// One replica without others: nothing is exchanged, no step is recorded for it, and no thread is started.
-    pub fn alone() -> &'static Self {
-        static ALONE: LazyLock<DataParallel> = LazyLock::new(|| {
+    pub fn single() -> &'static Self {
+        static SINGLE: LazyLock<DataParallel> = LazyLock::new(|| {
             let buckets = BucketSizes { first_bytes: usize::MAX, bytes: usize::MAX };
             DataParallel::with(None, "none".to_owned(), DataParallelConfig { buckets, ..DataParallelConfig::default() })
         });
-        &ALONE
+        &SINGLE
     }
 
     fn with(communication: Option<Arc<CommThread>>, engine: String, config: DataParallelConfig) -> Self {
@@ -215,7 +215,7 @@ impl DataParallel {
     }
 
     /// Whether this replica decides by its own clock, callbacks and errors. With others, all of them must decide the same.
-    pub(crate) fn is_alone(&self) -> bool {
+    pub(crate) fn is_single(&self) -> bool {
         self.communication.is_none()
     }
 
@@ -229,7 +229,7 @@ impl DataParallel {
         self.config.wire
     }
 
-    /// The communication library: `threads`, `Open MPI 4.1.4`; `none` for a replica [alone](Self::alone).
+    /// The communication library: `threads`, `Open MPI 4.1.4`; `none` for a [single](Self::single) replica.
     pub fn engine(&self) -> &str {
         &self.engine
     }
@@ -259,7 +259,7 @@ impl DataParallel {
     /// # Errors
     /// As [`agree`](Self::agree); [`Error::Tensor`] if parameters or optimizer are not for the stage of [`DataParallelConfig::zero`].
     pub fn agree_on_model(&self, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), Error> {
-        if self.is_alone() {
+        if self.is_single() {
             return Ok(());
         }
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
@@ -473,7 +473,7 @@ impl DataParallel {
 
     /// The sum of a number over all replicas. It is sent in f32, as all values; summing over a few replicas loses little precision.
     pub(crate) fn sum(&self, mine: f64) -> Result<f64, Error> {
-        if self.is_alone() {
+        if self.is_single() {
             return Ok(mine);
         }
         Ok(self.gathered(vec![mine as f32])?.iter().map(|&mine| f64::from(mine)).sum())
@@ -484,18 +484,18 @@ impl DataParallel {
         &self.overlap
     }
 
-    /// Requests that the run ends. Returns whether it ends now, because this replica is alone. Otherwise the request is sent with the next loss, so that all
+    /// Requests that the run ends. Returns whether it ends now, because there are no other replicas. Otherwise the request is sent with the next loss, so that all
     /// replicas end after the same step.
     pub(crate) fn ask_to_stop(&self) -> bool {
-        if !self.is_alone() {
+        if !self.is_single() {
             self.stop.is_wanted.store(true, Ordering::Relaxed);
         }
-        self.is_alone()
+        self.is_single()
     }
 
     /// The most batches that may be submitted together: replicas exchange requests to stop with each loss.
     pub(crate) fn most_batches(&self) -> usize {
-        if self.is_alone() { usize::MAX } else { 1 }
+        if self.is_single() { usize::MAX } else { 1 }
     }
 
     /// Whether a replica has sent a request to stop to all; the same on all of them.

@@ -217,7 +217,7 @@ impl<M: Module> Model<M> {
         let config = FeedConfig { labels, ..FeedConfig::default() };
         let feed = Feed::new(&device, "test", rows, Order::Sequential, EVALUATION_ROWS, &config)?;
         let scorer =
-            RecordedScorer::record(&device, module, &self.params, &feed, &scale, self.precision, DataParallel::alone(), task)?;
+            RecordedScorer::record(&device, module, &self.params, &feed, &scale, self.precision, DataParallel::single(), task)?;
         let scorer = scorer.compile(&device)?;
         feed.open(&device, |open| scorer.evaluate(open))
     }

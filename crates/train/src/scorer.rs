@@ -82,7 +82,7 @@ impl<'a> Scorer<'a> {
         scale: &Standardisation,
         precision: Precision,
     ) -> Result<Self, Error> {
-        RecordedScorer::record(device, model, params, feed, scale, precision, DataParallel::alone(), None)?.compile(device)
+        RecordedScorer::record(device, model, params, feed, scale, precision, DataParallel::single(), None)?.compile(device)
     }
 
     /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first: create it before training.

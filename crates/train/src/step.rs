@@ -481,7 +481,7 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         let total_steps = n_epochs.unwrap_or(1) * feed.n_batches().div_ceil(config.accumulate.max(1));
         schedules.iter().try_for_each(|schedule| schedule.check(total_steps))?;
         let recorded =
-            RecordedStep::record(&feed, &scale, &config, &trained, &frozen, DataParallel::alone(), |batch, _, bound| {
+            RecordedStep::record(&feed, &scale, &config, &trained, &frozen, DataParallel::single(), |batch, _, bound| {
                 loss(batch, bound)
             })?;
         let step = recorded.compile(&device)?;

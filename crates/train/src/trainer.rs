@@ -93,7 +93,7 @@ impl<'a> Trainer<'a> {
             scale: None,
             augment: None,
             optimizer: Box::new(|params| Ok(Box::new(Adam::new(params)))),
-            replicas: DataParallel::alone(),
+            replicas: DataParallel::single(),
             outputs: Outputs::default(),
             has_progress: false,
             report: None,

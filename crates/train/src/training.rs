@@ -125,7 +125,7 @@ impl<'a> Training<'a> {
                 expected: "whole parameters: no ema, or `ZeroStage::Replicated`".into(),
             });
         }
-        if let (Some(interval), false) = (config.checkpoint_interval, replicas.is_alone()) {
+        if let (Some(interval), false) = (config.checkpoint_interval, replicas.is_single()) {
             let expected = "none with replicas, whose clocks differ; use `checkpoint_every`";
             return Err(Error::Setting {
                 name: "checkpoint_interval",

@@ -19,7 +19,7 @@ const NAMES: [(&str, &str); 4] =
     [("conv", "conv.weight"), ("gamma", "norm.weight"), ("beta", "norm.bias"), ("head", "head.weight")];
 
 pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
-    run_on(case, device, form, DataParallel::alone())
+    run_on(case, device, form, DataParallel::single())
 }
 
 /// The same with the images split across replicas, whose mean losses are weighted by their numbers of images.

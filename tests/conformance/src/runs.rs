@@ -14,7 +14,7 @@ use crate::optimizers;
 const LAYERS: [&str; 6] = ["w1", "b1", "w2", "b2", "w3", "b3"];
 
 pub(crate) fn run(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
-    run_on(case, device, form, DataParallel::alone())
+    run_on(case, device, form, DataParallel::single())
 }
 
 /// The same with the rows of each batch split across replicas.

@@ -122,7 +122,7 @@ struct Place<'a> {
 
 impl Default for Place<'_> {
     fn default() -> Self {
-        Self { device: cpu(1), feed: FeedChoice::Resident, folder: None, replicas: DataParallel::alone() }
+        Self { device: cpu(1), feed: FeedChoice::Resident, folder: None, replicas: DataParallel::single() }
     }
 }
 

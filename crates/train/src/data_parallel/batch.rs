@@ -32,7 +32,7 @@ impl DataParallel {
 
     /// How the losses of the rows of a part are reduced. Those of several parts, weighted by their shares of the whole batch, add up to its mean.
     pub(crate) fn reduction(&self) -> Reduction {
-        if self.is_alone() { Reduction::Mean } else { Reduction::Sum }
+        if self.is_single() { Reduction::Mean } else { Reduction::Sum }
     }
 
     /// Records the rows of this replica's part of the batch whose index is in `state`.
@@ -49,7 +49,7 @@ impl DataParallel {
     ) -> Result<PartOfBatch, Error> {
         self.check_batch(epoch.batch_rows)?;
         let sum_of = |weights: &Tensor| feed.has_weights().then(|| weights.sum(..));
-        if self.is_alone() {
+        if self.is_single() {
             let batch = feed.record(graph, scale, state);
             let (counts, weight) = (batch.weights.clone(), sum_of(&batch.weights));
             // A batch whose weights are all 0 has no mean: its loss is computed with weights of 1, and replaced by 0.
@@ -72,7 +72,7 @@ impl DataParallel {
         batch_rows: usize,
         row_len: usize,
     ) -> Result<Vec<f32>, Error> {
-        if self.is_alone() {
+        if self.is_single() {
             return Ok(mine);
         }
         // Parts may differ by a row; gathered pieces have equal lengths.

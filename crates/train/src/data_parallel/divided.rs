@@ -91,7 +91,7 @@ impl DataParallel {
 
     /// Checks that the rest of sharded parameters is on other replicas.
     pub(crate) fn check_shards(&self, params: &Parameters) -> Result<(), Error> {
-        if params.division().is_none() || !self.is_alone() {
+        if params.division().is_none() || !self.is_single() {
             return Ok(());
         }
         let found = "parameters that are sharded across replicas".to_owned();

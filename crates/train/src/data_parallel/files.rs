@@ -115,7 +115,7 @@ impl DataParallel {
 
     /// Checks that all replicas resume from the same checkpoint.
     pub(crate) fn agree_on_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
-        if self.is_alone() {
+        if self.is_single() {
             return Ok(());
         }
         let content = format!("content {:016x}", checkpoint.fingerprint());

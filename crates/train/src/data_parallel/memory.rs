@@ -68,7 +68,7 @@ impl DataParallel {
     /// What the replicas on this replica's host need together, given what each needs; all replicas call this. Of the amounts of available memory that the replicas have found,
     /// the least counts, since some of them may already have allocated theirs.
     pub(crate) fn on_this_host(&self, mine: HostShare) -> Result<HostShare, Error> {
-        if self.is_alone() {
+        if self.is_single() {
             return Ok(mine);
         }
         let host = host_memory::host_id().map_or(0, |id| XxHash3_64::oneshot(id.as_bytes()));

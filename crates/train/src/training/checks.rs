@@ -132,7 +132,7 @@ impl Training<'_> {
         let at = (best.at.epoch(), best.at.batch().unwrap_or(self.n_batches));
         let is_known = history.iter().any(|metrics| (metrics.epoch, metrics.batch) == at);
         // Replicas evaluate together, and their callbacks may differ.
-        let is_needed = !self.replicas.is_alone() || outputs.callbacks.iter().any(|callback| callback.needs_best_outputs());
+        let is_needed = !self.replicas.is_single() || outputs.callbacks.iter().any(|callback| callback.needs_best_outputs());
         if is_known || !is_needed {
             return Ok(());
         }

@@ -126,7 +126,7 @@ impl Computation {
             &config,
             &trained,
             &[],
-            DataParallel::alone(),
+            DataParallel::single(),
             |batch, reduction, bound| {
                 let outputs = batch.outputs(module, &bound[0], task);
                 batch.loss(task, &outputs, reduction)

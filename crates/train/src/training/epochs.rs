@@ -207,7 +207,7 @@ impl Training<'_> {
     /// The limit that ends the run after the steps so far.
     fn limit_reached(&self, fit: &Fit<'_, '_>) -> Option<Ended> {
         let has_all_steps = self.config.max_steps.is_some_and(|max_steps| fit.run.n_steps >= max_steps);
-        let is_late = self.replicas.is_alone() && self.is_late(fit);
+        let is_late = self.replicas.is_single() && self.is_late(fit);
         has_all_steps.then_some(Ended::MaxSteps).or(is_late.then_some(Ended::MaxTime))
     }
 

@@ -69,7 +69,7 @@ impl Training<'_> {
         };
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(&notified.view, &end))?;
         // An epoch may take hours. In f16, steps that overflow are skipped, and replicas have different clocks: both check at the end of the epoch.
-        if !self.step.scaler.config().enabled && self.replicas.is_alone() {
+        if !self.step.scaler.config().enabled && self.replicas.is_single() {
             check_losses(&losses[..batches.end], 0, notified.view.epoch - 1)?;
         }
         notified.last = (shown.last().copied().unwrap_or(f32::NAN), grad_norms.map(|norms| norms[batches.end - 1]));

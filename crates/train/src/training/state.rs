@@ -122,7 +122,7 @@ impl Training<'_> {
         outputs: &mut Outputs,
     ) -> Result<(), Error> {
         let due = DueCheckpoint { checkpoint, path, replaced, n_epochs: run.n_epochs, n_steps: run.n_steps };
-        if self.replicas.is_alone() {
+        if self.replicas.is_single() {
             return self.writer.borrow_mut().write(due);
         }
         self.notify_written(&due.write(|checkpoint, path| self.replicas.save(checkpoint, path))?, outputs)

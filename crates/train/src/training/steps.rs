@@ -232,7 +232,7 @@ impl Training<'_> {
     /// Writes the checkpoint of the last complete step, if the model is still good: its losses are finite, and all of its steps are done.
     fn save_after_error(&self, run: &mut RunState, n_done: usize, error: &Error, outputs: &mut Outputs) -> Result<(), Error> {
         let is_complete = n_done.is_multiple_of(self.config.accumulate) && n_done < self.n_batches;
-        if !is_complete || !self.replicas.is_alone() || matches!(error, Error::NonFiniteLoss { .. }) {
+        if !is_complete || !self.replicas.is_single() || matches!(error, Error::NonFiniteLoss { .. }) {
             return Ok(());
         }
         self.device.wait()?;
