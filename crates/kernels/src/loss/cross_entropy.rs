@@ -158,7 +158,7 @@ impl Kernel for CrossEntropy {
         let (rows, losses) = (loss + 1, loss + 2);
         let of_rows = Dispatch::new(
             "kernels.cross_entropy",
-            module!("cross_entropy.wgsl", "class_weight.wgsl", "../reduce/exp_sums.wgsl"),
+            module!("cross_entropy.wgsl", "class_weight.wgsl", "../reduce/join_group.wgsl", "../reduce/exp_sums.wgsl"),
             workgroups,
         )
         .entry(entry)

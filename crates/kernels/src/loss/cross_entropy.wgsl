@@ -3,12 +3,11 @@
 // Twin: cross_entropy_cpu.rs. Moves 4 bytes an element and 32 a row.
 // Ladder: row_a_lane (no barrier, for narrow rows and software adapters) -> row_a_group (coalesced).
 
-override WG: u32 = 64u;
 override CLASS_WEIGHTS: u32 = 0u;
 // The maximum before the first value; not minus infinity, whose difference from itself would be NaN.
 const LOWEST = -3.4028234e38;
 
-var<workgroup> partials: array<vec2f, WG>;
+alias Sums = vec2f;
 
 fn scan(row: u32, first: u32, stride: u32) -> vec2f {
     var sums = vec2f(LOWEST, 0.0);
@@ -74,15 +73,7 @@ fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) gro
     if row >= params.n_rows {
         return;
     }
-    partials[lane] = scan(row, lane, WG);
-    workgroupBarrier();
-    for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
-        if lane < reach {
-            partials[lane] = join(partials[lane], partials[lane + reach]);
-        }
-        workgroupBarrier();
-    }
-    let sums = partials[0];
+    let sums = join_group(scan(row, lane, WG), lane);
     workgroupBarrier();
     partials[lane] = vec2f();
     if params.smoothing > 0.0 {

@@ -48,7 +48,7 @@ impl Kernel for Correct {
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_classes)?;
-        let module = module!("correct.wgsl", "../reduce/row_entries.wgsl", "../shader/nan.wgsl");
+        let module = module!("correct.wgsl", "../reduce/row_entries.wgsl", "../reduce/join_group.wgsl", "../shader/nan.wgsl");
         let dispatch = Dispatch::new("kernels.correct", module, workgroups)
             .entry(entry)
             .constants([constant])

@@ -189,7 +189,12 @@ impl Kernel for LayerNormGrad {
         let LayerNorm { n_rows, n_cols, affine, .. } = self.forward;
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
         let weight = if affine.has_weight() { "weight" } else { "stats" };
-        let module = module!("layer_norm_grad.wgsl", "../reduce/row_entries.wgsl", "../reduce/join_sums.wgsl");
+        let module = module!(
+            "layer_norm_grad.wgsl",
+            "../reduce/row_entries.wgsl",
+            "../reduce/join_group.wgsl",
+            "../reduce/join_sums.wgsl"
+        );
         let dispatch = Dispatch::new("kernels.layer_norm_grad", module, workgroups)
             .entry(entry)
             .constants([constant, self.forward.constants()[0]])

@@ -70,7 +70,8 @@ impl Kernel for Softmax {
 
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, self.n_rows, self.n_cols)?;
-        let module = module!("softmax.wgsl", "../reduce/row_entries.wgsl", "../reduce/exp_sums.wgsl");
+        let module =
+            module!("softmax.wgsl", "../reduce/row_entries.wgsl", "../reduce/join_group.wgsl", "../reduce/exp_sums.wgsl");
         let dispatch = Dispatch::new("kernels.softmax", module, workgroups)
             .entry(entry)
             .constants([constant, self.constant()])
@@ -120,7 +121,8 @@ impl Kernel for SoftmaxGrad {
     fn dispatches(&self, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         let Softmax { n_rows, n_cols, .. } = self.forward;
         let RowDispatch { entry, constant, workgroups } = RowDispatch::choose(self.name(), adapter, n_rows, n_cols)?;
-        let module = module!("softmax_grad.wgsl", "../reduce/row_entries.wgsl", "../reduce/join_sums.wgsl");
+        let module =
+            module!("softmax_grad.wgsl", "../reduce/row_entries.wgsl", "../reduce/join_group.wgsl", "../reduce/join_sums.wgsl");
         let dispatch = Dispatch::new("kernels.softmax_grad", module, workgroups)
             .entry(entry)
             .constants([constant, self.forward.constant()])

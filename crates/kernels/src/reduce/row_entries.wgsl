@@ -1,10 +1,6 @@
 // Part: the entry points of a module over rows. Expects `params.n_rows`; the type Sums; `scan` and `store` for every `stride`-th element of a row, starting
-// at `first`; and `join` of two Sums.
+// at `first`; and join_group.wgsl.
 // row_a_lane: one invocation per row, without barriers, for narrow rows and software adapters. row_a_group: one workgroup per row, so that loads are coalesced.
-
-override WG: u32 = 64u;
-
-var<workgroup> partials: array<Sums, WG>;
 
 @compute @workgroup_size(WG)
 fn row_a_lane(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups: vec3u, @builtin(local_invocation_index) lane: u32) {
@@ -20,13 +16,5 @@ fn row_a_group(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) gro
     if row >= params.n_rows {
         return;
     }
-    partials[lane] = scan(row, lane, WG);
-    workgroupBarrier();
-    for (var reach = WG / 2u; reach > 0u; reach /= 2u) {
-        if lane < reach {
-            partials[lane] = join(partials[lane], partials[lane + reach]);
-        }
-        workgroupBarrier();
-    }
-    store(row, partials[0], lane, WG);
+    store(row, join_group(scan(row, lane, WG), lane), lane, WG);
 }

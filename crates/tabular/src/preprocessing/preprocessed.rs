@@ -255,7 +255,8 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
         let n_features = features.as_ref().map(|features| features.len());
         let n_codes = categories.as_ref().map(|categories| categories.len());
         let mut raw = vec![S::Feature::default(); n_raw(n_features, self.feature_names.len(), n * from.n_cols)];
-        let mut codes = vec![0; n_raw(n_codes, self.categories.len(), n * from.n_categories)];
+        let codes_width = if needs_codes { from.n_categories } else { 0 };
+        let mut codes = vec![0; n_raw(n_codes, self.categories.len(), n * codes_width)];
         self.rows.gather(
             rows,
             RowBuffers {
@@ -265,7 +266,7 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
                 weights,
             },
         )?;
-        let codes_of = |row: usize| &codes[row * from.n_categories..][..from.n_categories];
+        let codes_of = |row: usize| &codes[row * codes_width..][..codes_width];
         for (row, to) in features.into_iter().flat_map(|to| to.chunks_exact_mut(self.feature_names.len())).enumerate() {
             self.convert(&raw[row * from.n_cols..][..from.n_cols], codes_of(row), to);
         }
