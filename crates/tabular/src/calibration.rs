@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use crate::weights::weighted_mean;
+
 /// What makes probabilities of a model those that are observed: a temperature that the logits are divided by, and a share of the frequencies of the classes.
 ///
 /// # Reference
@@ -48,16 +50,7 @@ impl Calibration {
     pub(super) fn log_loss(&self, outputs: &[f32], labels: &[f32]) -> f64 {
         let mut calibrated = outputs.to_vec();
         self.apply(&mut calibrated);
-        let n_outputs = outputs.len() / labels.len().max(1);
-        let of_row = |(row, &label): (&[f32], &f32)| -> f64 {
-            if n_outputs == 1 {
-                let logit = f64::from(row[0]);
-                return softplus(if label > 0.5 { -logit } else { logit });
-            }
-            log_sum_exp(row) - f64::from(row[label as usize])
-        };
-        let sum: f64 = calibrated.chunks_exact(n_outputs.max(1)).zip(labels).map(of_row).sum();
-        if sum.is_nan() { f64::INFINITY } else { sum / labels.len() as f64 }
+        log_loss(&calibrated, labels, None)
     }
 
     /// Replaces logits by those of the calibrated probabilities.
@@ -84,6 +77,20 @@ impl Calibration {
             }),
         }
     }
+}
+
+/// The mean log loss of rows with these logits; infinite for logits that are not finite.
+pub(super) fn log_loss(logits: &[f32], labels: &[f32], weights: Option<&[f32]>) -> f64 {
+    let n_outputs = (logits.len() / labels.len().max(1)).max(1);
+    let of_row = |(row, &label): (&[f32], &f32)| -> f64 {
+        if n_outputs == 1 {
+            let logit = f64::from(row[0]);
+            return softplus(if label > 0.5 { -logit } else { logit });
+        }
+        log_sum_exp(row) - f64::from(row[label as usize])
+    };
+    let mean = weighted_mean(logits.chunks_exact(n_outputs).zip(labels).map(of_row), weights);
+    if mean.is_nan() { f64::INFINITY } else { mean }
 }
 
 /// `ln(1 + exp(x))`.

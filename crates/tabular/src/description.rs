@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::calibration::Calibration;
+use crate::importance::Importance;
 use crate::network::Network;
 use crate::preprocessing::Preprocessing;
 use crate::reading::Reading;
@@ -14,7 +15,7 @@ use crate::target::Target;
 use crate::text_options::TextOptions;
 
 /// The version of the format.
-pub(super) const FORMAT: u64 = 4;
+pub(super) const FORMAT: u64 = 5;
 
 /// The largest size of a layer.
 const MAX_SIZE: usize = 1 << 20;
@@ -27,52 +28,33 @@ const MAX_MEMBERS: usize = 1024;
 pub(super) struct Description {
     pub(super) format: u64,
     pub(super) brisk_version: String,
-    checksum: String,
+    /// That of the text, in which it is [`UNSEALED`].
+    pub(super) checksum: String,
     pub(super) parameters_crc32: u32,
     pub(super) text: TextOptions,
     pub(super) network: Network,
     pub(super) target: Target,
     pub(super) calibration: Option<Calibration>,
     pub(super) preprocessing: Preprocessing,
-    scores: Vec<Score>,
+    pub(super) scores: Vec<Score>,
+    pub(super) importance: Option<Importance>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Score {
+pub(super) struct Score {
     name: String,
     /// `None` for a number that is not finite, which JSON has not.
     value: Option<f64>,
 }
 
-impl Description {
-    pub(super) fn new(
-        parameters_crc32: u32,
-        text: TextOptions,
-        network: Network,
-        target: Target,
-        calibration: Option<Calibration>,
-        preprocessing: Preprocessing,
-        scores: &[(String, f64)],
-    ) -> Self {
-        let brisk_version = env!("CARGO_PKG_VERSION").to_owned();
-        let checksum = UNSEALED.to_owned();
-        let score = |(name, value): &(String, f64)| Score { name: name.clone(), value: Some(*value) };
-        let scores = scores.iter().map(score).collect();
-        Self {
-            format: FORMAT,
-            brisk_version,
-            checksum,
-            parameters_crc32,
-            text,
-            network,
-            target,
-            calibration,
-            preprocessing,
-            scores,
-        }
+impl Score {
+    pub(super) fn of((name, value): &(String, f64)) -> Self {
+        Self { name: name.clone(), value: Some(*value) }
     }
+}
 
+impl Description {
     /// The text of the file, with its checksum.
     pub(super) fn to_text(&self) -> Result<String, serde_json::Error> {
         // By way of a value, in which an f32 has all its digits.
@@ -225,7 +207,7 @@ fn twice(names: &[String]) -> Option<&String> {
 }
 
 /// In place of the checksum in the text of which it is the checksum.
-const UNSEALED: &str = "00000000";
+pub(super) const UNSEALED: &str = "00000000";
 
 /// How the checksum is written.
 fn sealed(checksum: &str) -> String {

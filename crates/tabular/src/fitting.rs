@@ -1,10 +1,11 @@
 use std::time::{Duration, Instant};
 
-use brisk_loader::Rows;
+use brisk_loader::{RowSource, Rows};
 use brisk_nn::tensor::program::Device;
 use brisk_train::{Ended, FitReport, Trainer};
 
 use crate::error::Error;
+use crate::importance::ImportanceOptions;
 use crate::model::TabularModel;
 use crate::preprocessing::Preprocessing;
 use crate::recipe::Recipe;
@@ -43,6 +44,9 @@ pub struct Fitting<'a> {
     /// The time for all networks. The first of several has at most half of it, each further one half of what is left, and one starts only if there is
     /// time for half a network like those before. A network whose time ends is as good as it was at its best validation.
     pub max_time: Option<Duration>,
+    /// Whether and how the importance of columns is measured on the validation rows; `None` for not at all. It predicts at most 5,000 rows, or as many as take about a twentieth of the
+    /// time of the training.
+    pub importance: Option<ImportanceOptions>,
     /// More settings of each trainer, such as a progress bar, given the number of the network.
     pub configure: Box<dyn Fn(Trainer<'static>, usize) -> Trainer<'static> + 'a>,
 }
@@ -73,6 +77,7 @@ impl std::fmt::Debug for Fitting<'_> {
             .field("recipes", &self.recipes)
             .field("seed", &self.seed)
             .field("max_time", &self.max_time)
+            .field("importance", &self.importance)
             .finish_non_exhaustive()
     }
 }
@@ -80,7 +85,7 @@ impl std::fmt::Debug for Fitting<'_> {
 impl<'a> Fitting<'a> {
     /// Without a limit of time.
     pub fn new(recipes: Vec<Recipe>, seed: u64) -> Self {
-        Self { recipes, seed, max_time: None, configure: Box::new(|trainer, _| trainer) }
+        Self { recipes, seed, max_time: None, importance: None, configure: Box::new(|trainer, _| trainer) }
     }
 
     /// Trains the networks for rows that are preprocessed and have the [labels](crate::Preprocessed::with_target) of the target.
@@ -119,9 +124,21 @@ impl<'a> Fitting<'a> {
         }
         let (mut model, weights) = TabularModel::joined(models, valid)?;
         model.calibrate(train, valid)?;
+        let is_stopped = reports.iter().any(|report| report.ended == Ended::Stopped);
+        if let Some(options) = self.importance.as_ref().filter(|_| !is_stopped) {
+            let n_epochs: usize = reports.iter().map(|report| report.n_epochs.max(1)).sum();
+            let n_kept = weights.iter().filter(|weight| **weight > 0.0).count();
+            // A step computes about three times as much for a row as a prediction does.
+            let share = 3 * n_epochs * train.n_rows() / 20 / n_kept.max(1);
+            let max_predictions = options.max_predictions.min(share.max(MIN_PREDICTIONS));
+            model.measure_importance(device, valid, &ImportanceOptions { max_predictions, ..options.clone() })?;
+        }
         Ok(Fitted { model, reports, weights })
     }
 }
 
 /// Given to a network although there is no time left, so that there is a model.
 const LEAST_TIME: Duration = Duration::from_millis(100);
+
+/// Predictions for the importance of columns, however short the training was.
+const MIN_PREDICTIONS: usize = 5000;

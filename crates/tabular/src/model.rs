@@ -11,9 +11,10 @@ use serde_json::Value;
 
 use crate::calibration::Calibration;
 use crate::columns::Columns;
-use crate::description::{Description, FORMAT};
+use crate::description::{Description, FORMAT, Score, UNSEALED};
 use crate::ensemble::greedy;
 use crate::error::{Error, failed};
+use crate::importance::{Importance, ImportanceOptions, Sample};
 use crate::network::{Member, Network, member_path};
 use crate::predictions::{Predictions, softmax};
 use crate::preprocessing::{Preprocessed, Preprocessing};
@@ -33,6 +34,7 @@ pub struct TabularModel {
     model: Model<Box<dyn Module>>,
     scores: Vec<(String, f64)>,
     text: TextOptions,
+    importance: Option<Importance>,
 }
 
 const DESCRIPTION: &str = "model.json";
@@ -46,7 +48,8 @@ impl TabularModel {
         let mut model = Model::new(seed, |params| network.build(params, n_inputs, &embeddings, &target));
         // The preprocessing has already scaled the columns.
         model.set_standardisation(Standardisation::none(n_inputs));
-        Self { preprocessing, target, calibration: None, network, model, scores: Vec::new(), text: TextOptions::default() }
+        let (scores, text) = (Vec::new(), TextOptions::default());
+        Self { preprocessing, target, calibration: None, network, model, scores, text, importance: None }
     }
 
     /// `rows` with the features, categories and labels that the network takes.
@@ -64,9 +67,7 @@ impl TabularModel {
     pub fn evaluate<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Scores, Error> {
         let labels = self.task().labels().read("test", rows)?;
         let mut outputs = self.model.predict(rows)?;
-        if let Some(calibration) = &self.calibration {
-            calibration.apply(&mut outputs);
-        }
+        self.calibrated(&mut outputs);
         self.scores_of(outputs, labels)
     }
 
@@ -129,6 +130,41 @@ impl TabularModel {
         self.calibration.as_ref()
     }
 
+    /// Measures the [importance](Importance) of each column on `valid`, rows that the network was not trained on; predictions are [calibrated](Self::calibrate) if the model is. The
+    /// model's folder then has the result. `None` if there are too many columns for the [most predictions](ImportanceOptions::max_predictions), or if predictions are not finite.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate) and [`predictor`](Self::predictor).
+    pub fn measure_importance<S: RowSource<Feature = f32>>(
+        &mut self,
+        device: &Device,
+        valid: &S,
+        options: &ImportanceOptions,
+    ) -> Result<Option<&Importance>, Error> {
+        self.importance = None;
+        let Some(sample) = Sample::of(&self.preprocessing, valid, options)? else { return Ok(None) };
+        let predictor = Predictor::new(device, &self.model, self.preprocessing.feature_names().len())?;
+        let (labels, weights) = (&sample.labels[..], sample.weights.as_deref());
+        let score = |features: &[f32], categories: &[u32]| {
+            let mut outputs = predictor.predict(features, categories)?;
+            self.calibrated(&mut outputs);
+            Ok(self.target.loss(&outputs, labels, weights))
+        };
+        let constant = self.target.constant_loss(labels, weights);
+        self.importance = sample.importance(&self.preprocessing, self.target.loss_name(), constant, score)?;
+        Ok(self.importance.as_ref())
+    }
+
+    /// The importance of each column, if it was [measured](Self::measure_importance).
+    pub fn importance(&self) -> Option<&Importance> {
+        self.importance.as_ref()
+    }
+
+    /// Replaces logits by calibrated ones, if the model is calibrated.
+    fn calibrated(&self, outputs: &mut [f32]) {
+        self.calibration.iter().for_each(|calibration| calibration.apply(outputs));
+    }
+
     /// One model of several that were trained for the same preprocessing and target, and the weight of each: the [ensemble](Network::Ensemble) with the lowest loss on the rows `valid`
     /// that greedy selection finds, or one of them. They lose their calibrations.
     ///
@@ -144,7 +180,7 @@ impl TabularModel {
         let n: usize = counts.iter().sum();
         let weights: Vec<f32> = counts.iter().map(|&count| count as f32 / n as f32).collect();
         if let Some(only) = weights.iter().position(|&weight| weight == 1.0) {
-            return Ok((Self { calibration: None, ..models.swap_remove(only) }, weights));
+            return Ok((Self { calibration: None, importance: None, ..models.swap_remove(only) }, weights));
         }
         let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(&models).filter(|(weight, _)| *weight > 0.0).collect();
         let members = chosen.iter().map(|&(weight, model)| Member { weight, network: model.network.clone() }).collect();
@@ -237,10 +273,20 @@ impl TabularModel {
         fs::create_dir_all(folder).map_err(|cause| TrainError::Io { path: folder.to_owned(), action: "create", cause })?;
         let parameters = folder.join(PARAMETERS);
         self.model.save(&parameters)?;
-        let crc32 = crc32fast::hash(&read(&parameters)?);
-        let (text, network, target) = (self.text.clone(), self.network.clone(), self.target.clone());
-        let (calibration, preprocessing) = (self.calibration.clone(), self.preprocessing.clone());
-        let description = Description::new(crc32, text, network, target, calibration, preprocessing, &self.scores);
+        let parameters_crc32 = crc32fast::hash(&read(&parameters)?);
+        let description = Description {
+            format: FORMAT,
+            brisk_version: env!("CARGO_PKG_VERSION").to_owned(),
+            checksum: UNSEALED.to_owned(),
+            parameters_crc32,
+            text: self.text.clone(),
+            network: self.network.clone(),
+            target: self.target.clone(),
+            calibration: self.calibration.clone(),
+            preprocessing: self.preprocessing.clone(),
+            scores: self.scores.iter().map(Score::of).collect(),
+            importance: self.importance.clone(),
+        };
         let path = folder.join(DESCRIPTION);
         let text = description.to_text();
         let text = text.map_err(|error| Error::ModelFile { path: path.clone(), problem: error.to_string() })?;
@@ -287,10 +333,10 @@ impl TabularModel {
         }
         description.check_sum(&text).map_err(damaged)?;
         let scores = description.scores();
-        let Description { text, network, target, calibration, preprocessing, .. } = description;
+        let Description { text, network, target, calibration, preprocessing, importance, .. } = description;
         let embeddings = preprocessing.embeddings();
         let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
-        Ok(Self { preprocessing, target, calibration, network, model, scores, text })
+        Ok(Self { preprocessing, target, calibration, network, model, scores, text, importance })
     }
 }
 

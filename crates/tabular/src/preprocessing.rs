@@ -87,6 +87,17 @@ impl NumberColumn {
     }
 }
 
+/// What a column of the table became.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ColumnUse {
+    /// The column.
+    pub(super) name: String,
+    /// Its features, with those that mark missing values.
+    pub(super) features: Vec<usize>,
+    /// Its category.
+    pub(super) category: Option<usize>,
+}
+
 /// The maximum number of values of a categorical column.
 const MAX_VALUES: usize = 10_000;
 
@@ -237,6 +248,30 @@ impl Preprocessing {
             names.push("zero".to_owned());
         }
         names
+    }
+
+    /// What each column of the table became, in the order of the features and then of the categories.
+    pub(super) fn uses(&self) -> Vec<ColumnUse> {
+        let mut uses: Vec<ColumnUse> = Vec::new();
+        let mut next_indicator = self.numbers.len();
+        for (col, number) in self.numbers.iter().enumerate() {
+            let at = uses.iter().position(|column| column.name == number.column).unwrap_or_else(|| {
+                uses.push(ColumnUse { name: number.column.clone(), features: Vec::new(), category: None });
+                uses.len() - 1
+            });
+            uses[at].features.push(col);
+            if number.has_indicator {
+                uses[at].features.push(next_indicator);
+                next_indicator += 1;
+            }
+        }
+        let of_category = |(col, column): (usize, &Dictionary)| ColumnUse {
+            name: column.name().to_owned(),
+            features: Vec::new(),
+            category: Some(col),
+        };
+        uses.extend(self.categories.iter().enumerate().map(of_category));
+        uses
     }
 
     /// The sizes of embeddings for the categorical columns.

@@ -2,8 +2,10 @@ use brisk_loader::RowSource;
 use brisk_train::{Binary, Classification, FeedElement, Labels, Regression, Task};
 use serde::{Deserialize, Serialize};
 
+use crate::calibration::log_loss;
 use crate::error::{Error, no_rows};
 use crate::target_kind::TargetKind;
+use crate::weights::weighted_mean;
 
 /// What is predicted: one of several classes, or a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -173,6 +175,37 @@ impl Target {
                 labels.iter().position(|&other| other == label).map_or(f32::NAN, |class| class as f32)
             }
             Self::Number { mean, std, .. } => ((f64::from(label) - mean) / std) as f32,
+        }
+    }
+
+    /// The log loss of logits, or the root mean squared error of standardised numbers in the unit of the target.
+    pub(super) fn loss(&self, outputs: &[f32], labels: &[f32], weights: Option<&[f32]>) -> f64 {
+        match self {
+            Self::Classes { .. } => log_loss(outputs, labels, weights),
+            Self::Number { std, .. } => {
+                let squares = outputs.iter().zip(labels).map(|(output, label)| (f64::from(*output) - f64::from(*label)).powi(2));
+                std * weighted_mean(squares, weights).sqrt()
+            }
+        }
+    }
+
+    /// The name of the [`loss`](Self::loss) as a metric.
+    pub(super) fn loss_name(&self) -> &'static str {
+        if self.classes().is_empty() { "rmse" } else { "log_loss" }
+    }
+
+    /// The lowest [`loss`](Self::loss) that one prediction for all rows has: that of the frequencies of the classes, or of the mean.
+    pub(super) fn constant_loss(&self, labels: &[f32], weights: Option<&[f32]>) -> f64 {
+        let share =
+            |class: usize| weighted_mean(labels.iter().map(|&label| f64::from(u8::from(label as usize == class))), weights);
+        match self {
+            Self::Classes { classes, .. } => {
+                (0..classes.len()).map(share).filter(|share| *share > 0.0).map(|share| -share * share.ln()).sum()
+            }
+            Self::Number { std, .. } => {
+                let mean = weighted_mean(labels.iter().map(|&label| f64::from(label)), weights);
+                std * weighted_mean(labels.iter().map(|&label| (f64::from(label) - mean).powi(2)), weights).sqrt()
+            }
         }
     }
 

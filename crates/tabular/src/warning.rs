@@ -40,6 +40,11 @@ pub enum TabularWarning {
         /// The column.
         column: String,
     },
+    /// A column alone decides the predictions of the trained model: [`Importance::decisive`](crate::Importance::decisive).
+    DecidesTarget {
+        /// The column.
+        column: String,
+    },
     /// Two values or classes that differ only in case, blanks or a final full stop.
     Similar {
         /// The column.
@@ -122,6 +127,7 @@ impl TabularWarning {
             | Self::Index { column }
             | Self::Sequence { column }
             | Self::PredictsTarget { column }
+            | Self::DecidesTarget { column }
             | Self::Similar { column, .. }
             | Self::Codes { column }
             | Self::Imprecise { column, .. }
@@ -137,7 +143,7 @@ impl TabularWarning {
     pub fn remedy(&self) -> TabularRemedy {
         match self {
             Self::Index { .. } => TabularRemedy::KeepIndex,
-            Self::Sequence { .. } | Self::PredictsTarget { .. } => TabularRemedy::Drop,
+            Self::Sequence { .. } | Self::PredictsTarget { .. } | Self::DecidesTarget { .. } => TabularRemedy::Drop,
             Self::Similar { .. } | Self::RareClass { .. } => TabularRemedy::Correct,
             Self::Imprecise { .. } | Self::Tiny { .. } => TabularRemedy::Scale,
             Self::Outlier { .. } => TabularRemedy::MissingValue,
@@ -199,6 +205,9 @@ impl fmt::Display for TabularWarning {
             Self::Index { .. } => f.write_str("is left out: it is the index of a data frame"),
             Self::Sequence { .. } => f.write_str("counts the rows, as an index does"),
             Self::PredictsTarget { .. } => f.write_str("alone predicts the target; is it known before the target is?"),
+            Self::DecidesTarget { .. } => {
+                f.write_str("alone decides the predictions, which are nearly without errors; is it known before the target is?")
+            }
             Self::Similar { texts: [a, b], .. } => {
                 write!(f, "has both {:?} and {:?}, which are different values", printable(a), printable(b))
             }

@@ -82,6 +82,7 @@ mod streamed_augmentation;
 mod summary;
 mod tabular;
 mod tabular_cli;
+mod tabular_importance;
 mod tabular_values;
 mod trainer;
 mod unlabelled;

@@ -1,0 +1,11 @@
+/// The mean of one number for each row, by the weights of the rows.
+pub(super) fn weighted_mean(numbers: impl Iterator<Item = f64>, weights: Option<&[f32]>) -> f64 {
+    let (mut sum, mut total) = (0.0, 0.0);
+    for (row, number) in numbers.enumerate() {
+        let weight = weights.map_or(1.0, |weights| f64::from(weights[row]));
+        // A row of weight 0 may be predicted in any way.
+        sum += if weight == 0.0 { 0.0 } else { weight * number };
+        total += weight;
+    }
+    sum / total
+}

@@ -1,0 +1,79 @@
+//! What is said about the table before training.
+
+use brisk_examples::print;
+use brisk_report::thousands;
+use brisk_table::printable;
+use brisk_tabular::{Decoding, Detected, Preprocessing, Reading, TabularRemedy, TabularWarning, Target};
+
+/// How many rows there are of each set.
+pub(crate) fn rows(sets: &[(usize, &str)]) {
+    let sets: Vec<String> = sets.iter().map(|(n, purpose)| format!("{} {purpose}", thousands(*n as u64))).collect();
+    print::note(format_args!("rows: {}", sets.join(", ")));
+}
+
+/// What the columns and the target are, and what is odd about them.
+pub(crate) fn columns(detected: &Detected, preprocessing: &Preprocessing, target: &Target) {
+    let with_missing = preprocessing.numbers().iter().filter(|column| column.has_indicator).count();
+    print::note(format_args!(
+        "columns: {} ({with_missing} with missing values), {}",
+        counted(preprocessing.numbers().len(), "number", "numbers"),
+        counted(preprocessing.categories().len(), "category", "categories")
+    ));
+    for (column, decoding) in &detected.columns.decoded {
+        let has_hours = preprocessing.numbers().iter().any(|number| number.column == *column && number.reading == Reading::Hour);
+        let how = match decoding {
+            Decoding::Date if has_hours => "dates, which become year, month, weekday, hour and days",
+            Decoding::Date => "dates, which become year, month, weekday and days",
+            _ => "numbers close to each other, which become differences, so that they keep their digits",
+        };
+        print::note(format_args!("column `{}`: {how}", printable(column)));
+    }
+    detected.warnings.iter().for_each(|found| warning(found, target));
+    let other = if detected.target_is_guess { "; `--target COLUMN` chooses another" } else { "" };
+    print::note(format_args!("target: {}, {}{other}", printable(target.name()), described(target)));
+}
+
+/// A warning, and the option that changes what it is about.
+pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
+    let column = printable(warning.column());
+    let option = match warning.remedy() {
+        _ if matches!(warning, TabularWarning::Codes { .. }) => format!("`--categorical {column}` says that they are codes"),
+        TabularRemedy::Drop => format!("`--drop {column}` leaves it out"),
+        TabularRemedy::KeepIndex => "`--keep-index` keeps it".to_owned(),
+        TabularRemedy::Correct if matches!(warning, TabularWarning::RareClass { .. }) => {
+            "correct the file if it is a mistake".to_owned()
+        }
+        TabularRemedy::Correct => "correct the file if they mean the same".to_owned(),
+        TabularRemedy::Scale => "subtract a number from the column in the file, or scale it".to_owned(),
+        TabularRemedy::Header => "`--header present` or `--header absent` says which".to_owned(),
+        TabularRemedy::MissingValue => {
+            let value = if let TabularWarning::Outlier { value, .. } = warning { value.as_str() } else { "WORD" };
+            let ranks = if warning.column() == target.name() { "" } else { ", and `--scaling quantile` keeps the others apart" };
+            format!("`--missing-value {value}` says that it means a missing value{ranks}")
+        }
+        _ if warning.column() == target.name() => "`--task classes` makes its values classes".to_owned(),
+        _ => format!("`--categorical {column}` makes its values categories"),
+    };
+    print::note(format_args!("warning: {warning}; {option}"));
+}
+
+/// "1 category", "2 categories".
+fn counted(n: usize, one: &str, several: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { several })
+}
+
+fn described(target: &Target) -> String {
+    match target {
+        Target::Classes { classes, .. } => {
+            const SHOWN: usize = 5;
+            let shown: Vec<_> = classes.iter().take(SHOWN).map(|class| printable(class).to_string()).collect();
+            let more = if classes.len() > SHOWN { ", …" } else { "" };
+            format!("{} classes: {}{more}", classes.len(), shown.join(", "))
+        }
+        Target::Number { offset, mean, std, .. } => {
+            // As many digits as f32 has; the offset may have more.
+            let (mean, std) = (offset + f64::from(*mean as f32), *std as f32);
+            format!("a number, mean {mean}, standard deviation {std}")
+        }
+    }
+}

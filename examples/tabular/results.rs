@@ -1,0 +1,125 @@
+//! The results of a run, as text and as JSON.
+
+use brisk_nn::tensor::program::Device;
+use brisk_report::{closing_table, mebibytes, rows_per_second, seconds};
+use brisk_table::printable;
+use brisk_tabular::Fitted;
+use brisk_train::Scores;
+use serde_json::{Value, json};
+
+use crate::options::Options;
+
+/// What training takes.
+pub(crate) struct Planned {
+    pub(crate) peak_bytes: usize,
+    pub(crate) loader_rows_per_s: f64,
+}
+
+/// The results of a run.
+pub(crate) struct Results<'a> {
+    pub(crate) options: &'a Options,
+    pub(crate) device: &'a Device,
+    pub(crate) fitted: &'a Fitted,
+    pub(crate) planned: Planned,
+    /// The rows of the table.
+    pub(crate) n_rows: usize,
+    pub(crate) warnings: Vec<String>,
+    /// Of the test rows.
+    pub(crate) scores: Scores,
+    /// Those of a constant prediction.
+    pub(crate) trivial: Scores,
+    pub(crate) elapsed: f64,
+}
+
+/// How many columns the table of importance shows.
+const MAX_SHOWN: usize = 10;
+
+impl Results<'_> {
+    /// The results as one JSON object.
+    pub(crate) fn json(&self) -> Value {
+        let Self { options, device, fitted, planned, .. } = self;
+        let (report, model) = (fitted.report(), &fitted.model);
+        let mut results = json!({
+            "device": device.info().to_string(), "executor": device.info().kind.executor(), "seed": options.seed,
+            "rows": self.n_rows, "epochs": report.n_epochs, "best_epoch": report.best_epoch, "seconds": self.elapsed,
+            "train_seconds": fitted.reports.iter().map(|report| report.train_seconds).sum::<f64>(), "weights": fitted.weights,
+            "loader_rows_per_s": planned.loader_rows_per_s, "train_rows_per_s": report.train_rows_per_s,
+            "planned_peak_bytes": planned.peak_bytes, "precision": options.precision.to_string(), "simulated": false,
+            "parameters": model.model().params().n_trained(), "target": model.target().name(),
+            "task": model.target().kind().to_string(), "ended": report.ended.to_string(),
+            "model_folder": options.out.to_string_lossy(), "warnings": self.warnings, "importance": model.importance(),
+        });
+        for (prefix, scores) in [("test", &self.scores), ("trivial", &self.trivial)] {
+            scores.values.iter().for_each(|(name, value)| results[format!("{prefix}_{name}")] = Value::from(*value));
+        }
+        if let Some(calibration) = model.calibration() {
+            results["temperature"] = json!(calibration.temperature);
+            results["constant_share"] = json!(calibration.constant_share);
+        }
+        results
+    }
+
+    /// The test scores next to those of a constant prediction.
+    pub(crate) fn scores(&self) -> String {
+        let model = &self.fitted.model;
+        let constant = if model.target().classes().is_empty() { "mean of the training rows" } else { "shares of the classes" };
+        let mut table = format!("{:<12}{:>14}   {constant}\n", "test", model.network().kind());
+        for ((name, value), (_, trivial)) in self.scores.values.iter().zip(&self.trivial.values) {
+            table += &format!("{name:<12}{:>14}   {}\n", number(*value), number(*trivial));
+        }
+        table
+    }
+
+    /// The most important columns.
+    pub(crate) fn importance(&self) -> Option<String> {
+        let importance = self.fitted.model.importance()?;
+        let shown = &importance.columns[..importance.columns.len().min(MAX_SHOWN)];
+        let width = shown.iter().map(|column| printable(&column.column).to_string().chars().count()).max().unwrap_or(0);
+        let mut table = format!("{:<width$}  {} if permuted\n", "column", importance.score);
+        for column in shown {
+            let [mean, deviation] = [column.mean, column.deviation].map(number);
+            let sign = if column.mean > 0.0 { "+" } else { "" };
+            // One permutation has no deviation.
+            let deviation = if importance.n_repeats > 1 { format!(" \u{b1} {deviation}") } else { String::new() };
+            table += &format!("{:<width$}  {sign}{mean}{deviation}\n", printable(&column.column).to_string());
+        }
+        let n_others = importance.columns.len() - shown.len();
+        if n_others > 0 {
+            table += &format!("and {n_others} more\n");
+        }
+        Some(table)
+    }
+
+    /// What there is to know about the training.
+    pub(crate) fn lines(&self) -> String {
+        let Self { options, fitted, planned, .. } = self;
+        let (report, model) = (fitted.report(), &fitted.model);
+        let units = if model.target().classes().is_empty() { " of the standardised target" } else { "" };
+        let mut lines = vec![
+            ("epochs", format!("{}, {}", report.n_epochs, report.ended)),
+            ("best epoch", format!("{}, {} {}{units}", report.best_epoch, report.watched, number(report.best_value))),
+            ("training", format!("{} rows/s", rows_per_second(report.train_rows_per_s))),
+            ("memory", mebibytes(planned.peak_bytes as u64)),
+            ("time", seconds(self.elapsed)),
+        ];
+        if fitted.reports.len() > 1 {
+            let n_kept = fitted.weights.iter().filter(|&&weight| weight > 0.0).count();
+            let kept = format!("{} trained, {n_kept} kept; the one with the greatest weight:", fitted.reports.len());
+            lines.insert(0, ("networks", kept));
+        }
+        if let Some(calibration) = model.calibration() {
+            lines.push(("temperature", format!("{:.3}", calibration.temperature)));
+        }
+        lines.push(("model", printable(&options.out).to_string()));
+        closing_table(&lines)
+    }
+}
+
+/// Four decimals, or less for large numbers; small ones by their first three digits.
+fn number(value: f64) -> String {
+    match value.abs() {
+        1000.0.. => format!("{value:.1}"),
+        size if size > 0.0 && size < 0.001 => format!("{value:.2e}"),
+        _ => format!("{value:.4}"),
+    }
+}
