@@ -15,7 +15,7 @@ use brisk_examples::command_line::Given;
 use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_folder, check_output, command_line, print, write_json};
-use brisk_loader::{RowSource, Rows, Subset, labels_of, split, stratified_split};
+use brisk_loader::{RowSource, Rows, Subset};
 use brisk_nn::Adam;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
@@ -23,12 +23,15 @@ use brisk_report::{seconds, thousands};
 use brisk_table::{RowBatch, Schema, Table, TableWriter, printable};
 use brisk_tabular::{
     DetectOptions, Detected, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing, Recipe, TabularModel,
-    TabularWarning, Target, TextOptions,
+    TabularWarning, TextOptions,
 };
 use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer};
 
 use options::{Kind, Options};
 use results::{Planned, Results};
+
+/// The shares of the rows to train on, to validate and to test.
+const FRACTIONS: [f64; 3] = [0.7, 0.1, 0.2];
 
 fn main() -> ExitCode {
     command_line::run_with_given(run)
@@ -47,8 +50,9 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let detected = detect(&options, &stop)?;
     let Detected { table, columns, target, .. } = &detected;
     ensure!(table.n_rows() > 0, "{}: the table has no rows", printable(&options.data));
-    let [train, valid, test] = split_rows(table, target, options.seed)?;
-    notes::rows(&[(train.n_rows(), "to train on"), (valid.n_rows(), "to validate"), (test.n_rows(), "to test")]);
+    let [train, valid, test] = detected.split(options.seed, FRACTIONS)?;
+    let sets = [(train.n_rows(), "to train on"), (valid.n_rows(), "to validate"), (test.n_rows(), "to test")];
+    notes::rows(&sets, &detected.splitting);
 
     // How columns become features, fitted to the training rows.
     let preprocessing = Preprocessing::fit(columns, &train, options.scaling)?;
@@ -189,22 +193,12 @@ fn check(options: &Options, given: &[Given]) -> Result<()> {
 
 /// The table, and what its columns are.
 fn detect(options: &Options, stop: &StopFlag) -> Result<Detected> {
-    let Options { data, target, task, drop, categorical, keep_index, text, .. } = options;
+    let Options { data, target, task, drop, categorical, group, time, keep_index, text, .. } = options;
     let [drop, categorical] = [drop, categorical].map(|columns| columns.clone().unwrap_or_default());
     let text = text.added_to(&TextOptions::default());
-    let how = DetectOptions { target: target.clone(), task: *task, drop, categorical, keep_index: *keep_index, text };
+    let (target, group, time) = (target.clone(), group.clone(), time.clone());
+    let how = DetectOptions { target, task: *task, drop, categorical, group, time, keep_index: *keep_index, text };
     read(data, Program::Tabular, stop, |progress| TabularModel::detect_with_progress(data, &how, progress))
-}
-
-/// 70 % to train on, 10 % to validate, 20 % to test; of each class, if there are classes.
-fn split_rows<'a>(table: &'a Table, target: &Target, seed: u64) -> Result<[Subset<&'a Table>; 3]> {
-    const FRACTIONS: [f64; 3] = [0.7, 0.1, 0.2];
-    let parts = match target {
-        Target::Classes { .. } => stratified_split(table, &labels_of(table)?, seed, FRACTIONS)?,
-        Target::Number { .. } => split(table, seed, FRACTIONS)?,
-    };
-    ensure!(parts.iter().all(|part| part.n_rows() > 0), "{} rows are too few to train, validate and test on", table.n_rows());
-    Ok(parts)
 }
 
 fn save_rows(path: &Path, preprocessing: &Preprocessing, target: &str, rows: &Rows) -> Result<()> {

@@ -3,12 +3,17 @@
 use brisk_examples::print;
 use brisk_report::thousands;
 use brisk_table::printable;
-use brisk_tabular::{Decoding, Detected, Preprocessing, Reading, TabularRemedy, TabularWarning, Target};
+use brisk_tabular::{Decoding, Detected, Preprocessing, Reading, Splitting, TabularRemedy, TabularWarning, Target};
 
-/// How many rows there are of each set.
-pub(crate) fn rows(sets: &[(usize, &str)]) {
+/// How many rows there are of each set, and what they are split by.
+pub(crate) fn rows(sets: &[(usize, &str)], splitting: &Splitting) {
     let sets: Vec<String> = sets.iter().map(|(n, purpose)| format!("{} {purpose}", thousands(*n as u64))).collect();
-    print::note(format_args!("rows: {}", sets.join(", ")));
+    let by = match splitting {
+        Splitting::Random => String::new(),
+        Splitting::Groups { column, .. } => format!(", split by the groups of `{}`", printable(column)),
+        Splitting::Times { column, .. } => format!(", split by the times of `{}`", printable(column)),
+    };
+    print::note(format_args!("rows: {}{by}", sets.join(", ")));
 }
 
 /// What the columns and the target are, and what is odd about them.

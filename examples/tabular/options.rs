@@ -29,6 +29,12 @@ pub(crate) struct Options {
     /// Columns whose values are categories, whatever they look like: codes, dates, identifiers
     #[arg(long, value_name = "A,B", help_heading = "Data", value_parser = list(|word| Ok(word.to_owned())))]
     pub(crate) categorical: Option<std::vec::Vec<String>>,
+    /// Column of the groups of rows, such as patients: all rows of a group are trained on, validated or tested. It is no feature
+    #[arg(long, value_name = "COLUMN", help_heading = "Data", conflicts_with = "time")]
+    pub(crate) group: Option<String>,
+    /// Column of the times of rows, numbers or dates: the latest are tested, those before them validated. It remains a feature unless --drop names it, too
+    #[arg(long, value_name = "COLUMN", help_heading = "Data")]
+    pub(crate) time: Option<String>,
     /// Keep the index of a data frame as a column
     #[arg(long, help_heading = "Data")]
     pub(crate) keep_index: bool,
@@ -75,7 +81,7 @@ pub(crate) struct Options {
     /// Weight decay of AdamW [default: 0.0003; of an mlp or a resnet 0.01]
     #[arg(long, value_name = "RATE", help_heading = "Training", value_parser = positive(1e6))]
     pub(crate) weight_decay: Option<f64>,
-    /// Seed of the initial weights, the order of rows and the split into 70 % training, 10 % validation and 20 % test rows
+    /// Seed of the initial weights, the order of rows and the split into 70 % training, 10 % validation and 20 % test rows, unless it is one by --time
     #[arg(long, value_name = "N", help_heading = "Training", default_value = "0", value_parser = whole::<u64>(0..=MAX_COUNT))]
     pub(crate) seed: u64,
     /// Precision of matrix products; parameters are f32 in each

@@ -36,7 +36,7 @@ mod timer;
 
 pub use batch::{Batch, Batching, LastBatch};
 pub use block_shuffle::BlockShuffle;
-pub use by_key::{group_k_fold, key_of, split_by_key};
+pub use by_key::{group_k_fold, group_split, key_of, ordered_split, split_by_key};
 pub use chunks::{RowMemory, for_each_chunk};
 pub use conformance::row_source_conformance;
 pub use decoded::Decoded;

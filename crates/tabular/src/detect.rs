@@ -1,5 +1,6 @@
 use std::path::Path;
 
+use brisk_loader::Subset;
 use brisk_table::{
     Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format, ImportOptions,
     ImportWarning, LabelKind, Missing, OddCell, Table, find_numbers, survey_csv_with_progress,
@@ -11,7 +12,9 @@ use crate::error::{Error, FewLabels, OddCells};
 use crate::model::TabularModel;
 use crate::odd_values::{NearlyClasses, Outlier, counts, nearly_classes, outliers};
 use crate::reading::{Decoding, middle, shortest};
+use crate::row_column::RowColumn;
 use crate::scratch::import_to_memory;
+use crate::splitting::Splitting;
 use crate::target::{MAX_GUESSED_CLASSES, Target};
 use crate::target_kind::{TARGETS, TargetKind};
 use crate::text_options::{TextOptions, check_used};
@@ -28,6 +31,10 @@ pub struct DetectOptions {
     pub drop: Vec<String>,
     /// Columns that are categories, whatever their cells are.
     pub categorical: Vec<String>,
+    /// The column of the groups of rows, such as patients or sessions: all rows of a group are split into the same set. It is no feature.
+    pub group: Option<String>,
+    /// The column of the times of rows, numbers or dates of ISO 8601: the latest rows are the last set that rows are split into. It is a feature as well, unless it is dropped.
+    pub time: Option<String>,
     /// Whether the index of a data frame is kept as a column: [`ColumnOptions::keep_index`].
     pub keep_index: bool,
     /// How text is read.
@@ -44,12 +51,25 @@ pub struct Detected {
     pub columns: Columns,
     /// The target; [`Target::fitted_to`] fits it to the training rows.
     pub target: Target,
+    /// What rows are split by.
+    pub splitting: Splitting,
     /// Whether the target was chosen because of its name or its place, not by its user.
     pub target_is_guess: bool,
     /// Decisions that the user may want to change.
     pub warnings: Vec<TabularWarning>,
     /// The words and marks with which the text was read, to be [kept](TabularModel::set_text_options) with the model.
     pub text: TextOptions,
+}
+
+impl Detected {
+    /// Splits the table, for example into rows to train on, to validate and to test: at random, and those of each class by the same fractions; by
+    /// [groups](DetectOptions::group), whose sizes the fractions fit as far as possible; or by [time](DetectOptions::time), the latest rows last.
+    ///
+    /// # Errors
+    /// [`Error::FewParts`] for fewer groups or different times than parts; [`Error::FewRows`] if a part would have no rows; [`Error::Rows`](brisk_train::Error::Rows).
+    pub fn split<const N: usize>(&self, seed: u64, fractions: [f64; N]) -> Result<[Subset<&Table>; N], Error> {
+        self.splitting.split(&self.table, &self.target, seed, fractions)
+    }
 }
 
 /// A column of text identifies rows if at least this share of its values are different, of more than [`MIN_IDENTIFIERS`].
@@ -110,6 +130,9 @@ impl TabularModel {
         mut progress: impl FnMut(),
     ) -> Result<Detected, Error> {
         let path = file.as_ref();
+        if options.group.is_some() && options.time.is_some() {
+            return Err(Error::TwoSplits);
+        }
         if is_table(path) {
             return of_table(path, options);
         }
@@ -119,6 +142,8 @@ impl TabularModel {
         check_used(has_names || options.target.is_none(), path, "target", format)?;
         check_used(has_names || options.drop.is_empty(), path, "drop", format)?;
         check_used(has_names || options.categorical.is_empty(), path, "categorical", format)?;
+        check_used(has_names || options.group.is_none(), path, "group", format)?;
+        check_used(has_names || options.time.is_none(), path, "time", format)?;
         check_used(has_names || !options.keep_index, path, "keep_index", format)?;
         if !has_names {
             let (table, _) = import_to_memory(path, &ImportOptions::default(), &mut |_| progress())?;
@@ -140,6 +165,13 @@ impl TabularModel {
         let is_decoded = |warning: &TabularWarning| plan.decoded.iter().flatten().any(|(name, _)| name == warning.column());
         let found: Vec<_> = report.warnings.into_iter().filter_map(of_import).filter(|warning| !is_decoded(warning)).collect();
         plan.warnings.extend(found);
+        plan.splitting = match plan.split_by {
+            None => Splitting::Random,
+            Some(col) => {
+                let column = RowColumn { path, survey: &survey.columns[col], text: &options.text };
+                if options.group.is_some() { column.groups(&mut progress)? } else { column.times(&mut progress)? }
+            }
+        };
         let source = if format == Format::Csv { Source::Text { path, options: Box::new(import.csv) } } else { Source::Rows };
         detected(table, options, plan, &source)
     }
@@ -180,6 +212,8 @@ fn of_table(path: &Path, options: &DetectOptions) -> Result<Detected, Error> {
     }
     unused(options.drop.is_empty(), "drop")?;
     unused(options.categorical.is_empty(), "categorical")?;
+    unused(options.group.is_none(), "group")?;
+    unused(options.time.is_none(), "time")?;
     unused(!options.keep_index, "keep_index")?;
     unused(options.text == TextOptions::default(), "text")?;
     detected(table, options, Plan::default(), &Source::Rows)
@@ -256,7 +290,7 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
         let values: Vec<f32> = features.iter().skip(col).step_by(columns.numbers.len()).copied().collect();
         warnings.extend(outliers_of(column, &values, 0.0));
     }
-    Ok(Detected { columns, target, table, target_is_guess, warnings, text })
+    Ok(Detected { columns, target, table, splitting: plan.splitting, target_is_guess, warnings, text })
 }
 
 /// Refuses a target that is neither classes nor a number for sure.
@@ -345,6 +379,10 @@ struct Plan {
     decoded: Option<Vec<(String, Decoding)>>,
     target_is_guess: bool,
     warnings: Vec<TabularWarning>,
+    /// The column that rows are split by.
+    split_by: Option<usize>,
+    /// What it has.
+    splitting: Splitting,
     /// What is subtracted from the target.
     offset: f64,
     /// What the target is by its cells, of which labels have only the digits that `f32` holds.
@@ -363,8 +401,11 @@ impl Plan {
         let dropped = options.drop.iter().map(|name| find(name, "columns to drop")).collect::<Result<Vec<_>, _>>()?;
         let categorical =
             options.categorical.iter().map(|name| find(name, "categorical columns")).collect::<Result<Vec<_>, _>>()?;
-        let twice = |col: &&usize| dropped.contains(col) || **col == target;
-        if let Some(&both) = categorical.iter().find(twice).or_else(|| dropped.iter().find(|&&col| col == target)) {
+        let group = options.group.as_ref().map(|name| find(name, "group")).transpose()?;
+        let time = options.time.as_ref().map(|name| find(name, "time")).transpose()?;
+        let is_used = |col: &usize| *col == target;
+        let both = categorical.iter().find(|col| is_used(col) || dropped.contains(col) || group == Some(**col));
+        if let Some(&both) = both.or_else(|| dropped.iter().chain(&group).chain(&time).find(|col| is_used(col))) {
             let problem = format!("column `{}` is given two roles; choose one", surveyed[both].name);
             return Err(TableError::ColumnRoles { path: path.to_owned(), problem }.into());
         }
@@ -375,7 +416,7 @@ impl Plan {
         warnings.extend(left_out.map(|column| TabularWarning::Index { column }));
         for (col, survey) in surveyed.iter().enumerate() {
             let name = &survey.name;
-            if col == target || dropped.contains(&col) {
+            if is_used(&col) || dropped.contains(&col) || group == Some(col) {
                 continue;
             }
             if categorical.contains(&col) {
@@ -414,7 +455,9 @@ impl Plan {
         };
         let task = are_many_numbers(&surveyed[target]).then_some(TargetKind::Number);
         let task = task.filter(|_| columns.label_kind == LabelKind::Number);
-        Ok(Self { columns, decoded: Some(decoded), target_is_guess: options.target.is_none(), warnings, offset, task })
+        let target_is_guess = options.target.is_none();
+        let (split_by, splitting) = (group.or(time), Splitting::Random);
+        Ok(Self { columns, decoded: Some(decoded), target_is_guess, warnings, split_by, splitting, offset, task })
     }
 }
 

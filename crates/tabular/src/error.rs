@@ -77,6 +77,59 @@ pub enum Error {
         /// How many rows there are.
         n_rows: usize,
     },
+    /// Rows are to be split in two ways.
+    #[error("rows are split by groups or by time, not by both; choose one of the columns")]
+    TwoSplits,
+    /// There are fewer groups, or different times, than sets that rows are split into.
+    #[error("column `{column}` has {found} {what}, expected at least {expected}, one for each set of rows; split by another column", column = printable(column))]
+    FewParts {
+        /// The column.
+        column: String,
+        /// Groups or different times.
+        what: &'static str,
+        /// How many there are.
+        found: usize,
+        /// How many sets there are.
+        expected: usize,
+    },
+    /// There are too few rows to split.
+    #[error("{n_rows} rows are too few to be split into {n_parts} sets, to train, to validate and to test; use more rows")]
+    FewRows {
+        /// How many rows there are.
+        n_rows: usize,
+        /// How many sets there are.
+        n_parts: usize,
+    },
+    /// Rows have no value in the column that they are split by.
+    #[error(
+        "{path}: column `{column}` has no {role} in {n_missing} rows, first in row {row}; fill them in, or leave these rows out",
+        path = printable(path), column = printable(column)
+    )]
+    NoRowValue {
+        /// The source.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// What it has: `group` or `time`.
+        role: &'static str,
+        /// How many rows have none.
+        n_missing: usize,
+        /// The first of them, from 0.
+        row: usize,
+    },
+    /// A column by whose times rows are to be split has something else.
+    #[error(
+        "{path}: column `{column}` has {example:?}, expected times: numbers, or dates of ISO 8601 such as 2024-01-31; correct it, or choose another column",
+        path = printable(path), column = printable(column), example = printable(example).to_string()
+    )]
+    NotTimes {
+        /// The source.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// A cell.
+        example: String,
+    },
     /// An option does nothing for a source of this format.
     #[error("{path}: `{option}` has no effect on {format}; leave it out", path = printable(path))]
     UnusedOption {

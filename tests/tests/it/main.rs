@@ -83,6 +83,7 @@ mod summary;
 mod tabular;
 mod tabular_cli;
 mod tabular_importance;
+mod tabular_splits;
 mod tabular_values;
 mod trainer;
 mod unlabelled;

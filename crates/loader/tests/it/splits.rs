@@ -1,6 +1,8 @@
+use std::collections::HashSet;
+
 use brisk_loader::{
-    Batching, RowBuffers, RowSelection, RowSource, Rows, Shuffle, Subset, group_k_fold, k_fold, key_of, labels_of,
-    row_source_conformance, split, split_by_key, stratified_k_fold, stratified_split,
+    Batching, Error, RowBuffers, RowSelection, RowSource, Rows, Shuffle, Subset, group_k_fold, group_split, k_fold, key_of,
+    labels_of, ordered_split, row_source_conformance, split, split_by_key, stratified_k_fold, stratified_split,
 };
 
 use crate::batches::all;
@@ -256,4 +258,45 @@ fn a_row_of_a_split_is_traced_to_its_source() {
     let boxed: &dyn RowSource<Feature = f32, Error = brisk_loader::Error> = &&part;
     assert_eq!(boxed.source_row(1), train.row(900));
     assert_eq!((source.source_row(9), part.source_row(3)), (9, 3), "rows that are stored, and rows that do not exist");
+}
+
+#[test]
+fn groups_are_split_as_the_fractions_say_as_far_as_they_allow() {
+    let rows = Rows::new(vec![0.5; 1000], vec![0.0; 1000], 1).unwrap();
+    for seed in 0..20 {
+        // Sizes from 1 to 39.
+        let group = |row: u32| u64::from((f64::from(row) * 2.0 / 1.6).sqrt() as u32);
+        let parts = group_split(&rows, group, seed, [0.7, 0.1, 0.2]).unwrap();
+        let groups =
+            parts.each_ref().map(|part| (0..part.n_rows() as u32).map(|row| group(part.row(row))).collect::<HashSet<_>>());
+        assert!(groups[0].is_disjoint(&groups[1]) && groups[2].is_disjoint(&(&groups[0] | &groups[1])));
+        let sizes = parts.each_ref().map(|part| part.n_rows());
+        assert_eq!(sizes.iter().sum::<usize>(), 1000);
+        assert!(sizes[0].abs_diff(700) < 60 && sizes[1].abs_diff(100) < 60 && sizes[2].abs_diff(200) < 60, "{sizes:?}");
+        // As many groups as parts: none is empty, however the groups are divided.
+        let few = group_split(&rows, |row| u64::from(row.min(990) / 495), seed, [0.7, 0.1, 0.2]).unwrap();
+        assert!(few.iter().all(|part| part.n_rows() > 0), "{seed}");
+    }
+    assert!(matches!(group_split(&rows, u64::from, 1, [0.7, 0.1]), Err(Error::Fractions { .. })));
+}
+
+#[test]
+fn rows_are_split_in_order_and_equal_ones_stay_together() {
+    let split_of = |numbers: &[f64], fractions: [f64; 3]| {
+        let rows = Rows::new(vec![0.5; numbers.len()], vec![0.0; numbers.len()], 1).unwrap();
+        let parts = ordered_split(&rows, numbers, fractions).unwrap();
+        parts.map(|part| (0..part.n_rows() as u32).map(|row| numbers[part.row(row) as usize]).collect::<Vec<f64>>())
+    };
+    let mixed: Vec<f64> = (0..100).map(|row| f64::from(row * 37 % 100)).collect();
+    let [a, b, c] = split_of(&mixed, [0.7, 0.1, 0.2]);
+    assert_eq!([a.len(), b.len(), c.len()], [70, 10, 20]);
+    assert!(a.iter().all(|&x| x < 70.0) && b.iter().all(|x| (70.0..80.0).contains(x)) && c.iter().all(|&x| x >= 80.0));
+    // Nearly all rows have the same number: the others still make sets of their own.
+    let [a, b, c] = split_of(&[&[0.0, 1.0][..], &[2.0; 98]].concat(), [0.7, 0.1, 0.2]);
+    assert_eq!([a, b, c], [vec![0.0], vec![1.0], vec![2.0; 98]]);
+    let [a, b, c] = split_of(&[5.0, f64::NAN, 3.0, 3.0], [0.5, 0.0, 0.5]);
+    assert!(a == [3.0, 3.0] && b.is_empty() && c[0] == 5.0 && c[1].is_nan());
+    assert_eq!(split_of(&[7.0; 4], [0.5, 0.25, 0.25]).map(|part| part.len()).iter().sum::<usize>(), 4);
+    let rows = Rows::new(vec![0.5; 4], vec![0.0; 4], 1).unwrap();
+    assert!(matches!(ordered_split(&rows, &[1.0], [0.5, 0.5]), Err(Error::Length { expected: 4, found: 1, .. })));
 }

@@ -1,0 +1,97 @@
+//! Rows of tables that are split by groups or by time, and models of folds.
+
+use std::collections::HashSet;
+
+use brisk_loader::{RowSource, Subset};
+use brisk_table::Table;
+use brisk_tabular::{DetectOptions, Detected, Error, Splitting, TabularModel};
+
+use crate::place::Place;
+use crate::run::noise;
+
+/// Visits of patients: a size, the day, a class.
+fn visits(n: usize, n_patients: usize) -> String {
+    let row = |row: usize| {
+        let size = noise(row, 0);
+        let day = format!("20{:02}-{:02}-{:02}", 10 + row * 7 % 10, row * 5 % 12 + 1, row * 11 % 28 + 1);
+        format!("{size},patient {},{day},{},{}\n", row * row % n_patients, row % 40, if size > 0.0 { "yes" } else { "no" })
+    };
+    "size,patient,day,hour,ill\n".to_owned() + &(0..n).map(row).collect::<String>()
+}
+
+fn detect(place: &Place, options: DetectOptions) -> Result<Detected, Error> {
+    TabularModel::detect(place.path("rows.csv"), &DetectOptions { target: Some("ill".to_owned()), ..options })
+}
+
+/// The rows of a part, in the table.
+fn rows_of(part: &Subset<&Table>) -> Vec<usize> {
+    (0..part.n_rows() as u32).map(|row| part.row(row) as usize).collect()
+}
+
+#[test]
+fn groups_are_not_divided() -> Result<(), Error> {
+    let place = Place::new();
+    place.write("rows.csv", visits(900, 31));
+    // As text, and as numbers.
+    for (column, n_columns) in [("patient", 2), ("hour", 1)] {
+        let detected = detect(&place, DetectOptions { group: Some(column.to_owned()), ..DetectOptions::default() })?;
+        let Splitting::Groups { groups, .. } = &detected.splitting else { panic!("{:?}", detected.splitting) };
+        assert!(detected.columns.numbers.len() == n_columns && !detected.columns.numbers.iter().any(|name| name == column));
+        let parts = detected.split(3, [0.7, 0.1, 0.2])?;
+        let of_parts = parts.each_ref().map(|part| rows_of(part).iter().map(|&row| groups[row]).collect::<HashSet<_>>());
+        assert!(of_parts[0].is_disjoint(&of_parts[1]) && of_parts[2].is_disjoint(&(&of_parts[0] | &of_parts[1])));
+        let sizes = parts.each_ref().map(RowSource::n_rows);
+        assert!(sizes.iter().sum::<usize>() == 900 && (500..750).contains(&sizes[0]) && sizes[1] > 20, "{sizes:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn the_latest_rows_are_tested() -> Result<(), Error> {
+    let place = Place::new();
+    place.write("rows.csv", visits(900, 31));
+    for column in ["day", "hour"] {
+        let detected = detect(&place, DetectOptions { time: Some(column.to_owned()), ..DetectOptions::default() })?;
+        let Splitting::Times { times, .. } = &detected.splitting else { panic!("{:?}", detected.splitting) };
+        assert_eq!(detected.columns.numbers.len() + detected.columns.decoded.len(), 3, "the time remains a feature");
+        let parts = detected.split(3, [0.7, 0.1, 0.2])?;
+        let ends = parts.each_ref().map(|part| {
+            let times: Vec<f64> = rows_of(part).iter().map(|&row| times[row]).collect();
+            [times.iter().copied().fold(f64::INFINITY, f64::min), times.iter().copied().fold(f64::NEG_INFINITY, f64::max)]
+        });
+        assert!(ends[0][1] < ends[1][0] && ends[1][1] < ends[2][0], "{ends:?}");
+        let sizes = parts.each_ref().map(RowSource::n_rows);
+        assert!(sizes[0].abs_diff(630) < 30 && sizes[2].abs_diff(180) < 30, "{sizes:?}");
+    }
+    let both = DetectOptions { time: Some("day".to_owned()), drop: vec!["day".to_owned()], ..DetectOptions::default() };
+    let detected = detect(&place, both)?;
+    assert!(detected.columns.decoded.is_empty() && matches!(detected.splitting, Splitting::Times { .. }), "dropped");
+    Ok(())
+}
+
+const SMALL: [&str; 8] = ["--model", "mlp", "--epochs", "2", "--hidden", "4", "--out", "model"];
+
+#[test]
+fn columns_that_rows_cannot_be_split_by_are_refused() {
+    let place = Place::new();
+    place.write("rows.csv", visits(300, 2));
+    let refuse = |args: &[&str], words: &[&str]| {
+        place.refuse("tabular", &[&["rows.csv", "--target", "ill"][..], args, &SMALL].concat(), words);
+        assert!(!place.path("model/model.json").exists(), "{args:?}: there is no model");
+    };
+    refuse(&["--group", "person"], &["`person`", "\"patient\""]);
+    refuse(&["--group", "patient"], &["`patient` has 2 groups", "at least 3"]);
+    refuse(&["--group", "ill"], &["`ill`", "two roles"]);
+    refuse(&["--time", "patient"], &["`patient`", "patient 0", "2024-01-31"]);
+    let (output, stderr) =
+        place.run("tabular", &[&["rows.csv", "--target", "ill", "--time", "day", "--group", "patient"][..], &SMALL].concat());
+    assert!(output.status.code() == Some(2) && stderr.contains("--group") && stderr.contains("--time"), "{stderr}");
+    place.write("rows.csv", visits(300, 9).replace("patient 4", ""));
+    refuse(&["--group", "patient"], &["`patient` has no group in", "first in row"]);
+    let gaps = visits(300, 9).lines().enumerate().fold(String::new(), |text, (line, row)| {
+        let cells: Vec<&str> = row.split(',').collect();
+        text + &[cells[0], cells[1], if line == 8 { "" } else { cells[2] }, cells[3], cells[4]].join(",") + "\n"
+    });
+    place.write("rows.csv", gaps);
+    refuse(&["--time", "day"], &["`day` has no time in 1 rows, first in row 7"]);
+}
