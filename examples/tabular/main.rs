@@ -20,12 +20,12 @@ use brisk_nn::Adam;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_report::{seconds, thousands};
-use brisk_table::{RowBatch, Schema, Table, TableWriter, printable};
+use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
-    DetectOptions, Detected, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing, Recipe, TabularModel,
-    TabularWarning, TextOptions,
+    ClassWeights, DetectOptions, Detected, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing, Recipe,
+    TabularModel, TabularWarning, TextOptions,
 };
-use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer};
+use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
 use options::{Kind, Options};
 use results::{Planned, Results};
@@ -88,7 +88,9 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         trainer.precision(options.precision).stop_on(&stop).progress()
     };
     let importance = Some(ImportanceOptions { seed: options.seed, ..ImportanceOptions::default() });
-    let fitting = Fitting { max_time, importance, configure: Box::new(configure), ..Fitting::new(recipes, options.seed) };
+    let class_weights = options.class_weights;
+    let configure = Box::new(configure);
+    let fitting = Fitting { max_time, class_weights, importance, configure, ..Fitting::new(recipes, options.seed) };
     let mut fitted = match fitting.fit(&device, preprocessing, target, &train, &valid) {
         Ok(fitted) => fitted,
         Err(TabularError::Train(error)) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
@@ -129,7 +131,9 @@ fn planned(
     let optimizer = Adam::new(params);
     let trainer = recipe.trainer(device).precision(options.precision);
     let training = trainer.prepare(Trainable::new(model.model().module(), params, &optimizer), &*task, train, valid)?;
-    training.warnings().iter().for_each(|warning| print::note(format_args!("warning: {warning}")));
+    // The scores of a table do use the weights of validation rows.
+    let warnings = training.warnings().iter().filter(|warning| !matches!(warning, Warning::UnusedWeights { .. }));
+    warnings.for_each(|warning| print::note(format_args!("warning: {warning}")));
     let [step, evaluation] = training.graphs();
     let probe = FeedProbe::new(device, training.train_rows(), training.scale())?;
     Ok(Planned { peak_bytes: Graph::planned_peak_bytes(&[step, evaluation])?, loader_rows_per_s: probe.rows_per_s()? })
@@ -183,6 +187,11 @@ fn check(options: &Options, given: &[Given]) -> Result<()> {
         options.members.is_none() || options.has_members(),
         "`--members` has an effect on ensembles only; leave it out, or choose `--model tabm`"
     );
+    let are_weighted = options.weight.is_some() || options.class_weights != ClassWeights::Observed;
+    ensure!(
+        !are_weighted || options.monitor.as_deref() != Some("valid_loss"),
+        "`--monitor valid_loss` counts each row once, without `--weight` and `--class-weights`; choose valid_log_loss or valid_rmse"
+    );
     ensure!(options.data.exists(), "{}: cannot open the table: there is no such file", printable(&options.data));
     check_folder("--out", &options.out)?;
     options.save_rows.as_deref().map_or(Ok(()), |folder| check_folder("--save-rows", folder))?;
@@ -193,24 +202,25 @@ fn check(options: &Options, given: &[Given]) -> Result<()> {
 
 /// The table, and what its columns are.
 fn detect(options: &Options, stop: &StopFlag) -> Result<Detected> {
-    let Options { data, target, task, drop, categorical, group, time, keep_index, text, .. } = options;
+    let Options { data, target, task, drop, categorical, group, time, weight, keep_index, text, .. } = options;
     let [drop, categorical] = [drop, categorical].map(|columns| columns.clone().unwrap_or_default());
     let text = text.added_to(&TextOptions::default());
-    let (target, group, time) = (target.clone(), group.clone(), time.clone());
-    let how = DetectOptions { target, task: *task, drop, categorical, group, time, keep_index: *keep_index, text };
+    let [target, group, time, weight] = [target, group, time, weight].map(Clone::clone);
+    let how = DetectOptions { target, task: *task, drop, categorical, group, time, weight, keep_index: *keep_index, text };
     read(data, Program::Tabular, stop, |progress| TabularModel::detect_with_progress(data, &how, progress))
 }
 
 fn save_rows(path: &Path, preprocessing: &Preprocessing, target: &str, rows: &Rows) -> Result<()> {
     let categories = preprocessing.categories().iter().map(|column| column.name().to_owned()).collect();
     let label_names = vec![target.to_owned()];
-    let mut writer =
-        TableWriter::create(path, Schema { categories, label_names, ..Schema::named(preprocessing.feature_names()) })?;
+    let weights = if rows.has_weights() { Weights::Present } else { Weights::Absent };
+    let schema = Schema { categories, label_names, weights, ..Schema::named(preprocessing.feature_names()) };
+    let mut writer = TableWriter::create(path, schema)?;
     writer.push_batch(RowBatch {
         features: rows.features(),
         categories: rows.categories(),
         labels: rows.labels(),
-        ..RowBatch::default()
+        weights: rows.weights().unwrap_or_default(),
     })?;
     if rows.n_categories() > 0 {
         writer.set_dictionaries(preprocessing.categories().to_vec())?;

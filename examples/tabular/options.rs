@@ -7,7 +7,7 @@ use brisk_examples::tabular::TextArguments;
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::Adapters;
 use brisk_nn::tensor::Precision;
-use brisk_tabular::{Effort, Network, Recipe, Scaling, Target, TargetKind};
+use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind};
 use clap::Parser;
 
 /// Trains a network on a table and writes a folder from which `predict` makes predictions
@@ -35,6 +35,9 @@ pub(crate) struct Options {
     /// Column of the times of rows, numbers or dates: the latest are tested, those before them validated. It remains a feature unless --drop names it, too
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     pub(crate) time: Option<String>,
+    /// Column of the weights of rows, numbers of at least 0: how much each counts in training and in scores. It is no feature
+    #[arg(long, value_name = "COLUMN", help_heading = "Data")]
+    pub(crate) weight: Option<String>,
     /// Keep the index of a data frame as a column
     #[arg(long, help_heading = "Data")]
     pub(crate) keep_index: bool,
@@ -52,6 +55,10 @@ pub(crate) struct Options {
     /// Ends training after this time, counted from the start of the program [default: no limit]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = positive(1e6))]
     pub(crate) minutes: Option<f64>,
+    /// How much the classes count in training: observed, by their rows, or balanced, all alike; predicted probabilities are those of the observed frequencies in any case
+    #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "observed",
+        value_parser = one_of([("observed", ClassWeights::Observed), ("balanced", ClassWeights::Balanced)]))]
+    pub(crate) class_weights: ClassWeights,
     /// Network, instead of those of --effort: mlp; resnet, a residual network; tabm, an ensemble of networks that share most weights; tabm-mini, whose hidden layers are the same
     #[arg(long, value_name = "KIND", help_heading = "Training", value_parser = one_of([
         ("mlp", Kind::Mlp), ("resnet", Kind::ResidualMlp), ("tabm", Kind::TabM(Adapters::All)),

@@ -139,11 +139,13 @@ impl Description {
     }
 
     fn check_calibration(&self) -> Result<(), String> {
-        let Some(Calibration { temperature, constant_share, frequencies }) = &self.calibration else { return Ok(()) };
+        let Some(Calibration { temperature, constant_share, frequencies, shifts }) = &self.calibration else { return Ok(()) };
         let is_one_each = frequencies.len() == self.target.classes().len() && !frequencies.is_empty();
         require(is_one_each, "calibration.frequencies", "a number for each class")?;
         let are_shares = frequencies.iter().all(|frequency| (0.0..=1.0).contains(frequency));
         require(are_shares, "calibration.frequencies", "numbers from 0 to 1")?;
+        let are_shifts = shifts.len() == frequencies.len() && are_finite(shifts);
+        require(are_shifts, "calibration.shifts", "a number for each class")?;
         require((1e-3..=1e3).contains(temperature), "calibration.temperature", "a number from 0.001 to 1000")?;
         require((0.0..=1.0).contains(constant_share), "calibration.constant_share", "a number from 0 to 1")
     }

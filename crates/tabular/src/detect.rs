@@ -35,6 +35,8 @@ pub struct DetectOptions {
     pub group: Option<String>,
     /// The column of the times of rows, numbers or dates of ISO 8601: the latest rows are the last set that rows are split into. It is a feature as well, unless it is dropped.
     pub time: Option<String>,
+    /// The column of the weights of rows, numbers of at least 0: how much each counts in the loss, in calibration and in scores, but not in preprocessing. It is no feature.
+    pub weight: Option<String>,
     /// Whether the index of a data frame is kept as a column: [`ColumnOptions::keep_index`].
     pub keep_index: bool,
     /// How text is read.
@@ -144,6 +146,7 @@ impl TabularModel {
         check_used(has_names || options.categorical.is_empty(), path, "categorical", format)?;
         check_used(has_names || options.group.is_none(), path, "group", format)?;
         check_used(has_names || options.time.is_none(), path, "time", format)?;
+        check_used(has_names || options.weight.is_none(), path, "weight", format)?;
         check_used(has_names || !options.keep_index, path, "keep_index", format)?;
         if !has_names {
             let (table, _) = import_to_memory(path, &ImportOptions::default(), &mut |_| progress())?;
@@ -162,6 +165,11 @@ impl TabularModel {
         let columns = ColumnOptions { missing_values: options.text.missing_values.clone(), ..plan.columns.clone() };
         let import = options.text.apply(ImportOptions::with_columns(&columns));
         let (table, report) = import_to_memory(path, &import, &mut |_| progress())?;
+        if let (Some(column), Some(weights)) = (&options.weight, table.weights())
+            && weights.iter().all(|&weight| weight == 0.0)
+        {
+            return Err(Error::NoWeight { path: path.to_owned(), column: column.clone(), n_rows: weights.len() });
+        }
         let is_decoded = |warning: &TabularWarning| plan.decoded.iter().flatten().any(|(name, _)| name == warning.column());
         let found: Vec<_> = report.warnings.into_iter().filter_map(of_import).filter(|warning| !is_decoded(warning)).collect();
         plan.warnings.extend(found);
@@ -214,6 +222,7 @@ fn of_table(path: &Path, options: &DetectOptions) -> Result<Detected, Error> {
     unused(options.categorical.is_empty(), "categorical")?;
     unused(options.group.is_none(), "group")?;
     unused(options.time.is_none(), "time")?;
+    unused(options.weight.is_none(), "weight")?;
     unused(!options.keep_index, "keep_index")?;
     unused(options.text == TextOptions::default(), "text")?;
     detected(table, options, Plan::default(), &Source::Rows)
@@ -403,9 +412,11 @@ impl Plan {
             options.categorical.iter().map(|name| find(name, "categorical columns")).collect::<Result<Vec<_>, _>>()?;
         let group = options.group.as_ref().map(|name| find(name, "group")).transpose()?;
         let time = options.time.as_ref().map(|name| find(name, "time")).transpose()?;
-        let is_used = |col: &usize| *col == target;
+        let weight = options.weight.as_ref().map(|name| find(name, "weight")).transpose()?;
+        let is_used = |col: &usize| *col == target || Some(*col) == weight;
         let both = categorical.iter().find(|col| is_used(col) || dropped.contains(col) || group == Some(**col));
-        if let Some(&both) = both.or_else(|| dropped.iter().chain(&group).chain(&time).find(|col| is_used(col))) {
+        let both = both.or_else(|| dropped.iter().chain(&group).chain(&time).find(|col| is_used(col)));
+        if let Some(&both) = both.or(weight.as_ref().filter(|&&weight| weight == target)) {
             let problem = format!("column `{}` is given two roles; choose one", surveyed[both].name);
             return Err(TableError::ColumnRoles { path: path.to_owned(), problem }.into());
         }
@@ -447,6 +458,7 @@ impl Plan {
         let columns = ColumnOptions {
             labels: vec![label.into()],
             label_kind,
+            weight: weight.map(|col| surveyed[col].name.as_str().into()),
             offsets,
             features: Some(features),
             categorical: Categorical::Columns(text),

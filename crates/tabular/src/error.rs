@@ -77,6 +77,24 @@ pub enum Error {
         /// How many rows there are.
         n_rows: usize,
     },
+    /// A setting that is only for targets of classes.
+    #[error("target `{target}` is a number, but {what} are for classes; leave them out, or predict classes", target = printable(target))]
+    NotClasses {
+        /// The target.
+        target: String,
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// No row has a weight.
+    #[error("{path}: column `{column}`: all {n_rows} weights are 0, expected some above 0; choose another column", path = printable(path), column = printable(column))]
+    NoWeight {
+        /// The source.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// How many rows there are.
+        n_rows: usize,
+    },
     /// Rows are to be split in two ways.
     #[error("rows are split by groups or by time, not by both; choose one of the columns")]
     TwoSplits,

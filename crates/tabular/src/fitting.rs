@@ -10,6 +10,7 @@ use crate::model::TabularModel;
 use crate::preprocessing::Preprocessing;
 use crate::recipe::Recipe;
 use crate::target::Target;
+use crate::weights::{ClassWeights, Reweighted, WeightedTask, loss_weights, weights_of};
 
 /// Trains a model by recipes: one network each, of which the model keeps those that predict validation rows best together, and calibrates it.
 ///
@@ -44,6 +45,8 @@ pub struct Fitting<'a> {
     /// The time for all networks. The first of several has at most half of it, each further one half of what is left, and one starts only if there is
     /// time for half a network like those before. A network whose time ends is as good as it was at its best validation.
     pub max_time: Option<Duration>,
+    /// How much the classes count in the loss, by which also the validation decides when training ends and which networks are kept. Rows count by their weights in any case.
+    pub class_weights: ClassWeights,
     /// Whether and how the importance of columns is measured on the validation rows; `None` for not at all. It predicts at most 5,000 rows, or as many as take about a twentieth of the
     /// time of the training.
     pub importance: Option<ImportanceOptions>,
@@ -77,6 +80,7 @@ impl std::fmt::Debug for Fitting<'_> {
             .field("recipes", &self.recipes)
             .field("seed", &self.seed)
             .field("max_time", &self.max_time)
+            .field("class_weights", &self.class_weights)
             .field("importance", &self.importance)
             .finish_non_exhaustive()
     }
@@ -85,13 +89,14 @@ impl std::fmt::Debug for Fitting<'_> {
 impl<'a> Fitting<'a> {
     /// Without a limit of time.
     pub fn new(recipes: Vec<Recipe>, seed: u64) -> Self {
-        Self { recipes, seed, max_time: None, importance: None, configure: Box::new(|trainer, _| trainer) }
+        let (class_weights, configure) = (ClassWeights::Observed, Box::new(|trainer, _| trainer));
+        Self { recipes, seed, max_time: None, class_weights, importance: None, configure }
     }
 
     /// Trains the networks for rows that are preprocessed and have the [labels](crate::Preprocessed::with_target) of the target.
     ///
     /// # Errors
-    /// As [`Trainer::fit`]; [`Error::NoRecipe`].
+    /// As [`Trainer::fit`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes of a number.
     pub fn fit(
         &self,
         device: &Device,
@@ -101,6 +106,15 @@ impl<'a> Fitting<'a> {
         valid: &Rows,
     ) -> Result<Fitted, Error> {
         let started = Instant::now();
+        let labels = target.task().labels();
+        let (train_labels, valid_labels) = (labels.read("train", train)?, labels.read("valid", valid)?);
+        let (of_train, of_valid) = (weights_of("train", train)?, weights_of("valid", valid)?);
+        let classes = self.class_weights.of(&target, &train_labels, of_train.as_deref())?;
+        let of_valid = loss_weights(&valid_labels, of_valid, classes.as_deref());
+        // The trainer does not weigh validation rows; the metrics of the task do.
+        let task = WeightedTask { task: target.task(), weights: of_valid.clone().map(Into::into) };
+        let in_loss = Reweighted { rows: train, weights: loss_weights(&train_labels, of_train, classes.as_deref()) };
+        let (weighted, unweighted) = (Reweighted { rows: valid, weights: of_valid }, Reweighted { rows: valid, weights: None });
         let (mut models, mut reports): (Vec<TabularModel>, Vec<FitReport>) = (Vec::new(), Vec::new());
         for (i, recipe) in self.recipes.iter().enumerate() {
             let elapsed = started.elapsed();
@@ -113,8 +127,7 @@ impl<'a> Fitting<'a> {
             let trainer = recipe.trainer(device).seed(self.seed + i as u64).configure(|config| config.max_time = most);
             let mut model =
                 TabularModel::new(self.seed + i as u64, preprocessing.clone(), target.clone(), recipe.network.clone());
-            let task = model.task();
-            let report = (self.configure)(trainer, i).fit(model.model_mut(), &*task, train, valid)?;
+            let report = (self.configure)(trainer, i).fit(model.model_mut(), &task, &in_loss, &unweighted)?;
             let ended = report.ended;
             models.push(model);
             reports.push(report);
@@ -122,8 +135,9 @@ impl<'a> Fitting<'a> {
                 break;
             }
         }
-        let (mut model, weights) = TabularModel::joined(models, valid)?;
-        model.calibrate(train, valid)?;
+        let (mut model, weights) = TabularModel::joined(models, &weighted)?;
+        let (frequencies, validated) = (model.frequencies(train)?, model.validated("valid", valid)?);
+        model.calibrate_to(&validated, frequencies, classes.as_deref());
         let is_stopped = reports.iter().any(|report| report.ended == Ended::Stopped);
         if let Some(options) = self.importance.as_ref().filter(|_| !is_stopped) {
             let n_epochs: usize = reports.iter().map(|report| report.n_epochs.max(1)).sum();

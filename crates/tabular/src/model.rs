@@ -3,7 +3,7 @@ use std::io::Write;
 use std::path::Path;
 
 use brisk_atomic_file::write_atomically;
-use brisk_loader::{Layout, RowMemory, RowSource, Rows};
+use brisk_loader::{Layout, RowMemory, RowSource};
 use brisk_nn::Module;
 use brisk_nn::tensor::program::Device;
 use brisk_train::{Cell, Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
@@ -15,11 +15,14 @@ use crate::description::{Description, FORMAT, Score, UNSEALED};
 use crate::ensemble::greedy;
 use crate::error::{Error, failed};
 use crate::importance::{Importance, ImportanceOptions, Sample};
+use crate::mean::{share_of, weighted_mean};
 use crate::network::{Member, Network, member_path};
 use crate::predictions::{Predictions, softmax};
 use crate::preprocessing::{Preprocessed, Preprocessing};
 use crate::target::Target;
 use crate::text_options::TextOptions;
+use crate::validated::Validated;
+use crate::weights::{WeightedTask, weights_of};
 
 /// A network for a table, with everything needed to predict rows by it: how columns are preprocessed, the target, and the network's sizes.
 ///
@@ -60,18 +63,17 @@ impl TabularModel {
         Ok(self.preprocessing.over(columns, rows)?.with_target(&self.target))
     }
 
-    /// The metrics of the task on `rows`, which are [preprocessed](Self::rows), in the units of the target.
+    /// The metrics of the task on `rows`, which are [preprocessed](Self::rows), in the units of the target; rows count by their weights, if they have any.
     ///
     /// # Errors
     /// As [`Model::evaluate`].
     pub fn evaluate<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Scores, Error> {
-        let labels = self.task().labels().read("test", rows)?;
-        let mut outputs = self.model.predict(rows)?;
-        self.calibrated(&mut outputs);
-        self.scores_of(outputs, labels)
+        let mut validated = self.validated("test", rows)?;
+        self.calibrated(&mut validated.outputs);
+        self.scores_of(validated)
     }
 
-    /// The metrics of the same constant prediction for each of `rows`: the shares of the classes among the labels `of_train`, or the mean of these labels.
+    /// The metrics of the same constant prediction for each of `rows`: the shares of the classes among the rows `of_train`, or the mean of their labels, by the weights of the rows.
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
@@ -80,30 +82,45 @@ impl TabularModel {
         S: RowSource<Feature = f32>,
         T: RowSource<Feature = f32>,
     {
-        let task = self.task();
-        let (train, labels) = (task.labels().read("train", of_train)?, task.labels().read("test", rows)?);
-        let frequencies = self.frequencies(&train);
-        let share = |class: usize| frequencies[class].ln();
-        let outputs: Vec<f32> = match self.target.classes().len() {
-            0 => vec![(train.iter().map(|&label| f64::from(label)).sum::<f64>() / train.len() as f64) as f32],
-            2 => vec![share(1) - share(0)],
-            n_classes => (0..n_classes).map(share).collect(),
+        let share = |frequencies: &[f32], class: usize| frequencies[class].ln();
+        let output: Vec<f32> = match self.target.classes().len() {
+            0 => {
+                let (labels, weights) = (self.task().labels().read("train", of_train)?, weights_of("train", of_train)?);
+                vec![weighted_mean(labels.iter().map(|&label| f64::from(label)), weights.as_deref()) as f32]
+            }
+            n_classes => {
+                let frequencies = self.frequencies(of_train)?;
+                match n_classes {
+                    2 => vec![share(&frequencies, 1) - share(&frequencies, 0)],
+                    _ => (0..n_classes).map(|class| share(&frequencies, class)).collect(),
+                }
+            }
         };
-        self.scores_of(outputs.repeat(labels.len()), labels)
+        let (labels, weights) = (self.task().labels().read("test", rows)?, weights_of("test", rows)?);
+        self.scores_of(Validated { outputs: output.repeat(labels.len()), labels, weights })
     }
 
-    fn scores_of(&self, mut outputs: Vec<f32>, mut labels: Vec<f32>) -> Result<Scores, Error> {
+    fn scores_of(&self, Validated { mut outputs, mut labels, weights }: Validated) -> Result<Scores, Error> {
         if self.target.classes().is_empty() {
             self.target.restore(&mut outputs);
             self.target.restore(&mut labels);
         }
-        Ok(Scores::of(&*self.task(), &outputs, &labels, None)?)
+        let task = WeightedTask { task: self.task(), weights: weights.map(Into::into) };
+        Ok(Scores::of(&task, &outputs, &labels, None)?)
     }
 
-    /// The frequency of each class among labels; a class that does not occur counts as if it did once.
-    fn frequencies(&self, labels: &[f32]) -> Vec<f32> {
-        let count = |class: usize| labels.iter().filter(|&&label| label as usize == class).count().max(1);
-        (0..self.target.classes().len()).map(|class| (count(class) as f64 / labels.len() as f64) as f32).collect()
+    /// The outputs for rows, which are not calibrated.
+    pub(super) fn validated<S: RowSource<Feature = f32>>(&self, set: &'static str, rows: &S) -> Result<Validated, Error> {
+        let (labels, weights) = (self.task().labels().read(set, rows)?, weights_of(set, rows)?);
+        Ok(Validated { outputs: self.model.predict(rows)?, labels, weights })
+    }
+
+    /// The frequency of each class among training rows; a class that does not occur counts as if one row of mean weight had it.
+    pub(super) fn frequencies<S: RowSource>(&self, train: &S) -> Result<Vec<f32>, Error> {
+        let (labels, weights) = (self.task().labels().read("train", train)?, weights_of("train", train)?);
+        let least = 1.0 / labels.len() as f64;
+        let frequency = |class: usize| share_of(class, &labels, weights.as_deref()).max(least) as f32;
+        Ok((0..self.target.classes().len()).map(frequency).collect())
     }
 
     /// Fits the probabilities of classes to `valid`, rows that the network was not trained on, and returns the [calibration](Calibration), which predictions and the model's folder
@@ -116,13 +133,15 @@ impl TabularModel {
         S: RowSource<Feature = f32>,
         T: RowSource<Feature = f32>,
     {
-        if !self.target.classes().is_empty() {
-            let task = self.task();
-            let frequencies = self.frequencies(&task.labels().read("train", train)?);
-            let labels = task.labels().read("valid", valid)?;
-            self.calibration = Some(Calibration::fit(&self.model.predict(valid)?, &labels, frequencies));
-        }
+        let (frequencies, validated) = (self.frequencies(train)?, self.validated("valid", valid)?);
+        self.calibrate_to(&validated, frequencies, None);
         Ok(self.calibration.as_ref())
+    }
+
+    /// The same for outputs of the network, which was trained with such weights of the classes.
+    pub(super) fn calibrate_to(&mut self, rows: &Validated, frequencies: Vec<f32>, class_weights: Option<&[f32]>) {
+        let are_classes = !self.target.classes().is_empty();
+        self.calibration = are_classes.then(|| Calibration::fit(rows, frequencies, class_weights));
     }
 
     /// How the probabilities of classes are calibrated, if they are.
@@ -165,18 +184,18 @@ impl TabularModel {
         self.calibration.iter().for_each(|calibration| calibration.apply(outputs));
     }
 
-    /// One model of several that were trained for the same preprocessing and target, and the weight of each: the [ensemble](Network::Ensemble) with the lowest loss on the rows `valid`
-    /// that greedy selection finds, or one of them. They lose their calibrations.
+    /// One model of several that were trained for the same preprocessing and target, and the weight of each: the [ensemble](Network::Ensemble) with the lowest loss on the rows `valid`,
+    /// by their weights, that greedy selection finds, or one of them. They lose their calibrations.
     ///
     /// # Errors
     /// [`Error::NoRecipe`] if there are none; as [`evaluate`](Self::evaluate).
-    pub fn joined(mut models: Vec<Self>, valid: &Rows) -> Result<(Self, Vec<f32>), Error> {
+    pub fn joined<S: RowSource<Feature = f32>>(mut models: Vec<Self>, valid: &S) -> Result<(Self, Vec<f32>), Error> {
         let first = models.first().ok_or(Error::NoRecipe)?;
         let (task, n_classes) = (first.task(), first.target.classes().len());
-        let labels = task.labels().read("valid", valid)?;
+        let (labels, row_weights) = (task.labels().read("valid", valid)?, weights_of("valid", valid)?);
         let predictions: Vec<Vec<f32>> =
             models.iter().map(|model| Ok(probabilities(model.model.predict(valid)?, n_classes))).collect::<Result<_, Error>>()?;
-        let counts = greedy(&predictions, |mean| loss(mean, &labels, n_classes));
+        let counts = greedy(&predictions, |mean| loss(mean, &labels, row_weights.as_deref(), n_classes));
         let n: usize = counts.iter().sum();
         let weights: Vec<f32> = counts.iter().map(|&count| count as f32 / n as f32).collect();
         if let Some(only) = weights.iter().position(|&weight| weight == 1.0) {
@@ -351,7 +370,7 @@ fn probabilities(mut outputs: Vec<f32>, n_classes: usize) -> Vec<f32> {
 }
 
 /// The mean squared error or the log loss of such predictions; infinite if it is not a number.
-fn loss(predictions: &[f32], labels: &[f32], n_classes: usize) -> f64 {
+fn loss(predictions: &[f32], labels: &[f32], weights: Option<&[f32]>, n_classes: usize) -> f64 {
     const LEAST: f64 = 1e-7;
     let cost = |p: f32| -f64::from(p).max(LEAST).ln();
     let of_row = |(row, &label): (&[f32], &f32)| match n_classes {
@@ -360,7 +379,7 @@ fn loss(predictions: &[f32], labels: &[f32], n_classes: usize) -> f64 {
         _ => cost(row[label as usize]),
     };
     let rows = predictions.chunks_exact(if n_classes > 2 { n_classes } else { 1 });
-    let mean = rows.zip(labels).map(of_row).sum::<f64>() / labels.len() as f64;
+    let mean = weighted_mean(rows.zip(labels).map(of_row), weights);
     if mean.is_nan() || predictions.iter().any(|p| p.is_nan()) { f64::INFINITY } else { mean }
 }
 

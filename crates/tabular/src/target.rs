@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibration::log_loss;
 use crate::error::{Error, no_rows};
+use crate::mean::{share_of, weighted_mean};
 use crate::target_kind::TargetKind;
-use crate::weights::weighted_mean;
 
 /// What is predicted: one of several classes, or a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -196,12 +196,12 @@ impl Target {
 
     /// The lowest [`loss`](Self::loss) that one prediction for all rows has: that of the frequencies of the classes, or of the mean.
     pub(super) fn constant_loss(&self, labels: &[f32], weights: Option<&[f32]>) -> f64 {
-        let share =
-            |class: usize| weighted_mean(labels.iter().map(|&label| f64::from(u8::from(label as usize == class))), weights);
         match self {
-            Self::Classes { classes, .. } => {
-                (0..classes.len()).map(share).filter(|share| *share > 0.0).map(|share| -share * share.ln()).sum()
-            }
+            Self::Classes { classes, .. } => (0..classes.len())
+                .map(|class| share_of(class, labels, weights))
+                .filter(|share| *share > 0.0)
+                .map(|share| -share * share.ln())
+                .sum(),
             Self::Number { std, .. } => {
                 let mean = weighted_mean(labels.iter().map(|&label| f64::from(label)), weights);
                 std * weighted_mean(labels.iter().map(|&label| (f64::from(label) - mean).powi(2)), weights).sqrt()

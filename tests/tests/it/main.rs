@@ -85,6 +85,7 @@ mod tabular_cli;
 mod tabular_importance;
 mod tabular_splits;
 mod tabular_values;
+mod tabular_weights;
 mod trainer;
 mod unlabelled;
 mod weightless;

@@ -1,0 +1,16 @@
+/// The mean of one number for each row, by the weights of the rows.
+pub(super) fn weighted_mean(numbers: impl Iterator<Item = f64>, weights: Option<&[f32]>) -> f64 {
+    let (mut sum, mut total) = (0.0, 0.0);
+    for (row, number) in numbers.enumerate() {
+        let weight = weights.map_or(1.0, |weights| f64::from(weights[row]));
+        // A row that does not count may be predicted in any way.
+        sum += if weight == 0.0 { 0.0 } else { weight * number };
+        total += weight;
+    }
+    sum / total
+}
+
+/// The share of a class among labels.
+pub(super) fn share_of(class: usize, labels: &[f32], weights: Option<&[f32]>) -> f64 {
+    weighted_mean(labels.iter().map(|&label| f64::from(u8::from(label as usize == class))), weights)
+}
