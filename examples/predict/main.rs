@@ -57,17 +57,19 @@ fn run(options: Options) -> Result<ExitCode> {
             "target": name, "task": model.target().kind().to_string(), "classes": model.target().classes(),
             "unseen": rows.unseen.iter().map(|unseen| (unseen.column.clone(), unseen.n_rows.into())).collect::<serde_json::Map<_, _>>(),
             "far": rows.far.iter().map(|far| (far.column.clone(), far.n_rows.into())).collect::<serde_json::Map<_, _>>(),
-            "rows_per_s": rows_per_s, "seconds": started.elapsed().as_secs_f64(), "out": options.out.to_string_lossy(),
+            "threshold": model.threshold().map(|at| at.value), "rows_per_s": rows_per_s, "seconds": started.elapsed().as_secs_f64(), "out": options.out.to_string_lossy(),
         });
         write_json(path, &results)?;
     }
-    print::result(closing_table(&[
+    let threshold = model.threshold().map(|at| ("threshold", format!("{:.4}, for {}", at.value, at.metric)));
+    let lines = [
         ("target", printable(name).to_string()),
         ("rows", thousands(predictions.n_rows() as u64)),
         ("predicting", format!("{} rows/s", rows_per_second(rows_per_s))),
         ("time", seconds(started.elapsed().as_secs_f64())),
         ("predictions", printable(&options.out).to_string()),
-    ]))?;
+    ];
+    print::result(closing_table(&lines.into_iter().chain(threshold).collect::<Vec<_>>()))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -23,7 +23,7 @@ use brisk_report::{seconds, thousands};
 use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
     ClassWeights, DetectOptions, Detected, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing, Recipe,
-    TabularModel, TabularWarning, TextOptions,
+    TabularModel, TabularWarning, TextOptions, Threshold,
 };
 use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
@@ -88,9 +88,9 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         trainer.precision(options.precision).stop_on(&stop).progress()
     };
     let importance = Some(ImportanceOptions { seed: options.seed, ..ImportanceOptions::default() });
-    let class_weights = options.class_weights;
+    let (class_weights, threshold) = (options.class_weights, options.threshold);
     let configure = Box::new(configure);
-    let fitting = Fitting { max_time, class_weights, importance, configure, ..Fitting::new(recipes, options.seed) };
+    let fitting = Fitting { max_time, class_weights, threshold, importance, configure, ..Fitting::new(recipes, options.seed) };
     let mut fitted = match fitting.fit(&device, preprocessing, target, &train, &valid) {
         Ok(fitted) => fitted,
         Err(TabularError::Train(error)) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
@@ -102,12 +102,18 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
 
     // The results.
     let (scores, trivial) = (fitted.model.evaluate(&test)?, fitted.model.evaluate_constant(&train, &test)?);
+    let at_threshold = fitted.model.threshold().map(|at| {
+        let scores = [at, Threshold { value: 0.5, ..at }].map(|at| fitted.model.threshold_score(at, &test));
+        let [chosen, half] = scores;
+        Ok::<_, TabularError>([chosen?, half?])
+    });
+    let at_threshold = at_threshold.transpose()?;
     fitted.model.set_scores(scores.values.iter().map(|(name, value)| (format!("test_{name}"), *value)).collect());
     fitted.model.save(&options.out)?;
     let elapsed = started.elapsed().as_secs_f64();
     let n_rows = table.n_rows();
-    let results =
-        Results { options: &options, device: &device, fitted: &fitted, planned, n_rows, warnings, scores, trivial, elapsed };
+    let (options, device, fitted) = (&options, &device, &fitted);
+    let results = Results { options, device, fitted, planned, n_rows, warnings, scores, trivial, at_threshold, elapsed };
     if let Some(path) = &options.json {
         write_json(path, &results.json())?;
     }

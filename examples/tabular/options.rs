@@ -7,7 +7,7 @@ use brisk_examples::tabular::TextArguments;
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::Adapters;
 use brisk_nn::tensor::Precision;
-use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind};
+use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind, ThresholdMetric};
 use clap::Parser;
 
 /// Trains a network on a table and writes a folder from which `predict` makes predictions
@@ -59,6 +59,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "observed",
         value_parser = one_of([("observed", ClassWeights::Observed), ("balanced", ClassWeights::Balanced)]))]
     pub(crate) class_weights: ClassWeights,
+    /// What the probability is chosen for, on the validation rows, above which the second of two classes is predicted: f1, accuracy or balanced-accuracy [default: 0.5]
+    #[arg(long, value_name = "METRIC", help_heading = "Training", value_parser = one_of([("f1", ThresholdMetric::F1),
+        ("accuracy", ThresholdMetric::Accuracy), ("balanced-accuracy", ThresholdMetric::BalancedAccuracy)]))]
+    pub(crate) threshold: Option<ThresholdMetric>,
     /// Network, instead of those of --effort: mlp; resnet, a residual network; tabm, an ensemble of networks that share most weights; tabm-mini, whose hidden layers are the same
     #[arg(long, value_name = "KIND", help_heading = "Training", value_parser = one_of([
         ("mlp", Kind::Mlp), ("resnet", Kind::ResidualMlp), ("tabm", Kind::TabM(Adapters::All)),

@@ -28,6 +28,8 @@ pub(crate) struct Results<'a> {
     pub(crate) scores: Scores,
     /// Those of a constant prediction.
     pub(crate) trivial: Scores,
+    /// The score at the threshold, and at 0.5.
+    pub(crate) at_threshold: Option<[f64; 2]>,
     pub(crate) elapsed: f64,
 }
 
@@ -55,6 +57,11 @@ impl Results<'_> {
         if let Some(calibration) = model.calibration() {
             results["temperature"] = json!(calibration.temperature);
             results["constant_share"] = json!(calibration.constant_share);
+        }
+        if let (Some(at), Some([chosen, half])) = (model.threshold(), self.at_threshold) {
+            results["threshold"] = json!({
+                "metric": at.metric, "value": at.value, "test_score": chosen, "test_score_at_half": half,
+            });
         }
         results
     }
@@ -109,6 +116,11 @@ impl Results<'_> {
         }
         if let Some(calibration) = model.calibration() {
             lines.push(("temperature", format!("{:.3}", calibration.temperature)));
+        }
+        if let (Some(at), Some([chosen, half])) = (model.threshold(), self.at_threshold) {
+            let class = model.target().classes().last().map_or("", String::as_str);
+            let scores = format!("{} {} on the test rows, {} at 0.5", at.metric, number(chosen), number(half));
+            lines.push(("threshold", format!("{} for {}: {scores}", number(at.value.into()), printable(class))));
         }
         lines.push(("model", printable(&options.out).to_string()));
         closing_table(&lines)

@@ -13,6 +13,7 @@ use crate::reading::Reading;
 use crate::scale::ColumnScale;
 use crate::target::Target;
 use crate::text_options::TextOptions;
+use crate::threshold::Threshold;
 
 /// The version of the format.
 pub(super) const FORMAT: u64 = 5;
@@ -35,6 +36,7 @@ pub(super) struct Description {
     pub(super) network: Network,
     pub(super) target: Target,
     pub(super) calibration: Option<Calibration>,
+    pub(super) threshold: Option<Threshold>,
     pub(super) preprocessing: Preprocessing,
     pub(super) scores: Vec<Score>,
     pub(super) importance: Option<Importance>,
@@ -72,6 +74,8 @@ impl Description {
         description.check_network(&description.network)?;
         description.check_target()?;
         description.check_calibration()?;
+        let is_right = |threshold: &Threshold| description.target.classes().len() == 2 && (0.0..=1.0).contains(&threshold.value);
+        require(description.threshold.as_ref().is_none_or(is_right), "threshold", "a probability of one of two classes")?;
         description.check_numbers()?;
         description.check_columns()?;
         Ok(description)

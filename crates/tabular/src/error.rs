@@ -85,6 +85,17 @@ pub enum Error {
         /// What was asked for.
         what: &'static str,
     },
+    /// A threshold for a target that does not have two classes.
+    #[error(
+        "target `{target}` {}, but a threshold decides between two classes; leave the threshold out",
+        if *n_classes == 0 { "is a number".to_owned() } else { format!("has {n_classes} classes") }, target = printable(target)
+    )]
+    NotTwoClasses {
+        /// The target.
+        target: String,
+        /// How many classes there are; none for a number.
+        n_classes: usize,
+    },
     /// No row has a weight.
     #[error("{path}: column `{column}`: all {n_rows} weights are 0, expected some above 0; choose another column", path = printable(path), column = printable(column))]
     NoWeight {

@@ -10,6 +10,7 @@ use crate::model::TabularModel;
 use crate::preprocessing::Preprocessing;
 use crate::recipe::Recipe;
 use crate::target::Target;
+use crate::threshold::ThresholdMetric;
 use crate::weights::{ClassWeights, Reweighted, WeightedTask, loss_weights, weights_of};
 
 /// Trains a model by recipes: one network each, of which the model keeps those that predict validation rows best together, and calibrates it.
@@ -47,6 +48,8 @@ pub struct Fitting<'a> {
     pub max_time: Option<Duration>,
     /// How much the classes count in the loss, by which also the validation decides when training ends and which networks are kept. Rows count by their weights in any case.
     pub class_weights: ClassWeights,
+    /// What the threshold of predictions is chosen for, on the validation rows; `None` for 0.5.
+    pub threshold: Option<ThresholdMetric>,
     /// Whether and how the importance of columns is measured on the validation rows; `None` for not at all. It predicts at most 5,000 rows, or as many as take about a twentieth of the
     /// time of the training.
     pub importance: Option<ImportanceOptions>,
@@ -81,6 +84,7 @@ impl std::fmt::Debug for Fitting<'_> {
             .field("seed", &self.seed)
             .field("max_time", &self.max_time)
             .field("class_weights", &self.class_weights)
+            .field("threshold", &self.threshold)
             .field("importance", &self.importance)
             .finish_non_exhaustive()
     }
@@ -90,13 +94,14 @@ impl<'a> Fitting<'a> {
     /// Without a limit of time.
     pub fn new(recipes: Vec<Recipe>, seed: u64) -> Self {
         let (class_weights, configure) = (ClassWeights::Observed, Box::new(|trainer, _| trainer));
-        Self { recipes, seed, max_time: None, class_weights, importance: None, configure }
+        Self { recipes, seed, max_time: None, class_weights, threshold: None, importance: None, configure }
     }
 
     /// Trains the networks for rows that are preprocessed and have the [labels](crate::Preprocessed::with_target) of the target.
     ///
     /// # Errors
-    /// As [`Trainer::fit`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes of a number.
+    /// As [`Trainer::fit`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes of a number; [`Error::NotTwoClasses`] for
+    /// a threshold.
     pub fn fit(
         &self,
         device: &Device,
@@ -106,6 +111,7 @@ impl<'a> Fitting<'a> {
         valid: &Rows,
     ) -> Result<Fitted, Error> {
         let started = Instant::now();
+        self.threshold.map_or(Ok(()), |_| target.check_two_classes())?;
         let labels = target.task().labels();
         let (train_labels, valid_labels) = (labels.read("train", train)?, labels.read("valid", valid)?);
         let (of_train, of_valid) = (weights_of("train", train)?, weights_of("valid", valid)?);
@@ -138,6 +144,9 @@ impl<'a> Fitting<'a> {
         let (mut model, weights) = TabularModel::joined(models, &weighted)?;
         let (frequencies, validated) = (model.frequencies(train)?, model.validated("valid", valid)?);
         model.calibrate_to(&validated, frequencies, classes.as_deref());
+        if let Some(metric) = self.threshold {
+            model.choose_threshold_on(metric, validated)?;
+        }
         let is_stopped = reports.iter().any(|report| report.ended == Ended::Stopped);
         if let Some(options) = self.importance.as_ref().filter(|_| !is_stopped) {
             let n_epochs: usize = reports.iter().map(|report| report.n_epochs.max(1)).sum();

@@ -21,6 +21,7 @@ use crate::predictions::{Predictions, softmax};
 use crate::preprocessing::{Preprocessed, Preprocessing};
 use crate::target::Target;
 use crate::text_options::TextOptions;
+use crate::threshold::{Threshold, ThresholdMetric};
 use crate::validated::Validated;
 use crate::weights::{WeightedTask, weights_of};
 
@@ -33,6 +34,7 @@ pub struct TabularModel {
     preprocessing: Preprocessing,
     target: Target,
     calibration: Option<Calibration>,
+    threshold: Option<Threshold>,
     network: Network,
     model: Model<Box<dyn Module>>,
     scores: Vec<(String, f64)>,
@@ -52,7 +54,7 @@ impl TabularModel {
         // The preprocessing has already scaled the columns.
         model.set_standardisation(Standardisation::none(n_inputs));
         let (scores, text) = (Vec::new(), TextOptions::default());
-        Self { preprocessing, target, calibration: None, network, model, scores, text, importance: None }
+        Self { preprocessing, target, calibration: None, threshold: None, network, model, scores, text, importance: None }
     }
 
     /// `rows` with the features, categories and labels that the network takes.
@@ -142,6 +144,44 @@ impl TabularModel {
     pub(super) fn calibrate_to(&mut self, rows: &Validated, frequencies: Vec<f32>, class_weights: Option<&[f32]>) {
         let are_classes = !self.target.classes().is_empty();
         self.calibration = are_classes.then(|| Calibration::fit(rows, frequencies, class_weights));
+        self.threshold = None;
+    }
+
+    /// Chooses the [threshold](Threshold) of predictions with the highest score on `valid`, rows that the network was not trained on, after [calibration](Self::calibrate). Predictions
+    /// and the model's folder then have it.
+    ///
+    /// # Errors
+    /// [`Error::NotTwoClasses`]; as [`evaluate`](Self::evaluate).
+    pub fn choose_threshold<S: RowSource<Feature = f32>>(
+        &mut self,
+        metric: ThresholdMetric,
+        valid: &S,
+    ) -> Result<Threshold, Error> {
+        let validated = self.validated("valid", valid)?;
+        self.choose_threshold_on(metric, validated)
+    }
+
+    /// The same for outputs of the network.
+    pub(super) fn choose_threshold_on(&mut self, metric: ThresholdMetric, mut rows: Validated) -> Result<Threshold, Error> {
+        self.target.check_two_classes()?;
+        self.calibrated(&mut rows.outputs);
+        Ok(*self.threshold.insert(Threshold::fit(metric, &rows)))
+    }
+
+    /// The score on `rows` of predictions with a threshold of this value.
+    ///
+    /// # Errors
+    /// As [`choose_threshold`](Self::choose_threshold).
+    pub fn threshold_score<S: RowSource<Feature = f32>>(&self, at: Threshold, rows: &S) -> Result<f64, Error> {
+        self.target.check_two_classes()?;
+        let mut validated = self.validated("test", rows)?;
+        self.calibrated(&mut validated.outputs);
+        Ok(at.metric.score(&validated, at.value))
+    }
+
+    /// The threshold of predictions, if one was chosen: without it, the more probable class is predicted.
+    pub fn threshold(&self) -> Option<Threshold> {
+        self.threshold
     }
 
     /// How the probabilities of classes are calibrated, if they are.
@@ -199,7 +239,7 @@ impl TabularModel {
         let n: usize = counts.iter().sum();
         let weights: Vec<f32> = counts.iter().map(|&count| count as f32 / n as f32).collect();
         if let Some(only) = weights.iter().position(|&weight| weight == 1.0) {
-            return Ok((Self { calibration: None, importance: None, ..models.swap_remove(only) }, weights));
+            return Ok((Self { calibration: None, threshold: None, importance: None, ..models.swap_remove(only) }, weights));
         }
         let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(&models).filter(|(weight, _)| *weight > 0.0).collect();
         let members = chosen.iter().map(|&(weight, model)| Member { weight, network: model.network.clone() }).collect();
@@ -229,7 +269,8 @@ impl TabularModel {
     pub fn predictor(&self, device: &Device) -> Result<TabularPredictor, Error> {
         let predictor = Predictor::new(device, &self.model, self.preprocessing.feature_names().len())?;
         let (preprocessing, target) = (self.preprocessing.clone(), self.target.clone());
-        Ok(TabularPredictor { predictor, preprocessing, target, calibration: self.calibration.clone() })
+        let (calibration, threshold) = (self.calibration.clone(), self.threshold);
+        Ok(TabularPredictor { predictor, preprocessing, target, calibration, threshold })
     }
 
     /// The task of the target.
@@ -302,6 +343,7 @@ impl TabularModel {
             network: self.network.clone(),
             target: self.target.clone(),
             calibration: self.calibration.clone(),
+            threshold: self.threshold,
             preprocessing: self.preprocessing.clone(),
             scores: self.scores.iter().map(Score::of).collect(),
             importance: self.importance.clone(),
@@ -352,10 +394,10 @@ impl TabularModel {
         }
         description.check_sum(&text).map_err(damaged)?;
         let scores = description.scores();
-        let Description { text, network, target, calibration, preprocessing, importance, .. } = description;
+        let Description { text, network, target, calibration, threshold, preprocessing, importance, .. } = description;
         let embeddings = preprocessing.embeddings();
         let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
-        Ok(Self { preprocessing, target, calibration, network, model, scores, text, importance })
+        Ok(Self { preprocessing, target, calibration, threshold, network, model, scores, text, importance })
     }
 }
 
@@ -394,6 +436,7 @@ pub struct TabularPredictor {
     preprocessing: Preprocessing,
     target: Target,
     calibration: Option<Calibration>,
+    threshold: Option<Threshold>,
 }
 
 /// Rows that are gathered at a time.
@@ -420,7 +463,7 @@ impl TabularPredictor {
             };
             outputs.extend(self.predictor.predict(read.features, read.categories).map_err(named)?);
         }
-        Ok(Predictions::new(&self.target, self.calibration.as_ref(), outputs))
+        Ok(Predictions::new(&self.target, self.calibration.as_ref(), self.threshold, outputs))
     }
 
     /// The columns that rows must have.

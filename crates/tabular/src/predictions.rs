@@ -1,6 +1,7 @@
 use crate::calibration::Calibration;
 use crate::reading::shortest;
 use crate::target::Target;
+use crate::threshold::{Threshold, sigmoid};
 
 /// The predictions of a [`TabularPredictor`](crate::TabularPredictor) for rows.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,7 +16,12 @@ pub struct Predictions {
 
 impl Predictions {
     /// From the model's output for each row: logits, or standardised numbers.
-    pub(super) fn new(target: &Target, calibration: Option<&Calibration>, mut outputs: Vec<f32>) -> Self {
+    pub(super) fn new(
+        target: &Target,
+        calibration: Option<&Calibration>,
+        threshold: Option<Threshold>,
+        mut outputs: Vec<f32>,
+    ) -> Self {
         if let Some(calibration) = calibration {
             calibration.apply(&mut outputs);
         }
@@ -26,9 +32,9 @@ impl Predictions {
             }
             2 => {
                 // Both are computed from the logit, so that neither loses digits when it is close to 0.
-                let sigmoid = |logit: f32| 1.0 / (1.0 + (-logit).exp());
                 let probabilities = outputs.iter().flat_map(|&logit| [sigmoid(-logit), sigmoid(logit)]).collect();
-                (outputs.iter().map(|&logit| f64::from(u8::from(logit > 0.0))).collect(), probabilities)
+                let is_second = |&logit: &f32| threshold.map_or(logit > 0.0, |threshold| sigmoid(logit) > threshold.value);
+                (outputs.iter().map(|logit| f64::from(u8::from(is_second(logit)))).collect(), probabilities)
             }
             n_classes => {
                 outputs.chunks_exact_mut(n_classes).for_each(softmax);
@@ -43,7 +49,8 @@ impl Predictions {
         self.n_rows
     }
 
-    /// The predicted number of each row, in the units of the target, of which `f32` may have too few digits; for classes the number of the most probable one, from 0.
+    /// The predicted number of each row, in the units of the target, of which `f32` may have too few digits; for classes the number of the most probable one, from 0, or of two the one
+    /// that the model's [threshold](crate::Threshold) decides for.
     pub fn numbers(&self) -> &[f64] {
         &self.numbers
     }
@@ -71,7 +78,7 @@ impl Predictions {
         self.target.classes()
     }
 
-    /// The name of the most probable class of a row; `None` if the target is a number.
+    /// The name of the predicted class of a row; `None` if the target is a number.
     ///
     /// # Panics
     /// If there are fewer rows.

@@ -158,6 +158,15 @@ impl Target {
         }
     }
 
+    /// # Errors
+    /// [`Error::NotTwoClasses`] unless there are two classes.
+    pub(super) fn check_two_classes(&self) -> Result<(), Error> {
+        match self.classes().len() {
+            2 => Ok(()),
+            n_classes => Err(Error::NotTwoClasses { target: self.name().to_owned(), n_classes }),
+        }
+    }
+
     /// The task that a model is trained for: [`Binary`] for two classes, [`Classification`], or [`Regression`] by the squared error.
     pub fn task(&self) -> Box<dyn Task> {
         match self {

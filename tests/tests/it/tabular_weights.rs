@@ -1,11 +1,12 @@
-//! Weights of rows and of classes.
+//! Weights of rows and of classes, and thresholds.
 
 use std::fs;
 
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::tensor::Precision;
 use brisk_tabular::{
-    ClassWeights, Columns, Error, Fitted, Fitting, Network, Preprocessing, Recipe, Scaling, TabularModel, Target,
+    ClassWeights, Columns, Error, Fitted, Fitting, Network, Preprocessing, Recipe, Scaling, TabularModel, Target, Threshold,
+    ThresholdMetric,
 };
 
 use crate::gpu::cpu;
@@ -92,6 +93,39 @@ fn weights_count_in_training_calibration_and_scores() -> Result<(), Error> {
     Ok(())
 }
 
+#[test]
+fn a_threshold_decides_in_the_folder_too() -> Result<(), Error> {
+    let (train, valid, test) = (rows(3000, 0), rows(1500, 2), rows(1500, 4));
+    let threshold = Some(ThresholdMetric::F1);
+    let Fitted { model, .. } = fitted(&train, &valid, |fitting| Fitting { threshold, ..fitting })?;
+    let at = model.threshold().expect("one was chosen");
+    assert!(at.metric == ThresholdMetric::F1 && (0.02..0.5).contains(&at.value), "{at:?}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    model.save(folder.path())?;
+    let loaded = TabularModel::load(folder.path())?;
+    assert_eq!(loaded.threshold(), Some(at));
+    let predictions = loaded.predictor(&cpu(1))?.predict(&Columns::numbers(["x"]), &test)?;
+    let (mut right, mut found, mut all) = (0, 0, 0);
+    for (row, &label) in test.labels().iter().enumerate() {
+        let yes = predictions.numbers()[row] == 1.0;
+        assert_eq!(
+            (yes, predictions.class(row)),
+            (predictions.probabilities()[2 * row + 1] > at.value, Some(if yes { "1" } else { "0" }))
+        );
+        (right, found, all) = (right + u32::from(yes && label == 1.0), found + u32::from(yes), all + u32::from(label == 1.0));
+    }
+    let f1 = 2.0 * f64::from(right) / f64::from(found + all);
+    let rows = model.rows(&Columns::numbers(["x"]), &test)?;
+    let [score, half] = [at, Threshold { value: 0.5, ..at }].map(|at| model.threshold_score(at, &rows));
+    assert!((score? - f1).abs() < 1e-9 && f1 > half?, "{f1}");
+    let path = folder.path().join("model.json");
+    let text = fs::read_to_string(&path).expect("it was written");
+    fs::write(&path, text.replacen("\"metric\": \"f1\"", "\"metric\": \"luck\"", 1)).expect("it can be written");
+    let error = TabularModel::load(folder.path()).expect_err("there is no such metric").to_string();
+    assert!(error.contains("threshold") && error.contains("luck"), "{error}");
+    Ok(())
+}
+
 /// A table with weights, of which one cell is as given.
 fn table(place: &Place, cell: &str) {
     let row = |row: usize| {
@@ -103,14 +137,18 @@ fn table(place: &Place, cell: &str) {
 }
 
 #[test]
-fn weights_are_options_of_the_program() {
+fn weights_and_thresholds_are_options_of_the_program() {
     let place = Place::new();
     table(&place, "2.5");
     let fast = ["--model", "mlp", "--epochs", "6", "--hidden", "8", "--lr", "0.01", "--json", "out.json", "--out", "model"];
     let of = |options: &[&'static str]| [&["rows.csv", "--target", "ill"][..], options, &fast].concat();
-    let options = ["--weight", "share", "--class-weights", "balanced", "--save-rows", "rows"];
-    place.succeed("tabular", &of(&options));
-    let model = place.json("model/model.json");
+    let options = ["--weight", "share", "--class-weights", "balanced", "--threshold", "balanced-accuracy", "--save-rows", "rows"];
+    let shown = place.succeed("tabular", &of(&options));
+    let (results, model) = (place.json("out.json"), place.json("model/model.json"));
+    let threshold = &results["threshold"];
+    assert_eq!((&threshold["metric"], &threshold["value"]), (&model["threshold"]["metric"], &model["threshold"]["value"]));
+    assert!(threshold["test_score"].is_number() && threshold["test_score_at_half"].is_number(), "{results}");
+    assert!(shown.contains("balanced accuracy") && shown.contains(" at 0.5"), "{shown}");
     let names: Vec<&str> =
         model["preprocessing"]["numbers"].as_array().expect("a list").iter().filter_map(|x| x["name"].as_str()).collect();
     assert_eq!(names, ["size", "age"], "a weight is no feature");
@@ -118,11 +156,12 @@ fn weights_are_options_of_the_program() {
     assert!(saved.weights().is_some_and(|weights| weights.contains(&3.0)), "weights are saved");
     // Rows to predict need no weights.
     place.write("new.csv", "size,age,kind\n2,0,a\n-2,0,b\n");
-    place.succeed("predict", &["model", "new.csv", "--out", "new_ill.csv"]);
+    let shown = place.succeed("predict", &["model", "new.csv", "--out", "new_ill.csv"]);
+    assert!(shown.contains("threshold") && shown.contains("balanced accuracy"), "{shown}");
 }
 
 #[test]
-fn weights_that_make_no_sense_are_refused() {
+fn weights_and_thresholds_that_make_no_sense_are_refused() {
     let place = Place::new();
     let small = ["--model", "mlp", "--epochs", "1", "--hidden", "4", "--out", "model"];
     let refuse = |options: &[&str], words: &[&str]| {
@@ -138,6 +177,8 @@ fn weights_that_make_no_sense_are_refused() {
     refuse(&["--target", "ill", "--weight", "mass"], &["`mass`", "\"size\""]);
     refuse(&["--target", "ill", "--weight", "share", "--monitor", "valid_loss"], &["valid_loss", "valid_log_loss"]);
     refuse(&["--target", "size", "--class-weights", "balanced"], &["`size` is a number", "weights of classes"]);
+    refuse(&["--target", "size", "--threshold", "f1"], &["`size` is a number", "two classes"]);
+    refuse(&["--target", "kind", "--threshold", "f1"], &["`kind` has 3 classes", "two classes"]);
     let text = fs::read_to_string(place.path("rows.csv")).expect("it was written");
     let zeros = text.lines().enumerate().map(|(line, row)| {
         let cells: Vec<&str> = row.split(',').collect();
