@@ -19,19 +19,16 @@ use brisk_loader::{RowSource, Rows, Subset};
 use brisk_nn::Adam;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
-use brisk_report::{seconds, thousands};
+use brisk_report::thousands;
 use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
     ClassWeights, DetectOptions, Detected, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing, Recipe,
-    TabularModel, TabularWarning, TextOptions, Threshold,
+    TabularModel, TabularWarning, Target, TextOptions, Threshold,
 };
 use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
 use options::{Kind, Options};
 use results::{Planned, Results};
-
-/// The shares of the rows to train on, to validate and to test.
-const FRACTIONS: [f64; 3] = [0.7, 0.1, 0.2];
 
 fn main() -> ExitCode {
     command_line::run_with_given(run)
@@ -50,48 +47,56 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let detected = detect(&options, &stop)?;
     let Detected { table, columns, target, .. } = &detected;
     ensure!(table.n_rows() > 0, "{}: the table has no rows", printable(&options.data));
-    let [train, valid, test] = detected.split(options.seed, FRACTIONS)?;
-    let sets = [(train.n_rows(), "to train on"), (valid.n_rows(), "to validate"), (test.n_rows(), "to test")];
-    notes::rows(&sets, &detected.splitting);
+    let (train, valid, test) = split(&detected, &options)?;
+    notes::rows(&train, valid.as_ref(), &test, &detected.splitting);
 
-    // How columns become features, fitted to the training rows.
+    // How columns become features, fitted to the rows to train on.
     let preprocessing = Preprocessing::fit(columns, &train, options.scaling)?;
     let target = target.clone().fitted_to("train", &train)?;
     notes::columns(&detected, &preprocessing, &target);
-    let preprocessed = |rows: Subset<&Table>, set: &'static str| -> Result<Rows> {
+    let preprocessed = |rows: &Subset<&Table>, set: &'static str| -> Result<Rows> {
         Ok(preprocessing.over(columns, rows)?.with_target(&target).to_rows(set)?)
     };
-    let (train, valid, test) = (preprocessed(train, "train")?, preprocessed(valid, "valid")?, preprocessed(test, "test")?);
-    let recipes = options.recipes(&train, &target);
-    if let Some(folder) = &options.save_rows {
-        std::fs::create_dir_all(folder)?;
-        for (name, rows) in [("train", &train), ("valid", &valid), ("test", &test)] {
-            save_rows(&folder.join(format!("{name}.safetensors")), &preprocessing, target.name(), rows)?;
-        }
-    }
+    let rows = Sets {
+        train: preprocessed(&train, "train")?,
+        valid: valid.map(|valid| preprocessed(&valid, "valid")).transpose()?,
+        test: preprocessed(&test, "test")?,
+    };
+    rows.save(&options, &preprocessing, &target)?;
+    let recipes = options.recipes(&rows.train, &target);
+    let folds = options.folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
 
     // Training.
-    let model = TabularModel::new(options.seed, preprocessing.clone(), target.clone(), recipes[0].network.clone());
-    let planned = planned(&device, &options, &recipes[0], model, &train, &valid)?;
-    let max_time = options.time_left(started.elapsed());
-    ensure!(
-        max_time.is_none_or(|left| !left.is_zero()),
-        "`--minutes {}` was over after {}, before training began; allow more time",
-        options.minutes.unwrap_or_default(),
-        seconds(started.elapsed().as_secs_f64())
-    );
     let n_networks = recipes.len();
     let configure = |trainer: Trainer<'static>, network: usize| {
+        if let Some(folds) = folds.as_ref().filter(|_| network.is_multiple_of(n_networks)) {
+            print::note(format_args!("fold {} of {}", network / n_networks + 1, folds.len()));
+        }
         if n_networks > 1 {
-            print::note(format_args!("network {} of at most {n_networks}", network + 1));
+            print::note(format_args!("network {} of at most {n_networks}", network % n_networks + 1));
         }
         trainer.precision(options.precision).stop_on(&stop).progress()
     };
-    let importance = Some(ImportanceOptions { seed: options.seed, ..ImportanceOptions::default() });
-    let (class_weights, threshold) = (options.class_weights, options.threshold);
-    let configure = Box::new(configure);
-    let fitting = Fitting { max_time, class_weights, threshold, importance, configure, ..Fitting::new(recipes, options.seed) };
-    let mut fitted = match fitting.fit(&device, preprocessing, target, &train, &valid) {
+    let fitting = Fitting {
+        class_weights: options.class_weights,
+        threshold: options.threshold,
+        importance: Some(ImportanceOptions { seed: options.seed, ..ImportanceOptions::default() }),
+        configure: Box::new(configure),
+        ..Fitting::new(recipes, options.seed)
+    };
+    fitting.check(&target)?;
+    let model = TabularModel::new(options.seed, preprocessing.clone(), target.clone(), fitting.recipes[0].network.clone());
+    let planned = match (&rows.valid, folds.as_ref().and_then(|folds| folds.first())) {
+        (Some(valid), _) => planned(&device, &options, &fitting.recipes[0], model, &rows.train, valid)?,
+        (None, Some(fold)) => planned(&device, &options, &fitting.recipes[0], model, &fold.train, &fold.valid)?,
+        (None, None) => unreachable!("rows are validated or folded"),
+    };
+    let fitting = Fitting { max_time: options.time_left(started)?, ..fitting };
+    let fitted = match (&rows.valid, &folds) {
+        (Some(valid), _) => fitting.fit(&device, preprocessing, target, &rows.train, valid),
+        (None, folds) => fitting.fit_folds(&device, preprocessing, target, folds.as_deref().unwrap_or_default()),
+    };
+    let mut fitted = match fitted {
         Ok(fitted) => fitted,
         Err(TabularError::Train(error)) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
         Err(error) => return Err(error.into()),
@@ -101,9 +106,9 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let warnings = warned(&detected, &fitted, is_stopped);
 
     // The results.
-    let (scores, trivial) = (fitted.model.evaluate(&test)?, fitted.model.evaluate_constant(&train, &test)?);
+    let (scores, trivial) = (fitted.model.evaluate(&rows.test)?, fitted.model.evaluate_constant(&rows.train, &rows.test)?);
     let at_threshold = fitted.model.threshold().map(|at| {
-        let scores = [at, Threshold { value: 0.5, ..at }].map(|at| fitted.model.threshold_score(at, &test));
+        let scores = [at, Threshold { value: 0.5, ..at }].map(|at| fitted.model.threshold_score(at, &rows.test));
         let [chosen, half] = scores;
         Ok::<_, TabularError>([chosen?, half?])
     });
@@ -118,6 +123,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         write_json(path, &results.json())?;
     }
     print::result(results.scores())?;
+    results.folds().map_or(Ok(()), print::result)?;
     results.importance().map_or(Ok(()), print::result)?;
     print::result(results.lines())?;
     Ok(if is_stopped { stopped::status(&stop, ExitCode::SUCCESS) } else { ExitCode::SUCCESS })
@@ -129,8 +135,8 @@ fn planned(
     options: &Options,
     recipe: &Recipe,
     model: TabularModel,
-    train: &Rows,
-    valid: &Rows,
+    train: &impl RowSource<Feature = f32>,
+    valid: &impl RowSource<Feature = f32>,
 ) -> Result<Planned> {
     let (task, params) = (model.task(), model.model().params());
     print::note(format_args!("parameters: {}", thousands(params.n_trained() as u64)));
@@ -214,6 +220,43 @@ fn detect(options: &Options, stop: &StopFlag) -> Result<Detected> {
     let [target, group, time, weight] = [target, group, time, weight].map(Clone::clone);
     let how = DetectOptions { target, task: *task, drop, categorical, group, time, weight, keep_index: *keep_index, text };
     read(data, Program::Tabular, stop, |progress| TabularModel::detect_with_progress(data, &how, progress))
+}
+
+/// The rows to train on, to validate and to test: 70, 10 and 20 %, or without validation rows if there are folds.
+fn split<'a>(detected: &'a Detected, options: &Options) -> Result<Split<'a>> {
+    Ok(match options.folds {
+        None => {
+            let [train, valid, test] = detected.split(options.seed, [0.7, 0.1, 0.2])?;
+            (train, Some(valid), test)
+        }
+        Some(_) => {
+            let [train, test] = detected.split(options.seed, [0.8, 0.2])?;
+            (train, None, test)
+        }
+    })
+}
+
+type Split<'a> = (Subset<&'a Table>, Option<Subset<&'a Table>>, Subset<&'a Table>);
+
+/// The preprocessed rows.
+struct Sets {
+    train: Rows,
+    valid: Option<Rows>,
+    test: Rows,
+}
+
+impl Sets {
+    /// Writes them to the folder of `--save-rows`, if there is one.
+    fn save(&self, options: &Options, preprocessing: &Preprocessing, target: &Target) -> Result<()> {
+        let Some(folder) = &options.save_rows else { return Ok(()) };
+        std::fs::create_dir_all(folder)?;
+        for (name, rows) in [("train", Some(&self.train)), ("valid", self.valid.as_ref()), ("test", Some(&self.test))] {
+            if let Some(rows) = rows {
+                save_rows(&folder.join(format!("{name}.safetensors")), preprocessing, target.name(), rows)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn save_rows(path: &Path, preprocessing: &Preprocessing, target: &str, rows: &Rows) -> Result<()> {

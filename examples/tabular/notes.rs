@@ -1,19 +1,21 @@
 //! What is said about the table before training.
 
 use brisk_examples::print;
+use brisk_loader::RowSource;
 use brisk_report::thousands;
 use brisk_table::printable;
 use brisk_tabular::{Decoding, Detected, Preprocessing, Reading, Splitting, TabularRemedy, TabularWarning, Target};
 
 /// How many rows there are of each set, and what they are split by.
-pub(crate) fn rows(sets: &[(usize, &str)], splitting: &Splitting) {
-    let sets: Vec<String> = sets.iter().map(|(n, purpose)| format!("{} {purpose}", thousands(*n as u64))).collect();
+pub(crate) fn rows(train: &impl RowSource, valid: Option<&impl RowSource>, test: &impl RowSource, splitting: &Splitting) {
+    let valid = valid.map(|valid| format!(", {} to validate", thousands(valid.n_rows() as u64)));
+    let [train, test] = [train.n_rows(), test.n_rows()].map(|n| thousands(n as u64));
     let by = match splitting {
         Splitting::Random => String::new(),
         Splitting::Groups { column, .. } => format!(", split by the groups of `{}`", printable(column)),
         Splitting::Times { column, .. } => format!(", split by the times of `{}`", printable(column)),
     };
-    print::note(format_args!("rows: {}{by}", sets.join(", ")));
+    print::note(format_args!("rows: {train} to train on{}, {test} to test{by}", valid.unwrap_or_default()));
 }
 
 /// What the columns and the target are, and what is odd about them.

@@ -1,12 +1,14 @@
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use anyhow::{Result, ensure};
 use brisk_examples::command_line::DeviceOption;
 use brisk_examples::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
 use brisk_examples::tabular::TextArguments;
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::Adapters;
 use brisk_nn::tensor::Precision;
+use brisk_report::seconds;
 use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind, ThresholdMetric};
 use clap::Parser;
 
@@ -63,6 +65,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "METRIC", help_heading = "Training", value_parser = one_of([("f1", ThresholdMetric::F1),
         ("accuracy", ThresholdMetric::Accuracy), ("balanced-accuracy", ThresholdMetric::BalancedAccuracy)]))]
     pub(crate) threshold: Option<ThresholdMetric>,
+    /// Trains a model for each of K folds of the rows that are not tested, validates it by the fold, and predicts the mean of the models [default: one model, validated by a tenth of the rows]
+    #[arg(long, value_name = "K", help_heading = "Training", value_parser = whole::<usize>(2..=100), conflicts_with = "time")]
+    pub(crate) folds: Option<usize>,
     /// Network, instead of those of --effort: mlp; resnet, a residual network; tabm, an ensemble of networks that share most weights; tabm-mini, whose hidden layers are the same
     #[arg(long, value_name = "KIND", help_heading = "Training", value_parser = one_of([
         ("mlp", Kind::Mlp), ("resnet", Kind::ResidualMlp), ("tabm", Kind::TabM(Adapters::All)),
@@ -152,9 +157,20 @@ impl Options {
         recipes
     }
 
-    /// The time that `--minutes` leaves after `elapsed`.
-    pub(crate) fn time_left(&self, elapsed: Duration) -> Option<Duration> {
-        self.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes).saturating_sub(elapsed))
+    /// The time that `--minutes` leaves.
+    ///
+    /// # Errors
+    /// If it leaves none.
+    pub(crate) fn time_left(&self, started: Instant) -> Result<Option<Duration>> {
+        let elapsed = started.elapsed();
+        let left = self.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes).saturating_sub(elapsed));
+        ensure!(
+            left.is_none_or(|left| !left.is_zero()),
+            "`--minutes {}` was over after {}, before training began; allow more time",
+            self.minutes.unwrap_or_default(),
+            seconds(elapsed.as_secs_f64())
+        );
+        Ok(left)
     }
 
     /// Whether the networks are ensembles.

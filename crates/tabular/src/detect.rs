@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use brisk_loader::Subset;
+use brisk_loader::{Fold, RowSource, Subset};
 use brisk_table::{
     Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format, ImportOptions,
     ImportWarning, LabelKind, Missing, OddCell, Table, find_numbers, survey_csv_with_progress,
@@ -71,6 +71,22 @@ impl Detected {
     /// [`Error::FewParts`] for fewer groups or different times than parts; [`Error::FewRows`] if a part would have no rows; [`Error::Rows`](brisk_train::Error::Rows).
     pub fn split<const N: usize>(&self, seed: u64, fractions: [f64; N]) -> Result<[Subset<&Table>; N], Error> {
         self.splitting.split(&self.table, &self.target, seed, fractions)
+    }
+
+    /// The folds of a cross-validation over a part of the table: `rows` are those of `part`, preprocessed and with the [labels](crate::Preprocessed::with_target) of the target. Each fold has
+    /// its share of each class, or whole groups.
+    ///
+    /// # Errors
+    /// [`Error::Folds`] for fewer than two folds, or more than there are rows, rows of a class, or groups; [`Error::FoldsOfTimes`] for rows that are split by time;
+    /// [`Error::Rows`](brisk_train::Error::Rows).
+    pub fn folds<S: RowSource + Clone>(
+        &self,
+        part: &Subset<&Table>,
+        rows: S,
+        seed: u64,
+        n_folds: usize,
+    ) -> Result<Vec<Fold<S>>, Error> {
+        self.splitting.folds(&self.target, rows, |row| part.row(row), seed, n_folds)
     }
 }
 

@@ -106,6 +106,27 @@ pub enum Error {
         /// How many rows there are.
         n_rows: usize,
     },
+    /// A cross-validation with too few folds, or more than there are things to divide among them.
+    #[error(
+        "{n_folds} folds cannot be made of {found} {what}; choose 2 folds or more, and at most as many as there are of these"
+    )]
+    Folds {
+        /// How many folds there are to be.
+        n_folds: usize,
+        /// How many things there are.
+        found: usize,
+        /// Rows, rows of a class, or groups.
+        what: String,
+    },
+    /// A cross-validation of rows that are split by time.
+    #[error(
+        "rows that are split by the times of `{}` have no folds, which would be validated by earlier rows; leave the folds or the times out",
+        printable(column)
+    )]
+    FoldsOfTimes {
+        /// The column.
+        column: String,
+    },
     /// Rows are to be split in two ways.
     #[error("rows are split by groups or by time, not by both; choose one of the columns")]
     TwoSplits,

@@ -1,8 +1,8 @@
 use std::time::{Duration, Instant};
 
-use brisk_loader::{RowSource, Rows};
+use brisk_loader::RowSource;
 use brisk_nn::tensor::program::Device;
-use brisk_train::{Ended, FitReport, Trainer};
+use brisk_train::{Ended, FitReport, Scores, Trainer};
 
 use crate::error::Error;
 use crate::importance::ImportanceOptions;
@@ -53,7 +53,7 @@ pub struct Fitting<'a> {
     /// Whether and how the importance of columns is measured on the validation rows; `None` for not at all. It predicts at most 5,000 rows, or as many as take about a twentieth of the
     /// time of the training.
     pub importance: Option<ImportanceOptions>,
-    /// More settings of each trainer, such as a progress bar, given the number of the network.
+    /// More settings of each trainer, such as a progress bar, given the number of the network; with [folds](Self::fit_folds), those of a fold follow those of the folds before it.
     pub configure: Box<dyn Fn(Trainer<'static>, usize) -> Trainer<'static> + 'a>,
 }
 
@@ -67,6 +67,8 @@ pub struct Fitted {
     pub reports: Vec<FitReport>,
     /// The weight of each network in the predictions; 0 for those that were left out.
     pub weights: Vec<f32>,
+    /// The scores of the model of each fold on the rows of the fold, if there are [folds](Fitting::fit_folds). They also decided when its training ended.
+    pub fold_scores: Vec<Scores>,
 }
 
 impl Fitted {
@@ -102,16 +104,16 @@ impl<'a> Fitting<'a> {
     /// # Errors
     /// As [`Trainer::fit`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes of a number; [`Error::NotTwoClasses`] for
     /// a threshold.
-    pub fn fit(
+    pub fn fit<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
         &self,
         device: &Device,
         preprocessing: Preprocessing,
         target: Target,
-        train: &Rows,
-        valid: &Rows,
+        train: &S,
+        valid: &T,
     ) -> Result<Fitted, Error> {
         let started = Instant::now();
-        self.threshold.map_or(Ok(()), |_| target.check_two_classes())?;
+        self.check(&target)?;
         let labels = target.task().labels();
         let (train_labels, valid_labels) = (labels.read("train", train)?, labels.read("valid", valid)?);
         let (of_train, of_valid) = (weights_of("train", train)?, weights_of("valid", valid)?);
@@ -156,7 +158,16 @@ impl<'a> Fitting<'a> {
             let max_predictions = options.max_predictions.min(share.max(MIN_PREDICTIONS));
             model.measure_importance(device, valid, &ImportanceOptions { max_predictions, ..options.clone() })?;
         }
-        Ok(Fitted { model, reports, weights })
+        Ok(Fitted { model, reports, weights, fold_scores: Vec::new() })
+    }
+
+    /// Checks that the settings are those of the kind of target.
+    ///
+    /// # Errors
+    /// [`Error::NotClasses`], [`Error::NotTwoClasses`].
+    pub fn check(&self, target: &Target) -> Result<(), Error> {
+        self.class_weights.check(target)?;
+        self.threshold.map_or(Ok(()), |_| target.check_two_classes())
     }
 }
 

@@ -158,6 +158,31 @@ impl Sample {
 }
 
 impl Importance {
+    /// The mean of those of several models of the same columns.
+    pub(super) fn mean_of(all: &[Self]) -> Option<Self> {
+        let first = all.first()?;
+        let mean = |of: &dyn Fn(&Self) -> f64| all.iter().map(of).sum::<f64>() / all.len() as f64;
+        let column = |name: &String| {
+            let of = |importance: &Self| importance.columns.iter().find(|other| other.column == *name).cloned();
+            let found: Vec<ColumnImportance> = all.iter().filter_map(of).collect();
+            let means: Vec<f64> = found.iter().map(|column| column.mean).collect();
+            let [mean, between] = mean_and_deviation(&means);
+            // The variance of all permutations is that between the models and the mean of those within them.
+            let within = found.iter().map(|column| column.deviation.powi(2)).sum::<f64>() / found.len() as f64;
+            ColumnImportance { column: name.clone(), mean, deviation: (between.powi(2) + within).sqrt() }
+        };
+        let mut columns: Vec<ColumnImportance> = first.columns.iter().map(|other| column(&other.column)).collect();
+        columns.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+        Some(Self {
+            score: first.score.clone(),
+            base: mean(&|importance| importance.base),
+            constant: mean(&|importance| importance.constant),
+            n_rows: all.iter().map(|importance| importance.n_rows).sum(),
+            n_repeats: first.n_repeats,
+            columns,
+        })
+    }
+
     /// The column that alone decides the predictions, which is probably known only after the target is: the rows are predicted nearly without errors, without this column no better than
     /// by a constant, and no other column matters.
     pub fn decisive(&self) -> Option<&ColumnImportance> {

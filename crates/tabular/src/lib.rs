@@ -12,6 +12,7 @@ mod dictionaries;
 mod ensemble;
 mod error;
 mod fitting;
+mod folds;
 mod importance;
 mod mean;
 mod model;

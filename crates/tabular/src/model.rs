@@ -214,6 +214,10 @@ impl TabularModel {
         Ok(self.importance.as_ref())
     }
 
+    pub(super) fn set_importance(&mut self, importance: Option<Importance>) {
+        self.importance = importance;
+    }
+
     /// The importance of each column, if it was [measured](Self::measure_importance).
     pub fn importance(&self) -> Option<&Importance> {
         self.importance.as_ref()
@@ -242,24 +246,49 @@ impl TabularModel {
             return Ok((Self { calibration: None, threshold: None, importance: None, ..models.swap_remove(only) }, weights));
         }
         let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(&models).filter(|(weight, _)| *weight > 0.0).collect();
-        let members = chosen.iter().map(|&(weight, model)| Member { weight, network: model.network.clone() }).collect();
-        let network = Network::Ensemble { members };
+        Ok((Self::mean_of(&chosen)?, weights))
+    }
+
+    /// The model whose predictions are the mean of those of others, by these weights, which sum to 1. It is not calibrated.
+    ///
+    /// # Errors
+    /// [`Error::NoRecipe`] if there are none; those of the device that has the parameters.
+    pub(super) fn mean_of(models: &[(f32, &Self)]) -> Result<Self, Error> {
+        let (_, first) = models.first().ok_or(Error::NoRecipe)?;
+        let members: Vec<_> = models.iter().flat_map(|&(weight, model)| model.members(weight)).collect();
+        let network = Network::Ensemble { members: members.iter().map(|(member, ..)| member.clone()).collect() };
         let mut joined = Self::new(0, first.preprocessing.clone(), first.target.clone(), network);
         joined.text = first.text.clone();
-        for (i, (_, model)) in chosen.into_iter().enumerate() {
+        for (i, (_, model, path)) in members.into_iter().enumerate() {
             let (from, to) = (model.model.params(), joined.model.params_mut());
             let newest = from.newest().map_err(TrainError::from)?;
-            let name_of = |name: &str| format!("{}.{name}", member_path(i));
+            let name_of = |name: &str| Some(format!("{}.{}", member_path(i), name.strip_prefix(&path)?));
             for entry in from.entries() {
-                let id = to.id_of(&name_of(&entry.name)).expect("an ensemble has the parameters of its members");
+                let Some(name) = name_of(&entry.name) else { continue };
+                let id = to.id_of(&name).expect("an ensemble has the parameters of its members");
                 to.set_initial(id, &newest[entry.range.clone()]).map_err(TrainError::from)?;
             }
             for buffer in from.buffers() {
-                let id = to.buffer_id_of(&name_of(buffer.name())).expect("an ensemble has the buffers of its members");
+                let Some(name) = name_of(buffer.name()) else { continue };
+                let id = to.buffer_id_of(&name).expect("an ensemble has the buffers of its members");
                 to.set_initial_buffer(id, &buffer.newest().map_err(TrainError::from)?).map_err(TrainError::from)?;
             }
         }
-        Ok((joined, weights))
+        Ok(joined)
+    }
+
+    /// The networks of which this one consists, with their shares of `weight`, the model itself, and what the names of their parameters begin with.
+    fn members(&self, weight: f32) -> Vec<(Member, &Self, String)> {
+        match &self.network {
+            Network::Ensemble { members } => {
+                let of_member = |(i, member): (usize, &Member)| {
+                    let member = Member { weight: weight * member.weight, network: member.network.clone() };
+                    (member, self, format!("{}.", member_path(i)))
+                };
+                members.iter().enumerate().map(of_member).collect()
+            }
+            network => vec![(Member { weight, network: network.clone() }, self, String::new())],
+        }
     }
 
     /// A predictor for rows with the columns of the training table.

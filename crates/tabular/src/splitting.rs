@@ -1,7 +1,10 @@
 use std::collections::HashSet;
 
-use brisk_loader::{RowSource, Subset, group_split, labels_of, ordered_split, split, stratified_split};
-use brisk_table::Table;
+use brisk_loader::{
+    Fold, RowSource, Subset, group_k_fold, group_split, k_fold, labels_of, ordered_split, split, stratified_k_fold,
+    stratified_split,
+};
+use brisk_table::{Table, printable};
 
 use crate::error::{Error, failed};
 use crate::target::Target;
@@ -29,6 +32,43 @@ pub enum Splitting {
 }
 
 impl Splitting {
+    /// As [`Detected::folds`](crate::Detected::folds); `table_row` is the number of a row in the table.
+    pub(super) fn folds<S: RowSource + Clone>(
+        &self,
+        target: &Target,
+        rows: S,
+        table_row: impl Fn(u32) -> u32,
+        seed: u64,
+        n_folds: usize,
+    ) -> Result<Vec<Fold<S>>, Error> {
+        let check = |found: usize, what: &dyn Fn() -> String| {
+            if (2..=found).contains(&n_folds) { Ok(()) } else { Err(Error::Folds { n_folds, found, what: what() }) }
+        };
+        check(rows.n_rows(), &|| "rows".to_owned())?;
+        let folds = match (self, target) {
+            (Self::Times { column, .. }, _) => return Err(Error::FoldsOfTimes { column: column.clone() }),
+            (Self::Groups { column, groups }, _) => {
+                let group = |row: u32| groups[table_row(row) as usize];
+                let n_groups = (0..rows.n_rows() as u32).map(group).collect::<HashSet<_>>().len();
+                check(n_groups, &|| format!("groups of `{}`", printable(column)))?;
+                group_k_fold(rows, group, n_folds)
+            }
+            (Self::Random, Target::Classes { classes, .. }) => {
+                let labels = labels_of(&rows).map_err(failed("train"))?;
+                let counts = classes
+                    .iter()
+                    .enumerate()
+                    .map(|(class, name)| (labels.iter().filter(|&&label| label as usize == class).count(), name));
+                for (n_rows, class) in counts.filter(|(n_rows, _)| *n_rows > 0) {
+                    check(n_rows, &|| format!("rows of class {:?}", printable(class).to_string()))?;
+                }
+                stratified_k_fold(rows, &labels, seed, n_folds)
+            }
+            (Self::Random, Target::Number { .. }) => k_fold(rows, seed, n_folds),
+        };
+        folds.map_err(failed("train"))
+    }
+
     /// As [`Detected::split`](crate::Detected::split).
     pub(super) fn split<'a, const N: usize>(
         &self,

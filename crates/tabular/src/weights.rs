@@ -89,16 +89,20 @@ pub enum ClassWeights {
 }
 
 impl ClassWeights {
+    /// # Errors
+    /// [`Error::NotClasses`] for weights of the classes of a number.
+    pub(super) fn check(self, target: &Target) -> Result<(), Error> {
+        let is_right = self == Self::Observed || !target.classes().is_empty();
+        if is_right { Ok(()) } else { Err(Error::NotClasses { target: target.name().to_owned(), what: "weights of classes" }) }
+    }
+
     /// The weight of each class; `None` if all are 1.
     pub(super) fn of(self, target: &Target, labels: &[f32], weights: Option<&[f32]>) -> Result<Option<Vec<f32>>, Error> {
-        let n_classes = target.classes().len();
+        self.check(target)?;
         match self {
             Self::Observed => Ok(None),
-            Self::Balanced if n_classes == 0 => {
-                Err(Error::NotClasses { target: target.name().to_owned(), what: "weights of classes" })
-            }
             Self::Balanced => {
-                let shares: Vec<f64> = (0..n_classes).map(|class| share_of(class, labels, weights)).collect();
+                let shares: Vec<f64> = (0..target.classes().len()).map(|class| share_of(class, labels, weights)).collect();
                 let n_present = shares.iter().filter(|share| **share > 0.0).count() as f64;
                 let of_class = |share: &f64| if *share > 0.0 { (1.0 / (n_present * share)) as f32 } else { 1.0 };
                 Ok(Some(shares.iter().map(of_class).collect()))

@@ -42,6 +42,17 @@ fn groups_are_not_divided() -> Result<(), Error> {
         assert!(of_parts[0].is_disjoint(&of_parts[1]) && of_parts[2].is_disjoint(&(&of_parts[0] | &of_parts[1])));
         let sizes = parts.each_ref().map(RowSource::n_rows);
         assert!(sizes.iter().sum::<usize>() == 900 && (500..750).contains(&sizes[0]) && sizes[1] > 20, "{sizes:?}");
+        // Folds have whole groups, too.
+        let [rest, _] = detected.split(3, [0.8, 0.2])?;
+        let rows = rows_of(&rest);
+        for fold in detected.folds(&rest, &rest, 3, 4)? {
+            let of = |part: &Subset<_>| -> HashSet<u64> {
+                (0..part.n_rows() as u32).map(|row| groups[rows[part.row(row) as usize]]).collect()
+            };
+            assert!(of(&fold.train).is_disjoint(&of(&fold.valid)) && fold.valid.n_rows() > 0);
+        }
+        let error = detected.folds(&rest, &rest, 3, 50).expect_err("there are fewer groups");
+        assert!(matches!(error, Error::Folds { n_folds: 50, .. }), "{error}");
     }
     Ok(())
 }
@@ -62,6 +73,8 @@ fn the_latest_rows_are_tested() -> Result<(), Error> {
         assert!(ends[0][1] < ends[1][0] && ends[1][1] < ends[2][0], "{ends:?}");
         let sizes = parts.each_ref().map(RowSource::n_rows);
         assert!(sizes[0].abs_diff(630) < 30 && sizes[2].abs_diff(180) < 30, "{sizes:?}");
+        let [rest, _] = detected.split(3, [0.8, 0.2])?;
+        assert!(matches!(detected.folds(&rest, &rest, 3, 4), Err(Error::FoldsOfTimes { .. })), "{column}");
     }
     let both = DetectOptions { time: Some("day".to_owned()), drop: vec!["day".to_owned()], ..DetectOptions::default() };
     let detected = detect(&place, both)?;
@@ -86,6 +99,11 @@ fn columns_that_rows_cannot_be_split_by_are_refused() {
     let (output, stderr) =
         place.run("tabular", &[&["rows.csv", "--target", "ill", "--time", "day", "--group", "patient"][..], &SMALL].concat());
     assert!(output.status.code() == Some(2) && stderr.contains("--group") && stderr.contains("--time"), "{stderr}");
+    let (output, stderr) = place.run("tabular", &[&["rows.csv", "--time", "day", "--folds", "3"][..], &SMALL].concat());
+    assert!(output.status.code() == Some(2) && stderr.contains("--folds") && stderr.contains("--time"), "{stderr}");
+    place.write("rows.csv", visits(150, 9));
+    refuse(&["--folds", "100"], &["100 folds", "rows of class"]);
+    refuse(&["--folds", "5", "--group", "patient"], &["5 folds", "groups of `patient`"]);
     place.write("rows.csv", visits(300, 9).replace("patient 4", ""));
     refuse(&["--group", "patient"], &["`patient` has no group in", "first in row"]);
     let gaps = visits(300, 9).lines().enumerate().fold(String::new(), |text, (line, row)| {
@@ -94,4 +112,30 @@ fn columns_that_rows_cannot_be_split_by_are_refused() {
     });
     place.write("rows.csv", gaps);
     refuse(&["--time", "day"], &["`day` has no time in 1 rows, first in row 7"]);
+}
+
+#[test]
+fn a_model_of_folds_is_the_mean_of_their_models() {
+    let place = Place::new();
+    place.write("rows.csv", visits(600, 60));
+    let fast = ["--model", "mlp", "--epochs", "12", "--hidden", "16", "--lr", "0.01", "--json", "out.json", "--out", "model"];
+    for (options, target) in [(&[][..], "ill"), (&["--group", "patient"], "ill"), (&["--drop", "ill"], "size")] {
+        let args = [&["rows.csv", "--target", target, "--folds", "3"][..], options, &fast].concat();
+        let shown = place.succeed("tabular", &args);
+        let results = place.json("out.json");
+        let score = if target == "ill" { "log_loss" } else { "rmse" };
+        let folds = &results["folds"][score];
+        let values: Vec<f64> = folds["values"].as_array().expect("values").iter().filter_map(|x| x.as_f64()).collect();
+        let mean = values.iter().sum::<f64>() / 3.0;
+        assert!(values.len() == 3 && (folds["mean"].as_f64().expect("a mean") - mean).abs() < 1e-9, "{results}");
+        assert!(shown.contains("out of 3 folds"), "{shown}");
+        let network = &place.json("model/model.json")["network"];
+        assert_eq!((&network["kind"], network["members"].as_array().map(Vec::len)), (&"ensemble".into(), Some(3)));
+        assert_eq!(results["weights"].as_array().map(Vec::len), Some(3));
+        if target == "ill" {
+            assert!(results["test_accuracy"].as_f64() > Some(0.85), "{results}");
+        }
+        assert_eq!(results["importance"]["columns"].as_array().map(Vec::len), Some(if options.is_empty() { 4 } else { 3 }));
+        place.succeed("predict", &["model", "rows.csv", "--out", "out.csv"]);
+    }
 }

@@ -1,0 +1,95 @@
+use std::time::Instant;
+
+use brisk_loader::{Fold, RowSource};
+use brisk_nn::tensor::program::Device;
+use brisk_train::Ended;
+
+use crate::error::Error;
+use crate::fitting::{Fitted, Fitting};
+use crate::importance::Importance;
+use crate::mean::share_of;
+use crate::model::TabularModel;
+use crate::preprocessing::Preprocessing;
+use crate::target::Target;
+use crate::validated::Validated;
+
+impl Fitting<'_> {
+    /// Trains a model for each fold of a [cross-validation](crate::Detected::folds), each on the rows that are not those of the fold, by which it is validated; the returned model predicts
+    /// their mean. Probabilities are calibrated, and a threshold is chosen, by the predictions for the rows of each fold of the model that was not trained on them. The importance of columns
+    /// is the mean over the models.
+    ///
+    /// The folds share the limit of time. A run that is stopped returns the mean of the models up to then.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit); [`Error::NoRecipe`] without folds.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_loader::{Rows, k_fold};
+    /// use brisk_nn::tensor::program::Device;
+    /// use brisk_tabular::{Columns, Effort, Fitting, Preprocessing, Scaling, Target};
+    ///
+    /// let x: Vec<f32> = (0..300).map(|row| (row as f32 * 0.7549).fract()).collect();
+    /// let labels: Vec<f32> = x.iter().map(|x| 3.0 * x).collect();
+    /// let rows = Rows::new(x, labels, 1)?;
+    /// let columns = Columns::numbers(["x"]);
+    /// let (preprocessing, target) = (Preprocessing::fit(&columns, &rows, Scaling::Standard)?, Target::numbers("y", "train", &rows)?);
+    /// let rows = preprocessing.over(&columns, &rows)?.with_target(&target).to_rows("train")?;
+    ///
+    /// let fitting = Fitting::new(Effort::Quick.recipes(&rows, &target, 7), 7);
+    /// let fitted = fitting.fit_folds(&Device::best()?, preprocessing, target, &k_fold(&rows, 7, 3)?)?;
+    /// assert_eq!(fitted.fold_scores.len(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn fit_folds<S: RowSource<Feature = f32>>(
+        &self,
+        device: &Device,
+        preprocessing: Preprocessing,
+        target: Target,
+        folds: &[Fold<S>],
+    ) -> Result<Fitted, Error> {
+        let started = Instant::now();
+        self.check(&target)?;
+        let (mut models, mut importances): (Vec<TabularModel>, Vec<Importance>) = (Vec::new(), Vec::new());
+        let (mut reports, mut weights, mut fold_scores, mut all) = (Vec::new(), Vec::new(), Vec::new(), Validated::default());
+        for (i, fold) in folds.iter().enumerate() {
+            let first_network = i * self.recipes.len();
+            let left = |time: std::time::Duration| time.saturating_sub(started.elapsed()) / (folds.len() - i) as u32;
+            let fitting = Fitting {
+                recipes: self.recipes.clone(),
+                seed: self.seed + first_network as u64,
+                max_time: self.max_time.map(left),
+                class_weights: self.class_weights,
+                threshold: None,
+                importance: self.importance.clone(),
+                configure: Box::new(|trainer, network| (self.configure)(trainer, first_network + network)),
+            };
+            let fitted = fitting.fit(device, preprocessing.clone(), target.clone(), &fold.train, &fold.valid)?;
+            let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
+            fold_scores.push(fitted.model.evaluate(&fold.valid)?);
+            all.add(fitted.model.validated("valid", &fold.valid)?);
+            importances.extend(fitted.model.importance().cloned());
+            reports.extend(fitted.reports);
+            weights.extend(fitted.weights);
+            models.push(fitted.model);
+            if is_stopped {
+                break;
+            }
+        }
+        let n_folds = models.len();
+        weights.iter_mut().for_each(|weight| *weight /= n_folds as f32);
+        let share = 1.0 / n_folds as f32;
+        let mut model = TabularModel::mean_of(&models.iter().map(|model| (share, model)).collect::<Vec<_>>())?;
+        let of_rows = all.weights.as_deref();
+        let classes = self.class_weights.of(&target, &all.labels, of_rows)?;
+        let least = 1.0 / all.labels.len() as f64;
+        let frequencies =
+            (0..target.classes().len()).map(|class| share_of(class, &all.labels, of_rows).max(least) as f32).collect();
+        model.calibrate_to(&all, frequencies, classes.as_deref());
+        if let Some(metric) = self.threshold {
+            model.choose_threshold_on(metric, all)?;
+        }
+        model.set_importance(Importance::mean_of(importances.as_slice()).filter(|_| importances.len() == n_folds));
+        Ok(Fitted { model, reports, weights, fold_scores })
+    }
+}
