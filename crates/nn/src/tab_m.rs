@@ -3,8 +3,9 @@ use brisk_tensor::{Activation, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::batch_ensemble::BatchEnsemble;
+use crate::category_embeddings::CategoryEmbeddings;
 use crate::dropout::Dropout;
-use crate::embedding::{CategoricalColumn, Embedding, embed_columns};
+use crate::embedding::CategoricalColumn;
 use crate::init::Init;
 use crate::linear::Linear;
 use crate::module::Module;
@@ -25,9 +26,8 @@ use crate::piecewise_linear::PiecewiseLinear;
 #[derive(Debug, Clone, PartialEq)]
 pub struct TabM {
     config: TabMConfig,
-    categories: Vec<CategoricalColumn>,
     numbers: Option<PiecewiseLinear>,
-    embeddings: Vec<Embedding>,
+    embeddings: CategoryEmbeddings,
     scales: Vec<ParameterId>,
     hidden: Vec<Hidden>,
     head: [ParameterId; 2],
@@ -113,10 +113,7 @@ impl TabM {
         let TabMConfig { n_inputs, ref edges, embedding_dim, n_members, adapters, ref hidden, n_outputs, .. } = *config;
         let is_embedded = !edges.is_empty();
         let numbers = is_embedded.then(|| PiecewiseLinear::new(params, "numbers", edges, embedding_dim));
-        let embedding = |(i, column): (usize, &CategoricalColumn)| {
-            Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim)
-        };
-        let embeddings = categories.iter().enumerate().map(embedding).collect();
+        let embeddings = CategoryEmbeddings::new(params, categories);
         // One draw for each feature and member, whatever a feature became.
         let n_numbers = numbers.as_ref().map_or(n_inputs, PiecewiseLinear::n_outputs);
         let of_numbers = if is_embedded { Init::NormalRuns { len: embedding_dim } } else { Init::Signs };
@@ -137,46 +134,23 @@ impl TabM {
         }
         let weight = params.add("head.weight", &[n_members, n_in, n_outputs], Init::FanIn(n_in));
         let bias = params.add("head.bias", &[n_members, 1, n_outputs], Init::FanIn(n_in));
-        Self {
-            config: config.clone(),
-            categories: categories.to_vec(),
-            numbers,
-            embeddings,
-            scales,
-            hidden: layers,
-            head: [weight, bias],
-        }
-    }
-
-    /// Records the model for rows without categories.
-    ///
-    /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of columns, or if the model has categories.
-    #[track_caller]
-    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
-        self.record(params, x, &[])
+        Self { config: config.clone(), numbers, embeddings, scales, hidden: layers, head: [weight, bias] }
     }
 
     /// Records the model.
     ///
-    /// # Shapes
-    /// `categories`: `[n_rows, n_categories]` u32.
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if either has a different number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` or the [categories](Bound::categories) have a different number of columns.
     #[track_caller]
-    pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        match embed_columns(&self.embeddings, params, x, categories) {
-            Ok(embedded) => self.record(params, x, &embedded),
-            Err(failed) => failed,
-        }
-    }
-
-    #[track_caller]
-    fn record(&self, params: &Bound, x: &Tensor, embedded: &[Tensor]) -> Tensor {
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let embedded = match self.embeddings.embedded(params, x) {
+            Ok(embedded) => embedded,
+            Err(failed) => return failed,
+        };
         let TabMConfig { n_members, dropout, .. } = self.config;
         let numbers = self.numbers.as_ref().map_or_else(|| x.clone(), |numbers| numbers.forward(params, x));
         let scales: Vec<&Tensor> = self.scales.iter().map(|&scale| params.tensor(scale)).collect();
-        let (row, scales) = match embedded {
+        let (row, scales) = match &embedded[..] {
             [] => (numbers, scales[0].clone()),
             _ => (numbers.concat_columns(&embedded.iter().collect::<Vec<_>>()), scales[0].concat_columns(&scales[1..])),
         };
@@ -227,11 +201,6 @@ impl Module for TabM {
     }
 
     fn categories(&self) -> &[CategoricalColumn] {
-        &self.categories
-    }
-
-    #[track_caller]
-    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        TabM::forward_with_categories(self, params, x, categories)
+        self.embeddings.categories()
     }
 }

@@ -120,7 +120,7 @@ fn outputs(config: &TabMConfig, mode: Mode) -> Result<(Vec<f32>, Outputs), Error
     let codes = Persistent::new("codes", brisk_nn::tensor::DType::U32, N_ROWS);
     device.write(&codes, &CODES)?;
     let (x, codes) = (graph.constant("x", &X, &[N_ROWS, 2]), graph.tensor(&codes, &[N_ROWS, 1]));
-    let result = model.forward_with_categories(&params.bind(&graph), &x, &codes);
+    let result = model.forward(&params.bind(&graph).with_categories(&codes), &x);
     let y = Persistent::new("y", brisk_nn::tensor::DType::F32, result.n_elements());
     graph.store(&result, &Graph::state_buffer(), &y);
     graph.compile(&device)?.run(1)?;
