@@ -316,6 +316,9 @@ pub(crate) struct Tabular {
     /// Measures scikit-learn's HistGradientBoosting, LightGBM, XGBoost and CatBoost in the same run, with the Python that BRISK_PYTHON names
     #[arg(long)]
     pub(crate) peers: bool,
+    /// Measures these also with settings that are drawn at random and chosen by the validation rows, for as long as our longest effort takes
+    #[arg(long, requires = "peers")]
+    pub(crate) tuned: bool,
 }
 
 /// How much time a model of a table may take.

@@ -132,9 +132,10 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         if n_networks > 1 {
             print::note(format_args!("network {} of at most {n_networks}", network + 1));
         }
-        trainer.precision(options.precision).stop_on(&stop).progress()
+        trainer.stop_on(&stop).progress()
     };
-    let fitting = Fitting { max_time, configure: Box::new(configure), ..Fitting::new(recipes, options.seed) };
+    let (precision, configure) = (options.precision, Box::new(configure));
+    let fitting = Fitting { max_time, precision, configure, ..Fitting::new(recipes, options.seed) };
     let fitted = match fitting.fit(&device, preprocessing, target, &train, &valid) {
         Ok(fitted) => fitted,
         Err(TabularError::Train(error)) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),

@@ -1,8 +1,9 @@
 use std::time::{Duration, Instant};
 
-use brisk_loader::Rows;
+use brisk_loader::{RowSource, Rows};
+use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_train::{Ended, FitReport, Trainer};
+use brisk_train::{Ended, FitReport, Limit, Trainer};
 
 use crate::error::Error;
 use crate::model::TabularModel;
@@ -41,8 +42,11 @@ pub struct Fitting<'a> {
     /// The seed of the first network; those after it have the next ones.
     pub seed: u64,
     /// The time for all networks. The first of several has at most half of it, each further one half of what is left, and one starts only if there is
-    /// time for half a network like those before. A network whose time ends is as good as it was at its best validation.
+    /// time for half a network like those before. Each trains as many epochs as fit, so that an annealed learning rate reaches its end; if time ends before, the network is as
+    /// good as it was at its best validation.
     pub max_time: Option<Duration>,
+    /// The precision of products.
+    pub precision: Precision,
     /// More settings of each trainer, such as a progress bar, given the number of the network.
     pub configure: Box<dyn Fn(Trainer<'static>, usize) -> Trainer<'static> + 'a>,
 }
@@ -73,6 +77,7 @@ impl std::fmt::Debug for Fitting<'_> {
             .field("recipes", &self.recipes)
             .field("seed", &self.seed)
             .field("max_time", &self.max_time)
+            .field("precision", &self.precision)
             .finish_non_exhaustive()
     }
 }
@@ -80,7 +85,7 @@ impl std::fmt::Debug for Fitting<'_> {
 impl<'a> Fitting<'a> {
     /// Without a limit of time.
     pub fn new(recipes: Vec<Recipe>, seed: u64) -> Self {
-        Self { recipes, seed, max_time: None, configure: Box::new(|trainer, _| trainer) }
+        Self { recipes, seed, max_time: None, precision: Precision::F32, configure: Box::new(|trainer, _| trainer) }
     }
 
     /// Trains the networks for rows that are preprocessed and have the [labels](crate::Preprocessed::with_target) of the target.
@@ -105,9 +110,17 @@ impl<'a> Fitting<'a> {
             }
             let is_last = i + 1 == self.recipes.len();
             let most = left.map(|left| if is_last { left } else { left / 2 }.max(LEAST_TIME));
-            let trainer = recipe.trainer(device).seed(self.seed + i as u64).configure(|config| config.max_time = most);
-            let mut model =
-                TabularModel::new(self.seed + i as u64, preprocessing.clone(), target.clone(), recipe.network.clone());
+            let new_model =
+                || TabularModel::new(self.seed + i as u64, preprocessing.clone(), target.clone(), recipe.network.clone());
+            let max_epochs = match most {
+                Some(time) => {
+                    epochs_within(time, self.trainer(device, recipe), new_model(), train, valid)?.min(recipe.max_epochs)
+                }
+                None => recipe.max_epochs,
+            };
+            let trainer = self.trainer(device, recipe).seed(self.seed + i as u64).max_epochs(max_epochs);
+            let trainer = trainer.configure(|config| config.max_time = most);
+            let mut model = new_model();
             let task = model.task();
             let report = (self.configure)(trainer, i).fit(model.model_mut(), &*task, train, valid)?;
             let ended = report.ended;
@@ -121,6 +134,32 @@ impl<'a> Fitting<'a> {
         model.calibrate(train, valid)?;
         Ok(Fitted { model, reports, weights })
     }
+}
+
+impl Fitting<'_> {
+    fn trainer(&self, device: &Device, recipe: &Recipe) -> Trainer<'static> {
+        recipe.trainer(device).precision(self.precision)
+    }
+}
+
+/// How many epochs take about this time, at least one, as a few steps of a model show that is then thrown away.
+fn epochs_within(
+    time: Duration,
+    trainer: Trainer<'static>,
+    mut model: TabularModel,
+    train: &Rows,
+    valid: &Rows,
+) -> Result<usize, Error> {
+    const STEPS: usize = 8;
+    // Of the time of a training step, since validation has no backward pass.
+    const VALIDATION_SHARE: f64 = 1.0 / 3.0;
+    // The time that is planned: the rest is for what differs from these steps.
+    const PLANNED: f64 = 0.9;
+    let few = trainer.max_epochs(STEPS).max_steps(STEPS).configure(|config| config.limit_valid_batches = Some(Limit::Batches(1)));
+    let task = model.task();
+    let rows_per_s = { few }.fit(model.model_mut(), &*task, train, valid)?.train_rows_per_s;
+    let rows_per_epoch = train.n_rows() as f64 + VALIDATION_SHARE * valid.n_rows() as f64;
+    Ok(((PLANNED * time.as_secs_f64() * rows_per_s / rows_per_epoch) as usize).max(1))
 }
 
 /// Given to a network although there is no time left, so that there is a model.
