@@ -39,7 +39,7 @@ pub(crate) struct Options {
         value_parser = one_of([("standard", Scaling::Standard), ("quantile", Scaling::Quantile)]))]
     pub(crate) scaling: Scaling,
 
-    /// What is trained: quick, a small ensemble of networks, in seconds; good, a larger one, in minutes; best, several ensembles, of which those are kept that are best together
+    /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones, in minutes; best, several with drawn settings, of which those are kept that are best together
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
         value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]
     pub(crate) effort: Effort,
@@ -57,7 +57,7 @@ pub(crate) struct Options {
     /// Members of an ensemble [default: 32, with quick 16]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=1024))]
     pub(crate) members: Option<usize>,
-    /// Maximum number of epochs; with --minutes those that fit, if they are fewer [default: about 4500 steps, with quick 2000, but 6 to 100 epochs; of an mlp or a resnet 100]
+    /// Maximum number of epochs; with --minutes those that fit, if they are fewer [default: 1600 to 4500 steps, but 6 to 100 epochs; of an mlp or a resnet 100]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) epochs: Option<usize>,
     /// Rows per batch [default: a 128th of the training rows, of an mlp or a resnet a 400th, from 32 to 1024]

@@ -11,16 +11,21 @@ use crate::target::Target;
 /// How much time a model of a table may take to train.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Effort {
-    /// About half a minute for a table of 20,000 rows on two cores: a TabM-mini of 16 members, for 2,000 steps.
+    /// About half a minute for a table of 20,000 rows on two cores: a TabM-mini of 16 members.
     Quick,
-    /// Four times that: a TabM-mini of 32 members with larger embeddings, for 4,500 steps.
+    /// Some minutes: two of 32 members with larger embeddings, of which one is trained for longer than the other. Which of them overfits, or is not finished, depends on the table, so the model has the
+    /// better one, or both.
     #[default]
     Good,
-    /// Up to nine times that: the network of [`Good`](Self::Good) and others with settings that are drawn, of which those are kept that predict validation rows best together.
+    /// Up to five times that: the networks of [`Good`](Self::Good) and others with settings that are drawn, of which those are kept that predict validation rows best together.
     Best,
 }
 
-/// The networks that [`Effort::Best`] trains unless its time ends before.
+/// The steps of a recipe whose learning rate is annealed: classes are learned, and soon overfitted, in fewer than numbers.
+const SHORT: usize = 1_600;
+const LONG: usize = 4_500;
+
+/// The networks that [`Effort::Best`] trains besides those of [`Effort::Good`] unless its time ends before.
 const N_DRAWN: u64 = 8;
 
 impl Effort {
@@ -28,10 +33,16 @@ impl Effort {
     pub fn recipes(self, rows: &Rows, target: &Target, seed: u64) -> Vec<Recipe> {
         match self {
             Self::Quick => vec![Recipe::quick(rows, target)],
-            Self::Good => vec![Recipe::good(rows, target)],
+            Self::Good => {
+                let other = if target.classes().is_empty() { SHORT } else { LONG };
+                let mut recipes = vec![Recipe::good(rows, target), Recipe::good_for(rows, target, other)];
+                // Large tables have the same fewest epochs in both.
+                recipes.dedup();
+                recipes
+            }
             Self::Best => {
                 let drawn = (0..N_DRAWN).map(|i| Recipe::drawn(rows, target, seed, i));
-                std::iter::once(Recipe::good(rows, target)).chain(drawn).collect()
+                Self::Good.recipes(rows, target, seed).into_iter().chain(drawn).collect()
             }
         }
     }
@@ -64,13 +75,17 @@ impl Recipe {
     /// That of [`Effort::Quick`].
     pub fn quick(rows: &Rows, target: &Target) -> Self {
         let network = tab_m(Adapters::First, 16, vec![256, 256], 0.1, piecewise_linear(rows, 48, 8));
-        Self::annealed(network, rows, target, 2_000)
+        Self::annealed(network, rows, target, if target.classes().is_empty() { 3_000 } else { SHORT })
     }
 
-    /// That of [`Effort::Good`].
+    /// The first of [`Effort::Good`].
     pub fn good(rows: &Rows, target: &Target) -> Self {
+        Self::good_for(rows, target, if target.classes().is_empty() { LONG } else { SHORT })
+    }
+
+    fn good_for(rows: &Rows, target: &Target, n_steps: usize) -> Self {
         let network = tab_m(Adapters::First, 32, vec![256, 256], 0.1, piecewise_linear(rows, 48, 16));
-        Self::annealed(network, rows, target, 4_500)
+        Self::annealed(network, rows, target, n_steps)
     }
 
     /// Trains for about `n_steps` with a learning rate that is high at first and 0 at last. Steps matter rather than epochs, so that batches are small and few rows are seen often.
@@ -112,7 +127,7 @@ impl Recipe {
             network: tab_m(adapters, 32, hidden, dropout, numbers),
             lr: logarithmic(7, 4e-3, 2e-2),
             weight_decay: if uniform(8) < 0.3 { 0.0 } else { logarithmic(9, 1e-4, 1e-1) as f32 },
-            ..Self::good(rows, target)
+            ..Self::good_for(rows, target, logarithmic(12, SHORT as f64, LONG as f64) as usize)
         }
     }
 
