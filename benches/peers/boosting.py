@@ -1,9 +1,10 @@
-"""One run of gradient boosting at its defaults, for `bench tabular --peers`.
+"""Gradient boosting at its defaults, or tuned, for `bench tabular --peers`.
 
-    python3 boosting.py FOLDER PEER METRIC SEED
+    python3 boosting.py FOLDER PEER METRIC SEED [SECONDS]
 
-The folder has the cells of the rows to train on, to validate and to test, as raw numbers. No peer stops early at its defaults, so each trains on the rows to train on and to validate. Prints the
-metric of the test rows, seconds and the peak memory of the process in bytes.
+The folder has the cells of the rows to train on, to validate and to test, as raw numbers. No peer stops early at its defaults, so each trains on the rows to train on and to validate. With
+SECONDS, settings are drawn at random until the time is over, each is trained with early stopping, and the model with the best metric of the validation rows is kept. Prints the metric of the test
+rows, seconds and the peak memory of the process in bytes.
 """
 
 import resource
@@ -28,32 +29,84 @@ def cells(folder, sets):
     return numbers, codes, np.concatenate(labels)
 
 
-def model(peer, kind, seed, categorical):
-    """An estimator of scikit-learn's interface."""
+def estimator(peer, kind, seed, categorical, settings):
+    """An estimator of scikit-learn's interface with these settings."""
     is_number = kind == "number"
     if peer == "HistGradientBoosting":
         from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
         maker = HistGradientBoostingRegressor if is_number else HistGradientBoostingClassifier
-        return maker(random_state=seed, categorical_features="from_dtype")
+        return maker(random_state=seed, categorical_features="from_dtype", **settings)
     if peer == "LightGBM":
         from lightgbm import LGBMClassifier, LGBMRegressor
 
-        return (LGBMRegressor if is_number else LGBMClassifier)(random_state=seed, verbose=-1)
+        return (LGBMRegressor if is_number else LGBMClassifier)(random_state=seed, verbose=-1, **settings)
     if peer == "XGBoost":
         from xgboost import XGBClassifier, XGBRegressor
 
-        return (XGBRegressor if is_number else XGBClassifier)(random_state=seed, enable_categorical=True)
+        return (XGBRegressor if is_number else XGBClassifier)(random_state=seed, enable_categorical=True, **settings)
     if peer == "CatBoost":
         from catboost import CatBoostClassifier, CatBoostRegressor
 
         maker = CatBoostRegressor if is_number else CatBoostClassifier
-        return maker(random_seed=seed, verbose=False, allow_writing_files=False, cat_features=categorical)
+        return maker(random_seed=seed, verbose=False, allow_writing_files=False, cat_features=categorical, **settings)
     raise SystemExit(f"{peer}: no such peer")
+
+
+N_ROUNDS = 4000
+PATIENCE = 100
+
+
+def drawn(peer, rng):
+    """Settings from the ranges that are usual for the peer, with early stopping."""
+
+    def log(low, high):
+        return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+    rate = log(0.01, 0.3)
+    leaves = round(log(8, 256))
+    if peer == "HistGradientBoosting":
+        return {"learning_rate": rate, "max_leaf_nodes": leaves, "min_samples_leaf": round(log(5, 100)),
+                "l2_regularization": log(1e-3, 10), "max_features": rng.uniform(0.5, 1.0), "max_iter": N_ROUNDS,
+                "early_stopping": True, "n_iter_no_change": PATIENCE}
+    if peer == "LightGBM":
+        return {"learning_rate": rate, "num_leaves": leaves, "min_child_samples": round(log(5, 100)),
+                "reg_lambda": log(1e-3, 10), "colsample_bytree": rng.uniform(0.5, 1.0), "subsample": rng.uniform(0.5, 1.0),
+                "subsample_freq": 1, "n_estimators": N_ROUNDS}
+    if peer == "XGBoost":
+        return {"learning_rate": rate, "max_depth": int(rng.integers(3, 11)), "min_child_weight": log(1, 100),
+                "reg_lambda": log(1e-3, 10), "colsample_bytree": rng.uniform(0.5, 1.0), "subsample": rng.uniform(0.5, 1.0),
+                "n_estimators": N_ROUNDS, "early_stopping_rounds": PATIENCE}
+    return {"learning_rate": log(0.02, 0.3), "depth": int(rng.integers(4, 9)), "l2_leaf_reg": log(1, 10),
+            "iterations": N_ROUNDS, "early_stopping_rounds": PATIENCE}
+
+
+def fit(peer, model, train, labels, valid, valid_labels):
+    """Trains with the early stopping of the peer."""
+    if peer == "HistGradientBoosting":
+        model.fit(train, labels, X_val=valid, y_val=valid_labels)
+    elif peer == "LightGBM":
+        from lightgbm import early_stopping
+
+        model.fit(train, labels, eval_set=[(valid, valid_labels)], callbacks=[early_stopping(PATIENCE, verbose=False)])
+    elif peer == "XGBoost":
+        model.fit(train, labels, eval_set=[(valid, valid_labels)], verbose=False)
+    else:
+        model.fit(train, labels, eval_set=(valid, valid_labels))
+
+
+def score(model, metric, rows, labels):
+    """The metric; of errors the smaller is the better one."""
+    if metric == "rmse":
+        return mean_squared_error(labels, model.predict(rows)) ** 0.5
+    if metric == "auc":
+        return roc_auc_score(labels, model.predict_proba(rows)[:, 1])
+    return accuracy_score(labels, np.ravel(model.predict(rows)).astype(int))
 
 
 def main():
     folder, peer, metric, seed = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+    limit = float(sys.argv[5]) if len(sys.argv) > 5 else None
     import pandas
 
     def frame(numbers, codes, values):
@@ -64,22 +117,33 @@ def main():
             columns[f"c{i}"] = column if peer == "CatBoost" else pandas.Categorical(column, categories=of_column)
         return pandas.DataFrame(columns)
 
-    numbers, codes, labels = cells(folder, ["train", "valid"])
-    test_numbers, test_codes, test_labels = cells(folder, ["test"])
-    values = [[code for code in np.unique(codes[:, i]) if code] for i in range(codes.shape[1])]
-    train, test = frame(numbers, codes, values), frame(test_numbers, test_codes, values)
+    all_numbers, all_codes, labels = cells(folder, ["train", "valid", "test"])
+    n_train, n_valid = (len(cells(folder, [name])[2]) for name in ("train", "valid"))
+    n_known = n_train + n_valid
+    values = [[code for code in np.unique(all_codes[:n_known, i]) if code] for i in range(all_codes.shape[1])]
     kind = "number" if metric == "rmse" else "classes"
-    estimator = model(peer, kind, seed, [f"c{i}" for i in range(codes.shape[1])])
+    labels = labels if kind == "number" else labels.astype(int)
+
+    def part(start, end):
+        return frame(all_numbers[start:end], all_codes[start:end], values), labels[start:end]
+
+    known, train, valid = part(0, n_known), part(0, n_train), part(n_train, n_known)
+    test = part(n_known, len(labels))
+    categorical = [f"c{i}" for i in range(all_codes.shape[1])]
     started = time.perf_counter()
-    estimator.fit(train, labels if kind == "number" else labels.astype(int))
-    seconds = time.perf_counter() - started
-    if metric == "rmse":
-        score = mean_squared_error(test_labels, estimator.predict(test)) ** 0.5
-    elif metric == "auc":
-        score = roc_auc_score(test_labels, estimator.predict_proba(test)[:, 1])
+    if limit is None:
+        best = estimator(peer, kind, seed, categorical, {})
+        best.fit(*known)
     else:
-        score = accuracy_score(test_labels, np.ravel(estimator.predict(test)).astype(int))
-    print(score, seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        rng, best, best_score = np.random.default_rng(seed), None, None
+        while best is None or time.perf_counter() - started < limit:
+            model = estimator(peer, kind, seed, categorical, drawn(peer, rng))
+            fit(peer, model, *train, *valid)
+            of_valid = score(model, metric, *valid) * (-1 if metric == "rmse" else 1)
+            if best is None or of_valid > best_score:
+                best, best_score = model, of_valid
+    seconds = time.perf_counter() - started
+    print(score(best, metric, *test), seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,41 @@
-//! The command line of the benchmarks. `cargo xtask bench` includes this file, so that it documents and checks the same options.
+//! The command line of the benchmarks, and what `cargo xtask bench` has to provide for it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::builder::RangedU64ValueParser;
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Measures brisk, and prints its figures, those of the reference, and their ratio
+///
+/// `cargo xtask bench SUITE` builds this program for release and runs it. The crates table, loader, kernels, program and train also have benches of
+/// their own: `cargo bench -p brisk-table`.
+///
+/// A reference is a hardware limit such as a copy in memory or, with --peers, another library in the same run. Python libraries are imported by the Python that
+/// BRISK_PYTHON names, or else by the one in target/peers-venv. Burn is measured by the program that BRISK_BURN names, or else by benches/peers/burn, which is built
+/// in target/burn-peer and takes about forty minutes of one core the first time. For replicate and scaling, the peer is MPI.
+#[derive(Debug, Parser)]
+#[command(name = "bench", bin_name = "cargo xtask bench", subcommand_value_name = "SUITE", subcommand_help_heading = "Suites")]
+pub(crate) struct CommandLine {
+    #[command(subcommand)]
+    pub(crate) suite: Suite,
+    /// Makes target/peers-venv (several GB to download) or installs Open MPI without asking; implied if the variable CI is set
+    #[arg(long, global = true)]
+    yes: bool,
+}
+
+/// The first argument of the call that prints what the other arguments need, one thing a line, which xtask reads.
+pub(crate) const NEEDS: &str = "--needs";
+
+impl fmt::Display for CommandLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(packages) = self.suite.python_packages() {
+            writeln!(f, "python {packages}")?;
+        }
+        let others = [("burn", self.suite.needs_burn()), ("mpi", self.suite.needs_mpi()), ("yes", self.yes)];
+        others.iter().filter(|(_, is_needed)| *is_needed).try_for_each(|(need, _)| writeln!(f, "{need}"))
+    }
+}
 
 /// What is measured.
 #[derive(Clone, Debug, Subcommand)]
@@ -284,6 +316,9 @@ pub(crate) struct Tabular {
     /// Measures scikit-learn's HistGradientBoosting, LightGBM, XGBoost and CatBoost in the same run, with the Python that BRISK_PYTHON names
     #[arg(long)]
     pub(crate) peers: bool,
+    /// Measures these also with settings that are drawn at random and chosen by the validation rows, for as long as our longest effort takes
+    #[arg(long, requires = "peers")]
+    pub(crate) tuned: bool,
 }
 
 /// How much time a model of a table may take.
@@ -335,18 +370,21 @@ fn positive(word: &str) -> Result<f64, String> {
 }
 
 impl Suite {
-    /// Whether peers that run in Python are requested.
-    pub(crate) fn needs_python(&self) -> bool {
-        match self {
-            Self::Higgs(Higgs { peers, .. }) | Self::Loader(Loader { peers, .. }) => *peers,
+    /// The Python packages that the requested peers import, as pip calls them.
+    pub(crate) fn python_packages(&self) -> Option<&'static str> {
+        const TRAINING: &str = "torch numpy safetensors scikit-learn";
+        let (peers, packages) = match self {
+            Self::Higgs(higgs) => (higgs.peers, TRAINING),
+            Self::Loader(loader) => (loader.peers, "torch numpy pandas pyarrow polars"),
             Self::Kernels(kernels) => {
                 let parts = [KernelsPart::Elementwise, KernelsPart::Conv, KernelsPart::Convnet];
-                kernels.peers && parts.into_iter().any(|part| is_selected(&kernels.only, part))
+                (kernels.peers && parts.into_iter().any(|part| is_selected(&kernels.only, part)), "torch numpy")
             }
-            Self::Cifar10(cifar10) => cifar10.peers,
-            Self::Tabular(tabular) => tabular.peers,
-            Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) | Self::Speedups(_) | Self::Overhead(_) => false,
-        }
+            Self::Cifar10(cifar10) => (cifar10.peers, TRAINING),
+            Self::Tabular(tabular) => (tabular.peers, "numpy pandas scikit-learn lightgbm xgboost catboost"),
+            Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) | Self::Speedups(_) | Self::Overhead(_) => return None,
+        };
+        peers.then_some(packages)
     }
 
     /// Whether Burn is requested.

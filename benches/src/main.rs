@@ -20,23 +20,13 @@ mod tabular;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Parser;
+use clap::Parser as _;
 
-use command_line::Suite;
+use command_line::{CommandLine, NEEDS, Suite};
 use options::Options;
 use row::Table;
 
-/// Measures brisk and prints its figures, the reference's and their ratio
-///
-/// `cargo xtask bench SUITE` builds this program for release and runs it. The crates table, loader, kernels, program and train also have benches of
-/// their own: `cargo bench -p brisk-table`.
-#[derive(Debug, Parser)]
-#[command(name = "bench", subcommand_value_name = "SUITE", subcommand_help_heading = "Suites")]
-struct CommandLine {
-    #[command(subcommand)]
-    suite: Suite,
-}
-
+#[expect(clippy::print_stdout, reason = "xtask reads them")]
 #[expect(clippy::print_stderr, reason = "an error goes to standard error")]
 fn main() -> ExitCode {
     let ended = match std::env::args_os().collect::<Vec<_>>().as_slice() {
@@ -46,6 +36,13 @@ fn main() -> ExitCode {
         [_, rank, ..] if rank == replicate::RANK => {
             let args: Vec<_> = std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
             replicate::rank(&args).map(|()| ExitCode::SUCCESS)
+        }
+        [program, needs, args @ ..] if needs == NEEDS => {
+            // Help and errors are printed when the suite is run.
+            if let Ok(line) = CommandLine::try_parse_from(std::iter::once(program).chain(args)) {
+                print!("{line}");
+            }
+            Ok(ExitCode::SUCCESS)
         }
         _ => run().map(|()| ExitCode::SUCCESS),
     };
@@ -60,7 +57,7 @@ fn main() -> ExitCode {
 
 #[expect(clippy::print_stdout, reason = "its figures are its result")]
 fn run() -> Result<()> {
-    let CommandLine { suite } = CommandLine::parse();
+    let suite = CommandLine::parse().suite;
     let options = Options::new(&suite)?;
     // JSON rows that the suite has already printed.
     let mut printed = Vec::new();

@@ -65,7 +65,7 @@ impl Options {
         Ok(Self {
             device: Device::builder().selection(selection.clone()).open()?,
             selection,
-            peers: suite.needs_python().then(|| named("BRISK_PYTHON", "a Python with the peers")).transpose()?,
+            peers: suite.python_packages().map(|_| named("BRISK_PYTHON", "a Python with the peers")).transpose()?,
             burn: suite.needs_burn().then(|| named("BRISK_BURN", "the program of benches/peers/burn")).transpose()?,
             with_mpi,
             scale,

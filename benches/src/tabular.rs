@@ -151,7 +151,8 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
     });
     let efforts: Vec<BenchedEffort> = selected(&suite.effort).collect();
     let mut ours: Vec<Vec<Figures>> = efforts.iter().map(|_| Vec::new()).collect();
-    let peers: &[&str] = if suite.peers { &PEERS } else { &[] };
+    let of_peer = |peer: &&'static str| std::iter::once((*peer, false)).chain(suite.tuned.then_some((*peer, true)));
+    let peers: Vec<(&str, bool)> = PEERS.iter().filter(|_| suite.peers).flat_map(of_peer).collect();
     let mut theirs: Vec<Vec<Figures>> = peers.iter().map(|_| Vec::new()).collect();
     for seed in 0..n_seeds as u64 {
         let [train, valid, test] = split_rows(&detected.table, &detected.target, case.n_test, seed)?;
@@ -173,9 +174,11 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
         let folder = scratch.join(format!("{}-{seed}", case.name));
         write_cells(&folder, &detected.target, &[("train", &train), ("valid", &valid), ("test", &test)])?;
         let python = options.peers.as_ref().context("--peers has a Python")?;
-        for (peer, figures) in peers.iter().zip(&mut theirs) {
+        let longest = ours.iter().filter_map(|figures| Some(figures.last()?.seconds)).fold(0.0, f64::max);
+        for ((peer, is_tuned), figures) in peers.iter().zip(&mut theirs) {
             // A process each, whose peak memory is that of one model.
             let arguments = [folder.display().to_string(), (*peer).to_owned(), metric.to_owned(), seed.to_string()];
+            let arguments: Vec<String> = arguments.into_iter().chain(is_tuned.then(|| longest.to_string())).collect();
             let answer = Peer::python(python, "benches/peers/boosting.py", &arguments)?.line()?;
             let numbers: Vec<f64> = answer.split(' ').filter_map(|word| word.parse().ok()).collect();
             let [metric, seconds, peak_bytes] = numbers[..] else { bail!("{peer} answered `{answer}`") };
@@ -198,7 +201,7 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
             }
             let case = format!("{}, {}, {what}", case.name, effort.name());
             let references =
-                peers.iter().zip(&theirs).map(|(peer, theirs)| Some(((*peer).to_owned(), theirs.iter().map(of).collect())));
+                peers.iter().zip(&theirs).map(|(peer, theirs)| Some((described(*peer), theirs.iter().map(of).collect())));
             let references: Vec<_> = if peers.is_empty() { vec![None] } else { references.collect() };
             rows.extend(references.into_iter().map(|reference| {
                 let (case, ours) = (case.clone(), ours.clone());
@@ -207,6 +210,10 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
         }
     }
     Ok(rows)
+}
+
+fn described((peer, is_tuned): (&str, bool)) -> String {
+    if is_tuned { format!("{peer}, tuned") } else { peer.to_owned() }
 }
 
 /// 70 % of the rows to train on, 10 % to validate, 20 % to test; of each class, if there are classes. Test rows of their own are the same for each seed.

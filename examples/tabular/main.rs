@@ -75,9 +75,10 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         if n_networks > 1 {
             print::note(format_args!("network {} of at most {n_networks}", network % n_networks + 1));
         }
-        trainer.precision(options.precision).stop_on(&stop).progress()
+        trainer.stop_on(&stop).progress()
     };
     let fitting = Fitting {
+        precision: options.precision,
         class_weights: options.class_weights,
         threshold: options.threshold,
         importance: Some(ImportanceOptions { seed: options.seed, ..ImportanceOptions::default() }),

@@ -50,7 +50,7 @@ pub(crate) struct Options {
         value_parser = one_of([("standard", Scaling::Standard), ("quantile", Scaling::Quantile)]))]
     pub(crate) scaling: Scaling,
 
-    /// What is trained: quick, a small ensemble of networks, in seconds; good, a larger one, in minutes; best, several ensembles, of which those are kept that are best together
+    /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones, in minutes; best, several with drawn settings, of which those are kept that are best together
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
         value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]
     pub(crate) effort: Effort,
@@ -73,25 +73,25 @@ pub(crate) struct Options {
         ("mlp", Kind::Mlp), ("resnet", Kind::ResidualMlp), ("tabm", Kind::TabM(Adapters::All)),
         ("tabm-mini", Kind::TabM(Adapters::First))]))]
     pub(crate) model: Option<Kind>,
-    /// Units of each hidden layer, except of a resnet [default: of an mlp 256,128; of an ensemble 512,512, with quick 256,256]
+    /// Units of each hidden layer, except of a resnet [default: of an mlp 256,128; of an ensemble 256,256]
     #[arg(long, value_name = "A,B", help_heading = "Training", value_parser = list(whole::<usize>(1..=1 << 16)))]
     pub(crate) hidden: Option<std::vec::Vec<usize>>,
     /// Members of an ensemble [default: 32, with quick 16]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=1024))]
     pub(crate) members: Option<usize>,
-    /// Maximum number of epochs; early stopping ends most runs sooner [default: 100, with quick 30]
+    /// Maximum number of epochs; with --minutes those that fit, if they are fewer [default: 1600 to 4500 steps, but 6 to 100 epochs; of an mlp or a resnet 100]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) epochs: Option<usize>,
-    /// Rows per batch [default: a 64th of the training rows, from 32 to 256, with quick to 512; of an mlp or a resnet a 400th, from 32 to 1024]
+    /// Rows per batch [default: a 128th of the training rows, of an mlp or a resnet a 400th, from 32 to 1024]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) batch: Option<usize>,
-    /// Epochs without a better validation score after which the run ends [default: 16, with quick 5; of an mlp or a resnet 10]
+    /// Epochs without a better validation score after which the run ends [default: half of the maximum number of epochs; of an mlp or a resnet 10]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) patience: Option<usize>,
     /// Validation score that decides when training ends and which epoch is kept, such as valid_auc [default: valid_rmse; of classes valid_log_loss; of an mlp or a resnet valid_auc or valid_accuracy]
     #[arg(long, value_name = "NAME", help_heading = "Training")]
     pub(crate) monitor: Option<String>,
-    /// Learning rate of AdamW [default: 0.002; of an mlp or a resnet 0.001]
+    /// Learning rate of AdamW, which falls to 0 in the maximum number of epochs, except for an mlp or a resnet [default: 0.01; of an mlp or a resnet 0.001]
     #[arg(long, value_name = "RATE", help_heading = "Training", value_parser = positive(f64::MAX))]
     pub(crate) lr: Option<f64>,
     /// Weight decay of AdamW [default: 0.0003; of an mlp or a resnet 0.01]

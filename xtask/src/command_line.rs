@@ -54,7 +54,7 @@ impl CommandLine {
             Command::Tidy => tidy::run(),
             Command::Conformance(_) => conformance::run(args),
             Command::FuzzTensors(options) => fuzz_tensors::run(&options, args),
-            Command::Bench(options) => bench::run(&options, args),
+            Command::Bench(options) => bench::run(&options),
             Command::Chart(options) => chart::run(&options),
             Command::Records => records::run(),
             Command::Attack(options) => attack::run(&options, args),

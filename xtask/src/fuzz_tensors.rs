@@ -14,14 +14,9 @@ mod command_line;
 
 pub(crate) use command_line::CommandLine as Options;
 
-/// What the script of PyTorch imports.
-const PACKAGES: &[peers::Package] = &[("torch", "torch")];
-
 pub(crate) fn run(options: &Options, args: &[OsString]) -> Result<ExitCode> {
-    let python = options
-        .peers
-        .then(|| peers::python(PACKAGES, if options.yes { Consent::Given } else { Consent::Missing }))
-        .transpose()?;
+    let python =
+        options.peers.then(|| peers::python("torch", if options.yes { Consent::Given } else { Consent::Missing })).transpose()?;
     let mut fuzz = Command::new(built("bin", "conformance", Profile::Dev)?);
     fuzz.arg("fuzz-tensors").args(args);
     if let Some(python) = python {

@@ -9,25 +9,6 @@ use anyhow::{Context as _, Result, bail};
 use crate::programs::executable;
 use crate::shell::{command, output, root, run, succeeds, target_dir};
 
-/// A package: pip's name and Python's.
-pub(crate) type Package = (&'static str, &'static str);
-
-pub(crate) const LOADER_PACKAGES: &[Package] =
-    &[("torch", "torch"), ("numpy", "numpy"), ("pandas", "pandas"), ("pyarrow", "pyarrow"), ("polars", "polars")];
-pub(crate) const KERNELS_PACKAGES: &[Package] = &[("torch", "torch"), ("numpy", "numpy")];
-pub(crate) const TABLE_PACKAGES: &[Package] =
-    &[("numpy", "numpy"), ("pandas", "pandas"), ("pyarrow", "pyarrow"), ("polars", "polars")];
-pub(crate) const BOOSTING_PACKAGES: &[Package] = &[
-    ("numpy", "numpy"),
-    ("pandas", "pandas"),
-    ("scikit-learn", "sklearn"),
-    ("lightgbm", "lightgbm"),
-    ("xgboost", "xgboost"),
-    ("catboost", "catboost"),
-];
-pub(crate) const TRAINING_PACKAGES: &[Package] =
-    &[("torch", "torch"), ("numpy", "numpy"), ("safetensors", "safetensors"), ("scikit-learn", "sklearn")];
-
 /// Whether several GB may be downloaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Consent {
@@ -47,8 +28,8 @@ pub(crate) fn burn() -> Result<PathBuf> {
     executable(&output(&mut build)?, "bin", "burn-peer").context("cargo built `burn-peer` but printed no path of its executable")
 }
 
-/// A Python that can import these packages: the one that BRISK_PYTHON names, or else one in `target`, which is made with the user's consent.
-pub(crate) fn python(packages: &[Package], consent: Consent) -> Result<PathBuf> {
+/// A Python that can import these packages, pip's names separated by spaces: the one that BRISK_PYTHON names, or else one in `target`, which is made with the user's consent.
+pub(crate) fn python(packages: &str, consent: Consent) -> Result<PathBuf> {
     if let Some(named) = env::var_os("BRISK_PYTHON").map(PathBuf::from) {
         let missing = missing(&named, packages);
         if !missing.is_empty() {
@@ -61,7 +42,6 @@ pub(crate) fn python(packages: &[Package], consent: Consent) -> Result<PathBuf> 
     if missing(&python, packages).is_empty() {
         return Ok(python);
     }
-    let packages = packages.iter().map(|(package, _)| *package).collect::<Vec<_>>().join(" ");
     if consent == Consent::Missing {
         bail!(
             "--peers needs a Python with {packages}: name one in BRISK_PYTHON, or add --yes to make {} (several GB to download)",
@@ -69,7 +49,7 @@ pub(crate) fn python(packages: &[Package], consent: Consent) -> Result<PathBuf> 
         );
     }
     eprintln!("making {} with {packages}, which downloads several GB", venv.display());
-    made(&venv, &python, &packages)
+    made(&venv, &python, packages)
         .context("could not make a Python environment for the peers; BRISK_PYTHON can name an existing one")?;
     Ok(python)
 }
@@ -81,9 +61,12 @@ fn made(venv: &Path, python: &Path, packages: &str) -> Result<()> {
 }
 
 /// The packages that `python` cannot import: all of them if it does not run.
-fn missing(python: &Path, packages: &[Package]) -> Vec<&'static str> {
-    let cannot = |module: &str| !succeeds(Command::new(python).args(["-c", &format!("import {module}")]));
-    packages.iter().filter(|(_, module)| cannot(module)).map(|(package, _)| *package).collect()
+fn missing<'a>(python: &Path, packages: &'a str) -> Vec<&'a str> {
+    let cannot = |package: &&str| {
+        let module = if *package == "scikit-learn" { "sklearn" } else { package };
+        !succeeds(Command::new(python).args(["-c", &format!("import {module}")]))
+    };
+    packages.split(' ').filter(cannot).collect()
 }
 
 #[cfg(test)]
@@ -92,6 +75,6 @@ mod tests {
 
     #[test]
     fn a_python_that_does_not_exist_has_no_package() {
-        assert_eq!(missing(Path::new("no/such/python"), TABLE_PACKAGES), ["numpy", "pandas", "pyarrow", "polars"]);
+        assert_eq!(missing(Path::new("no/such/python"), "numpy scikit-learn"), ["numpy", "scikit-learn"]);
     }
 }

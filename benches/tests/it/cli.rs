@@ -90,6 +90,26 @@ fn parts_can_be_chosen() {
 }
 
 #[test]
+fn peers_are_needed_for_the_parts_that_have_them() {
+    let check = |line: &str, expected: &str| {
+        let output = bench(&std::iter::once("--needs").chain(line.split(' ')).collect::<Vec<_>>());
+        let found = String::from_utf8_lossy(&output.stdout).trim_end().replace('\n', ", ");
+        assert!(output.status.success() && found == expected, "{line}: {found}");
+    };
+    check("higgs --peers", "python torch numpy safetensors scikit-learn");
+    check("higgs", "");
+    check("loader --only import --peers", "python torch numpy pandas pyarrow polars");
+    check("kernels --peers", "python torch numpy, burn");
+    check("kernels", "");
+    check("replicate --peers", "mpi");
+    check("scaling --simulate --peers --yes", "mpi, yes");
+    check("--yes kernels --only burn --peers", "burn, yes");
+    check("kernels --only replay --only conv --peers", "python torch numpy");
+    check("higgs --help", "");
+    check("hggs", "");
+}
+
+#[test]
 fn usage_errors_name_the_valid_values() {
     let check = |args: &[&str], words: &str| {
         let output = bench(args);
@@ -102,6 +122,8 @@ fn usage_errors_name_the_valid_values() {
     check(&["loader", "--rounds", "0"], "0 is not in 1..=1000000000");
     check(&["loader", "--rows"], "a value is required for '--rows <N>'");
     check(&["higgs", "--mb", "3"], "unexpected argument '--mb'");
+    check(&["hggs"], "a similar subcommand exists: 'higgs'");
+    check(&["scaling", "--gbit", "10"], "--simulate");
 }
 
 #[test]

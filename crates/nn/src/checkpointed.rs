@@ -1,5 +1,6 @@
 use brisk_tensor::Tensor;
 
+use crate::embedding::CategoricalColumn;
 use crate::module::Module;
 use crate::parameters::Bound;
 
@@ -45,5 +46,9 @@ impl<M: Module> Module for Checkpointed<M> {
 
     fn n_inputs(&self) -> Option<usize> {
         self.0.n_inputs()
+    }
+
+    fn categories(&self) -> &[CategoricalColumn] {
+        self.0.categories()
     }
 }

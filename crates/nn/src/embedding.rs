@@ -1,4 +1,4 @@
-use brisk_tensor::{Error, Tensor};
+use brisk_tensor::Tensor;
 
 use crate::init::Init;
 use crate::parameters::{Bound, ParameterId, ParametersBuilder};
@@ -68,25 +68,4 @@ impl Embedding {
         let _scope = params.enter(self.weight);
         params.tensor(self.weight).embedding(index, index_col, self.padding)
     }
-}
-
-/// The look-ups of all categorical columns of a model that takes `x` besides; a failed tensor if `categories` does not have a column for each.
-#[track_caller]
-pub(crate) fn embed_columns(
-    embeddings: &[Embedding],
-    params: &Bound,
-    x: &Tensor,
-    categories: &Tensor,
-) -> Result<Vec<Tensor>, Tensor> {
-    if categories.shape().get(1) != Some(&embeddings.len()) || categories.shape().len() != 2 {
-        let expected = format!("[n_rows, {}], a column for each embedding", embeddings.len());
-        let error = Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() };
-        return Err(x.graph().failed(error, x.dtype(), x.shape()));
-    }
-    // A loop, so that the place of each is the caller's.
-    let mut embedded = Vec::with_capacity(embeddings.len());
-    for (col, embedding) in embeddings.iter().enumerate() {
-        embedded.push(embedding.forward(params, categories, col));
-    }
-    Ok(embedded)
 }

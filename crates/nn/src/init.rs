@@ -17,6 +17,11 @@ pub enum Init {
     },
     /// Normal with this standard deviation, mean 0.
     Normal(f32),
+    /// Normal with mean 0, without values beyond three deviations.
+    TruncatedNormal {
+        /// The standard deviation of the distribution that is cut.
+        std: f32,
+    },
     /// Normal with deviation 1 and mean 0, the same number for each run of `len` elements.
     NormalRuns {
         /// Elements that are drawn together.
@@ -61,6 +66,11 @@ impl Init {
                 if filter < n_in { f32::from(u8::from(is_one)) } else { fan_in(i, n_in * height * width) }
             }
             Self::Normal(std) => std * philox.normal(stream, i as u64),
+            Self::TruncatedNormal { std } => {
+                // Another number for each that is beyond, which is far from the counters of other elements.
+                let numbers = (0..64).map(|attempt| philox.normal(stream, i as u64 | attempt << 56));
+                std * numbers.into_iter().find(|number| number.abs() <= 3.0).unwrap_or(0.0)
+            }
             Self::NormalRuns { len } => philox.normal(stream, (i / len.max(1)) as u64),
             Self::Signs => {
                 if philox.uniform(stream, i as u64) < 0.5 {

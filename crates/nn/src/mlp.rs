@@ -1,7 +1,9 @@
 use brisk_tensor::{Activation, Tensor};
 
-use crate::embedding::{CategoricalColumn, Embedding, embed_columns};
+use crate::category_embeddings::CategoryEmbeddings;
+use crate::embedding::CategoricalColumn;
 use crate::linear::Linear;
+use crate::module::Module;
 use crate::parameters::{Bound, ParametersBuilder};
 
 /// A multi-layer perceptron: linear layers with an activation between them, and before them, if requested, an embedding for each
@@ -9,8 +11,7 @@ use crate::parameters::{Bound, ParametersBuilder};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mlp {
     n_inputs: usize,
-    categories: Vec<CategoricalColumn>,
-    embeddings: Vec<Embedding>,
+    embeddings: CategoryEmbeddings,
     layers: Vec<Linear>,
 }
 
@@ -34,8 +35,7 @@ impl Mlp {
         Self::with_categories(params, config, &[])
     }
 
-    /// [`new`](Self::new) with embeddings, `embeddings.0`, `embeddings.1`, …, one for each categorical column. They follow the numeric columns in the input of
-    /// the first layer.
+    /// [`new`](Self::new) with [`CategoryEmbeddings`] before the first layer.
     ///
     /// # Examples
     /// ```
@@ -52,48 +52,32 @@ impl Mlp {
     /// ```
     #[track_caller]
     pub fn with_categories(params: &mut ParametersBuilder, config: &MlpConfig, categories: &[CategoricalColumn]) -> Self {
-        let (mut embeddings, mut layers) = (Vec::new(), Vec::new());
-        for (i, column) in categories.iter().enumerate() {
-            embeddings.push(Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim));
-        }
-        let n_inputs = categories.iter().fold(config.n_inputs, |n, column| n.saturating_add(column.dim));
+        let embeddings = CategoryEmbeddings::new(params, categories);
+        let n_inputs = config.n_inputs.saturating_add(embeddings.n_embedded());
         let sizes: Vec<usize> =
             std::iter::once(n_inputs).chain(config.hidden.iter().copied()).chain([config.n_outputs]).collect();
         let n_layers = sizes.len() - 1;
+        let mut layers = Vec::with_capacity(n_layers);
         for (i, pair) in sizes.windows(2).enumerate() {
             let activation = if i + 1 < n_layers { config.activation.clone() } else { Activation::identity() };
             layers.push(Linear::new(params, &format!("layers.{i}"), pair[0], pair[1], activation));
         }
-        Self { n_inputs: config.n_inputs, categories: categories.to_vec(), embeddings, layers }
+        Self { n_inputs: config.n_inputs, embeddings, layers }
     }
 
-    /// Records the layers one after the other.
+    /// Records the embeddings, if there are any, and the layers one after the other.
     ///
     /// # Shapes
     /// `x`: `[n_rows, n_inputs]`; the result `[n_rows, n_outputs]`.
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of columns, or if the model has embeddings.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` or the [categories](Bound::categories) have a different number of columns.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
-        let mut x = x.clone();
+        let mut x = self.embeddings.forward(params, x);
         for layer in &self.layers {
             x = layer.forward(params, &x);
         }
         x
-    }
-
-    /// Records the embeddings, then the layers.
-    ///
-    /// # Shapes
-    /// `x`: `[n_rows, n_inputs]`; `categories`: `[n_rows, n_categories]` u32; the result `[n_rows, n_outputs]`.
-    /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if either has a different number of columns.
-    #[track_caller]
-    pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        match embed_columns(&self.embeddings, params, x, categories) {
-            Ok(embedded) => self.forward(params, &x.concat_columns(&embedded.iter().collect::<Vec<_>>())),
-            Err(failed) => failed,
-        }
     }
 
     /// The number of numeric columns of its input.
@@ -103,6 +87,21 @@ impl Mlp {
 
     /// The categorical columns that it takes.
     pub fn categories(&self) -> &[CategoricalColumn] {
-        &self.categories
+        self.embeddings.categories()
+    }
+}
+
+impl Module for Mlp {
+    #[track_caller]
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        Mlp::forward(self, params, x)
+    }
+
+    fn n_inputs(&self) -> Option<usize> {
+        Some(Mlp::n_inputs(self))
+    }
+
+    fn categories(&self) -> &[CategoricalColumn] {
+        Mlp::categories(self)
     }
 }

@@ -1,15 +1,14 @@
 use std::fmt::Debug;
 
-use brisk_tensor::{Error, Tensor};
+use brisk_tensor::Tensor;
 
 use crate::dropout::Dropout;
 use crate::embedding::CategoricalColumn;
 use crate::layer_norm::LayerNorm;
 use crate::linear::Linear;
-use crate::mlp::Mlp;
 use crate::parameters::Bound;
 
-/// A model: it records itself for an input, given its parameters in the same graph. Dyn-compatible.
+/// A model: it records itself for an input, given its parameters and, for tables, [categories](Bound::categories) in the same graph. Dyn-compatible.
 ///
 /// A module holds sizes and settings, not tensors, so it can be shared by threads that each record a graph.
 pub trait Module: Debug + Send + Sync {
@@ -17,7 +16,7 @@ pub trait Module: Debug + Send + Sync {
     /// [`Graph::failed`](brisk_tensor::Graph::failed).
     ///
     /// # Errors
-    /// [`Error::Shape`] if the model does not take the shape of `x`.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if the model does not take the shape of `x`.
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor;
 
     /// The number of columns of `x`, `[n_rows, n_inputs]`, that the model takes, so that the error for a different number is about the rows; `None`, the
@@ -26,22 +25,9 @@ pub trait Module: Debug + Send + Sync {
         None
     }
 
-    /// The categorical columns that the model takes besides `x`; none by default.
+    /// The categorical columns whose codes the model reads from [`Bound::categories`]; none by default.
     fn categories(&self) -> &[CategoricalColumn] {
         &[]
-    }
-
-    /// Records the model for `x` and the codes of the same rows.
-    ///
-    /// # Shapes
-    /// `categories`: `[n_rows, n_categories]` u32, a column for each of [`categories`](Self::categories).
-    /// # Errors
-    /// As [`forward`](Self::forward); [`Error::Shape`] if the model does not take such categories. The default always returns this error.
-    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        let expected = "no categorical columns; take a model with embeddings, or rows without".to_owned();
-        let error = Error::Shape { op: "forward", arg: "categories", expected, found: categories.shape().to_vec() };
-        let _ = params;
-        x.graph().failed(error, x.dtype(), x.shape())
     }
 }
 
@@ -57,11 +43,6 @@ impl<M: Module + ?Sized> Module for Box<M> {
 
     fn categories(&self) -> &[CategoricalColumn] {
         (**self).categories()
-    }
-
-    #[track_caller]
-    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        (**self).forward_with_categories(params, x, categories)
     }
 }
 
@@ -91,25 +72,5 @@ impl Module for Linear {
 
     fn n_inputs(&self) -> Option<usize> {
         Some(Linear::n_in(self))
-    }
-}
-
-impl Module for Mlp {
-    #[track_caller]
-    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
-        Mlp::forward(self, params, x)
-    }
-
-    fn n_inputs(&self) -> Option<usize> {
-        Some(Mlp::n_inputs(self))
-    }
-
-    fn categories(&self) -> &[CategoricalColumn] {
-        Mlp::categories(self)
-    }
-
-    #[track_caller]
-    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        Mlp::forward_with_categories(self, params, x, categories)
     }
 }

@@ -548,19 +548,17 @@ impl Parameters {
     /// As [`check`](Self::check).
     #[track_caller]
     pub fn bind(&self, graph: &Graph) -> Bound {
-        let layers = self.layers();
         if let Err(error) = self.check() {
             graph.fail(error.clone());
             let failed = |shape: &[usize]| graph.failed(error.clone(), DType::F32, shape);
             let tensors = self.entries.iter().map(|entry| failed(&entry.shape)).collect();
             let buffers = self.buffers.iter().map(|buffer| failed(buffer.shape())).collect();
-            let trained = vec![true; self.entries.len()];
-            return Bound { graph: graph.clone(), layers, tensors, trained, buffers, buckets: Vec::new() };
+            return self.bound(graph, tensors, buffers, Vec::new());
         }
         let buckets = self.division.as_ref().map_or(Vec::new(), |division| division.bind(graph));
         let tensors = self.entries.iter().map(|entry| self.bind_entry(graph, &buckets, entry)).collect();
         let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
-        Bound { graph: graph.clone(), layers, tensors, trained: vec![true; self.entries.len()], buffers, buckets }
+        self.bound(graph, tensors, buffers, buckets)
     }
 
     /// The same without gradients: for parameters that are used but not trained, such as those of a teacher or of a pretrained backbone. Layers with such parameters are
@@ -573,15 +571,17 @@ impl Parameters {
         if let Err(error) = self.check().and_then(|()| self.check_whole("bind_frozen")) {
             graph.fail(error);
         }
-        let layers = self.layers();
         let tensor = |entry: &Entry| graph.part(&self.values, entry.range.clone(), &entry.shape);
         let tensors = self.entries.iter().map(tensor).collect();
         let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
-        Bound { graph: graph.clone(), layers, tensors, trained: vec![false; self.entries.len()], buffers, buckets: Vec::new() }
+        self.bound(graph, tensors, buffers, Vec::new()).freeze_where(|_| true)
     }
 
-    fn layers(&self) -> Rc<[Layer]> {
-        self.entries.iter().zip(&self.made_at).map(|(entry, made_at)| Layer { path: entry.path().to_owned(), made_at }).collect()
+    fn bound(&self, graph: &Graph, tensors: Vec<Tensor>, buffers: Vec<Tensor>, buckets: Vec<BoundBucket>) -> Bound {
+        let layer = |(entry, made_at): (&Entry, _)| Layer { path: entry.path().to_owned(), made_at };
+        let layers = self.entries.iter().zip(self.made_at.iter().copied()).map(layer).collect();
+        let trained = vec![true; tensors.len()];
+        Bound { graph: graph.clone(), layers, tensors, trained, buffers, buckets, categories: None }
     }
 
     fn bind_entry(&self, graph: &Graph, buckets: &[BoundBucket], entry: &Entry) -> Tensor {
@@ -606,7 +606,7 @@ struct Layer {
     made_at: &'static Location<'static>,
 }
 
-/// The parameters of a model as tensors of one graph.
+/// The parameters of a model as tensors of one graph, and the codes of the rows that it is recorded for.
 #[derive(Debug, Clone)]
 pub struct Bound {
     graph: Graph,
@@ -616,6 +616,7 @@ pub struct Bound {
     trained: Vec<bool>,
     buffers: Vec<Tensor>,
     buckets: Vec<BoundBucket>,
+    categories: Option<Tensor>,
 }
 
 impl Bound {
@@ -648,6 +649,18 @@ impl Bound {
     pub fn updating_buffers(mut self) -> Self {
         self.trained.fill(true);
         self
+    }
+
+    /// The same with the codes of the rows that a module is recorded for: `[n_rows, n_categories]` u32, a column for each of
+    /// [`Module::categories`](crate::Module::categories).
+    #[must_use]
+    pub fn with_categories<'a>(&self, codes: impl Into<Option<&'a Tensor>>) -> Self {
+        Self { categories: codes.into().cloned(), ..self.clone() }
+    }
+
+    /// These codes, which [`CategoryEmbeddings`](crate::CategoryEmbeddings) embed; `None` for rows without.
+    pub fn categories(&self) -> Option<&Tensor> {
+        self.categories.as_ref()
     }
 
     /// The buckets of a [`Division`], in its order; none without a division.

@@ -1,7 +1,8 @@
 use brisk_tensor::{Activation, Tensor};
 
 use crate::batch_norm::{BatchNorm, BatchNormConfig};
-use crate::embedding::{CategoricalColumn, Embedding, embed_columns};
+use crate::category_embeddings::CategoryEmbeddings;
+use crate::embedding::CategoricalColumn;
 use crate::linear::Linear;
 use crate::module::Module;
 use crate::parameters::{Bound, ParametersBuilder};
@@ -15,8 +16,7 @@ use crate::parameters::{Bound, ParametersBuilder};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResidualMlp {
     n_inputs: usize,
-    categories: Vec<CategoricalColumn>,
-    embeddings: Vec<Embedding>,
+    embeddings: CategoryEmbeddings,
     first: Linear,
     blocks: Vec<Block>,
     norm: BatchNorm,
@@ -66,15 +66,11 @@ impl ResidualMlp {
         Self::with_categories(params, config, &[])
     }
 
-    /// [`new`](Self::new) with embeddings, `embeddings.0`, `embeddings.1`, …, one for each categorical column. They follow the numeric columns in the
-    /// input of the first layer.
+    /// [`new`](Self::new) with [`CategoryEmbeddings`] before the first layer.
     pub fn with_categories(params: &mut ParametersBuilder, config: &ResidualMlpConfig, categories: &[CategoricalColumn]) -> Self {
         let &ResidualMlpConfig { n_inputs, width, hidden, n_blocks, n_outputs } = config;
-        let embedding = |(i, column): (usize, &CategoricalColumn)| {
-            Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim)
-        };
-        let embeddings = categories.iter().enumerate().map(embedding).collect();
-        let first_inputs = categories.iter().fold(n_inputs, |n, column| n.saturating_add(column.dim));
+        let embeddings = CategoryEmbeddings::new(params, categories);
+        let first_inputs = n_inputs.saturating_add(embeddings.n_embedded());
         let first = Linear::new(params, "first", first_inputs, width, Activation::identity());
         let block = |i: usize| Block {
             norm: BatchNorm::new(params, &format!("blocks.{i}.norm"), &BatchNormConfig::new(width)),
@@ -85,35 +81,21 @@ impl ResidualMlp {
         let relu = BatchNormConfig { activation: Activation::relu(), ..BatchNormConfig::new(width) };
         let norm = BatchNorm::new(params, "norm", &relu);
         let last = Linear::new(params, "last", width, n_outputs, Activation::identity());
-        Self { n_inputs, categories: categories.to_vec(), embeddings, first, blocks, norm, last }
+        Self { n_inputs, embeddings, first, blocks, norm, last }
     }
 
-    /// Records the layers.
+    /// Records the embeddings, if there are any, and the layers.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of columns, or if the model has embeddings.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` or the [categories](Bound::categories) have a different number of columns.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
-        let mut x = self.first.forward(params, x);
+        let mut x = self.first.forward(params, &self.embeddings.forward(params, x));
         for Block { norm, inner, outer } in &self.blocks {
             let inner = inner.forward(params, &norm.forward(params, &x));
             x = x.add(&outer.forward(params, &inner));
         }
         self.last.forward(params, &self.norm.forward(params, &x))
-    }
-
-    /// Records the embeddings, then the layers.
-    ///
-    /// # Shapes
-    /// `x`: `[n_rows, n_inputs]`; `categories`: `[n_rows, n_categories]` u32; the result `[n_rows, n_outputs]`.
-    /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if either has a different number of columns.
-    #[track_caller]
-    pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        match embed_columns(&self.embeddings, params, x, categories) {
-            Ok(embedded) => self.forward(params, &x.concat_columns(&embedded.iter().collect::<Vec<_>>())),
-            Err(failed) => failed,
-        }
     }
 }
 
@@ -128,11 +110,6 @@ impl Module for ResidualMlp {
     }
 
     fn categories(&self) -> &[CategoricalColumn] {
-        &self.categories
-    }
-
-    #[track_caller]
-    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        ResidualMlp::forward_with_categories(self, params, x, categories)
+        self.embeddings.categories()
     }
 }

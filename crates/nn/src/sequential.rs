@@ -1,5 +1,6 @@
 use brisk_tensor::{Activation, Tensor};
 
+use crate::embedding::CategoricalColumn;
 use crate::module::Module;
 use crate::parameters::Bound;
 
@@ -49,6 +50,10 @@ impl Module for Sequential {
 
     fn n_inputs(&self) -> Option<usize> {
         self.0.first()?.n_inputs()
+    }
+
+    fn categories(&self) -> &[CategoricalColumn] {
+        self.0.iter().map(|module| module.categories()).find(|columns| !columns.is_empty()).unwrap_or_default()
     }
 }
 

@@ -3,12 +3,14 @@ use brisk_tensor::{Activation, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::batch_ensemble::BatchEnsemble;
+use crate::category_embeddings::CategoryEmbeddings;
 use crate::dropout::Dropout;
-use crate::embedding::{CategoricalColumn, Embedding, embed_columns};
+use crate::embedding::CategoricalColumn;
 use crate::init::Init;
 use crate::linear::Linear;
 use crate::module::Module;
 use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::periodic::Periodic;
 use crate::piecewise_linear::PiecewiseLinear;
 
 /// An ensemble of networks for tables that share the weights of all layers but the last: TabM and TabM-mini.
@@ -25,12 +27,19 @@ use crate::piecewise_linear::PiecewiseLinear;
 #[derive(Debug, Clone, PartialEq)]
 pub struct TabM {
     config: TabMConfig,
-    categories: Vec<CategoricalColumn>,
-    numbers: Option<PiecewiseLinear>,
-    embeddings: Vec<Embedding>,
+    numbers: Numbers,
+    embeddings: CategoryEmbeddings,
     scales: Vec<ParameterId>,
     hidden: Vec<Hidden>,
     head: [ParameterId; 2],
+}
+
+/// The layer of a [`NumberEmbedding`].
+#[derive(Debug, Clone, PartialEq)]
+enum Numbers {
+    Plain,
+    PiecewiseLinear(PiecewiseLinear),
+    Periodic(Periodic),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -54,10 +63,8 @@ pub enum Adapters {
 pub struct TabMConfig {
     /// Columns of the input that are numbers.
     pub n_inputs: usize,
-    /// The edges of the bins of each of them, for [embeddings](PiecewiseLinear); empty for numbers as they are.
-    pub edges: Vec<Vec<f32>>,
-    /// Numbers per embedded column.
-    pub embedding_dim: usize,
+    /// How they are embedded.
+    pub numbers: NumberEmbedding,
     /// Members of the ensemble.
     pub n_members: usize,
     /// Which hidden layers have scales of each member.
@@ -70,6 +77,40 @@ pub struct TabMConfig {
     pub n_outputs: usize,
     /// What the mean is taken of.
     pub mean_of: MeanOf,
+}
+
+/// How numbers become the input of a network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum NumberEmbedding {
+    /// As they are.
+    Plain,
+    /// By a [piecewise-linear](PiecewiseLinear) encoding.
+    PiecewiseLinear {
+        /// The edges of the bins of each column, in increasing order.
+        edges: Vec<Vec<f32>>,
+        /// Numbers that a column becomes.
+        dim: usize,
+    },
+    /// By [waves](Periodic).
+    Periodic {
+        /// Frequencies of each column.
+        n_frequencies: usize,
+        /// The standard deviation of the initial frequencies, in cycles per unit.
+        std: f32,
+        /// Numbers that a column becomes.
+        dim: usize,
+    },
+}
+
+impl NumberEmbedding {
+    /// How many numbers a column becomes.
+    pub fn dim(&self) -> usize {
+        match *self {
+            Self::Plain => 1,
+            Self::PiecewiseLinear { dim, .. } | Self::Periodic { dim, .. } => dim,
+        }
+    }
 }
 
 /// What the prediction of an ensemble is the mean of.
@@ -89,13 +130,12 @@ impl TabM {
     /// # Examples
     /// ```
     /// use brisk_nn::tensor::Graph;
-    /// use brisk_nn::{Adapters, MeanOf, ParametersBuilder, TabM, TabMConfig};
+    /// use brisk_nn::{Adapters, MeanOf, NumberEmbedding, ParametersBuilder, TabM, TabMConfig};
     ///
     /// let mut builder = ParametersBuilder::new();
     /// let sizes = TabMConfig {
     ///     n_inputs: 2,
-    ///     edges: vec![vec![0.0, 0.5, 1.0]; 2],
-    ///     embedding_dim: 8,
+    ///     numbers: NumberEmbedding::PiecewiseLinear { edges: vec![vec![0.0, 0.5, 1.0]; 2], dim: 8 },
     ///     n_members: 4,
     ///     adapters: Adapters::All,
     ///     hidden: vec![32, 32],
@@ -110,16 +150,21 @@ impl TabM {
     /// assert_eq!(shape(Graph::inference("predict")), [3, 1]);
     /// ```
     pub fn new(params: &mut ParametersBuilder, config: &TabMConfig, categories: &[CategoricalColumn]) -> Self {
-        let TabMConfig { n_inputs, ref edges, embedding_dim, n_members, adapters, ref hidden, n_outputs, .. } = *config;
-        let is_embedded = !edges.is_empty();
-        let numbers = is_embedded.then(|| PiecewiseLinear::new(params, "numbers", edges, embedding_dim));
-        let embedding = |(i, column): (usize, &CategoricalColumn)| {
-            Embedding::new(params, &format!("embeddings.{i}"), column.n_codes, column.dim)
+        let TabMConfig { n_inputs, n_members, adapters, ref hidden, n_outputs, .. } = *config;
+        let numbers = match config.numbers {
+            NumberEmbedding::Plain => Numbers::Plain,
+            NumberEmbedding::PiecewiseLinear { ref edges, dim } => {
+                Numbers::PiecewiseLinear(PiecewiseLinear::new(params, "numbers", edges, dim))
+            }
+            NumberEmbedding::Periodic { n_frequencies, std, dim } => {
+                Numbers::Periodic(Periodic::new(params, "numbers", n_inputs, n_frequencies, std, dim))
+            }
         };
-        let embeddings = categories.iter().enumerate().map(embedding).collect();
+        let embeddings = CategoryEmbeddings::new(params, categories);
         // One draw for each feature and member, whatever a feature became.
-        let n_numbers = numbers.as_ref().map_or(n_inputs, PiecewiseLinear::n_outputs);
-        let of_numbers = if is_embedded { Init::NormalRuns { len: embedding_dim } } else { Init::Signs };
+        let dim = config.numbers.dim();
+        let n_numbers = n_inputs * dim;
+        let of_numbers = if numbers == Numbers::Plain { Init::Signs } else { Init::NormalRuns { len: dim } };
         let of_categories = categories.iter().map(|column| (column.dim, Init::NormalRuns { len: column.dim }));
         let scaled: Vec<(usize, Init)> = std::iter::once((n_numbers, of_numbers)).chain(of_categories).collect();
         let scale = |(i, &(len, init)): (usize, &(usize, Init))| params.add(format!("scales.{i}"), &[n_members, len], init);
@@ -137,46 +182,27 @@ impl TabM {
         }
         let weight = params.add("head.weight", &[n_members, n_in, n_outputs], Init::FanIn(n_in));
         let bias = params.add("head.bias", &[n_members, 1, n_outputs], Init::FanIn(n_in));
-        Self {
-            config: config.clone(),
-            categories: categories.to_vec(),
-            numbers,
-            embeddings,
-            scales,
-            hidden: layers,
-            head: [weight, bias],
-        }
-    }
-
-    /// Records the model for rows without categories.
-    ///
-    /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of columns, or if the model has categories.
-    #[track_caller]
-    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
-        self.record(params, x, &[])
+        Self { config: config.clone(), numbers, embeddings, scales, hidden: layers, head: [weight, bias] }
     }
 
     /// Records the model.
     ///
-    /// # Shapes
-    /// `categories`: `[n_rows, n_categories]` u32.
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if either has a different number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` or the [categories](Bound::categories) have a different number of columns.
     #[track_caller]
-    pub fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        match embed_columns(&self.embeddings, params, x, categories) {
-            Ok(embedded) => self.record(params, x, &embedded),
-            Err(failed) => failed,
-        }
-    }
-
-    #[track_caller]
-    fn record(&self, params: &Bound, x: &Tensor, embedded: &[Tensor]) -> Tensor {
+    pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        let embedded = match self.embeddings.embedded(params, x) {
+            Ok(embedded) => embedded,
+            Err(failed) => return failed,
+        };
         let TabMConfig { n_members, dropout, .. } = self.config;
-        let numbers = self.numbers.as_ref().map_or_else(|| x.clone(), |numbers| numbers.forward(params, x));
+        let numbers = match &self.numbers {
+            Numbers::Plain => x.clone(),
+            Numbers::PiecewiseLinear(embedding) => embedding.forward(params, x),
+            Numbers::Periodic(embedding) => embedding.forward(params, x),
+        };
         let scales: Vec<&Tensor> = self.scales.iter().map(|&scale| params.tensor(scale)).collect();
-        let (row, scales) = match embedded {
+        let (row, scales) = match &embedded[..] {
             [] => (numbers, scales[0].clone()),
             _ => (numbers.concat_columns(&embedded.iter().collect::<Vec<_>>()), scales[0].concat_columns(&scales[1..])),
         };
@@ -227,11 +253,6 @@ impl Module for TabM {
     }
 
     fn categories(&self) -> &[CategoricalColumn] {
-        &self.categories
-    }
-
-    #[track_caller]
-    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        TabM::forward_with_categories(self, params, x, categories)
+        self.embeddings.categories()
     }
 }

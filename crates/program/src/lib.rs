@@ -11,6 +11,7 @@ mod memory;
 mod profile;
 
 mod cpu;
+mod executor;
 mod gpu;
 
 mod device;

@@ -32,14 +32,51 @@ pub(crate) struct Count {
     allocated_bytes: Arc<AtomicUsize>,
 }
 
+/// What a device says about its memory.
+pub(crate) trait Allocations {
+    /// Bytes of all blocks now; those of persistent buffers without remaining handles are freed first.
+    fn allocated_bytes(&self) -> usize;
+
+    /// Blocks that have been made so far.
+    fn n_allocations(&self) -> u64;
+
+    fn limit_bytes(&self) -> Option<usize>;
+
+    /// Notes that a buffer with memory here has been written.
+    fn set_written(&self, persistent: &Persistent);
+
+    fn is_written(&self, persistent: &Persistent) -> bool;
+}
+
+impl<M> Allocations for Memory<M> {
+    fn allocated_bytes(&self) -> usize {
+        lock(&self.entries).retain(|_, entry| entry.persistent.is_alive());
+        self.counted_bytes()
+    }
+
+    fn n_allocations(&self) -> u64 {
+        self.n_allocations.load(Ordering::Relaxed)
+    }
+
+    fn limit_bytes(&self) -> Option<usize> {
+        self.limit_bytes
+    }
+
+    fn set_written(&self, persistent: &Persistent) {
+        if let Some(entry) = lock(&self.entries).get_mut(&persistent.id()) {
+            entry.is_written = true;
+        }
+    }
+
+    fn is_written(&self, persistent: &Persistent) -> bool {
+        lock(&self.entries).get(&persistent.id()).is_some_and(|entry| entry.is_written)
+    }
+}
+
 impl<M> Memory<M> {
     /// Empty, for `device`, with at most `limit_bytes`.
     pub(crate) fn new(device: String, limit_bytes: Option<usize>) -> Self {
         Self { device, limit_bytes, entries: Mutex::default(), allocated_bytes: Arc::default(), n_allocations: AtomicU64::new(0) }
-    }
-
-    pub(crate) fn limit_bytes(&self) -> Option<usize> {
-        self.limit_bytes
     }
 
     /// The block of `persistent`, allocated on the first call.
@@ -55,17 +92,6 @@ impl<M> Memory<M> {
         let block = Arc::new(make()?);
         entries.insert(persistent.id(), Entry { persistent: persistent.downgrade(), block: block.clone(), is_written: false });
         Ok(block)
-    }
-
-    /// Notes that a buffer with memory here has been written.
-    pub(crate) fn set_written(&self, persistent: &Persistent) {
-        if let Some(entry) = lock(&self.entries).get_mut(&persistent.id()) {
-            entry.is_written = true;
-        }
-    }
-
-    pub(crate) fn is_written(&self, persistent: &Persistent) -> bool {
-        lock(&self.entries).get(&persistent.id()).is_some_and(|entry| entry.is_written)
     }
 
     /// Checks that the additional memory of `program` stays within the limit, so that a program that does not fit allocates nothing.
@@ -106,20 +132,9 @@ impl<M> Memory<M> {
         }
     }
 
-    /// Bytes of all blocks now; those of persistent buffers without remaining handles are freed first.
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        lock(&self.entries).retain(|_, entry| entry.persistent.is_alive());
-        self.counted_bytes()
-    }
-
-    /// The same without freeing anything: for messages during an allocation.
+    /// Bytes of all blocks, without freeing any: for messages during an allocation.
     pub(crate) fn counted_bytes(&self) -> usize {
         self.allocated_bytes.load(Ordering::Relaxed)
-    }
-
-    /// Blocks that have been made so far.
-    pub(crate) fn n_allocations(&self) -> u64 {
-        self.n_allocations.load(Ordering::Relaxed)
     }
 }
 

@@ -101,7 +101,7 @@ impl ImportOptions {
                 feature = "images",
                 feature = "arrow"
             )))]
-            _ => return Err(format.not_enabled(path)),
+            _ => Err(format.not_enabled(path))?,
         };
         Ok((format, importer))
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use brisk_nn::NumberEmbedding;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -115,14 +116,24 @@ impl Description {
             }
             Network::Mlp { hidden } => hidden.clone(),
             Network::ResidualMlp { width, hidden, .. } => vec![*width, *hidden],
-            Network::TabM { n_members, hidden, dropout, embedding_dim, edges, .. } => {
-                let n_features = self.preprocessing.feature_names().len();
-                require(edges.len() == n_features, "network.edges", "a list of edges for each feature")?;
-                let is_right = |edges: &Vec<f32>| edges.len() >= 2 && is_ascending(edges);
-                require(edges.iter().all(is_right), "network.edges", "two or more different numbers in ascending order each")?;
+            Network::TabM { n_members, hidden, dropout, numbers, .. } => {
                 require((0.0..1.0).contains(dropout), "network.dropout", "a probability below 1")?;
-                let longest = edges.iter().map(Vec::len).max().unwrap_or(1);
-                [&[*n_members, *embedding_dim, longest], &hidden[..]].concat()
+                let of_numbers = match numbers {
+                    NumberEmbedding::Plain => 1,
+                    NumberEmbedding::PiecewiseLinear { edges, .. } => {
+                        let n_features = self.preprocessing.feature_names().len();
+                        require(edges.len() == n_features, "network.numbers.edges", "a list of edges for each feature")?;
+                        let is_right = |edges: &Vec<f32>| edges.len() >= 2 && is_ascending(edges);
+                        let expected = "two or more different numbers in ascending order each";
+                        require(edges.iter().all(is_right), "network.numbers.edges", expected)?;
+                        edges.iter().map(Vec::len).max().unwrap_or(1)
+                    }
+                    NumberEmbedding::Periodic { n_frequencies, std, .. } => {
+                        require(*std > 0.0 && std.is_finite(), "network.numbers.std", "a number above 0")?;
+                        *n_frequencies
+                    }
+                };
+                [&[*n_members, numbers.dim(), of_numbers], &hidden[..]].concat()
             }
         };
         require(sizes.iter().all(|size| (1..=MAX_SIZE).contains(size)), "network", "a network with sizes from 1 to 2^20")

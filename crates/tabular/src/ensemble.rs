@@ -12,13 +12,13 @@ pub(super) struct Ensemble {
 /// The logarithm of a probability that all members round to 0.
 const LEAST: f32 = 1e-30;
 
-impl Ensemble {
+impl Module for Ensemble {
     #[track_caller]
-    fn combined(&self, x: &Tensor, outputs_of: impl Fn(&dyn Module) -> Tensor) -> Tensor {
+    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let mean = |of: &dyn Fn(&Tensor) -> Tensor| -> Tensor {
             let mut sum: Option<Tensor> = None;
             for (weight, member) in &self.members {
-                let outputs = outputs_of(&**member);
+                let outputs = member.forward(params, x);
                 // Outputs of several networks, in graphs for training.
                 let outputs = if outputs.shape().len() == 3 { outputs.mean(0) } else { outputs };
                 let weight = *weight;
@@ -38,13 +38,6 @@ impl Ensemble {
             MeanOf::Softmaxes => mean(&|outputs: &Tensor| outputs.softmax(1)).map(|p| (p + LEAST).log()),
         }
     }
-}
-
-impl Module for Ensemble {
-    #[track_caller]
-    fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
-        self.combined(x, |member| member.forward(params, x))
-    }
 
     fn n_inputs(&self) -> Option<usize> {
         self.members.iter().find_map(|(_, member)| member.n_inputs())
@@ -52,11 +45,6 @@ impl Module for Ensemble {
 
     fn categories(&self) -> &[CategoricalColumn] {
         &self.categories
-    }
-
-    #[track_caller]
-    fn forward_with_categories(&self, params: &Bound, x: &Tensor, categories: &Tensor) -> Tensor {
-        self.combined(x, |member| member.forward_with_categories(params, x, categories))
     }
 }
 

@@ -1,8 +1,9 @@
 use std::time::{Duration, Instant};
 
 use brisk_loader::RowSource;
+use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_train::{Ended, FitReport, Scores, Trainer};
+use brisk_train::{Ended, FitReport, Limit, Scores, Task, Trainer};
 
 use crate::error::Error;
 use crate::importance::ImportanceOptions;
@@ -44,8 +45,11 @@ pub struct Fitting<'a> {
     /// The seed of the first network; those after it have the next ones.
     pub seed: u64,
     /// The time for all networks. The first of several has at most half of it, each further one half of what is left, and one starts only if there is
-    /// time for half a network like those before. A network whose time ends is as good as it was at its best validation.
+    /// time for half a network like those before. Each trains as many epochs as fit, so that an annealed learning rate reaches its end; if time ends before, the network is as
+    /// good as it was at its best validation.
     pub max_time: Option<Duration>,
+    /// The precision of products.
+    pub precision: Precision,
     /// How much the classes count in the loss, by which also the validation decides when training ends and which networks are kept. Rows count by their weights in any case.
     pub class_weights: ClassWeights,
     /// What the threshold of predictions is chosen for, on the validation rows; `None` for 0.5.
@@ -88,6 +92,7 @@ impl std::fmt::Debug for Fitting<'_> {
             .field("class_weights", &self.class_weights)
             .field("threshold", &self.threshold)
             .field("importance", &self.importance)
+            .field("precision", &self.precision)
             .finish_non_exhaustive()
     }
 }
@@ -95,8 +100,16 @@ impl std::fmt::Debug for Fitting<'_> {
 impl<'a> Fitting<'a> {
     /// Without a limit of time.
     pub fn new(recipes: Vec<Recipe>, seed: u64) -> Self {
-        let (class_weights, configure) = (ClassWeights::Observed, Box::new(|trainer, _| trainer));
-        Self { recipes, seed, max_time: None, class_weights, threshold: None, importance: None, configure }
+        Self {
+            recipes,
+            seed,
+            max_time: None,
+            precision: Precision::F32,
+            class_weights: ClassWeights::Observed,
+            threshold: None,
+            importance: None,
+            configure: Box::new(|trainer, _| trainer),
+        }
     }
 
     /// Trains the networks for rows that are preprocessed and have the [labels](crate::Preprocessed::with_target) of the target.
@@ -132,9 +145,25 @@ impl<'a> Fitting<'a> {
             }
             let is_last = i + 1 == self.recipes.len();
             let most = left.map(|left| if is_last { left } else { left / 2 }.max(LEAST_TIME));
-            let trainer = recipe.trainer(device).seed(self.seed + i as u64).configure(|config| config.max_time = most);
-            let mut model =
-                TabularModel::new(self.seed + i as u64, preprocessing.clone(), target.clone(), recipe.network.clone());
+            let new_model =
+                || TabularModel::new(self.seed + i as u64, preprocessing.clone(), target.clone(), recipe.network.clone());
+            let trainer = recipe.trainer(device).precision(self.precision).seed(self.seed + i as u64);
+            let trainer = trainer.configure(|config| config.max_time = most);
+            let trainer = match most {
+                Some(time) => {
+                    let fitting = epochs_within(
+                        time,
+                        recipe.trainer(device).precision(self.precision),
+                        new_model(),
+                        &task,
+                        &in_loss,
+                        &unweighted,
+                    )?;
+                    trainer.max_epochs(fitting.min(recipe.max_epochs))
+                }
+                None => trainer,
+            };
+            let mut model = new_model();
             let report = (self.configure)(trainer, i).fit(model.model_mut(), &task, &in_loss, &unweighted)?;
             let ended = report.ended;
             models.push(model);
@@ -169,6 +198,27 @@ impl<'a> Fitting<'a> {
         self.class_weights.check(target)?;
         self.threshold.map_or(Ok(()), |_| target.check_two_classes())
     }
+}
+
+/// How many epochs take about this time, at least one, as a few steps of a model show that is then thrown away.
+fn epochs_within<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
+    time: Duration,
+    trainer: Trainer<'static>,
+    mut model: TabularModel,
+    task: &dyn Task,
+    train: &S,
+    valid: &V,
+) -> Result<usize, Error> {
+    const STEPS: usize = 8;
+    // Of the time of a training step, since validation has no backward pass.
+    const VALIDATION_SHARE: f64 = 1.0 / 3.0;
+    // The time that is planned: the rest is for what differs from these steps.
+    const PLANNED: f64 = 0.9;
+    let mut few =
+        trainer.max_epochs(STEPS).max_steps(STEPS).configure(|config| config.limit_valid_batches = Some(Limit::Batches(1)));
+    let rows_per_s = few.fit(model.model_mut(), task, train, valid)?.train_rows_per_s;
+    let rows_per_epoch = train.n_rows() as f64 + VALIDATION_SHARE * valid.n_rows() as f64;
+    Ok(((PLANNED * time.as_secs_f64() * rows_per_s / rows_per_epoch) as usize).max(1))
 }
 
 /// Given to a network although there is no time left, so that there is a model.

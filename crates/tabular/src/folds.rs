@@ -59,6 +59,7 @@ impl Fitting<'_> {
                 recipes: self.recipes.clone(),
                 seed: self.seed + first_network as u64,
                 max_time: self.max_time.map(left),
+                precision: self.precision,
                 class_weights: self.class_weights,
                 threshold: None,
                 importance: self.importance.clone(),

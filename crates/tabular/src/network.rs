@@ -1,7 +1,7 @@
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::{
-    Activation, Adapters, CategoricalColumn, MeanOf, Mlp, MlpConfig, Module, ParametersBuilder, ResidualMlp, ResidualMlpConfig,
-    TabM, TabMConfig,
+    Activation, Adapters, CategoricalColumn, MeanOf, Mlp, MlpConfig, Module, NumberEmbedding, ParametersBuilder, ResidualMlp,
+    ResidualMlpConfig, TabM, TabMConfig,
 };
 use serde::{Deserialize, Serialize};
 
@@ -39,10 +39,8 @@ pub enum Network {
         hidden: Vec<usize>,
         /// The probability of dropout after each hidden layer.
         dropout: f32,
-        /// Numbers per column of numbers.
-        embedding_dim: usize,
-        /// The edges of the bins of each feature, in increasing order: [`quantile_edges`](Network::quantile_edges).
-        edges: Vec<Vec<f32>>,
+        /// How the features are embedded, at [`quantile_edges`](Network::quantile_edges) or by waves.
+        numbers: NumberEmbedding,
     },
     /// Networks that were trained one by one, whose weighted mean is predicted: of numbers or of probabilities.
     Ensemble {
@@ -73,24 +71,14 @@ impl Network {
             &Self::ResidualMlp { width, hidden, n_blocks } => {
                 product(n_inputs, width) + n_blocks as u128 * 2 * product(width, hidden) + product(width, n_outputs)
             }
-            Self::TabM { n_members, hidden, embedding_dim, .. } => {
-                let first = n_inputs.saturating_mul(*embedding_dim);
+            Self::TabM { n_members, hidden, numbers, .. } => {
+                let first = n_inputs.saturating_mul(numbers.dim());
                 let sizes: Vec<usize> = std::iter::once(first).chain(hidden.iter().copied()).collect();
                 let shared = sizes.windows(2).map(|pair| product(pair[0], pair[1])).sum::<u128>();
                 let last = sizes.last().copied().unwrap_or(0);
                 shared + *n_members as u128 * (first as u128 + product(last, n_outputs))
             }
             Self::Ensemble { members } => members.iter().map(|member| member.network.min_parameters(n_inputs, n_outputs)).sum(),
-        }
-    }
-
-    /// The same network with this probability of dropout, if it has any.
-    pub(super) fn with_dropout(self, p: f32) -> Self {
-        match self {
-            Self::TabM { n_members, adapters, hidden, embedding_dim, edges, .. } => {
-                Self::TabM { n_members, adapters, hidden, dropout: p, embedding_dim, edges }
-            }
-            other => other,
         }
     }
 
@@ -159,11 +147,10 @@ impl Network {
                 let sizes = ResidualMlpConfig { n_inputs, width, hidden, n_blocks, n_outputs };
                 Box::new(ResidualMlp::with_categories(params, &sizes, categories))
             }
-            Self::TabM { n_members, adapters, hidden, dropout, embedding_dim, edges } => {
+            Self::TabM { n_members, adapters, hidden, dropout, numbers } => {
                 let config = TabMConfig {
                     n_inputs,
-                    edges: edges.clone(),
-                    embedding_dim: *embedding_dim,
+                    numbers: numbers.clone(),
                     n_members: *n_members,
                     adapters: *adapters,
                     hidden: hidden.clone(),

@@ -1,6 +1,8 @@
+use std::ops::RangeInclusive;
+
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Adam, Adapters, Philox, WeightDecay};
+use brisk_nn::{Adam, Adapters, NumberEmbedding, Philox, Schedule, Steps, WeightDecay};
 use brisk_train::{EarlyStopping, GradientClip, Trainer};
 
 use crate::network::Network;
@@ -9,16 +11,21 @@ use crate::target::Target;
 /// How much time a model of a table may take to train.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum Effort {
-    /// Seconds for a table of 20,000 rows: a small TabM-mini.
+    /// About half a minute for a table of 20,000 rows on two cores: a TabM-mini of 16 members.
     Quick,
-    /// Minutes: TabM-mini with piecewise-linear embeddings of numbers, in the size and with the settings of its paper, which scored better there than TabM and takes less time.
+    /// Some minutes: two of 32 members with larger embeddings, of which one is trained for longer than the other. Which of them overfits, or is not finished, depends on the table, so the model has the
+    /// better one, or both.
     #[default]
     Good,
-    /// Up to nine times that: the network of [`Good`](Self::Good) and others with settings that are drawn, of which those are kept that predict validation rows best together.
+    /// Up to five times that: the networks of [`Good`](Self::Good) and others with settings that are drawn, of which those are kept that predict validation rows best together.
     Best,
 }
 
-/// The networks that [`Effort::Best`] trains unless its time ends before.
+/// The steps of a recipe whose learning rate is annealed: classes are learned, and soon overfitted, in fewer than numbers.
+const SHORT: usize = 1_600;
+const LONG: usize = 4_500;
+
+/// The networks that [`Effort::Best`] trains besides those of [`Effort::Good`] unless its time ends before.
 const N_DRAWN: u64 = 8;
 
 impl Effort {
@@ -26,10 +33,16 @@ impl Effort {
     pub fn recipes(self, rows: &Rows, target: &Target, seed: u64) -> Vec<Recipe> {
         match self {
             Self::Quick => vec![Recipe::quick(rows, target)],
-            Self::Good => vec![Recipe::good(rows, target)],
+            Self::Good => {
+                let other = if target.classes().is_empty() { SHORT } else { LONG };
+                let mut recipes = vec![Recipe::good(rows, target), Recipe::good_for(rows, target, other)];
+                // Large tables have the same fewest epochs in both.
+                recipes.dedup();
+                recipes
+            }
             Self::Best => {
                 let drawn = (0..N_DRAWN).map(|i| Recipe::drawn(rows, target, seed, i));
-                std::iter::once(Recipe::good(rows, target)).chain(drawn).collect()
+                Self::Good.recipes(rows, target, seed).into_iter().chain(drawn).collect()
             }
         }
     }
@@ -42,8 +55,10 @@ pub struct Recipe {
     pub network: Network,
     /// Rows per batch.
     pub batch_rows: usize,
-    /// The learning rate of AdamW.
+    /// The learning rate of AdamW, or the first one if it is annealed.
     pub lr: f64,
+    /// Whether the rate falls to 0 along half a cosine in `max_epochs`.
+    pub is_annealed: bool,
     /// Its weight decay.
     pub weight_decay: f32,
     /// The largest norm of the gradients, to which larger ones are scaled down; `None` for gradients as they are.
@@ -59,25 +74,34 @@ pub struct Recipe {
 impl Recipe {
     /// That of [`Effort::Quick`].
     pub fn quick(rows: &Rows, target: &Target) -> Self {
-        let network = tab_m(rows, Adapters::First, 16, vec![256, 256], 8, 24);
-        Self { network, patience: 5, max_epochs: 30, ..Self::good_with(rows, target, 512) }
+        let network = tab_m(Adapters::First, 16, vec![256, 256], 0.1, piecewise_linear(rows, 48, 8));
+        Self::annealed(network, rows, target, if target.classes().is_empty() { 3_000 } else { SHORT })
     }
 
-    /// That of [`Effort::Good`].
+    /// The first of [`Effort::Good`].
     pub fn good(rows: &Rows, target: &Target) -> Self {
-        Self::good_with(rows, target, 256)
+        Self::good_for(rows, target, if target.classes().is_empty() { LONG } else { SHORT })
     }
 
-    fn good_with(rows: &Rows, target: &Target, max_batch_rows: usize) -> Self {
-        let network = tab_m(rows, Adapters::First, 32, vec![512, 512], 16, 48);
+    fn good_for(rows: &Rows, target: &Target, n_steps: usize) -> Self {
+        let network = tab_m(Adapters::First, 32, vec![256, 256], 0.1, piecewise_linear(rows, 48, 16));
+        Self::annealed(network, rows, target, n_steps)
+    }
+
+    /// Trains for about `n_steps` with a learning rate that is high at first and 0 at last. Steps matter rather than epochs, so that batches are small and few rows are seen often.
+    fn annealed(network: Network, rows: &Rows, target: &Target, n_steps: usize) -> Self {
+        const EPOCHS: RangeInclusive<usize> = 6..=100;
+        let batch_rows = batch_rows(rows.n_rows(), 128, 1024);
+        let max_epochs = (n_steps * batch_rows / rows.n_rows().max(1)).clamp(*EPOCHS.start(), *EPOCHS.end());
         Self {
             network,
-            batch_rows: batch_rows(rows.n_rows(), 64, max_batch_rows),
-            lr: 2e-3,
+            batch_rows,
+            lr: 1e-2,
+            is_annealed: true,
             weight_decay: 3e-4,
             clip_norm: Some(1.0),
-            max_epochs: 100,
-            patience: 16,
+            max_epochs,
+            patience: max_epochs.div_ceil(2),
             // The area under the curve and the accuracy stop improving while probabilities still do.
             monitor: (!target.classes().is_empty()).then(|| "valid_log_loss".to_owned()),
         }
@@ -91,31 +115,50 @@ impl Recipe {
             |stream: u32, values: &[usize]| values[((uniform(stream) * values.len() as f64) as usize).min(values.len() - 1)];
         let logarithmic = |stream: u32, from: f64, to: f64| from * (to / from).powf(uniform(stream));
         let adapters = if uniform(0) < 0.5 { Adapters::First } else { Adapters::All };
-        let hidden = vec![one_of(1, &[256, 384, 512]); one_of(2, &[1, 2, 3])];
-        let network = tab_m(rows, adapters, 32, hidden, one_of(3, &[8, 16, 24]), one_of(4, &[16, 32, 48, 64]));
+        let hidden = vec![one_of(1, &[192, 256, 384]); one_of(2, &[1, 2, 3])];
+        let dim = one_of(3, &[8, 16, 24]);
+        let numbers = if uniform(10) < 0.7 {
+            piecewise_linear(rows, one_of(4, &[16, 32, 48, 64]), dim)
+        } else {
+            NumberEmbedding::Periodic { n_frequencies: one_of(4, &[16, 24, 32, 48]), std: logarithmic(11, 0.3, 3.0) as f32, dim }
+        };
         let dropout = if uniform(5) < 0.3 { 0.0 } else { (0.4 * uniform(6)) as f32 };
         Self {
-            network: network.with_dropout(dropout),
-            lr: logarithmic(7, 5e-4, 4e-3),
+            network: tab_m(adapters, 32, hidden, dropout, numbers),
+            lr: logarithmic(7, 4e-3, 2e-2),
             weight_decay: if uniform(8) < 0.3 { 0.0 } else { logarithmic(9, 1e-4, 1e-1) as f32 },
-            ..Self::good(rows, target)
+            ..Self::good_for(rows, target, logarithmic(12, SHORT as f64, LONG as f64) as usize)
         }
     }
 
     /// The settings of a multi-layer perceptron or a residual network.
     pub fn of_one(network: Network, n_rows: usize) -> Self {
         let batch_rows = batch_rows(n_rows, 400, 1024);
-        Self { network, batch_rows, lr: 1e-3, weight_decay: 0.01, clip_norm: None, max_epochs: 100, patience: 10, monitor: None }
+        Self {
+            network,
+            batch_rows,
+            lr: 1e-3,
+            is_annealed: false,
+            weight_decay: 0.01,
+            clip_norm: None,
+            max_epochs: 100,
+            patience: 10,
+            monitor: None,
+        }
     }
 
     /// A trainer with these settings.
     pub fn trainer(&self, device: &Device) -> Trainer<'static> {
         let decay = WeightDecay::Decoupled(self.weight_decay);
         let early_stopping = EarlyStopping { monitor: self.monitor.clone(), ..EarlyStopping::default() };
+        let schedule = match self.lr {
+            lr if self.is_annealed => Schedule::CosineAnnealing { lr, t_max: Steps::Share(1.0), eta_min: 0.0 },
+            lr => Schedule::Constant { lr },
+        };
         let trainer = Trainer::new(device)
             .batch_rows(self.batch_rows)
             .max_epochs(self.max_epochs)
-            .learning_rate(self.lr)
+            .schedule(schedule)
             .optimizer(move |params| Adam::new(params).weight_decay(decay))
             .early_stopping(early_stopping.patience(self.patience));
         match self.clip_norm {
@@ -125,8 +168,12 @@ impl Recipe {
     }
 }
 
-fn tab_m(rows: &Rows, adapters: Adapters, n_members: usize, hidden: Vec<usize>, embedding_dim: usize, n_bins: usize) -> Network {
-    Network::TabM { n_members, adapters, hidden, dropout: 0.1, embedding_dim, edges: Network::quantile_edges(rows, n_bins) }
+fn tab_m(adapters: Adapters, n_members: usize, hidden: Vec<usize>, dropout: f32, numbers: NumberEmbedding) -> Network {
+    Network::TabM { n_members, adapters, hidden, dropout, numbers }
+}
+
+fn piecewise_linear(rows: &Rows, n_bins: usize, dim: usize) -> NumberEmbedding {
+    NumberEmbedding::PiecewiseLinear { edges: Network::quantile_edges(rows, n_bins), dim }
 }
 
 /// A power of two about a `share`th of the rows.

@@ -74,7 +74,7 @@ impl Batching {
 ///
 /// // Several outputs, such as the probability beside the logit.
 /// let inputs = PredictorInputs::numbers(3);
-/// let several = Predictor::record(&Device::cpu()?, model.params(), &inputs, |params, x, _| {
+/// let several = Predictor::record(&Device::cpu()?, model.params(), &inputs, |params, x| {
 ///     let logits = model.module().forward(params, x);
 ///     vec![logits.sigmoid(), logits]
 /// })?;
@@ -142,17 +142,12 @@ impl Predictor {
         let scale = model.checked_scale()?.cloned().unwrap_or_else(|| Standardisation::none(n_cols));
         let inputs = PredictorInputs { n_cols, categories: module.categories().to_vec(), scale: Some(scale) };
         check_columns("predicted", n_cols, module)?;
-        Self::record_in(model.precision(), device, model.params(), &inputs, |params, x, categories| {
-            vec![match categories {
-                None => module.forward(params, x),
-                Some(categories) => module.forward_with_categories(params, x, categories),
-            }]
-        })
+        Self::record_in(model.precision(), device, model.params(), &inputs, |params, x| vec![module.forward(params, x)])
     }
 
-    /// A predictor of whatever `outputs` records from the parameters, with their [newest](Parameters::newest) values, the features `[n_rows, n_cols]` and, if there are any, the codes of the categories
-    /// `[n_rows, n_categories]` u32: one tensor or several, whose first dimension is `n_rows`. It is called once for each size of batches. The outputs for a row must not depend on
-    /// the other rows of a batch, some of which are padding.
+    /// A predictor of whatever `outputs` records from the parameters, with their [newest](Parameters::newest) values and the [categories](Bound::categories) of the rows, if they have any,
+    /// and from the features `[n_rows, n_cols]`: one tensor or several, whose first dimension is `n_rows`. It is called once for each size of batches. The outputs for a row must not
+    /// depend on the other rows of a batch, some of which are padding.
     ///
     /// # Errors
     /// [`Error::Setting`] if the parameters were trained on standardised features, and `inputs` does not say [how](PredictorInputs::standardised); [`Error::RowLayout`] if it says so for
@@ -162,7 +157,7 @@ impl Predictor {
         device: &Device,
         params: &Parameters,
         inputs: &PredictorInputs,
-        outputs: impl Fn(&Bound, &Tensor, Option<&Tensor>) -> Vec<Tensor>,
+        outputs: impl Fn(&Bound, &Tensor) -> Vec<Tensor>,
     ) -> Result<Self, Error> {
         Self::record_in(Precision::F32, device, params, inputs, outputs)
     }
@@ -173,7 +168,7 @@ impl Predictor {
         device: &Device,
         params: &Parameters,
         inputs: &PredictorInputs,
-        outputs: impl Fn(&Bound, &Tensor, Option<&Tensor>) -> Vec<Tensor>,
+        outputs: impl Fn(&Bound, &Tensor) -> Vec<Tensor>,
     ) -> Result<Self, Error> {
         match &inputs.scale {
             Some(scale) if scale.mean().len() != inputs.n_cols => {
@@ -300,7 +295,7 @@ impl RecordedBatch {
         params: &Parameters,
         inputs: &PredictorInputs,
         n_rows: usize,
-        outputs: &impl Fn(&Bound, &Tensor, Option<&Tensor>) -> Vec<Tensor>,
+        outputs: &impl Fn(&Bound, &Tensor) -> Vec<Tensor>,
     ) -> Result<Self, Error> {
         let (n_cols, n_categories) = (inputs.n_cols, inputs.categories.len());
         let graph = Graph::inference("predict");
@@ -308,7 +303,7 @@ impl RecordedBatch {
         let x = Persistent::new("x", DType::F32, n_rows * n_cols);
         let categories = (n_categories > 0).then(|| Persistent::new("categories", DType::U32, n_rows * n_categories));
         let codes = categories.as_ref().map(|codes| graph.tensor(codes, &[n_rows, n_categories]));
-        let bound = params.bind(&graph);
+        let bound = params.bind(&graph).with_categories(&codes);
         let features = graph.tensor(&x, &[n_rows, n_cols]);
         // Without standardisation no kernel is needed.
         let features = match inputs.scale.as_ref().filter(|scale| !scale.is_plain()) {
@@ -318,7 +313,7 @@ impl RecordedBatch {
                 features.sub(&row("mean", scale.mean())).multiply(&row("inv_std", scale.inv_std()))
             }
         };
-        let tensors = graph.autocast(precision, || outputs(&bound, &features, codes.as_ref()));
+        let tensors = graph.autocast(precision, || outputs(&bound, &features));
         graph.check()?;
         if tensors.is_empty() {
             let (found, expected) = ("no outputs".to_owned(), "at least one tensor");

@@ -62,15 +62,14 @@ impl<M: Module> Model<M> {
         let graph = Graph::inference("summary");
         let _caller = graph.enter_from_caller();
         let (module, params) = (self.module(), self.params());
-        let bound = params.bind(&graph);
         let input = |name, dtype, n_cols: usize| {
             graph.tensor(&Persistent::new(name, dtype, n_rows.saturating_mul(n_cols)), &[n_rows, n_cols])
         };
         let x = input("x", DType::F32, n_cols);
-        graph.autocast(self.precision(), || match module.categories().len() {
-            0 => module.forward(&bound, &x),
-            n => module.forward_with_categories(&bound, &x, &input("categories", DType::U32, n)),
-        });
+        let n_categories = module.categories().len();
+        let codes = (n_categories > 0).then(|| input("categories", DType::U32, n_categories));
+        let bound = params.bind(&graph).with_categories(codes.as_ref());
+        graph.autocast(self.precision(), || module.forward(&bound, &x));
         graph.check()?;
 
         let parameters_of = |name: &str| {

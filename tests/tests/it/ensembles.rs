@@ -2,7 +2,9 @@
 
 use brisk_loader::Rows;
 use brisk_nn::tensor::{Mode, Tensor};
-use brisk_nn::{Activation, Adapters, Bound, Linear, MeanOf, Mlp, MlpConfig, Module, ParametersBuilder, TabM, TabMConfig};
+use brisk_nn::{
+    Activation, Adapters, Bound, Linear, MeanOf, Mlp, MlpConfig, Module, NumberEmbedding, ParametersBuilder, TabM, TabMConfig,
+};
 use brisk_tabular::{Columns, Network, Preprocessing, Scaling, TabularModel, Target};
 use brisk_train::{Binary, Classification, DataParallelConfig, Error, Model, Regression, Task, Trainer, run_threads};
 
@@ -82,8 +84,7 @@ fn only_members_of_the_right_shape_are_trained() {
 fn ensemble(params: &mut ParametersBuilder, adapters: Adapters) -> TabM {
     let config = TabMConfig {
         n_inputs: 3,
-        edges: vec![vec![-1.0, -0.5, 0.0, 0.5, 1.0]; 3],
-        embedding_dim: 4,
+        numbers: NumberEmbedding::PiecewiseLinear { edges: vec![vec![-1.0, -0.5, 0.0, 0.5, 1.0]; 3], dim: 4 },
         n_members: 4,
         adapters,
         hidden: vec![16],
@@ -132,8 +133,8 @@ fn a_model_folder_keeps_the_ensemble() -> Result<(), brisk_tabular::Error> {
     assert!(edges.len() == 3 && edges.iter().all(|edges| edges.len() == 9), "{edges:?}");
     let repeated = Rows::new([vec![0.0; 90], (1..=10).map(|i| i as f32).collect()].concat(), vec![0.0; 100], 1).expect("rows");
     assert_eq!(Network::quantile_edges(&repeated, 4), [[0.0, 2.0, 5.0, 8.0, 10.0]], "more than half of the values are 0");
-    let network =
-        Network::TabM { n_members: 4, adapters: Adapters::All, hidden: vec![16], dropout: 0.0, embedding_dim: 4, edges };
+    let numbers = NumberEmbedding::PiecewiseLinear { edges, dim: 4 };
+    let network = Network::TabM { n_members: 4, adapters: Adapters::All, hidden: vec![16], dropout: 0.0, numbers };
     let mut model = TabularModel::new(1, preprocessing, target, network);
     let (train, task) = (model.rows(&columns, &all)?, model.task());
     Trainer::new(&cpu(2)).batch_rows(32).max_epochs(10).learning_rate(0.01).fit(model.model_mut(), &*task, &train, &train)?;

@@ -309,6 +309,21 @@ fn rows_that_do_not_fit_the_model_are_refused() -> Result<(), Error> {
     Ok(())
 }
 
+#[test]
+fn a_model_that_ignores_the_categories_of_a_batch_is_refused() -> Result<(), Error> {
+    let device = cpu(1);
+    let resident = brisk_train::ResidentRows::upload(&device, "train", &with_all(rows(0, 100)))?;
+    let mut builder = ParametersBuilder::new();
+    let linear = Linear::new(&mut builder, "linear", N_COLS, 1, Activation::identity());
+    let (graph, state) = (Graph::inference("scores"), Graph::state_buffer());
+    let batch = resident.record(&graph, &brisk_train::Standardisation::none(N_COLS), &state, 10);
+    batch.forward(&linear, &builder.build(1).bind(&graph));
+    let error = graph.check().expect_err("it takes no categories");
+    let found = matches!(error.kind(), brisk_nn::Error::Shape { arg: "categories", found, .. } if found[..] == [10, 2]);
+    assert!(found, "{error}");
+    Ok(())
+}
+
 /// Rows that act when this many of them have been gathered by number, as in a shuffled epoch.
 struct After<F> {
     rows: Rows,

@@ -77,7 +77,7 @@ fn all_readers_have_the_trained_values() -> Result<(), Error> {
     check(&Predictor::new(&device, &model, 1)?.predict(rows.features(), &[])?, &expected, "a predictor");
 
     let inputs = PredictorInputs::numbers(1).standardised(&scale);
-    let recorded = Predictor::record(&other, model.params(), &inputs, |params, x, _| vec![model.module().forward(params, x)])?;
+    let recorded = Predictor::record(&other, model.params(), &inputs, |params, x| vec![model.module().forward(params, x)])?;
     check(&recorded.predict(rows.features(), &[])?, &expected, "a recorded predictor");
 
     let feed = Feed::new(&other, "points", &rows, Order::Sequential, 16, &FeedConfig::default())?;
@@ -109,7 +109,7 @@ fn features_in_another_scale_are_refused() -> Result<(), Error> {
     };
     let numbers = PredictorInputs::numbers(1);
     let record = |model: &Model<Sequential>, inputs: &PredictorInputs| {
-        Predictor::record(&device, model.params(), inputs, |params, x, _| vec![model.module().forward(params, x)])
+        Predictor::record(&device, model.params(), inputs, |params, x| vec![model.module().forward(params, x)])
     };
     let scores = |model: &Model<Sequential>, scale: &Standardisation| {
         let feed = Feed::new(&device, "points", &rows, Order::Sequential, 16, &FeedConfig::default())?;

@@ -117,9 +117,9 @@ fn rows_that_do_not_fit_are_refused() -> Result<(), Error> {
     Predictor::new(&cpu(1), &model, 3).expect_err("the model has two columns");
 
     let inputs = PredictorInputs::numbers(2);
-    let none = Predictor::record(&cpu(1), model.params(), &inputs, |_, _, _| Vec::new()).expect_err("no outputs").to_string();
+    let none = Predictor::record(&cpu(1), model.params(), &inputs, |_, _| Vec::new()).expect_err("no outputs").to_string();
     assert!(none.contains("at least one tensor"), "{none}");
-    let error = Predictor::record(&cpu(1), model.params(), &inputs, |_, x, _| vec![x.sum(..)]).expect_err("no rows").to_string();
+    let error = Predictor::record(&cpu(1), model.params(), &inputs, |_, x| vec![x.sum(..)]).expect_err("no rows").to_string();
     assert!(error.contains("a result for each row"), "{error}");
     Ok(())
 }

@@ -19,8 +19,6 @@ fn mistyped_words_get_a_suggestion() {
     check_usage_error(&["tset"], "a similar subcommand exists: 'test'");
     check_usage_error(&["test", "--olny", "fmt"], "a similar argument exists: '--only'");
     check_usage_error(&["test", "--only", "clipy"], "a similar value exists: 'clippy'");
-    check_usage_error(&["bench", "kernls"], "a similar subcommand exists: 'kernels'");
-    check_usage_error(&["bench", "higgs", "--peer"], "a similar argument exists: '--peers'");
     check_usage_error(&["conformance", "--precision", "fp16"], "a similar value exists: 'f16'");
     check_usage_error(&["conformance", "--replicas", "2", "--op", "relu"], "cannot be used with");
     check_usage_error(&["tidy", "everything"], "unexpected argument 'everything'");
@@ -28,13 +26,11 @@ fn mistyped_words_get_a_suggestion() {
 
 #[test]
 fn every_command_has_help() {
-    for command in ["test", "check", "tidy", "conformance", "bench", "with-candle", "completions"] {
+    for command in ["test", "check", "tidy", "conformance", "with-candle", "completions"] {
         let output = xtask(&[command, "--help"]);
         let stdout = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success() && stdout.contains("Usage: cargo xtask "), "{command}: {stdout}");
     }
-    let output = xtask(&["bench", "loader", "--help"]);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("Opening tables"), "options of a suite are documented: {output:?}");
 }
 
 /// As with `cargo xtask test --help | head -1`.

@@ -1,17 +1,15 @@
 //! The layer of a batch ensemble, against values of PyTorch 2.15 in f64: `relu(((x * r) @ W.T) * s + b)`, and its gradients for the sum of `y * [1, …, 8]`.
 
-use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::{DType, Graph, Persistent};
+use brisk_nn::tensor::Graph;
 use brisk_nn::{BatchEnsemble, Error, Parameters, ParametersBuilder};
 
-/// The name of a parameter, its shape, values and gradient.
-type Case = (&'static str, [usize; 2], &'static [f32], &'static [f32]);
+use crate::layer_case::{self, Parameter};
 
-const PARAMETERS: [Case; 4] = [
-    ("layer.weight", [2, 3], &[0.5, -1.0, 0.25, 1.5, 0.75, -0.5], &[-15.0, -21.5, 8.5, 7.0, 2.0, -6.0]),
-    ("layer.scale_in", [2, 3], &[1.0, -1.0, 2.0, 0.5, 1.0, -1.0], &[1.5, -1.0, 2.375, 3.0, 22.0, -0.375]),
-    ("layer.scale_out", [2, 2], &[1.0, 2.0, -1.0, 0.5], &[3.25, 2.0, -12.875, 22.0]),
-    ("layer.bias", [2, 2], &[0.25, -0.5, 1.0, -1.0], &[6.0, 2.0, 10.0, 8.0]),
+const PARAMETERS: [Parameter<'_>; 4] = [
+    ("layer.weight", &[2, 3], &[0.5, -1.0, 0.25, 1.5, 0.75, -0.5], &[-15.0, -21.5, 8.5, 7.0, 2.0, -6.0]),
+    ("layer.scale_in", &[2, 3], &[1.0, -1.0, 2.0, 0.5, 1.0, -1.0], &[1.5, -1.0, 2.375, 3.0, 22.0, -0.375]),
+    ("layer.scale_out", &[2, 2], &[1.0, 2.0, -1.0, 0.5], &[3.25, 2.0, -12.875, 22.0]),
+    ("layer.bias", &[2, 2], &[0.25, -0.5, 1.0, -1.0], &[6.0, 2.0, 10.0, 8.0]),
 ];
 
 /// Two rows of two members.
@@ -26,29 +24,8 @@ fn layer() -> (BatchEnsemble, Parameters) {
 
 #[test]
 fn values_and_gradients_are_those_of_pytorch() -> Result<(), Error> {
-    let (layer, mut params) = layer();
-    let device = Device::cpu()?;
-    for (name, shape, values, _) in PARAMETERS {
-        let id = params.id_of(name).expect(name);
-        assert_eq!(params.entry(id).shape, shape, "{name}");
-        params.set_initial(id, values)?;
-    }
-    params.write_initial(&device)?;
-    let graph = Graph::training("train");
-    let result = layer.forward(&params.bind(&graph), &graph.constant("x", &X, &[4, 3]));
-    let y = Persistent::new("y", DType::F32, 8);
-    graph.store(&result, &Graph::state_buffer(), &y);
-    let counts: Vec<f32> = (1..=8).map(|i| i as f32).collect();
-    let weighted = result.multiply(&graph.constant("counts", &counts, &[4, 2]));
-    graph.backward(&weighted.sum([0, 1]))?;
-    graph.compile(&device)?.run(1)?;
-    assert_eq!(device.read::<f32>(&y)?, Y);
-    let grads: Vec<f32> = device.read(params.grads())?;
-    for (name, _, _, expected) in PARAMETERS {
-        let range = params.entry(params.id_of(name).expect(name)).range.clone();
-        assert_eq!(&grads[range], expected, "{name}");
-    }
-    Ok(())
+    let (layer, params) = layer();
+    layer_case::check(params, &PARAMETERS, (&X, &[4, 3]), &Y, 0.0, |params, x| layer.forward(params, x))
 }
 
 #[test]

@@ -4,8 +4,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::program::kernels::Map;
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Activation, CategoricalColumn, Checkpointed, Dropout, Embedding, Error, Init, LayerNorm, Linear, Mlp, MlpConfig, Module,
-    Parameters, ParametersBuilder, Sequential,
+    Activation, CategoricalColumn, CategoryEmbeddings, Checkpointed, Dropout, Embedding, Error, Init, LayerNorm, Linear, Mlp,
+    MlpConfig, Module, Parameters, ParametersBuilder, Sequential,
 };
 
 fn mlp(hidden: &[usize]) -> (Mlp, Parameters) {
@@ -136,7 +136,7 @@ fn an_mlp_with_categories_by_hand() -> Result<(), Error> {
     let y = run(&params, |graph, bound| {
         let x = graph.constant("x", &[7.0, 8.0], &[2, 1]);
         let codes = graph.constant_codes("codes", &[2, 0, 0, 1], &[2, 2]);
-        module.forward_with_categories(bound, &x, &codes)
+        module.forward(&bound.with_categories(&codes), &x)
     })?;
     // 7 + 2·30 + 100·1 + 1000·2 + 0.5 and 8 + 2·10 + 100·3 + 1000·4 + 0.5.
     assert_eq!(y, [2167.5, 4328.5]);
@@ -144,23 +144,27 @@ fn an_mlp_with_categories_by_hand() -> Result<(), Error> {
 }
 
 #[test]
-fn categories_that_a_model_does_not_take_are_refused() -> Result<(), Error> {
-    let (model, params) = mlp(&[7]);
+fn embeddings_need_a_code_for_each_column() {
     let mut builder = ParametersBuilder::new();
-    let linear = Linear::new(&mut builder, "fc", 5, 2, Activation::relu());
-    let linear_params = builder.build(0);
-    let message = |module: &dyn Module, params: &Parameters| -> String {
+    let embeddings = CategoryEmbeddings::new(&mut builder, &[CategoricalColumn { n_codes: 3, dim: 1 }; 2]);
+    let model = Checkpointed(Sequential(vec![Box::new(embeddings)]));
+    assert_eq!(Module::categories(&model).len(), 2);
+    let params = builder.build(0);
+    let found = |n_categories: Option<usize>| {
         let graph = Graph::inference("net");
-        let (x, codes) = (graph.constant("x", &[0.0; 15], &[3, 5]), graph.constant_codes("codes", &[0; 6], &[3, 2]));
-        module.forward_with_categories(&params.bind(&graph), &x, &codes);
-        graph.check().expect_err("it takes none").kind().to_string()
+        let codes = n_categories.map(|n| graph.constant_codes("codes", &vec![0; 3 * n], &[3, n]));
+        let y = model.forward(&params.bind(&graph).with_categories(&codes), &graph.constant("x", &[0.0; 15], &[3, 5]));
+        match graph.check() {
+            Ok(()) => Ok(y.shape().to_vec()),
+            Err(error) => match error.kind() {
+                Error::Shape { arg: "categories", found, .. } => Err(found.clone()),
+                other => panic!("{other}"),
+            },
+        }
     };
-    let expected = "forward: `categories` has shape [3, 2], expected [n_rows, 0], a column for each embedding";
-    assert_eq!(message(&model, &params), expected);
-    let expected =
-        "forward: `categories` has shape [3, 2], expected no categorical columns; take a model with embeddings, or rows without";
-    assert_eq!(message(&linear, &linear_params), expected);
-    Ok(())
+    assert_eq!(found(Some(2)), Ok(vec![3, 7]));
+    assert_eq!(found(Some(3)), Err(vec![3, 3]));
+    assert_eq!(found(None), Err(vec![]));
 }
 
 #[test]

@@ -2,15 +2,22 @@
 
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{Graph, Mode, Persistent};
-use brisk_nn::{Adapters, CategoricalColumn, Error, MeanOf, Parameters, ParametersBuilder, TabM, TabMConfig};
+use brisk_nn::{Adapters, CategoricalColumn, Error, MeanOf, NumberEmbedding, Parameters, ParametersBuilder, TabM, TabMConfig};
 
 const N_ROWS: usize = 3;
+
+/// Numbers that a column becomes.
+const DIM: usize = 3;
+
+/// The edges of the bins of the columns.
+fn edges() -> Vec<Vec<f32>> {
+    vec![vec![-1.0, 0.0, 0.5, 2.0], vec![0.0, 1.0]]
+}
 
 fn config(mean_of: MeanOf, n_outputs: usize) -> TabMConfig {
     TabMConfig {
         n_inputs: 2,
-        edges: vec![vec![-1.0, 0.0, 0.5, 2.0], vec![0.0, 1.0]],
-        embedding_dim: 3,
+        numbers: NumberEmbedding::PiecewiseLinear { edges: edges(), dim: DIM },
         n_members: 4,
         adapters: Adapters::First,
         hidden: vec![5, 6],
@@ -35,7 +42,7 @@ type Outputs = Vec<Vec<Vec<f64>>>;
 /// These, by the formulas of the papers.
 fn members(params: &Parameters, all: &[f32], config: &TabMConfig) -> Outputs {
     let of = |name: &str| values(params, all, name);
-    let dim = config.embedding_dim;
+    let (dim, edges) = (DIM, edges());
     let [weight, bias, pieces] = ["weight", "bias", "pieces"].map(|name| of(&format!("numbers.{name}")));
     let codes = of("embeddings.0.weight");
     let scales = [of("scales.0"), of("scales.1")];
@@ -43,7 +50,7 @@ fn members(params: &Parameters, all: &[f32], config: &TabMConfig) -> Outputs {
         let mut embedded = Vec::new();
         for col in 0..2 {
             let x = f64::from(X[row * 2 + col]);
-            let edges = &config.edges[col];
+            let edges = &edges[col];
             let n_own = edges.len() - 1;
             let component = |bin: usize| {
                 let [a, b] = [edges[bin], edges[bin + 1]].map(f64::from);
@@ -120,7 +127,7 @@ fn outputs(config: &TabMConfig, mode: Mode) -> Result<(Vec<f32>, Outputs), Error
     let codes = Persistent::new("codes", brisk_nn::tensor::DType::U32, N_ROWS);
     device.write(&codes, &CODES)?;
     let (x, codes) = (graph.constant("x", &X, &[N_ROWS, 2]), graph.tensor(&codes, &[N_ROWS, 1]));
-    let result = model.forward_with_categories(&params.bind(&graph), &x, &codes);
+    let result = model.forward(&params.bind(&graph).with_categories(&codes), &x);
     let y = Persistent::new("y", brisk_nn::tensor::DType::F32, result.n_elements());
     graph.store(&result, &Graph::state_buffer(), &y);
     graph.compile(&device)?.run(1)?;
@@ -173,9 +180,9 @@ fn the_ensemble_predicts_the_mean_of_its_members() -> Result<(), Error> {
 #[test]
 fn scales_are_drawn_once_for_each_feature_and_member() {
     let mut builder = ParametersBuilder::new();
-    let no_edges = TabMConfig { edges: Vec::new(), ..config(MeanOf::Outputs, 1) };
+    let plain = TabMConfig { numbers: NumberEmbedding::Plain, ..config(MeanOf::Outputs, 1) };
     TabM::new(&mut builder, &config(MeanOf::Outputs, 1), &[CategoricalColumn { n_codes: 3, dim: 2 }]);
-    TabM::new(&mut ParametersBuilder::new(), &no_edges, &[]);
+    TabM::new(&mut ParametersBuilder::new(), &plain, &[]);
     let params = builder.build(5);
     let device = Device::cpu().expect("the CPU");
     params.write_initial(&device).expect("there is room");
@@ -191,7 +198,7 @@ fn scales_are_drawn_once_for_each_feature_and_member() {
     }
 
     let mut builder = ParametersBuilder::new();
-    TabM::new(&mut builder, &TabMConfig { n_members: 64, ..no_edges }, &[]);
+    TabM::new(&mut builder, &TabMConfig { n_members: 64, ..plain }, &[]);
     let params = builder.build(5);
     params.write_initial(&device).expect("there is room");
     let signs = values(&params, &device.read::<f32>(params.values()).expect("it was written"), "scales.0");

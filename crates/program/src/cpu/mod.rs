@@ -15,7 +15,8 @@ use rayon::prelude::*;
 use crate::cpu::bytes::Bytes;
 use crate::cpu::packed::{PackedCopies, Part};
 use crate::error::Error;
-use crate::memory::{Count, Memory, lock};
+use crate::executor::{Compiled, Executor, Staging};
+use crate::memory::{Allocations, Count, Memory, lock};
 use crate::plan::Plan;
 use crate::plan::layout::Place;
 use crate::profile::{Span, Timer, ns_since};
@@ -23,6 +24,7 @@ use crate::record::host_step::{HostBuffers, HostPart, parts_of};
 use crate::record::persistent::Persistent;
 use crate::record::program::Program;
 use crate::record::program::StepArg;
+use crate::record::upload::Upload;
 
 #[derive(Debug)]
 pub(crate) struct CpuDevice {
@@ -33,14 +35,15 @@ pub(crate) struct CpuDevice {
 }
 
 #[derive(Debug)]
-pub(crate) struct Block {
+struct Block {
     bytes: Bytes,
     packed: PackedCopies,
     _count: Count,
 }
 
 #[derive(Debug)]
-pub(crate) struct CpuExecutable {
+struct CpuExecutable {
+    device: Arc<CpuDevice>,
     persistents: Vec<Arc<Mutex<Block>>>,
     /// Those that kernels write.
     written: Vec<usize>,
@@ -73,76 +76,16 @@ impl CpuDevice {
         Ok(Self { name, team, running: Mutex::default(), memory })
     }
 
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        self.memory.allocated_bytes()
-    }
-
-    pub(crate) fn memory(&self) -> &Memory<Mutex<Block>> {
-        &self.memory
-    }
-
-    pub(crate) fn memory_limit(&self) -> Option<usize> {
-        self.memory.limit_bytes()
-    }
-
-    pub(crate) fn compile(&self, program: &Program, plan: &Plan) -> Result<CpuExecutable, Error> {
-        self.memory.check_room(program, plan)?;
-        let slots = plan.slots().iter().map(|slot| self.allocate(&slot.name, slot.len_bytes)).collect::<Result<_, _>>()?;
-        let persistents = program.persistents().map(|persistent| self.block_of(persistent)).collect::<Result<Vec<_>, _>>()?;
-        let places = table_places(program, plan, persistents.len());
-        let placed = |arg: &StepArg| {
-            let Place { slot, start_bytes } = places[arg.buffer];
-            let bytes = start_bytes + arg.bytes.start..start_bytes + arg.bytes.end;
-            StepArg { buffer: slot, bytes, ..arg.clone() }
-        };
-        let placed: Vec<Vec<StepArg>> = program.steps().iter().map(|step| step.args.iter().map(placed).collect()).collect();
-        let writes = placed.iter().flatten().filter(|arg| arg.access.writes() && arg.buffer < persistents.len());
-        let written: Vec<usize> = writes.map(|arg| arg.buffer).collect::<BTreeSet<_>>().into_iter().collect();
-        let packed = |kernel: &dyn Kernel, args: &[StepArg]| {
-            let packing = kernel.packing()?;
-            let StepArg { buffer, ref bytes, .. } = args[packing.arg];
-            let is_constant = buffer < persistents.len() && !written.contains(&buffer);
-            let part = is_constant.then(|| Part { bytes: bytes.clone(), packing })?;
-            // They are not among the planned buffers, so there are none where memory is limited.
-            self.memory_limit().is_none().then_some((buffer, part))
-        };
-        let steps = program.steps().iter().zip(placed).map(|(step, args)| CpuStep {
-            kernel: step.kernel.clone(),
-            declared: step.kernel.args(),
-            packed: packed(&*step.kernel, &args),
-            args,
-        });
-        let (steps, parts) = (steps.collect(), parts_of(program));
-        Ok(CpuExecutable { persistents, written, slots: Mutex::new(slots), steps, parts, replaying: Mutex::default() })
-    }
-
-    pub(crate) fn run(&self, executable: &CpuExecutable, n: usize) -> Result<(), Error> {
-        self.replay(executable, n, |_| ())
-    }
-
-    /// Replays the program and returns when each kernel ran.
-    pub(crate) fn profile(&self, executable: &CpuExecutable, n: usize) -> Result<(Timer, Vec<Span>), Error> {
-        let mut spans = Vec::with_capacity(n * executable.steps.len());
-        let start = Instant::now();
-        let mut start_ns = 0;
-        self.replay(executable, n, |step| {
-            let end_ns = ns_since(start);
-            spans.push(Span { step, start_ns, len_ns: end_ns - start_ns });
-            start_ns = end_ns;
-        })?;
-        Ok((Timer::Clock, spans))
-    }
-
     /// Replays the program, and calls `done` after each step.
     fn replay(&self, executable: &CpuExecutable, n: usize, mut done: impl FnMut(usize) + Send) -> Result<(), Error> {
         if executable.parts.is_empty() {
-            self.on_team(|| executable.run(n, 0..executable.steps.len(), &mut done));
+            self.on_team(|| executable.run_kernels(n, 0..executable.steps.len(), &mut done));
             return Ok(());
         }
         let _alone = lock(&executable.replaying);
         for _ in 0..n {
             for part in &executable.parts {
-                self.on_team(|| executable.run(1, part.kernels.clone(), &mut done));
+                self.on_team(|| executable.run_kernels(1, part.kernels.clone(), &mut done));
                 if let Some(host) = &part.host {
                     host.run(&mut OnCpu { executable, args: &executable.steps[part.kernels.end].args })?;
                     done(part.kernels.end);
@@ -166,31 +109,6 @@ impl CpuDevice {
         std::thread::scope(|scope| scope.spawn(alone).join().unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
-    pub(crate) fn write(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
-        let block = self.block_of(persistent)?;
-        let mut block = lock(&block);
-        block.bytes[start..start + bytes.len()].copy_from_slice(bytes);
-        block.packed.expire();
-        Ok(())
-    }
-
-    pub(crate) fn read(&self, persistent: &Persistent, out: &mut [u8]) -> Result<(), Error> {
-        let block = self.block_of(persistent)?;
-        let block = lock(&block);
-        let bytes = &block.bytes[..out.len()];
-        // While the team is busy with a run, the loop below runs on rayon. A rayon worker that waits takes up other jobs, and one of those may
-        // lock the same block.
-        if bytes.len() < PARALLEL_COPY_BYTES || rayon::current_thread_index().is_some() {
-            out.copy_from_slice(bytes);
-            return Ok(());
-        }
-        let piece_bytes = bytes.len().div_ceil(self.team.n_threads());
-        let copy = if bytes.len() < STREAMED_BYTES { <[u8]>::copy_from_slice } else { copy_streaming };
-        let pieces = out.par_chunks_mut(piece_bytes).zip(bytes.par_chunks(piece_bytes));
-        self.team.lead(|| pieces.for_each_on_team(|(out, bytes)| copy(out, bytes)));
-        Ok(())
-    }
-
     fn block_of(&self, persistent: &Persistent) -> Result<Arc<Mutex<Block>>, Error> {
         self.memory.of(persistent, || self.allocate(persistent.name(), persistent.allocated_bytes()).map(Mutex::new))
     }
@@ -207,6 +125,84 @@ impl CpuDevice {
     }
 }
 
+impl Executor for CpuDevice {
+    fn memory(&self) -> &dyn Allocations {
+        &self.memory
+    }
+
+    fn compile(self: Arc<Self>, program: &Program, plan: &Plan) -> Result<Box<dyn Compiled>, Error> {
+        self.memory.check_room(program, plan)?;
+        let slots = plan.slots().iter().map(|slot| self.allocate(&slot.name, slot.len_bytes)).collect::<Result<_, _>>()?;
+        let persistents = program.persistents().map(|persistent| self.block_of(persistent)).collect::<Result<Vec<_>, _>>()?;
+        let places = table_places(program, plan, persistents.len());
+        let placed = |arg: &StepArg| {
+            let Place { slot, start_bytes } = places[arg.buffer];
+            let bytes = start_bytes + arg.bytes.start..start_bytes + arg.bytes.end;
+            StepArg { buffer: slot, bytes, ..arg.clone() }
+        };
+        let placed: Vec<Vec<StepArg>> = program.steps().iter().map(|step| step.args.iter().map(placed).collect()).collect();
+        let writes = placed.iter().flatten().filter(|arg| arg.access.writes() && arg.buffer < persistents.len());
+        let written: Vec<usize> = writes.map(|arg| arg.buffer).collect::<BTreeSet<_>>().into_iter().collect();
+        let packed = |kernel: &dyn Kernel, args: &[StepArg]| {
+            let packing = kernel.packing()?;
+            let StepArg { buffer, ref bytes, .. } = args[packing.arg];
+            let is_constant = buffer < persistents.len() && !written.contains(&buffer);
+            let part = is_constant.then(|| Part { bytes: bytes.clone(), packing })?;
+            // They are not among the planned buffers, so there are none where memory is limited.
+            self.memory.limit_bytes().is_none().then_some((buffer, part))
+        };
+        let steps = program.steps().iter().zip(placed).map(|(step, args)| CpuStep {
+            kernel: step.kernel.clone(),
+            declared: step.kernel.args(),
+            packed: packed(&*step.kernel, &args),
+            args,
+        });
+        let (steps, parts) = (steps.collect(), parts_of(program));
+        let (slots, replaying) = (Mutex::new(slots), Mutex::default());
+        Ok(Box::new(CpuExecutable { persistents, written, slots, steps, parts, replaying, device: self.clone() }))
+    }
+
+    fn staging(self: Arc<Self>, _: usize, _: usize) -> Result<Box<dyn Staging>, Error> {
+        Ok(Box::new(self))
+    }
+
+    fn write(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
+        let block = self.block_of(persistent)?;
+        let mut block = lock(&block);
+        block.bytes[start..start + bytes.len()].copy_from_slice(bytes);
+        block.packed.expire();
+        Ok(())
+    }
+
+    fn read(&self, persistent: &Persistent, out: &mut [u8]) -> Result<(), Error> {
+        let block = self.block_of(persistent)?;
+        let block = lock(&block);
+        let bytes = &block.bytes[..out.len()];
+        // While the team is busy with a run, the loop below runs on rayon. A rayon worker that waits takes up other jobs, and one of those may
+        // lock the same block.
+        if bytes.len() < PARALLEL_COPY_BYTES || rayon::current_thread_index().is_some() {
+            out.copy_from_slice(bytes);
+            return Ok(());
+        }
+        let piece_bytes = bytes.len().div_ceil(self.team.n_threads());
+        let copy = if bytes.len() < STREAMED_BYTES { <[u8]>::copy_from_slice } else { copy_streaming };
+        let pieces = out.par_chunks_mut(piece_bytes).zip(bytes.par_chunks(piece_bytes));
+        self.team.lead(|| pieces.for_each_on_team(|(out, bytes)| copy(out, bytes)));
+        Ok(())
+    }
+
+    fn wait(&self) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// On the CPU a write is one copy, which needs no memory between.
+impl Staging for Arc<CpuDevice> {
+    fn write(&mut self, uploads: &[Upload<'_>]) -> Result<(), Error> {
+        uploads.iter().try_for_each(|upload| Executor::write(&**self, upload.to, upload.range().start, upload.bytes))
+    }
+}
+
 /// The place of each of the program's buffers in a run's table.
 fn table_places(program: &Program, plan: &Plan, n_persistents: usize) -> Vec<Place> {
     let mut persistent = (0..n_persistents).map(|slot| Place { slot, start_bytes: 0 });
@@ -219,9 +215,31 @@ fn table_places(program: &Program, plan: &Plan, n_persistents: usize) -> Vec<Pla
     places.map(|place| place.unwrap_or(Place { slot: usize::MAX, start_bytes: 0 })).collect()
 }
 
+impl Compiled for CpuExecutable {
+    fn dispatches(&self, _: usize) -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    fn run(&self, n: usize) -> Result<(), Error> {
+        self.device.replay(self, n, |_| ())
+    }
+
+    fn profile(&self, n: usize) -> Result<(Timer, Vec<Span>), Error> {
+        let mut spans = Vec::with_capacity(n * self.steps.len());
+        let start = Instant::now();
+        let mut start_ns = 0;
+        self.device.replay(self, n, |step| {
+            let end_ns = ns_since(start);
+            spans.push(Span { step, start_ns, len_ns: end_ns - start_ns });
+            start_ns = end_ns;
+        })?;
+        Ok((Timer::Clock, spans))
+    }
+}
+
 impl CpuExecutable {
     /// Replays some of the kernels, and calls `done` after each.
-    fn run(&self, n: usize, kernels: Range<usize>, done: &mut impl FnMut(usize)) {
+    fn run_kernels(&self, n: usize, kernels: Range<usize>, done: &mut impl FnMut(usize)) {
         let mut slots = lock(&self.slots);
         let mut persistents: Vec<_> = self.persistents.iter().map(|block| lock(block)).collect();
         // Before anything is written, so that a panic leaves no copy of what was.

@@ -2,12 +2,12 @@
 mod tests;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use brisk_kernels::{MatmulFamily, wgpu};
 
 use crate::cpu::CpuDevice;
 use crate::device::Device;
-use crate::device::Executor;
 use crate::device::adapters::open_adapters;
 use crate::device::back_off::{Attempts, with_back_off};
 use crate::device::select::Selection;
@@ -201,7 +201,7 @@ impl DeviceBuilder {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let n_threads = if self.n_threads == 0 { cores } else { self.n_threads };
         let name = format!("cpu, {n_threads} threads");
-        let executor = Executor::Cpu(CpuDevice::new(name.clone(), n_threads, self.memory_limit)?);
+        let cpu = Arc::new(CpuDevice::new(name.clone(), n_threads, self.memory_limit)?);
         let info = DeviceInfo {
             name,
             kind: DeviceKind::Cpu,
@@ -210,7 +210,7 @@ impl DeviceBuilder {
             failed_attempts: Vec::new(),
             coop_refused: None,
         };
-        Ok(self.device(info, executor, u64::MAX))
+        Ok(Device::new(info, cpu, None, self.lowered(u64::MAX)))
     }
 
     fn open_gpu(&self, info: DeviceInfo, adapter: &wgpu::Adapter) -> Result<Device, Error> {
@@ -222,10 +222,10 @@ impl DeviceBuilder {
         }
         opened.f16_accumulation = self.f16_accumulation;
         let cache = self.pipeline_cache.as_deref();
-        let gpu = GpuDevice::new(info.name.clone(), opened, self.matmul_family, self.memory_limit, cache)?;
-        let max_binding_bytes = gpu.max_binding_bytes();
+        let gpu = Arc::new(GpuDevice::new(info.name.clone(), opened, self.matmul_family, self.memory_limit, cache)?);
+        let max_binding_bytes = self.lowered(gpu.max_binding_bytes());
         let info = DeviceInfo { failed_attempts, coop_refused, ..info };
-        Ok(self.device(info, Executor::Gpu(Box::new(gpu)), max_binding_bytes))
+        Ok(Device::new(info, gpu.clone(), Some(gpu), max_binding_bytes))
     }
 
     /// The opened adapter, and the driver's errors at failed attempts.
@@ -241,9 +241,8 @@ impl DeviceBuilder {
         }
     }
 
-    fn device(&self, info: DeviceInfo, executor: Executor, max_binding_bytes: u64) -> Device {
-        let max_binding_bytes = self.max_binding_bytes.map_or(max_binding_bytes, |lowered| lowered.min(max_binding_bytes));
-        Device::new(info, executor, max_binding_bytes)
+    fn lowered(&self, max_binding_bytes: u64) -> u64 {
+        self.max_binding_bytes.map_or(max_binding_bytes, |lowered| lowered.min(max_binding_bytes))
     }
 }
 

@@ -1,11 +1,9 @@
 use brisk_kernels as kernels;
 
-use crate::cpu::CpuExecutable;
 use crate::device::Device;
-use crate::device::Executor;
 use crate::device::required::Required;
 use crate::error::Error;
-use crate::gpu::GpuExecutable;
+use crate::executor::Compiled;
 use crate::plan::Plan;
 use crate::profile::Profile;
 use crate::profile::{ProfiledStep, Span, Timer};
@@ -22,14 +20,8 @@ pub struct Executable {
     name: String,
     /// The kernels, for profiles.
     steps: Vec<ProfiledStep>,
-    compiled: Compiled,
+    compiled: Box<dyn Compiled>,
     required: Required,
-}
-
-#[derive(Debug)]
-enum Compiled {
-    Cpu(CpuExecutable),
-    Gpu(GpuExecutable),
 }
 
 impl Executable {
@@ -38,17 +30,11 @@ impl Executable {
         let program = cut.as_ref().unwrap_or(program);
         let plan = program.plan()?;
         check_bindings(device, program)?;
-        let compiled = match device.executor() {
-            Executor::Cpu(cpu) => Compiled::Cpu(cpu.compile(program, &plan)?),
-            Executor::Gpu(gpu) => Compiled::Gpu(gpu.compile(program, &plan)?),
-        };
+        let compiled = device.executor().clone().compile(program, &plan)?;
         let step = |(i, step): (usize, &Step)| ProfiledStep {
             name: step.kernel.name(),
             cost: step.kernel.cost(),
-            dispatches: match &compiled {
-                Compiled::Cpu(_) => Vec::new(),
-                Compiled::Gpu(gpu) => gpu.kernels[i].labels().collect(),
-            },
+            dispatches: compiled.dispatches(i),
         };
         let steps = program.steps().iter().enumerate().map(step).collect();
         Ok(Self {
@@ -76,11 +62,7 @@ impl Executable {
     /// On the CPU with the panic of a kernel's twin, which is a bug in the kernel. No buffer is lost, and the device stays usable.
     pub fn run(&self, n: usize) -> Result<(), Error> {
         self.required.check(&self.device)?;
-        match (&self.compiled, self.device.executor()) {
-            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => cpu.run(compiled, n)?,
-            (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.run(compiled, n)?,
-            _ => unreachable!("an executable keeps the device that compiled it"),
-        }
+        self.compiled.run(n)?;
         self.required.note_run(&self.device, n);
         Ok(())
     }
@@ -106,11 +88,7 @@ impl Executable {
     /// Replays `n` times and returns when each kernel ran.
     pub(crate) fn spans(&self, n: usize) -> Result<(Timer, Vec<Span>), Error> {
         self.required.check(&self.device)?;
-        let spans = match (&self.compiled, self.device.executor()) {
-            (Compiled::Cpu(compiled), Executor::Cpu(cpu)) => cpu.profile(compiled, n)?,
-            (Compiled::Gpu(compiled), Executor::Gpu(gpu)) => gpu.profile(compiled, n)?,
-            _ => unreachable!("an executable keeps the device that compiled it"),
-        };
+        let spans = self.compiled.profile(n)?;
         self.required.note_run(&self.device, n);
         Ok(spans)
     }

@@ -20,7 +20,6 @@ use std::sync::{Arc, OnceLock};
 use brisk_kernels::bytemuck::{self, Pod};
 use brisk_kernels::{Adapter, wgpu};
 
-use crate::cpu::CpuDevice;
 use crate::device::adapters::open_adapters;
 use crate::device::builder::DeviceBuilder;
 use crate::device::counters::{Counters, Transfers};
@@ -29,6 +28,7 @@ use crate::device::select::Selection;
 use crate::device::uploads::Uploads;
 use crate::device_info::DeviceInfo;
 use crate::error::Error;
+use crate::executor::Executor;
 use crate::gpu::GpuDevice;
 use crate::gpu::pipeline_cache::PipelineCache;
 use crate::profile::roofline::Roofline;
@@ -58,17 +58,13 @@ pub struct Device {
 #[derive(Debug)]
 struct Inner {
     info: DeviceInfo,
-    executor: Executor,
+    executor: Arc<dyn Executor>,
+    /// The executor, if it is a GPU's.
+    gpu: Option<Arc<GpuDevice>>,
     max_binding_bytes: u64,
     roofline: OnceLock<Roofline>,
     reads: Transfers,
     writes: Transfers,
-}
-
-#[derive(Debug)]
-pub(crate) enum Executor {
-    Cpu(CpuDevice),
-    Gpu(Box<GpuDevice>),
 }
 
 /// Prints [`Device::info`].
@@ -123,63 +119,42 @@ impl Device {
     /// buffers is freed first. Working memory of kernels is not counted, nor, on a CPU without a [memory limit](crate::DeviceBuilder::memory_limit), copies of the weights
     /// that programs read and do not write, in the order in which they are multiplied.
     pub fn allocated_bytes(&self) -> usize {
-        match self.executor() {
-            Executor::Cpu(cpu) => cpu.allocated_bytes(),
-            Executor::Gpu(gpu) => gpu.allocated_bytes(),
-        }
+        self.executor().memory().allocated_bytes()
     }
 
     /// How often the host has read, written and allocated its memory so far.
     pub fn counters(&self) -> Counters {
         let Inner { reads, writes, .. } = &*self.inner;
         let ([n_reads, read_bytes], [n_writes, written_bytes]) = (reads.count(), writes.count());
-        let n_allocations = match self.executor() {
-            Executor::Cpu(cpu) => cpu.memory().n_allocations(),
-            Executor::Gpu(gpu) => gpu.memory().n_allocations(),
-        };
+        let n_allocations = self.executor().memory().n_allocations();
         Counters { n_reads, read_bytes, n_writes, written_bytes, n_allocations }
     }
 
     /// The limit set by [`DeviceBuilder::memory_limit`].
     pub fn memory_limit(&self) -> Option<usize> {
-        match self.executor() {
-            Executor::Cpu(cpu) => cpu.memory_limit(),
-            Executor::Gpu(gpu) => gpu.memory_limit(),
-        }
+        self.executor().memory().limit_bytes()
     }
 
     /// Bytes that the driver's allocator reports for this device: those of [`allocated_bytes`](Self::allocated_bytes), plus the constants of
     /// kernels and staging memory. `None` where there is no such report: on the CPU, and on Metal.
     pub fn driver_bytes(&self) -> Option<u64> {
-        match self.executor() {
-            Executor::Cpu(_) => None,
-            Executor::Gpu(gpu) => gpu.driver_bytes(),
-        }
+        self.gpu()?.driver_bytes()
     }
 
     /// The underlying wgpu device and queue, to do other work on the same GPU; `None` on the CPU. Commands submitted to the queue run in the order
     /// of the calls. If the wgpu device is destroyed, this device fails too: calls then return [`Error::DeviceFailed`].
     pub fn wgpu(&self) -> Option<(&wgpu::Device, &wgpu::Queue)> {
-        match self.executor() {
-            Executor::Cpu(_) => None,
-            Executor::Gpu(gpu) => Some((&gpu.device, &gpu.queue)),
-        }
+        self.gpu().map(|gpu| (&gpu.device, &gpu.queue))
     }
 
     /// The properties of the adapter by which kernels choose their variant; `None` on the CPU.
     pub fn adapter(&self) -> Option<Adapter> {
-        match self.executor() {
-            Executor::Cpu(_) => None,
-            Executor::Gpu(gpu) => Some(gpu.adapter()),
-        }
+        self.gpu().map(GpuDevice::adapter)
     }
 
     /// The state of the cache in the folder given to [`DeviceBuilder::pipeline_cache`]; `None` without a folder, and if the adapter has no cache.
     pub fn pipeline_cache(&self) -> Option<PipelineCache> {
-        match self.executor() {
-            Executor::Cpu(_) => None,
-            Executor::Gpu(gpu) => gpu.pipeline_cache(),
-        }
+        self.gpu()?.pipeline_cache()
     }
 
     /// Plans the program's memory, allocates it and creates everything that a replay needs.
@@ -240,10 +215,7 @@ impl Device {
     }
 
     fn write_bytes_at(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
-        match self.executor() {
-            Executor::Cpu(cpu) => cpu.write(persistent, start, bytes)?,
-            Executor::Gpu(gpu) => gpu.write(persistent, start, bytes)?,
-        }
+        self.executor().write(persistent, start, bytes)?;
         self.count_write(persistent, bytes.len());
         Ok(())
     }
@@ -257,10 +229,7 @@ impl Device {
     /// Notes that a buffer has been written on this device.
     pub(crate) fn set_written(&self, persistent: &Persistent) {
         if persistent.is_required() {
-            match self.executor() {
-                Executor::Cpu(cpu) => cpu.memory().set_written(persistent),
-                Executor::Gpu(gpu) => gpu.memory().set_written(persistent),
-            }
+            self.executor().memory().set_written(persistent);
         }
         persistent.note_write(self);
     }
@@ -271,10 +240,7 @@ impl Device {
     }
 
     pub(crate) fn is_written(&self, persistent: &Persistent) -> bool {
-        match self.executor() {
-            Executor::Cpu(cpu) => cpu.memory().is_written(persistent),
-            Executor::Gpu(gpu) => gpu.memory().is_written(persistent),
-        }
+        self.executor().memory().is_written(persistent)
     }
 
     /// The values of a persistent buffer, after all runs so far: zeros if it was never written. They are reinterpreted as `T`, so f32 can be read as its bits
@@ -316,10 +282,7 @@ impl Device {
 
     fn read_bytes_into(&self, persistent: &Persistent, bytes: &mut [u8]) -> Result<(), Error> {
         self.inner.reads.add(bytes.len());
-        match self.executor() {
-            Executor::Cpu(cpu) => cpu.read(persistent, bytes),
-            Executor::Gpu(gpu) => gpu.read(persistent, bytes),
-        }
+        self.executor().read(persistent, bytes)
     }
 
     /// The peak performance of the device: measured on the first call, even if the device is also busy with other work, and kept.
@@ -343,19 +306,25 @@ impl Device {
     /// # Errors
     /// [`Error::DeviceFailed`].
     pub fn wait(&self) -> Result<(), Error> {
-        match self.executor() {
-            Executor::Cpu(_) => Ok(()),
-            Executor::Gpu(gpu) => gpu.wait(),
-        }
+        self.executor().wait()
     }
 
-    pub(crate) fn new(info: DeviceInfo, executor: Executor, max_binding_bytes: u64) -> Self {
+    pub(crate) fn new(
+        info: DeviceInfo,
+        executor: Arc<dyn Executor>,
+        gpu: Option<Arc<GpuDevice>>,
+        max_binding_bytes: u64,
+    ) -> Self {
         let (reads, writes) = Default::default();
-        Self { inner: Arc::new(Inner { info, executor, max_binding_bytes, roofline: OnceLock::new(), reads, writes }) }
+        Self { inner: Arc::new(Inner { info, executor, gpu, max_binding_bytes, roofline: OnceLock::new(), reads, writes }) }
     }
 
-    pub(crate) fn executor(&self) -> &Executor {
+    pub(crate) fn executor(&self) -> &Arc<dyn Executor> {
         &self.inner.executor
+    }
+
+    fn gpu(&self) -> Option<&GpuDevice> {
+        self.inner.gpu.as_deref()
     }
 }
 

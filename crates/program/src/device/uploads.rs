@@ -1,8 +1,7 @@
 use crate::device::Device;
-use crate::device::Executor;
 use crate::device::check_host_range;
 use crate::error::Error;
-use crate::gpu::uploads::Ring;
+use crate::executor::Staging;
 use crate::record::upload::Upload;
 
 /// A ring of staging memory for host values that are written to a device repeatedly: it is allocated once, and written while the device works
@@ -27,17 +26,12 @@ use crate::record::upload::Upload;
 #[derive(Debug)]
 pub struct Uploads {
     device: Device,
-    /// `None` for the CPU executor.
-    ring: Option<Ring>,
+    staging: Box<dyn Staging>,
 }
 
 impl Uploads {
     pub(crate) fn new(device: &Device, slot_bytes: usize, n_slots: usize) -> Result<Self, Error> {
-        let ring = match device.executor() {
-            Executor::Cpu(_) => None,
-            Executor::Gpu(gpu) => Some(Ring::new(gpu, slot_bytes, n_slots)?),
-        };
-        Ok(Self { device: device.clone(), ring })
+        Ok(Self { device: device.clone(), staging: device.executor().clone().staging(slot_bytes, n_slots)? })
     }
 
     /// Copies all `uploads` into staging memory and submits them, in stream order with the runs before and after. The values may
@@ -54,13 +48,7 @@ impl Uploads {
             upload.check_type()?;
             check_host_range(upload.to, upload.range())?;
         }
-        match (self.device.executor(), &mut self.ring) {
-            (Executor::Gpu(gpu), Some(ring)) => ring.write(gpu, uploads)?,
-            (Executor::Cpu(cpu), _) => {
-                uploads.iter().try_for_each(|upload| cpu.write(upload.to, upload.range().start, upload.bytes))?;
-            }
-            (Executor::Gpu(_), None) => unreachable!("uploads keep the device that made them"),
-        }
+        self.staging.write(uploads)?;
         uploads.iter().for_each(|upload| self.device.count_write(upload.to, upload.bytes.len()));
         Ok(())
     }

@@ -17,12 +17,15 @@ use brisk_kernels::gpu::{Recorded, Recorder, encode_all};
 use brisk_kernels::{self as kernels, CoopShape, MatmulFamily, wgpu};
 
 use crate::error::Error;
+use crate::executor::{Compiled, Executor, Staging};
 use crate::gpu::failure::{Failure, Report, Work};
 use crate::gpu::host::GpuPart;
 use crate::gpu::pipeline_cache::{CacheFile, PipelineCache};
-use crate::memory::{Count, Memory, lock};
+use crate::gpu::uploads::Ring;
+use crate::memory::{Allocations, Count, Memory, lock};
 use crate::plan::Plan;
 use crate::plan::layout::Place;
+use crate::profile::{Span, Timer};
 use crate::record::persistent::Persistent;
 use crate::record::program::Program;
 use crate::record::program::{Step, StepArg};
@@ -59,6 +62,7 @@ pub(crate) struct Block {
 
 #[derive(Debug)]
 pub(crate) struct GpuExecutable {
+    device: Arc<GpuDevice>,
     name: Arc<str>,
     pub(crate) kernels: Vec<Recorded>,
     pub(crate) parts: Vec<GpuPart>,
@@ -112,18 +116,6 @@ impl GpuDevice {
         lock(&self.recorder).adapter().clone()
     }
 
-    pub(crate) fn allocated_bytes(&self) -> usize {
-        self.memory.allocated_bytes()
-    }
-
-    pub(crate) fn memory(&self) -> &Memory<Block> {
-        &self.memory
-    }
-
-    pub(crate) fn memory_limit(&self) -> Option<usize> {
-        self.memory.limit_bytes()
-    }
-
     pub(crate) fn pipeline_cache(&self) -> Option<PipelineCache> {
         self.cache.as_ref().map(CacheFile::state)
     }
@@ -133,35 +125,6 @@ impl GpuDevice {
         // The result does not matter: whether work is in flight is not asked here, and a lost device gives no report below.
         let _ = self.device.poll(wgpu::PollType::Poll);
         self.device.generate_allocator_report().map(|report| report.total_allocated_bytes)
-    }
-
-    pub(crate) fn compile(&self, program: &Program, plan: &Plan) -> Result<GpuExecutable, Error> {
-        self.check()?;
-        program.steps().iter().try_for_each(|step| self.check_args(program, step))?;
-        self.memory.check_room(program, plan)?;
-        let slots = plan.slots().iter().map(|slot| self.allocate(&slot.name, slot.len_bytes).map(Arc::new));
-        let slots = slots.collect::<Result<Vec<_>, _>>()?;
-        let mut blocks = Vec::with_capacity(program.buffers().len());
-        for (i, buffer) in program.buffers().iter().enumerate() {
-            blocks.push(match &buffer.persistent {
-                Some(persistent) => Some((self.block_of(persistent)?, 0)),
-                None => plan.place_of(i).map(|Place { slot, start_bytes }| (slots[slot].clone(), start_bytes)),
-            });
-        }
-        let kernels = program.steps().iter().map(|step| match step.host {
-            None => self.prepare(step, &blocks),
-            Some(_) => Ok(Recorded::default()),
-        });
-        let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
-        let parts = self.parts(program, &blocks)?;
-        let n_dispatches = kernels.iter().map(Recorded::n_dispatches).sum();
-        self.check()?;
-        if let Some(cache) = &self.cache {
-            cache.save(lock(&self.recorder).n_pipelines());
-        }
-        let name = program.name().into();
-        let blocks = blocks.into_iter().flatten().map(|(block, _)| block).collect();
-        Ok(GpuExecutable { name, kernels, parts, replaying: Mutex::default(), n_dispatches, _blocks: blocks })
     }
 
     /// Checks what wgpu would refuse otherwise, so that the error names the program's kernel and buffer.
@@ -227,25 +190,6 @@ impl GpuDevice {
         Error::OutOfMemory { buffer: buffer.to_owned(), len_bytes, device: self.name.clone(), allocated_bytes }
     }
 
-    pub(crate) fn run(&self, executable: &GpuExecutable, n: usize) -> Result<(), Error> {
-        self.check()?;
-        self.expect_run(executable);
-        if !executable.parts.is_empty() {
-            return self.run_with_host(executable, n);
-        }
-        if executable.n_dispatches == 0 {
-            return Ok(());
-        }
-        let n_per_submit = (DISPATCHES_PER_SUBMIT / executable.n_dispatches).max(1);
-        let mut n_left = n;
-        while n_left > 0 {
-            let n_now = n_left.min(n_per_submit);
-            n_left -= n_now;
-            self.submit(self.encode(n_now, &executable.kernels))?;
-        }
-        Ok(())
-    }
-
     /// Notes that a run comes next, for the message of a failure.
     pub(crate) fn expect_run(&self, executable: &GpuExecutable) {
         self.failure.expect(Work::Run(executable.name.clone()));
@@ -275,10 +219,6 @@ impl GpuDevice {
             None => self.check()?,
         }
         Ok(index)
-    }
-
-    pub(crate) fn wait(&self) -> Result<(), Error> {
-        self.wait_for(None)
     }
 
     /// Waits for one submission, or for all if `None`.
@@ -336,6 +276,92 @@ impl GpuDevice {
         let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(Duration::from_secs(1)) });
         let Report { during, reason, .. } = self.failure.reported().unwrap_or(report);
         Error::DeviceFailed { device: self.name.clone(), during, reason }
+    }
+}
+
+impl Executor for GpuDevice {
+    fn memory(&self) -> &dyn Allocations {
+        &self.memory
+    }
+
+    fn compile(self: Arc<Self>, program: &Program, plan: &Plan) -> Result<Box<dyn Compiled>, Error> {
+        self.check()?;
+        program.steps().iter().try_for_each(|step| self.check_args(program, step))?;
+        self.memory.check_room(program, plan)?;
+        let slots = plan.slots().iter().map(|slot| self.allocate(&slot.name, slot.len_bytes).map(Arc::new));
+        let slots = slots.collect::<Result<Vec<_>, _>>()?;
+        let mut blocks = Vec::with_capacity(program.buffers().len());
+        for (i, buffer) in program.buffers().iter().enumerate() {
+            blocks.push(match &buffer.persistent {
+                Some(persistent) => Some((self.block_of(persistent)?, 0)),
+                None => plan.place_of(i).map(|Place { slot, start_bytes }| (slots[slot].clone(), start_bytes)),
+            });
+        }
+        let kernels = program.steps().iter().map(|step| match step.host {
+            None => self.prepare(step, &blocks),
+            Some(_) => Ok(Recorded::default()),
+        });
+        let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
+        let parts = self.parts(program, &blocks)?;
+        let n_dispatches = kernels.iter().map(Recorded::n_dispatches).sum();
+        self.check()?;
+        if let Some(cache) = &self.cache {
+            cache.save(lock(&self.recorder).n_pipelines());
+        }
+        let name = program.name().into();
+        let blocks = blocks.into_iter().flatten().map(|(block, _)| block).collect();
+        let (device, replaying) = (self.clone(), Mutex::default());
+        Ok(Box::new(GpuExecutable { device, name, kernels, parts, replaying, n_dispatches, _blocks: blocks }))
+    }
+
+    fn staging(self: Arc<Self>, slot_bytes: usize, n_slots: usize) -> Result<Box<dyn Staging>, Error> {
+        Ok(Box::new(Ring::new(self, slot_bytes, n_slots)?))
+    }
+
+    fn write(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
+        self.check()?;
+        let block = self.block_of(persistent)?;
+        self.write_at(&block, start, bytes, start + bytes.len() == persistent.len_bytes())
+    }
+
+    fn read(&self, persistent: &Persistent, out: &mut [u8]) -> Result<(), Error> {
+        self.check()?;
+        let block = self.block_of(persistent)?;
+        self.read_at(&block, 0, out)
+    }
+
+    fn wait(&self) -> Result<(), Error> {
+        self.wait_for(None)
+    }
+}
+
+impl Compiled for GpuExecutable {
+    fn dispatches(&self, step: usize) -> Vec<&'static str> {
+        self.kernels[step].labels().collect()
+    }
+
+    fn run(&self, n: usize) -> Result<(), Error> {
+        let device = &*self.device;
+        device.check()?;
+        device.expect_run(self);
+        if !self.parts.is_empty() {
+            return device.run_with_host(self, n);
+        }
+        if self.n_dispatches == 0 {
+            return Ok(());
+        }
+        let n_per_submit = (DISPATCHES_PER_SUBMIT / self.n_dispatches).max(1);
+        let mut n_left = n;
+        while n_left > 0 {
+            let n_now = n_left.min(n_per_submit);
+            n_left -= n_now;
+            device.submit(device.encode(n_now, &self.kernels))?;
+        }
+        Ok(())
+    }
+
+    fn profile(&self, n: usize) -> Result<(Timer, Vec<Span>), Error> {
+        self.device.profile(self, n)
     }
 }
 

@@ -6,6 +6,7 @@ use brisk_kernels::gpu::Recorded;
 use brisk_kernels::{bytemuck, wgpu};
 
 use crate::error::Error;
+use crate::executor::Executor;
 use crate::gpu::{GpuDevice, GpuExecutable};
 use crate::memory::lock;
 use crate::profile::{Span, Timer, ns_since};

@@ -9,19 +9,12 @@ use brisk_kernels::wgpu;
 use crate::error::Error;
 use crate::gpu::{Block, GpuDevice, STAGING, words};
 use crate::memory::lock;
-use crate::record::persistent::Persistent;
 
 /// Values are copied in pieces of this size, so that staging memory stays bounded.
 const PIECE_BYTES: usize = 16 << 20;
 const WORD_BYTES: usize = wgpu::COPY_BUFFER_ALIGNMENT as usize;
 
 impl GpuDevice {
-    pub(crate) fn write(&self, persistent: &Persistent, start: usize, bytes: &[u8]) -> Result<(), Error> {
-        self.check()?;
-        let block = self.block_of(persistent)?;
-        self.write_at(&block, start, bytes, start + bytes.len() == persistent.len_bytes())
-    }
-
     /// Writes at any byte offset. If the write `reaches_end` of the block's contents, it may fill up the last word.
     pub(crate) fn write_at(&self, block: &Block, start: usize, bytes: &[u8], reaches_end: bool) -> Result<(), Error> {
         // Copies are of whole words: bytes that share a word with others are patched in.
@@ -75,12 +68,6 @@ impl GpuDevice {
     fn write_words(&self, block: &Block, at: u64, words: &[u8]) -> Result<(), Error> {
         let written = self.with_room(|| self.queue.write_buffer(&block.buffer, at, words));
         written.ok_or_else(|| self.no_room(STAGING, words.len() as u64))
-    }
-
-    pub(crate) fn read(&self, persistent: &Persistent, out: &mut [u8]) -> Result<(), Error> {
-        self.check()?;
-        let block = self.block_of(persistent)?;
-        self.read_at(&block, 0, out)
     }
 
     /// Reads at any byte offset.

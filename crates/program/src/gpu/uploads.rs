@@ -6,6 +6,7 @@ use std::time::Duration;
 use brisk_kernels::wgpu;
 
 use crate::error::Error;
+use crate::executor::{Executor, Staging};
 use crate::gpu::{Block, GpuDevice, words};
 use crate::record::upload::Upload;
 
@@ -15,6 +16,7 @@ const GRAIN_BYTES: usize = wgpu::MAP_ALIGNMENT as usize;
 
 #[derive(Debug)]
 pub(crate) struct Ring {
+    device: Arc<GpuDevice>,
     slots: Vec<Slot>,
     next: usize,
     slot_bytes: usize,
@@ -36,28 +38,22 @@ struct Piece {
     len: usize,
 }
 
-impl Ring {
-    pub(crate) fn new(gpu: &GpuDevice, slot_bytes: usize, n_slots: usize) -> Result<Self, Error> {
-        let slot_bytes = slot_bytes.next_multiple_of(GRAIN_BYTES).max(GRAIN_BYTES);
-        let slots = (0..n_slots.max(1)).map(|_| Ok(Slot { buffer: gpu.staging(slot_bytes)?, in_flight: None }));
-        Ok(Self { slots: slots.collect::<Result<_, Error>>()?, next: 0, slot_bytes })
-    }
-
-    pub(crate) fn write(&mut self, gpu: &GpuDevice, uploads: &[Upload<'_>]) -> Result<(), Error> {
-        gpu.check()?;
+impl Staging for Ring {
+    fn write(&mut self, uploads: &[Upload<'_>]) -> Result<(), Error> {
+        self.device.check()?;
         let (mut pieces, mut used) = (Vec::new(), 0);
         for upload in uploads {
-            let block = gpu.block_of(upload.to)?;
+            let block = self.device.block_of(upload.to)?;
             let range = upload.range();
             let n_ring = whole_words(&range, upload.to.len_bytes());
             let (mut bytes, rest) = upload.bytes.split_at(n_ring);
             let mut to = range.start;
             while !bytes.is_empty() {
                 if used == self.slot_bytes {
-                    self.hand_over(gpu, &mut pieces, &mut used)?;
+                    self.hand_over(&mut pieces, &mut used)?;
                 }
                 let (now, later) = bytes.split_at(bytes.len().min(self.slot_bytes - used));
-                self.fill(gpu, used, now)?;
+                self.fill(used, now)?;
                 pieces.push(Piece { block: block.clone(), from: used, to, len: now.len() });
                 used += now.len().next_multiple_of(GRAIN_BYTES);
                 to += now.len();
@@ -65,15 +61,25 @@ impl Ring {
             }
             if !rest.is_empty() {
                 // Submitted in order: bytes that were put into the slot first reach the device first.
-                self.hand_over(gpu, &mut pieces, &mut used)?;
-                gpu.write(upload.to, range.start + n_ring, rest)?;
+                self.hand_over(&mut pieces, &mut used)?;
+                self.device.write(upload.to, range.start + n_ring, rest)?;
             }
         }
-        self.hand_over(gpu, &mut pieces, &mut used)
+        self.hand_over(&mut pieces, &mut used)
+    }
+}
+
+impl Ring {
+    pub(crate) fn new(device: Arc<GpuDevice>, slot_bytes: usize, n_slots: usize) -> Result<Self, Error> {
+        let slot_bytes = slot_bytes.next_multiple_of(GRAIN_BYTES).max(GRAIN_BYTES);
+        let slots = (0..n_slots.max(1)).map(|_| Ok(Slot { buffer: device.slot(slot_bytes)?, in_flight: None }));
+        let slots = slots.collect::<Result<_, Error>>()?;
+        Ok(Self { device, slots, next: 0, slot_bytes })
     }
 
     /// Writes into the current slot, waiting until it is free.
-    fn fill(&mut self, gpu: &GpuDevice, at: usize, bytes: &[u8]) -> Result<(), Error> {
+    fn fill(&mut self, at: usize, bytes: &[u8]) -> Result<(), Error> {
+        let gpu = &*self.device;
         let slot = &mut self.slots[self.next];
         if let Some((index, mapped)) = slot.in_flight.take() {
             gpu.wait_for(Some(index))?;
@@ -94,7 +100,8 @@ impl Ring {
     }
 
     /// Submits the copies from the current slot and moves on to the next.
-    fn hand_over(&mut self, gpu: &GpuDevice, pieces: &mut Vec<Piece>, used: &mut usize) -> Result<(), Error> {
+    fn hand_over(&mut self, pieces: &mut Vec<Piece>, used: &mut usize) -> Result<(), Error> {
+        let gpu = &*self.device;
         if pieces.is_empty() {
             return Ok(());
         }
@@ -130,7 +137,7 @@ fn whole_words(range: &std::ops::Range<usize>, buffer_bytes: usize) -> usize {
 }
 
 impl GpuDevice {
-    fn staging(&self, len_bytes: usize) -> Result<wgpu::Buffer, Error> {
+    fn slot(&self, len_bytes: usize) -> Result<wgpu::Buffer, Error> {
         let usage = wgpu::BufferUsages::MAP_WRITE | wgpu::BufferUsages::COPY_SRC;
         let label = Some("brisk.upload");
         let descriptor = wgpu::BufferDescriptor { label, size: words(len_bytes), usage, mapped_at_creation: true };

@@ -290,10 +290,15 @@ impl BatchTensors {
     /// # Errors
     /// Those of the model, if it does not take such rows.
     pub fn forward(&self, model: &dyn brisk_nn::Module, params: &brisk_nn::Bound) -> Tensor {
-        match &self.categories {
-            None => model.forward(params, &self.x),
-            Some(categories) => model.forward_with_categories(params, &self.x, categories),
+        let (n_categories, expected) = (self.categories.as_ref().map_or(0, |codes| codes.shape()[1]), model.categories().len());
+        if n_categories != expected {
+            let expected =
+                format!("[n_rows, {expected}], the categorical columns that the model takes; see `Module::categories`");
+            let found = vec![self.x.shape()[0], n_categories];
+            let error = brisk_nn::Error::Shape { op: "forward", arg: "categories", expected, found };
+            return self.x.graph().failed(error, self.x.dtype(), self.x.shape());
         }
+        model.forward(&params.with_categories(&self.categories), &self.x)
     }
 }
 

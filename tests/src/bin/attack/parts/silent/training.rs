@@ -127,7 +127,7 @@ fn predictor_has_what_a_step_trained() -> Result<()> {
         step.run_epoch(epoch)?;
     }
     let inputs = brisk_train::PredictorInputs::numbers(N_COLS);
-    let predictor = Predictor::record(&device, &params, &inputs, |params, x, _| vec![layer.forward(params, x)])?;
+    let predictor = Predictor::record(&device, &params, &inputs, |params, x| vec![layer.forward(params, x)])?;
     let found = predictor.predict(rows.features(), &[])?;
     let largest = found.iter().zip(rows.labels()).map(|(found, label)| (found - label).abs()).fold(0.0, f32::max);
     ensure!(largest < 0.1, "predictions after training are up to {largest} off");
