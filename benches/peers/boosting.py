@@ -10,6 +10,7 @@ rows, seconds and the peak memory of the process in bytes.
 import resource
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,8 @@ def score(model, metric, rows, labels):
 
 
 def main():
+    # LightGBM's arguments of old and new releases differ.
+    warnings.simplefilter("ignore")
     folder, peer, metric, seed = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
     limit = float(sys.argv[5]) if len(sys.argv) > 5 else None
     import pandas
@@ -113,14 +116,15 @@ def main():
         columns = {f"n{i}": numbers[:, i] for i in range(numbers.shape[1])}
         for i, of_column in enumerate(values):
             # Code 0 is a missing value, which CatBoost takes as a category.
-            column = codes[:, i].astype(str) if peer == "CatBoost" else np.where(codes[:, i] == 0, None, codes[:, i])
+            column = codes[:, i].astype(str)
+            column = column if peer == "CatBoost" else np.where(codes[:, i] == 0, None, column)
             columns[f"c{i}"] = column if peer == "CatBoost" else pandas.Categorical(column, categories=of_column)
         return pandas.DataFrame(columns)
 
     all_numbers, all_codes, labels = cells(folder, ["train", "valid", "test"])
     n_train, n_valid = (len(cells(folder, [name])[2]) for name in ("train", "valid"))
     n_known = n_train + n_valid
-    values = [[code for code in np.unique(all_codes[:n_known, i]) if code] for i in range(all_codes.shape[1])]
+    values = [[str(code) for code in np.unique(all_codes[:n_known, i]) if code] for i in range(all_codes.shape[1])]
     kind = "number" if metric == "rmse" else "classes"
     labels = labels if kind == "number" else labels.astype(int)
 

@@ -1,5 +1,6 @@
 use brisk_kernels::{Interval, Kernel, Number, Rule, StepValue, Update};
 use brisk_tensor::{Graph, Persistent};
+use serde::{Deserialize, Serialize};
 
 use crate::elementwise::Elementwise;
 use crate::elementwise::groups_setter;
@@ -20,7 +21,8 @@ pub struct Sgd {
 }
 
 /// Which form of momentum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Momentum {
     /// The step is the accumulated momentum.
     #[default]

@@ -8,7 +8,7 @@ use brisk_loader::{Order, RowSource};
 use brisk_metrics::Scored;
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Adam, Augment, EmaConfig, Module, Optimizer, Parameters, Schedule};
+use brisk_nn::{Augment, EmaConfig, Module, Optimizer, OptimizerConfig, Parameters, Schedule};
 use brisk_report::{Panel, thousands};
 
 use crate::callback::Callback;
@@ -64,7 +64,7 @@ pub struct Trainer<'a> {
     feed: FeedConfig,
     scale: Option<Standardisation>,
     augment: Option<Rc<dyn Augment + 'a>>,
-    optimizer: MakeOptimizer<'a>,
+    optimizer: Option<MakeOptimizer<'a>>,
     replicas: &'a DataParallel,
     outputs: Outputs<'a>,
     has_progress: bool,
@@ -92,7 +92,7 @@ impl<'a> Trainer<'a> {
             feed: FeedConfig::default(),
             scale: None,
             augment: None,
-            optimizer: Box::new(|params| Ok(Box::new(Adam::new(params)))),
+            optimizer: None,
             replicas: DataParallel::single(),
             outputs: Outputs::default(),
             has_progress: false,
@@ -194,7 +194,7 @@ impl<'a> Trainer<'a> {
         mut self,
         make: impl Fn(&Parameters) -> Result<O, brisk_nn::Error> + 'a,
     ) -> Self {
-        self.optimizer = Box::new(move |params| Ok(Box::new(make(params)?)));
+        self.optimizer = Some(Box::new(move |params| Ok(Box::new(make(params)?))));
         self
     }
 
@@ -367,6 +367,9 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
+        if let Some(config) = self.config.optimizer {
+            return Err(second_optimizer(config, "no such setting, since `Trainable` has the optimizer"));
+        }
         let setup = self.setup(self.scale.clone(), false);
         Training::new(setup, trainable, task, (train, valid))
     }
@@ -390,7 +393,11 @@ impl<'a> Trainer<'a> {
     }
 
     pub(crate) fn make_optimizer(&self, params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
-        (self.optimizer)(params)
+        match (&self.optimizer, self.config.optimizer) {
+            (Some(make), None) => make(params),
+            (None, config) => Ok(config.unwrap_or_default().build(params)),
+            (Some(_), Some(config)) => Err(second_optimizer(config, "`Trainer::optimizer` or the setting, not both")),
+        }
     }
 
     /// Trains `model` until the epochs are done, validation no longer improves, or a stop is requested; the model then has the best parameters
@@ -510,4 +517,8 @@ impl<'a> Trainer<'a> {
         model.take_trained(&self.device, &params, self.replicas, scale, self.config.precision)?;
         Ok(report)
     }
+}
+
+fn second_optimizer(config: OptimizerConfig, expected: &'static str) -> Error {
+    Error::Setting { name: "optimizer", found: format!("{config:?} besides another optimizer"), expected: expected.into() }
 }

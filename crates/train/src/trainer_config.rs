@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::kernels::Interval;
-use brisk_nn::{EmaConfig, GradScalerConfig, Schedule};
+use brisk_nn::{EmaConfig, GradScalerConfig, OptimizerConfig, Schedule};
 use serde::{Deserialize, Serialize};
 
 use crate::early_stopping::EarlyStopping;
@@ -63,6 +63,8 @@ pub struct TrainerConfig {
     /// Evaluates this many batches of validation rows before the first step, so that an error there does not wait for the end of an epoch; 0 for none. As in
     /// every validation, a batch has up to 1024 rows.
     pub sanity_validation: usize,
+    /// The optimizer; `None` for the one that [`Trainer::optimizer`](crate::Trainer::optimizer) makes, Adam by default. Both together are refused.
+    pub optimizer: Option<OptimizerConfig>,
     /// The learning rate of each step; 1e-3 by default.
     #[serde(alias = "learning_rate")]
     pub schedule: Schedule,
@@ -117,6 +119,7 @@ impl Default for TrainerConfig {
             limit_train_batches: None,
             limit_valid_batches: None,
             sanity_validation: 0,
+            optimizer: None,
             schedule: Schedule::Constant { lr: 1e-3 },
             extend: false,
             ema: None,
@@ -147,7 +150,7 @@ impl TrainerConfig {
     /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` and `checkpoint_interval` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches`,
     /// `limit_valid_batches` and `validate_within_epoch` a number of batches, or a fraction such as `0.5`; `learning_rate` a number; `schedule` a table with
     /// the name of a [`Schedule`] and its values, where a length is a number of steps, or a fraction of the run such as `0.1`; `clip` is `{ norm = 1.0 }` or
-    /// `{ value = 1.0 }`.
+    /// `{ value = 1.0 }`; `optimizer` a table with the name of an [`OptimizerConfig`] and its values.
     ///
     /// # Errors
     /// [`Error::SettingsFile`] if it is not TOML, or has a setting that does not exist or whose value is of another type.
@@ -162,6 +165,7 @@ impl TrainerConfig {
     ///     max_epochs = 30
     ///     max_time = "00:02:30:00"
     ///     clip = { norm = 1.0 }
+    ///     optimizer = { name = "adamw", weight_decay = 0.05 }
     ///     schedule = { name = "one_cycle", max_lr = 3e-3 }
     ///
     ///     [early_stopping]

@@ -149,8 +149,9 @@ fn a_model_folder_keeps_the_ensemble() -> Result<(), brisk_tabular::Error> {
     let text = std::fs::read_to_string(&path).expect("it was written");
     let saved: serde_json::Value = serde_json::from_str(&text).expect("it is JSON");
     for (pointer, value) in [
-        ("/network/edges/0/1", serde_json::json!(-1e6)),
-        ("/network/edges", serde_json::json!([[0.0, 1.0]])),
+        ("/network/numbers/edges/0/1", serde_json::json!(-1e6)),
+        ("/network/numbers/edges", serde_json::json!([[0.0, 1.0]])),
+        ("/network/numbers/dim", serde_json::json!(0)),
         ("/network/dropout", serde_json::json!(1.0)),
         ("/network/n_members", serde_json::json!(0)),
         ("/network/n_members", serde_json::json!(1 << 20)),

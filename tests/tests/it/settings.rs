@@ -10,14 +10,15 @@ use brisk_loader::{
     k_fold, split,
 };
 use brisk_nn::{
-    Activation, Adam, BatchNorm, BatchNormConfig, EmaConfig, GradScalerConfig, Linear, Lookahead, Mlp, MlpConfig, Module,
-    Momentum, Muon, ParameterGroup, Parameters, ParametersBuilder, Schedule, Scheduled, Sequential, Sgd, WeightDecay,
+    Activation, Adam, BatchNorm, BatchNormConfig, CautiousAdamW, EmaConfig, GradScalerConfig, Linear, Lookahead, Mlp, MlpConfig,
+    Module, Momentum, Muon, OptimizerConfig, ParameterGroup, Parameters, ParametersBuilder, Schedule, Scheduled, Sequential, Sgd,
+    WeightDecay,
 };
 use brisk_tensor::Tensor;
 use brisk_train::metrics::{self, Accuracy, Direction, Metric, MetricValue, PinballLoss, Scored, TopKAccuracy};
 use brisk_train::{
     Binary, Callback, Classification, EarlyStopping, Error, Feed, FeedChoice, FeedConfig, GradientClip, LabelledRows, Labels,
-    Limit, Model, MultiLabel, Regression, RunView, StepLog, Swa, Task, Trainer, TrainerConfig, ValidationInterval,
+    Limit, Model, MultiLabel, Regression, RunView, StepLog, Swa, Task, Trainable, Trainer, TrainerConfig, ValidationInterval,
 };
 use brisk_vision::{AugmentedImages, ImageAugmentation, MixedImages, Mixing, Recipe};
 
@@ -162,12 +163,51 @@ fn settings_of_a_trainer_are_refused() {
         row("decays", "1.5", |t| t.optimizer(|p| Lookahead::new(Sgd::new(p), p, 5, vec![1.5]))),
         row("every", "0", |t| t.optimizer(|p| Lookahead::new(Sgd::new(p), p, 0, vec![0.5]))),
         row("lr", "NaN", |t| t.optimizer(|p| Scheduled::new(Sgd::new(p), &Schedule::constant(f64::NAN), 10))),
+        row("beta1", "2", config(|c| c.optimizer = Some(adamw([2.0, 0.999])))),
+        row("optimizer", "besides another optimizer", |t| {
+            t.optimizer(Sgd::new).configure(|c| c.optimizer = Some(adamw([0.9, 0.999])))
+        }),
         row("swa", "epoch 0", |t| t.callback(Swa::from_epoch(0))),
         row("swa", "epoch 3 of a run of 2", |t| t.callback(Swa::from_epoch(3))),
         row("StepLog::every", "0", |t| t.callback(StepLog::new("target/no-such-log.csv").every(0))),
     ] {
         check(&mut mlp(1), &Binary::new(), change(trainer()), &[name, found]);
     }
+}
+
+fn adamw(betas: [f32; 2]) -> OptimizerConfig {
+    OptimizerConfig::AdamW { betas, eps: 1e-8, weight_decay: 0.1 }
+}
+
+#[test]
+fn an_optimizer_as_a_setting_is_the_one_of_its_name() -> Result<(), Error> {
+    let fitted = |trainer: Trainer<'static>| -> Result<Vec<f32>, Error> {
+        let mut model = mlp(1);
+        { trainer }.fit(&mut model, &Binary::new(), &rows(0, 100), &rows(100, 50))?;
+        let params = model.params();
+        Ok(params
+            .entries()
+            .iter()
+            .flat_map(|entry| params.initial_of(params.id_of(&entry.name).expect("it is its own")))
+            .collect())
+    };
+    let with = |config: OptimizerConfig| fitted(trainer().configure(|c| c.optimizer = Some(config)));
+    let by_code = fitted(trainer().optimizer(|p| Adam::new(p).betas(0.8, 0.99).weight_decay(WeightDecay::Decoupled(0.1))))?;
+    assert_eq!(with(adamw([0.8, 0.99]))?, by_code);
+    let sgd = OptimizerConfig::Sgd { momentum: 0.5, form: Momentum::Nesterov, weight_decay: 0.25 };
+    assert_eq!(with(sgd)?, fitted(trainer().optimizer(|p| Sgd::new(p).momentum(0.5, Momentum::Nesterov).weight_decay(0.25)))?);
+    assert_eq!(with(OptimizerConfig::default())?, fitted(trainer())?, "Adam is the default");
+    let cautious = OptimizerConfig::CautiousAdamW { betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.0 };
+    assert_eq!(with(cautious)?, fitted(trainer().optimizer(CautiousAdamW::new))?);
+    // Parameters and optimizer are those of the caller, so the setting would have no effect.
+    let (model, device) = (mlp(1), cpu(1));
+    let optimizer = Sgd::new(model.params());
+    let trainer = Trainer::new(&device).configure(|c| c.optimizer = Some(sgd));
+    let trainable = Trainable::new(model.module(), model.params(), &optimizer);
+    let (train, valid) = (rows(0, 100), rows(100, 50));
+    let prepared = trainer.prepare(trainable, &Binary::new(), &train, &valid).map(drop);
+    assert!(matches!(prepared, Err(Error::Setting { name: "optimizer", .. })), "{prepared:?}");
+    Ok(())
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
-use brisk_nn::{EmaConfig, Schedule};
+use brisk_nn::{EmaConfig, Momentum, OptimizerConfig, Schedule};
 use brisk_train::metrics::Direction;
 use brisk_train::{
     BatchStatistics, BucketSizes, DataParallelConfig, EarlyStopping, Error, GradientClip, Limit, RunSettings, TrainerConfig,
@@ -28,6 +28,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         limit_valid_batches = 8
         sanity_validation = 2
         clip = { norm = 1 }
+        optimizer = { name = "sgd", momentum = 0.9, form = "nesterov" }
         seed = 9
         checkpoint_every = 100
         checkpoint_interval = 600
@@ -88,6 +89,7 @@ fn every_setting_is_read() -> Result<(), Error> {
         limit_valid_batches: Some(Limit::Batches(8)),
         sanity_validation: 2,
         clip: Some(GradientClip::Norm(1.0)),
+        optimizer: Some(OptimizerConfig::Sgd { momentum: 0.9, form: Momentum::Nesterov, weight_decay: 0.0 }),
         seed: 9,
         checkpoint_every: 100,
         checkpoint_interval: Some(Duration::from_secs(600)),
@@ -126,6 +128,8 @@ fn mistakes_are_named() {
         ("[schedule]\nname = \"cosine\"\nlr = 0.1\nwarm = 0.1", 1, ["[schedule]", "unknown field `warm`"]),
         ("[schedule]\nname = \"cosine\"\nlr = 0.1\nwarmup = \"a\"", 4, ["warmup", "expected a whole number of steps"]),
         ("[schedule]\nname = \"piecewise_linear\"\npoints = [1, 2]", 1, ["`1`", "expected a pair of a step and a rate"]),
+        ("optimizer = { name = \"adamx\" }", 1, ["`adamx`", "did you mean `adam`?"]),
+        ("optimizer = { name = \"adamw\", decay = 0.1 }", 1, ["unknown field `decay`", "`weight_decay`"]),
         ("clip = { norm = 1, value = 1 }", 1, ["clip", "value"]),
         ("max_epochs = = 3", 1, ["=", "expected"]),
     ] {
