@@ -149,7 +149,8 @@ impl Options {
             }
             recipe.max_epochs = self.epochs.unwrap_or(recipe.max_epochs);
             recipe.batch_rows = self.batch.unwrap_or(recipe.batch_rows);
-            recipe.patience = self.patience.unwrap_or(recipe.patience);
+            let patience = if recipe.is_annealed { recipe.max_epochs.div_ceil(2) } else { recipe.patience };
+            recipe.patience = self.patience.unwrap_or(patience);
             recipe.monitor = self.monitor.clone().or(recipe.monitor.take());
             recipe.lr = self.lr.unwrap_or(recipe.lr);
             recipe.weight_decay = self.weight_decay.map_or(recipe.weight_decay, |decay| decay as f32);
