@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use brisk_examples::command_line::Given;
 use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::tabular::{Program, read};
@@ -87,10 +87,12 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     };
     fitting.check(&target)?;
     let model = TabularModel::new(options.seed, preprocessing.clone(), target.clone(), fitting.recipes[0].network.clone());
-    let planned = match (&rows.valid, folds.as_ref().and_then(|folds| folds.first())) {
-        (Some(valid), _) => planned(&device, &options, &fitting.recipes[0], model, &rows.train, valid)?,
-        (None, Some(fold)) => planned(&device, &options, &fitting.recipes[0], model, &fold.train, &fold.valid)?,
-        (None, None) => unreachable!("rows are validated or folded"),
+    let planned = match &rows.valid {
+        Some(valid) => planned(&device, &options, &fitting.recipes[0], model, &rows.train, valid)?,
+        None => {
+            let first = folds.as_ref().and_then(|folds| folds.first()).context("there are neither validation rows nor folds")?;
+            planned(&device, &options, &fitting.recipes[0], model, &first.train, &first.valid)?
+        }
     };
     let fitting = Fitting { max_time: options.time_left(started)?, ..fitting };
     let fitted = match (&rows.valid, &folds) {

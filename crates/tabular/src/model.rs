@@ -3,22 +3,23 @@ use std::io::Write;
 use std::path::Path;
 
 use brisk_atomic_file::write_atomically;
-use brisk_loader::{Layout, RowMemory, RowSource};
+use brisk_loader::RowSource;
 use brisk_nn::Module;
 use brisk_nn::tensor::program::Device;
-use brisk_train::{Cell, Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
+use brisk_train::{Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
 use serde_json::Value;
 
 use crate::calibration::Calibration;
 use crate::columns::Columns;
 use crate::description::{Description, FORMAT, Score, UNSEALED};
 use crate::ensemble::greedy;
-use crate::error::{Error, failed};
+use crate::error::Error;
 use crate::importance::{Importance, ImportanceOptions, Sample};
 use crate::mean::{share_of, weighted_mean};
 use crate::network::{Member, Network, member_path};
-use crate::predictions::{Predictions, softmax};
+use crate::predictions::softmax;
 use crate::preprocessing::{Preprocessed, Preprocessing};
+use crate::tabular_predictor::TabularPredictor;
 use crate::target::Target;
 use crate::text_options::TextOptions;
 use crate::threshold::{Threshold, ThresholdMetric};
@@ -456,52 +457,4 @@ fn loss(predictions: &[f32], labels: &[f32], weights: Option<&[f32]>, n_classes:
 
 fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|cause| TrainError::Io { path: path.to_owned(), action: "read", cause }.into())
-}
-
-/// Predicts the target of rows: [`TabularModel::predictor`]. `Send` and `Sync`.
-#[derive(Debug)]
-pub struct TabularPredictor {
-    predictor: Predictor,
-    preprocessing: Preprocessing,
-    target: Target,
-    calibration: Option<Calibration>,
-    threshold: Option<Threshold>,
-}
-
-/// Rows that are gathered at a time.
-const CHUNK_ROWS: usize = 4096;
-
-impl TabularPredictor {
-    /// The predictions for all of `rows`, whose columns are `columns`. Labels are ignored.
-    ///
-    /// # Errors
-    /// As [`Preprocessing::over`]; [`Error::Infinite`]; [`Error::Rows`](brisk_train::Error::Rows) if the source fails; [`Error::Tensor`](brisk_train::Error::Tensor) if the device does.
-    pub fn predict<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: &S) -> Result<Predictions, Error> {
-        let rows = self.preprocessing.over(columns, rows)?;
-        let layout @ Layout { n_rows, .. } = rows.layout();
-        let mut memory = RowMemory::new(layout, CHUNK_ROWS.min(n_rows));
-        let mut outputs = Vec::new();
-        for first in (0..n_rows).step_by(CHUNK_ROWS) {
-            let read = memory.read(&rows, first..n_rows.min(first + CHUNK_ROWS)).map_err(failed("predicted"))?;
-            let named = |error| match error {
-                TrainError::Value { row, cell: Cell::Column(column), .. } => {
-                    let column = self.preprocessing.feature_names().swap_remove(column);
-                    Error::Infinite { row: first + row, column }
-                }
-                error => error.into(),
-            };
-            outputs.extend(self.predictor.predict(read.features, read.categories).map_err(named)?);
-        }
-        Ok(Predictions::new(&self.target, self.calibration.as_ref(), self.threshold, outputs))
-    }
-
-    /// The columns that rows must have.
-    pub fn columns(&self) -> Columns {
-        self.preprocessing.columns()
-    }
-
-    /// What is predicted.
-    pub fn target(&self) -> &Target {
-        &self.target
-    }
 }
