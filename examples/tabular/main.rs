@@ -22,8 +22,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_report::thousands;
 use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
-    ClassWeights, DetectOptions, Detected, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing, Recipe,
-    TabularModel, TabularWarning, Target, TextOptions, Threshold,
+    ClassWeights, DetectOptions, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing,
+    Recipe, TabularModel, TabularWarning, Target, TextOptions, Threshold,
 };
 use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
@@ -106,7 +106,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     };
     fitted.model.set_text_options(detected.text.clone());
     let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
-    let warnings = warned(&detected, &fitted, is_stopped);
+    let warnings = warned(&detected, &fitted, &options, is_stopped);
 
     // The results.
     let (scores, trivial) = (fitted.model.evaluate(&rows.test)?, fitted.model.evaluate_constant(&rows.train, &rows.test)?);
@@ -155,13 +155,14 @@ fn planned(
 }
 
 /// All warnings about the columns; those that the training gave rise to are said.
-fn warned(detected: &Detected, fitted: &Fitted, is_stopped: bool) -> Vec<String> {
+fn warned(detected: &Detected, fitted: &Fitted, options: &Options, is_stopped: bool) -> Vec<String> {
     let Fitted { model, .. } = fitted;
     let mut warnings = detected.warnings.clone();
     let report = fitted.report();
     if report.n_epochs == 0 && report.ended == Ended::MaxTime {
+        let smaller = if options.effort == Effort::Quick { "" } else { ", or choose `--effort quick`" };
         print::note(format_args!(
-            "warning: the time was over before one epoch, so that the network has seen only some of the training rows; allow more `--minutes`, or choose `--effort quick`"
+            "warning: the time was over before one epoch, so that the network has seen only some of the training rows; allow more `--minutes`{smaller}"
         ));
     }
     let share = model.calibration().map_or(0.0, |calibration| calibration.constant_share);

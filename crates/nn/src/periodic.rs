@@ -2,8 +2,9 @@ use std::f32::consts::{FRAC_PI_2, TAU};
 
 use brisk_kernels::Transpose;
 use brisk_kernels::expr::Expr;
-use brisk_tensor::{Elementwise, Error, Tensor};
+use brisk_tensor::{Elementwise, Tensor};
 
+use crate::by_column::{by_column, by_row};
 use crate::init::Init;
 use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
@@ -59,22 +60,17 @@ impl Periodic {
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `x` has a different number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of columns.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let Self { n_columns, n_frequencies, dim, .. } = *self;
-        let graph = x.graph();
-        let n_rows = match *x.shape() {
-            [n_rows, found] if found == n_columns => n_rows,
-            ref found => {
-                let (expected, found) = (format!("[n_rows, {n_columns}]"), found.to_vec());
-                let n_rows = found.first().copied().unwrap_or(1);
-                let error = Error::Shape { op: "periodic", arg: "x", expected, found };
-                return graph.failed(error, x.dtype(), &[n_rows, n_columns * dim]);
-            }
+        let by_column = match by_column("periodic", x, n_columns, dim) {
+            Ok(by_column) => by_column,
+            Err(failed) => return failed,
         };
+        let (graph, n_rows) = (x.graph(), x.shape()[0]);
         let _scope = params.enter(self.weight);
-        let by_column = x.transpose(0, 1).reshape(&[n_columns, n_rows, 1, 1]);
+        let by_column = by_column.reshape(&[n_columns, n_rows, 1, 1]);
         // The sine is the cosine of a quarter turn less.
         let phases = graph.constant("periodic.phases", &[0.0, -FRAC_PI_2], &[1, 1, 2, 1]);
         let [of_x, frequency, phase] = [0, 1, 2].map(Expr::input);
@@ -84,6 +80,6 @@ impl Periodic {
             .reshape(&[n_columns, n_rows, 2 * n_frequencies])
             .batched_matmul(params.tensor(self.weight), Transpose::None)
             .map2(params.tensor(self.bias), |product, bias| (product + bias).max(0.0));
-        embedded.permute(&[1, 0, 2]).reshape(&[n_rows, n_columns * dim])
+        by_row(&embedded)
     }
 }

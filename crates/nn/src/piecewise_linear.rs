@@ -1,7 +1,8 @@
 use brisk_kernels::Transpose;
 use brisk_kernels::expr::Expr;
-use brisk_tensor::{Elementwise, Error, Tensor};
+use brisk_tensor::{Elementwise, Tensor};
 
+use crate::by_column::{by_column, by_row};
 use crate::init::Init;
 use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
@@ -68,21 +69,16 @@ impl PiecewiseLinear {
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Shape`] if `x` has a different number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has a different number of columns.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let Self { n_columns, n_bins, dim, .. } = *self;
-        let graph = x.graph();
-        let n_rows = match *x.shape() {
-            [n_rows, found] if found == n_columns => n_rows,
-            ref found => {
-                let (expected, found) = (format!("[n_rows, {n_columns}]"), found.to_vec());
-                let error = Error::Shape { op: "piecewise_linear", arg: "x", expected, found };
-                return graph.failed(error, x.dtype(), &[found_rows(x), n_columns * dim]);
-            }
+        let by_column = match by_column("piecewise_linear", x, n_columns, dim) {
+            Ok(by_column) => by_column,
+            Err(failed) => return failed,
         };
+        let graph = x.graph();
         let _scope = params.enter(self.weight);
-        let by_column = x.transpose(0, 1).reshape(&[n_columns, n_rows, 1]);
         let names = ["piecewise.start", "piecewise.slope", "piecewise.min", "piecewise.max"];
         let constant = |i: usize| graph.constant(names[i], &self.encoding[i], &[n_columns, 1, n_bins]);
         let [start, slope, min, max] = [0, 1, 2, 3].map(constant);
@@ -93,12 +89,8 @@ impl PiecewiseLinear {
         let [of_pieces, of_x, of_weight, of_bias] = [0, 1, 2, 3].map(Expr::input);
         let linear = Elementwise::new("embed_numbers", of_pieces + of_x * of_weight + of_bias);
         let embedded = graph.apply(linear, &[&pieces, &by_column, params.tensor(self.weight), params.tensor(self.bias)]);
-        embedded.permute(&[1, 0, 2]).reshape(&[n_rows, n_columns * dim])
+        by_row(&embedded)
     }
-}
-
-fn found_rows(x: &Tensor) -> usize {
-    x.shape().first().copied().unwrap_or(1)
 }
 
 /// The start, the slope, the minimum and the maximum of each component, `[n_columns, n_bins]` each. The last component of a column is the last of all; columns with fewer

@@ -9,9 +9,8 @@ use crate::embedding::CategoricalColumn;
 use crate::init::Init;
 use crate::linear::Linear;
 use crate::module::Module;
+use crate::number_embedding::{NumberEmbedding, NumberLayer};
 use crate::parameters::{Bound, ParameterId, ParametersBuilder};
-use crate::periodic::Periodic;
-use crate::piecewise_linear::PiecewiseLinear;
 
 /// An ensemble of networks for tables that share the weights of all layers but the last: TabM and TabM-mini.
 ///
@@ -27,19 +26,11 @@ use crate::piecewise_linear::PiecewiseLinear;
 #[derive(Debug, Clone, PartialEq)]
 pub struct TabM {
     config: TabMConfig,
-    numbers: Numbers,
+    numbers: NumberLayer,
     embeddings: CategoryEmbeddings,
     scales: Vec<ParameterId>,
     hidden: Vec<Hidden>,
     head: [ParameterId; 2],
-}
-
-/// The layer of a [`NumberEmbedding`].
-#[derive(Debug, Clone, PartialEq)]
-enum Numbers {
-    Plain,
-    PiecewiseLinear(PiecewiseLinear),
-    Periodic(Periodic),
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -77,40 +68,6 @@ pub struct TabMConfig {
     pub n_outputs: usize,
     /// What the mean is taken of.
     pub mean_of: MeanOf,
-}
-
-/// How numbers become the input of a network.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum NumberEmbedding {
-    /// As they are.
-    Plain,
-    /// By a [piecewise-linear](PiecewiseLinear) encoding.
-    PiecewiseLinear {
-        /// The edges of the bins of each column, in increasing order.
-        edges: Vec<Vec<f32>>,
-        /// Numbers that a column becomes.
-        dim: usize,
-    },
-    /// By [waves](Periodic).
-    Periodic {
-        /// Frequencies of each column.
-        n_frequencies: usize,
-        /// The standard deviation of the initial frequencies, in cycles per unit.
-        std: f32,
-        /// Numbers that a column becomes.
-        dim: usize,
-    },
-}
-
-impl NumberEmbedding {
-    /// How many numbers a column becomes.
-    pub fn dim(&self) -> usize {
-        match *self {
-            Self::Plain => 1,
-            Self::PiecewiseLinear { dim, .. } | Self::Periodic { dim, .. } => dim,
-        }
-    }
 }
 
 /// What the prediction of an ensemble is the mean of.
@@ -151,20 +108,12 @@ impl TabM {
     /// ```
     pub fn new(params: &mut ParametersBuilder, config: &TabMConfig, categories: &[CategoricalColumn]) -> Self {
         let TabMConfig { n_inputs, n_members, adapters, ref hidden, n_outputs, .. } = *config;
-        let numbers = match config.numbers {
-            NumberEmbedding::Plain => Numbers::Plain,
-            NumberEmbedding::PiecewiseLinear { ref edges, dim } => {
-                Numbers::PiecewiseLinear(PiecewiseLinear::new(params, "numbers", edges, dim))
-            }
-            NumberEmbedding::Periodic { n_frequencies, std, dim } => {
-                Numbers::Periodic(Periodic::new(params, "numbers", n_inputs, n_frequencies, std, dim))
-            }
-        };
+        let numbers = NumberLayer::new(params, "numbers", n_inputs, &config.numbers);
         let embeddings = CategoryEmbeddings::new(params, categories);
         // One draw for each feature and member, whatever a feature became.
         let dim = config.numbers.dim();
         let n_numbers = n_inputs * dim;
-        let of_numbers = if numbers == Numbers::Plain { Init::Signs } else { Init::NormalRuns { len: dim } };
+        let of_numbers = if numbers == NumberLayer::Plain { Init::Signs } else { Init::NormalRuns { len: dim } };
         let of_categories = categories.iter().map(|column| (column.dim, Init::NormalRuns { len: column.dim }));
         let scaled: Vec<(usize, Init)> = std::iter::once((n_numbers, of_numbers)).chain(of_categories).collect();
         let scale = |(i, &(len, init)): (usize, &(usize, Init))| params.add(format!("scales.{i}"), &[n_members, len], init);
@@ -196,11 +145,7 @@ impl TabM {
             Err(failed) => return failed,
         };
         let TabMConfig { n_members, dropout, .. } = self.config;
-        let numbers = match &self.numbers {
-            Numbers::Plain => x.clone(),
-            Numbers::PiecewiseLinear(embedding) => embedding.forward(params, x),
-            Numbers::Periodic(embedding) => embedding.forward(params, x),
-        };
+        let numbers = self.numbers.forward(params, x);
         let scales: Vec<&Tensor> = self.scales.iter().map(|&scale| params.tensor(scale)).collect();
         let (row, scales) = match &embedded[..] {
             [] => (numbers, scales[0].clone()),

@@ -332,13 +332,14 @@ fn check_labels(table: &Table, target: &Target, labels: &[f32], source: &Source<
     Err(Error::FewLabels(Box::new(few)))
 }
 
-/// The first class that hardly any row has.
+/// The first class that hardly any row has, or too few for training, validation and test rows.
 fn rare_class(target: &Target, labels: &[f32]) -> Option<TabularWarning> {
+    const SETS: usize = 3;
     const MAX_ROWS: usize = 4;
     const MIN_TIMES: usize = 1000;
+    let is_rare = |count: usize| count < SETS || (count <= MAX_ROWS && count * MIN_TIMES <= labels.len());
     let Target::Classes { name, classes, labels: of_classes } = target else { return None };
-    let (label, n_rows) =
-        counts(labels).into_iter().find(|&(_, count)| count <= MAX_ROWS && count * MIN_TIMES <= labels.len())?;
+    let (label, n_rows) = counts(labels).into_iter().find(|&(_, count)| is_rare(count))?;
     let class = of_classes.iter().position(|&other| other == label).map(|class| classes[class].clone())?;
     Some(TabularWarning::RareClass { column: name.clone(), class, n_rows: n_rows as u64, n_all: labels.len() as u64 })
 }
@@ -502,6 +503,9 @@ impl Use {
     fn of(survey: &ColumnSurvey, warnings: &mut Vec<TabularWarning>) -> Self {
         let column = survey.name.clone();
         let (n_distinct, n_values) = (survey.n_distinct(), survey.n_values());
+        if n_distinct == 1 && survey.n_missing == 0 && n_values > 1 {
+            warnings.push(TabularWarning::Constant { column: column.clone() });
+        }
         let is_identifier = n_distinct > MIN_IDENTIFIERS && n_distinct as f64 >= IDENTIFIER_SHARE * n_values as f64;
         match survey.kind() {
             ColumnKind::Numbers if is_precise(survey) => Self::Number,

@@ -210,12 +210,16 @@ fn epochs_within<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
     valid: &V,
 ) -> Result<usize, Error> {
     const STEPS: usize = 8;
+    // The largest share of the time that these steps may take, if they are slow.
+    const MEASURED: u32 = 10;
     // Of the time of a training step, since validation has no backward pass.
     const VALIDATION_SHARE: f64 = 1.0 / 3.0;
     // The time that is planned: the rest is for what differs from these steps.
     const PLANNED: f64 = 0.9;
-    let mut few =
-        trainer.max_epochs(STEPS).max_steps(STEPS).configure(|config| config.limit_valid_batches = Some(Limit::Batches(1)));
+    let mut few = trainer.max_epochs(STEPS).max_steps(STEPS).configure(|config| {
+        config.limit_valid_batches = Some(Limit::Batches(1));
+        config.max_time = Some(time / MEASURED);
+    });
     let rows_per_s = few.fit(model.model_mut(), task, train, valid)?.train_rows_per_s;
     let rows_per_epoch = train.n_rows() as f64 + VALIDATION_SHARE * valid.n_rows() as f64;
     Ok(((PLANNED * time.as_secs_f64() * rows_per_s / rows_per_epoch) as usize).max(1))

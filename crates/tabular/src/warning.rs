@@ -35,6 +35,11 @@ pub enum TabularWarning {
         /// The column.
         column: String,
     },
+    /// All rows have the same value, which says nothing about the target.
+    Constant {
+        /// The column.
+        column: String,
+    },
     /// A column alone predicts the target: see [`brisk_table::predicts_label`].
     PredictsTarget {
         /// The column.
@@ -126,6 +131,7 @@ impl TabularWarning {
             | Self::OtherDates { column, .. }
             | Self::Index { column }
             | Self::Sequence { column }
+            | Self::Constant { column }
             | Self::PredictsTarget { column }
             | Self::DecidesTarget { column }
             | Self::Similar { column, .. }
@@ -143,7 +149,9 @@ impl TabularWarning {
     pub fn remedy(&self) -> TabularRemedy {
         match self {
             Self::Index { .. } => TabularRemedy::KeepIndex,
-            Self::Sequence { .. } | Self::PredictsTarget { .. } | Self::DecidesTarget { .. } => TabularRemedy::Drop,
+            Self::Sequence { .. } | Self::Constant { .. } | Self::PredictsTarget { .. } | Self::DecidesTarget { .. } => {
+                TabularRemedy::Drop
+            }
             Self::Similar { .. } | Self::RareClass { .. } => TabularRemedy::Correct,
             Self::Imprecise { .. } | Self::Tiny { .. } => TabularRemedy::Scale,
             Self::Outlier { .. } => TabularRemedy::MissingValue,
@@ -204,6 +212,7 @@ impl fmt::Display for TabularWarning {
             }
             Self::Index { .. } => f.write_str("is left out: it is the index of a data frame"),
             Self::Sequence { .. } => f.write_str("counts the rows, as an index does"),
+            Self::Constant { .. } => f.write_str("has the same value in all rows"),
             Self::PredictsTarget { .. } => f.write_str("alone predicts the target; is it known before the target is?"),
             Self::DecidesTarget { .. } => {
                 f.write_str("alone decides the predictions, which are nearly without errors; is it known before the target is?")

@@ -10,9 +10,9 @@ use brisk_loader::{
     k_fold, split,
 };
 use brisk_nn::{
-    Activation, Adam, BatchNorm, BatchNormConfig, CautiousAdamW, EmaConfig, GradScalerConfig, Linear, Lookahead, Mlp, MlpConfig,
-    Module, Momentum, Muon, OptimizerConfig, ParameterGroup, Parameters, ParametersBuilder, Schedule, Scheduled, Sequential, Sgd,
-    WeightDecay,
+    Activation, Adam, AdamConfig, BatchNorm, BatchNormConfig, CautiousAdamW, EmaConfig, GradScalerConfig, Linear, Lookahead, Mlp,
+    MlpConfig, Module, Momentum, Muon, OptimizerConfig, ParameterGroup, Parameters, ParametersBuilder, Schedule, Scheduled,
+    Sequential, Sgd, WeightDecay,
 };
 use brisk_tensor::Tensor;
 use brisk_train::metrics::{self, Accuracy, Direction, Metric, MetricValue, PinballLoss, Scored, TopKAccuracy};
@@ -176,7 +176,7 @@ fn settings_of_a_trainer_are_refused() {
 }
 
 fn adamw(betas: [f32; 2]) -> OptimizerConfig {
-    OptimizerConfig::AdamW { betas, eps: 1e-8, weight_decay: 0.1 }
+    OptimizerConfig::AdamW(AdamConfig { betas, weight_decay: Some(0.1), ..AdamConfig::default() })
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn an_optimizer_as_a_setting_is_the_one_of_its_name() -> Result<(), Error> {
     let sgd = OptimizerConfig::Sgd { momentum: 0.5, form: Momentum::Nesterov, weight_decay: 0.25 };
     assert_eq!(with(sgd)?, fitted(trainer().optimizer(|p| Sgd::new(p).momentum(0.5, Momentum::Nesterov).weight_decay(0.25)))?);
     assert_eq!(with(OptimizerConfig::default())?, fitted(trainer())?, "Adam is the default");
-    let cautious = OptimizerConfig::CautiousAdamW { betas: [0.9, 0.999], eps: 1e-8, weight_decay: 0.0 };
+    let cautious = OptimizerConfig::CautiousAdamW(AdamConfig { weight_decay: Some(0.0), ..AdamConfig::default() });
     assert_eq!(with(cautious)?, fitted(trainer().optimizer(CautiousAdamW::new))?);
     // Parameters and optimizer are those of the caller, so the setting would have no effect.
     let (model, device) = (mlp(1), cpu(1));

@@ -82,7 +82,7 @@ impl CpuDevice {
             self.on_team(|| executable.run_kernels(n, 0..executable.steps.len(), &mut done));
             return Ok(());
         }
-        let _alone = lock(&executable.replaying);
+        let _replay = lock(&executable.replaying);
         for _ in 0..n {
             for part in &executable.parts {
                 self.on_team(|| executable.run_kernels(1, part.kernels.clone(), &mut done));
@@ -97,16 +97,16 @@ impl CpuDevice {
 
     fn on_team(&self, work: impl FnOnce() + Send) {
         // One run at a time, as on a GPU's queue, so that executables that share buffers cannot deadlock by locking them in different orders.
-        let alone = || {
+        let run = || {
             let _running = lock(&self.running);
             self.team.lead(work);
         };
         if rayon::current_thread_index().is_none() {
-            return alone();
+            return run();
         }
         // A twin from another crate may use rayon. A rayon worker that waits takes up other jobs of its pool, and one of those may be a run on
         // this device, which would then wait for the run below it on the same stack. So from a rayon worker, the run is done on a new thread.
-        std::thread::scope(|scope| scope.spawn(alone).join().unwrap_or_else(|panic| resume_unwind(panic)));
+        std::thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
     fn block_of(&self, persistent: &Persistent) -> Result<Arc<Mutex<Block>>, Error> {

@@ -85,7 +85,7 @@ impl GpuDevice {
 
     fn by_waits_with_host(&self, executable: &GpuExecutable, n: usize) -> Result<Vec<Span>, Error> {
         self.wait()?;
-        let _alone = lock(&executable.replaying);
+        let _replay = lock(&executable.replaying);
         let start = Instant::now();
         let mut spans = Vec::with_capacity(n * executable.kernels.len());
         for part in std::iter::repeat_n(&executable.parts, n).flatten() {

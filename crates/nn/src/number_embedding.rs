@@ -1,0 +1,71 @@
+use brisk_tensor::Tensor;
+use serde::{Deserialize, Serialize};
+
+use crate::parameters::{Bound, ParametersBuilder};
+use crate::periodic::Periodic;
+use crate::piecewise_linear::PiecewiseLinear;
+
+/// How numbers become the input of a network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum NumberEmbedding {
+    /// As they are.
+    Plain,
+    /// By a [piecewise-linear](PiecewiseLinear) encoding.
+    PiecewiseLinear {
+        /// The edges of the bins of each column, in increasing order.
+        edges: Vec<Vec<f32>>,
+        /// Numbers that a column becomes.
+        dim: usize,
+    },
+    /// By [waves](Periodic).
+    Periodic {
+        /// Frequencies of each column.
+        n_frequencies: usize,
+        /// The standard deviation of the initial frequencies, in cycles per unit.
+        std: f32,
+        /// Numbers that a column becomes.
+        dim: usize,
+    },
+}
+
+impl NumberEmbedding {
+    /// How many numbers a column becomes.
+    pub fn dim(&self) -> usize {
+        match *self {
+            Self::Plain => 1,
+            Self::PiecewiseLinear { dim, .. } | Self::Periodic { dim, .. } => dim,
+        }
+    }
+}
+
+/// The layer of a [`NumberEmbedding`].
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum NumberLayer {
+    Plain,
+    PiecewiseLinear(PiecewiseLinear),
+    Periodic(Periodic),
+}
+
+impl NumberLayer {
+    pub(crate) fn new(params: &mut ParametersBuilder, name: &str, n_columns: usize, embedding: &NumberEmbedding) -> Self {
+        match *embedding {
+            NumberEmbedding::Plain => Self::Plain,
+            NumberEmbedding::PiecewiseLinear { ref edges, dim } => {
+                Self::PiecewiseLinear(PiecewiseLinear::new(params, name, edges, dim))
+            }
+            NumberEmbedding::Periodic { n_frequencies, std, dim } => {
+                Self::Periodic(Periodic::new(params, name, n_columns, n_frequencies, std, dim))
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
+        match self {
+            Self::Plain => x.clone(),
+            Self::PiecewiseLinear(layer) => layer.forward(params, x),
+            Self::Periodic(layer) => layer.forward(params, x),
+        }
+    }
+}
