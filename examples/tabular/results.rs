@@ -3,7 +3,7 @@
 use brisk_nn::tensor::program::Device;
 use brisk_report::{closing_table, mebibytes, rows_per_second, seconds};
 use brisk_table::printable;
-use brisk_tabular::Fitted;
+use brisk_tabular::{Fitted, FoldScore};
 use brisk_train::Scores;
 use serde_json::{Map, Value, json};
 
@@ -59,10 +59,10 @@ impl Results<'_> {
             results["constant_share"] = json!(calibration.constant_share);
         }
         if !fitted.fold_scores.is_empty() {
-            let fold = |(name, values, [mean, deviation]): (&str, Vec<f64>, [f64; 2])| {
-                (name.to_owned(), json!({ "values": values, "mean": mean, "deviation": deviation }))
+            let fold = |FoldScore { name, values, mean, deviation }| {
+                (name, json!({ "values": values, "mean": mean, "deviation": deviation }))
             };
-            results["folds"] = self.of_folds().into_iter().map(fold).collect::<Map<_, _>>().into();
+            results["folds"] = fitted.scores_by_name().into_iter().map(fold).collect::<Map<_, _>>().into();
         }
         if let (Some(at), Some([chosen, half])) = (model.threshold(), self.at_threshold) {
             results["threshold"] = json!({
@@ -83,29 +83,11 @@ impl Results<'_> {
         table
     }
 
-    /// The scores of the folds: the mean and the deviation of each.
-    fn of_folds(&self) -> Vec<(&str, Vec<f64>, [f64; 2])> {
-        let names = self.fitted.fold_scores.first().into_iter().flat_map(|scores| &scores.values);
-        let of_name = |(name, _): &'_ (String, f64)| {
-            let values: Vec<f64> = self.fitted.fold_scores.iter().filter_map(|scores| scores.get(name)).collect();
-            let n = values.len() as f64;
-            let mean = values.iter().sum::<f64>() / n;
-            let deviation = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n).sqrt();
-            (values, [mean, deviation])
-        };
-        names
-            .map(|named| {
-                let (values, moments) = of_name(named);
-                (named.0.as_str(), values, moments)
-            })
-            .collect()
-    }
-
     /// The scores of the folds, as text.
     pub(crate) fn folds(&self) -> Option<String> {
-        let folds = self.of_folds();
+        let folds = self.fitted.scores_by_name();
         let n_folds = self.fitted.fold_scores.len();
-        let line = |(name, _, [mean, deviation]): &(&str, _, [f64; 2])| {
+        let line = |FoldScore { name, mean, deviation, .. }: &FoldScore| {
             format!("{name:<12}{:>14} \u{b1} {}\n", number(*mean), number(*deviation))
         };
         (!folds.is_empty()).then(|| format!("out of {n_folds} folds\n{}", folds.iter().map(line).collect::<String>()))

@@ -212,17 +212,22 @@ fn epochs_within<S: RowSource<Feature = f32>, V: RowSource<Feature = f32>>(
     const STEPS: usize = 8;
     // The largest share of the time that these steps may take, if they are slow.
     const MEASURED: u32 = 10;
-    // Of the time of a training step, since validation has no backward pass.
-    const VALIDATION_SHARE: f64 = 1.0 / 3.0;
-    // The time that is planned: the rest is for what differs from these steps.
-    const PLANNED: f64 = 0.9;
     let mut few = trainer.max_epochs(STEPS).max_steps(STEPS).configure(|config| {
         config.limit_valid_batches = Some(Limit::Batches(1));
         config.max_time = Some(time / MEASURED);
     });
     let rows_per_s = few.fit(model.model_mut(), task, train, valid)?.train_rows_per_s;
-    let rows_per_epoch = train.n_rows() as f64 + VALIDATION_SHARE * valid.n_rows() as f64;
-    Ok(((PLANNED * time.as_secs_f64() * rows_per_s / rows_per_epoch) as usize).max(1))
+    Ok(epochs_at(rows_per_s, time, train.n_rows(), valid.n_rows()))
+}
+
+/// How many epochs take about this time if a step trains `rows_per_s`.
+fn epochs_at(rows_per_s: f64, time: Duration, n_train: usize, n_valid: usize) -> usize {
+    // Of the time of a training step, since validation has no backward pass.
+    const VALIDATION_SHARE: f64 = 1.0 / 3.0;
+    // The time that is planned: the rest is for what differs from the measured steps.
+    const PLANNED: f64 = 0.9;
+    let rows_per_epoch = n_train as f64 + VALIDATION_SHARE * n_valid as f64;
+    ((PLANNED * time.as_secs_f64() * rows_per_s / rows_per_epoch) as usize).max(1)
 }
 
 /// Given to a network although there is no time left, so that there is a model.
@@ -230,3 +235,15 @@ const LEAST_TIME: Duration = Duration::from_millis(100);
 
 /// Predictions for the importance of columns, however short the training was.
 const MIN_PREDICTIONS: usize = 5000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_epochs_are_planned_as_fit() {
+        let epochs = |seconds: u64| epochs_at(1000.0, Duration::from_secs(seconds), 900, 300);
+        // A second an epoch, of which a tenth of the time is spare.
+        assert_eq!([epochs(100), epochs(10), epochs(1), epochs(0)], [90, 9, 1, 1]);
+    }
+}

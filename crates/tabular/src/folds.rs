@@ -7,11 +7,37 @@ use brisk_train::Ended;
 use crate::error::Error;
 use crate::fitting::{Fitted, Fitting};
 use crate::importance::Importance;
-use crate::mean::share_of;
+use crate::mean::{mean_and_deviation, share_of};
 use crate::model::TabularModel;
 use crate::preprocessing::Preprocessing;
 use crate::target::Target;
 use crate::validated::Validated;
+
+/// A score of the models of all folds, each for the rows of its fold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FoldScore {
+    /// Its name.
+    pub name: String,
+    /// That of each fold.
+    pub values: Vec<f64>,
+    /// Their mean.
+    pub mean: f64,
+    /// Their standard deviation.
+    pub deviation: f64,
+}
+
+impl Fitted {
+    /// The [scores of the folds](Self::fold_scores), by name; none without folds.
+    pub fn scores_by_name(&self) -> Vec<FoldScore> {
+        let names = self.fold_scores.first().into_iter().flat_map(|scores| &scores.values);
+        let of_name = |(name, _): &(String, f64)| {
+            let values: Vec<f64> = self.fold_scores.iter().filter_map(|scores| scores.get(name)).collect();
+            let [mean, deviation] = mean_and_deviation(&values);
+            FoldScore { name: name.clone(), values, mean, deviation }
+        };
+        names.map(of_name).collect()
+    }
+}
 
 impl Fitting<'_> {
     /// Trains a model for each fold of a [cross-validation](crate::Detected::folds), each on the rows that are not those of the fold, by which it is validated; the returned model predicts

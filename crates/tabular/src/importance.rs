@@ -2,6 +2,7 @@ use brisk_loader::{RowBuffers, RowSelection, RowSource, Shuffle};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, failed};
+use crate::mean::mean_and_deviation;
 use crate::preprocessing::{ColumnUse, Preprocessing};
 
 /// How much a model needs each column of its table: how much worse its score on validation rows becomes if the values of the column are permuted among the rows, so that they
@@ -193,13 +194,6 @@ impl Importance {
         let is_alone = !others.is_empty() && others.iter().all(|other| other.mean <= LITTLE * first.mean);
         (is_known && is_needed && is_alone && first.mean > 0.0).then_some(first)
     }
-}
-
-/// The mean of numbers, and their standard deviation.
-pub(super) fn mean_and_deviation(numbers: &[f64]) -> [f64; 2] {
-    let n = numbers.len() as f64;
-    let mean = numbers.iter().sum::<f64>() / n;
-    [mean, (numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / n).sqrt()]
 }
 
 #[cfg(test)]

@@ -43,6 +43,7 @@ pub use columns::Columns;
 pub use detect::{DetectOptions, Detected};
 pub use error::{Error, FewLabels, OddCells, WrongValue};
 pub use fitting::{Fitted, Fitting};
+pub use folds::FoldScore;
 pub use importance::{ColumnImportance, Importance, ImportanceOptions};
 pub use model::TabularModel;
 pub use network::{Member, Network};

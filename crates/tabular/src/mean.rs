@@ -14,3 +14,10 @@ pub(super) fn weighted_mean(numbers: impl Iterator<Item = f64>, weights: Option<
 pub(super) fn share_of(class: usize, labels: &[f32], weights: Option<&[f32]>) -> f64 {
     weighted_mean(labels.iter().map(|&label| f64::from(u8::from(label as usize == class))), weights)
 }
+
+/// The mean of numbers, and their standard deviation.
+pub(super) fn mean_and_deviation(numbers: &[f64]) -> [f64; 2] {
+    let n = numbers.len() as f64;
+    let mean = numbers.iter().sum::<f64>() / n;
+    [mean, (numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / n).sqrt()]
+}

@@ -114,6 +114,27 @@ fn a_target_of_classes_but_for_a_few_cells_is_refused_with_their_lines() -> Resu
 }
 
 #[test]
+fn columns_and_classes_that_say_little_are_told() -> Result<(), Error> {
+    let place = Place::new();
+    for value in ["7", "same"] {
+        let detected = place.detect("x,c,y", 60, |row| format!("{},{value},{}", part(row, 0), part(row, 1)))?;
+        assert_eq!(only(&detected.warnings), &TabularWarning::Constant { column: "c".into() });
+    }
+    // Missing values tell rows apart.
+    let detected = place.detect("x,c,y", 60, |row| format!("{},{},{}", part(row, 0), ["7", ""][row % 2], part(row, 1)))?;
+    assert_eq!(detected.warnings, []);
+
+    let classes = |n_rare: usize| move |row: usize| if row < n_rare { "c" } else { ["a", "b"][row % 2] };
+    for (n_rare, is_told) in [(1, true), (2, true), (3, false)] {
+        let class = classes(n_rare);
+        let detected = place.detect("x,y", 100, |row| format!("{},{}", part(row, 0), class(row)))?;
+        let rare = TabularWarning::RareClass { column: "y".into(), class: "c".into(), n_rows: n_rare as u64, n_all: 100 };
+        assert_eq!(detected.warnings, if is_told { vec![rare] } else { Vec::new() }, "{n_rare}");
+    }
+    Ok(())
+}
+
+#[test]
 fn outliers_and_marks_of_missing_values_are_told() -> Result<(), Error> {
     let place = Place::new();
     let x = |row: usize| if row == 7 { "1e30".to_owned() } else { part(row, 0).to_string() };
