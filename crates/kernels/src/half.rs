@@ -66,6 +66,12 @@ pub(crate) trait Element: Pod + Send + Sync {
     fn as_f32_mut(_x: &mut [Self]) -> Option<&mut [f32]> {
         None
     }
+
+    /// `x` itself, if the type is bf16.
+    #[inline(always)]
+    fn as_bf16(_x: &[Self]) -> Option<&[bf16]> {
+        None
+    }
 }
 
 impl Element for f32 {
@@ -111,6 +117,11 @@ impl Element for bf16 {
     #[inline(always)]
     fn narrow(v: f32) -> Self {
         Self::from_bits(bf16_of_f32(v))
+    }
+
+    #[inline(always)]
+    fn as_bf16(x: &[Self]) -> Option<&[bf16]> {
+        Some(x)
     }
 }
 

@@ -62,6 +62,7 @@ pub use embedding::embedding::{Embedding, EmbeddingGrad};
 pub use embedding::gather::{Gather, GatherGrad, GatherIndex};
 pub use error::Error;
 pub use expr::Activation;
+pub use gemm::bf16::Bf16Instructions;
 pub use gemm::packing::Packing;
 pub use gemm::transpose::Transpose;
 pub use image::augment_images::AugmentImages;

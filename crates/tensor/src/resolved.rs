@@ -1,6 +1,6 @@
 use std::fmt;
 
-use brisk_kernels::{Adapter, DType, MatmulFamily};
+use brisk_kernels::{Adapter, Bf16Instructions, DType, MatmulFamily};
 use brisk_program::Device;
 
 use crate::graph::autocast::Precision;
@@ -19,6 +19,8 @@ pub struct Resolved {
     /// [`allow_f16_accumulation`](brisk_program::DeviceBuilder::allow_f16_accumulation) has an effect: for products that do not run on tensor cores and whose sizes are
     /// multiples of 4. `None` if all are added in f32.
     pub f16_places: Option<usize>,
+    /// The processor's instructions for products of bf16, which the CPU executor uses where both operands are bf16; `None` for other precisions and other devices.
+    pub bf16_instructions: Option<Bf16Instructions>,
 }
 
 /// How stored values become f32 and back.
@@ -35,7 +37,7 @@ pub enum Conversion {
 
 impl fmt::Display for Resolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { storage, conversion, matrix_units, f16_places } = self;
+        let Self { storage, conversion, matrix_units, f16_places, bf16_instructions } = self;
         write!(f, "stored in {storage}, computed in f32")?;
         match conversion {
             Conversion::None => {}
@@ -44,6 +46,9 @@ impl fmt::Display for Resolved {
         }
         if let Some(size) = matrix_units {
             write!(f, ", products on matrix units of {size} by {size}")?;
+        }
+        if let Some(instructions) = bf16_instructions {
+            write!(f, ", products by {instructions}")?;
         }
         f16_places.map_or(Ok(()), |n| {
             let which = if matrix_units.is_some() { "other products" } else { "products" };
@@ -60,7 +65,8 @@ impl Precision {
     /// use brisk_tensor::{Precision, program::Device};
     ///
     /// let resolved = Precision::Bf16.resolved(&Device::cpu()?);
-    /// assert_eq!(resolved.to_string(), "stored in bf16, computed in f32, converted by bits");
+    /// // And "products by AMX" or "products by AVX512_BF16" where the processor has them.
+    /// assert!(resolved.to_string().starts_with("stored in bf16, computed in f32, converted by bits"));
     /// # Ok::<(), brisk_tensor::Error>(())
     /// ```
     pub fn resolved(self, device: &Device) -> Resolved {
@@ -87,6 +93,7 @@ impl Precision {
             conversion,
             matrix_units: f16_adapter.filter(|_| on_units).and_then(|adapter| adapter.coop).map(|shape| shape.size()),
             f16_places: f16_adapter.filter(|_| in_tiles).and_then(Adapter::f16_places),
+            bf16_instructions: (self == Self::Bf16 && adapter.is_none()).then(Bf16Instructions::detect).flatten(),
         }
     }
 }

@@ -6,7 +6,10 @@ use crate::conv::conv_shape::ConvShape;
 use crate::conv::window::Images;
 use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
+use crate::gemm::gemm::Threads;
+use crate::gemm::pairs::{Stored, with_panels};
 use crate::half::Element;
+use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
 
 /// Result pixels per task, unless a row is longer.
@@ -15,7 +18,6 @@ pub(crate) const TASK_PIXELS: usize = 256;
 pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<'_, T, Y>) {
     let Operands { images: x, weight, finish, operand, result: y, sorted: weight_transposed } = operands;
     let (n_out, window) = (shape.n_out, &shape.window);
-    weight.transpose_to(n_out, shape.n_patch(), weight_transposed);
     let Images { height, width, .. } = shape.y();
     let sizes = [(height, shape.x.height), (width, shape.x.width)];
     let walk = |axis: usize| Walk {
@@ -27,18 +29,29 @@ pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<
     let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
     let task_rows = TASK_PIXELS.div_ceil(width);
     let ending = Ending { finish: &finish, first_row: 0, n: n_out, operand };
-    let weights = &*weight_transposed;
-    let is_packed = !patches.is_narrow(n_out);
-    with_weights(weights, n_out, is_packed, |weights| {
+    let each_task = |y: &mut [Y], times: &(dyn Fn(&[ResultRow], &mut [f32], &mut Vec<f32>) + Sync)| {
         let task = |buffer: &mut Vec<f32>, (i, y): (usize, &mut [Y])| {
             let first = i * task_rows;
             let rows: Vec<ResultRow> =
                 (first..first + y.len() / (width * n_out)).map(|row| (row / height, row % height)).collect();
             in_f32(y, |y| {
-                patches.times(&rows, weights, y, buffer);
+                times(&rows, y, buffer);
                 ending.apply(first * width, y);
             });
         };
         y.par_chunks_mut(task_rows * width * n_out).enumerate().for_each_init_on_team(Vec::new, task);
+    };
+    if let Some(instructions) = patches.instructions(&weight)
+        && let Floats::Bf16(weight) = weight
+    {
+        let weights = Stored { data: weight, n: n_out, stride: shape.n_patch(), k_is_outer: false };
+        return with_panels(weights, &(0..shape.n_patch()), Threads::All, |panels| {
+            each_task(y, &|rows, y, _| patches.times_pairs(rows, (instructions, panels), y));
+        });
+    }
+    weight.transpose_to(n_out, shape.n_patch(), weight_transposed);
+    let is_packed = !patches.is_narrow(n_out);
+    with_weights(weight_transposed, n_out, is_packed, |weights| {
+        each_task(y, &|rows, y, buffer| patches.times(rows, weights, y, buffer));
     });
 }

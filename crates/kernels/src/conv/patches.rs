@@ -2,12 +2,17 @@
 
 use std::ops::Range;
 
-use super::window_sums::{Lines, max_channels};
+use bytemuck::{Pod, cast_slice_mut};
+
+use super::window_sums::{self, max_channels};
 use crate::conv::window::Images;
 use crate::cpu::vectorised::vectorised;
+use crate::gemm::bf16::{Lines, STEP, Step, Bf16Instructions};
 use crate::gemm::gemm::{Onto, Operand, Panels, with_panels};
+use crate::gemm::pairs::{self, with_lines};
 use crate::gemm::transpose::Transpose;
 use crate::half::{Element, widen};
+use crate::kernel::floats::Floats;
 
 /// Which pixels result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
 #[derive(Debug, Clone, Copy)]
@@ -73,6 +78,9 @@ pub(crate) type ResultRow = (usize, usize);
 /// Elements of patches that are made at a time, so that they are still in cache when they are multiplied.
 const BUFFER_LEN: usize = 96 * 1024;
 
+/// The minimum number of values of a patch for which matrix instructions pay, since smaller ones are mostly copying.
+const MIN_PAIRS_DEPTH: usize = 64;
+
 /// The maximum number of weights for which sums are computed in registers: the weights are read again for every few pixels.
 const NARROW_WEIGHTS: usize = 64 * 1024;
 
@@ -100,14 +108,14 @@ impl<T: Element> Patches<'_, T> {
         }
     }
 
-    /// Whether sums of `n` channels are best computed [in registers](Lines): if there are few, and windows leave no gaps that would be copied with the lines.
+    /// Whether sums of `n` channels are best computed [in registers](window_sums::Lines): if there are few, and windows leave no gaps that would be copied with the lines.
     pub(crate) fn is_narrow(&self, n: usize) -> bool {
         let Walk { step, n_taps, .. } = self.walks[1];
         n <= max_channels() && step <= n_taps && self.n_cols(self.walks[0].n_taps) * n <= NARROW_WEIGHTS
     }
 
     /// Calls `f` with the lines that the windows of `rows` cover, each copied once.
-    pub(crate) fn with_lines(&self, rows: &[ResultRow], buffer: &mut Vec<f32>, f: impl FnOnce(Lines<'_>)) {
+    pub(crate) fn with_lines(&self, rows: &[ResultRow], buffer: &mut Vec<f32>, f: impl FnOnce(window_sums::Lines<'_>)) {
         let ([along_y, along_x], c) = (self.walks, self.images.n_channels);
         let line_pixels = (along_x.n - 1) * along_x.step + along_x.n_taps;
         let len = line_pixels * c;
@@ -129,14 +137,14 @@ impl<T: Element> Patches<'_, T> {
                 let line = (0..self.images.height as isize).contains(&at).then(|| self.line(image, at as usize));
                 vectorised(
                     #[inline(always)]
-                    || pack_pixel(&whole, c, line, 0, padded),
+                    || pack_pixel(&whole, c, line, 0, padded, &widen),
                 );
             }
             (n_lines, next) = (n_lines + n_new, (image, end));
         }
         let (n_tap_rows, tap_row_len) = (along_y.n_taps, self.n_cols(1));
         let values = &buffer[..n_lines * len];
-        f(Lines { values, len, starts: &starts, n_pixels: along_x.n, step: along_x.step * c, n_tap_rows, tap_row_len });
+        f(window_sums::Lines { values, len, starts: &starts, n_pixels: along_x.n, step: along_x.step * c, n_tap_rows, tap_row_len });
     }
 
     /// Without patches: the values of one row of taps are contiguous in the source line, each window starts one pixel after the previous one, and they overlap. Only lines that
@@ -167,7 +175,7 @@ impl<T: Element> Patches<'_, T> {
                         held[slot] = Some((image, at));
                         vectorised(
                             #[inline(always)]
-                            || pack_pixel(&whole, c, Some(line), 0, padded),
+                            || pack_pixel(&whole, c, Some(line), 0, padded, &widen),
                         );
                     }
                     padded
@@ -198,34 +206,75 @@ impl<T: Element> Patches<'_, T> {
 
     /// The patches of all pixels of `rows`, one after the other, each `[taps, taps of a row, n_channels]`; 0 in the padding.
     pub(crate) fn pack<'b>(&self, rows: &[ResultRow], taps: Range<usize>, buffer: &'b mut Vec<f32>) -> &'b [f32] {
-        let [along_y, along_x] = self.walks;
         let n_cols = self.n_cols(taps.len());
-        let len = rows.len() * along_x.n * n_cols;
+        let len = rows.len() * self.walks[1].n * n_cols;
         if buffer.len() < len {
             buffer.resize(len, 0.0);
         }
-        for (&(image, j), patches) in rows.iter().zip(buffer[..len].chunks_exact_mut(along_x.n * n_cols)) {
+        self.pack_by(widen, rows, taps, n_cols, &mut buffer[..len]);
+        &buffer[..len]
+    }
+
+    /// The same in `patches`, `stride` apart, with `copy` for values that are side by side.
+    #[inline(always)]
+    fn pack_by<D: Pod>(
+        &self,
+        copy: impl Fn(&[T], &mut [D]),
+        rows: &[ResultRow],
+        taps: Range<usize>,
+        stride: usize,
+        patches: &mut [D],
+    ) {
+        let ([along_y, along_x], n_cols) = (self.walks, self.n_cols(1));
+        for (&(image, j), patches) in rows.iter().zip(patches.chunks_exact_mut(along_x.n * stride)) {
             vectorised(
                 #[inline(always)]
                 || {
+                    // One row of taps of all these pixels, from one line of the source.
                     for (i, tap) in taps.clone().enumerate() {
                         let y = along_y.start + (along_y.step * j + tap) as isize;
                         let line = (0..self.images.height as isize).contains(&y).then(|| self.line(image, y as usize));
-                        self.pack_tap_row(line, patches, n_cols, i * self.n_cols(1));
+                        for (pixel, patch) in patches.chunks_exact_mut(stride).enumerate() {
+                            let patch = &mut patch[i * n_cols..][..n_cols];
+                            pack_pixel(&along_x, self.images.n_channels, line, pixel, patch, &copy);
+                        }
                     }
                 },
             );
         }
-        &buffer[..len]
     }
 
-    /// One row of taps of the pixels of one result row, from one line of the source; a line outside the image is 0.
-    #[inline(always)]
-    fn pack_tap_row(&self, line: Option<&[T]>, patches: &mut [f32], n_cols: usize, at: usize) {
-        for (i, patch) in patches.chunks_exact_mut(n_cols).enumerate() {
-            let patch = &mut patch[at..at + self.n_cols(1)];
-            pack_pixel(&self.walks[1], self.images.n_channels, line, i, patch);
-        }
+    /// The instructions that multiply patches with `weight`, if there are any for their types and this shape.
+    pub(crate) fn instructions(&self, weight: &Floats<'_>) -> Option<Bf16Instructions> {
+        let depth = self.n_cols(self.walks[0].n_taps);
+        let has_types = T::as_bf16(self.source).is_some() && matches!(weight, Floats::Bf16(_));
+        Bf16Instructions::detect().filter(|_| has_types && depth >= MIN_PAIRS_DEPTH)
+    }
+
+    /// `y = patches weights` for the result pixels of `rows`, by matrix instructions, for sources in bf16.
+    pub(crate) fn times_pairs(
+        &self,
+        rows: &[ResultRow],
+        (instructions, weights): (Bf16Instructions, pairs::Panels<'_>),
+        y: &mut [f32],
+    ) {
+        let n_taps = self.walks[0].n_taps;
+        let (n_pixels, depth) = (rows.len() * self.walks[1].n, self.n_cols(n_taps));
+        let stride = depth.next_multiple_of(STEP);
+        with_lines(n_pixels * stride / STEP, |steps: &mut [Step]| {
+            let patches: &mut [T] = cast_slice_mut(steps);
+            if stride > depth {
+                patches.chunks_exact_mut(stride).for_each(|patch| patch[depth..].fill(T::zeroed()));
+            }
+            self.pack_stored(rows, 0..n_taps, stride, patches);
+            let data = T::as_bf16(patches).expect("patches in bf16");
+            weights.times(instructions, Lines { data, stride, n_rows: n_pixels, depth: stride }, y, Onto::Nothing);
+        });
+    }
+
+    /// The patches of all pixels of `rows`, `stride` apart, as they are stored.
+    pub(crate) fn pack_stored(&self, rows: &[ResultRow], taps: Range<usize>, stride: usize, patches: &mut [T]) {
+        self.pack_by(|from, to| to.copy_from_slice(from), rows, taps, stride, patches);
     }
 
     fn line(&self, image: usize, y: usize) -> &[T] {
@@ -236,19 +285,26 @@ impl<T: Element> Patches<'_, T> {
 
 /// The values of one line that result pixel `i` reads, 0 beyond its ends.
 #[inline(always)]
-fn pack_pixel<T: Element>(walk: &Walk, n_channels: usize, line: Option<&[T]>, i: usize, patch: &mut [f32]) {
-    let Some(line) = line else { return patch.fill(0.0) };
+fn pack_pixel<T: Element, D: Pod>(
+    walk: &Walk,
+    n_channels: usize,
+    line: Option<&[T]>,
+    i: usize,
+    patch: &mut [D],
+    copy: &impl Fn(&[T], &mut [D]),
+) {
+    let Some(line) = line else { return patch.fill(D::zeroed()) };
     let width = (line.len() / n_channels) as isize;
     let first = walk.start + (walk.step * i) as isize;
     let inside = |tap: isize| tap.clamp(0, walk.n_taps as isize) as usize;
     let (begin, end) = (inside(-first), inside(width - first));
     if begin >= end {
-        return patch.fill(0.0);
+        return patch.fill(D::zeroed());
     }
     let from = (first + begin as isize) as usize * n_channels;
-    patch[..begin * n_channels].fill(0.0);
-    widen(&line[from..from + (end - begin) * n_channels], &mut patch[begin * n_channels..end * n_channels]);
-    patch[end * n_channels..].fill(0.0);
+    patch[..begin * n_channels].fill(D::zeroed());
+    copy(&line[from..from + (end - begin) * n_channels], &mut patch[begin * n_channels..end * n_channels]);
+    patch[end * n_channels..].fill(D::zeroed());
 }
 
 #[cfg(test)]

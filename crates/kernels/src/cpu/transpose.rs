@@ -25,8 +25,31 @@ pub(crate) fn transpose_into<T: Element>(x: &[T], n_rows: usize, n_cols: usize, 
     }
 }
 
-/// `y[col, row] = x[row, col]` for the first `n_rows` columns of `y: [n, width]`, on this thread. Rows of `x` are `stride` apart.
-pub(crate) fn transpose_rows(x: &[f32], stride: usize, n_rows: usize, width: usize, y: &mut [f32]) {
+/// What is transposed, a word each.
+pub(crate) trait Word: Copy {
+    /// The value, or its bits.
+    fn word(self) -> f32;
+}
+
+impl<T: Element> Word for T {
+    #[inline(always)]
+    fn word(self) -> f32 {
+        self.widen()
+    }
+}
+
+/// Two neighbours of 16 bits, which are moved together.
+impl Word for [u16; 2] {
+    #[inline(always)]
+    fn word(self) -> f32 {
+        let [low, high] = self;
+        f32::from_bits(u32::from(low) | u32::from(high) << 16)
+    }
+}
+
+/// `y[col, row] = x[row, col]` for the first `n_rows` columns of `y: [n, width]`, on this thread. Rows of `x` are `stride` apart. The last row of `y` may end after those
+/// columns.
+pub(crate) fn transpose_rows<T: Word>(x: &[T], stride: usize, n_rows: usize, width: usize, y: &mut [f32]) {
     for (i, out) in y.chunks_mut(BLOCK * width).enumerate() {
         Band { x, n_rows, stride, first_col: i * BLOCK, out, width }.run();
     }
@@ -44,7 +67,7 @@ struct Band<'a, T> {
     width: usize,
 }
 
-impl<T: Element> Band<'_, T> {
+impl<T: Word> Band<'_, T> {
     fn run(mut self) {
         #[cfg(target_arch = "x86_64")]
         if let Some(v3) = pulp::x86::V3::try_new() {
@@ -64,13 +87,13 @@ impl<T: Element> Band<'_, T> {
     #[inline(always)]
     fn run_by(&mut self, transposed: impl Fn(Square) -> Square) {
         let Self { x, n_rows, stride, first_col, ref mut out, width } = *self;
-        let n_cols = out.len() / width;
+        let n_cols = out.len().div_ceil(width);
         for row in (0..n_rows).step_by(BLOCK) {
             let height = BLOCK.min(n_rows - row);
             if [height, n_cols] != [BLOCK, BLOCK] {
-                for (col, line) in out.chunks_exact_mut(width).enumerate() {
+                for (col, line) in out.chunks_mut(width).enumerate() {
                     for (r, y) in line[row..row + height].iter_mut().enumerate() {
-                        *y = x[(row + r) * stride + first_col + col].widen();
+                        *y = x[(row + r) * stride + first_col + col].word();
                     }
                 }
                 continue;
@@ -81,7 +104,7 @@ impl<T: Element> Band<'_, T> {
                     |r| {
                         let at = (row + top + r) * stride + first_col + left;
                         let line: &[T; SQUARE] = x[at..at + SQUARE].try_into().expect("a slice of this length");
-                        line.map(T::widen)
+                        line.map(T::word)
                     },
                 );
                 for (col, line) in transposed(square).into_iter().enumerate() {
@@ -100,11 +123,11 @@ mod avx2 {
     use pulp::x86::V3;
     use pulp::{Simd, WithSimd};
 
-    use super::{Element, SQUARE, Square};
+    use super::{SQUARE, Square, Word};
 
     pub(super) struct Band<'a, T>(pub(super) V3, pub(super) super::Band<'a, T>);
 
-    impl<T: Element> WithSimd for Band<'_, T> {
+    impl<T: Word> WithSimd for Band<'_, T> {
         type Output = ();
 
         #[inline(always)]

@@ -224,7 +224,7 @@ struct Side<'a> {
 
 /// Which threads pack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Threads {
+pub(crate) enum Threads {
     One,
     All,
 }

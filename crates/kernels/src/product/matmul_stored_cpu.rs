@@ -12,7 +12,9 @@ use crate::cpu::room::in_f32;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
-use crate::gemm::gemm::{Onto, Operand, product, with_panels};
+use crate::gemm::bf16::{HEIGHT, Lines, STEP, Bf16Instructions};
+use crate::gemm::gemm::{self, Onto, Operand, Threads, product};
+use crate::gemm::pairs::{Stored, with_panels, with_rows};
 use crate::gemm::transpose::Transpose;
 use crate::half::Element;
 use crate::kernel::floats::Floats;
@@ -45,6 +47,14 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish
     // A matrix with one row or column has the same memory layout as its transpose.
     let transposes_a = transpose.a() && m > 1 && k > 1;
     let transposes_b = transpose.b() && n > 1 && k > 1;
+    if let (Floats::Bf16(a), Floats::Bf16(b), Some(instructions)) = (a, b, Bf16Instructions::detect())
+        && m.min(n).min(k) > 1
+        && m * n * k >= MIN_PAIRS_WORK
+    {
+        let a = Stored { data: a, n: m, stride: if transposes_a { m } else { k }, k_is_outer: transposes_a };
+        let b = Stored { data: b, n, stride: if transposes_b { k } else { n }, k_is_outer: !transposes_b };
+        return by_pairs(instructions, [m, n, k], a, b, &ending, y);
+    }
     if transposes_a || (m == 1 && k > 1 && !transposes_b) {
         return with_room(if transposes_b { k * n } else { 0 }, |room| {
             let b = if transposes_b {
@@ -61,10 +71,43 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish
         if k == 1 {
             return each_band([m, n, k], a, &ending, y, |a, y| scale_rows(a, b.data, y));
         }
-        with_panels(b, |panels| {
+        gemm::with_panels(b, |panels| {
             each_band([m, n, k], a, &ending, y, |a, y| {
                 let a = Operand { data: a, n_rows: y.len() / n, n_cols: k, row_stride: k, col_stride: 1 };
                 panels.times(a, 0..k, y, Onto::Nothing);
+            });
+        });
+    });
+}
+
+/// Multiply-adds below which a product in f32 takes less time than one by matrix instructions.
+const MIN_PAIRS_WORK: usize = 16 * 1024;
+/// The number of elements of both operands of a sum over rows that are packed at a time, so that they fit a core's cache.
+const PAIRS_LEN: usize = 512 * 1024;
+
+/// `y = a b` by matrix instructions for bf16.
+fn by_pairs<Y: Element>(instructions: Bf16Instructions, [m, n, k]: [usize; 3], a: Stored<'_>, b: Stored<'_>, ending: &Ending<'_>, y: &mut [Y]) {
+    if a.k_is_outer {
+        return in_f32(y, |y| {
+            let depth = (PAIRS_LEN / (m + n)).max(1).next_multiple_of(STEP).clamp(4 * STEP, 64 * STEP);
+            for start in (0..k).step_by(depth) {
+                let depth = start..(start + depth).min(k);
+                let onto = if start == 0 { Onto::Nothing } else { Onto::Sum };
+                with_panels(b, &depth, Threads::All, |b| {
+                    with_rows(a, &depth, Threads::All, |a| {
+                        each_band_of(HEIGHT, [m, n, depth.len()], y, |rows, y| b.times(instructions, a.rows(rows.start, rows.len()), y, onto));
+                    });
+                });
+            }
+            ending.apply(0, y);
+        });
+    }
+    with_panels(b, &(0..k), Threads::All, |panels| {
+        each_band_of(band_rows([m, n, k]).next_multiple_of(HEIGHT), [m, n, k], y, |rows, y| {
+            in_f32(y, |y| {
+                let a = Lines { data: a.data, stride: a.stride, n_rows: m, depth: k };
+                panels.times(instructions, a.rows(rows.start, rows.len()), y, Onto::Nothing);
+                ending.apply(rows.start, y);
             });
         });
     });
@@ -113,16 +156,19 @@ fn each_band<Y: Element>(
     y: &mut [Y],
     times: impl Fn(&[f32], &mut [f32]) + Sync,
 ) {
-    let [_, n, k] = sizes;
-    let n_rows = band_rows(sizes);
-    let band = |(i, y): (usize, &mut [Y])| {
-        let rows = i * n_rows..i * n_rows + y.len() / n;
+    let [_, _, k] = sizes;
+    each_band_of(band_rows(sizes), sizes, y, |rows, y| {
         in_f32(y, |y| {
             with_room(a.n_room(rows.len() * k), |room| times(a.get(rows.start * k..rows.end * k, room), y));
             ending.apply(rows.start, y);
         });
-    };
-    if n_rows * n >= y.len() {
+    });
+}
+
+/// Calls `f` with bands of `n_rows` rows of `y: [m, n]`, on several threads if there is enough work.
+fn each_band_of<Y: Element>(n_rows: usize, [m, n, k]: [usize; 3], y: &mut [Y], f: impl Fn(Range<usize>, &mut [Y]) + Sync) {
+    let band = |(i, y): (usize, &mut [Y])| f(i * n_rows..i * n_rows + y.len() / n, y);
+    if n_rows >= m || m * n * k < SERIAL_WORK {
         y.chunks_mut(n_rows * n).enumerate().for_each(band);
     } else {
         y.par_chunks_mut(n_rows * n).enumerate().for_each_on_team(band);

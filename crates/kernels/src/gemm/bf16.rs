@@ -1,0 +1,387 @@
+//! Blocks of products of bf16 by the processor's own matrix instructions, with sums in f32.
+//!
+//! | instructions | processors | one instruction |
+//! | --- | --- | --- |
+//! | AMX: `tdpbf16ps` | Xeons since Sapphire Rapids | 16 by 16 sums of 32 products each |
+//! | AVX512_BF16: `vdpbf16ps` | Zen 4, Xeons since Cooper Lake | 16 sums of 2 products each |
+//!
+//! Both take operands in pairs along K, round each sum to nearest even, and treat subnormal numbers as 0, in operands and in results. AMX is reached by inline assembly,
+//! since its intrinsics are not stable, and Linux has to be asked for its registers.
+#![expect(unsafe_code, reason = "matrix instructions read and write by address")]
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use bytemuck::{Pod, Zeroable};
+use half::bf16;
+
+/// Elements of a cache line, and of a vector register of the widest kind.
+const LANES: usize = 16;
+/// Columns of a panel: two vectors, or two tiles.
+pub(crate) const WIDTH: usize = 2 * LANES;
+/// Rows of a block of tiles.
+pub(crate) const HEIGHT: usize = 32;
+/// K indices of a tile, by which operands are padded.
+pub(crate) const STEP: usize = 32;
+
+/// A pair of K indices of all columns of a panel: the first in the lower half of a word, the second in the upper one.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct PairLine(pub(crate) [u32; WIDTH]);
+
+/// [`STEP`] K indices of one row.
+#[derive(Debug, Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Step(pub(crate) [bf16; STEP]);
+
+// SAFETY: arrays of numbers without padding: each is as long as a multiple of its alignment.
+unsafe impl Zeroable for PairLine {}
+// SAFETY: as above.
+unsafe impl Pod for PairLine {}
+// SAFETY: as above.
+unsafe impl Zeroable for Step {}
+// SAFETY: as above.
+unsafe impl Pod for Step {}
+
+/// Instructions of a processor that multiply bf16 and add in f32, by which the CPU computes products whose operands are both stored in bf16: several times as fast as
+/// in f32. Processors without any convert the operands to f32.
+///
+/// Subnormal numbers count as 0 in these products, as operands and as results; each sum is rounded to nearest even.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Bf16Instructions {
+    /// AMX, of Intel's Xeons since Sapphire Rapids. Needs Linux, which has to be asked for the registers.
+    Amx,
+    /// AVX512_BF16, of AMD's processors since Zen 4 and Intel's since Cooper Lake.
+    Avx512,
+}
+
+impl fmt::Display for Bf16Instructions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Amx => "AMX",
+            Self::Avx512 => "AVX512_BF16",
+        })
+    }
+}
+
+impl Bf16Instructions {
+    /// The fastest that this machine has, and that its operating system allows.
+    pub fn detect() -> Option<Self> {
+        static DETECTED: OnceLock<Option<Bf16Instructions>> = OnceLock::new();
+        *DETECTED.get_or_init(|| [Self::Amx, Self::Avx512].into_iter().find(|instructions| instructions.is_available()))
+    }
+
+    /// The K indices of which the rows that it reads must be a multiple.
+    pub(crate) const fn depth(self) -> usize {
+        match self {
+            Self::Amx => STEP,
+            Self::Avx512 => 2,
+        }
+    }
+}
+
+/// Rows of a left side, whose K indices are contiguous.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lines<'a> {
+    pub(crate) data: &'a [bf16],
+    /// From one row to the next.
+    pub(crate) stride: usize,
+    pub(crate) n_rows: usize,
+    /// K indices that are multiplied.
+    pub(crate) depth: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// The rows from `row` on, at most `n` of them.
+    pub(crate) fn rows(self, row: usize, n: usize) -> Self {
+        Self { data: &self.data[row * self.stride..], n_rows: n.min(self.n_rows - row), ..self }
+    }
+
+    fn assert_in_bounds(&self) {
+        let end = (self.n_rows - 1) * self.stride + self.depth;
+        assert!(end <= self.data.len(), "{} rows of {} at {} reach past {} elements", self.n_rows, self.depth, self.stride, self.data.len());
+    }
+}
+
+/// Where a block of sums is: in a matrix whose rows are `stride` apart.
+#[derive(Debug)]
+pub(crate) struct Sums<'a> {
+    pub(crate) data: &'a mut [f32],
+    pub(crate) stride: usize,
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::asm;
+    use std::sync::OnceLock;
+    use std::arch::x86_64::{
+        __cpuid, __cpuid_count, __m512bh, _mm512_dpbf16_ps, _mm512_load_si512, _mm512_loadu_ps, _mm512_set1_epi32, _mm512_setzero_ps,
+        _mm512_storeu_ps,
+    };
+
+    use super::{HEIGHT, LANES, Lines, PairLine, STEP, Sums, Bf16Instructions, WIDTH};
+
+    impl Bf16Instructions {
+        /// Whether this machine, and its operating system, have it.
+        pub(crate) fn is_available(self) -> bool {
+            match self {
+                Self::Amx => has_tiles(),
+                Self::Avx512 => is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bf16"),
+            }
+        }
+
+        /// `sums = a panel`, or `sums += a panel`, for up to [`HEIGHT`] rows of `a` and all [`WIDTH`] columns of `panel`. With [`Bf16Instructions::Amx`], there must be
+        /// [`HEIGHT`] rows.
+        ///
+        /// # Panics
+        /// If the depth of `a` is not a multiple of [`Bf16Instructions::depth`], `panel` has too few lines for it, or one of the operands is too short.
+        #[inline]
+        pub(crate) fn multiply(self, tiles: &TileRegisters, a: Lines<'_>, panel: &[PairLine], sums: Sums<'_>, adds: bool) {
+            a.assert_in_bounds();
+            let end = (a.n_rows - 1) * sums.stride + WIDTH;
+            assert!(end <= sums.data.len(), "sums of {} rows reach past {} elements", a.n_rows, sums.data.len());
+            assert!(a.depth.is_multiple_of(self.depth()) && a.depth <= 2 * panel.len(), "a depth of {} and {} pairs", a.depth, panel.len());
+            match self {
+                Self::Amx => {
+                    assert!(a.n_rows == HEIGHT && tiles.are_configured, "{} rows of tiles", a.n_rows);
+                    // SAFETY: the operands are long enough, and the tiles are configured.
+                    unsafe { multiply_tiles(a, panel, sums, adds) }
+                }
+                Self::Avx512 => {
+                    assert!(self.is_available(), "a machine without AVX512_BF16");
+                    let mut row = 0;
+                    let Sums { data, stride } = sums;
+                    while row < a.n_rows {
+                        let (a, y) = (a.rows(row, 12), &mut data[row * stride..]);
+                        // SAFETY: the machine has the instructions, and the operands are long enough for the rows of the function.
+                        row += unsafe {
+                            match a.n_rows {
+                                12.. => multiply_dots::<12>(a, panel, y, stride, adds),
+                                6.. => multiply_dots::<6>(a, panel, y, stride, adds),
+                                4.. => multiply_dots::<4>(a, panel, y, stride, adds),
+                                2.. => multiply_dots::<2>(a, panel, y, stride, adds),
+                                _ => multiply_dots::<1>(a, panel, y, stride, adds),
+                            }
+                        };
+                    }
+                }
+            }
+        }
+
+        /// Prepares this thread for [`multiply`](Self::multiply).
+        pub(crate) fn registers(self) -> TileRegisters {
+            let are_configured = self == Self::Amx;
+            if are_configured {
+                assert!(self.is_available(), "a machine without AMX");
+                let shape = TileShape::all();
+                // SAFETY: the machine has AMX, and the shape is valid.
+                unsafe { asm!("ldtilecfg [{}]", in(reg) &shape, options(nostack, readonly)) };
+            }
+            TileRegisters { are_configured, this_thread: std::marker::PhantomData }
+        }
+    }
+
+    /// The tile registers of this thread in use. When this is dropped they are released, since the system would otherwise save them whenever it switches threads.
+    #[derive(Debug)]
+    pub(crate) struct TileRegisters {
+        are_configured: bool,
+        this_thread: std::marker::PhantomData<*const ()>,
+    }
+
+    impl Drop for TileRegisters {
+        fn drop(&mut self) {
+            if self.are_configured {
+                // SAFETY: the machine has AMX, since the tiles are configured.
+                unsafe { asm!("tilerelease", options(nostack, nomem)) };
+            }
+        }
+    }
+
+    /// The operand of `ldtilecfg`.
+    #[repr(C, align(64))]
+    struct TileShape {
+        palette: u8,
+        start_row: u8,
+        reserved: [u8; 14],
+        row_bytes: [u16; 16],
+        n_rows: [u8; 16],
+    }
+
+    impl TileShape {
+        /// Eight tiles of 16 rows of 64 bytes.
+        fn all() -> Self {
+            let of_eight = |tile: usize| tile < 8;
+            Self {
+                palette: 1,
+                start_row: 0,
+                reserved: [0; 14],
+                row_bytes: std::array::from_fn(|tile| if of_eight(tile) { 64 } else { 0 }),
+                n_rows: std::array::from_fn(|tile| if of_eight(tile) { 16 } else { 0 }),
+            }
+        }
+    }
+
+    /// Whether the processor has AMX for bf16 and the system lets this process use it.
+    fn has_tiles() -> bool {
+        static HAS_TILES: OnceLock<bool> = OnceLock::new();
+        *HAS_TILES.get_or_init(|| {
+            const AMX_BF16: u32 = 1 << 22;
+            const AMX_TILE: u32 = 1 << 24;
+            let has_leaf = __cpuid(0).eax >= 7;
+            has_leaf && __cpuid_count(7, 0).edx & (AMX_BF16 | AMX_TILE) == AMX_BF16 | AMX_TILE && may_use_tiles()
+        })
+    }
+
+    /// Asks Linux for the tile registers, for all threads of this process. It refuses where it does not support them.
+    #[cfg(target_os = "linux")]
+    fn may_use_tiles() -> bool {
+        const SYS_ARCH_PRCTL: i64 = 158;
+        const ARCH_REQ_XCOMP_PERM: i64 = 0x1023;
+        const XFEATURE_XTILEDATA: i64 = 18;
+        let result: i64;
+        // SAFETY: this system call has no memory operands; it changes rcx, r11 and rax.
+        unsafe {
+            asm!(
+                "syscall",
+                inlateout("rax") SYS_ARCH_PRCTL => result,
+                in("rdi") ARCH_REQ_XCOMP_PERM,
+                in("rsi") XFEATURE_XTILEDATA,
+                lateout("rcx") _,
+                lateout("r11") _,
+                options(nostack),
+            );
+        }
+        result == 0
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn may_use_tiles() -> bool {
+        false
+    }
+
+    /// The products of 32 rows and a panel, in two by two tiles.
+    ///
+    /// # Safety
+    /// The operands must be as long as [`Bf16Instructions::multiply`] checks, and the tiles configured.
+    #[inline]
+    unsafe fn multiply_tiles(a: Lines<'_>, panel: &[PairLine], sums: Sums<'_>, adds: bool) {
+        let (a_stride, y_stride) = (a.stride * size_of::<u16>(), sums.stride * size_of::<f32>());
+        let (above, y_above) = (a.data.as_ptr(), sums.data.as_mut_ptr());
+        // SAFETY: there are 32 rows of each.
+        let (below, y_below) = unsafe { (above.add(LANES * a.stride), y_above.add(LANES * sums.stride)) };
+        // SAFETY: each instruction reads or writes 16 rows of 64 bytes that are within the operands. No tile register is used by compiled code.
+        unsafe {
+            if adds {
+                asm!(
+                    "tileloadd tmm0, [{above} + {stride}*1]",
+                    "tileloadd tmm1, [{above} + {stride}*1 + 64]",
+                    "tileloadd tmm2, [{below} + {stride}*1]",
+                    "tileloadd tmm3, [{below} + {stride}*1 + 64]",
+                    above = in(reg) y_above, below = in(reg) y_below, stride = in(reg) y_stride,
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    options(nostack, readonly),
+                );
+            } else {
+                asm!(
+                    "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                    options(nostack, nomem),
+                );
+            }
+            asm!(
+                "2:",
+                "tileloadd tmm4, [{above} + {stride}*1]",
+                "tileloadd tmm6, [{panel} + {width}*1]",
+                "tileloadd tmm7, [{panel} + {width}*1 + 64]",
+                "tdpbf16ps tmm0, tmm4, tmm6",
+                "tileloadd tmm5, [{below} + {stride}*1]",
+                "tdpbf16ps tmm1, tmm4, tmm7",
+                "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm3, tmm5, tmm7",
+                "add {above}, 64",
+                "add {below}, 64",
+                "add {panel}, 2048",
+                "dec {n}",
+                "jnz 2b",
+                above = inout(reg) above => _, below = inout(reg) below => _, panel = inout(reg) panel.as_ptr() => _,
+                n = inout(reg) a.depth / STEP => _, stride = in(reg) a_stride, width = in(reg) size_of::<PairLine>(),
+                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _, out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                options(nostack, readonly),
+            );
+            asm!(
+                "tilestored [{above} + {stride}*1], tmm0",
+                "tilestored [{above} + {stride}*1 + 64], tmm1",
+                "tilestored [{below} + {stride}*1], tmm2",
+                "tilestored [{below} + {stride}*1 + 64], tmm3",
+                above = in(reg) y_above, below = in(reg) y_below, stride = in(reg) y_stride,
+                options(nostack),
+            );
+        }
+    }
+
+    /// The products of the first `R` rows of `a` and a panel; returns `R`.
+    ///
+    /// # Safety
+    /// The machine must have AVX512_BF16, and the operands `R` rows.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bf16")]
+    unsafe fn multiply_dots<const R: usize>(a: Lines<'_>, panel: &[PairLine], y: &mut [f32], stride: usize, adds: bool) -> usize {
+        let mut sums = [[_mm512_setzero_ps(); 2]; R];
+        // SAFETY: both lines of a row are within `y`.
+        let at = |row: usize| unsafe { y.as_ptr().add(row * stride) };
+        if adds {
+            for (row, sums) in sums.iter_mut().enumerate() {
+                // SAFETY: as above.
+                *sums = unsafe { [_mm512_loadu_ps(at(row)), _mm512_loadu_ps(at(row).add(LANES))] };
+            }
+        }
+        for (pair, PairLine(b)) in panel[..a.depth / 2].iter().enumerate() {
+            // SAFETY: a line has two vectors, and is aligned to them; each row of `a` has this pair.
+            unsafe {
+                let b: [__m512bh; 2] =
+                    [_mm512_load_si512(b.as_ptr().cast()), _mm512_load_si512(b.as_ptr().add(LANES).cast())].map(|b| std::mem::transmute(b));
+                for (row, sums) in sums.iter_mut().enumerate() {
+                    let x = a.data.as_ptr().add(row * a.stride + 2 * pair).cast::<i32>().read_unaligned();
+                    let x: __m512bh = std::mem::transmute(_mm512_set1_epi32(x));
+                    *sums = [_mm512_dpbf16_ps(sums[0], x, b[0]), _mm512_dpbf16_ps(sums[1], x, b[1])];
+                }
+            }
+        }
+        for (row, sums) in sums.into_iter().enumerate() {
+            let y = y[row * stride..][..WIDTH].as_mut_ptr();
+            // SAFETY: two vectors are within the slice.
+            unsafe {
+                _mm512_storeu_ps(y, sums[0]);
+                _mm512_storeu_ps(y.add(LANES), sums[1]);
+            }
+        }
+        R
+    }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+mod other {
+    use super::{Lines, PairLine, Sums, Bf16Instructions};
+
+    impl Bf16Instructions {
+        /// Whether this machine, and its operating system, have it.
+        pub(crate) fn is_available(self) -> bool {
+            false
+        }
+
+        /// Unreachable, since no instructions is available.
+        pub(crate) fn multiply(self, _: &TileRegisters, _: Lines<'_>, _: &[PairLine], _: Sums<'_>, _: bool) {
+            panic!("a machine without {self:?}");
+        }
+
+        /// Unreachable, since no instructions is available.
+        pub(crate) fn registers(self) -> TileRegisters {
+            panic!("a machine without {self:?}");
+        }
+    }
+
+    /// Tile registers in use.
+    #[derive(Debug)]
+    pub(crate) struct TileRegisters;
+}
