@@ -106,7 +106,8 @@ fn what_a_device_has_of_a_precision_is_said() {
         "stored in f16, computed in f32, converted by bits",
         "stored in bf16, computed in f32, converted by bits",
     ];
-    let by = brisk_kernels::Bf16Instructions::detect().map_or(String::new(), |instructions| format!(", products by {instructions}"));
+    let by =
+        brisk_kernels::Bf16Instructions::detect().map_or(String::new(), |instructions| format!(", products by {instructions}"));
     assert_eq!(said(&cpu(1)), [expected[0], expected[1], &format!("{}{by}", expected[2])]);
     let Some(gpu) = gpu() else { return };
     let has_f16 = gpu.adapter().is_some_and(|adapter| adapter.features.contains(brisk_kernels::wgpu::Features::SHADER_F16));

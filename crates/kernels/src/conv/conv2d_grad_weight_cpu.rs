@@ -10,7 +10,7 @@ use crate::conv::window::Images;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
-use crate::gemm::bf16::{STEP, Step, Bf16Instructions};
+use crate::gemm::bf16::{Bf16Instructions, STEP, Step};
 use crate::gemm::gemm::{Onto, Operand, Threads, serial_product};
 use crate::gemm::pairs::{Stored, with_lines, with_panels, with_rows};
 use crate::half::Element;

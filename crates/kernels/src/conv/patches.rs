@@ -7,7 +7,7 @@ use bytemuck::{Pod, cast_slice_mut};
 use super::window_sums::{self, max_channels};
 use crate::conv::window::Images;
 use crate::cpu::vectorised::vectorised;
-use crate::gemm::bf16::{Lines, STEP, Step, Bf16Instructions};
+use crate::gemm::bf16::{Bf16Instructions, Lines, STEP, Step};
 use crate::gemm::gemm::{Onto, Operand, Panels, with_panels};
 use crate::gemm::pairs::{self, with_lines};
 use crate::gemm::transpose::Transpose;
@@ -144,7 +144,15 @@ impl<T: Element> Patches<'_, T> {
         }
         let (n_tap_rows, tap_row_len) = (along_y.n_taps, self.n_cols(1));
         let values = &buffer[..n_lines * len];
-        f(window_sums::Lines { values, len, starts: &starts, n_pixels: along_x.n, step: along_x.step * c, n_tap_rows, tap_row_len });
+        f(window_sums::Lines {
+            values,
+            len,
+            starts: &starts,
+            n_pixels: along_x.n,
+            step: along_x.step * c,
+            n_tap_rows,
+            tap_row_len,
+        });
     }
 
     /// Without patches: the values of one row of taps are contiguous in the source line, each window starts one pixel after the previous one, and they overlap. Only lines that

@@ -100,7 +100,14 @@ impl<'a> Lines<'a> {
 
     fn assert_in_bounds(&self) {
         let end = (self.n_rows - 1) * self.stride + self.depth;
-        assert!(end <= self.data.len(), "{} rows of {} at {} reach past {} elements", self.n_rows, self.depth, self.stride, self.data.len());
+        assert!(
+            end <= self.data.len(),
+            "{} rows of {} at {} reach past {} elements",
+            self.n_rows,
+            self.depth,
+            self.stride,
+            self.data.len()
+        );
     }
 }
 
@@ -114,13 +121,13 @@ pub(crate) struct Sums<'a> {
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::asm;
-    use std::sync::OnceLock;
     use std::arch::x86_64::{
-        __cpuid, __cpuid_count, __m512bh, _mm512_dpbf16_ps, _mm512_load_si512, _mm512_loadu_ps, _mm512_set1_epi32, _mm512_setzero_ps,
-        _mm512_storeu_ps,
+        __cpuid, __cpuid_count, __m512bh, _mm512_dpbf16_ps, _mm512_load_si512, _mm512_loadu_ps, _mm512_set1_epi32,
+        _mm512_setzero_ps, _mm512_storeu_ps,
     };
+    use std::sync::OnceLock;
 
-    use super::{HEIGHT, LANES, Lines, PairLine, STEP, Sums, Bf16Instructions, WIDTH};
+    use super::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, STEP, Sums, WIDTH};
 
     impl Bf16Instructions {
         /// Whether this machine, and its operating system, have it.
@@ -141,7 +148,12 @@ mod x86 {
             a.assert_in_bounds();
             let end = (a.n_rows - 1) * sums.stride + WIDTH;
             assert!(end <= sums.data.len(), "sums of {} rows reach past {} elements", a.n_rows, sums.data.len());
-            assert!(a.depth.is_multiple_of(self.depth()) && a.depth <= 2 * panel.len(), "a depth of {} and {} pairs", a.depth, panel.len());
+            assert!(
+                a.depth.is_multiple_of(self.depth()) && a.depth <= 2 * panel.len(),
+                "a depth of {} and {} pairs",
+                a.depth,
+                panel.len()
+            );
             match self {
                 Self::Amx => {
                     assert!(a.n_rows == HEIGHT && tiles.are_configured, "{} rows of tiles", a.n_rows);
@@ -339,8 +351,8 @@ mod x86 {
         for (pair, PairLine(b)) in panel[..a.depth / 2].iter().enumerate() {
             // SAFETY: a line has two vectors, and is aligned to them; each row of `a` has this pair.
             unsafe {
-                let b: [__m512bh; 2] =
-                    [_mm512_load_si512(b.as_ptr().cast()), _mm512_load_si512(b.as_ptr().add(LANES).cast())].map(|b| std::mem::transmute(b));
+                let b: [__m512bh; 2] = [_mm512_load_si512(b.as_ptr().cast()), _mm512_load_si512(b.as_ptr().add(LANES).cast())]
+                    .map(|b| std::mem::transmute(b));
                 for (row, sums) in sums.iter_mut().enumerate() {
                     let x = a.data.as_ptr().add(row * a.stride + 2 * pair).cast::<i32>().read_unaligned();
                     let x: __m512bh = std::mem::transmute(_mm512_set1_epi32(x));
@@ -362,7 +374,7 @@ mod x86 {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod other {
-    use super::{Lines, PairLine, Sums, Bf16Instructions};
+    use super::{Bf16Instructions, Lines, PairLine, Sums};
 
     impl Bf16Instructions {
         /// Whether this machine, and its operating system, have it.

@@ -9,7 +9,7 @@ use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut, pod_align_to_mut};
 use half::bf16;
 use rayon::prelude::*;
 
-use super::bf16::{HEIGHT, Lines, PairLine, STEP, Step, Sums, Bf16Instructions, WIDTH};
+use super::bf16::{Bf16Instructions, HEIGHT, Lines, PairLine, STEP, Step, Sums, WIDTH};
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::{Word, transpose_rows};
@@ -213,7 +213,13 @@ impl Panels<'_> {
                                 line[..n_cols].copy_from_slice(&y[..n_cols]);
                             }
                         }
-                        instructions.multiply(&registers, rows, panel, Sums { data: edge.as_flattened_mut(), stride: WIDTH }, adds);
+                        instructions.multiply(
+                            &registers,
+                            rows,
+                            panel,
+                            Sums { data: edge.as_flattened_mut(), stride: WIDTH },
+                            adds,
+                        );
                         for (line, y) in edge.iter().zip(y.chunks_mut(n)).take(n_rows) {
                             y[..n_cols].copy_from_slice(&line[..n_cols]);
                         }

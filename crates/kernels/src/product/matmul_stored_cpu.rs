@@ -11,8 +11,9 @@ use super::matmul_vector_cpu::{row_times_matrix, scale_row};
 use crate::cpu::room::in_f32;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
+use crate::cpu::transpose::transpose_into;
 use crate::cpu::vectorised::vectorised;
-use crate::gemm::bf16::{HEIGHT, Lines, STEP, Bf16Instructions};
+use crate::gemm::bf16::{Bf16Instructions, HEIGHT, Lines, STEP};
 use crate::gemm::gemm::{self, Onto, Operand, Threads, product};
 use crate::gemm::pairs::{Stored, with_panels, with_rows};
 use crate::gemm::transpose::Transpose;
@@ -27,6 +28,8 @@ const MIN_BAND_ROWS: usize = 64;
 const MAX_BAND_ROWS: usize = 256;
 /// The number of floats of a band's operand and results together, or of the panels of both operands, so that they fit a core's cache.
 const BLOCK_LEN: usize = 256 * 1024;
+/// The number of sums that are ended and rounded at a time, so that they are still in the first-level cache.
+const SUMS_LEN: usize = 8 * 1024;
 /// The maximum number of rows of a panel.
 const MAX_DEPTH: usize = 512;
 
@@ -48,7 +51,9 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish
     let transposes_a = transpose.a() && m > 1 && k > 1;
     let transposes_b = transpose.b() && n > 1 && k > 1;
     if let (Floats::Bf16(a), Floats::Bf16(b), Some(instructions)) = (a, b, Bf16Instructions::detect())
-        && m.min(n).min(k) > 1
+        && m > 1
+        && k > 1
+        && (n > 1 || !transposes_a)
         && m * n * k >= MIN_PAIRS_WORK
     {
         let a = Stored { data: a, n: m, stride: if transposes_a { m } else { k }, k_is_outer: transposes_a };
@@ -86,31 +91,58 @@ const MIN_PAIRS_WORK: usize = 16 * 1024;
 const PAIRS_LEN: usize = 512 * 1024;
 
 /// `y = a b` by matrix instructions for bf16.
-fn by_pairs<Y: Element>(instructions: Bf16Instructions, [m, n, k]: [usize; 3], a: Stored<'_>, b: Stored<'_>, ending: &Ending<'_>, y: &mut [Y]) {
+fn by_pairs<Y: Element>(
+    instructions: Bf16Instructions,
+    [m, n, k]: [usize; 3],
+    a: Stored<'_>,
+    b: Stored<'_>,
+    ending: &Ending<'_>,
+    y: &mut [Y],
+) {
     if a.k_is_outer {
-        return in_f32(y, |y| {
-            let depth = (PAIRS_LEN / (m + n)).max(1).next_multiple_of(STEP).clamp(4 * STEP, 64 * STEP);
-            for start in (0..k).step_by(depth) {
-                let depth = start..(start + depth).min(k);
-                let onto = if start == 0 { Onto::Nothing } else { Onto::Sum };
-                with_panels(b, &depth, Threads::All, |b| {
-                    with_rows(a, &depth, Threads::All, |a| {
-                        each_band_of(HEIGHT, [m, n, depth.len()], y, |rows, y| b.times(instructions, a.rows(rows.start, rows.len()), y, onto));
-                    });
+        // A left side is transposed when it is packed, a right one is not: of two such sides, the longer one becomes the right one.
+        if b.k_is_outer && n < m {
+            return in_f32(y, |y| {
+                with_room(m * n, |transposed| {
+                    sum_pairs(instructions, [n, m, k], b, a, transposed);
+                    transpose_into(transposed, n, m, y);
                 });
-            }
+                ending.apply(0, y);
+            });
+        }
+        return in_f32(y, |y| {
+            sum_pairs(instructions, [m, n, k], a, b, y);
             ending.apply(0, y);
         });
     }
     with_panels(b, &(0..k), Threads::All, |panels| {
         each_band_of(band_rows([m, n, k]).next_multiple_of(HEIGHT), [m, n, k], y, |rows, y| {
-            in_f32(y, |y| {
-                let a = Lines { data: a.data, stride: a.stride, n_rows: m, depth: k };
-                panels.times(instructions, a.rows(rows.start, rows.len()), y, Onto::Nothing);
-                ending.apply(rows.start, y);
-            });
+            let a = Lines { data: a.data, stride: a.stride, n_rows: m, depth: k };
+            // Few rows at a time, as above.
+            for (row, y) in rows.step_by(HEIGHT).zip(y.chunks_mut(HEIGHT * n)) {
+                in_f32(y, |y| {
+                    panels.times(instructions, a.rows(row, y.len() / n), y, Onto::Nothing);
+                    ending.apply(row, y);
+                });
+            }
         });
     });
+}
+
+/// `y = a b`, of which some K indices are packed at a time.
+fn sum_pairs(instructions: Bf16Instructions, [m, n, k]: [usize; 3], a: Stored<'_>, b: Stored<'_>, y: &mut [f32]) {
+    let depth = (PAIRS_LEN / (m + n)).max(1).next_multiple_of(STEP).clamp(4 * STEP, 64 * STEP);
+    for start in (0..k).step_by(depth) {
+        let depth = start..(start + depth).min(k);
+        let onto = if start == 0 { Onto::Nothing } else { Onto::Sum };
+        with_panels(b, &depth, Threads::All, |b| {
+            with_rows(a, &depth, Threads::All, |a| {
+                each_band_of(HEIGHT, [m, n, depth.len()], y, |rows, y| {
+                    b.times(instructions, a.rows(rows.start, rows.len()), y, onto)
+                });
+            });
+        });
+    }
 }
 
 /// The operation on products before they are stored.
@@ -156,12 +188,16 @@ fn each_band<Y: Element>(
     y: &mut [Y],
     times: impl Fn(&[f32], &mut [f32]) + Sync,
 ) {
-    let [_, _, k] = sizes;
+    let [_, n, k] = sizes;
+    let n_rows = (SUMS_LEN / n).max(1).next_multiple_of(12);
     each_band_of(band_rows(sizes), sizes, y, |rows, y| {
-        in_f32(y, |y| {
-            with_room(a.n_room(rows.len() * k), |room| times(a.get(rows.start * k..rows.end * k, room), y));
-            ending.apply(rows.start, y);
-        });
+        for (row, y) in rows.step_by(n_rows).zip(y.chunks_mut(n_rows * n)) {
+            in_f32(y, |y| {
+                let range = row * k..row * k + y.len() / n * k;
+                with_room(a.n_room(range.len()), |room| times(a.get(range, room), y));
+                ending.apply(row, y);
+            });
+        }
     });
 }
 

@@ -3,6 +3,7 @@
 
 use rayon::prelude::*;
 
+use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
 use crate::elementwise::inputs_cpu::Input;
@@ -20,6 +21,8 @@ const PARALLEL_LEN: usize = 64 * 1024;
 const LEAF_LEN: usize = 1024;
 /// The same if the rows of a matrix are added; these are added a block at a time.
 const ROWS_LEAF_LEN: usize = 16 * 1024;
+/// The number of elements in 16 bits that are converted at a time, so that they stay in the first-level cache.
+const WIDENED_LEN: usize = 4 * 1024;
 /// The maximum number of rows that are added sequentially.
 const MAX_ROWS: usize = 64;
 /// The number of sums that are computed in parallel within a block.
@@ -69,6 +72,8 @@ type Folds<'a> = [&'a mut [f32]];
 struct Job<'a> {
     evaluator: Evaluator,
     n_exprs: usize,
+    /// Whether the only expression is its input, as long as the elements.
+    is_identity: bool,
     /// Whether the only expression is its input, in f32 and as long as the elements, so that no evaluation is needed.
     is_plain: bool,
     inputs: Vec<Input<'a>>,
@@ -99,9 +104,10 @@ impl<'a> Job<'a> {
         };
         let n_inner = (1..=sizes.len()).map(|dim| product(dim, false)).collect();
         let n_kept_inner = (1..=sizes.len()).map(|dim| product(dim, true)).collect();
-        let is_plain = exprs == [Expr::input(0)] && matches!(inputs[..], [Input::All(Floats::F32(_))]);
+        let is_identity = exprs == [Expr::input(0)] && matches!(inputs[..], [Input::All(_)]);
+        let is_plain = is_identity && matches!(inputs[..], [Input::All(Floats::F32(_))]);
         let evaluator = Evaluator::new(exprs);
-        Self { evaluator, n_exprs: exprs.len(), is_plain, inputs, fold, sizes, is_kept, n_inner, n_kept_inner }
+        Self { evaluator, n_exprs: exprs.len(), is_identity, is_plain, inputs, fold, sizes, is_kept, n_inner, n_kept_inner }
     }
 
     /// Reduces all elements into `y`.
@@ -208,6 +214,14 @@ impl<'a> Job<'a> {
         }
     }
 
+    /// The only input, if only that is reduced and it is stored in 16 bits.
+    fn stored(&self) -> Option<Floats<'_>> {
+        match self.inputs[..] {
+            [Input::All(x)] if self.is_identity => Some(x),
+            _ => None,
+        }
+    }
+
     /// Reduces at most [`LEAF_LEN`] elements, in any number of dimensions.
     fn reduce_block(&self, dim: usize, n: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
         let n_elements = n * self.n_inner[dim];
@@ -235,21 +249,30 @@ impl<'a> Job<'a> {
         if let Some(x) = self.plain() {
             return self.fold.rows(&x[start..start + n_elements], row_len, y[0]);
         }
-        let mut values = std::mem::take(&mut memory.values);
         let mut of_block = [0.0; BLOCK_LEN / 2];
+        let mut add = |is_first: bool, values: &[f32], y: &mut [f32]| {
+            if is_first {
+                return self.fold.rows(values, row_len, y);
+            }
+            self.fold.rows(values, row_len, &mut of_block[..row_len]);
+            self.fold.merge(y, &of_block[..row_len]);
+        };
+        if let Some(x) = self.stored() {
+            let block_len = WIDENED_LEN / row_len * row_len;
+            return with_room(block_len, |room| {
+                for block in (0..n_elements).step_by(block_len) {
+                    let end = (block + block_len).min(n_elements);
+                    add(block == 0, x.get(start + block..start + end, &mut room[..end - block]), y[0]);
+                }
+            });
+        }
+        let mut values = std::mem::take(&mut memory.values);
         let block_len = BLOCK_LEN / row_len * row_len;
         for block in (0..n_elements).step_by(block_len) {
             let end = (block + block_len).min(n_elements);
             let mut values: Vec<&mut [f32]> = values.iter_mut().map(|values| &mut values[..end - block]).collect();
             self.evaluate(start + block, &mut values, memory);
-            for (y, values) in y.iter_mut().zip(&values) {
-                if block == 0 {
-                    self.fold.rows(values, row_len, y);
-                } else {
-                    self.fold.rows(values, row_len, &mut of_block[..row_len]);
-                    self.fold.merge(y, &of_block[..row_len]);
-                }
-            }
+            y.iter_mut().zip(&values).for_each(|(y, values)| add(block == 0, values, y));
         }
         memory.values = values;
     }
@@ -324,6 +347,9 @@ impl<'a> Job<'a> {
     /// The expressions for at most [`BLOCK_LEN`] elements from `start` on.
     fn evaluate(&self, start: usize, values: &mut [&mut [f32]], memory: &mut Memory) {
         let len = values[0].len();
+        if let Some(x) = self.stored() {
+            return x.widen_into(start..start + len, values[0]);
+        }
         let Memory { scratch, inputs: buffers, .. } = memory;
         let mut operands = [Operand::Splat(0.0); Map::MAX_ARGS];
         for ((operand, input), buffer) in operands.iter_mut().zip(&self.inputs).zip(buffers) {

@@ -6,7 +6,10 @@ fn numbers(n: usize, seed: usize) -> Vec<bf16> {
 }
 
 fn available() -> Vec<Bf16Instructions> {
-    let available: Vec<_> = [Bf16Instructions::Amx, Bf16Instructions::Avx512].into_iter().filter(|instructions| instructions.is_available()).collect();
+    let available: Vec<_> = [Bf16Instructions::Amx, Bf16Instructions::Avx512]
+        .into_iter()
+        .filter(|instructions| instructions.is_available())
+        .collect();
     println!("bf16 is multiplied by {available:?} here");
     available
 }
@@ -16,9 +19,8 @@ fn available() -> Vec<Bf16Instructions> {
 fn check(instructions: Bf16Instructions, [m, n, k]: [usize; 3]) {
     let (rows, cols) = (numbers(m * k, 1), numbers(n * k, 2));
     let transposed = |x: &[bf16], n: usize| -> Vec<bf16> { (0..n * k).map(|i| x[i % n * k + i / n]).collect() };
-    let expected = |row: usize, col: usize| -> f32 {
-        (0..k).map(|i| rows[row * k + i].to_f32() * cols[col * k + i].to_f32()).sum()
-    };
+    let expected =
+        |row: usize, col: usize| -> f32 { (0..k).map(|i| rows[row * k + i].to_f32() * cols[col * k + i].to_f32()).sum() };
     for k_is_outer in [[false, false], [false, true], [true, false], [true, true]] {
         let stored = |data, n, k_is_outer| Stored { data, n, stride: if k_is_outer { n } else { k }, k_is_outer };
         let (outer_rows, outer_cols) = (transposed(&rows, m), transposed(&cols, n));
@@ -37,7 +39,10 @@ fn check(instructions: Bf16Instructions, [m, n, k]: [usize; 3]) {
             for (i, y) in y.iter().enumerate() {
                 let (row, col) = (i / n, i % n);
                 let expected = expected(row, col) + offset;
-                assert!(*y == expected, "{instructions:?} [{m}, {n}, {k}], outer {k_is_outer:?}, {onto:?} at [{row}, {col}]: {y}, expected {expected}");
+                assert!(
+                    *y == expected,
+                    "{instructions:?} [{m}, {n}, {k}], outer {k_is_outer:?}, {onto:?} at [{row}, {col}]: {y}, expected {expected}"
+                );
             }
         }
     }
