@@ -1,7 +1,7 @@
 use std::ops::Range;
 
 use crate::gather::BLOCK;
-use crate::shuffle::Shuffle;
+use crate::shuffle::{FEW, Shuffle};
 
 /// The order of one epoch over blocks of rows, for tables far larger than memory: blocks are shuffled, and rows are shuffled within a window of
 /// several blocks. A reader that keeps the blocks of the current window in memory, and reads those of the next one ahead, always has the rows it needs.
@@ -150,14 +150,18 @@ impl BlockShuffle {
             for positions in run.chunks_mut(BLOCK) {
                 positions.iter_mut().for_each(|position| *position -= of.start);
                 shuffle.permute(positions);
-                self.to_rows(window, of.start, positions);
+                if positions.len() <= FEW {
+                    self.to_rows::<FEW>(window, of.start, positions);
+                } else {
+                    self.to_rows::<BLOCK>(window, of.start, positions);
+                }
             }
         }
     }
 
-    /// Converts rows counted along the blocks of a window to rows of the table; at most [`BLOCK`] of them.
-    fn to_rows(&self, window: u32, start: u32, along: &mut [u32]) {
-        let mut blocks = [0_u32; BLOCK];
+    /// Converts rows counted along the blocks of a window to rows of the table; at most `N` of them.
+    fn to_rows<const N: usize>(&self, window: u32, start: u32, along: &mut [u32]) {
+        let mut blocks = [0_u32; N];
         let blocks = &mut blocks[..along.len()];
         let first = window * self.window_blocks;
         // From where on, along the blocks, the missing rows count: those of the first block are before its rows, those of the last after them.

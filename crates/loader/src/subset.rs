@@ -1,3 +1,4 @@
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -233,8 +234,10 @@ impl<S: RowSource> RowSource for Subset<S> {
     fn hint(&self, rows: RowSelection<'_>, hint: Hint) {
         match rows {
             RowSelection::Range(rows) => {
-                let tell = |rows| Ok::<(), std::convert::Infallible>(self.source.hint(RowSelection::Range(rows), hint));
-                let Ok(_) = self.rows.for_each_run(rows, tell);
+                let Ok(_) = self.rows.for_each_run(rows, |rows| {
+                    self.source.hint(RowSelection::Range(rows), hint);
+                    Ok::<(), Infallible>(())
+                });
             }
             RowSelection::Numbers(rows) => {
                 let mut block = [0; BLOCK];

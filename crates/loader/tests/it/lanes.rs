@@ -157,7 +157,8 @@ fn parts_are_of_any_order() {
             let mut rows = expected.concat();
             if n_batches > 1 {
                 // Of several batches, a rank has its parts one after the other.
-                (found.sort_unstable(), rows.sort_unstable());
+                found.sort_unstable();
+                rows.sort_unstable();
             }
             assert_eq!(found, rows, "{}", batching.order);
         }
