@@ -11,7 +11,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use brisk_loader::{Ahead, Batching, HugePages, LastBatch, Loader, RowSource, Rows, Shuffle};
+use brisk_loader::{Ahead, Batching, HugePages, Lanes, LastBatch, Loader, Order, RowSource, Rows, Shuffle};
 
 type Huge = Rows<HugePages<f32>, HugePages<f32>>;
 
@@ -52,6 +52,7 @@ struct Case {
 }
 
 const MEMCPY: &str = "memcpy of the same bytes, 1 thread";
+const BLOCKS: &str = "shuffled by blocks";
 const PEERS: [&str; 4] = ["copied_slices", "data_loader", "permuted_slices", "index_select_out"];
 
 /// Each round runs every case once, so that other load on the machine affects all of them equally.
@@ -66,7 +67,8 @@ fn measure(rows: &Rows, huge: &Huge, size: usize, n_repeats: usize, mut peers: O
         case("shuffled, 1 thread ahead", &PEERS[1..]),
         case("shuffled, 2 threads ahead", &PEERS[1..]),
         case("shuffled, huge pages, 2 threads ahead", &PEERS[1..]),
-        case("shuffled by blocks", &PEERS[1..]),
+        case(BLOCKS, &PEERS[1..]),
+        case("shuffled by lanes", &[BLOCKS]),
         case("order alone, 1 thread", &[]),
     ];
     let n_ours = cases.len();
@@ -77,7 +79,11 @@ fn measure(rows: &Rows, huge: &Huge, size: usize, n_repeats: usize, mut peers: O
     let mut loader = Loader::new(rows, batching.clone()).expect("a plain batching");
     let mut shuffled = Loader::new(rows, batching.clone().shuffled(42)).expect("a plain batching");
     let mut huge_shuffled = Loader::new(huge, batching.clone().shuffled(42)).expect("a plain batching");
-    let mut by_blocks = Loader::new(rows, batching.shuffled_blocks(42, 4096, 16)).expect("a plain batching");
+    let mut by_blocks = Loader::new(rows, batching.clone().shuffled_blocks(42, 4096, 16)).expect("a plain batching");
+    // As many rows in a window of all lanes.
+    let n_lanes = size as u32 / 16;
+    let lanes = Lanes { seed: Some(42), batch_rows: size as u32, n_lanes, block_rows: 4096 * 16 / n_lanes / 4, window_blocks: 4 };
+    let mut by_lanes = Loader::new(rows, Batching { order: Order::Lanes(lanes), ..batching }).expect("a plain batching");
     for epoch in 0..=n_repeats as u32 {
         let mut round = vec![
             rate(|| memcpy(rows, size)),
@@ -89,6 +95,7 @@ fn measure(rows: &Rows, huge: &Huge, size: usize, n_repeats: usize, mut peers: O
             rate(|| ahead(&shuffled, epoch, 2)),
             rate(|| ahead(&huge_shuffled, epoch, 2)),
             rate(|| inline(&mut by_blocks, epoch)),
+            rate(|| inline(&mut by_lanes, epoch)),
             rate(|| fill_order(rows.labels().len(), epoch)),
         ];
         if let Some(peers) = peers.as_mut() {

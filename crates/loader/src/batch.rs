@@ -1,8 +1,9 @@
 use std::sync::Arc;
 
 use crate::draws::WeightedDraws;
+use crate::error::Error;
 use crate::order::Order;
-use crate::shard::Shard;
+use crate::shard::{Deal, Shard};
 
 /// One batch, borrowed until the next one is requested. `T` is the type of the source's features.
 #[non_exhaustive]
@@ -48,7 +49,7 @@ pub enum LastBatch {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batching {
-    /// The number of rows in a batch of one rank.
+    /// The number of rows in a batch of one rank; of all ranks together for [`Shard::parts`].
     pub size: usize,
     /// The order of the rows.
     pub order: Order,
@@ -82,6 +83,24 @@ impl Batching {
     /// Uses the rows of one rank.
     pub fn shard(self, shard: Shard) -> Self {
         Self { shard, ..self }
+    }
+
+    /// The number of rows for which a batch of this rank has room.
+    pub(crate) fn n_slots(&self) -> usize {
+        match self.shard.deal {
+            Deal::Blocks | Deal::Interleaved(_) => self.size,
+            Deal::Parts { n_batches } => n_batches * self.shard.part(self.size / n_batches.max(1)).len(),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.shard.check()?;
+        match self.shard.deal {
+            Deal::Parts { n_batches } if n_batches == 0 || !self.size.is_multiple_of(n_batches) => {
+                Err(Error::Parts { size: self.size, n_batches })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Sets what to do with the last batch.

@@ -1,6 +1,6 @@
 //! The memory of one batch, and how it is filled.
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Batching};
 use crate::error::Error;
 use crate::gather::{BLOCK, Layout, RowBuffers, RowSelection};
 use crate::part::Part;
@@ -49,12 +49,13 @@ impl<T: Feature> Buffers<T> {
     }
 
     /// Like [`new`](Self::new), but returns an error for a batch that is empty or larger than the address space.
-    pub(crate) fn checked(size: usize, layout: Layout) -> Result<Self, Error> {
+    pub(crate) fn checked(batching: &Batching, layout: Layout) -> Result<Self, Error> {
+        let size = batching.size;
         let is_possible = layout.len_bytes::<T>(size).is_some_and(|n| n <= isize::MAX as usize);
         if size == 0 || !is_possible {
             return Err(Error::BatchSize { size, n_cols: layout.n_cols });
         }
-        Ok(Self::new(size, layout))
+        Ok(Self::new(batching.n_slots(), layout))
     }
 
     pub(crate) fn batch(&self) -> Batch<'_, T> {

@@ -86,6 +86,38 @@ pub enum Error {
         /// The number of blocks in a window.
         window_blocks: u32,
     },
+    /// Lanes of which a batch cannot take as many rows each.
+    #[error(
+        "a batch of {batch_rows} rows cannot take as many rows of each of {n_lanes} lanes; take a multiple of the number of lanes"
+    )]
+    Lanes {
+        /// The number of rows in a batch.
+        batch_rows: u32,
+        /// The number of lanes.
+        n_lanes: u32,
+    },
+    /// A batch of the loader that does not consist of whole batches.
+    #[error(
+        "{size} rows are not {n_batches} batches of equal size; take a multiple of the number of batches, which is at least 1"
+    )]
+    Parts {
+        /// The number of rows.
+        size: usize,
+        /// The number of batches that they consist of.
+        n_batches: usize,
+    },
+    /// A part of a split that would have no block.
+    #[error(
+        "a part of {fraction} of {n_blocks} blocks of {block_rows} rows has no block; take smaller blocks, or a larger fraction"
+    )]
+    NoBlock {
+        /// The fraction of the blocks that the part has.
+        fraction: f64,
+        /// The number of blocks.
+        n_blocks: u32,
+        /// The number of rows in a block.
+        block_rows: u32,
+    },
     /// A weight that cannot be used to draw rows.
     #[error("row {row} cannot be drawn with weight {weight}; weights are 0 or more, finite, and not all 0")]
     SampleWeight {

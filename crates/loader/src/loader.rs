@@ -57,15 +57,15 @@ impl<S: RowSource> Loader<S> {
     ///
     /// # Errors
     /// [`Error::BatchSize`] for batches of no rows, or larger than the address space; [`Error::NoColumns`] for a source without
-    /// features or categories; [`Error::Shard`] for a rank outside its world; [`Error::TooManyRows`] beyond 2³² − 1; [`Error::Blocks`] and
-    /// [`Error::DrawsOfOtherRows`] for an order that does not fit these rows.
+    /// features or categories; [`Error::Shard`] for a rank outside its world, [`Error::Parts`] for a size that is not a multiple of the batches in it; [`Error::TooManyRows`] beyond
+    /// 2³² − 1; [`Error::Blocks`], [`Error::Lanes`] and [`Error::DrawsOfOtherRows`] for an order that does not fit these rows.
     pub fn new(source: S, batching: Batching) -> Result<Self, Error> {
         let layout @ Layout { n_rows, .. } = source.layout();
         if layout.n_cols == 0 && layout.n_categories == 0 {
             return Err(Error::NoColumns { n_rows });
         }
-        batching.shard.check()?;
-        let buffers = Buffers::checked(batching.size, layout)?;
+        batching.check()?;
+        let buffers = Buffers::checked(&batching, layout)?;
         Plan::new(&batching, n_rows, 0, 0)?;
         Ok(Self { source, batching, maker: AsGathered, layout, scratch: (), buffers, timer: None })
     }
@@ -136,8 +136,8 @@ impl<S: RowSource> Loader<S> {
     fn made_by<M: Make<S>>(self, maker: M) -> Result<Loader<S, M>, Error> {
         let Self { source, batching, layout, timer, .. } = self;
         let out = Layout { n_cols: maker.n_cols(layout.n_cols), ..layout };
-        let buffers = Buffers::checked(batching.size, out)?;
-        let scratch = maker.scratch(batching.size, layout);
+        let buffers = Buffers::checked(&batching, out)?;
+        let scratch = maker.scratch(batching.n_slots(), layout);
         Ok(Loader { source, batching, maker, layout, scratch, buffers, timer })
     }
 }
@@ -266,11 +266,11 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
     /// Memory for one batch.
     pub(crate) fn new_buffers(&self) -> Buffers<M::Out> {
         let out = Layout { n_cols: self.maker.n_cols(self.layout.n_cols), ..self.layout };
-        Buffers::new(self.batching.size, out)
+        Buffers::new(self.batching.n_slots(), out)
     }
 
     pub(crate) fn new_scratch(&self) -> M::Scratch {
-        self.maker.scratch(self.batching.size, self.layout)
+        self.maker.scratch(self.batching.n_slots(), self.layout)
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use crate::block_shuffle::BlockShuffle;
 use crate::draws::WeightedDraws;
 use crate::error::Error;
+use crate::lane_shuffle::{LaneShuffle, Lanes};
 use crate::shuffle::Shuffle;
 
 /// The order in which an epoch takes the rows. The same for every thread, worker, rank and device.
@@ -29,6 +30,9 @@ pub enum Order {
         /// The number of blocks that are shuffled together; at least 1. Two windows are in memory at a time, the one in use and the one read ahead.
         window_blocks: u32,
     },
+    /// As many rows of each of several regions of the source in every batch, shuffled by blocks within the regions: see [`LaneShuffle`]. For sources that several
+    /// ranks read, each only the regions that its [part](crate::Shard::parts) of the batches comes from; hints are given as for [`Blocks`](Self::Blocks), for each region.
+    Lanes(Lanes),
     /// Rows drawn by weight, with replacement: see [`WeightedDraws`]. The number of draws is the number of rows in an epoch.
     Weighted {
         /// The seed of the training run.
@@ -47,6 +51,7 @@ impl Order {
             Self::Blocks { seed, block_rows, window_blocks } => {
                 EpochOrder::Blocks(BlockShuffle::new(n_rows, *seed, epoch, *block_rows, *window_blocks))
             }
+            Self::Lanes(lanes) => EpochOrder::Lanes(LaneShuffle::new(n_rows, *lanes, epoch)),
             Self::Weighted { seed, draws } => EpochOrder::Weighted { seed: *seed, epoch, draws: Arc::clone(draws) },
         }
     }
@@ -63,6 +68,7 @@ impl Order {
     pub(crate) fn seed(&self) -> u64 {
         match self {
             Self::Sequential => 0,
+            Self::Lanes(lanes) => lanes.seed.unwrap_or(0),
             Self::Shuffled { seed } | Self::Blocks { seed, .. } | Self::Weighted { seed, .. } => *seed,
         }
     }
@@ -72,6 +78,7 @@ impl Order {
             Self::Blocks { block_rows, window_blocks, .. } if *block_rows == 0 || *window_blocks == 0 => {
                 Err(Error::Blocks { block_rows: *block_rows, window_blocks: *window_blocks })
             }
+            Self::Lanes(lanes) => lanes.check(),
             Self::Weighted { draws, .. } if draws.n_rows() as usize != n_rows => {
                 Err(Error::DrawsOfOtherRows { n_weights: draws.n_rows() as usize, n_rows })
             }
@@ -93,6 +100,8 @@ pub enum EpochOrder {
     Shuffled(Shuffle),
     /// A bijection that keeps each row in its window.
     Blocks(BlockShuffle),
+    /// A bijection that keeps each row in its lane, and in its window there.
+    Lanes(LaneShuffle),
     /// Not a bijection: a row may occur several times, or never.
     Weighted {
         /// The seed of the training run.
@@ -114,6 +123,7 @@ impl EpochOrder {
             Self::Sequential { n_rows } => *n_rows,
             Self::Shuffled(shuffle) => shuffle.n_rows(),
             Self::Blocks(shuffle) => shuffle.n_rows(),
+            Self::Lanes(shuffle) => shuffle.n_rows(),
             Self::Weighted { draws, .. } => draws.n_draws(),
         }
     }
@@ -143,6 +153,7 @@ impl EpochOrder {
             }
             Self::Shuffled(shuffle) => shuffle.permute(positions),
             Self::Blocks(shuffle) => shuffle.permute(positions),
+            Self::Lanes(shuffle) => shuffle.permute(positions),
             Self::Weighted { seed, epoch, draws } => draws.draw(*seed, *epoch, positions),
         }
     }
@@ -152,17 +163,28 @@ impl EpochOrder {
         matches!(self, Self::Sequential { .. })
     }
 
-    /// The window that contains a position; `None` for an order that takes rows from the whole table at random.
-    pub(crate) fn window(&self, position: u32) -> Option<u32> {
+    /// The windows that contain some positions; `None` for an order that takes rows from the whole table at random.
+    pub(crate) fn windows(&self, positions: Range<u32>) -> Option<Range<u32>> {
+        let last = positions.end.checked_sub(1).filter(|&last| last >= positions.start)?;
         match self {
-            Self::Sequential { .. } => Some(position / SEQUENTIAL_WINDOW),
-            Self::Blocks(shuffle) => Some(shuffle.window(position)),
+            Self::Sequential { .. } => Some(positions.start / SEQUENTIAL_WINDOW..last / SEQUENTIAL_WINDOW + 1),
+            Self::Blocks(shuffle) => Some(shuffle.window(positions.start)..shuffle.window(last) + 1),
+            Self::Lanes(shuffle) => Some(shuffle.windows(positions)),
             Self::Shuffled(_) | Self::Weighted { .. } => None,
         }
     }
 
-    /// Calls `f` with each range of rows that a window needs; never for a window beyond the last.
-    pub(crate) fn for_each_range(&self, window: u32, f: impl FnMut(Range<usize>)) {
+    /// The lanes that some slots of each batch of `batch_rows` rows come from: all of them for batches of another size than that of the lanes. An order without
+    /// lanes has one.
+    pub(crate) fn lanes_of(&self, batch_rows: usize, slots: Range<usize>) -> Range<u32> {
+        match self {
+            Self::Lanes(shuffle) => shuffle.lanes_of(batch_rows, slots),
+            _ => 0..1,
+        }
+    }
+
+    /// Calls `f` with each range of rows that some lanes need in a window; never for a window beyond the last.
+    pub(crate) fn for_each_range(&self, window: u32, lanes: Range<u32>, mut f: impl FnMut(Range<usize>)) {
         match self {
             Self::Sequential { n_rows } => {
                 let first = u64::from(window) * u64::from(SEQUENTIAL_WINDOW);
@@ -170,6 +192,7 @@ impl EpochOrder {
                 (first < end).then_some(first as usize..end as usize).into_iter().for_each(f);
             }
             Self::Blocks(shuffle) => shuffle.blocks(window).for_each(f),
+            Self::Lanes(shuffle) => lanes.for_each(|lane| shuffle.for_each_block(lane, window, &mut f)),
             Self::Shuffled(_) | Self::Weighted { .. } => {}
         }
     }

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use crate::error::Error;
 
 /// Which positions of an epoch's order belong to one rank of a run on several devices or machines.
@@ -18,6 +20,10 @@ pub struct Shard {
 pub(crate) enum Deal {
     Blocks,
     Interleaved(Remainder),
+    /// A batch of the loader consists of this many batches, each of which is cut into parts.
+    Parts {
+        n_batches: usize,
+    },
 }
 
 /// What [`Shard::distributed_sampler`] does with the remainder if the number of ranks does not divide the number of rows.
@@ -38,6 +44,47 @@ impl Shard {
     /// a step are then the same, in the same order, on any number of ranks.
     pub fn blocks(rank: usize, world: usize) -> Self {
         Self { rank, world, deal: Deal::Blocks }
+    }
+
+    /// Rank `rank` of `world` takes its [part](Self::part) of each global batch: consecutive positions, as with [`blocks`](Self::blocks), but the number of
+    /// ranks need not divide the batch. [`Batching::size`](crate::Batching::size) is the size of the batch of all ranks together, so that it is the same on any number
+    /// of ranks, and a batch of the loader is this rank's part of it.
+    ///
+    /// With [`Order::Lanes`](crate::Order::Lanes) of the same batch size, a rank reads only its own regions of the source.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_loader::{Batching, Loader, Rows, Shard};
+    ///
+    /// let rows = Rows::new(vec![0.5; 100], vec![1.0; 100], 1)?;
+    /// let n_rows = [0, 1, 2].map(|rank| {
+    ///     let mut loader = Loader::new(&rows, Batching::of(10).shard(Shard::parts(rank, 3))).expect("a rank of three");
+    ///     let mut batches = loader.epoch(0);
+    ///     batches.next_batch().expect("rows in memory").map(|batch| batch.rows)
+    /// });
+    /// assert_eq!(n_rows, [Some(3), Some(3), Some(4)]);
+    /// # Ok::<(), brisk_loader::Error>(())
+    /// ```
+    pub fn parts(rank: usize, world: usize) -> Self {
+        Self { rank, world, deal: Deal::Parts { n_batches: 1 } }
+    }
+
+    /// The same parts, `n_batches` batches at a time: [`Batching::size`](crate::Batching::size), a multiple of `n_batches`, is the number of rows of that many global batches,
+    /// and a batch of the loader has this rank's parts of them, one after the other. Shards that are not [`parts`](Self::parts) stay as they are.
+    pub fn of_n_batches(self, n_batches: usize) -> Self {
+        let deal = if matches!(self.deal, Deal::Parts { .. }) { Deal::Parts { n_batches } } else { self.deal };
+        Self { deal, ..self }
+    }
+
+    /// This rank's part of `n` consecutive rows: parts are in the order of ranks, and differ by at most one row.
+    pub fn part(self, n: usize) -> Range<usize> {
+        let cut = |rank: usize| (n as u128 * rank as u128 / self.world.max(1) as u128) as usize;
+        cut(self.rank)..cut(self.rank + 1)
+    }
+
+    /// Whether this rank takes its [part](Self::parts) of each batch.
+    pub fn is_parts(self) -> bool {
+        matches!(self.deal, Deal::Parts { .. })
     }
 
     /// Rank `rank` of `world` takes positions `rank`, `rank + world`, `rank + 2·world`, …: the rows that PyTorch's `DistributedSampler`

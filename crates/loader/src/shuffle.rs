@@ -50,6 +50,9 @@ pub struct Shuffle {
     keys: [u32; 8],
 }
 
+/// So few positions need less memory than a block.
+pub(crate) const FEW: usize = 32;
+
 /// An epoch that no training run reaches: its keys are reserved for splits, so that a split and an order may share a seed.
 pub(crate) const SPLIT_EPOCH: u32 = u32::MAX;
 
@@ -128,10 +131,17 @@ impl Shuffle {
         if let Some(&greatest) = positions.iter().max() {
             self.check(greatest);
         }
-        for block in positions.chunks_mut(BLOCK) {
-            self.rounds(block);
-            self.walk(block);
+        // Setting up arrays for a block would take longer than shuffling the few rows of a lane.
+        if positions.len() <= FEW {
+            return self.permute_few::<FEW>(positions);
         }
+        positions.chunks_mut(BLOCK).for_each(|block| self.permute_few::<BLOCK>(block));
+    }
+
+    /// [`permute`](Self::permute) of at most `N` positions.
+    fn permute_few<const N: usize>(&self, positions: &mut [u32]) {
+        self.rounds::<N>(positions);
+        self.walk::<N>(positions);
     }
 
     #[track_caller]
@@ -158,10 +168,10 @@ impl Shuffle {
         hi << self.lo_bits | lo
     }
 
-    /// Applies one `feistel` to each of at most a block of values. Each round goes over all values before the next one starts: compilers
+    /// Applies one `feistel` to each of at most `N` values. Each round goes over all values before the next one starts: compilers
     /// vectorise this form, and no value waits for the multiplications of its own previous round.
-    fn rounds(&self, values: &mut [u32]) {
-        let (mut lo, mut hi) = ([0_u32; BLOCK], [0_u32; BLOCK]);
+    fn rounds<const N: usize>(&self, values: &mut [u32]) {
+        let (mut lo, mut hi) = ([0_u32; N], [0_u32; N]);
         let (lo, hi) = (&mut lo[..values.len()], &mut hi[..values.len()]);
         for ((lo, hi), &mut v) in lo.iter_mut().zip(hi.iter_mut()).zip(values.iter_mut()) {
             (*lo, *hi) = (v & self.lo_mask, v >> self.lo_bits);
@@ -178,9 +188,9 @@ impl Shuffle {
     }
 
     /// Applies `feistel` again to the values that are not below `n_rows`, packed together, until there are none left.
-    fn walk(&self, values: &mut [u32]) {
-        let mut outside = [0_u32; BLOCK];
-        let mut slots = [0_u16; BLOCK];
+    fn walk<const N: usize>(&self, values: &mut [u32]) {
+        let mut outside = [0_u32; N];
+        let mut slots = [0_u16; N];
         let mut n_outside = 0;
         for (slot, &v) in values.iter().enumerate() {
             slots[n_outside] = slot as u16;
@@ -188,7 +198,7 @@ impl Shuffle {
             n_outside += usize::from(v >= self.n_rows);
         }
         while n_outside > 0 {
-            self.rounds(&mut outside[..n_outside]);
+            self.rounds::<N>(&mut outside[..n_outside]);
             let n = n_outside;
             n_outside = 0;
             for i in 0..n {

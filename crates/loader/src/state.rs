@@ -124,6 +124,7 @@ impl fmt::Display for Order {
             Self::Sequential => f.write_str("sequential"),
             Self::Shuffled { seed } => write!(f, "shuffled:{seed}"),
             Self::Blocks { seed, block_rows, window_blocks } => write!(f, "blocks:{seed}:{block_rows}:{window_blocks}"),
+            Self::Lanes(lanes) => lanes.fmt(f),
             Self::Weighted { seed, draws } => write!(f, "weighted:{seed}:{}:{:016x}", draws.n_draws(), draws.fingerprint()),
         }
     }

@@ -1,3 +1,4 @@
+use std::convert::Infallible;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -8,8 +9,8 @@ use crate::source::{Hint, Names, RowSource};
 
 /// Some rows of a source, which are also a source: a training set, a test set, a fold.
 ///
-/// Subsets from [`split`](crate::split) and [`k_fold`](crate::k_fold) store a few integers and compute their row numbers; those that depend
-/// on labels or keys, and those from [`of_rows`](Self::of_rows), store four bytes per row.
+/// Subsets from [`split`](crate::split) and [`k_fold`](crate::k_fold) store a few integers and compute their row numbers, those from
+/// [`split_by_blocks`](crate::split_by_blocks) four bytes per block; those that depend on labels or keys, and those from [`of_rows`](Self::of_rows), store four bytes per row.
 #[derive(Clone, Debug)]
 pub struct Subset<S> {
     source: S,
@@ -29,6 +30,8 @@ enum Rows {
         gap_at: u32,
         gap: u32,
     },
+    /// Whole blocks of the source, in its order. Only the last block of the source may have fewer rows, and it comes last.
+    Blocks { blocks: Arc<[u32]>, block_rows: u32, n_rows: u32, n_source_rows: u32 },
     /// A list of rows.
     Listed { rows: Arc<[u32]>, n_source_rows: u32, fingerprint: u64 },
 }
@@ -76,6 +79,17 @@ impl<S: RowSource> Subset<S> {
         Self { source, rows: Rows::Shuffled { shuffle, start: 0, n_rows, gap_at: range.start, gap } }
     }
 
+    /// Whole blocks of a source of `n_source_rows` rows, in ascending order.
+    pub(crate) fn of_blocks(source: S, blocks: Vec<u32>, block_rows: u32, n_source_rows: u32) -> Self {
+        let missing = match (blocks.last(), n_source_rows % block_rows) {
+            (Some(&last), rest) if rest > 0 && last == n_source_rows / block_rows => block_rows - rest,
+            _ => 0,
+        };
+        // At most the number of rows of the source.
+        let n_rows = (blocks.len() as u64 * u64::from(block_rows) - u64::from(missing)) as u32;
+        Self { source, rows: Rows::Blocks { blocks: blocks.into(), block_rows, n_rows, n_source_rows } }
+    }
+
     /// The source that the rows belong to.
     pub fn source(&self) -> &S {
         &self.source
@@ -95,7 +109,7 @@ impl<S: RowSource> Subset<S> {
 impl Rows {
     fn len(&self) -> u32 {
         match self {
-            Self::Shuffled { n_rows, .. } => *n_rows,
+            Self::Shuffled { n_rows, .. } | Self::Blocks { n_rows, .. } => *n_rows,
             Self::Listed { rows, .. } => rows.len() as u32,
         }
     }
@@ -103,7 +117,7 @@ impl Rows {
     fn n_source_rows(&self) -> u32 {
         match self {
             Self::Shuffled { shuffle, .. } => shuffle.n_rows(),
-            Self::Listed { n_source_rows, .. } => *n_source_rows,
+            Self::Blocks { n_source_rows, .. } | Self::Listed { n_source_rows, .. } => *n_source_rows,
         }
     }
 
@@ -117,11 +131,30 @@ impl Rows {
                 }
                 shuffle.permute(block);
             }
+            Self::Blocks { blocks, block_rows, .. } => {
+                for (&row, to) in ours.iter().zip(block.iter_mut()) {
+                    *to = blocks[(row / block_rows) as usize] * block_rows + row % block_rows;
+                }
+            }
             Self::Listed { rows, .. } => {
                 ours.iter().zip(block.iter_mut()).for_each(|(&row, to)| *to = rows[row as usize]);
             }
         }
         block
+    }
+
+    /// Calls `f` with the runs of consecutive rows of the source that some consecutive rows of the subset are, and returns `true`; `false` if they are scattered.
+    fn for_each_run<E>(&self, ours: Range<usize>, mut f: impl FnMut(Range<usize>) -> Result<(), E>) -> Result<bool, E> {
+        let Self::Blocks { blocks, block_rows, n_rows, .. } = self else { return Ok(false) };
+        let (block_rows, end) = (*block_rows as usize, ours.end.min(*n_rows as usize));
+        let mut row = ours.start;
+        while row < end {
+            let next = end.min((row / block_rows + 1) * block_rows);
+            let first = blocks[row / block_rows] as usize * block_rows + row % block_rows;
+            f(first..first + (next - row))?;
+            row = next;
+        }
+        Ok(true)
     }
 
     /// Identifies these rows among those of the source.
@@ -130,6 +163,13 @@ impl Rows {
             Self::Shuffled { shuffle, start, n_rows, gap_at, gap } => {
                 let numbers = shuffle.keys().into_iter().chain([shuffle.n_rows(), *start, *n_rows, *gap_at, *gap]);
                 numbers.fold(0, |hash, number| splitmix64_finish(hash ^ u64::from(number)).wrapping_add(1))
+            }
+            Self::Blocks { blocks, block_rows, n_rows, n_source_rows } => {
+                let sizes = [*block_rows, *n_rows, *n_source_rows];
+                sizes
+                    .iter()
+                    .chain(&blocks[..])
+                    .fold(1, |hash, &number| splitmix64_finish(hash ^ u64::from(number)).wrapping_add(1))
             }
             Self::Listed { fingerprint, .. } => *fingerprint,
         }
@@ -155,6 +195,16 @@ impl<S: RowSource> RowSource for Subset<S> {
             return self.source.gather(RowSelection::Numbers(&[beyond]), into.split_at(1, &layout).0);
         }
         let (mut rest, mut block) = (into, [0; BLOCK]);
+        if let RowSelection::Range(rows) = &rows {
+            let gather = |rows: Range<usize>| {
+                let (into, others) = std::mem::take(&mut rest).split_at(rows.len(), &layout);
+                rest = others;
+                self.source.gather(RowSelection::Range(rows), into)
+            };
+            if self.rows.for_each_run(rows.clone(), gather)? {
+                return Ok(());
+            }
+        }
         rows.for_each_block(|_, rows| {
             let (into, others) = std::mem::take(&mut rest).split_at(rows.len(), &layout);
             rest = others;
@@ -180,12 +230,20 @@ impl<S: RowSource> RowSource for Subset<S> {
         if row < self.rows.len() { self.source.source_row(self.row(row)) } else { row }
     }
 
-    /// Passes on what is said of rows by number; a range of a subset is scattered over its source.
+    /// Passes on what is said of rows by number, and of ranges of a subset of whole blocks; a range of another subset is scattered over its source.
     fn hint(&self, rows: RowSelection<'_>, hint: Hint) {
-        if let RowSelection::Numbers(rows) = rows {
-            let mut block = [0; BLOCK];
-            for rows in rows.chunks(BLOCK).filter(|rows| rows.iter().all(|&row| row < self.rows.len())) {
-                self.source.hint(RowSelection::Numbers(self.rows.to_source(rows, &mut block)), hint);
+        match rows {
+            RowSelection::Range(rows) => {
+                let Ok(_) = self.rows.for_each_run(rows, |rows| {
+                    self.source.hint(RowSelection::Range(rows), hint);
+                    Ok::<(), Infallible>(())
+                });
+            }
+            RowSelection::Numbers(rows) => {
+                let mut block = [0; BLOCK];
+                for rows in rows.chunks(BLOCK).filter(|rows| rows.iter().all(|&row| row < self.rows.len())) {
+                    self.source.hint(RowSelection::Numbers(self.rows.to_source(rows, &mut block)), hint);
+                }
             }
         }
     }

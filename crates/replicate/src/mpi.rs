@@ -308,6 +308,10 @@ impl Mpi {
     fn reduce_scatter_in_order<T: Element>(&self, input: &[T], shard: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
         let mut received = vec![T::zeroed(); input.len()];
         let count = self.count("reduce_scatter", "shard", size_of_val(shard))?;
+        if count == 0 {
+            // Libraries refuse buffers of the same address, as those of nothing may be.
+            return Ok(());
+        }
         // SAFETY: `count` bytes go to and come from each rank: both buffers are as long as all shards.
         checked("reduce_scatter", unsafe {
             let (from, to) = (input.as_ptr().cast(), received.as_mut_ptr().cast());
@@ -405,6 +409,10 @@ impl Collective for Mpi {
         check_shards(OP, (self.rank, self.world_size), len, ("output", output.len()))?;
         let count = self.count(OP, "shard", shard.bytes().len())?;
         let _watching = self.begin(Call { op: OP, element, len, how: How::Plainly })?;
+        if count == 0 {
+            // As in `reduce_scatter_in_order`; the ranks have compared their calls.
+            return Ok(());
+        }
         // SAFETY: `count` bytes are sent, and as many received from each rank: the output is as long as all shards.
         checked(OP, unsafe {
             let (from, to) = (shard.bytes().as_ptr().cast(), output.into_bytes().as_mut_ptr().cast());

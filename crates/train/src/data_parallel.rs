@@ -26,6 +26,7 @@ mod files;
 mod gather;
 mod memory;
 mod overlap;
+mod rows;
 mod scatter;
 mod staging;
 mod threads;
@@ -34,6 +35,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
+use brisk_loader::Shard;
 use brisk_nn::tensor::program::{Device, HostStep};
 use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, Optimizer, Parameters, Placement};
@@ -43,8 +45,6 @@ use serde::{Deserialize, Serialize};
 use staging::Staging;
 
 use crate::error::Error;
-use crate::feed::Feed;
-use crate::row_digest::RowDigest;
 use crate::settings::by_name;
 
 pub(crate) use batch::PartOfBatch;
@@ -236,12 +236,16 @@ impl DataParallel {
 
     /// This replica's part of `n` rows: parts are in the order of ranks, and differ by at most one row.
     pub fn part_of(&self, n: usize) -> Range<usize> {
-        self.part_of_rank(self.rank(), n)
+        self.shard().part(n)
     }
 
     pub(crate) fn part_of_rank(&self, rank: usize, n: usize) -> Range<usize> {
-        let cut = |rank: usize| n * rank / self.world_size();
-        cut(rank)..cut(rank + 1)
+        Shard::parts(rank, self.world_size()).part(n)
+    }
+
+    /// This replica's part of each batch, for [`FeedConfig::rank`](crate::FeedConfig::rank).
+    pub fn shard(&self) -> Shard {
+        Shard::parts(self.rank(), self.world_size())
     }
 
     /// Checks that all replicas have the same entries, before anything is trained.
@@ -272,16 +276,6 @@ impl DataParallel {
         let config = by_name(&self.config)?;
         self.agree(entries.chain(buffers).chain(state).chain(config).collect())?;
         self.check_division(params, optimizer)
-    }
-
-    /// The same for the rows of a feed, by their [digest](crate::RowDigest).
-    pub(crate) fn agree_on_rows(&self, feed: &Feed<'_>) -> Result<(), Error> {
-        let (n_rows, n_cols) = (feed.n_rows(), feed.n_cols());
-        let rows = match feed.digest().transpose()? {
-            Some((set, digest)) => described_rows(set, n_rows, n_cols, digest),
-            None => ("rows on the device".to_owned(), format!("{n_rows} rows of {n_cols} columns")),
-        };
-        self.agree(vec![rows])
     }
 
     /// Replaces the values of f32 buffers by those of replica 0.
@@ -548,9 +542,4 @@ impl AllGather for OnThread {
         let output = vec![0.0; mine.len() * communication.world_size()];
         Ok(communication.all_gather(mine.to_vec(), output).wait()?.0)
     }
-}
-
-/// A set of rows, for replicas to compare.
-pub(crate) fn described_rows(set: &str, n_rows: usize, n_cols: usize, digest: RowDigest) -> (String, String) {
-    (format!("{set} rows"), format!("{n_rows} rows of {n_cols} columns with digest {digest}"))
 }

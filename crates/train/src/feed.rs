@@ -8,14 +8,13 @@ mod config;
 mod probe;
 mod resident;
 mod source_rows;
-pub(crate) mod survey;
 mod table;
 
 use std::cell::RefCell;
 use std::ops::{ControlFlow, Range};
 use std::rc::Rc;
 
-use brisk_loader::{Batching, Order, RowSource};
+use brisk_loader::{Batching, Lanes, Order, RowSource, Shard, Shuffle};
 use brisk_nn::Augment;
 use brisk_nn::tensor::program::{self, Device, Uploads};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
@@ -26,12 +25,12 @@ use table::{DeviceTable, EpochOrder};
 
 use crate::error::Error;
 use crate::host_memory;
-use crate::row_digest::RowDigest;
 use crate::rows::inspect::{check_unchanged, layout_of};
 use crate::rows::{FeedElement, RowLayout};
 use crate::standardisation::Standardisation;
 
 pub use config::{FeedChoice, FeedConfig, FeedReason};
+pub(crate) use config::{check_batch, lanes_of};
 pub use probe::FeedProbe;
 pub use resident::ResidentRows;
 pub use table::{BatchTensors, PartnerLabels};
@@ -58,6 +57,8 @@ pub struct Feed<'a> {
 
 #[derive(Debug, Clone)]
 struct Stream<'a> {
+    /// The part of each batch that is read.
+    rank: Shard,
     chunks: Rc<dyn Chunks + 'a>,
     chunk_batches: usize,
     uploads: Rc<RefCell<Uploads>>,
@@ -93,10 +94,11 @@ pub struct BatchRange {
 }
 
 impl<'a> Feed<'a> {
-    /// Makes rows resident or streams them, as `config` says or depending on whether they fit. `config.order` is ignored in favour of `order`.
+    /// Makes rows resident or streams them, as `config` says or depending on whether they fit. `config.order` is ignored in favour of `order`. Of streamed rows without weights, only the part
+    /// of [`FeedConfig::rank`] is read.
     ///
     /// # Errors
-    /// [`Error::Setting`] for batches of 0 rows; [`Error::RowSet`], [`Error::Value`], [`Error::Rows`] for rows that cannot be used; [`Error::Setting`] if rows must be
+    /// [`Error::Setting`] for batches of 0 rows, for a [rank](FeedConfig::rank) without a part of each batch, and for [lanes](Order::Lanes) of batches of another size; [`Error::RowSet`], [`Error::Value`], [`Error::Rows`] for rows that cannot be used; [`Error::Setting`] if rows must be
     /// resident in an order that devices do not compute; [`Error::Tensor`] if the device has no room even for a chunk.
     pub fn new<S: RowSource<Feature: FeedElement>>(
         device: &Device,
@@ -124,6 +126,7 @@ impl<'a> Feed<'a> {
         if batch_rows == 0 {
             return Err(Error::Setting { name: "batch_rows", found: "0".to_owned(), expected: "at least one row".into() });
         }
+        config.check_parts(&order, batch_rows)?;
         let batch_rows = batch_rows.min(source.n_rows()).max(1);
         let len_bytes = ResidentRows::len_bytes_of(layout, source.n_rows());
         let streamed = |fact: fn(usize, usize) -> FeedReason| {
@@ -133,7 +136,7 @@ impl<'a> Feed<'a> {
             FeedChoice::Streamed => return streamed(|_, chunk_bytes| FeedReason::StreamedAsked { chunk_bytes }),
             FeedChoice::Resident => {
                 let rows = ResidentRows::upload_as(device, set, source, config.labels)?;
-                rows.set_order_at(device, &order, 0, batch_rows, 0)?;
+                rows.set_order(device, order.clone(), 0, batch_rows)?;
                 return Ok(Self::resident(rows, order, batch_rows, FeedReason::ResidentAsked { len_bytes }));
             }
             FeedChoice::Auto => {}
@@ -179,17 +182,22 @@ impl<'a> Feed<'a> {
         // An epoch of drawn rows has one row per draw.
         let n_rows = order.of_epoch(source.n_rows() as u32, 0).n_positions() as usize;
         let batch_rows = batch_rows.clamp(1, n_rows.max(1));
-        let batch_bytes = batch_rows.saturating_mul(layout.row_bytes());
+        let rank = if layout.has_weights || config.rank.world() == 1 { Shard::WHOLE } else { config.rank };
+        check_batch(batch_rows, rank.world())?;
+        // The largest part, so that chunks have the same number of batches on all ranks.
+        let batch_bytes = batch_rows.div_ceil(rank.world()).saturating_mul(layout.row_bytes());
         let chunk_batches = (config.chunk_bytes / batch_bytes).clamp(1, n_rows.div_ceil(batch_rows).max(1));
-        let chunk_rows = chunk_batches * batch_rows;
+        let chunk_rows = chunk_batches * rank.part(batch_rows).len();
         let table = DeviceTable::new(device.max_binding_bytes(), set, layout, chunk_rows);
-        let batching = Batching { order: order.clone(), ..Batching::of(chunk_rows) };
+        let table = if rank.world() > 1 { table.of_parts() } else { table };
+        let shard = rank.of_n_batches(chunk_batches);
+        let batching = Batching { order: order.clone(), shard, ..Batching::of(chunk_batches * batch_rows) };
         let chunks = Rc::new(SourceChunks::new(set, source, batching, chunk_batches, config.ahead)?);
         let chunk_bytes = table.len_bytes();
         // One slot is filled while the device reads the other. With room for the row numbers, which exist if batches are augmented.
         let slot_bytes = chunk_bytes + chunk_rows * DType::U32.size_bytes();
         let uploads = Rc::new(RefCell::new(device.uploads(slot_bytes, 2)?));
-        let stream = Some(Stream { chunks, chunk_batches, uploads, max_binding_bytes: device.max_binding_bytes() });
+        let stream = Some(Stream { rank, chunks, chunk_batches, uploads, max_binding_bytes: device.max_binding_bytes() });
         let fact = fact(chunk_bytes);
         Ok(Self { table, n_rows, batch_rows, order, fact, stream, drops_last: false, augment: None, source: None })
     }
@@ -263,12 +271,40 @@ impl<'a> Feed<'a> {
         self.table.n_cols()
     }
 
-    /// The digest of the source's rows, which are read for it, and the set's name; `None` for rows that were on the device before there was a feed.
-    ///
-    /// # Errors
-    /// As [`RowDigest::of`].
-    pub(crate) fn digest(&self) -> Option<Result<(&'static str, RowDigest), Error>> {
-        self.source.as_ref().map(|source| source.digest())
+    /// The rows as they are in the source; `None` for rows that were on the device before there was a feed.
+    pub(crate) fn source(&self) -> Option<&dyn DigestRows> {
+        self.source.as_deref().map(|source| source as &dyn DigestRows)
+    }
+
+    /// The rows of each batch that are read: all of them, or those of one rank.
+    pub(crate) fn read_part(&self) -> Range<usize> {
+        self.stream.as_ref().map_or(0..self.batch_rows, |stream| stream.rank.part(self.batch_rows))
+    }
+
+    /// The rank and the number of ranks, if it reads only its part of each batch.
+    pub(crate) fn rank_of_parts(&self) -> Option<[usize; 2]> {
+        let rank = self.stream.as_ref()?.rank;
+        (rank.world() > 1).then(|| [rank.rank(), rank.world()])
+    }
+
+    /// The row at each position of an epoch, if rows come from lanes, each in the order of the source.
+    pub(crate) fn lane_rows(&self) -> Option<Vec<u32>> {
+        let Order::Lanes(Lanes { seed: None, .. }) = self.order else { return None };
+        // Row numbers are `u32`.
+        let n_rows = self.n_rows as u32;
+        let mut rows: Vec<u32> = (0..n_rows).collect();
+        self.order.of_epoch(n_rows, 0).permute(&mut rows);
+        Some(rows)
+    }
+
+    /// The same rows, streamed for the reason given.
+    pub(crate) fn because(self, fact: FeedReason) -> Self {
+        Self { fact, ..self }
+    }
+
+    /// Bytes of a row on the device.
+    pub(crate) fn row_bytes(&self) -> usize {
+        self.table.len_bytes() / self.table.n_rows().max(1)
     }
 
     /// Rows of a batch.
@@ -301,19 +337,27 @@ impl<'a> Feed<'a> {
         self.stream.as_ref().map_or(self.n_batches(), |stream| stream.chunk_batches)
     }
 
-    /// Records the gathering of the batch whose index is in `state`.
+    /// Records the gathering of the batch whose index is in `state`: of its rows that are read, those of [`FeedConfig::rank`] if only that part is streamed.
     ///
     /// # Errors
     /// [`Shape`](brisk_nn::Error::Shape) if `scale` has a different number of columns.
     pub fn record(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> BatchTensors {
-        self.record_part(graph, scale, state, 0..self.batch_rows)
+        self.record_part(graph, scale, state, self.read_part())
     }
 
     /// The same for the rows `part` of each batch, such as those of one replica.
     ///
     /// # Errors
-    /// As [`record`](Self::record).
+    /// As [`record`](Self::record); [`Refused`](brisk_nn::Error::Refused) for another part than that of [`FeedConfig::rank`], if only that part is streamed.
+    #[track_caller]
     pub fn record_part(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, part: Range<usize>) -> BatchTensors {
+        let read = self.read_part();
+        if self.rank_of_parts().is_some() && part != read {
+            let found = format!("rows {part:?} of each batch, of which rows {read:?} are read");
+            let expected = "the part of `FeedConfig::rank`, or a feed that reads whole batches";
+            graph.fail(brisk_nn::Error::Refused { op: "record_part", found, expected });
+            return self.table.record_part(graph, scale, state, read, self.augment.as_deref());
+        }
         self.table.record_part(graph, scale, state, part, self.augment.as_deref())
     }
 
@@ -383,22 +427,22 @@ impl OpenFeed<'_> {
         let (n_batches, most) = (feed.n_batches(), most.max(1));
         let Some((chunks, stream)) = chunks.as_mut().zip(feed.stream.as_ref()) else {
             let shuffle = feed.order.shuffle(feed.n_rows as u32, epoch);
-            let order = EpochOrder { epoch, shuffle: shuffle.as_ref(), n_rows: feed.n_rows, stride: feed.batch_rows };
+            let order = feed.order_of(epoch, shuffle.as_ref(), feed.n_rows);
             let set_order = |offset| feed.table.set_order(device, &order, offset);
             return feed.turns_of(0..n_batches, from, most, cursor, set_order, &mut f).map(|_| ());
         };
-        chunks.each_chunk(epoch, &mut |index, chunk, n_real| {
+        if from >= n_batches {
+            return Ok(());
+        }
+        chunks.each_chunk(epoch, from / stream.chunk_batches, &mut |index, chunk| {
             let first = index * stream.chunk_batches;
             if first >= n_batches {
                 return Ok(ControlFlow::Break(()));
             }
             let batches = first..(first + stream.chunk_batches).min(n_batches);
-            let n_real = n_real.min(feed.n_rows - first * feed.batch_rows);
-            if batches.end <= from {
-                return Ok(ControlFlow::Continue(()));
-            }
+            let n_real = (stream.chunk_batches * feed.batch_rows).min(feed.n_rows - first * feed.batch_rows);
             feed.table.write(&mut stream.uploads.borrow_mut(), 0, chunk)?;
-            let order = EpochOrder { epoch, shuffle: None, n_rows: n_real, stride: feed.batch_rows };
+            let order = feed.order_of(epoch, None, n_real);
             let set_order = |offset| feed.table.set_order(device, &order, offset);
             feed.turns_of(batches, from, most, cursor, set_order, &mut f)
         })
@@ -406,6 +450,10 @@ impl OpenFeed<'_> {
 }
 
 impl Feed<'_> {
+    fn order_of<'s>(&self, epoch: u32, shuffle: Option<&'s Shuffle>, n_rows: usize) -> EpochOrder<'s> {
+        EpochOrder { epoch, shuffle, n_rows, batch_rows: self.batch_rows, part: self.read_part() }
+    }
+
     /// The turns of batches that are on the device, where row 0 is the first of `batches`, starting at batch `from`.
     fn turns_of(
         &self,
@@ -422,9 +470,8 @@ impl Feed<'_> {
             let n_batches = most.min(batches.end - first_batch);
             let counted_from = if cursor == CountFrom::Epoch { 0 } else { first_batch };
             if cursor == CountFrom::Range || first_batch == first_turn {
-                // Rows from the first row on the device to batch 0 of the state; negative if that is before it.
-                let offset = (counted_from as u32).wrapping_sub(batches.start as u32).wrapping_mul(self.batch_rows as u32);
-                set_order(offset)?;
+                // Batches from the first on the device to batch 0 of the state; negative if that is before it.
+                set_order((counted_from as u32).wrapping_sub(batches.start as u32))?;
             }
             let n_rows = rows_before(first_batch + n_batches) - rows_before(first_batch);
             if f(BatchRange { first_batch, n_batches, n_rows })?.is_break() {

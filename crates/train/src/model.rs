@@ -176,7 +176,7 @@ impl<M: Module> Model<M> {
     pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
         task.check()?;
         let labels = read_labels(task, "test", rows)?;
-        let Evaluation { outputs, loss } = self.outputs_of(&self.module, rows, Some(task))?;
+        let Evaluation { outputs, loss, .. } = self.outputs_of(&self.module, rows, Some(task))?;
         Scores::of(task, &outputs, &labels, loss)
     }
 

@@ -20,6 +20,8 @@ pub(crate) const EVALUATION_ROWS: usize = 1024;
 pub(crate) struct Evaluation {
     /// `[n_rows, n_outputs]`, row-major.
     pub(crate) outputs: Vec<f32>,
+    /// The rows that they are of, unless these are the first rows of the table, in its order.
+    pub(crate) rows: Option<Vec<u32>>,
     /// The mean loss of the rows, each of which counts once; `None` if no task was given.
     pub(crate) loss: Option<f64>,
 }
@@ -85,7 +87,8 @@ impl<'a> Scorer<'a> {
         RecordedScorer::record(device, model, params, feed, scale, precision, DataParallel::single(), None)?.compile(device)
     }
 
-    /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first: create it before training.
+    /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first, by digests unless their sources
+    /// have the same [fingerprint](brisk_loader::RowSource::fingerprint): create it before training.
     ///
     /// # Errors
     /// As [`of_feed`](Self::of_feed); [`Error::Setting`] if there are fewer rows than replicas; [`Error::Replica`] if replicas have different rows.
@@ -103,7 +106,8 @@ impl<'a> Scorer<'a> {
         RecordedScorer::record(device, model, params, feed, scale, precision, replicas, None)?.compile(device)
     }
 
-    /// The outputs of the model with the [newest](Parameters::newest) parameters for every row, `[n_rows, n_outputs]`, in the order of the feed's first epoch: the table's, unless it is shuffled.
+    /// The outputs of the model with the [newest](Parameters::newest) parameters for every row, `[n_rows, n_outputs]`, in the order of the feed's first epoch: the table's, unless it is shuffled. Of
+    /// [lanes](Order::Lanes) without a seed, scores are put into the table's order.
     ///
     /// # Errors
     /// [`Error::Setting`] if the parameters were trained on features with another standardisation; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of
@@ -151,7 +155,15 @@ impl<'a> Scorer<'a> {
         all.truncate(n_rows * n_outputs);
         let sum_of_losses = losses.as_ref().map(|_| replicas.sum(sum_of_losses)).transpose()?;
         let loss = sum_of_losses.map(|sum| sum / n_rows as f64);
-        Ok(Evaluation { outputs: all, loss })
+        let rows = feed.lane_rows().map(|mut rows| {
+            rows.truncate(n_rows);
+            rows
+        });
+        let outputs = match &rows {
+            Some(rows) if n_rows == feed.n_rows() => in_table_order(&all, rows, *n_outputs),
+            _ => all,
+        };
+        Ok(Evaluation { outputs, rows: rows.filter(|_| n_rows < feed.n_rows()), loss })
     }
 
     /// The recorded program, for [`Graph::planned_peak_bytes`].
@@ -163,6 +175,15 @@ impl<'a> Scorer<'a> {
     pub fn feed(&self) -> &Feed<'a> {
         &self.recorded.feed
     }
+}
+
+/// The scores of all rows in the order of the table, given those of `rows`, each of which occurs once.
+fn in_table_order(scores: &[f32], rows: &[u32], n_outputs: usize) -> Vec<f32> {
+    let mut ordered = vec![0.0; scores.len()];
+    for (&row, scores) in rows.iter().zip(scores.chunks_exact(n_outputs.max(1))) {
+        ordered[row as usize * n_outputs..][..n_outputs].copy_from_slice(scores);
+    }
+    ordered
 }
 
 impl<'a> RecordedScorer<'a> {
@@ -178,7 +199,7 @@ impl<'a> RecordedScorer<'a> {
         replicas: &'a DataParallel,
         task: Option<&dyn Task>,
     ) -> Result<Self, Error> {
-        replicas.check_batch(feed.batch_rows())?;
+        replicas.check_feed(feed)?;
         let part = replicas.part_of(feed.batch_rows());
         let batch_rows = part.len();
         let graph = Graph::inference("evaluate");

@@ -2,16 +2,16 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use brisk_loader::{ColumnMoments, RowBuffers, RowSelection, RowSource, for_each_chunk, labels_of};
+use brisk_loader::{ColumnMoments, RowBuffers, RowSelection, RowSource, labels_of};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{DType, Persistent};
 use brisk_nn::{FeatureScale, Parameters};
 
 use crate::error::Error;
+use crate::moments::Moments;
 use crate::rows::FeedElement;
-use crate::rows::inspect::{
-    FINITE_LABEL, check_finite, column_count, failed, label_count, layout_of, no_rows, source_row, wrong_label,
-};
+use crate::rows::inspect::{FINITE_LABEL, column_count, failed, label_count, layout_of, no_rows, source_row, wrong_label};
+use crate::survey::moments_of;
 
 /// Brings columns to mean 0 and variance 1, on the device, when a batch is gathered. Bytes count as 0 to 255.
 #[derive(Debug, Clone)]
@@ -36,21 +36,17 @@ impl Standardisation {
     /// [`Error::RowSet`]; [`Error::Value`] names the first row and column that hold NaN or infinity; [`Error::Rows`] if the source
     /// fails.
     pub fn of<S: RowSource<Feature: FeedElement>>(name: &'static str, source: &S) -> Result<Self, Error> {
-        let n_cols = layout_of(name, source)?.n_cols;
+        layout_of(name, source)?;
         if let Some(known) = Self::known(source) {
             return Ok(known);
         }
-        let mut moments = Moments::new(n_cols);
-        for_each_chunk(
-            source,
-            |error| failed(name, &error),
-            |read| {
-                check_finite(name, source, read.features, |row| read.first + row)?;
-                moments.add(read.features);
-                Ok(())
-            },
-        )?;
-        Ok(moments.standardisation())
+        Ok(Self::of_moments(&moments_of(name, source)?))
+    }
+
+    /// By the moments of columns of finite values.
+    pub(crate) fn of_moments(moments: &Moments) -> Self {
+        let inv_std = moments.squares.iter().map(|s| inverse((s / moments.count).sqrt())).collect();
+        Self::new(moments.mean.iter().map(|&mean| mean as f32).collect(), inv_std)
     }
 
     /// The same of some labels of each row, such as those of a [head](crate::Head::standardised) that learns numbers.
@@ -74,7 +70,7 @@ impl Standardisation {
         }
         let mut moments = Moments::new(labels.len());
         moments.add(&own);
-        Ok(moments.standardisation())
+        Ok(Self::of_moments(&moments))
     }
 
     /// From the moments that the source knows of its columns.
@@ -275,40 +271,6 @@ impl Standardisation {
 impl PartialEq for Standardisation {
     fn eq(&self, other: &Self) -> bool {
         self.mean == other.mean && self.inv_std == other.inv_std
-    }
-}
-
-/// Running mean and squared deviations of columns, by Welford's update.
-#[derive(Debug)]
-pub(crate) struct Moments {
-    count: f64,
-    mean: Vec<f64>,
-    /// `Σ (x - mean)²`
-    squares: Vec<f64>,
-}
-
-impl Moments {
-    pub(crate) fn new(n_cols: usize) -> Self {
-        Self { count: 0.0, mean: vec![0.0; n_cols], squares: vec![0.0; n_cols] }
-    }
-
-    /// Adds rows, in their order.
-    pub(crate) fn add<T: FeedElement>(&mut self, features: &[T]) {
-        for row in features.chunks_exact(self.mean.len().max(1)) {
-            self.count += 1.0;
-            for ((&x, mean), squares) in row.iter().zip(&mut self.mean).zip(&mut self.squares) {
-                let x = f64::from(x.into());
-                let off = x - *mean;
-                *mean += off / self.count;
-                *squares += off * (x - *mean);
-            }
-        }
-    }
-
-    /// The standardisation by these moments, for finite values.
-    pub(crate) fn standardisation(&self) -> Standardisation {
-        let inv_std = self.squares.iter().map(|s| inverse((s / self.count).sqrt())).collect();
-        Standardisation::new(self.mean.iter().map(|&mean| mean as f32).collect(), inv_std)
     }
 }
 

@@ -273,7 +273,8 @@ impl<'a> Trainer<'a> {
     /// all rows, up to rounding, and bit-identical on all replicas. Only replica 0 writes to the run's folder and shows progress; a request to stop on any replica ends
     /// the run of all.
     ///
-    /// Replicas compare their model, settings and [digests](crate::RowDigest) of their rows before anything is trained.
+    /// Replicas compare their model, settings and [digests](crate::RowDigest) of their rows before anything is trained. If their sources have the same [fingerprint](RowSource::fingerprint), each
+    /// reads only its share of the rows for that; and of rows that are streamed only its part, see [`FeedConfig::rank`].
     pub fn replicas(mut self, replicas: &'a DataParallel) -> Self {
         self.replicas = replicas;
         self

@@ -5,6 +5,7 @@ mod checks;
 mod computation;
 mod due;
 mod epochs;
+mod feeds;
 mod fit;
 mod losses;
 mod notified;
@@ -23,23 +24,24 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::{Augment, Ema, Optimizer, Parameters};
 use checkpoint_writer::CheckpointWriter;
 use computation::Computation;
+use feeds::Feeds;
 use resume::compared;
 use snapshot::SnapshotMemory;
 use validation::Validation;
 
-use crate::data_parallel::{DataParallel, StateMemory, described_rows};
+use crate::data_parallel::{DataParallel, StateMemory};
 use crate::error::Error;
-use crate::feed::survey::Survey;
 use crate::feed::{Feed, FeedConfig};
 use crate::flat::Flat;
 use crate::memory_check::check_memory;
 use crate::row_digest::RowDigest;
-use crate::rows::inspect::{check_codes_and_weights, check_columns, check_label_count, column_count, layout_of};
+use crate::rows::inspect::{check_category_count, check_columns, check_label_count, column_count, layout_of};
 use crate::rows::{FeedElement, RowLayout};
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
 use crate::settings::{by_name, json};
-use crate::standardisation::{Moments, Standardisation};
+use crate::standardisation::Standardisation;
 use crate::step::{CompiledStep, RecordedStep, StepConfig, Trained};
+use crate::survey::Wanted;
 use crate::task::{Task, check_labels};
 use crate::trainable::Trainable;
 use crate::trainer_config::{Limit, TrainerConfig};
@@ -153,12 +155,14 @@ impl<'a> Training<'a> {
         }
         layout_of("valid", valid)?;
         let scale = scale.or_else(|| Standardisation::known(train));
-        let mut moments = Moments::new(train.n_cols());
-        let of_train = Survey::of("train", train, (scale.is_none() || is_scale_kept).then_some(&mut moments))?;
-        let of_valid = Survey::of("valid", valid, None)?;
+        let needs_moments = scale.is_none() || is_scale_kept;
+        let wanted = Wanted { moments: needs_moments, columns: module.categories(), batch_rows: config.batch_rows };
+        let of_train = replicas.survey("train", train, &wanted)?;
+        let of_valid = replicas.survey("valid", valid, &Wanted { moments: false, batch_rows: 1, ..wanted })?;
         let digests = [of_train.digest, of_valid.digest];
-        let rows = [("train", train.n_rows()), ("valid", valid.n_rows())].into_iter().zip(digests);
-        replicas.agree(rows.map(|((set, n_rows), digest)| described_rows(set, n_rows, train.n_cols(), digest)).collect())?;
+        let n_cols = train.n_cols();
+        replicas
+            .agree_on_digests([("train", train.n_rows(), n_cols, digests[0]), ("valid", valid.n_rows(), n_cols, digests[1])])?;
         check_labels(task, "train", train, &of_train.labels)?;
         check_labels(task, "valid", valid, &of_valid.labels)?;
         let mut valid_labels = of_valid.labels;
@@ -167,13 +171,18 @@ impl<'a> Training<'a> {
         let n_valid_batches = config.limit_valid_batches.map(limit_valid).transpose()?;
         let n_valid_rows = n_valid_batches.map_or(valid.n_rows(), |n_batches| valid.n_rows().min(n_batches * batch_rows));
         valid_labels.truncate(n_valid_rows * n_labels);
-        check_codes_and_weights("train", train, module.categories(), config.batch_rows)?;
-        check_codes_and_weights("valid", valid, module.categories(), 1)?;
+        check_category_count("train", train, module.categories())?;
+        check_category_count("valid", valid, module.categories())?;
+        of_train.wrong_code_or_weight.or(of_valid.wrong_code_or_weight).map_or(Ok(()), Err)?;
         let mut validation = Validation::new(task, &config, valid_labels)?;
         let undefined = validation.leave_out_undefined(train.n_rows())?;
         of_train.non_finite.or(of_valid.non_finite).map_or(Ok(()), Err)?;
-        let scale = scale.map_or_else(|| Ok(moments.standardisation()), |scale| scale.checked(train.n_cols()))?;
-        let of_rows = is_scale_kept.then(|| Standardisation::known(train).unwrap_or_else(|| moments.standardisation()));
+        let by_rows = of_train.moments.as_ref().map(Standardisation::of_moments);
+        let of_rows = is_scale_kept.then(|| Standardisation::known(train).or_else(|| by_rows.clone())).flatten();
+        let scale = match scale {
+            Some(scale) => scale.checked(n_cols)?,
+            None => by_rows.expect("moments are computed where there is no scale"),
+        };
         let misfit = of_rows.and_then(|of_rows| {
             scale.misfit(&of_rows).map(|column| Warning::KeptStandardisation {
                 column,
@@ -183,18 +192,21 @@ impl<'a> Training<'a> {
         });
         scale.write(device)?;
 
-        let order = feed.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
-        let feed = FeedConfig { labels: task.labels().dtype(), ..feed.clone() };
-        let train = Feed::new(device, "train", train, order, config.batch_rows, &feed)?;
+        let feed =
+            Feeds { device, replicas, config: FeedConfig { labels: task.labels().dtype(), ..replicas.feed_config(feed)? } };
+        let shuffled = (Order::Shuffled { seed: config.seed }, Some(config.seed));
+        let train = feed.feed("train", train, shuffled, config.batch_rows)?;
         let train = if config.drop_last { train.drop_last() } else { train };
         let train = match &augment {
             None => train,
             Some(augment) => train.augmented(augment.clone()),
         };
         let ignores_weights = valid.has_weights();
-        let left = feed.budget_bytes.map(|budget| budget.saturating_sub(train.len_bytes()));
-        let feed = FeedConfig { budget_bytes: left, ..feed };
-        let valid = Feed::new(device, "valid", valid, Order::Sequential, EVALUATION_ROWS, &feed)?.first_rows(n_valid_rows);
+        let left = feed.config.budget_bytes.map(|budget| budget.saturating_sub(train.len_bytes()));
+        // The first rows of the table are those of any number of replicas only in its order.
+        let order = (n_valid_rows < valid.n_rows()).then_some(Order::Sequential);
+        let feed = Feeds { config: FeedConfig { budget_bytes: left, order, ..feed.config }, ..feed };
+        let valid = feed.feed("valid", valid, (Order::Sequential, None), EVALUATION_ROWS)?.first_rows(n_valid_rows);
 
         let mut warnings = config.warnings(train.n_rows());
         warnings.extend(misfit);

@@ -64,6 +64,7 @@ mod memory;
 mod mixed_precision;
 mod mixing;
 mod model_runs;
+mod parts;
 mod place;
 mod precision;
 mod predictor;

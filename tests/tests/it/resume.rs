@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use brisk_loader::{Layout, RowBuffers, RowSelection, RowSource, Rows};
+use brisk_loader::{Layout, Order, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_nn::{EmaConfig, Schedule};
 use brisk_program::Device;
 use brisk_tensor::Precision;
@@ -179,11 +179,13 @@ fn another_number_of_replicas_resumes_within_an_epoch() -> Result<(), Error> {
     let config = TrainerConfig { checkpoint_every: 3, ..Setting::default().config };
     let whole = setting(config.clone()).ready().fit(&cpu(2))?;
     let root = tempfile::tempdir().expect("a temporary folder");
+    // The order of a single replica.
+    let feed = FeedConfig { order: Some(Order::Shuffled { seed: 1 }), ..feed() };
     let run = |replicas: &brisk_train::DataParallel, outputs: &mut Outputs, dies: bool, from: Option<&Checkpoint>| {
         let (ready, device) = (setting(config.clone()).ready(), cpu(1));
         let Ready { model, params, adam, train, valid, .. } = &ready;
         let failing = Failing { rows: train, left: AtomicUsize::new(usize::MAX) };
-        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed()).replicas(replicas).prepare(
+        let trainer = Trainer::new(&device).config(ready.config()).feed(&feed).replicas(replicas).prepare(
             Trainable::new(model, params, adam),
             &Binary::new(),
             &failing,

@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use brisk_loader::{
-    Ahead, Batching, Error, Key, Loader, Make, Order, Row, RowBuffers, RowSelection, RowSource, Rows, StageTimer, WeightedDraws,
-    split,
+    Ahead, Batching, Error, Key, Lanes, Loader, Make, Order, Row, RowBuffers, RowSelection, RowSource, Rows, StageTimer,
+    WeightedDraws, split,
 };
 
 use crate::source::numbered;
@@ -114,10 +114,12 @@ fn nothing_is_allocated_after_the_first_epochs() {
     // 600 rows are gathered by the pool, 100 by the caller; neither divides the number of rows.
     for size in [600, 100] {
         let batching = || Batching::of(size);
+        let lanes = Lanes { seed: Some(3), batch_rows: size as u32, n_lanes: 10, block_rows: 100, window_blocks: 4 };
         let orders = [
             batching(),
             batching().shuffled(3),
             batching().shuffled_blocks(3, 1000, 4),
+            Batching { order: Order::Lanes(lanes), ..batching() },
             batching().weighted(3, Arc::clone(&draws)),
         ];
         for batching in orders {

@@ -149,13 +149,13 @@ fn batches_by_blocks_resume_shard_and_come_ahead() {
 
 /// A row was gathered, a range announced, or a range released.
 #[derive(Clone, Debug, PartialEq)]
-enum Event {
+pub(crate) enum Event {
     Row(u32),
     Announced(Range<usize>),
     Released(Range<usize>),
 }
 
-struct Recording(Rows, Mutex<Vec<Event>>);
+pub(crate) struct Recording(pub(crate) Rows, pub(crate) Mutex<Vec<Event>>);
 
 impl RowSource for Recording {
     type Feature = f32;

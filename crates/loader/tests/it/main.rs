@@ -5,6 +5,7 @@ mod batches;
 mod blocks;
 mod decoded;
 mod draws;
+mod lanes;
 mod prefetch;
 mod resume;
 mod shards;

@@ -1,11 +1,13 @@
 use std::collections::HashSet;
+use std::sync::Mutex;
 
 use brisk_loader::{
-    Batching, Error, RowBuffers, RowSelection, RowSource, Rows, Shuffle, Subset, group_k_fold, group_split, k_fold, key_of,
-    labels_of, ordered_split, row_source_conformance, split, split_by_key, stratified_k_fold, stratified_split,
+    Batching, Error, Hint, RowBuffers, RowSelection, RowSource, Rows, Shuffle, Subset, group_k_fold, group_split, k_fold, key_of,
+    labels_of, ordered_split, row_source_conformance, split, split_by_blocks, split_by_key, stratified_k_fold, stratified_split,
 };
 
 use crate::batches::all;
+use crate::blocks::{Event, Recording};
 use crate::source::{described, numbered};
 
 fn rows_of<S: RowSource>(subset: &Subset<S>) -> Vec<u32> {
@@ -299,4 +301,49 @@ fn rows_are_split_in_order_and_equal_ones_stay_together() {
     assert_eq!(split_of(&[7.0; 4], [0.5, 0.25, 0.25]).map(|part| part.len()).iter().sum::<usize>(), 4);
     let rows = Rows::new(vec![0.5; 4], vec![0.0; 4], 1).unwrap();
     assert!(matches!(ordered_split(&rows, &[1.0], [0.5, 0.5]), Err(Error::Length { expected: 4, found: 1, .. })));
+}
+
+#[test]
+fn whole_blocks_are_split() {
+    let source = described(1003, 3);
+    let parts = split_by_blocks(&source, 42, 50, [0.8, 0.2]).unwrap();
+    check_cover(&parts, 1003);
+    // 21 blocks, the last of 3 rows.
+    let expected: [usize; 2] = parts.each_ref().map(|part| {
+        let rows = rows_of(part);
+        assert!(rows.is_sorted(), "rows are in the order of the source");
+        let blocks: HashSet<u32> = rows.iter().map(|row| row / 50).collect();
+        blocks.iter().map(|&block| if block == 20 { 3 } else { 50 }).sum()
+    });
+    assert_eq!(parts.each_ref().map(|part| part.n_rows()), expected, "blocks are whole");
+    assert!([17 * 50, 16 * 50 + 3].contains(&expected[0]), "0.8 of 21 blocks, {expected:?}");
+    parts.iter().for_each(row_source_conformance);
+    let of = |seed, block_rows| rows_of(&split_by_blocks(&source, seed, block_rows, [0.8, 0.2]).unwrap()[0]);
+    assert_eq!(of(42, 50), rows_of(&parts[0]));
+    assert_ne!(of(43, 50), of(42, 50));
+    check_cover(&split_by_blocks(&source, 1, 50, [1.0, 0.0]).unwrap(), 1003);
+    check_cover(&split_by_blocks(&source, 1, u32::MAX, [0.0, 1.0]).unwrap(), 1003);
+    check_cover(&split_by_blocks(&numbered(100, 1), 1, 50, [0.5, 0.5]).unwrap(), 100);
+
+    let error = split_by_blocks(&source, 1, 500, [0.9, 0.1]).unwrap_err();
+    assert!(matches!(error, Error::NoBlock { fraction: 0.1, n_blocks: 3, block_rows: 500 }), "{error}");
+    let error = split_by_blocks(&source, 1, 0, [0.9, 0.1]).unwrap_err();
+    assert!(matches!(error, Error::Blocks { block_rows: 0, .. }), "{error}");
+}
+
+/// What a subset of whole blocks is told of consecutive rows, it passes on as runs of the source.
+#[test]
+fn ranges_of_whole_blocks_are_announced_as_runs() {
+    let source = Recording(numbered(100, 1), Mutex::default());
+    let [part, _] = split_by_blocks(&source, 3, 10, [0.5, 0.5]).unwrap();
+    let rows = rows_of(&part);
+    part.hint(RowSelection::Range(5..25), Hint::WillNeed);
+    part.hint(RowSelection::Range(45..1000), Hint::DontNeed);
+    let events = std::mem::take(&mut *source.1.lock().unwrap());
+    let runs = events.iter().map(|event| match event {
+        Event::Announced(rows) | Event::Released(rows) => rows.clone().map(|row| row as u32).collect::<Vec<_>>(),
+        Event::Row(row) => panic!("row {row} is gathered"),
+    });
+    assert_eq!(runs.collect::<Vec<_>>(), [&rows[5..10], &rows[10..20], &rows[20..25], &rows[45..50]]);
+    assert!(matches!(events[..], [Event::Announced(_), Event::Announced(_), Event::Announced(_), Event::Released(_)]));
 }

@@ -29,6 +29,10 @@ pub(crate) fn bits(replica: &mut impl Collective) -> Result<u64, Error> {
     replica.reduce_scatter(&input, &mut shard, ReduceOp::Sum)?;
     replica.all_gather(&shard, &mut whole)?;
     whole.iter().for_each(|value: &f32| take(value.to_bits()));
+    let (nothing, mut shard, mut whole): (Vec<f32>, Vec<f32>, Vec<f32>) = Default::default();
+    replica.reduce_scatter(&nothing, &mut shard, ReduceOp::Sum)?;
+    replica.all_gather(&shard, &mut whole)?;
+    replica.broadcast(&mut whole, 0)?;
     let mut text = if rank == n - 1 { *b"from the last rank" } else { [0; 18] };
     replica.broadcast(&mut text, n - 1)?;
     assert_eq!(&text, b"from the last rank", "rank {rank}");

@@ -4,7 +4,7 @@ use brisk_nn::tensor::{EpochRows, Graph, Persistent, Reduction, Tensor};
 
 use super::DataParallel;
 use crate::error::Error;
-use crate::feed::{BatchTensors, Feed};
+use crate::feed::{BatchTensors, Feed, check_batch};
 use crate::standardisation::Standardisation;
 
 /// A replica's part of a batch, as it is recorded.
@@ -19,15 +19,19 @@ pub(crate) struct PartOfBatch {
 }
 
 impl DataParallel {
-    /// Checks that each replica has at least one row of a batch.
-    pub(crate) fn check_batch(&self, batch_rows: usize) -> Result<(), Error> {
-        let world_size = self.world_size();
-        if batch_rows >= world_size {
-            return Ok(());
+    /// Checks that each replica has at least one row of a batch of a feed; and that it reads the part of this replica, if it reads only a part.
+    pub(crate) fn check_feed(&self, feed: &Feed<'_>) -> Result<(), Error> {
+        check_batch(feed.batch_rows(), self.world_size())?;
+        let mine = [self.rank(), self.world_size()];
+        match feed.rank_of_parts() {
+            Some(read) if read != mine => {
+                let [[rank, world], [my_rank, my_world]] = [read, mine];
+                let found = format!("the part of rank {rank} of {world}, on replica {my_rank} of {my_world}");
+                let expected = "the part of the replica: `Shard::parts(replica.rank(), replica.world_size())`";
+                Err(Error::Setting { name: "rank", found, expected: expected.into() })
+            }
+            _ => Ok(()),
         }
-        let found = format!("{batch_rows} rows for {world_size} replicas");
-        let expected = "at least one row for each; use larger batches or fewer replicas".into();
-        Err(Error::Setting { name: "batch_rows", found, expected })
     }
 
     /// How the losses of the rows of a part are reduced. Those of several parts, weighted by their shares of the whole batch, add up to its mean.
@@ -38,7 +42,7 @@ impl DataParallel {
     /// Records the rows of this replica's part of the batch whose index is in `state`.
     ///
     /// # Errors
-    /// [`Error::Setting`] if a replica has no row.
+    /// [`Error::Setting`] if a replica has no row, or the feed reads another part.
     pub(crate) fn record_part(
         &self,
         graph: &Graph,
@@ -47,7 +51,7 @@ impl DataParallel {
         state: &Persistent,
         epoch: &EpochRows,
     ) -> Result<PartOfBatch, Error> {
-        self.check_batch(epoch.batch_rows)?;
+        self.check_feed(feed)?;
         let sum_of = |weights: &Tensor| feed.has_weights().then(|| weights.sum(..));
         if self.is_single() {
             let batch = feed.record(graph, scale, state);

@@ -18,11 +18,11 @@ pub(crate) trait Chunks: fmt::Debug {
 
 /// The same while its threads run.
 pub(crate) trait OpenChunks {
-    /// Calls `f` with the number of each chunk of the epoch, the chunk, filled up with zeros if it is the last, and how many of its rows are real.
-    fn each_chunk(&mut self, epoch: u32, f: EachChunk<'_>) -> Result<(), Error>;
+    /// Calls `f` with the number of each chunk of the epoch, from chunk `from` on, and the chunk, filled up with zeros if it is the last.
+    fn each_chunk(&mut self, epoch: u32, from: usize, f: EachChunk<'_>) -> Result<(), Error>;
 }
 
-pub(crate) type EachChunk<'f> = &'f mut dyn FnMut(usize, Chunk<'_>, usize) -> Result<ControlFlow<()>, Error>;
+pub(crate) type EachChunk<'f> = &'f mut dyn FnMut(usize, Chunk<'_>) -> Result<ControlFlow<()>, Error>;
 
 pub(crate) struct SourceChunks<'a, S: RowSource> {
     set: &'static str,
@@ -34,7 +34,7 @@ pub(crate) struct SourceChunks<'a, S: RowSource> {
 }
 
 impl<'a, S: RowSource<Feature: FeedElement>> SourceChunks<'a, S> {
-    /// Chunks of `chunk_batches` batches; `batching` is in units of chunks.
+    /// Chunks of `chunk_batches` batches, or of a rank's parts of them; `batching` is in units of chunks.
     pub(crate) fn new(
         set: &'static str,
         source: &'a S,
@@ -68,23 +68,19 @@ struct Running<'scope, 'a, S: RowSource> {
 }
 
 impl<S: RowSource<Feature: FeedElement>> OpenChunks for Running<'_, '_, S> {
-    fn each_chunk(&mut self, epoch: u32, f: EachChunk<'_>) -> Result<(), Error> {
+    fn each_chunk(&mut self, epoch: u32, from: usize, f: EachChunk<'_>) -> Result<(), Error> {
         let SourceChunks { set, n_rows, loader, chunk_batches, .. } = self.chunks;
-        let (source, batching) = (*loader.source(), loader.batching());
+        let source = *loader.source();
         check_unchanged(set, source, *n_rows)?;
-        let mut chunks = self.prefetch.epoch(epoch);
-        let mut index = 0;
+        let failed = |error| stream_error(set, epoch, *chunk_batches, &error);
+        let mut chunks = self.prefetch.epoch_from(epoch, from * loader.batching().size).map_err(failed)?;
+        let mut index = from;
         loop {
-            let chunk = chunks.next_batch().map_err(|error| stream_error(set, epoch, *chunk_batches, &error))?;
-            let Some(batch) = chunk else { return Ok(()) };
-            let row_at = |row: usize| {
-                let position = index * batching.size + row;
-                batching.order.of_epoch(source.n_rows() as u32, epoch).row(position as u32) as usize
-            };
-            check_finite(set, source, batch.features, row_at)?;
+            let Some(batch) = chunks.next_batch().map_err(failed)? else { return Ok(()) };
+            check_finite(set, source, batch.features, |row| batch.ids[row] as usize)?;
             let features = S::Feature::features(batch.features);
             let (labels, categories, weights, ids) = (batch.labels, batch.categories, batch.weights, batch.ids);
-            if f(index, Chunk { features, labels, categories, weights, ids }, batch.rows)?.is_break() {
+            if f(index, Chunk { features, labels, categories, weights, ids })?.is_break() {
                 return Ok(());
             }
             index += 1;

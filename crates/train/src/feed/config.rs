@@ -1,7 +1,9 @@
 use std::fmt;
 
-use brisk_loader::{Ahead, Order};
+use brisk_loader::{Ahead, Lanes, Order, Shard};
 use brisk_nn::tensor::DType;
+
+use crate::error::Error;
 
 /// How rows reach the device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,8 +17,14 @@ pub struct FeedConfig {
     pub chunk_bytes: usize,
     /// How many chunks in advance, and by how many threads, the host gathers the chunks of a streamed feed. Neither changes any batch.
     pub ahead: Ahead,
-    /// In which order the training rows come; `None` shuffles all of them by the run's seed.
+    /// In which order the training rows come; `None` shuffles all of them by the run's seed. A [`Trainer`](crate::Trainer) whose replicas stream rows without weights shuffles them by
+    /// [lanes](brisk_loader::Order::Lanes) instead, of each of which a batch has at least sixteen rows, if a batch can be divided so. The order is then another one than that of a single replica: to
+    /// resume on one, set the order, which [`Feed::order`](crate::Feed::order) returns.
     pub order: Option<Order>,
+    /// Which part of each batch this replica computes, of [`Shard::parts`]; all of it by default. A [`Trainer`](crate::Trainer) sets the part of its
+    /// [replica](crate::Trainer::replicas). Rows that are streamed are read by part, unless they have weights: the sum of the weights of a batch needs those of all its rows.
+    /// Resident rows are all on each device, since another epoch needs others of them.
+    pub rank: Shard,
     /// How labels are stored on the device: f32, or u32 for class numbers. A trainer sets the dtype that its [task](crate::Labels::dtype) takes.
     pub labels: DType,
 }
@@ -36,8 +44,56 @@ pub enum FeedChoice {
 impl Default for FeedConfig {
     fn default() -> Self {
         let ahead = Ahead { depth: 2, workers: 1 };
-        Self { choice: FeedChoice::Auto, budget_bytes: None, chunk_bytes: 32 << 20, ahead, order: None, labels: DType::F32 }
+        let (choice, rank) = (FeedChoice::Auto, Shard::WHOLE);
+        Self { choice, budget_bytes: None, chunk_bytes: 32 << 20, ahead, order: None, rank, labels: DType::F32 }
     }
+}
+
+impl FeedConfig {
+    /// Checks that the rank has a part of each batch, and that an order by lanes is for these batches.
+    pub(crate) fn check_parts(&self, order: &Order, batch_rows: usize) -> Result<(), Error> {
+        let (rank, world) = (self.rank.rank(), self.rank.world());
+        if rank >= world || (world > 1 && !self.rank.is_parts()) {
+            let expected = "a rank below the number of ranks, each with its part of every batch: `Shard::parts`";
+            let found = format!("rank {rank} of {world}, {:?}", self.rank);
+            return Err(Error::Setting { name: "rank", found, expected: expected.into() });
+        }
+        check_batch(batch_rows, world)?;
+        match order {
+            Order::Lanes(lanes) if lanes.batch_rows as usize != batch_rows => {
+                let found = format!("`{order}`, lanes of batches of {} rows", lanes.batch_rows);
+                let expected = format!("lanes of batches of {batch_rows} rows, as many as `batch_rows`; change one of them");
+                Err(Error::Setting { name: "order", found, expected: expected.into() })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks that each replica has at least one row of a batch.
+pub(crate) fn check_batch(batch_rows: usize, world_size: usize) -> Result<(), Error> {
+    if batch_rows >= world_size {
+        return Ok(());
+    }
+    let found = format!("{batch_rows} rows for {world_size} replicas");
+    let expected = "at least one row for each; use larger batches or fewer replicas".into();
+    Err(Error::Setting { name: "batch_rows", found, expected })
+}
+
+/// The lanes of rows that replicas stream, which do not depend on their number: at least 16 rows of each lane in a batch, so that rows are copied in runs, and windows of about 1 MiB. `None`
+/// for a batch that cannot be divided so.
+pub(crate) fn lanes_of(batch_rows: usize, row_bytes: usize, seed: Option<u64>) -> Option<Lanes> {
+    const LANE_ROWS: usize = 16;
+    const MAX_LANES: usize = 512;
+    const BLOCK_BYTES: usize = 256 << 10;
+    const WINDOW_BLOCKS: u32 = 4;
+    let most = (batch_rows / LANE_ROWS).min(MAX_LANES);
+    let n_lanes = (2..=most).rev().find(|n_lanes| batch_rows.is_multiple_of(*n_lanes))?;
+    let block_rows = (BLOCK_BYTES / row_bytes.max(1)).max(1);
+    // A power of two, as blocks of files are; there are fewer than 2^32 rows.
+    let block_rows = 1 << block_rows.ilog2().min(31);
+    let batch_rows = u32::try_from(batch_rows).ok()?;
+    Some(Lanes { seed, batch_rows, n_lanes: n_lanes as u32, block_rows, window_blocks: WINDOW_BLOCKS })
 }
 
 /// Whether rows are resident or streamed, and why. Its `Display` is a line for people.

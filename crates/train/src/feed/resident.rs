@@ -103,26 +103,15 @@ impl ResidentRows {
     /// # Errors
     /// [`Error::Setting`] for an order that has no kernel; [`Error::Tensor`] if the device has failed.
     pub fn set_order(&self, device: &Device, order: Order, epoch: u32, batch_rows: usize) -> Result<(), Error> {
-        self.set_order_at(device, &order, epoch, batch_rows, 0)
-    }
-
-    /// The same, with batch 0 of the run's state at position `offset`.
-    pub(crate) fn set_order_at(
-        &self,
-        device: &Device,
-        order: &Order,
-        epoch: u32,
-        batch_rows: usize,
-        offset: u32,
-    ) -> Result<(), Error> {
-        if !is_computed_on_devices(order) {
+        if !is_computed_on_devices(&order) {
             let (found, expected) =
                 (format!("`{order}` for rows that stay on the device"), "in order or shuffled; or stream them");
             return Err(Error::Setting { name: "order", found, expected: expected.into() });
         }
         let n_rows = self.n_rows();
         let shuffle = order.shuffle(n_rows as u32, epoch);
-        self.table.set_order(device, &EpochOrder { epoch, shuffle: shuffle.as_ref(), n_rows, stride: batch_rows }, offset)
+        let order = EpochOrder { epoch, shuffle: shuffle.as_ref(), n_rows, batch_rows, part: 0..batch_rows };
+        self.table.set_order(device, &order, 0)
     }
 
     /// Records the gathering of the batch whose index is in `state`.

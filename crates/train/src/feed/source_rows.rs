@@ -8,8 +8,14 @@ use crate::row_digest::RowDigest;
 
 /// The rows of a source, whatever its type.
 pub(crate) trait DigestRows: fmt::Debug {
-    /// The set's name and its digest.
-    fn digest(&self) -> Result<(&'static str, RowDigest), Error>;
+    /// The set's name.
+    fn set(&self) -> &'static str;
+
+    /// A number that identifies the rows without reading them, if the source knows one.
+    fn fingerprint(&self) -> Option<u64>;
+
+    /// The digest of the rows, which are read for it.
+    fn digest(&self) -> Result<RowDigest, Error>;
 }
 
 pub(crate) struct SourceRows<'a, S> {
@@ -18,8 +24,16 @@ pub(crate) struct SourceRows<'a, S> {
 }
 
 impl<S: RowSource<Feature: FeedElement>> DigestRows for SourceRows<'_, S> {
-    fn digest(&self) -> Result<(&'static str, RowDigest), Error> {
-        Ok((self.set, RowDigest::of(self.set, self.source)?))
+    fn set(&self) -> &'static str {
+        self.set
+    }
+
+    fn fingerprint(&self) -> Option<u64> {
+        self.source.fingerprint()
+    }
+
+    fn digest(&self) -> Result<RowDigest, Error> {
+        RowDigest::of(self.set, self.source)
     }
 }
 

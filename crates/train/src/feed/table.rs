@@ -23,18 +23,23 @@ pub(crate) struct DeviceTable {
     weights: Option<Windows>,
     /// The numbers of the rows in the source, if batches are augmented and the table has only some of the rows.
     ids: Option<Windows>,
+    /// Of the rows in the table.
     order: Persistent,
+    /// Of all rows, if the table has a part of each batch.
+    order_of_all: Option<Persistent>,
 }
 
 /// The order in which batches take the rows that are on the device.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct EpochOrder<'a> {
     pub(crate) epoch: u32,
     /// `None` for the table's order.
     pub(crate) shuffle: Option<&'a Shuffle>,
     pub(crate) n_rows: usize,
     /// Rows of a batch.
-    pub(crate) stride: usize,
+    pub(crate) batch_rows: usize,
+    /// The rows of each batch that the table has.
+    pub(crate) part: Range<usize>,
 }
 
 /// Consecutive rows, as they are copied to a device.
@@ -92,7 +97,13 @@ impl DeviceTable {
             weights: layout.has_weights.then(|| windows("weights", DType::F32, 1)),
             ids: None,
             order: Graph::order_buffer(),
+            order_of_all: None,
         }
+    }
+
+    /// The same table for a part of each batch.
+    pub(crate) fn of_parts(self) -> Self {
+        Self { order_of_all: Some(Graph::order_buffer()), ..self }
     }
 
     /// The same table for some of the source's rows, with their row numbers in the source.
@@ -145,16 +156,26 @@ impl DeviceTable {
         Ok(uploads.write(&parts)?)
     }
 
-    /// Sets which rows the batches take: batch `b` of the run's state takes the positions from `b * stride + offset` on, modulo 2³², of those
-    /// below `n_rows`, in the order of `epoch`.
-    pub(crate) fn set_order(&self, device: &Device, epoch: &EpochOrder<'_>, offset: u32) -> Result<(), Error> {
-        let &EpochOrder { epoch, shuffle, n_rows, stride } = epoch;
-        let (n, stride) = (n_rows as u32, stride as u32);
-        let numbers: [u32; ORDER_LEN] = match shuffle {
-            None => sequential_order(n, stride, offset),
-            Some(shuffle) => shuffled_order(n, shuffle.bits(), shuffle.keys(), stride, offset),
+    /// Sets which rows the batches take: batch `b` of the run's state takes the rows of batch `b + offset`, modulo 2³², of those that the order has.
+    pub(crate) fn set_order(&self, device: &Device, order: &EpochOrder<'_>, offset: u32) -> Result<(), Error> {
+        let EpochOrder { epoch, shuffle, n_rows, batch_rows, part } = order;
+        let numbers = |n_rows: usize, batch_rows: usize, part_start: usize| {
+            let (n, stride) = (n_rows as u32, batch_rows as u32);
+            // Positions are counted from the first row of the whole batch, and modulo 2^32.
+            let offset = offset.wrapping_mul(stride).wrapping_sub(part_start as u32);
+            let numbers: [u32; ORDER_LEN] = match shuffle {
+                None => sequential_order(n, stride, offset),
+                Some(shuffle) => shuffled_order(n, shuffle.bits(), shuffle.keys(), stride, offset),
+            };
+            order_in_epoch(numbers, *epoch)
         };
-        Ok(device.write(&self.order, &order_in_epoch(numbers, epoch))?)
+        let Some(order_of_all) = &self.order_of_all else {
+            return Ok(device.write(&self.order, &numbers(*n_rows, *batch_rows, 0))?);
+        };
+        device.write(order_of_all, &numbers(*n_rows, *batch_rows, 0))?;
+        let n_last = (n_rows % batch_rows).clamp(part.start, part.end) - part.start;
+        let n_of_part = n_rows / batch_rows * part.len() + n_last;
+        Ok(device.write(&self.order, &numbers(n_of_part, part.len(), part.start))?)
     }
 
     /// Whether rows have weights.
@@ -165,7 +186,7 @@ impl DeviceTable {
     /// Records the weight of each row of the batch.
     pub(crate) fn record_weights(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> Tensor {
         let [_, _, zero, one] = scale.buffers();
-        let batch = graph.batch(&self.order, state, batch_rows);
+        let batch = graph.batch(self.order_of_all.as_ref().unwrap_or(&self.order), state, batch_rows);
         match &self.weights {
             Some(weights) => batch.weights.multiply(&graph.gather(&batch, weights, zero, one).reshape(&[batch_rows])),
             None => batch.weights,

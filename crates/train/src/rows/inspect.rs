@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use brisk_loader::{Layout, RowBuffers, RowSelection, RowSource, with_causes};
+use brisk_loader::{RowSource, with_causes};
 use brisk_nn::tensor::DType;
 use brisk_nn::{CategoricalColumn, Module};
 
@@ -10,9 +10,6 @@ use super::element::{FeedElement, Sealed};
 use super::{Features, RowLayout};
 use crate::error::phrases::count;
 use crate::error::{Cell, Error};
-
-/// Rows read from a source at a time.
-const CHUNK_ROWS: usize = 64 * 1024;
 
 /// The layout of `source`'s rows, of which there must be at least one, and no more than row numbers allow.
 pub(crate) fn layout_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<RowLayout, Error> {
@@ -45,55 +42,18 @@ pub(crate) fn source_row<S: RowSource>(source: &S, row: usize) -> usize {
     u32::try_from(row).map_or(row, |row| source.source_row(row) as usize)
 }
 
-/// Checks that rows have the categorical columns that a model takes, that each code is valid for its column, and that weights are valid, as is the sum
-/// of those of a batch.
-pub(crate) fn check_codes_and_weights<S: RowSource>(
+/// Checks that rows have the categorical columns that a model takes.
+pub(crate) fn check_category_count<S: RowSource>(
     set: &'static str,
     source: &S,
     columns: &[CategoricalColumn],
-    batch_rows: usize,
 ) -> Result<(), Error> {
-    let Layout { n_rows, n_categories, has_weights, .. } = source.layout();
-    if n_categories != columns.len() {
-        let way_out = "give the model an embedding for each, or leave the columns out".into();
-        let (what, expected) = ("categorical column", columns.len());
-        return Err(Error::RowLayout { set, what, found: n_categories, expected, way_out });
-    }
-    if n_categories == 0 && !has_weights {
+    let (found, expected) = (source.n_categories(), columns.len());
+    if found == expected {
         return Ok(());
     }
-    let mut total = 0.0;
-    let largest = f32::MAX / batch_rows.clamp(1, n_rows.max(1)) as f32;
-    let (mut categories, mut weights) = (Vec::new(), Vec::new());
-    for first in (0..n_rows).step_by(CHUNK_ROWS) {
-        let rows = first..n_rows.min(first + CHUNK_ROWS);
-        categories.resize(rows.len() * n_categories, 0);
-        weights.resize(if has_weights { rows.len() } else { 0 }, 0.0);
-        let into = RowBuffers { categories: Some(&mut categories), weights: Some(&mut weights), ..RowBuffers::default() };
-        source.gather(RowSelection::Range(rows), into).map_err(|error| failed(set, &error))?;
-        for (row, codes) in categories.chunks_exact(n_categories.max(1)).enumerate() {
-            if let Some(column) = codes.iter().zip(columns).position(|(&code, column)| code as usize >= column.n_codes) {
-                let (row, n_codes) = (source_row(source, first + row), columns[column].n_codes);
-                return Err(unknown_code(set, row, column, codes[column], n_codes));
-            }
-        }
-        if let Some(row) = weights.iter().position(|weight| !(weight.is_finite() && *weight >= 0.0)) {
-            let (row, found) = (source_row(source, first + row), weights[row].to_string());
-            return Err(weight(set, row, found, "a finite number, 0 or more".into()));
-        }
-        if let Some(row) = weights.iter().position(|&weight| weight > largest) {
-            let (row, found) = (source_row(source, first + row), format!("{:e}", weights[row]));
-            let expected =
-                format!("at most {largest:e} in batches of {batch_rows} rows, whose weights are summed; scale the weights down");
-            return Err(weight(set, row, found, expected.into()));
-        }
-        total += weights.iter().map(|&weight| f64::from(weight)).sum::<f64>();
-    }
-    if has_weights && total == 0.0 {
-        let expected = "some above 0; leave the weights out, or set some".into();
-        return Err(Error::RowSet { set, found: format!("all {n_rows} weights are 0"), expected });
-    }
-    Ok(())
+    let way_out = "give the model an embedding for each, or leave the columns out".into();
+    Err(Error::RowLayout { set, what: "categorical column", found, expected, way_out })
 }
 
 /// Checks that a model takes as many columns as rows have, if it knows how many it takes.
@@ -186,6 +146,24 @@ pub(crate) fn unknown_code(set: &'static str, row: usize, column: usize, found: 
         "one below {n_codes}, the number of codes of the model; give the model more, or replace the code by 0, which stands for unknown"
     );
     Error::Value { set, row, cell: Cell::Code(column), name: None, found: found.to_string(), expected: expected.into() }
+}
+
+/// The error for a weight that is not a number of rows.
+pub(crate) fn weight_range(set: &'static str, row: usize, found: f32) -> Error {
+    weight(set, row, found.to_string(), "a finite number, 0 or more".into())
+}
+
+/// The error for a weight that may make the sum over a batch infinite.
+pub(crate) fn heavy_weight(set: &'static str, row: usize, found: f32, largest: f32, batch_rows: usize) -> Error {
+    let expected =
+        format!("at most {largest:e} in batches of {batch_rows} rows, whose weights are summed; scale the weights down");
+    weight(set, row, format!("{found:e}"), expected.into())
+}
+
+/// The error for rows none of which counts.
+pub(crate) fn all_weights_are_zero(set: &'static str, n_rows: usize) -> Error {
+    let expected = "some above 0; leave the weights out, or set some".into();
+    Error::RowSet { set, found: format!("all {n_rows} weights are 0"), expected }
 }
 
 fn weight(set: &'static str, row: usize, found: String, expected: Cow<'static, str>) -> Error {

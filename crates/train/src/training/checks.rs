@@ -65,8 +65,8 @@ impl Training<'_> {
 
     /// Validates on a few batches before the first step, only to find errors.
     pub(super) fn check_validation(&self, valid: &mut OpenFeed<'_>) -> Result<(), Error> {
-        let Evaluation { outputs, .. } = self.scorer.evaluate_first(valid, self.config.sanity_validation)?;
-        self.validation.try_out(&outputs)
+        let Evaluation { outputs, rows, .. } = self.scorer.evaluate_first(valid, self.config.sanity_validation)?;
+        self.validation.try_out(&outputs, rows.as_deref())
     }
 
     /// The batch of the epoch after which the model is validated next within it; `usize::MAX` if there is none.
@@ -90,7 +90,7 @@ impl Training<'_> {
         if self.ema.is_some() {
             self.replicas.broadcast_buffers(&self.device, &self.evaluated)?;
         }
-        let Evaluation { outputs: scores, loss: valid_loss } = self.scorer.evaluate(valid)?;
+        let Evaluation { outputs: scores, loss: valid_loss, .. } = self.scorer.evaluate(valid)?;
         let valid_loss = valid_loss.unwrap_or(f64::NAN);
         let mut values = self.validation.measure(&scores, losses.mean, valid_loss)?;
         values.extend(self.scaling(losses));

@@ -116,11 +116,16 @@ impl Validation {
         self.direction
     }
 
-    /// Computes all metrics for the first rows, given the model's outputs for them, to see whether that works. Metrics that are not defined for so few rows, such as the area
+    /// Computes all metrics for some rows, by default the first, given the model's outputs for them, to see whether that works. Metrics that are not defined for so few rows, such as the area
     /// under a curve of one class, are skipped.
-    pub(super) fn try_out(&self, outputs: &[f32]) -> Result<(), Error> {
+    pub(super) fn try_out(&self, outputs: &[f32], rows: Option<&[u32]>) -> Result<(), Error> {
+        let n_labels = self.n_labels;
+        let of_row = |&row: &u32| &self.labels[row as usize * n_labels..][..n_labels];
+        let labels: Option<Vec<f32>> = rows.map(|rows| rows.iter().flat_map(of_row).copied().collect());
+        let scored = self.scored(outputs);
+        let scored = Scored { labels: labels.as_deref().unwrap_or(scored.labels), ..scored };
         for metric in self.metrics.borrow_mut().iter_mut() {
-            match metric.measure(&self.scored(outputs)) {
+            match metric.measure(&scored) {
                 Err(error) if error.is_of_few_rows() => {}
                 found => drop(found?),
             }

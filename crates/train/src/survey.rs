@@ -1,0 +1,304 @@
+//! What a run needs to know about all its rows, read in one pass.
+
+use std::ops::Range;
+
+use brisk_loader::{Chunk, Layout, RowMemory, RowSelection, RowSource};
+use brisk_nn::CategoricalColumn;
+use rayon::prelude::*;
+
+use crate::error::Error;
+use crate::moments::Moments;
+use crate::row_digest::RowDigest;
+use crate::rows::inspect::{
+    all_weights_are_zero, failed, first_non_finite, heavy_weight, non_finite, source_row, unknown_code, weight_range,
+};
+use crate::rows::{Features, FeedElement};
+
+/// The findings of one pass over the rows of a set. Replicas compare rows before any of them refuses its own, so values that cannot be used are found here and
+/// reported by the caller.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    pub(crate) digest: RowDigest,
+    /// `[n_rows, n_labels]`.
+    pub(crate) labels: Vec<f32>,
+    /// Those of all columns, if they were asked for.
+    pub(crate) moments: Option<Moments>,
+    /// The first category or weight that cannot be used.
+    pub(crate) wrong_code_or_weight: Option<Error>,
+    /// The first feature that is NaN or infinite.
+    pub(crate) non_finite: Option<Error>,
+}
+
+/// What is wanted of a pass, apart from the digest and the labels.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Whether means and deviations of the columns are computed.
+    pub(crate) moments: bool,
+    /// The model's categorical columns, as many as the rows have.
+    pub(crate) columns: &'a [CategoricalColumn],
+    /// Weights of so many rows are summed.
+    pub(crate) batch_rows: usize,
+}
+
+/// The findings in some sections of a source, one after the other: plain values, so that replicas can exchange them.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// The digest of each block.
+    pub(crate) blocks: Vec<u64>,
+    pub(crate) labels: Vec<f32>,
+    /// Of each section, if wanted: the number of rows, then the means, then the squared deviations.
+    pub(crate) moments: Vec<f64>,
+    /// The sum of the weights of each section, if rows have weights.
+    pub(crate) weights: Vec<f64>,
+    /// The values that cannot be used: at most one of each [kind](Wrong::kind).
+    pub(crate) wrong: Vec<Wrong>,
+}
+
+/// A value that cannot be used.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wrong {
+    kind: u32,
+    row: u32,
+    column: u32,
+    /// The code, or the bits of the number.
+    value: u32,
+}
+
+const NON_FINITE: u32 = 0;
+const CODE: u32 = 1;
+const WEIGHT: u32 = 2;
+const HEAVY: u32 = 3;
+
+/// Blocks of the digest that are read and hashed at a time, on all threads: about 16 MiB. The moments of columns depend on it.
+const BLOCKS_AT_A_TIME: usize = 16;
+
+/// The most sections that a source is read in, each by one replica. Many numbers of replicas divide it, and the moments of so many take little memory. The moments of columns depend on it.
+const MAX_SECTIONS: usize = 240;
+
+/// How the rows of a source are read: in sections of consecutive rows, those in chunks, and those in the blocks of the digest. A source whose rows change in between is asked once.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sections {
+    layout: Layout,
+    block_rows: usize,
+    chunk_rows: usize,
+    n_chunks: usize,
+    pub(crate) n: usize,
+}
+
+impl Sections {
+    pub(crate) fn of<S: RowSource>(source: &S) -> Self {
+        let (layout, block_rows) = (source.layout(), RowDigest::block_rows(source));
+        let chunk_rows = block_rows.saturating_mul(BLOCKS_AT_A_TIME);
+        let n_chunks = layout.n_rows.div_ceil(chunk_rows);
+        Self { layout, block_rows, chunk_rows, n_chunks, n: n_chunks.min(MAX_SECTIONS) }
+    }
+
+    /// The rows of each chunk of a section.
+    fn chunks(self, section: usize) -> impl Iterator<Item = Range<usize>> {
+        let Self { layout, chunk_rows, n_chunks, n, .. } = self;
+        let chunks = section * n_chunks / n..(section + 1) * n_chunks / n;
+        chunks.map(move |chunk| chunk * chunk_rows..layout.n_rows.min((chunk + 1) * chunk_rows))
+    }
+}
+
+/// The mean and the squared deviations of all columns, and the first feature that is not finite as an error.
+///
+/// # Errors
+/// [`Error::Rows`] if the source fails.
+pub(crate) fn moments_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<Moments, Error> {
+    let mut moments = Moments::new(source.n_cols());
+    let wanted = Wanted { moments: true, columns: &[], batch_rows: 1 };
+    let sections = Sections::of(source);
+    for section in 0..sections.n {
+        let mut found = Findings::default();
+        found.read(set, source, &wanted, &sections, section..section + 1)?;
+        match found.wrong.iter().find(|wrong| wrong.kind == NON_FINITE) {
+            Some(wrong) => return Err(wrong.error(set, source, &wanted)),
+            None => merge_sections(&mut moments, &found.moments),
+        }
+    }
+    Ok(moments)
+}
+
+impl Findings {
+    /// Reads some sections, on all threads of the current rayon pool. Meanwhile the source verifies that its rows have not changed since they were written.
+    ///
+    /// # Errors
+    /// [`Error::Rows`] if the source fails, or its rows are damaged.
+    pub(crate) fn of<S: RowSource<Feature: FeedElement>>(
+        set: &'static str,
+        source: &S,
+        wanted: &Wanted<'_>,
+        sections: &Sections,
+        which: Range<usize>,
+    ) -> Result<Self, Error> {
+        let mut found = Self::default();
+        let (intact, read) = rayon::join(|| source.check_intact(), || found.read(set, source, wanted, sections, which));
+        intact.map_err(|error| failed(set, &error))?;
+        read.map(|()| found)
+    }
+
+    fn read<S: RowSource<Feature: FeedElement>>(
+        &mut self,
+        set: &'static str,
+        source: &S,
+        wanted: &Wanted<'_>,
+        sections: &Sections,
+        which: Range<usize>,
+    ) -> Result<(), Error> {
+        let Layout { n_rows, n_cols, has_weights, .. } = sections.layout;
+        let n_moments = if wanted.moments { n_cols } else { 0 };
+        let mut memory = RowMemory::new(sections.layout, sections.chunk_rows.min(n_rows).max(1));
+        for section in which {
+            let (mut moments, mut weight) = (Moments::new(n_moments), 0.0);
+            for rows in sections.chunks(section) {
+                for (digest, of_block, wrong) in of_blocks(set, source, wanted, sections, rows.clone(), &mut memory)? {
+                    self.blocks.push(digest);
+                    moments.merge(&of_block);
+                    self.note(&wrong);
+                }
+                let read = memory.chunk(rows.start, rows.len());
+                self.labels.extend_from_slice(read.labels);
+                weight += read.weights.iter().map(|&weight| f64::from(weight)).sum::<f64>();
+            }
+            if wanted.moments {
+                self.moments.push(moments.count);
+                self.moments.extend(moments.mean.iter().chain(&moments.squares));
+            }
+            self.weights.extend(has_weights.then_some(weight));
+        }
+        Ok(())
+    }
+
+    /// Keeps the first value of each kind.
+    pub(crate) fn note(&mut self, wrong: &[Wrong]) {
+        for found in wrong {
+            if self.wrong.iter().all(|wrong| wrong.kind != found.kind) {
+                self.wrong.push(*found);
+            }
+        }
+    }
+
+    /// What follows from the findings in all sections of a source.
+    pub(crate) fn survey<S: RowSource<Feature: FeedElement>>(self, set: &'static str, source: &S, wanted: &Wanted<'_>) -> Survey {
+        let first = |kinds: &[u32]| {
+            let wrong = self.wrong.iter().filter(|wrong| kinds.contains(&wrong.kind)).min_by_key(|wrong| wrong.row);
+            wrong.map(|wrong| wrong.error(set, source, wanted))
+        };
+        let moments = wanted.moments.then(|| {
+            let mut moments = Moments::new(source.n_cols());
+            merge_sections(&mut moments, &self.moments);
+            moments
+        });
+        let all_zero = !self.weights.is_empty() && self.weights.iter().sum::<f64>() == 0.0;
+        let wrong_code_or_weight = first(&[CODE, WEIGHT, HEAVY]);
+        Survey {
+            digest: RowDigest::of_blocks(source, &self.blocks),
+            non_finite: first(&[NON_FINITE]),
+            wrong_code_or_weight: wrong_code_or_weight.or_else(|| all_zero.then(|| all_weights_are_zero(set, source.n_rows()))),
+            moments,
+            labels: self.labels,
+        }
+    }
+}
+
+/// The digest, the moments and the wrong values of each block of some rows, which are read into `memory`.
+fn of_blocks<S: RowSource<Feature: FeedElement>>(
+    set: &'static str,
+    source: &S,
+    wanted: &Wanted<'_>,
+    &Sections { ref layout, block_rows, .. }: &Sections,
+    rows: Range<usize>,
+    memory: &mut RowMemory<S::Feature>,
+) -> Result<Vec<(u64, Moments, Vec<Wrong>)>, Error> {
+    let mut rest = memory.buffers(rows.len());
+    let blocks: Vec<_> = rows
+        .clone()
+        .step_by(block_rows)
+        .map(|start| {
+            let block = start..rows.end.min(start + block_rows);
+            let (into, others) = std::mem::take(&mut rest).split_at(block.len(), layout);
+            rest = others;
+            (block, into)
+        })
+        .collect();
+    let read = blocks.into_par_iter().map(|(rows, mut into)| {
+        source.gather(RowSelection::Range(rows.clone()), into.reborrow()).map_err(|error| failed(set, &error))?;
+        let read = into.chunk(rows.start);
+        let mut moments = Moments::new(if wanted.moments { layout.n_cols } else { 0 });
+        if wanted.moments {
+            moments.add(read.features);
+        }
+        Ok((RowDigest::of_block(&read), moments, Wrong::in_rows(&read, layout, wanted)))
+    });
+    read.collect()
+}
+
+/// Merges the moments of sections, one after the other, so that the result does not depend on which replica read them.
+fn merge_sections(moments: &mut Moments, of_sections: &[f64]) {
+    let n_cols = moments.mean.len();
+    for of_section in of_sections.chunks_exact(1 + 2 * n_cols) {
+        let (mean, squares) = of_section[1..].split_at(n_cols);
+        moments.merge(&Moments { count: of_section[0], mean: mean.to_vec(), squares: squares.to_vec() });
+    }
+}
+
+impl Wrong {
+    pub(crate) fn words(self) -> [u32; 4] {
+        [self.kind, self.row, self.column, self.value]
+    }
+
+    pub(crate) fn of_words([kind, row, column, value]: [u32; 4]) -> Self {
+        Self { kind, row, column, value }
+    }
+
+    /// The first value of each kind in a block of rows.
+    fn in_rows<T: FeedElement>(read: &Chunk<'_, T>, layout: &Layout, wanted: &Wanted<'_>) -> Vec<Self> {
+        let mut wrong = Vec::new();
+        // Row numbers are `u32`.
+        let mut add = |kind, row: usize, column: usize, value| {
+            wrong.push(Self { kind, row: (read.first + row) as u32, column: column as u32, value });
+        };
+        if let Features::F32(x) = T::features(read.features)
+            && let Some((at, found)) = first_non_finite(x)
+        {
+            add(NON_FINITE, at / layout.n_cols, at % layout.n_cols, found.to_bits());
+        }
+        // Codes are checked if there is a column for each.
+        let n_codes = wanted.columns.len();
+        if n_codes == layout.n_categories && n_codes > 0 {
+            let unknown =
+                |codes: &[u32]| codes.iter().zip(wanted.columns).position(|(&code, column)| code as usize >= column.n_codes);
+            let rows = read.categories.chunks_exact(n_codes).enumerate();
+            let found = rows.into_iter().find_map(|(row, codes)| unknown(codes).map(|column| (row, column, codes[column])));
+            found.into_iter().for_each(|(row, column, code)| add(CODE, row, column, code));
+        }
+        let is_weight = |weight: f32| weight.is_finite() && weight >= 0.0;
+        if let Some(row) = read.weights.iter().position(|&weight| !is_weight(weight)) {
+            add(WEIGHT, row, 0, read.weights[row].to_bits());
+        }
+        let largest = wanted.largest_weight(layout.n_rows);
+        if let Some(row) = read.weights.iter().position(|&weight| is_weight(weight) && weight > largest) {
+            add(HEAVY, row, 0, read.weights[row].to_bits());
+        }
+        wrong
+    }
+
+    fn error<S: RowSource>(self, set: &'static str, source: &S, wanted: &Wanted<'_>) -> Error {
+        let (row, column) = (source_row(source, self.row as usize), self.column as usize);
+        let number = f32::from_bits(self.value);
+        match self.kind {
+            NON_FINITE => non_finite(set, row, column, source.names().column(column), number),
+            CODE => unknown_code(set, row, column, self.value, wanted.columns[column].n_codes),
+            WEIGHT => weight_range(set, row, number),
+            _ => heavy_weight(set, row, number, wanted.largest_weight(source.n_rows()), wanted.batch_rows),
+        }
+    }
+}
+
+impl Wanted<'_> {
+    /// The largest weight of which the sum over a batch is finite.
+    fn largest_weight(&self, n_rows: usize) -> f32 {
+        f32::MAX / self.batch_rows.clamp(1, n_rows.max(1)) as f32
+    }
+}
