@@ -20,6 +20,8 @@ mod mapped;
 mod nearest;
 mod parts;
 mod remedy;
+#[cfg(feature = "remote")]
+mod remote;
 mod row_store;
 mod schema;
 mod shards;
@@ -74,6 +76,8 @@ pub use dtype::{DType, Element};
 pub use error::SourceError;
 #[cfg(feature = "csv")]
 pub use error::SvmlightError;
+#[cfg(feature = "remote")]
+pub use error::RemoteError;
 pub use error::{Error, ShardMismatch};
 #[cfg(feature = "idx")]
 pub use idx::IdxOptions;
@@ -96,6 +100,8 @@ pub use map::Access;
 #[cfg(feature = "npy")]
 pub use npy::{ArrayRef, NpyLabels, NpyOptions};
 pub use remedy::{Expected, Remedy};
+#[cfg(feature = "remote")]
+pub use remote::{CacheFolder, Remote, RemoteOptions, RemoteReport};
 pub use schema::{Schema, Weights};
 pub use shards::{ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;
