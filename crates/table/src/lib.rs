@@ -72,12 +72,12 @@ pub use csv::{
 };
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
+#[cfg(feature = "remote")]
+pub use error::RemoteError;
 #[cfg(feature = "import")]
 pub use error::SourceError;
 #[cfg(feature = "csv")]
 pub use error::SvmlightError;
-#[cfg(feature = "remote")]
-pub use error::RemoteError;
 pub use error::{Error, ShardMismatch};
 #[cfg(feature = "idx")]
 pub use idx::IdxOptions;

@@ -144,7 +144,8 @@ impl Cache {
     fn read(&self, path: &Path, key: &Key, n_bytes: usize) -> Option<Vec<u8>> {
         let mut file = File::open(path).ok()?;
         let mut bytes = Vec::with_capacity(n_bytes + key.text.len() + TRAILER_BYTES);
-        let is_intact = file.read_to_end(&mut bytes).is_ok() && bytes.len() > n_bytes && bytes[n_bytes..] == trailer(key, &bytes[..n_bytes]);
+        let is_intact =
+            file.read_to_end(&mut bytes).is_ok() && bytes.len() > n_bytes && bytes[n_bytes..] == trailer(key, &bytes[..n_bytes]);
         if !is_intact {
             // Its size stays counted until the next recount.
             _ = fs::remove_file(path);

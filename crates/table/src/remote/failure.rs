@@ -66,7 +66,10 @@ impl Failure {
                 RemoteError::Changed { problem: "the server has another version".to_owned() }
             }
             // Amazon S3 answers these with 400.
-            _ if ["ExpiredToken", "InvalidToken", "AuthorizationHeaderMalformed"].iter().any(|code| problem.starts_with(code)) => {
+            _ if ["ExpiredToken", "InvalidToken", "AuthorizationHeaderMalformed"]
+                .iter()
+                .any(|code| problem.starts_with(code)) =>
+            {
                 RemoteError::Refused { problem, help }
             }
             _ => RemoteError::Failed { problem },

@@ -21,7 +21,8 @@ impl Place {
             return Ok(Self::Server(location));
         }
         let path = location.url.to_file_path();
-        path.map(Self::File).map_err(|()| location.error(problem("expected file:///PATH, with the path of a file of this machine")))
+        path.map(Self::File)
+            .map_err(|()| location.error(problem("expected file:///PATH, with the path of a file of this machine")))
     }
 }
 
@@ -86,9 +87,11 @@ impl Location {
         // A URL that is not valid may contain secrets anywhere, so that only its scheme is shown.
         let (word, _) = text.split_once(':').unwrap_or((text, ""));
         let wrong = |problem: String| Error::Remote { url: printable(word).to_string(), reason: RemoteError::Url { problem } };
-        let url = Url::parse(text).map_err(|error| wrong(format!("is not a URL: {error}; expected one like s3://BUCKET/TABLE.safetensors")))?;
+        let url = Url::parse(text)
+            .map_err(|error| wrong(format!("is not a URL: {error}; expected one like s3://BUCKET/TABLE.safetensors")))?;
         let scheme = Scheme::ALL.iter().find(|(name, _)| *name == url.scheme()).map(|&(_, scheme)| scheme);
-        let scheme = scheme.ok_or_else(|| wrong("is not a scheme that tables have; use http, https, s3, gs, az or file".to_owned()))?;
+        let scheme =
+            scheme.ok_or_else(|| wrong("is not a scheme that tables have; use http, https, s3, gs, az or file".to_owned()))?;
         let location = Self { url, scheme };
         let (found, feature, is_enabled) = scheme.feature();
         if !is_enabled {
@@ -100,7 +103,9 @@ impl Location {
         }
         let has_user = !location.url.username().is_empty() || location.url.password().is_some();
         if has_user && scheme != Scheme::Http {
-            return Err(location.error(problem("has a user or a password, which only http: and https: URLs may have; leave them out")));
+            return Err(
+                location.error(problem("has a user or a password, which only http: and https: URLs may have; leave them out"))
+            );
         }
         Ok(location)
     }
@@ -194,7 +199,8 @@ pub(super) fn redacted(text: &str) -> String {
     while let Some(at) = rest.find("://") {
         let (before, url) = rest.split_at(at + "://".len());
         out.push_str(before);
-        let end = url.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ')' | ',' | '`')).unwrap_or(url.len());
+        let end =
+            url.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ')' | ',' | '`')).unwrap_or(url.len());
         let (url, after) = url.split_at(end);
         let authority_end = url.find(['/', '?', '#']).unwrap_or(url.len());
         let start = url[..authority_end].rfind('@').map_or(0, |at| at + 1);

@@ -64,7 +64,11 @@ impl Default for RemoteOptions {
 impl std::fmt::Debug for RemoteOptions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let settings: Vec<&String> = self.settings.iter().map(|(name, _)| name).collect();
-        f.debug_struct("RemoteOptions").field("cache", &self.cache).field("parallel", &self.parallel).field("settings", &settings).finish_non_exhaustive()
+        f.debug_struct("RemoteOptions")
+            .field("cache", &self.cache)
+            .field("parallel", &self.parallel)
+            .field("settings", &settings)
+            .finish_non_exhaustive()
     }
 }
 

@@ -7,14 +7,20 @@ use crate::error::{Error, RemoteError};
 pub(super) type BlockKey = (u64, u64);
 
 /// The blocks that were used last. A block that several threads need is fetched by one of them; the others wait for it.
-#[derive(Debug)]
 pub(super) struct Recent {
     n_bytes: usize,
     state: Mutex<State>,
     changed: Condvar,
 }
 
-#[derive(Debug, Default)]
+/// Without the bytes.
+impl std::fmt::Debug for Recent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recent").field("n_bytes", &self.n_bytes).finish_non_exhaustive()
+    }
+}
+
+#[derive(Default)]
 struct State {
     /// The least recently used first.
     blocks: VecDeque<(BlockKey, Arc<Vec<u8>>)>,

@@ -99,8 +99,11 @@ impl Remote {
                 (None, Some("there is no folder for a cache: neither XDG_CACHE_HOME nor HOME is set".to_owned()))
             }
         };
-        let runtime = Runtime::start()
-            .map_err(|cause| Error::Io { path: "brisk-table".into(), action: "start a thread for requests to servers", cause })?;
+        let runtime = Runtime::start().map_err(|cause| Error::Io {
+            path: "brisk-table".into(),
+            action: "start a thread for requests to servers",
+            cause,
+        })?;
         let session = Session {
             cache,
             problem,
@@ -172,18 +175,15 @@ impl Session {
     /// The store of an object, and the path of the object in it.
     pub(super) fn store_of(&self, location: &Location) -> Result<(Store, Path), Error> {
         let path = Path::from_url_path(location.object());
-        let path = path.map_err(|error| location.error(RemoteError::Url { problem: format!("cannot be the name of an object: {error}") }))?;
+        let path = path
+            .map_err(|error| location.error(RemoteError::Url { problem: format!("cannot be the name of an object: {error}") }))?;
         let mut stores = self.stores.lock().expect("connecting does not panic");
         Ok((stores.connected(location, &self.options)?, path))
     }
 }
 
 fn check(options: &RemoteOptions) -> Result<(), Error> {
-    let zero = [
-        ("parallel", options.parallel == 0),
-        ("attempts", options.attempts == 0),
-        ("timeout", options.timeout.is_zero()),
-    ];
+    let zero = [("parallel", options.parallel == 0), ("attempts", options.attempts == 0), ("timeout", options.timeout.is_zero())];
     match zero.into_iter().find(|(_, is_zero)| *is_zero) {
         Some((name, _)) => {
             let reason = RemoteError::Setting { name: name.to_owned(), problem: "is 0, expected more".to_owned() };

@@ -17,8 +17,7 @@ use super::options::RemoteOptions;
 const LONGEST_MESSAGE: u64 = 64 << 10;
 
 /// Where cloud machines find their credentials. They answer within the machine, or not at all.
-const METADATA_HOSTS: [&str; 5] =
-    ["169.254.169.254", "169.254.170.2", "169.254.170.23", "metadata", "metadata.google.internal"];
+const METADATA_HOSTS: [&str; 5] = ["169.254.169.254", "169.254.170.2", "169.254.170.23", "metadata", "metadata.google.internal"];
 const METADATA_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,18 +27,28 @@ pub(super) enum Redirects {
     Returned,
 }
 
-#[derive(Debug)]
 pub(super) struct Connector {
     timeout: Duration,
     n_connections: usize,
     redirects: Redirects,
     /// `user:password`
     user: Option<String>,
+    /// The address for credentials, if it is not one of [`METADATA_HOSTS`].
+    metadata: Option<String>,
+}
+
+/// `object_store` requires it.
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connector")
+    }
 }
 
 impl Connector {
     pub(super) fn new(options: &RemoteOptions, redirects: Redirects, user: Option<String>) -> Self {
-        Self { timeout: options.timeout, n_connections: options.parallel, redirects, user }
+        let metadata = options.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("aws_metadata_endpoint"));
+        let metadata = metadata.and_then(|(_, url)| Some(url::Url::parse(url).ok()?.authority().to_owned()));
+        Self { timeout: options.timeout, n_connections: options.parallel, redirects, user, metadata }
     }
 }
 
@@ -64,15 +73,22 @@ impl HttpConnector for Connector {
             .new_agent();
         let authorization = self.user.as_ref().map(|user| format!("Basic {}", BASE64_STANDARD.encode(user)));
         let authorization = authorization.and_then(|value| HeaderValue::try_from(value).ok());
-        Ok(HttpClient::new(Transport { agent, timeout: self.timeout, authorization }))
+        Ok(HttpClient::new(Transport { agent, timeout: self.timeout, authorization, metadata: self.metadata.clone() }))
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Transport {
     agent: Agent,
     timeout: Duration,
     authorization: Option<HeaderValue>,
+    metadata: Option<String>,
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Transport")
+    }
 }
 
 impl HttpService for Transport {
@@ -104,12 +120,15 @@ impl Transport {
         if let Some(authorization) = &self.authorization {
             request.headers_mut().insert(header::AUTHORIZATION, authorization.clone());
         }
-        let is_metadata = METADATA_HOSTS.contains(&host.as_str());
+        let authority = request.uri().authority().map(|authority| authority.as_str());
+        let is_metadata =
+            METADATA_HOSTS.contains(&host.as_str()) || self.metadata.is_some() && authority == self.metadata.as_deref();
         let sent = match request.method() {
             &Method::GET | &Method::HEAD | &Method::DELETE => self.run(request.map(|_| ()), is_metadata),
             _ => self.run(request, is_metadata),
         };
         let response = match sent {
+            Ok(response) if is_metadata && !response.status().is_success() => return Err(Told::NoCredentials { host }),
             Ok(response) => response,
             Err(_) if is_metadata => return Err(Told::NoCredentials { host }),
             Err(error) => return Err(self.told(&error)),
@@ -156,9 +175,10 @@ impl Transport {
             ureq::Error::Io(cause) => transient(said(&cause.to_string())),
             ureq::Error::ConnectionFailed | ureq::Error::BodyExceedsLimit(_) => transient(said(&error.to_string())),
             ureq::Error::Protocol(_) => transient(format!("the server does not speak HTTP: {}", said(&error.to_string()))),
-            ureq::Error::RequireHttpsOnly(_) => {
-                Told::Final("the server is at an http: address; set AWS_ALLOW_HTTP=true, or that of the store, to send requests unencrypted".to_owned())
-            }
+            ureq::Error::RequireHttpsOnly(_) => Told::Final(
+                "the server is at an http: address; set AWS_ALLOW_HTTP=true, or that of the store, to send requests unencrypted"
+                    .to_owned(),
+            ),
             error => Told::Final(said(&error.to_string())),
         }
     }
@@ -181,7 +201,8 @@ fn transient(status: StatusCode, headers: &HeaderMap, body: Body) -> Told {
         _ => format!("the server failed, {status}"),
     };
     let what = if message.is_empty() { what } else { format!("{what}: {message}") };
-    let after = header_text(headers, header::RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
+    let after =
+        header_text(headers, header::RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
     Told::Transient { what, after }
 }
 
@@ -211,7 +232,8 @@ impl Range {
             return wrong("the server does not say which range it sent".to_owned());
         };
         let sent = Self::requested(&format!("bytes={range}"));
-        let expected = Self { last: total.parse::<u64>().map_or(self.last, |total| self.last.min(total.saturating_sub(1))), ..self };
+        let expected =
+            Self { last: total.parse::<u64>().map_or(self.last, |total| self.last.min(total.saturating_sub(1))), ..self };
         let Self { first, last } = expected;
         if sent != Some(expected) {
             return wrong(format!("the server sent the range {range}, {first}-{last} was requested"));

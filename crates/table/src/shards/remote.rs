@@ -52,7 +52,8 @@ impl<S: RowStore> ShardedTable<S> {
             let (open, path, index) = (&open, &path, &index);
             move |entry| {
                 let object = objects.remove(&entry.file_name).expect("all shards of the index were opened");
-                let mismatch = |reason| Error::Shard { path: index.sibling(&entry.file_name).path(), index: path.clone(), reason };
+                let mismatch =
+                    |reason| Error::Shard { path: index.sibling(&entry.file_name).path(), index: path.clone(), reason };
                 match object {
                     Ok(object) if object.n_bytes() != entry.n_bytes => {
                         Err(mismatch(ShardMismatch::Bytes { expected: entry.n_bytes, found: object.n_bytes() }))

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// What goes wrong with an answer.
 #[derive(Clone, Debug)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// This status, with these headers and this body.
     Status(u16, &'static str, &'static str),
     /// The connection ends in the middle of the body.
@@ -27,7 +27,7 @@ pub enum Fault {
 
 /// The name by which an object is told apart from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Names {
+pub(crate) enum Names {
     Tag,
     WeakTag,
     /// Only the time of modification.
@@ -37,11 +37,11 @@ pub enum Names {
 
 /// A request, without its body.
 #[derive(Clone, Debug)]
-pub struct Request {
-    pub method: String,
-    pub path: String,
-    pub query: String,
-    pub headers: BTreeMap<String, String>,
+pub(crate) struct Request {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) query: String,
+    pub(crate) headers: BTreeMap<String, String>,
 }
 
 impl Request {
@@ -61,8 +61,8 @@ impl Request {
 
 type Plan = Box<dyn FnMut(&Request, usize) -> Option<Fault> + Send>;
 
-pub struct Server {
-    pub address: SocketAddr,
+pub(crate) struct Server {
+    pub(crate) address: SocketAddr,
     state: Arc<State>,
 }
 
@@ -86,7 +86,7 @@ struct Stored {
 }
 
 impl Server {
-    pub fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let address = listener.local_addr().expect("it is bound");
         let state = Arc::new(State {
@@ -113,44 +113,44 @@ impl Server {
         Self { address, state }
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// Stores an object at a path that starts with `/`.
-    pub fn put(&self, path: &str, bytes: Vec<u8>) {
+    pub(crate) fn put(&self, path: &str, bytes: Vec<u8>) {
         self.state.put(path, bytes);
     }
 
-    pub fn names_of_objects(&self) -> Vec<String> {
+    pub(crate) fn names_of_objects(&self) -> Vec<String> {
         lock(&self.state.objects).keys().cloned().collect()
     }
 
-    pub fn remove(&self, path: &str) {
+    pub(crate) fn remove(&self, path: &str) {
         lock(&self.state.objects).remove(path);
     }
 
     /// `plan` says what goes wrong with a request, of which there were this many before.
-    pub fn misbehave(&self, plan: impl FnMut(&Request, usize) -> Option<Fault> + Send + 'static) {
+    pub(crate) fn misbehave(&self, plan: impl FnMut(&Request, usize) -> Option<Fault> + Send + 'static) {
         *lock(&self.state.plan) = Box::new(plan);
         lock(&self.state.log).clear();
     }
 
-    pub fn set_names(&self, names: Names) {
+    pub(crate) fn set_names(&self, names: Names) {
         *lock(&self.state.names) = names;
     }
 
     /// Limits the link, in bytes per second, and delays each answer.
-    pub fn set_link(&self, bytes_per_s: f64, latency: Duration) {
+    pub(crate) fn set_link(&self, bytes_per_s: f64, latency: Duration) {
         *lock(&self.state.link) = Some((bytes_per_s, Instant::now()));
         *lock(&self.state.latency) = latency;
     }
 
-    pub fn requests(&self) -> Vec<Request> {
+    pub(crate) fn requests(&self) -> Vec<Request> {
         lock(&self.state.log).clone()
     }
 
-    pub fn n_uploads(&self) -> usize {
+    pub(crate) fn n_uploads(&self) -> usize {
         lock(&self.state.uploads).len()
     }
 }

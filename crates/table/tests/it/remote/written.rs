@@ -1,0 +1,181 @@
+//! Tables that are written to a store.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use brisk_table::{
+    CacheFolder, Error, Remote, RemoteError, RemoteOptions, Schema, ShardSize, ShardedTable, ShardedWriter, Table,
+};
+
+use super::options;
+use super::server::{Fault, Server};
+
+fn s3(server: &Server, staging: &Path) -> RemoteOptions {
+    let settings = [
+        ("aws_endpoint", format!("http://{}", server.address)),
+        ("aws_allow_http", "true".to_owned()),
+        ("aws_access_key_id", "key".to_owned()),
+        ("aws_secret_access_key", "s3cret".to_owned()),
+        ("aws_region", "here".to_owned()),
+    ];
+    RemoteOptions {
+        settings: settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        staging: Some(staging.to_owned()),
+        ..options(CacheFolder::Off)
+    }
+}
+
+/// `n_rows` rows of 1 KiB.
+fn write(remote: &Remote, scale: f32, n_rows: usize, shard_rows: usize) -> Result<usize, Error> {
+    let mut writer =
+        ShardedWriter::create_url("s3://bucket/tables/t", Schema::shaped(&[255]), ShardSize::Rows(shard_rows), remote)?;
+    for i in 0..n_rows {
+        writer.push(&[i as f32 * scale; 255], &[scale])?;
+    }
+    writer.finish()
+}
+
+fn shards(server: &Server) -> Vec<String> {
+    server.names_of_objects().into_iter().filter(|name| !name.ends_with(".json")).collect()
+}
+
+#[test]
+fn what_is_written_to_s3_is_read_from_it() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote = Remote::new(s3(&server, staging.path())).unwrap();
+    // The first shard is written in two parts, the second at once.
+    assert_eq!(write(&remote, 1.0, 13_000, 12_000).unwrap(), 13_000);
+    assert!(server.requests().iter().any(|request| request.query.contains("partNumber=2")), "in parts");
+    assert!(server.requests().iter().all(|request| request.headers.contains_key("authorization")), "signed");
+    assert_eq!((shards(&server).len(), server.n_uploads()), (2, 0));
+    let table = ShardedTable::open_url("s3://bucket/tables/t", &remote).unwrap();
+    table.verify().unwrap();
+    assert_eq!((table.n_rows(), table.rows::<f32>(12_500..12_501).unwrap()[0]), (13_000, 12_500.0));
+    let first = shards(&server)[0].replace("/bucket/", "s3://bucket/");
+    assert_eq!(Table::open_url(&first, &remote).unwrap().n_rows(), 12_000, "each shard is a table");
+
+    // Another table takes its place, and nothing of the old one stays.
+    let old = shards(&server);
+    write(&remote, 2.0, 10, 10).unwrap();
+    assert_eq!(shards(&server).len(), 1);
+    assert!(!old.contains(&shards(&server)[0]));
+    assert_eq!(ShardedTable::open_url("s3://bucket/tables/t/", &remote).unwrap().rows::<f32>(1..2).unwrap()[0], 2.0);
+    assert_eq!(fs::read_dir(staging.path()).unwrap().count(), 0, "files are removed");
+}
+
+/// A reader sees the old table until all of the new one is there.
+#[test]
+fn a_table_appears_as_a_whole() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote = Remote::new(s3(&server, staging.path())).unwrap();
+    write(&remote, 1.0, 10, 10).unwrap();
+    let scale = || ShardedTable::open_url("s3://bucket/tables/t", &remote).unwrap().rows::<f32>(1..2).unwrap()[0];
+    let mut writer =
+        ShardedWriter::create_url("s3://bucket/tables/t", Schema::shaped(&[2]), ShardSize::Rows(5), &remote).unwrap();
+    for i in 0..12 {
+        writer.push(&[i as f32 * 2.0; 2], &[0.0_f32]).unwrap();
+        assert_eq!(scale(), 1.0);
+    }
+    assert_eq!(shards(&server).len(), 3, "two shards of the new table");
+    drop(writer);
+    assert_eq!((shards(&server).len(), scale()), (1, 1.0), "they are removed");
+
+    // Each request fails once, and then one for good.
+    let mut n_failures = 0;
+    server.misbehave(move |request, _| {
+        n_failures += usize::from(request.method != "GET");
+        (request.method != "GET" && n_failures % 2 == 1).then_some(Fault::Status(500, "", ""))
+    });
+    write(&remote, 3.0, 13_000, 12_000).unwrap();
+    assert_eq!(scale(), 3.0);
+    for (method, part_of_query) in [("PUT", "partNumber=2"), ("POST", "uploads"), ("POST", "uploadId"), ("PUT", "")] {
+        server.misbehave(move |request, _| {
+            let is_it = request.method == method
+                && (request.query.contains(part_of_query) && !part_of_query.is_empty()
+                    || part_of_query.is_empty() && request.path.ends_with(".json"));
+            is_it.then_some(Fault::Status(403, "", "<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"))
+        });
+        let error = write(&remote, 4.0, 13_000, 12_000).unwrap_err();
+        assert!(
+            error.to_string().contains("AccessDenied") && error.to_string().contains("s3://bucket/tables/t/table"),
+            "{error}"
+        );
+        server.misbehave(|_, _| None);
+        assert_eq!((shards(&server).len(), server.n_uploads(), scale()), (2, 0, 3.0), "{method} {part_of_query}");
+    }
+    assert_eq!(fs::read_dir(staging.path()).unwrap().count(), 0);
+}
+
+/// The index was written, but the answer was lost.
+#[test]
+fn a_lost_answer_does_not_cost_the_table() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote =
+        Remote::new(RemoteOptions { attempts: 2, timeout: Duration::from_millis(200), ..s3(&server, staging.path()) }).unwrap();
+    write(&remote, 1.0, 10, 10).unwrap();
+    let parts = server.names_of_objects();
+    // Only the answers to two requests are lost, not those to the one that reads the index.
+    server.misbehave(move |request, _| (request.method == "PUT" && request.path.ends_with(".json")).then_some(Fault::Silence));
+    let error = write(&remote, 2.0, 10, 10).unwrap_err();
+    assert!(matches!(error, Error::Remote { reason: RemoteError::GaveUp { .. }, .. }), "{error}");
+    assert_eq!(server.names_of_objects(), parts, "it was not written, so that its shards are removed");
+}
+
+#[test]
+fn what_cannot_be_written_is_said_at_once() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let create = |url: &str, options| {
+        let remote = Remote::new(options).unwrap();
+        ShardedWriter::create_url(url, Schema::shaped(&[2]), ShardSize::Rows(5), &remote).map(drop).unwrap_err()
+    };
+    let error = create(&server.url("/t"), s3(&server, staging.path()));
+    assert!(matches!(error, Error::Remote { reason: RemoteError::ReadOnly { .. }, .. }), "{error}");
+    let setting = |name: &str| RemoteOptions { settings: vec![(name.to_owned(), "x".to_owned())], ..options(CacheFolder::Off) };
+    for name in ["aws_acces_key", "endpoint"] {
+        let error = create("s3://bucket/t", setting(name));
+        assert!(
+            matches!(error, Error::Remote { reason: RemoteError::Setting { .. }, .. }) && error.to_string().contains(name),
+            "{error}"
+        );
+    }
+}
+
+/// Machines of a cloud find their credentials at an address, which has none here.
+#[test]
+fn missing_credentials_are_said() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let mut options = s3(&server, staging.path());
+    options.settings.retain(|(name, _)| !name.contains("access_key"));
+    options.settings.push(("aws_metadata_endpoint".to_owned(), server.url("")));
+    if std::env::vars().any(|(name, _)| name.starts_with("AWS_")) {
+        return crate::not_run("missing credentials", "the environment has some");
+    }
+    let error = Table::open_url("s3://bucket/t.safetensors", &Remote::new(options).unwrap()).unwrap_err();
+    assert!(matches!(error, Error::Remote { reason: RemoteError::NoCredentials { .. }, .. }), "{error}");
+    assert!(error.to_string().contains("AWS_ACCESS_KEY_ID"), "{error}");
+}
+
+#[cfg(feature = "gs")]
+#[test]
+fn the_stores_of_google_are_read_and_written() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let key = format!(
+        r#"{{"private_key":"x","private_key_id":"x","client_email":"x","disable_oauth":true,"gcs_base_url":"http://{}"}}"#,
+        server.address
+    );
+    let settings = [("google_service_account_key", key), ("google_allow_http", "true".to_owned())];
+    let remote = Remote::new(RemoteOptions {
+        settings: settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        staging: Some(staging.path().to_owned()),
+        ..options(CacheFolder::Off)
+    })
+    .unwrap();
+    let mut writer =
+        ShardedWriter::create_url("gs://bucket/t", Schema::shaped(&[255]), ShardSize::Rows(12_000), &remote).unwrap();
+    (0..13_000).try_for_each(|i| writer.push(&[i as f32; 255], &[0.0_f32])).unwrap();
+    writer.finish().unwrap();
+    assert!(server.requests().iter().any(|request| request.query.contains("partNumber=2")), "in parts");
+    let table = ShardedTable::open_url("gs://bucket/t", &remote).unwrap();
+    assert_eq!((table.n_shards(), table.rows::<f32>(12_500..12_501).unwrap()[0]), (2, 12_500.0));
+}
