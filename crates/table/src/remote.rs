@@ -4,6 +4,7 @@
 //! blocks ([`recent`]); from there it is copied to the rows that were announced.
 
 mod cache;
+mod copy;
 mod failure;
 mod identity;
 mod location;

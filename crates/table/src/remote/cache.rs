@@ -5,7 +5,8 @@
 //! blocks, and is locked while it changes. The system releases the locks of a killed process.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::thread;
@@ -120,6 +121,15 @@ impl Cache {
                 }
             }
         }
+    }
+
+    /// Reads a part of a block that this process has read or written as a whole before. `false` if the block is no longer there.
+    pub(super) fn read_part(&self, key: &Key, block: u64, part: Range<usize>, out: &mut [u8]) -> bool {
+        let read = |mut file: File| {
+            file.seek(SeekFrom::Start(part.start as u64))?;
+            file.read_exact(out)
+        };
+        File::open(self.folder.join(key.file_name(block))).and_then(read).is_ok()
     }
 
     /// Writes a block. If that fails, no more blocks are written.

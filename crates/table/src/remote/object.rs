@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -23,6 +24,9 @@ const HEAD_BYTES: u64 = 64 << 10;
 /// The length of a block: it is requested and cached as a whole. A multiple of what one checksum of a table covers.
 const FETCH_BYTES: usize = 4 * BLOCK_BYTES;
 
+/// What is read of a cached block without reading all of it.
+const SMALL_BYTES: usize = 64 << 10;
+
 /// How often a block with the wrong checksum is requested.
 const N_FETCHES: usize = 3;
 
@@ -41,6 +45,8 @@ pub(crate) struct Object {
     head: Vec<u8>,
     data: OnceLock<Data>,
     sums: Mutex<Option<Arc<Vec<u8>>>>,
+    /// Blocks that were in the cache as they should be.
+    checked: Mutex<HashSet<usize>>,
 }
 
 /// Without its bytes.
@@ -90,6 +96,7 @@ impl Object {
             head,
             data: OnceLock::new(),
             sums: Mutex::new(None),
+            checked: Mutex::default(),
         })
     }
 
@@ -150,9 +157,15 @@ impl Object {
             let number = (start - data.start) / FETCH_BYTES;
             let of_block = self.block_range(data, number);
             let end = bytes.end.min(of_block.end);
-            let block = self.session.recent.get((self.number, number as u64), || self.block(data, number))?;
-            out[start - bytes.start..end - bytes.start].copy_from_slice(&block[start - of_block.start..end - of_block.start]);
+            let (out, part) = (&mut out[start - bytes.start..end - bytes.start], start - of_block.start..end - of_block.start);
             start = end;
+            let recent = &self.session.recent;
+            let block = match recent.find((self.number, number as u64)) {
+                Some(block) => block,
+                None if self.read_cached(number, part.clone(), out) => continue,
+                None => recent.get((self.number, number as u64), || self.block(data, number))?,
+            };
+            out.copy_from_slice(&block[part]);
         }
         Ok(())
     }
@@ -162,14 +175,31 @@ impl Object {
         let start = self.data.get().map_or(0, |data| data.start);
         let (header, rows) = out.split_at_mut(start);
         self.read(0..start, header)?;
-        let pieces = Mutex::new(rows.chunks_mut(FETCH_BYTES).zip((start..).step_by(FETCH_BYTES)));
-        let failed = Mutex::new(None);
+        let pieces = rows.chunks_mut(FETCH_BYTES).zip((start..).step_by(FETCH_BYTES));
+        self.at_once(pieces, |(piece, start)| self.read(start..start + piece.len(), piece))
+    }
+
+    /// Reads all bytes directly and passes them to `take` in pieces, with the position of each; in any order.
+    pub(super) fn read_pieces(&self, take: impl Fn(u64, Vec<u8>) -> Result<(), Error> + Sync) -> Result<(), Error> {
+        let n_bytes = self.n_bytes() as usize;
+        self.at_once((0..n_bytes).step_by(FETCH_BYTES), |start| {
+            take(start as u64, self.read_plain(start..n_bytes.min(start + FETCH_BYTES))?)
+        })
+    }
+
+    /// Does some work on several threads. The first error ends it.
+    fn at_once<T: Send>(
+        &self,
+        items: impl Iterator<Item = T> + Send,
+        work: impl Fn(T) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let (items, failed) = (Mutex::new(items), Mutex::new(None));
         let work = || {
-            while let Some((piece, start)) = next(&pieces) {
-                if let Err(error) = self.read(start..start + piece.len(), piece) {
+            while let Some(item) = next(&items) {
+                if let Err(error) = work(item) {
                     failed.lock().expect(HOLDERS_DO_NOT_PANIC).get_or_insert(error);
                     // The others end, too.
-                    while next(&pieces).is_some() {}
+                    while next(&items).is_some() {}
                 }
             }
         };
@@ -181,6 +211,18 @@ impl Object {
             work();
         });
         failed.into_inner().expect(HOLDERS_DO_NOT_PANIC).map_or(Ok(()), Err)
+    }
+
+    /// Reads a few rows from a block in the cache that was checked before, without reading all of the block.
+    fn read_cached(&self, number: usize, part: Range<usize>, out: &mut [u8]) -> bool {
+        let (Some(cache), Some(key)) = (&self.session.cache, &self.key) else { return false };
+        let is_read = part.len() <= SMALL_BYTES
+            && self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).contains(&number)
+            && cache.read_part(key, number as u64, part.clone(), out);
+        if is_read {
+            self.session.counts.bytes_from_cache.fetch_add(part.len() as u64, Ordering::Relaxed);
+        }
+        is_read
     }
 
     fn block_range(&self, data: &Data, number: usize) -> Range<usize> {
@@ -196,12 +238,14 @@ impl Object {
         match cache.claim(key, number as u64, range.len(), patience) {
             Claim::Found(block) => {
                 self.session.counts.bytes_from_cache.fetch_add(block.len() as u64, Ordering::Relaxed);
+                self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).insert(number);
                 Ok(block)
             }
             Claim::Fetch(slot) => {
                 let block = self.fetch(data, range)?;
                 if let Some(slot) = slot {
                     cache.fill(slot, key, &block);
+                    self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).insert(number);
                 }
                 Ok(block)
             }

@@ -36,6 +36,11 @@ impl Recent {
         Self { n_bytes, state: Mutex::default(), changed: Condvar::new() }
     }
 
+    /// The block, if it is in memory.
+    pub(super) fn find(&self, key: BlockKey) -> Option<Arc<Vec<u8>>> {
+        self.lock().recent(key)
+    }
+
     /// The block from memory, or as `fetch` returns it.
     pub(super) fn get(&self, key: BlockKey, fetch: impl FnOnce() -> Result<Vec<u8>, Error>) -> Result<Arc<Vec<u8>>, Error> {
         let mut state = self.lock();

@@ -208,6 +208,23 @@ impl State {
                 lock(&self.uploads).get_mut(&upload)?.insert(part, body);
                 answer(stream, 200, &format!("ETag: \"part-{part}\"\r\n"), b"")
             }
+            // Azure: blocks, and the list of those that the object consists of.
+            ("PUT", None) if request.parameter("comp") == Some("block") => {
+                let id = format!("{}?{}", request.path, request.parameter("blockid")?.replace("%3D", "="));
+                lock(&self.uploads).insert(id, BTreeMap::from([(0, body)]));
+                answer(stream, 201, "", b"")
+            }
+            ("PUT", None) if request.parameter("comp") == Some("blocklist") => {
+                let list = String::from_utf8(body).ok()?;
+                let ids = list
+                    .split('<')
+                    .filter_map(|element| element.split_once('>'))
+                    .filter(|(name, id)| !name.starts_with('/') && !id.is_empty());
+                let block = |(_, id): (&str, &str)| lock(&self.uploads).remove(&format!("{}?{id}", request.path));
+                let bytes = ids.filter_map(block).flat_map(BTreeMap::into_values).flatten().collect();
+                let version = self.put(&request.path, bytes);
+                answer(stream, 201, &format!("ETag: \"{version}\"\r\n"), b"")
+            }
             ("PUT", None) => {
                 let version = self.put(&request.path, body);
                 answer(stream, 200, &format!("ETag: \"{version}\"\r\n"), b"")
@@ -242,7 +259,8 @@ impl State {
             return answer(stream, 404, "", b"<Error><Code>NoSuchKey</Code><Message>The key does not exist.</Message></Error>");
         };
         let name = match *lock(&self.names) {
-            Names::Tag => format!("ETag: \"{version}\"\r\n"),
+            // The stores of Google and Azure have both.
+            Names::Tag => format!("ETag: \"{version}\"\r\nLast-Modified: Sat, 01 Jan 2022 00:00:00 GMT\r\n"),
             Names::WeakTag => format!("ETag: W/\"{version}\"\r\n"),
             Names::Time => format!("Last-Modified: Sat, 01 Jan 2022 00:00:{:02} GMT\r\n", version % 60),
             Names::None => String::new(),

@@ -156,26 +156,66 @@ fn missing_credentials_are_said() {
     assert!(error.to_string().contains("AWS_ACCESS_KEY_ID"), "{error}");
 }
 
-#[cfg(feature = "gs")]
-#[test]
-fn the_stores_of_google_are_read_and_written() {
-    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
-    let key = format!(
-        r#"{{"private_key":"x","private_key_id":"x","client_email":"x","disable_oauth":true,"gcs_base_url":"http://{}"}}"#,
-        server.address
-    );
-    let settings = [("google_service_account_key", key), ("google_allow_http", "true".to_owned())];
+/// Writes two shards, the first in two parts, and reads them.
+#[cfg(any(feature = "gs", feature = "az"))]
+#[track_caller]
+fn check_store(server: &Server, url: &str, settings: &[(&str, &str)]) {
+    let staging = tempfile::tempdir().unwrap();
     let remote = Remote::new(RemoteOptions {
-        settings: settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        settings: settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
         staging: Some(staging.path().to_owned()),
         ..options(CacheFolder::Off)
     })
     .unwrap();
-    let mut writer =
-        ShardedWriter::create_url("gs://bucket/t", Schema::shaped(&[255]), ShardSize::Rows(12_000), &remote).unwrap();
+    let mut writer = ShardedWriter::create_url(url, Schema::shaped(&[255]), ShardSize::Rows(12_000), &remote).unwrap();
     (0..13_000).try_for_each(|i| writer.push(&[i as f32; 255], &[0.0_f32])).unwrap();
     writer.finish().unwrap();
-    assert!(server.requests().iter().any(|request| request.query.contains("partNumber=2")), "in parts");
-    let table = ShardedTable::open_url("gs://bucket/t", &remote).unwrap();
+    assert_eq!(server.n_uploads(), 0, "all parts are used");
+    let is_part = |query: &str| query.contains("partNumber=2") || query.contains("comp=block&");
+    assert!(server.requests().iter().any(|request| is_part(&request.query)), "in parts");
+    let table = ShardedTable::open_url(url, &remote).unwrap();
+    table.verify().unwrap();
     assert_eq!((table.n_shards(), table.rows::<f32>(12_500..12_501).unwrap()[0]), (2, 12_500.0));
+}
+
+#[cfg(feature = "gs")]
+#[test]
+fn the_stores_of_google_are_read_and_written() {
+    let server = Server::start();
+    let key = format!(
+        r#"{{"private_key":"x","private_key_id":"x","client_email":"x","disable_oauth":true,"gcs_base_url":"http://{}"}}"#,
+        server.address
+    );
+    check_store(&server, "gs://bucket/t", &[("google_service_account_key", &key), ("google_allow_http", "true")]);
+}
+
+#[cfg(feature = "az")]
+#[test]
+fn the_stores_of_azure_are_read_and_written() {
+    let server = Server::start();
+    let settings = [
+        ("azure_storage_account_name", "account"),
+        ("azure_storage_account_key", "a2V5"),
+        ("azure_storage_endpoint", &server.url("")),
+        ("azure_allow_http", "true"),
+    ];
+    check_store(&server, "az://container/t", &settings);
+}
+
+#[test]
+fn files_are_copied() {
+    let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote = Remote::new(s3(&server, folder.path())).unwrap();
+    let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
+    let bytes: Vec<u8> = (0..9_000_000_u32).map(|i| (i >> 12) as u8).collect();
+    for bytes in [&bytes[..], b"", b"x"] {
+        fs::write(&from, bytes).unwrap();
+        remote.upload(&from, "s3://bucket/copy").unwrap();
+        remote.download("s3://bucket/copy", &to).unwrap();
+        assert!(fs::read(&to).unwrap() == bytes, "{} bytes differ", bytes.len());
+    }
+    server.misbehave(|request, n| (n > 0 && request.method == "GET").then_some(Fault::WholeObject));
+    assert!(remote.upload(&from, &server.url("/copy")).is_err() && remote.check_upload(&server.url("/copy")).is_err());
+    assert!(remote.download("s3://bucket/none", &to).is_err());
+    assert_eq!(fs::read(&to).unwrap(), b"x", "it is as it was");
 }
