@@ -6,18 +6,18 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::error::Error;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use brisk_loader::{Batching, Loader, RowSource};
-use brisk_table::{CacheFolder, ReadAhead, Remote, RemoteOptions, Schema, StreamedTable, TableWriter};
+use brisk_table::{CacheFolder, ReadAhead, Remote, RemoteOptions, StreamedTable};
 
+mod rows;
 #[path = "../tests/it/remote/server.rs"]
 #[expect(dead_code, reason = "the tests use the rest")]
 mod server;
 
-const N_COLS: usize = 28;
-const ROW_BYTES: usize = (N_COLS + 1) * 4;
+use rows::{N_COLS, ROW_BYTES, median, write};
+
 const RUNS: usize = 5;
 const BLOCK_ROWS: u32 = 36_000;
 const WINDOW_BLOCKS: u32 = 4;
@@ -77,21 +77,4 @@ fn epoch(open: &dyn Fn(&ReadAhead) -> Result<StreamedTable, Box<dyn Error>>) -> 
         sum += batch.features.iter().step_by(table.n_cols()).map(|&x| f64::from(x)).sum::<f64>();
     }
     Ok((sum, begin.elapsed().as_secs_f64()))
-}
-
-fn write(path: &Path, n_rows: usize) -> Result<(), Box<dyn Error>> {
-    let mut writer = TableWriter::create(path, Schema::shaped(&[N_COLS]))?;
-    let mut rows = vec![0.0_f32; 4096 * N_COLS];
-    for start in (0..n_rows).step_by(4096) {
-        let n = 4096.min(n_rows - start);
-        rows.iter_mut().enumerate().for_each(|(i, x)| *x = (start * N_COLS + i) as f32);
-        writer.push(&rows[..n * N_COLS], &vec![1.0_f32; n])?;
-    }
-    writer.finish()?;
-    Ok(())
-}
-
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
 }

@@ -248,7 +248,6 @@ impl Target {
     }
 
     /// Puts a finished shard where it belongs.
-    #[cfg_attr(not(feature = "remote"), expect(clippy::unnecessary_wraps, reason = "a shard is already in its folder"))]
     fn keep(&mut self, _shard: &Path) -> Result<(), Error> {
         match self {
             Self::Folder { .. } => Ok(()),

@@ -23,7 +23,7 @@ pub(super) enum Source {
         file: File,
     },
     #[cfg(feature = "remote")]
-    Object(Object),
+    Object(Box<Object>),
 }
 
 impl TableFile {

@@ -142,7 +142,7 @@ impl StreamedTable {
 
     pub(crate) fn of_object(object: Object, ahead: &ReadAhead) -> Result<Self, Error> {
         let parts = Parts::of_object(&object)?;
-        Ok(Self::new(Source::Object(object), parts, ahead))
+        Ok(Self::new(Source::Object(Box::new(object)), parts, ahead))
     }
 }
 

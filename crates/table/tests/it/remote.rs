@@ -193,6 +193,16 @@ fn what_passes_is_tried_again() {
 }
 
 #[test]
+fn web_servers_may_redirect() {
+    let (server, _) = serving_ramp();
+    server.misbehave(|request, _| (request.path == "/moved").then_some(Fault::Status(302, "Location: /t.safetensors\r\n", "")));
+    let table = Table::open_url(&server.url("/moved"), &without_cache()).unwrap();
+    check_ramp(&table, N_ROWS);
+    server.misbehave(|_, _| Some(Fault::Status(302, "Location: /t.safetensors\r\n", "")));
+    assert!(Table::open_url(&server.url("/moved"), &without_cache()).is_err(), "for ever");
+}
+
+#[test]
 fn the_server_says_how_long_to_wait() {
     let (server, url) = serving_ramp();
     server.misbehave(|_, n| (n == 0).then_some(Fault::Status(429, "Retry-After: 1\r\n", "")));
