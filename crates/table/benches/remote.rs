@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-use brisk_loader::{Batching, Loader, RowSource};
+use brisk_loader::{Batching, Loader};
 use brisk_table::{CacheFolder, ReadAhead, Remote, RemoteOptions, StreamedTable};
 
 mod rows;
@@ -67,8 +67,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+type Open<'a> = dyn Fn(&ReadAhead) -> Result<StreamedTable, Box<dyn Error>> + 'a;
+
 /// The sum of the first features of an epoch, and its seconds, from opening the table.
-fn epoch(open: &dyn Fn(&ReadAhead) -> Result<StreamedTable, Box<dyn Error>>) -> Result<(f64, f64), Box<dyn Error>> {
+fn epoch(open: &Open<'_>) -> Result<(f64, f64), Box<dyn Error>> {
     let begin = Instant::now();
     let table = open(&ReadAhead::new(3 * (BLOCK_ROWS * WINDOW_BLOCKS) as usize * ROW_BYTES))?;
     let mut loader = Loader::new(&table, Batching::of(8192).shuffled_blocks(42, BLOCK_ROWS, WINDOW_BLOCKS))?;

@@ -24,6 +24,7 @@ const METADATA_TIMEOUT: Duration = Duration::from_secs(1);
 pub(super) enum Redirects {
     Followed,
     /// Returned as they are, since a signature is only valid for one address.
+    #[cfg(any(feature = "s3", feature = "gs", feature = "az"))]
     Returned,
 }
 

@@ -30,9 +30,8 @@ fn s3(server: &Server, staging: &Path) -> RemoteOptions {
 fn write(remote: &Remote, scale: f32, n_rows: usize, shard_rows: usize) -> Result<usize, Error> {
     let mut writer =
         ShardedWriter::create_url("s3://bucket/tables/t", Schema::shaped(&[255]), ShardSize::Rows(shard_rows), remote)?;
-    for i in 0..n_rows {
-        writer.push(&[i as f32 * scale; 255], &[scale])?;
-    }
+    let rows: Vec<f32> = (0..n_rows).flat_map(|i| [i as f32 * scale; 255]).collect();
+    writer.push(&rows, &vec![scale; n_rows])?;
     writer.finish()
 }
 
@@ -45,15 +44,15 @@ fn what_is_written_to_s3_is_read_from_it() {
     let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
     let remote = Remote::new(s3(&server, staging.path())).unwrap();
     // The first shard is written in two parts, the second at once.
-    assert_eq!(write(&remote, 1.0, 13_000, 12_000).unwrap(), 13_000);
+    assert_eq!(write(&remote, 1.0, 8_700, 8_300).unwrap(), 8_700);
     assert!(server.requests().iter().any(|request| request.query.contains("partNumber=2")), "in parts");
     assert!(server.requests().iter().all(|request| request.headers.contains_key("authorization")), "signed");
     assert_eq!((shards(&server).len(), server.n_uploads()), (2, 0));
     let table = ShardedTable::open_url("s3://bucket/tables/t", &remote).unwrap();
     table.verify().unwrap();
-    assert_eq!((table.n_rows(), table.rows::<f32>(12_500..12_501).unwrap()[0]), (13_000, 12_500.0));
+    assert_eq!((table.n_rows(), table.rows::<f32>(8_500..8_501).unwrap()[0]), (8_700, 8_500.0));
     let first = shards(&server)[0].replace("/bucket/", "s3://bucket/");
-    assert_eq!(Table::open_url(&first, &remote).unwrap().n_rows(), 12_000, "each shard is a table");
+    assert_eq!(Table::open_url(&first, &remote).unwrap().n_rows(), 8_300, "each shard is a table");
 
     // Another table takes its place, and nothing of the old one stays.
     let old = shards(&server);
@@ -87,7 +86,7 @@ fn a_table_appears_as_a_whole() {
         n_failures += usize::from(request.method != "GET");
         (request.method != "GET" && n_failures % 2 == 1).then_some(Fault::Status(500, "", ""))
     });
-    write(&remote, 3.0, 13_000, 12_000).unwrap();
+    write(&remote, 3.0, 8_700, 8_300).unwrap();
     assert_eq!(scale(), 3.0);
     for (method, part_of_query) in [("PUT", "partNumber=2"), ("POST", "uploads"), ("POST", "uploadId"), ("PUT", "")] {
         server.misbehave(move |request, _| {
@@ -96,7 +95,7 @@ fn a_table_appears_as_a_whole() {
                     || part_of_query.is_empty() && request.path.ends_with(".json"));
             is_it.then_some(Fault::Status(403, "", "<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"))
         });
-        let error = write(&remote, 4.0, 13_000, 12_000).unwrap_err();
+        let error = write(&remote, 4.0, 8_700, 8_300).unwrap_err();
         assert!(
             error.to_string().contains("AccessDenied") && error.to_string().contains("s3://bucket/tables/t/table"),
             "{error}"
@@ -167,15 +166,16 @@ fn check_store(server: &Server, url: &str, settings: &[(&str, &str)]) {
         ..options(CacheFolder::Off)
     })
     .unwrap();
-    let mut writer = ShardedWriter::create_url(url, Schema::shaped(&[255]), ShardSize::Rows(12_000), &remote).unwrap();
-    (0..13_000).try_for_each(|i| writer.push(&[i as f32; 255], &[0.0_f32])).unwrap();
+    let mut writer = ShardedWriter::create_url(url, Schema::shaped(&[255]), ShardSize::Rows(8_300), &remote).unwrap();
+    let rows: Vec<f32> = (0..8_700).flat_map(|i| [i as f32; 255]).collect();
+    writer.push(&rows, &[0.0_f32; 8_700]).unwrap();
     writer.finish().unwrap();
     assert_eq!(server.n_uploads(), 0, "all parts are used");
     let is_part = |query: &str| query.contains("partNumber=2") || query.contains("comp=block&");
     assert!(server.requests().iter().any(|request| is_part(&request.query)), "in parts");
     let table = ShardedTable::open_url(url, &remote).unwrap();
     table.verify().unwrap();
-    assert_eq!((table.n_shards(), table.rows::<f32>(12_500..12_501).unwrap()[0]), (2, 12_500.0));
+    assert_eq!((table.n_shards(), table.rows::<f32>(8_500..8_501).unwrap()[0]), (2, 8_500.0));
 }
 
 #[cfg(feature = "gs")]
