@@ -7,6 +7,7 @@ mod options;
 mod ranks;
 mod replica_device;
 mod run;
+mod streamed;
 mod texts;
 
 use std::process::ExitCode;
@@ -54,7 +55,7 @@ fn threads(options: &Options, started: Instant) -> Result<Finished> {
     // First: the check creates files for a moment.
     let stop = StopFlag::on_signals()?;
     options.check(n_replicas)?;
-    let data = Data::open(&options.run, &stop, &|said| print::note(said))?;
+    let data = Data::open_held(&options.run, &options.held(), &stop, &|said| print::note(said))?;
     let threads = ThreadsConfig::new(n_replicas);
     let threads = ThreadsConfig { timeout: options.timeout().unwrap_or(threads.timeout), ..threads };
     let finished = run_threads(threads, &options.parallel(), |replica| run::train(replica, &data, options, &stop, started))?;

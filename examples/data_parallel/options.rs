@@ -3,9 +3,11 @@ use std::time::Duration;
 use anyhow::Result;
 use brisk_examples::command_line::usage_error;
 use brisk_examples::command_line::value::{device, one_of, positive, whole};
+use brisk_examples::elsewhere::Held;
 use brisk_examples::higgs;
 use brisk_examples::higgs::stopped::EXIT_STATUS;
 use brisk_nn::tensor::program::{Device, Selection};
+use brisk_table::ReadAhead;
 use brisk_train::{BucketSizes, DataParallelConfig, Wire, ZeroStage};
 use clap::Parser;
 use clap::error::ErrorKind;
@@ -38,6 +40,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", help_heading = "Replicas", allow_negative_numbers = true, value_parser = positive(1_048_576.0))]
     timeout: Option<f64>,
 
+    /// Leave the rows in their tables, and read them in shuffled blocks into at most MIB of memory, in each epoch again [default: all rows in memory]
+    #[arg(long, value_name = "MIB", help_heading = "Data", allow_negative_numbers = true, value_parser = whole::<usize>(8..=1 << 20))]
+    pub(crate) stream: Option<usize>,
+
     #[command(flatten)]
     pub(crate) run: higgs::Options,
 
@@ -50,6 +56,9 @@ A batch is that of all replicas together.
 
 Examples:
   cargo run --release --example data_parallel -- --replicas 2    threads of one process
+
+Tables that stay on a server, read through a cache on this machine:
+  cargo run --release --features remote --example data_parallel -- --stream 256 --train s3://BUCKET/train --test s3://BUCKET/test
 
 Processes, with Open MPI or MPICH, which the example `launch` starts, and starts again if one is lost:
   cargo build --release --features mpi --example data_parallel --example launch
@@ -90,6 +99,11 @@ impl Options {
             parallel.buckets = BucketSizes { first_bytes: parallel.buckets.first_bytes.min(bytes), bytes };
         }
         parallel
+    }
+
+    /// Where the rows are.
+    pub(crate) fn held(&self) -> Held {
+        self.stream.map_or(Held::InMemory, |mebibytes| Held::Streamed(ReadAhead::new(mebibytes << 20)))
     }
 
     /// How long a replica waits for the others, if the option is set.

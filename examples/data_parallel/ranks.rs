@@ -60,7 +60,7 @@ fn train(replica: &brisk_train::DataParallel, options: &Options, started: Instan
     if !is_first {
         meet()?;
     }
-    let data = Data::open(&options.run, &stop, &|said| {
+    let data = Data::open_held(&options.run, &options.held(), &stop, &|said| {
         if is_first {
             print::note(said)
         }

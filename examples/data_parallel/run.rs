@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use brisk_examples::higgs::{Data, Network, Outcome, Place};
 use brisk_examples::{higgs, print};
-use brisk_loader::Order;
+use brisk_loader::{Order, RowSource as _};
 use brisk_nn::tensor::Graph;
 use brisk_report::{mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
@@ -18,6 +18,7 @@ use serde_json::{Value, json};
 
 use crate::options::Options;
 use crate::replica_device::ReplicaDevice;
+use crate::streamed::{self, Part};
 use crate::texts;
 
 /// The result of a replica's run, and what it knows about the others.
@@ -60,10 +61,10 @@ pub(crate) fn train(
 
     // The same rows, split and model on each; a difference between them is an error before anything is trained.
     let n_cols = data.train.n_cols();
-    let [train_part, valid_part] = brisk_loader::split(&data.train, run.seed, [0.9, 0.1])?;
+    let [train_part, valid_part] = Part::of(&data.train, options)?;
     let Network { model, params, optimizer } = Network::new(n_cols, run).try_map(|params| replicas.divide(params))?;
     let config = TrainerConfig { checkpoint_every: options.place.checkpoint_every, ..run.trainer_config() };
-    let feed = FeedConfig::default();
+    let feed = streamed::feed(&data.train, options);
     let trainer = Trainer::new(&device).config(config).feed(&feed).replicas(replicas).prepare(
         Trainable::new(&model, &params, &optimizer),
         &Binary::new(),
@@ -73,7 +74,14 @@ pub(crate) fn train(
     let trainer = data.of_train(trainer)?;
     trainer.warnings().iter().for_each(|warning| note(&format!("warning: {warning}")));
     let test_labels = data.test_labels()?;
-    let test_rows = data.of_test(Feed::new(&device, "test", &data.test, Order::Sequential, TEST_ROWS, &feed))?;
+    let test_rows = data.of_test(Feed::new(
+        &device,
+        "test",
+        &data.test,
+        streamed::test_order(&data.test, TEST_ROWS, options, replicas),
+        TEST_ROWS,
+        &FeedConfig { order: None, rank: replicas.shard(), ..feed.clone() },
+    ))?;
     let tester = Scorer::with_replicas(&device, &model, &params, &test_rows, trainer.scale(), run.precision, replicas)?;
     let probe = FeedProbe::new(&device, trainer.train_rows(), trainer.scale())?;
     let [step, evaluation] = trainer.graphs();
@@ -88,7 +96,7 @@ pub(crate) fn train(
     note(&format!("planned peak memory of each replica: {}", mebibytes(planned_peak_bytes as u64)));
 
     // Replica 0 finds the run's folder and the checkpoint to resume from; the others load the same.
-    let mut config: Value = run.config(&device.info().to_string(), data.train.column_names());
+    let mut config: Value = run.config(&device.info().to_string(), data.train.names().columns);
     config["replicas"] = json!(replicas.world_size());
     config["wire"] = json!(format!("{:?}", options.wire).to_lowercase());
     config["zero"] = json!(format!("{:?}", options.zero).to_lowercase());

@@ -11,6 +11,7 @@ use anyhow::Result;
 use brisk_examples::higgs::stopped::StartedBy;
 use brisk_examples::higgs::{Data, Network, Outcome, Place, stopped};
 use brisk_examples::{command_line, higgs, print, write_json};
+use brisk_loader::RowSource as _;
 use brisk_nn::tensor::Graph;
 use brisk_report::{closing_table, mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
@@ -74,7 +75,7 @@ fn run(options: Options) -> Result<ExitCode> {
     print::note(format_args!("planned peak memory: {}", mebibytes(planned_peak_bytes as u64)));
 
     // The run, in a folder of its own or from a checkpoint in it.
-    let config = options.config(&device.info().to_string(), data.train.column_names());
+    let config = options.config(&device.info().to_string(), data.train.names().columns);
     let Place { folder, checkpoint } = Place::find(&place, &options, &config, &|said| print::note(said))?;
     let loader_rows_per_s = feed.rows_per_s()?;
     let mut outputs = Outputs {

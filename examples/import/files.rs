@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use anyhow::Result;
 use brisk_examples::{NamedFile, check_files_differ, check_output};
 use brisk_table::ImportOptions;
@@ -5,8 +7,8 @@ use brisk_table::ImportOptions;
 use crate::options::Options;
 
 /// Checks, before anything is opened for writing, that the table and the report can be written and replace nothing that is read.
-pub(crate) fn check(options: &Options, import: &ImportOptions) -> Result<()> {
-    let (table, source) = (("OUT", &*options.dest), ("IN", &*options.source));
+pub(crate) fn check(options: &Options, import: &ImportOptions, [source, dest]: [&Path; 2]) -> Result<()> {
+    let (table, source) = (("OUT", dest), ("IN", source));
     let report = options.json.as_deref().map(|path| ("--json", path));
     let like = import.csv.columns.like.as_deref().map(|path| ("--like", path));
     // The name of an array in an archive, or the number of a column, is not a file.
@@ -15,7 +17,7 @@ pub(crate) fn check(options: &Options, import: &ImportOptions) -> Result<()> {
 
     check_files_differ(&[table], &others)?;
     // A table may be in the folder that it is made from; the importer knows which files of the folder it reads.
-    if !options.source.is_dir() {
+    if !source.1.is_dir() {
         check_files_differ(&[table], &[source])?;
     }
     if let Some(report) = report {

@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use anyhow::{Result, anyhow};
 use brisk_examples::command_line::Given;
+use brisk_examples::elsewhere::{LocalFile, OutputTable, shown};
 use brisk_examples::import_error::{self, in_words_of, warning_in_words_of};
 use brisk_examples::interruptible::{self, interruptible};
 use brisk_examples::{command_line, print, statistics_table, write_json};
@@ -32,17 +33,19 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let settings = options.import_options(given);
     // First: the check creates a file for a moment.
     let stop = StopFlag::on_signals()?;
-    files::check(&options, &settings)?;
+    let (source, dest) = (LocalFile::of(&options.source)?, OutputTable::at(&options.dest)?);
+    files::check(&options, &settings, [source.path(), dest.path()])?;
 
     let started = Instant::now();
-    let Some(report) = import(&options, &settings, &stop)? else {
-        print::note(format_args!("error: interrupted; {} is as it was", printable(&options.dest)));
+    let Some(report) = import([source.path(), dest.path()], &settings, &stop)? else {
+        print::note(format_args!("error: interrupted; {} is as it was", printable(&shown(&options.dest))));
         return Ok(stop.signal().map_or(ExitCode::FAILURE, |signal| ExitCode::from(signal.exit_status())));
     };
     let elapsed = started.elapsed().as_secs_f64();
-    let table = StreamedTable::open(&options.dest, &ReadAhead::new(0))?;
+    let table = StreamedTable::open(dest.path(), &ReadAhead::new(0))?;
     let shape: Vec<String> = table.row_shape().iter().map(ToString::to_string).collect();
-    let (n_source_bytes, n_bytes) = (bytes_of(&options.source)?, bytes_of(&options.dest)?);
+    let (n_source_bytes, n_bytes) = (bytes_of(source.path())?, bytes_of(dest.path())?);
+    dest.send()?;
     if let Some(first) = report.first_skipped.first() {
         print::note(format_args!("the first row left out: {}", first.problem()));
     }
@@ -60,7 +63,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
             })
         });
         let results = json!({
-            "source": options.source.to_string_lossy(), "table": options.dest.to_string_lossy(), "rows": report.n_rows, "skipped_rows": report.n_skipped,
+            "source": shown(&options.source), "table": shown(&options.dest), "rows": report.n_rows, "skipped_rows": report.n_skipped,
             "first_skipped": report.first_skipped.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "index_columns": report.index_columns, "warnings": warnings,
             "columns": columns.collect::<Vec<Value>>(), "classes": report.classes,
@@ -78,7 +81,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let classes: Vec<_> = report.classes.iter().map(|class| printable(class).to_string()).collect();
     let several = |words: &[String]| if words.is_empty() { "none".to_owned() } else { words.join(", ") };
     print::result(closing_table(&[
-        ("table", printable(&options.dest).to_string()),
+        ("table", printable(&shown(&options.dest)).to_string()),
         ("rows", thousands(report.n_rows as u64)),
         ("left out", thousands(report.n_skipped)),
         ("columns", shape.join(" x ")),
@@ -92,10 +95,10 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
 }
 
 /// Imports with a bar; `None` if a signal stopped it.
-fn import(options: &Options, settings: &ImportOptions, stop: &StopFlag) -> Result<Option<ImportReport>> {
+fn import([source, dest]: [&Path; 2], settings: &ImportOptions, stop: &StopFlag) -> Result<Option<ImportReport>> {
     let mut bar = Bar::stderr();
     let imported = interruptible(|| {
-        import_with_progress(&options.source, &options.dest, settings, |progress| {
+        import_with_progress(source, dest, settings, |progress| {
             bar.show(&progress);
             interruptible::check(stop);
         })

@@ -14,10 +14,12 @@ use clap::{Args, Parser};
 #[derive(Debug, Parser)]
 #[command(name = "import", after_help = NOTES)]
 pub(crate) struct Options {
-    /// Rows to import: CSV or TSV, svmlight, numpy's .npy or .npz, IDX as of MNIST, CIFAR's binary files, or a folder or .tar of images; plain, .gz, .zst or .xz
+    /// Rows to import: CSV or TSV, svmlight, numpy's .npy or .npz, IDX as of MNIST, CIFAR's binary files, or a folder or .tar of images; plain, .gz, .zst or .xz;
+    /// or the URL of such a file
     #[arg(value_name = "IN")]
     pub(crate) source: PathBuf,
-    /// Table to write, which replaces a file of this name once the import has succeeded; through a symbolic link, the file that it points to
+    /// Table to write, which replaces a file of this name once the import has succeeded; through a symbolic link, the file that it points to;
+    /// or a URL of s3:, gs: or az:
     #[arg(value_name = "OUT")]
     pub(crate) dest: PathBuf,
 
@@ -156,7 +158,8 @@ Examples:
   cargo run --release --example import -- rows.csv rows.safetensors --label signal --label-kind binary
   cargo run --release --example import -- houses.csv houses.safetensors --label price --label rent
   cargo run --release --example import -- test.csv test.safetensors --like rows.safetensors
-  cargo run --release --example import -- images/ images.safetensors --size 64";
+  cargo run --release --example import -- images/ images.safetensors --size 64
+  cargo run --release --features remote --example import -- rows.csv s3://BUCKET/rows.safetensors";
 
 const FORMATS: [(&str, Format); 8] = [
     ("csv", Format::Csv),

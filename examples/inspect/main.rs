@@ -12,13 +12,11 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use brisk_examples::command_line::Given;
+use brisk_examples::elsewhere::{self, Streamed, is_url, open_streamed};
 use brisk_examples::{check_files_differ, check_output, command_line, print, statistics_table, write_json};
 use brisk_loader::RowSource;
 use brisk_report::{closing_table, mebibytes, thousands};
-use brisk_table::{
-    ColumnStatistics, DType, Dictionary, Error, ReadAhead, ShardedTable, SourceIdentity, StreamedTable, format::FormatError,
-    printable,
-};
+use brisk_table::{ColumnStatistics, DType, Dictionary, Error, ReadAhead, SourceIdentity, format::FormatError, printable};
 use serde_json::json;
 
 use options::Options;
@@ -54,30 +52,33 @@ macro_rules! shown {
 
 fn run(options: &Options, given: &[Given]) -> Result<()> {
     let path = &options.table;
-    let is_index = path.is_dir() || path.extension().is_some_and(|extension| extension == "json");
-    if let Some(json) = &options.json {
+    if let Some(json) = options.json.as_ref().filter(|_| !is_url(path)) {
+        let is_index = path.extension().is_some_and(|extension| extension == "json");
         // The shards of an index are in the same folder.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let shards = (is_index && !path.is_dir()).then_some(folder);
         let inputs: Vec<_> = [Some(&**path), shards].into_iter().flatten().map(|path| ("TABLE", path)).collect();
         check_files_differ(&[("--json", json)], &inputs)?;
-        check_output("--json", json)?;
     }
+    options.json.as_ref().map_or(Ok(()), |json| check_output("--json", json))?;
     // Rows are read in order, when they are needed.
-    let ahead = ReadAhead::new(0);
-    if is_index {
-        let table = ShardedTable::open_streamed(path, &ahead)?;
-        let shown = shown!(format!("{} shards", table.n_shards()), table);
-        return show(options, &shown, &table, |progress| table.verify_with_progress(progress));
-    }
-    let table = match StreamedTable::open(path, &ahead) {
-        Err(error @ Error::Format { reason: FormatError::MissingTensor { .. }, .. }) => {
-            return foreign::show(options, given, error);
+    match open_streamed(path, &ReadAhead::new(0)) {
+        Ok(Streamed::Shards(table)) => {
+            let shown = shown!(format!("{} shards", table.n_shards()), table);
+            show(options, &shown, &table, |progress| table.verify_with_progress(progress))
         }
-        opened => opened?,
-    };
-    let shown = shown!("one file".to_owned(), table);
-    show(options, &shown, &table, |progress| table.verify_with_progress(progress))
+        Ok(Streamed::File(table)) => {
+            let shown = shown!("one file".to_owned(), table);
+            show(options, &shown, &table, |progress| table.verify_with_progress(progress))
+        }
+        Err(error) => match error.downcast() {
+            Ok(error @ Error::Format { reason: FormatError::MissingTensor { .. }, .. }) if !is_url(path) => {
+                foreign::show(options, given, error)
+            }
+            Ok(error) => Err(error.into()),
+            Err(error) => Err(error),
+        },
+    }
 }
 
 /// The description of a table, whatever kind it is.
@@ -122,7 +123,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
     let dictionaries: Vec<String> = dictionaries.collect();
 
     let mut lines = vec![
-        ("table", format!("{}, {}", printable(&options.table), table.kind)),
+        ("table", format!("{}, {}", printable(&elsewhere::shown(&options.table)), table.kind)),
         ("rows", thousands(table.n_rows as u64)),
         ("features", format!("{} {:?}", table.dtype, table.row_shape)),
         ("labels", format!("{}{}{}", name(table), table.label_dtype, several(table))),
@@ -154,7 +155,7 @@ fn show<S: RowSource<Feature = f32, Error = Error>>(
         });
         let dictionaries = table.dictionaries.iter().map(|column| json!({ "name": column.name(), "values": column.values() }));
         let results = json!({
-            "table": options.table.to_string_lossy(), "rows": table.n_rows, "row_shape": table.row_shape, "dtype": table.dtype.name(),
+            "table": elsewhere::shown(&options.table), "rows": table.n_rows, "row_shape": table.row_shape, "dtype": table.dtype.name(),
             "label_dtype": table.label_dtype.name(), "labels": table.label_names, "columns": table.column_names,
             "statistics": statistics, "categories": dictionaries.collect::<Vec<_>>(), "classes": table.classes,
             "weights": table.has_weights, "source": table.source.map(|source| &source.file_name),

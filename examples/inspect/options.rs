@@ -7,7 +7,7 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "inspect", after_help = NOTES)]
 pub(crate) struct Options {
-    /// A table: a safetensors file, a folder of shards, or the index of the shards
+    /// A table: a safetensors file, a folder of shards, the index of the shards, or the URL of one of them
     #[arg(value_name = "TABLE")]
     pub(crate) table: PathBuf,
     /// Number of rows to show, from the first
@@ -27,4 +27,5 @@ Of a safetensors file that is no table, the tensors are listed.
 
 Examples:
   cargo run --release --example inspect -- TABLE
-  cargo run --release --example inspect -- TABLE --rows 20 --verify";
+  cargo run --release --example inspect -- TABLE --rows 20 --verify
+  cargo run --release --features remote --example inspect -- s3://BUCKET/TABLE.safetensors";

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use brisk_examples::elsewhere::{LocalFile, is_url};
 use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_output, command_line, print, write_json};
 use brisk_report::{closing_table, rows_per_second, seconds, thousands};
@@ -35,7 +36,8 @@ fn run(options: Options) -> Result<ExitCode> {
     let model = TabularModel::load(&options.model)?;
     let predictor = model.predictor(&device)?;
     let text = options.text.added_to(model.text_options());
-    let rows = read(&options.data, Program::Predict, &stop, |progress| model.read_rows_with(&options.data, &text, progress))?;
+    let data = LocalFile::of(&options.data)?;
+    let rows = read(data.path(), Program::Predict, &stop, |progress| model.read_rows_with(data.path(), &text, progress))?;
     for unseen in &rows.unseen {
         let kind = if unseen.are_all() { "warning: " } else { "" };
         print::note(format_args!("{kind}{unseen}"));
@@ -78,7 +80,7 @@ fn check(options: &Options) -> Result<Output> {
     let Options { data, out, json, .. } = options;
     let output = Output::of(out)?;
     ensure!(!options.spreadsheet || output == Output::Csv, "--spreadsheet: {} is not a CSV file", printable(out));
-    ensure!(data.exists(), "{}: cannot open the table: there is no such file", printable(data));
+    ensure!(is_url(data) || data.exists(), "{}: cannot open the table: there is no such file", printable(data));
     let mut outputs = vec![("--out", out.as_path())];
     outputs.extend(json.as_deref().map(|json| ("--json", json)));
     check_files_differ(&outputs, &[("DATA", data), ("MODEL", &options.model)])?;

@@ -12,6 +12,7 @@ use std::time::Instant;
 use anyhow::Result;
 use brisk_examples::higgs::Data;
 use brisk_examples::{command_line, print, write_json};
+use brisk_loader::RowSource as _;
 use brisk_nn::tensor::program::Device;
 use brisk_report::{mebibytes, rows_per_second, thousands};
 use brisk_train::StopFlag;

@@ -7,6 +7,7 @@ use std::time::{Instant, UNIX_EPOCH};
 
 use anyhow::{Result, bail};
 use brisk_examples::higgs::{Data, Network, Outcome};
+use brisk_loader::RowSource as _;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
 use brisk_train::metrics::roc_auc;

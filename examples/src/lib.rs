@@ -1,6 +1,7 @@
 //! Shared code of the examples.
 
 pub mod command_line;
+pub mod elsewhere;
 pub mod higgs;
 pub mod import_error;
 pub mod interruptible;

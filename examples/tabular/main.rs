@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 use brisk_examples::command_line::Given;
+use brisk_examples::elsewhere::{LocalFile, is_url};
 use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_folder, check_output, command_line, print, write_json};
@@ -208,7 +209,11 @@ fn check(options: &Options, given: &[Given]) -> Result<()> {
         !are_weighted || options.monitor.as_deref() != Some("valid_loss"),
         "`--monitor valid_loss` counts each row once, without `--weight` and `--class-weights`; choose valid_log_loss or valid_rmse"
     );
-    ensure!(options.data.exists(), "{}: cannot open the table: there is no such file", printable(&options.data));
+    ensure!(
+        is_url(&options.data) || options.data.exists(),
+        "{}: cannot open the table: there is no such file",
+        printable(&options.data)
+    );
     check_folder("--out", &options.out)?;
     options.save_rows.as_deref().map_or(Ok(()), |folder| check_folder("--save-rows", folder))?;
     let Some(json) = options.json.as_deref() else { return Ok(()) };
@@ -223,7 +228,8 @@ fn detect(options: &Options, stop: &StopFlag) -> Result<Detected> {
     let text = text.added_to(&TextOptions::default());
     let [target, group, time, weight] = [target, group, time, weight].map(Clone::clone);
     let how = DetectOptions { target, task: *task, drop, categorical, group, time, weight, keep_index: *keep_index, text };
-    read(data, Program::Tabular, stop, |progress| TabularModel::detect_with_progress(data, &how, progress))
+    let data = LocalFile::of(data)?;
+    read(data.path(), Program::Tabular, stop, |progress| TabularModel::detect_with_progress(data.path(), &how, progress))
 }
 
 /// The rows to train on, to validate and to test: 70, 10 and 20 %, or without validation rows if there are folds.

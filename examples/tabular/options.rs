@@ -16,7 +16,8 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "tabular", after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Table to train on: CSV, TSV, Parquet and other formats, plain or compressed, or a brisk table (.safetensors)
+    /// Table to train on: CSV, TSV, Parquet and other formats, plain or compressed, or a brisk table (.safetensors); or the URL of such a
+    /// file
     pub(crate) data: PathBuf,
     /// Column to predict, by name or by index from 0 [default: one called target, label, class or y, else the last; of a brisk table its label]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]

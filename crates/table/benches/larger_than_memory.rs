@@ -12,10 +12,12 @@ use std::path::Path;
 use std::time::Instant;
 
 use brisk_loader::{Batching, Loader, RowBuffers, RowSelection, RowSource, Rows};
-use brisk_table::{ReadAhead, Schema, StreamedTable, Table, TableWriter};
+use brisk_table::{ReadAhead, StreamedTable, Table};
 
-const N_COLS: usize = 28;
-const ROW_BYTES: usize = (N_COLS + 1) * 4;
+mod rows;
+
+use rows::{N_COLS, ROW_BYTES, median, write};
+
 const RUNS: usize = 5;
 /// 7.3 MB per block, 29 MB per window.
 const BLOCK_ROWS: u32 = 65_536;
@@ -36,18 +38,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{n_rows} rows of {N_COLS} f32 and a label, {} MB; median of {RUNS}", n_bytes >> 20);
     cold(&path)?;
     at_random(&path)
-}
-
-fn write(path: &Path, n_rows: usize) -> Result<(), Box<dyn Error>> {
-    let mut writer = TableWriter::create(path, Schema::shaped(&[N_COLS]))?;
-    let mut rows = vec![0.0_f32; 4096 * N_COLS];
-    for start in (0..n_rows).step_by(4096) {
-        let n = 4096.min(n_rows - start);
-        rows.iter_mut().enumerate().for_each(|(i, x)| *x = (start * N_COLS + i) as f32);
-        writer.push(&rows[..n * N_COLS], &vec![1.0_f32; n])?;
-    }
-    writer.finish()?;
-    Ok(())
 }
 
 /// Reads the file in order, compared with an epoch of shuffled blocks and one in order over a streamed table.
@@ -159,9 +149,4 @@ fn seconds_of(mut run: impl FnMut() -> Result<(), Box<dyn Error>>) -> Result<f64
     let begin = Instant::now();
     run()?;
     Ok(begin.elapsed().as_secs_f64())
-}
-
-fn median(mut seconds: Vec<f64>) -> f64 {
-    seconds.sort_by(f64::total_cmp);
-    seconds[seconds.len() / 2]
 }

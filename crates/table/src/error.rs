@@ -1,5 +1,7 @@
 mod format_error;
 mod index_error;
+#[cfg(feature = "remote")]
+mod remote_error;
 mod shard_mismatch;
 #[cfg(feature = "import")]
 mod source_error;
@@ -18,6 +20,8 @@ use crate::remedy::{Choice, Expected, Remedy};
 
 pub use format_error::FormatError;
 pub use index_error::IndexError;
+#[cfg(feature = "remote")]
+pub use remote_error::RemoteError;
 pub use shard_mismatch::ShardMismatch;
 #[cfg(feature = "import")]
 pub use source_error::SourceError;
@@ -246,6 +250,27 @@ pub enum Error {
     NoChecksums {
         /// The table.
         path: PathBuf,
+    },
+    /// A table at a URL that could not be read or written.
+    #[cfg(feature = "remote")]
+    #[error("{url}: {reason}", url = printable(.url))]
+    Remote {
+        /// The URL, without user, password and query, which may be secret.
+        url: String,
+        /// The reason.
+        reason: RemoteError,
+    },
+    /// A folder that cannot be the cache of tables at URLs.
+    #[cfg(feature = "remote")]
+    #[error(
+        "{path}: cannot be used as a cache: {problem}; name another folder, or turn the cache off",
+        path = printable(.path), problem = printable(.problem)
+    )]
+    Cache {
+        /// The folder.
+        path: PathBuf,
+        /// The reason.
+        problem: String,
     },
     /// A source that this build of the crate cannot read.
     #[error("{path}: is {found}, which needs the feature `{feature}`; enable it, or {instead}", path = printable(.path))]

@@ -14,6 +14,14 @@ pub mod importing {
     use crate::*;
 }
 
+#[cfg(feature = "remote")]
+pub mod remote {
+    #![doc = include_str!("../docs/remote.md")]
+
+    #[allow(unused_imports, reason = "links of the text")]
+    use crate::*;
+}
+
 pub mod measurements {
     #![doc = include_str!("../docs/measurements.md")]
 

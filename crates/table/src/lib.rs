@@ -20,6 +20,8 @@ mod mapped;
 mod nearest;
 mod parts;
 mod remedy;
+#[cfg(feature = "remote")]
+mod remote;
 mod row_store;
 mod schema;
 mod shards;
@@ -70,6 +72,8 @@ pub use csv::{
 };
 pub use dictionary::Dictionary;
 pub use dtype::{DType, Element};
+#[cfg(feature = "remote")]
+pub use error::RemoteError;
 #[cfg(feature = "import")]
 pub use error::SourceError;
 #[cfg(feature = "csv")]
@@ -96,6 +100,8 @@ pub use map::Access;
 #[cfg(feature = "npy")]
 pub use npy::{ArrayRef, NpyLabels, NpyOptions};
 pub use remedy::{Expected, Remedy};
+#[cfg(feature = "remote")]
+pub use remote::{CacheFolder, Remote, RemoteOptions, RemoteReport};
 pub use schema::{Schema, Weights};
 pub use shards::{ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;

@@ -37,12 +37,17 @@ impl Bytes {
 
     /// Copies the first `n_bytes` of `file`.
     pub(crate) fn read(mut file: &File, n_bytes: u64) -> io::Result<Self> {
+        Self::filled(n_bytes, |copy| file.read_exact(copy))
+    }
+
+    /// Memory of `n_bytes` that `fill` has filled.
+    pub(crate) fn filled<E: From<io::Error>>(n_bytes: u64, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
         let n_bytes = usize::try_from(n_bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut copy = MmapMut::map_anon(n_bytes)?;
         // Randomly gathered rows miss the TLB as often as the cache; with pages of 2 MiB there are 512 times fewer pages. Some systems do not support them.
         #[cfg(target_os = "linux")]
         let _ = copy.advise(memmap2::Advice::HugePage);
-        file.read_exact(&mut copy)?;
+        fill(&mut copy)?;
         Ok(Self::Copied(copy.make_read_only()?))
     }
 

@@ -12,6 +12,8 @@ use crate::dtype::DType;
 use crate::error::Error;
 use crate::error::FormatError;
 use crate::format::{CHECKSUMS, Layout, PREFIX_BYTES, TableMetadata, Tensor, header_bytes};
+#[cfg(feature = "remote")]
+use crate::remote::Object;
 use crate::tensor_names::{LabelsFrom, TensorNames};
 
 /// The parts that rows consist of.
@@ -87,6 +89,33 @@ impl Parts {
                 start..sums.range.start.min(start + BLOCK_BYTES)
             }
         }
+    }
+
+    /// Reads the header of a table of `n_bytes` with `read`, which is called for ranges that follow one another from the start.
+    pub(crate) fn read(
+        path: &Path,
+        n_bytes: u64,
+        names: &TensorNames,
+        mut read: impl FnMut(Range<usize>) -> Result<Vec<u8>, Error>,
+    ) -> Result<Self, Error> {
+        let format = |reason| Error::Format { path: path.to_owned(), reason };
+        if n_bytes < PREFIX_BYTES as u64 {
+            return Err(format(FormatError::HeaderPastEnd { header_end: PREFIX_BYTES as u64, file_bytes: n_bytes }));
+        }
+        let mut header = read(0..PREFIX_BYTES)?;
+        let first_eight = header[..PREFIX_BYTES].try_into().expect("it has that length");
+        let header_end = PREFIX_BYTES + header_bytes(first_eight, n_bytes).map_err(format)?;
+        header.extend(read(PREFIX_BYTES..header_end)?);
+        let layout = Layout::parse(&header[PREFIX_BYTES..], n_bytes).map_err(format)?;
+        Self::find(layout, checksum(&header), names).map_err(format)
+    }
+
+    /// Reads the header of a table on a server, and tells the object where its rows are.
+    #[cfg(feature = "remote")]
+    pub(crate) fn of_object(object: &Object) -> Result<Self, Error> {
+        let parts = Self::read(object.path(), object.n_bytes(), &TensorNames::default(), |range| object.read_plain(range))?;
+        object.set_data(parts.data_start, parts.header_crc32, parts.checksums.as_ref().map(|sums| sums.range.clone()));
+        Ok(parts)
     }
 
     fn find(layout: Layout, header_crc32: u32, names: &TensorNames) -> Result<Self, FormatError> {
@@ -178,20 +207,13 @@ impl Opened {
 
     pub(crate) fn named(path: &Path, names: &TensorNames) -> Result<Self, Error> {
         let io = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
-        let format = |reason| Error::Format { path: path.to_owned(), reason };
-
         let mut file = open_file(path)?;
         let n_bytes = file.metadata().map_err(io)?.len();
-        if n_bytes < PREFIX_BYTES as u64 {
-            return Err(format(FormatError::HeaderPastEnd { header_end: PREFIX_BYTES as u64, file_bytes: n_bytes }));
-        }
-        let mut first_eight = [0; PREFIX_BYTES];
-        file.read_exact(&mut first_eight).map_err(io)?;
-        let mut header = vec![0; PREFIX_BYTES + header_bytes(first_eight, n_bytes).map_err(format)?];
-        header[..PREFIX_BYTES].copy_from_slice(&first_eight);
-        file.read_exact(&mut header[PREFIX_BYTES..]).map_err(io)?;
-        let layout = Layout::parse(&header[PREFIX_BYTES..], n_bytes).map_err(format)?;
-        let parts = Parts::find(layout, checksum(&header), names).map_err(format)?;
+        let parts = Parts::read(path, n_bytes, names, |range| {
+            let mut bytes = vec![0; range.len()];
+            file.read_exact(&mut bytes).map_err(io)?;
+            Ok(bytes)
+        })?;
         Ok(Self { path: path.to_owned(), file, n_bytes, parts })
     }
 

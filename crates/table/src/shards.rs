@@ -1,6 +1,10 @@
 //! Tables of several files: a folder with an index and shards, each of which is also a table.
 
 mod folder;
+#[cfg(feature = "remote")]
+mod remote;
+#[cfg(feature = "remote")]
+mod server_folder;
 mod table;
 mod writer;
 

@@ -12,6 +12,8 @@ use crate::format::{FEATURES, LABELS, Tensor};
 use crate::map::Access;
 use crate::map::Bytes;
 use crate::parts::{Opened, Part, Parts};
+#[cfg(feature = "remote")]
+use crate::remote::{Object, Place, Remote};
 use crate::row_store::{RowStore, TOUCHED, touch};
 use crate::statistics::ColumnStatistics;
 use crate::tensor_names::TensorNames;
@@ -71,6 +73,43 @@ impl Table {
         })
     }
 
+    /// Opens the table at a URL and copies it into memory, several requests at a time: of a server (`https:`, `s3:`, `gs:` or `az:`, each with its
+    /// feature), or of this machine (`file:`). Every block is checked against the checksums of the table.
+    ///
+    /// # Errors
+    /// [`Error::Remote`] if it cannot be read, or is replaced meanwhile; [`Error::FeatureOff`] if the scheme of the URL needs a feature that is off;
+    /// [`Error::Checksum`] if the bytes are not those that were written; otherwise as for [`open`](Self::open).
+    /// # Examples
+    /// ```no_run
+    /// use brisk_table::{Remote, RemoteOptions, Table};
+    ///
+    /// let remote = Remote::new(RemoteOptions::default())?;
+    /// let table = Table::open_url("https://example.org/higgs.safetensors", &remote)?;
+    /// # Ok::<(), brisk_table::Error>(())
+    /// ```
+    #[cfg(feature = "remote")]
+    pub fn open_url(url: &str, remote: &Remote) -> Result<Self, Error> {
+        match Place::of(url)? {
+            Place::File(path) => Self::open(path),
+            Place::Server(location) => Self::of_object(&Object::open(&location, remote)?),
+        }
+    }
+
+    #[cfg(feature = "remote")]
+    pub(crate) fn of_object(object: &Object) -> Result<Self, Error> {
+        let parts = Parts::of_object(object)?;
+        let path = object.path().to_owned();
+        let mut read = Ok(());
+        let bytes = Bytes::filled(object.n_bytes(), |copy| {
+            read = object.read_all(copy);
+            Ok::<_, io::Error>(())
+        });
+        let bytes = bytes.map_err(|cause| Error::Io { path: path.clone(), action: "keep in memory", cause })?;
+        read?;
+        // Blocks were checked when they were read.
+        Ok(Self { path, bytes, parts, is_intact: OnceLock::from(()) })
+    }
+
     pub(crate) fn open_with(
         path: &Path,
         names: &TensorNames,
@@ -85,7 +124,7 @@ impl Table {
         Ok(Self { path: opened.path, bytes, parts: opened.parts, is_intact: OnceLock::new() })
     }
 
-    /// The path of the file.
+    /// The path of the file, or its URL without secrets.
     pub fn path(&self) -> &Path {
         &self.path
     }

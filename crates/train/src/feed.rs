@@ -29,8 +29,8 @@ use crate::rows::inspect::{check_unchanged, layout_of};
 use crate::rows::{FeedElement, RowLayout};
 use crate::standardisation::Standardisation;
 
+pub(crate) use config::check_batch;
 pub use config::{FeedChoice, FeedConfig, FeedReason};
-pub(crate) use config::{check_batch, lanes_of};
 pub use probe::FeedProbe;
 pub use resident::ResidentRows;
 pub use table::{BatchTensors, PartnerLabels};

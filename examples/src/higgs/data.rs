@@ -4,26 +4,33 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use brisk_loader::RowSource as _;
 use brisk_replicate::Error::Disagreement;
-use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, Table, import_if_changed};
+use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, import_if_changed};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{Labels, StopFlag};
 
 use super::Options;
-use super::options::is_table;
 use super::simulate::simulated;
+use crate::elsewhere::{Held, TableRows, is_table, is_url, open_rows, shown};
 use crate::import_error::{in_words_of, training};
 use crate::interruptible::{self, StoppedImport, interruptible};
 
 /// The rows to train on, the rows to test on, and their files.
-#[derive(Debug)]
 pub struct Data {
     /// The rows to train on.
-    pub train: Table,
+    pub train: TableRows,
     /// The rows to test on.
-    pub test: Table,
+    pub test: TableRows,
     train_path: PathBuf,
     test_path: PathBuf,
+}
+
+/// The rows cannot be printed.
+impl std::fmt::Debug for Data {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Data").field("train", &shown(&self.train_path)).field("test", &shown(&self.test_path)).finish()
+    }
 }
 
 impl Data {
@@ -34,20 +41,28 @@ impl Data {
     /// If a file cannot be read or written, or the columns of the two differ.
     /// If a stop is requested during an import, it removes what it has written and returns [`StoppedImport`](crate::interruptible::StoppedImport).
     pub fn open(options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) -> Result<Self> {
+        Self::open_held(options, &Held::InMemory, stop, note)
+    }
+
+    /// Like [`open`](Self::open); `held` says where the rows are.
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_held(options: &Options, held: &Held, stop: &StopFlag, note: &dyn Fn(&str)) -> Result<Self> {
         let (train_path, test_path) = match (&options.train, &options.test) {
             (Some(train), Some(test)) => (train.clone(), test.clone()),
             _ => simulated_files(options, note)?,
         };
-        let (train, test) = (open(&train_path, options, stop, note)?, open(&test_path, options, stop, note)?);
-        if train.column_names() != test.column_names() {
-            let (a, b) = (train.column_names(), test.column_names());
+        let (train, test) = (open(&train_path, options, held, stop, note)?, open(&test_path, options, held, stop, note)?);
+        if train.names().columns != test.names().columns {
+            let (a, b) = (train.names().columns, test.names().columns);
             let at = a.iter().zip(b).position(|(a, b)| a != b).unwrap_or(a.len().min(b.len()));
             let name = |names: &[String]| names.get(at).map_or("nothing".to_owned(), |name| format!("`{name}`"));
             bail!(
                 "{} has {} columns and {} has {}; the first difference is at index {at}: {} and {}",
-                train_path.display(),
+                shown(&train_path),
                 a.len(),
-                test_path.display(),
+                shown(&test_path),
                 b.len(),
                 name(a),
                 name(b)
@@ -94,9 +109,12 @@ fn simulated_files(options: &Options, note: &dyn Fn(&str)) -> Result<(PathBuf, P
 }
 
 /// Opens a brisk table, or imports a text file into one that later runs reuse.
-fn open(path: &Path, options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) -> Result<Table> {
+fn open(path: &Path, options: &Options, held: &Held, stop: &StopFlag, note: &dyn Fn(&str)) -> Result<TableRows> {
     if is_table(path) {
-        return Ok(Table::open(path)?);
+        return open_rows(path, held);
+    }
+    if is_url(path) {
+        bail!("{}: only tables are read from a URL; import the rows first, or download the file", shown(path));
     }
     let label = match &options.label {
         None => ColumnRef::Index(0),
@@ -124,7 +142,7 @@ fn open(path: &Path, options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) ->
         }
         Imported::Unchanged => note(&format!("imported before, unchanged: {}", path.display())),
     }
-    Ok(Table::open(&dest)?)
+    open_rows(&dest, held)
 }
 
 /// A name for the table that is imported from `path`; it differs for files of the same name in different folders.
@@ -166,6 +184,6 @@ fn of_file<T>(path: &Path, result: Result<T, brisk_train::Error>) -> Result<T> {
         }
         // These errors are not about rows.
         error @ (Tensor(_) | Replica(_) | Setting { .. } | Memory { .. }) => error.into(),
-        error => anyhow::Error::new(error).context(path.display().to_string()),
+        error => anyhow::Error::new(error).context(shown(path)),
     })
 }

@@ -1,4 +1,4 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use brisk_nn::Schedule;
@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use crate::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
+use crate::elsewhere::{is_table, is_url, shown};
 use crate::{check_files_differ, check_folder, check_output};
 
 /// The options of every example that trains on collisions: the rows, the network, the training run and its results.
@@ -16,7 +17,8 @@ use crate::{check_files_differ, check_folder, check_output};
 // A group would be named `Options`, as that of the options which these are a part of.
 #[group(skip)]
 pub struct Options {
-    /// Rows to train on: CSV or TSV, plain or .gz, or a brisk table (.safetensors) [default: simulated collisions]
+    /// Rows to train on: CSV or TSV, plain or .gz; or a brisk table: .safetensors, a folder of shards, or the URL of either [default: simulated
+    /// collisions]
     #[arg(long, value_name = "FILE", help_heading = "Data", requires = "test")]
     pub train: Option<PathBuf>,
     /// Rows to test on, with the same columns as those of --train
@@ -88,7 +90,7 @@ impl Options {
     /// If `--train` or `--test` does not exist, or files cannot be written to `--runs`, `--data-dir` or `--json`.
     pub fn check(&self) -> Result<()> {
         for (option, path) in [("--train", &self.train), ("--test", &self.test)] {
-            let Some(path) = path else { continue };
+            let Some(path) = path.as_ref().filter(|path| !is_url(path)) else { continue };
             std::fs::metadata(path).with_context(|| format!("{}: cannot open the file of {option}", path.display()))?;
         }
         check_folder("--runs", &self.runs)?;
@@ -130,8 +132,8 @@ impl Options {
             "batch": self.batch, "accumulate": self.accumulate, "precision": self.precision.to_string(), "clip": self.clip,
             "epochs": self.epochs, "patience": self.patience, "lr": self.lr, "seed": self.seed,
             "skip_bad_rows": self.bad_rows == BadRows::Skip,
-            "train": self.train.as_ref().map(|path| path.display().to_string()),
-            "test": self.test.as_ref().map(|path| path.display().to_string()),
+            "train": self.train.as_deref().map(shown),
+            "test": self.test.as_deref().map(shown),
         })
     }
 
@@ -139,11 +141,6 @@ impl Options {
     pub fn run_name(&self) -> &'static str {
         if self.is_simulated() { "higgs-simulated" } else { "higgs" }
     }
-}
-
-/// Whether the file is a table by its name; any other is imported.
-pub(super) fn is_table(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "safetensors")
 }
 
 /// A norm above 0. Numbers outside the range of `f32` are clamped to it: a tiny norm stays positive.

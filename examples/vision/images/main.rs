@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use brisk_examples::elsewhere::{LocalFile, is_url};
 use brisk_examples::higgs::stopped::{self, StartedBy};
 use brisk_examples::{check_files_differ, check_output, check_outside, command_line, print, write_json};
 use brisk_loader::RowSource;
@@ -44,7 +45,8 @@ fn run(options: Options) -> Result<ExitCode> {
         ..ImagesOptions::default()
     };
     let keep = options.save_tables.as_deref().map_or(KeepTables::No, KeepTables::In);
-    let set = ImageSet::open(&options.data, images, keep, &stop)?;
+    let data = LocalFile::of(&options.data)?;
+    let set = ImageSet::open(data.path(), images, keep, &stop)?;
     let [train, valid] = set.split(options.seed)?;
     let (image, n_classes) = (set.image(), set.classes().len());
     let [height, width, n_channels] = image;
@@ -160,7 +162,11 @@ fn run(options: Options) -> Result<ExitCode> {
 
 /// Checks the output paths before anything is read.
 fn check(options: &Options) -> Result<()> {
-    ensure!(options.data.exists(), "{}: cannot open the images: there is no such file or folder", printable(&options.data));
+    ensure!(
+        is_url(&options.data) || options.data.exists(),
+        "{}: cannot open the images: there is no such file or folder",
+        printable(&options.data)
+    );
     if options.model == Path::new(options::MODEL) {
         let folder = options.model.parent().context("the default has a folder")?;
         std::fs::create_dir_all(folder).with_context(|| format!("{}: cannot create the folder", printable(folder)))?;

@@ -86,7 +86,7 @@ fn fit<S: RowSource<Feature = f32>>(
         let Ready { model, params, adam, .. } = &ready;
         let trainer = Trainer::new(&device).config(config.clone()).feed(feed).replicas(replica);
         let training = trainer.prepare(Trainable::new(model, params, adam), &Binary::new(), train, valid)?;
-        assert!(training.train_rows().fact().is_streamed() == (feed.choice == FeedChoice::Streamed));
+        assert!(training.train_rows().fact().is_streamed() == (feed.choice == FeedChoice::Streamed), "the rows come as asked");
         Ok((training.fit(&mut quiet())?, device.read(params.values())?))
     })
 }

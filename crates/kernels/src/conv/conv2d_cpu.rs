@@ -15,6 +15,9 @@ use crate::product::matmul_stored_cpu::Ending;
 /// Result pixels per task, unless a row is longer.
 pub(crate) const TASK_PIXELS: usize = 256;
 
+/// Computes the sums of some rows of result pixels; the buffer is memory of the thread.
+type Times<'a> = dyn Fn(&[ResultRow], &mut [f32], &mut Vec<f32>) + Sync + 'a;
+
 pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<'_, T, Y>) {
     let Operands { images: x, weight, finish, operand, result: y, sorted: weight_transposed } = operands;
     let (n_out, window) = (shape.n_out, &shape.window);
@@ -29,7 +32,7 @@ pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<
     let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
     let task_rows = TASK_PIXELS.div_ceil(width);
     let ending = Ending { finish: &finish, first_row: 0, n: n_out, operand };
-    let each_task = |y: &mut [Y], times: &(dyn Fn(&[ResultRow], &mut [f32], &mut Vec<f32>) + Sync)| {
+    let each_task = |y: &mut [Y], times: &Times<'_>| {
         let task = |buffer: &mut Vec<f32>, (i, y): (usize, &mut [Y])| {
             let first = i * task_rows;
             let rows: Vec<ResultRow> =

@@ -17,6 +17,9 @@ use crate::half::Element;
 use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
 
+/// Computes the sums of some rows of pixels of a phase; the buffer is memory of the thread.
+type Times<'a> = dyn Fn(usize, &[ResultRow], &mut [f32], &mut Vec<f32>) + Sync + 'a;
+
 pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<'_, T, Y>) {
     let Operands { images: grad_y, weight, finish, operand, result: grad_x, sorted: weight_sorted } = operands;
     let Images { height, width, n_channels, .. } = shape.x;
@@ -26,7 +29,7 @@ pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<
     // A task has enough rows that each phase has a task's number of pixels.
     let task_rows = TASK_PIXELS.div_ceil(width.div_ceil(stride_x)).saturating_mul(stride_y).min(shape.x.n_images * height);
     let ending = Ending { finish: &finish, first_row: 0, n: n_channels, operand };
-    let each_task = |grad_x: &mut [Y], times: &(dyn Fn(usize, &[ResultRow], &mut [f32], &mut Vec<f32>) + Sync)| {
+    let each_task = |grad_x: &mut [Y], times: &Times<'_>| {
         let task = |(buffer, sums): &mut (Vec<f32>, Vec<f32>), (i, grad_x): (usize, &mut [Y])| {
             let first = i * task_rows;
             let all_rows = first..first + grad_x.len() / (width * n_channels);

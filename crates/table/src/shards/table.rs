@@ -125,16 +125,31 @@ impl<S: RowStore> ShardedTable<S> {
         self.statistics.as_deref()
     }
 
-    /// Opens the shards with `open`. If a writer replaces the table meanwhile, the new one is opened.
+    /// Opens the shards in a folder with `open`.
     pub(crate) fn open_with(path: &Path, open: impl Fn(&Path) -> Result<S, Error>) -> Result<Self, Error> {
         let path = index_path(path);
-        let mut json = read_index(&path)?;
+        let open = |entry: &ShardEntry| {
+            let shard_path = path.with_file_name(&entry.file_name);
+            check_length(&shard_path, entry).map_err(|reason| mismatch(&shard_path, &path, reason))?;
+            open(&shard_path)
+        };
+        Self::open_from(&path, || read_index(&path), |_| open)
+    }
+
+    /// Opens the shards of an index. `begin` gets the index and returns what opens each of its shards in turn. If a writer replaces the table
+    /// meanwhile, the new one is opened.
+    pub(super) fn open_from<O: FnMut(&ShardEntry) -> Result<S, Error>>(
+        path: &Path,
+        read_index: impl Fn() -> Result<Vec<u8>, Error>,
+        begin: impl Fn(&ShardIndex) -> O,
+    ) -> Result<Self, Error> {
+        let mut json = read_index()?;
         loop {
-            let opened = Self::open_index(&path, &json, &open);
+            let opened = Self::open_index(path, &json, &begin);
             if opened.is_ok() {
                 return opened;
             }
-            let now = read_index(&path)?;
+            let now = read_index()?;
             if now == json {
                 return opened;
             }
@@ -142,16 +157,19 @@ impl<S: RowStore> ShardedTable<S> {
         }
     }
 
-    fn open_index(path: &Path, json: &[u8], open: &impl Fn(&Path) -> Result<S, Error>) -> Result<Self, Error> {
+    fn open_index<O: FnMut(&ShardEntry) -> Result<S, Error>>(
+        path: &Path,
+        json: &[u8],
+        begin: &impl Fn(&ShardIndex) -> O,
+    ) -> Result<Self, Error> {
         let index = ShardIndex::parse(json).map_err(|reason| Error::Index { path: path.to_owned(), reason })?;
+        let mut open = begin(&index);
         let mut shards: Vec<S> = Vec::with_capacity(index.shards.len());
         let mut starts = vec![0];
         for entry in &index.shards {
-            let shard_path = path.with_file_name(&entry.file_name);
-            let mismatch = |reason| Error::Shard { path: shard_path.clone(), index: path.to_owned(), reason };
-            check_length(&shard_path, entry).map_err(mismatch)?;
-            let shard = open(&shard_path)?;
-            check_shard(entry, shard.parts(), shards.first().map(S::parts)).map_err(mismatch)?;
+            let shard = open(entry)?;
+            check_shard(entry, shard.parts(), shards.first().map(S::parts))
+                .map_err(|reason| mismatch(shard.path(), path, reason))?;
             // Cannot overflow: each number is at most that of its entry, and the index has added those up.
             starts.push(starts[starts.len() - 1] + shard.n_rows());
             shards.push(shard);
@@ -253,6 +271,10 @@ impl<S: RowStore> RowStore for ShardedTable<S> {
         let sums = sums?;
         Some(crate::table::fingerprint(sums.len() as u32, bytemuck::cast_slice(&sums)))
     }
+}
+
+fn mismatch(path: &Path, index: &Path, reason: ShardMismatch) -> Error {
+    Error::Shard { path: path.to_owned(), index: index.to_owned(), reason }
 }
 
 fn read_index(path: &Path) -> Result<Vec<u8>, Error> {

@@ -2,11 +2,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::folder::IndexToBe;
+#[cfg(feature = "remote")]
+use super::server_folder::ServerFolder;
 use crate::dictionary::Dictionary;
 use crate::dtype::Element;
 use crate::error::Error;
 use crate::format::{ShardEntry, ShardIndex};
 use crate::parts::Opened;
+#[cfg(feature = "remote")]
+use crate::remote::{Place, Remote};
 use crate::schema::{Schema, Weights};
 use crate::writer::{RowBatch, TableWriter};
 
@@ -46,11 +50,10 @@ pub enum ShardSize {
 /// ```
 #[derive(Debug)]
 pub struct ShardedWriter {
-    // Dropped in this order: the current shard, then the other shards with their index, then the folder.
+    // Dropped in this order: the current shard, then the other shards with their index.
     shard: TableWriter,
     shard_path: PathBuf,
-    index: IndexToBe,
-    new_folder: Option<NewFolder>,
+    target: Target,
     schema: Schema,
     shard_rows: usize,
     dictionaries: Vec<Dictionary>,
@@ -70,14 +73,37 @@ impl ShardedWriter {
         let shard_rows = rows_in(size, &schema)?;
         let failed = |cause| Error::Write { path: folder.to_owned(), written_bytes: 0, cause };
         let new_folder = NewFolder::create(folder).map_err(failed)?;
-        let mut index = IndexToBe::create(folder).map_err(failed)?;
-        let shard_path = index.next_shard();
+        let index = IndexToBe::create(folder).map_err(failed)?;
+        Self::start(Target::Folder { index, new_folder }, schema, shard_rows)
+    }
+
+    /// Starts a table in the folder at a URL: of a store (`s3:`, `gs:` or `az:`, each with its feature), or of this machine (`file:`).
+    ///
+    /// A shard is written to the folder [`RemoteOptions::staging`](crate::RemoteOptions::staging) first, and sent in parts when it is full. The index is
+    /// sent last, so that a reader sees either all of the old table or all of the new one. Then the shards of the old table are removed, and readers
+    /// that have them open get an error.
+    ///
+    /// # Errors
+    /// [`Error::Remote`] if the store cannot be used, or can only be read; otherwise as for [`create`](Self::create).
+    #[cfg(feature = "remote")]
+    pub fn create_url(url: &str, schema: Schema, size: ShardSize, remote: &Remote) -> Result<Self, Error> {
+        match Place::of(url)? {
+            Place::File(path) => Self::create(path, schema, size),
+            Place::Server(location) => {
+                schema.check()?;
+                let shard_rows = rows_in(size, &schema)?;
+                Self::start(Target::Server(ServerFolder::create(&location, remote)?), schema, shard_rows)
+            }
+        }
+    }
+
+    fn start(mut target: Target, schema: Schema, shard_rows: usize) -> Result<Self, Error> {
+        let shard_path = target.next_shard();
         let shard = TableWriter::create_shard(&shard_path, schema.clone())?;
         Ok(Self {
             shard,
             shard_path,
-            index,
-            new_folder,
+            target,
             schema,
             shard_rows,
             dictionaries: Vec::new(),
@@ -183,17 +209,13 @@ impl ShardedWriter {
     /// As for [`TableWriter::finish`]; an old table in the folder is then unchanged.
     pub fn finish(mut self) -> Result<usize, Error> {
         self.entries.push(finished(self.shard, &self.shard_path)?);
-        let path = self.index.path();
-        let published = self.index.publish(&ShardIndex { shards: self.entries });
-        published.map_err(|cause| Error::Write { path, written_bytes: 0, cause })?;
-        if let Some(folder) = self.new_folder {
-            folder.keep();
-        }
+        self.target.keep(&self.shard_path)?;
+        self.target.publish(&ShardIndex { shards: self.entries })?;
         Ok(self.n_rows)
     }
 
     fn next_shard(&mut self) -> Result<(), Error> {
-        let next_path = self.index.next_shard();
+        let next_path = self.target.next_shard();
         let mut next = TableWriter::create_shard(&next_path, self.schema.clone())?;
         if !self.dictionaries.is_empty() {
             next.set_dictionaries(self.dictionaries.clone())?;
@@ -202,7 +224,51 @@ impl ShardedWriter {
         let full = std::mem::replace(&mut self.shard, next);
         let full_path = std::mem::replace(&mut self.shard_path, next_path);
         self.entries.push(finished(full, &full_path)?);
-        Ok(())
+        self.target.keep(&full_path)
+    }
+}
+
+/// Where shards and their index go.
+#[derive(Debug)]
+enum Target {
+    /// To a folder, which is removed last if it is new and the table is not finished.
+    Folder { index: IndexToBe, new_folder: Option<NewFolder> },
+    #[cfg(feature = "remote")]
+    Server(ServerFolder),
+}
+
+impl Target {
+    /// The path to which the next shard is written.
+    fn next_shard(&mut self) -> PathBuf {
+        match self {
+            Self::Folder { index, .. } => index.next_shard(),
+            #[cfg(feature = "remote")]
+            Self::Server(folder) => folder.next_shard(),
+        }
+    }
+
+    /// Puts a finished shard where it belongs.
+    fn keep(&mut self, _shard: &Path) -> Result<(), Error> {
+        match self {
+            Self::Folder { .. } => Ok(()),
+            #[cfg(feature = "remote")]
+            Self::Server(folder) => folder.send(_shard),
+        }
+    }
+
+    fn publish(self, entries: &ShardIndex) -> Result<(), Error> {
+        match self {
+            Self::Folder { index, new_folder } => {
+                let path = index.path();
+                index.publish(entries).map_err(|cause| Error::Write { path, written_bytes: 0, cause })?;
+                if let Some(folder) = new_folder {
+                    folder.keep();
+                }
+                Ok(())
+            }
+            #[cfg(feature = "remote")]
+            Self::Server(folder) => folder.publish(entries),
+        }
     }
 }
 

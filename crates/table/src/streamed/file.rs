@@ -1,25 +1,66 @@
 use std::fs::File;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::read_at::read_exact_at;
 use crate::error::Error;
 use crate::parts::{Part, Parts};
+#[cfg(feature = "remote")]
+use crate::remote::Object;
 
 /// The file of a table, read at given positions.
 #[derive(Debug)]
 pub(super) struct TableFile {
-    pub(super) path: PathBuf,
-    pub(super) file: File,
+    pub(super) source: Source,
     pub(super) parts: Parts,
 }
 
+/// Where the bytes of a table are.
+#[derive(Debug)]
+pub(super) enum Source {
+    File {
+        path: PathBuf,
+        file: File,
+    },
+    #[cfg(feature = "remote")]
+    Object(Box<Object>),
+}
+
 impl TableFile {
+    /// The path or URL, for errors.
+    pub(super) fn path(&self) -> &Path {
+        match &self.source {
+            Source::File { path, .. } => path,
+            #[cfg(feature = "remote")]
+            Source::Object(object) => object.path(),
+        }
+    }
+
+    /// How many threads should read at a time: a server needs time for each request.
+    pub(super) fn n_readers(&self) -> usize {
+        match &self.source {
+            Source::File { .. } => 1,
+            #[cfg(feature = "remote")]
+            Source::Object(object) => object.n_parallel(),
+        }
+    }
+
     /// Reads bytes of the file into the start of `words`, which aligns them for any element type.
     pub(super) fn read(&self, bytes: Range<usize>, words: &mut [u64]) -> Result<(), Error> {
-        let into = &mut bytemuck::cast_slice_mut(words)[..bytes.len()];
-        let read = read_exact_at(&self.file, into, bytes.start as u64);
-        read.map_err(|cause| Error::Io { path: self.path.clone(), action: "read", cause })
+        let n_bytes = bytes.len();
+        self.read_exact(bytes, &mut bytemuck::cast_slice_mut(words)[..n_bytes])
+    }
+
+    /// Reads bytes of the file into `out`, which has their length.
+    pub(super) fn read_exact(&self, bytes: Range<usize>, out: &mut [u8]) -> Result<(), Error> {
+        match &self.source {
+            Source::File { path, file } => {
+                let read = read_exact_at(file, out, bytes.start as u64);
+                read.map_err(|cause| Error::Io { path: path.clone(), action: "read", cause })
+            }
+            #[cfg(feature = "remote")]
+            Source::Object(object) => object.read(bytes, out),
+        }
     }
 
     /// The number of words for all parts of some rows, each part rounded up to whole words.

@@ -16,7 +16,18 @@ struct State {
     /// The number of allocated words, in use or free.
     n_words: usize,
     free: Vec<Memory>,
+    /// How often [`Pool::wake`] was called.
+    n_wakes: u64,
     is_closed: bool,
+}
+
+/// How waiting for memory ended.
+#[derive(Debug)]
+pub(super) enum Waited {
+    Memory(Memory),
+    /// The pool was woken: other memory may be free to be given back.
+    Woken,
+    Closed,
 }
 
 impl Pool {
@@ -33,16 +44,31 @@ impl Pool {
         self.take_from(&mut self.lock(), n_words)
     }
 
-    /// Like [`take`](Self::take), but waits until enough memory is given back; `None` once the pool is closed.
-    pub(super) fn wait_for(&self, n_words: usize) -> Option<Memory> {
+    /// Like [`take`](Self::take), but waits until enough memory is given back, or the pool is woken more than `n_wakes` times or closed.
+    pub(super) fn wait_for(&self, n_words: usize, n_wakes: u64) -> Waited {
         let mut state = self.lock();
-        while !state.is_closed {
-            if let Some(words) = self.take_from(&mut state, n_words) {
-                return Some(words);
+        loop {
+            if state.is_closed {
+                return Waited::Closed;
+            }
+            if let Some(memory) = self.take_from(&mut state, n_words) {
+                return Waited::Memory(memory);
+            }
+            if state.n_wakes > n_wakes {
+                return Waited::Woken;
             }
             state = self.freed.wait(state).expect(HOLDERS_DO_NOT_PANIC);
         }
-        None
+    }
+
+    /// Wakes those that wait for memory.
+    pub(super) fn wake(&self) {
+        self.lock().n_wakes += 1;
+        self.freed.notify_all();
+    }
+
+    pub(super) fn n_wakes(&self) -> u64 {
+        self.lock().n_wakes
     }
 
     pub(super) fn give_back(&self, memory: Memory) {

@@ -7,15 +7,15 @@ use std::thread::{self, JoinHandle};
 use super::extent::Extent;
 use super::file::TableFile;
 use super::memory::Memory;
-use super::pool::Pool;
+use super::pool::{Pool, Waited};
 
 /// The number of bytes read at a time: large enough for the full speed of a disk, small enough that a budget holds several.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// Memory for rows that are read before they are requested, and the thread that reads them; for one table or several.
+/// Memory for rows that are read before they are requested, and the threads that read them; for one table or several.
 ///
 /// It never takes more than its budget. Announced rows that do not fit are read from the file when they are gathered, which is slower but
-/// gives the same result; [`report`](Self::report) says how often. Clones share the memory and the thread, which ends with the last of them.
+/// gives the same result; [`report`](Self::report) says how often. Clones share the memory and the threads, which end with the last of them.
 ///
 /// # Examples
 /// ```
@@ -43,8 +43,8 @@ pub struct ReadAheadReport {
 #[derive(Debug)]
 struct Running {
     shared: Arc<Shared>,
-    /// Started with the first announcement.
-    thread: Mutex<Option<JoinHandle<()>>>,
+    /// Started with the first announcement; of a table on a server, several.
+    threads: Mutex<Vec<JoinHandle<()>>>,
 }
 
 #[derive(Debug)]
@@ -105,7 +105,7 @@ impl ReadAhead {
             rows_from_file: AtomicU64::new(0),
             rows_without_room: AtomicU64::new(0),
         };
-        Self { running: Arc::new(Running { shared: Arc::new(shared), thread: Mutex::new(None) }) }
+        Self { running: Arc::new(Running { shared: Arc::new(shared), threads: Mutex::default() }) }
     }
 
     /// The largest amount of memory that is used.
@@ -132,7 +132,7 @@ impl ReadAhead {
 
     /// Queues those of the rows that are neither in memory nor queued.
     pub(super) fn announce(&self, table: u64, file: &Arc<TableFile>, rows: Range<usize>) {
-        if rows.is_empty() || !self.running.start() {
+        if rows.is_empty() || !self.running.start(file.n_readers()) {
             return;
         }
         let piece_rows = (PIECE_BYTES / size_of::<u64>() / file.words_of(1).max(1)).max(1);
@@ -207,14 +207,18 @@ impl ReadAhead {
 }
 
 impl Running {
-    /// Starts the thread if it is not running. Returns `false` if the system cannot start one; then nothing is read ahead.
-    fn start(&self) -> bool {
-        let mut thread = self.thread.lock().expect(HOLDERS_DO_NOT_PANIC);
-        if thread.is_none() {
+    /// Starts threads until there are `n_threads`. Returns `false` if the system cannot start any; then nothing is read ahead.
+    fn start(&self, n_threads: usize) -> bool {
+        let mut threads = self.threads.lock().expect(HOLDERS_DO_NOT_PANIC);
+        while threads.len() < n_threads {
             let shared = self.shared.clone();
-            *thread = thread::Builder::new().name("brisk-table read-ahead".to_owned()).spawn(move || shared.run()).ok();
+            let thread = thread::Builder::new().name("brisk-table read-ahead".to_owned()).spawn(move || shared.run());
+            match thread {
+                Ok(thread) => threads.push(thread),
+                Err(_) => break,
+            }
         }
-        thread.is_some()
+        !threads.is_empty()
     }
 }
 
@@ -223,7 +227,7 @@ impl Drop for Running {
         self.shared.lock().is_closed = true;
         self.shared.changed.notify_all();
         self.shared.pool.close();
-        if let Some(thread) = self.thread.get_mut().ok().and_then(Option::take) {
+        for thread in self.threads.get_mut().into_iter().flat_map(std::mem::take) {
             // Its result is not needed: rows that could not be read will be read again, and errors reported, when they are gathered.
             _ = thread.join();
         }
@@ -258,16 +262,22 @@ impl Shared {
     /// Takes memory for a job, dropping the oldest rows if necessary. `None` once the pool is closed.
     fn make_room(&self, n_words: usize) -> Option<Memory> {
         loop {
+            let n_wakes = self.pool.n_wakes();
             if let Some(memory) = self.pool.take(n_words) {
                 return Some(memory);
             }
             let mut state = self.lock();
             let oldest = state.ready.pop_front().and_then(|key| Some((state.slots.remove(&key)?, state.pieces.remove(&key.0))));
             drop(state);
-            match oldest {
-                Some(oldest) => drop(oldest),
-                // All remaining rows are being copied from at the moment.
-                None => return self.pool.wait_for(n_words),
+            if oldest.is_some() {
+                drop(oldest);
+                continue;
+            }
+            // All remaining rows are being copied from or read at the moment. Those that are read can be dropped afterwards.
+            match self.pool.wait_for(n_words, n_wakes) {
+                Waited::Memory(memory) => return Some(memory),
+                Waited::Woken => {}
+                Waited::Closed => return None,
             }
         }
     }
@@ -289,6 +299,7 @@ impl Shared {
         drop(state);
         self.changed.notify_all();
         drop((unwanted, pieces));
+        self.pool.wake();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -3,13 +3,14 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::file::TableFile;
+use super::file::{Source, TableFile};
 use super::read_ahead::{Piece, ReadAhead};
-use super::read_at::read_exact_at;
 use crate::description::describe;
 use crate::error::Error;
 use crate::format::Tensor;
 use crate::parts::{Opened, Part, Parts};
+#[cfg(feature = "remote")]
+use crate::remote::{Object, Place, Remote};
 use crate::row_store::{RowStore, TOUCHED, touch};
 use crate::statistics::ColumnStatistics;
 use crate::table::fingerprint;
@@ -70,12 +71,16 @@ impl StreamedTable {
     /// As for [`open`](Self::open).
     pub fn open_named(path: impl AsRef<Path>, names: &TensorNames, ahead: &ReadAhead) -> Result<Self, Error> {
         let Opened { path, file, parts, .. } = Opened::named(path.as_ref(), names)?;
-        Ok(Self { file: Arc::new(TableFile { path, file, parts }), ahead: ahead.clone(), number: ahead.register() })
+        Ok(Self::new(Source::File { path, file }, parts, ahead))
     }
 
-    /// The path of the file.
+    fn new(source: Source, parts: Parts, ahead: &ReadAhead) -> Self {
+        Self { file: Arc::new(TableFile { source, parts }), ahead: ahead.clone(), number: ahead.register() }
+    }
+
+    /// The path of the file, or its URL without secrets.
     pub fn path(&self) -> &Path {
-        &self.file.path
+        self.file.path()
     }
 
     /// The statistics of each column, gathered when the table was written; `None` for a file written by another program.
@@ -120,6 +125,27 @@ impl StreamedTable {
     }
 }
 
+#[cfg(feature = "remote")]
+impl StreamedTable {
+    /// Opens the table at a URL, whose rows are read ahead into the memory of `ahead`, several requests at a time.
+    ///
+    /// # Errors
+    /// As for [`Table::open_url`](crate::Table::open_url).
+    /// # Cost
+    /// Reads the header. Rows that are gathered without an announcement are read block by block, one request after another.
+    pub fn open_url(url: &str, ahead: &ReadAhead, remote: &Remote) -> Result<Self, Error> {
+        match Place::of(url)? {
+            Place::File(path) => Self::open(path, ahead),
+            Place::Server(location) => Self::of_object(Object::open(&location, remote)?, ahead),
+        }
+    }
+
+    pub(crate) fn of_object(object: Object, ahead: &ReadAhead) -> Result<Self, Error> {
+        let parts = Parts::of_object(&object)?;
+        Ok(Self::new(Source::Object(Box::new(object)), parts, ahead))
+    }
+}
+
 thread_local! {
     static SCRATCH: Cell<Vec<u64>> = const { Cell::new(Vec::new()) };
 }
@@ -134,7 +160,7 @@ impl Drop for StreamedTable {
 
 impl RowStore for StreamedTable {
     fn path(&self) -> &Path {
-        &self.file.path
+        self.file.path()
     }
 
     fn parts(&self) -> &Parts {
@@ -239,8 +265,7 @@ impl RowStore for StreamedTable {
 impl ReadBytes for StreamedTable {
     fn read_bytes<'a>(&'a self, bytes: Range<usize>, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], Error> {
         scratch.resize(bytes.len(), 0);
-        let read = read_exact_at(&self.file.file, scratch, bytes.start as u64);
-        read.map_err(|cause| Error::Io { path: self.file.path.clone(), action: "read", cause })?;
+        self.file.read_exact(bytes, scratch)?;
         Ok(scratch)
     }
 }

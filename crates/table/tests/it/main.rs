@@ -32,6 +32,8 @@ mod parquet;
 mod reading;
 mod real_columns;
 mod real_files;
+#[cfg(all(feature = "http", feature = "loader"))]
+mod remote;
 #[cfg(feature = "loader")]
 mod row_source;
 #[cfg(all(feature = "csv", feature = "npy", feature = "idx", feature = "cifar", feature = "images", feature = "parquet"))]

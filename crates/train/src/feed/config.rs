@@ -1,6 +1,6 @@
 use std::fmt;
 
-use brisk_loader::{Ahead, Lanes, Order, Shard};
+use brisk_loader::{Ahead, Order, Shard};
 use brisk_nn::tensor::DType;
 
 use crate::error::Error;
@@ -78,22 +78,6 @@ pub(crate) fn check_batch(batch_rows: usize, world_size: usize) -> Result<(), Er
     let found = format!("{batch_rows} rows for {world_size} replicas");
     let expected = "at least one row for each; use larger batches or fewer replicas".into();
     Err(Error::Setting { name: "batch_rows", found, expected })
-}
-
-/// The lanes of rows that replicas stream, which do not depend on their number: at least 16 rows of each lane in a batch, so that rows are copied in runs, and windows of about 1 MiB. `None`
-/// for a batch that cannot be divided so.
-pub(crate) fn lanes_of(batch_rows: usize, row_bytes: usize, seed: Option<u64>) -> Option<Lanes> {
-    const LANE_ROWS: usize = 16;
-    const MAX_LANES: usize = 512;
-    const BLOCK_BYTES: usize = 256 << 10;
-    const WINDOW_BLOCKS: u32 = 4;
-    let most = (batch_rows / LANE_ROWS).min(MAX_LANES);
-    let n_lanes = (2..=most).rev().find(|n_lanes| batch_rows.is_multiple_of(*n_lanes))?;
-    let block_rows = (BLOCK_BYTES / row_bytes.max(1)).max(1);
-    // A power of two, as blocks of files are; there are fewer than 2^32 rows.
-    let block_rows = 1 << block_rows.ilog2().min(31);
-    let batch_rows = u32::try_from(batch_rows).ok()?;
-    Some(Lanes { seed, batch_rows, n_lanes: n_lanes as u32, block_rows, window_blocks: WINDOW_BLOCKS })
 }
 
 /// Whether rows are resident or streamed, and why. Its `Display` is a line for people.

@@ -1,11 +1,11 @@
 //! The feeds of a run whose rows may be divided over replicas.
 
-use brisk_loader::{Order, RowSource};
+use brisk_loader::{Lanes, Order, RowSource};
 use brisk_nn::tensor::program::Device;
 
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::{Feed, FeedConfig, lanes_of};
+use crate::feed::{Feed, FeedConfig};
 use crate::rows::FeedElement;
 
 /// What the feeds of a run have in common.
@@ -34,7 +34,7 @@ impl Feeds<'_> {
         if !replicas.any(feed.fact().is_streamed())? {
             return Ok(feed);
         }
-        let Some(lanes) = lanes_of(batch_rows, feed.row_bytes(), seed) else { return Ok(feed) };
+        let Some(lanes) = Lanes::of_batches(batch_rows, feed.row_bytes(), seed) else { return Ok(feed) };
         let reason = feed.fact().clone();
         drop(feed);
         let feed = Feed::new(device, set, source, Order::Lanes(lanes), batch_rows, config)?;

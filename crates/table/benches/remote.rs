@@ -1,0 +1,82 @@
+//! Reading a table from a server: `cargo bench -p brisk-table --features http --bench remote`.
+//!
+//! The server is on this machine; its link is limited to 200 MB/s and each answer takes 20 ms, as from a store in the same region. Options, after
+//! `--`: `--mb N` for a table of about `N` megabytes (default 128), `--smoke` for a tiny run. Each figure is the median of five; rows are checked
+//! first.
+#![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
+
+use std::error::Error;
+use std::time::{Duration, Instant};
+
+use brisk_loader::{Batching, Loader};
+use brisk_table::{CacheFolder, ReadAhead, Remote, RemoteOptions, StreamedTable};
+
+mod rows;
+#[path = "../tests/it/remote/server.rs"]
+#[expect(dead_code, reason = "the tests use the rest")]
+mod server;
+
+use rows::{N_COLS, ROW_BYTES, median, write};
+
+const RUNS: usize = 5;
+const BLOCK_ROWS: u32 = 36_000;
+const WINDOW_BLOCKS: u32 = 4;
+const LINK_BYTES_PER_S: f64 = 200e6;
+const LATENCY: Duration = Duration::from_millis(20);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = std::env::args().collect();
+    let mb = args.iter().position(|arg| arg == "--mb").and_then(|i| args.get(i + 1));
+    let (n_bytes, n_runs) = match mb {
+        _ if args.iter().any(|arg| arg == "--smoke") => (1 << 20, 1),
+        Some(mb) => (mb.parse::<usize>()? << 20, RUNS),
+        None => (128 << 20, RUNS),
+    };
+    let folder = tempfile::Builder::new().prefix("brisk-table-bench").tempdir()?;
+    let path = folder.path().join("table.safetensors");
+    write(&path, n_bytes / ROW_BYTES)?;
+    let server = server::Server::start();
+    let bytes = std::fs::read(&path)?;
+    let n_bytes = bytes.len() as f64;
+    server.put("/t.safetensors", bytes);
+    let url = server.url("/t.safetensors");
+
+    let local = |ahead: &ReadAhead| Ok(StreamedTable::open(&path, ahead)?);
+    let expected = epoch(&local)?.0;
+    let (mut cold, mut warm, mut here, mut amplification) = (vec![], vec![], vec![], 0.0);
+    for run in 0..n_runs {
+        let cache = folder.path().join(format!("cache{run}"));
+        let options = || RemoteOptions { cache: CacheFolder::At(cache.clone()), ..RemoteOptions::default() };
+        server.set_link(LINK_BYTES_PER_S, LATENCY);
+        let remote = Remote::new(options())?;
+        let (sum, seconds) = epoch(&|ahead| Ok(StreamedTable::open_url(&url, ahead, &remote)?))?;
+        assert!((sum / expected - 1.0).abs() < 1e-9, "the server's rows differ");
+        cold.push(seconds);
+        amplification = remote.report().bytes_from_server as f64 / n_bytes;
+        // Another session, as of the next program.
+        let remote = Remote::new(options())?;
+        warm.push(epoch(&|ahead| Ok(StreamedTable::open_url(&url, ahead, &remote)?))?.1);
+        assert!((remote.report().bytes_from_server as f64) < 0.1 * n_bytes + 1e6, "the second epoch was not read from the cache");
+        here.push(epoch(&local)?.1);
+    }
+    let (link, [cold, warm, here]) = (n_bytes / LINK_BYTES_PER_S, [cold, warm, here].map(median));
+    println!("{:.0} MB of {N_COLS} f32 and a label, an epoch of shuffled blocks; median of {n_runs}", n_bytes / 1e6);
+    println!("cold:  {:7.0} ms, {:.2}x the link's time of {:.0} ms", cold * 1e3, cold / link, link * 1e3);
+    println!("bytes: {amplification:.3}x the table's");
+    println!("warm:  {:7.0} ms, {:.2}x that of the file itself, {:.0} ms", warm * 1e3, warm / here, here * 1e3);
+    Ok(())
+}
+
+type Open<'a> = dyn Fn(&ReadAhead) -> Result<StreamedTable, Box<dyn Error>> + 'a;
+
+/// The sum of the first features of an epoch, and its seconds, from opening the table.
+fn epoch(open: &Open<'_>) -> Result<(f64, f64), Box<dyn Error>> {
+    let begin = Instant::now();
+    let table = open(&ReadAhead::new(3 * (BLOCK_ROWS * WINDOW_BLOCKS) as usize * ROW_BYTES))?;
+    let mut loader = Loader::new(&table, Batching::of(8192).shuffled_blocks(42, BLOCK_ROWS, WINDOW_BLOCKS))?;
+    let (mut batches, mut sum) = (loader.epoch(0), 0.0);
+    while let Some(batch) = batches.next_batch()? {
+        sum += batch.features.iter().step_by(table.n_cols()).map(|&x| f64::from(x)).sum::<f64>();
+    }
+    Ok((sum, begin.elapsed().as_secs_f64()))
+}

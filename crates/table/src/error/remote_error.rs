@@ -1,0 +1,74 @@
+use brisk_atomic_file::printable;
+
+/// Why a table at a URL could not be read or written. Secrets in URLs are left out of messages.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RemoteError {
+    /// The URL cannot be that of a table.
+    #[error("{problem}", problem = printable(.problem))]
+    Url {
+        /// The problem, and what to write instead.
+        problem: String,
+    },
+    /// A setting that the store does not know, or a value that it cannot have.
+    #[error("the setting `{name}` {problem}", name = printable(.name), problem = printable(.problem))]
+    Setting {
+        /// The name of the setting.
+        name: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// There is no object of that name.
+    #[error("there is no such object; check the URL")]
+    NotFound,
+    /// No credentials were found.
+    #[error("no credentials were found: {problem}; {help}", problem = printable(.problem))]
+    NoCredentials {
+        /// Where they were looked for.
+        problem: String,
+        /// How to give them.
+        help: &'static str,
+    },
+    /// The server refuses the credentials, or they do not allow the request.
+    #[error("the server refuses the request: {problem}; {help}", problem = printable(.problem))]
+    Refused {
+        /// What the server says.
+        problem: String,
+        /// How to give credentials.
+        help: &'static str,
+    },
+    /// The object was replaced while it was read.
+    #[error("it was replaced while it was read: {problem}; open it again", problem = printable(.problem))]
+    Changed {
+        /// How it differs.
+        problem: String,
+    },
+    /// The server sends the whole object when it is asked for a part.
+    #[error("the server does not serve ranges of bytes; download the table and open the file, or use a server that does")]
+    NoRanges,
+    /// All attempts failed.
+    #[error(
+        "gave up after {attempts} attempts in {seconds} s; the last: {last}; check the server and the network, or allow more in `RemoteOptions`",
+        last = printable(.last)
+    )]
+    GaveUp {
+        /// The number of requests that were sent.
+        attempts: u32,
+        /// The time they took, in seconds.
+        seconds: u64,
+        /// What went wrong the last time.
+        last: String,
+    },
+    /// The store can only be read.
+    #[error("a table cannot be written by {scheme}; write it to s3:, gs:, az: or file:, or to a folder")]
+    ReadOnly {
+        /// The scheme of the URL.
+        scheme: &'static str,
+    },
+    /// Another error of the server, or of the connection to it.
+    #[error("{problem}", problem = printable(.problem))]
+    Failed {
+        /// What the server says.
+        problem: String,
+    },
+}

@@ -1,0 +1,27 @@
+//! Tables elsewhere: read by ranges through a cache, and written in parts.
+//!
+//! A block of a table goes from the server through [`object`], which checks it, into the cache on disk ([`cache`]) and the memory of recent
+//! blocks ([`recent`]); from there it is copied to the rows that were announced.
+
+mod cache;
+mod copy;
+mod failure;
+mod identity;
+mod location;
+mod object;
+mod options;
+mod permits;
+mod recent;
+mod retry;
+mod runtime;
+mod session;
+mod store;
+#[cfg(feature = "http")]
+mod transport;
+mod upload;
+
+pub(crate) use location::{Location, Place};
+pub(crate) use object::{Object, read_whole};
+pub use options::{CacheFolder, RemoteOptions};
+pub use session::{Remote, RemoteReport};
+pub(crate) use upload::{delete, put_bytes, put_file};

@@ -1,0 +1,346 @@
+//! Blocks of tables in a folder, shared by all processes of this machine.
+//!
+//! Each block is a file with a checksum and the name of what it is a block of. A process that fetches a block holds the temporary file that
+//! becomes it, as [`create_claimed`] describes, so that others wait for it instead of fetching it too. The file `size` has the size of all
+//! blocks, and is locked while it changes. The system releases the locks of a killed process.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use brisk_atomic_file::{Leftover, create_claimed, printable};
+
+use crate::checksum::checksum;
+use crate::error::Error;
+
+const VERSION: &str = "1";
+/// The file that marks a folder as a cache; it contains the version.
+const MARKER: &str = "brisk-table-cache";
+const SIZE: &str = "size";
+const BLOCK: &str = "block";
+const MAGIC: u64 = u64::from_le_bytes(*b"BRSKBLK1");
+/// Length of the key, checksum of block and key, magic number.
+const TRAILER_BYTES: usize = 4 + 4 + 8;
+const POLL: Duration = Duration::from_millis(5);
+
+/// What a block belongs to.
+#[derive(Clone, Debug)]
+pub(super) struct Key {
+    text: String,
+    hash: u128,
+}
+
+impl Key {
+    /// `text` identifies the object and its version.
+    pub(super) fn new(text: String) -> Self {
+        // FNV-1a: names of files only have to be different, since the text is compared, too.
+        let hash = text.bytes().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |hash, byte| {
+            (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+        });
+        Self { text, hash }
+    }
+
+    fn file_name(&self, block: u64) -> String {
+        format!("{:032x}-{block:08x}.{BLOCK}", self.hash)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Cache {
+    folder: PathBuf,
+    limit_bytes: u64,
+    /// Why blocks are no longer written, if so.
+    problem: Mutex<Option<String>>,
+}
+
+/// What to do about a block.
+#[derive(Debug)]
+pub(super) enum Claim {
+    Found(Vec<u8>),
+    /// To be fetched; into the slot, if there is one.
+    Fetch(Option<Slot>),
+}
+
+/// The file of a block that this process fetches. It is removed if it is dropped before it is filled.
+#[derive(Debug)]
+pub(super) struct Slot {
+    file: File,
+    temp: PathBuf,
+    path: PathBuf,
+    is_filled: bool,
+}
+
+impl Cache {
+    /// Opens or creates a cache. If it can only be read, that is its [`problem`](Self::problem).
+    pub(super) fn open(folder: &Path, limit_bytes: u64) -> Result<Self, Error> {
+        let failed = |cause| Error::Io { path: folder.to_owned(), action: "use as a cache", cause };
+        create_private(folder).map_err(failed)?;
+        check_marker(folder)?;
+        let cache = Self { folder: folder.to_owned(), limit_bytes, problem: Mutex::new(None) };
+        match cache.lock_size() {
+            Ok(mut size) => {
+                // Also corrects what killed processes have left.
+                cache.sweep();
+                cache.make_room(&mut size, 0, Recount::Yes).map_err(failed)?;
+            }
+            Err(error) => cache.give_up(&error),
+        }
+        Ok(cache)
+    }
+
+    /// Why blocks are not written: the folder is read-only, or the disk is full.
+    pub(super) fn problem(&self) -> Option<String> {
+        self.problem.lock().expect(HOLDERS_DO_NOT_PANIC).clone()
+    }
+
+    /// Finds a block of `n_bytes`, or claims it to be fetched. Waits for `patience` for another process that is fetching it.
+    pub(super) fn claim(&self, key: &Key, block: u64, n_bytes: usize, patience: Duration) -> Claim {
+        let path = self.folder.join(key.file_name(block));
+        let temp = path.with_extension("tmp");
+        let start = Instant::now();
+        loop {
+            if let Some(bytes) = self.read(&path, key, n_bytes) {
+                return Claim::Found(bytes);
+            }
+            if self.problem().is_some() || n_bytes as u64 > self.limit_bytes {
+                return Claim::Fetch(None);
+            }
+            match create_claimed(&temp) {
+                Ok(Some(file)) => return Claim::Fetch(Some(Slot { file, temp, path, is_filled: false })),
+                // Its process is gone: the file is removed here.
+                Ok(None) if Leftover::seize(&temp).is_some() => {}
+                Ok(None) if start.elapsed() > patience => return Claim::Fetch(None),
+                Ok(None) => thread::sleep(POLL),
+                Err(error) => {
+                    self.give_up(&error);
+                    return Claim::Fetch(None);
+                }
+            }
+        }
+    }
+
+    /// Reads a part of a block that this process has read or written as a whole before. `false` if the block is no longer there.
+    pub(super) fn read_part(&self, key: &Key, block: u64, part: Range<usize>, out: &mut [u8]) -> bool {
+        let read = |mut file: File| {
+            file.seek(SeekFrom::Start(part.start as u64))?;
+            file.read_exact(out)
+        };
+        File::open(self.folder.join(key.file_name(block))).and_then(read).is_ok()
+    }
+
+    /// Writes a block. If that fails, no more blocks are written.
+    pub(super) fn fill(&self, mut slot: Slot, key: &Key, bytes: &[u8]) {
+        if let Err(error) = self.try_fill(&mut slot, key, bytes) {
+            self.give_up(&error);
+        }
+    }
+
+    fn try_fill(&self, slot: &mut Slot, key: &Key, bytes: &[u8]) -> io::Result<()> {
+        let trailer = trailer(key, bytes);
+        slot.file.write_all(bytes)?;
+        slot.file.write_all(&trailer)?;
+        let mut size = self.lock_size()?;
+        self.make_room(&mut size, (bytes.len() + trailer.len()) as u64, Recount::IfFull)?;
+        fs::rename(&slot.temp, &slot.path)?;
+        slot.is_filled = true;
+        Ok(())
+    }
+
+    /// The bytes of a block, if it is there. A damaged one is removed.
+    fn read(&self, path: &Path, key: &Key, n_bytes: usize) -> Option<Vec<u8>> {
+        let mut file = File::open(path).ok()?;
+        let mut bytes = Vec::with_capacity(n_bytes + key.text.len() + TRAILER_BYTES);
+        let is_intact =
+            file.read_to_end(&mut bytes).is_ok() && bytes.len() > n_bytes && bytes[n_bytes..] == trailer(key, &bytes[..n_bytes]);
+        if !is_intact {
+            // Its size stays counted until the next recount.
+            _ = fs::remove_file(path);
+            return None;
+        }
+        // Marks it as used; a read-only cache cannot be marked.
+        _ = file.set_modified(SystemTime::now());
+        bytes.truncate(n_bytes);
+        Some(bytes)
+    }
+
+    fn give_up(&self, error: &io::Error) {
+        let problem = format!("{}: blocks are not written: {error}", printable(&self.folder));
+        self.problem.lock().expect(HOLDERS_DO_NOT_PANIC).get_or_insert(problem);
+    }
+
+    /// Opens the file with the size of all blocks, which no other process changes until it is dropped.
+    fn lock_size(&self) -> io::Result<File> {
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(self.folder.join(SIZE))?;
+        file.lock()?;
+        Ok(file)
+    }
+
+    /// Counts `n_bytes` more, after removing the least recently used blocks if they would not fit.
+    fn make_room(&self, size: &mut File, n_bytes: u64, recount: Recount) -> io::Result<()> {
+        let mut counted = [0; 8];
+        let known = size.read_exact(&mut counted).map(|()| u64::from_le_bytes(counted));
+        let mut total = match known {
+            Ok(known) if recount == Recount::IfFull && known.saturating_add(n_bytes) <= self.limit_bytes => known,
+            _ => self.remove_oldest(n_bytes)?,
+        };
+        total += n_bytes;
+        size.rewind()?;
+        size.write_all(&total.to_le_bytes())
+    }
+
+    /// Removes blocks until there is room for `n_bytes`. Returns the size of the others.
+    fn remove_oldest(&self, n_bytes: u64) -> io::Result<u64> {
+        let mut blocks = Vec::new();
+        for entry in fs::read_dir(&self.folder)? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == BLOCK)
+                // Another process may have removed it.
+                && let Ok(metadata) = fs::metadata(&path)
+            {
+                blocks.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len(), path));
+            }
+        }
+        blocks.sort();
+        let mut total: u64 = blocks.iter().map(|(_, n_bytes, _)| n_bytes).sum();
+        for (_, block_bytes, path) in blocks {
+            if total + n_bytes <= self.limit_bytes {
+                break;
+            }
+            if fs::remove_file(path).is_ok() {
+                total -= block_bytes;
+            }
+        }
+        Ok(total)
+    }
+
+    /// Removes the temporary files of processes that are gone.
+    fn sweep(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|extension| extension == "tmp") {
+                drop(Leftover::seize(&path));
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Recount {
+    Yes,
+    IfFull,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        if !self.is_filled {
+            _ = fs::remove_file(&self.temp);
+        }
+    }
+}
+
+/// What follows the bytes of a block in its file.
+fn trailer(key: &Key, bytes: &[u8]) -> Vec<u8> {
+    let mut trailer = key.text.clone().into_bytes();
+    let sum = checksum(bytes) ^ checksum(&trailer);
+    trailer.extend((trailer.len() as u32).to_le_bytes());
+    trailer.extend(sum.to_le_bytes());
+    trailer.extend(MAGIC.to_le_bytes());
+    trailer
+}
+
+/// Creates a folder that other users cannot read.
+fn create_private(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Checks that the folder is a cache of this version, or marks an empty one.
+fn check_marker(folder: &Path) -> Result<(), Error> {
+    let marker = folder.join(MARKER);
+    let failed = |cause| Error::Io { path: folder.to_owned(), action: "use as a cache", cause };
+    let refused = |problem: String| Error::Cache { path: folder.to_owned(), problem };
+    let start = Instant::now();
+    loop {
+        match fs::read_to_string(&marker) {
+            Ok(found) if found.trim() == VERSION => return Ok(()),
+            // Another process has just created it.
+            Ok(found) if found.is_empty() && start.elapsed() < Duration::from_secs(1) => thread::sleep(POLL),
+            Ok(found) => {
+                return Err(refused(format!("it is the cache of another version, {found:?}, and this one is {VERSION:?}")));
+            }
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+            Err(_) => {
+                let is_empty = fs::read_dir(folder).map_err(failed)?.next().is_none();
+                if !is_empty && !marker.exists() {
+                    return Err(refused("it has other files and is not a cache".to_owned()));
+                }
+                match OpenOptions::new().write(true).create_new(true).open(&marker) {
+                    Ok(mut file) => return file.write_all(VERSION.as_bytes()).map_err(failed),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => return Err(failed(error)),
+                }
+            }
+        }
+    }
+}
+
+const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(cache: &Cache, key: &Key, block: u64, bytes: &[u8]) {
+        match cache.claim(key, block, bytes.len(), Duration::ZERO) {
+            Claim::Fetch(Some(slot)) => cache.fill(slot, key, bytes),
+            claim => panic!("block {block}: {claim:?}"),
+        }
+    }
+
+    fn has(cache: &Cache, key: &Key, block: u64, n_bytes: usize) -> bool {
+        matches!(cache.claim(key, block, n_bytes, Duration::ZERO), Claim::Found(_))
+    }
+
+    #[test]
+    fn the_least_recently_used_blocks_make_room() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = Key::new("k".to_owned());
+        let block_bytes = 1000 + key.text.len() as u64 + TRAILER_BYTES as u64;
+        let cache = Cache::open(folder.path(), 3 * block_bytes).unwrap();
+        let later = || thread::sleep(Duration::from_millis(15));
+        for block in 0..3 {
+            put(&cache, &key, block, &[block as u8; 1000]);
+            later();
+        }
+        assert!(has(&cache, &key, 0, 1000), "it is used");
+        later();
+        put(&cache, &key, 3, &[3; 1000]);
+        assert_eq!([0, 1, 2, 3].map(|block| has(&cache, &key, block, 1000)), [true, false, true, true]);
+        // What is larger than the cache is not kept, and removes nothing.
+        assert!(matches!(cache.claim(&key, 9, 10_000, Duration::ZERO), Claim::Fetch(None)), "it is too large");
+        // A smaller limit holds at once.
+        drop(cache);
+        let cache = Cache::open(folder.path(), block_bytes).unwrap();
+        assert_eq!([0, 2, 3].map(|block| has(&cache, &key, block, 1000)), [false, false, true]);
+        assert_eq!(cache.problem(), None);
+    }
+
+    #[test]
+    fn keys_of_one_name_are_told_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        let (a, mut b) = (Key::new("a".to_owned()), Key::new("b".to_owned()));
+        assert_ne!(a.hash, b.hash);
+        b.hash = a.hash;
+        let cache = Cache::open(folder.path(), 10_000).unwrap();
+        put(&cache, &a, 0, &[1; 10]);
+        assert!(!has(&cache, &b, 0, 10), "it is a block of another object");
+        assert!(!has(&cache, &a, 0, 10), "it was damaged, as far as the cache knows");
+    }
+}

@@ -1,0 +1,108 @@
+use std::error::Error as StdError;
+use std::time::Duration;
+
+use super::location::{Location, redacted};
+use crate::error::RemoteError;
+
+/// What the transport found out about a request that failed. It passes through `object_store` as the source of an error.
+#[derive(Clone, Debug, thiserror::Error)]
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only requests fail like this"))]
+pub(super) enum Told {
+    /// The same request may succeed later.
+    #[error("{what}")]
+    Transient { what: String, after: Option<Duration> },
+    /// It will not succeed.
+    #[error("{0}")]
+    Final(String),
+    /// The server answered a request for a range with the whole object.
+    #[error("the server ignores ranges")]
+    NoRanges,
+    /// The range is beyond the end of the object.
+    #[error("the range is beyond the end")]
+    BeyondEnd,
+    /// The address at which cloud machines find their credentials does not answer.
+    #[error("neither in the settings nor from {host}")]
+    NoCredentials { host: String },
+}
+
+/// What to do about a failed request.
+#[derive(Debug)]
+pub(super) enum Failure {
+    Transient { what: String, after: Option<Duration> },
+    BeyondEnd,
+    Final(RemoteError),
+}
+
+impl Failure {
+    pub(super) fn transient(what: impl Into<String>) -> Self {
+        Self::Transient { what: what.into(), after: None }
+    }
+
+    /// The meaning of an error of `object_store`.
+    pub(super) fn of(error: &object_store::Error, location: &Location) -> Self {
+        let help = location.scheme.help();
+        let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
+        while let Some(found) = cause {
+            if let Some(told) = found.downcast_ref::<Told>() {
+                return match told.clone() {
+                    Told::Transient { what, after } => Self::Transient { what, after },
+                    Told::Final(problem) => Self::Final(RemoteError::Failed { problem }),
+                    Told::NoRanges => Self::Final(RemoteError::NoRanges),
+                    Told::BeyondEnd => Self::BeyondEnd,
+                    told @ Told::NoCredentials { .. } => {
+                        Self::Final(RemoteError::NoCredentials { problem: told.to_string(), help })
+                    }
+                };
+            }
+            cause = found.source();
+        }
+        let problem = said(&error.to_string());
+        Self::Final(match error {
+            object_store::Error::NotFound { .. } => RemoteError::NotFound,
+            object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
+                RemoteError::Refused { problem, help }
+            }
+            object_store::Error::Precondition { .. } => {
+                RemoteError::Changed { problem: "the server has another version".to_owned() }
+            }
+            // Amazon S3 answers these with 400.
+            _ if ["ExpiredToken", "InvalidToken", "AuthorizationHeaderMalformed"]
+                .iter()
+                .any(|code| problem.starts_with(code)) =>
+            {
+                RemoteError::Refused { problem, help }
+            }
+            _ => RemoteError::Failed { problem },
+        })
+    }
+}
+
+/// The part of a message that a server wrote, without secrets: code and message of its XML, or the end of the text.
+pub(super) fn said(text: &str) -> String {
+    const LONGEST: usize = 300;
+    let element = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        rest.split_once(&format!("</{name}>")).map(|(content, _)| content.trim())
+    };
+    let words = match (element("Code"), element("Message")) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(word), None) | (None, Some(word)) => word.to_owned(),
+        (None, None) => text.rsplit_once("status code: ").map_or(text, |(_, end)| end).trim().to_owned(),
+    };
+    let words = redacted(words.trim_end_matches([' ', ':', '.']));
+    words.char_indices().nth(LONGEST).map_or(words.clone(), |(end, _)| format!("{}…", &words[..end]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::said;
+
+    #[test]
+    fn the_words_of_the_server_are_found() {
+        let xml = "Error performing GET http://h/b?X-Amz-Signature=1 in 3ms - Server returned non-2xx status code: 403 Forbidden: <Error><Code>AccessDenied</Code><Message>Access Denied.</Message></Error>";
+        assert_eq!(said(xml), "AccessDenied: Access Denied");
+        assert_eq!(said("Error performing GET http://h - Server returned non-2xx status code: 403 Forbidden: "), "403 Forbidden");
+        assert_eq!(said("cannot read http://u:p@h/x?sig=1"), "cannot read http://h/x?…");
+        assert_eq!(said(&"x".repeat(1000)).chars().count(), 301);
+    }
+}

@@ -1,0 +1,367 @@
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::thread;
+
+use object_store::path::Path as ObjectPath;
+use object_store::{GetOptions, GetRange};
+
+use super::cache::{Claim, Key};
+use super::failure::Failure;
+use super::identity::Identity;
+use super::location::Location;
+use super::retry::Ended;
+use super::session::{Remote, Session};
+use super::store::Store;
+use crate::checksum::{BLOCK_BYTES, checksum};
+use crate::error::{Error, RemoteError};
+
+/// The length of the first request, which most headers fit into.
+const HEAD_BYTES: u64 = 64 << 10;
+
+/// The length of a block: it is requested and cached as a whole. A multiple of what one checksum of a table covers.
+const FETCH_BYTES: usize = 4 * BLOCK_BYTES;
+
+/// What is read of a cached block without reading all of it.
+const SMALL_BYTES: usize = 64 << 10;
+
+/// How often a block with the wrong checksum is requested.
+const N_FETCHES: usize = 3;
+
+/// The file of a table on a server, read by ranges. It is an error if another file takes its place.
+pub(crate) struct Object {
+    session: Arc<Session>,
+    location: Location,
+    path: PathBuf,
+    store: Store,
+    object: ObjectPath,
+    identity: Identity,
+    /// What its blocks are called in the cache; `None` if another object could not be told apart.
+    key: Option<Key>,
+    number: u64,
+    /// The first bytes.
+    head: Vec<u8>,
+    data: OnceLock<Data>,
+    sums: Mutex<Option<Arc<Vec<u8>>>>,
+    /// Blocks that were in the cache as they should be.
+    checked: Mutex<HashSet<usize>>,
+}
+
+/// Without its bytes.
+impl std::fmt::Debug for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Object").field("location", &self.location).field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+/// Where the rows of a table start, and its checksums.
+#[derive(Debug)]
+struct Data {
+    start: usize,
+    /// The checksum of everything before that.
+    header_crc32: u32,
+    sums: Option<Range<usize>>,
+}
+
+impl Object {
+    /// Reads the first bytes of an object, and remembers which one it is.
+    pub(crate) fn open(location: &Location, remote: &Remote) -> Result<Self, Error> {
+        let session = &remote.session;
+        let (store, object) = session.store_of(location)?;
+        let request = || get(&store, &object, location, 0..HEAD_BYTES, None);
+        let (head, identity) = match session.send(request) {
+            // There is no range in an empty object.
+            Err(Ended::BeyondEnd) => session.send(|| head(&store, &object, location)).map(|identity| (Vec::new(), identity)),
+            got => got,
+        }
+        .map_err(|ended| ended.error(location))?;
+        session.counts.bytes_from_server.fetch_add(head.len() as u64, Ordering::Relaxed);
+        let key = identity.is_certain().then(|| {
+            // A query may contain a signature, which changes. It only counts if the server names no version of the object.
+            let query = location.query().filter(|_| !identity.is_named()).map_or(0, |query| checksum(query.as_bytes()));
+            let url = location.shown();
+            Key::new(format!("{}\n{}\n{query:08x}\n{identity}", url.trim_end_matches("?…"), store.endpoint))
+        });
+        Ok(Self {
+            number: session.counts.n_objects.fetch_add(1, Ordering::Relaxed),
+            session: session.clone(),
+            location: location.clone(),
+            path: location.path(),
+            store,
+            object,
+            identity,
+            key,
+            head,
+            data: OnceLock::new(),
+            sums: Mutex::new(None),
+            checked: Mutex::default(),
+        })
+    }
+
+    /// The URL without secrets.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn n_bytes(&self) -> u64 {
+        self.identity.n_bytes
+    }
+
+    pub(crate) fn n_parallel(&self) -> usize {
+        self.session.options.parallel
+    }
+
+    /// Says where the rows start and where the checksums are, so that rows can be read by blocks which are checked.
+    pub(crate) fn set_data(&self, start: usize, header_crc32: u32, sums: Option<Range<usize>>) {
+        self.data.get_or_init(|| Data { start, header_crc32, sums });
+    }
+
+    /// Reads some bytes directly, which are neither checked nor cached.
+    pub(crate) fn read_plain(&self, bytes: Range<usize>) -> Result<Vec<u8>, Error> {
+        if let Some(head) = self.head.get(bytes.clone()) {
+            return Ok(head.to_vec());
+        }
+        self.request(bytes)
+    }
+
+    fn request(&self, bytes: Range<usize>) -> Result<Vec<u8>, Error> {
+        if bytes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tag = self.identity.strong_tag();
+        let range = bytes.start as u64..bytes.end as u64;
+        let request = || get(&self.store, &self.object, &self.location, range.clone(), tag.clone());
+        let (got, identity) = self.session.send(request).map_err(|ended| ended.error(&self.location))?;
+        self.session.counts.bytes_from_server.fetch_add(got.len() as u64, Ordering::Relaxed);
+        if let Some(problem) = self.identity.difference(&identity) {
+            return Err(self.location.error(RemoteError::Changed { problem }));
+        }
+        Ok(got)
+    }
+
+    /// Reads some bytes, those of rows from blocks.
+    pub(crate) fn read(&self, bytes: Range<usize>, out: &mut [u8]) -> Result<(), Error> {
+        let Some(data) = self.data.get().filter(|data| data.start <= bytes.start) else {
+            out.copy_from_slice(&self.read_plain(bytes)?);
+            return Ok(());
+        };
+        if let Some(sums) = data.sums.as_ref().filter(|sums| sums.start <= bytes.start && bytes.end <= sums.end) {
+            let stored = self.sums(data, sums)?;
+            out.copy_from_slice(&stored[bytes.start - sums.start..bytes.end - sums.start]);
+            return Ok(());
+        }
+        let mut start = bytes.start;
+        while start < bytes.end {
+            let number = (start - data.start) / FETCH_BYTES;
+            let of_block = self.block_range(data, number);
+            let end = bytes.end.min(of_block.end);
+            let (out, part) = (&mut out[start - bytes.start..end - bytes.start], start - of_block.start..end - of_block.start);
+            start = end;
+            let recent = &self.session.recent;
+            let block = match recent.find((self.number, number as u64)) {
+                Some(block) => block,
+                None if self.read_cached(number, part.clone(), out) => continue,
+                None => recent.get((self.number, number as u64), || self.block(data, number))?,
+            };
+            out.copy_from_slice(&block[part]);
+        }
+        Ok(())
+    }
+
+    /// Reads all bytes, several blocks at a time.
+    pub(crate) fn read_all(&self, out: &mut [u8]) -> Result<(), Error> {
+        let start = self.data.get().map_or(0, |data| data.start);
+        let (header, rows) = out.split_at_mut(start);
+        self.read(0..start, header)?;
+        let pieces = rows.chunks_mut(FETCH_BYTES).zip((start..).step_by(FETCH_BYTES));
+        self.at_once(pieces, |(piece, start)| self.read(start..start + piece.len(), piece))
+    }
+
+    /// Reads all bytes directly and passes them to `take` in pieces, with the position of each; in any order.
+    pub(super) fn read_pieces(&self, take: impl Fn(u64, Vec<u8>) -> Result<(), Error> + Sync) -> Result<(), Error> {
+        let n_bytes = self.n_bytes() as usize;
+        self.at_once((0..n_bytes).step_by(FETCH_BYTES), |start| {
+            take(start as u64, self.read_plain(start..n_bytes.min(start + FETCH_BYTES))?)
+        })
+    }
+
+    /// Does some work on several threads. The first error ends it.
+    fn at_once<T: Send>(
+        &self,
+        items: impl Iterator<Item = T> + Send,
+        work: impl Fn(T) -> Result<(), Error> + Sync,
+    ) -> Result<(), Error> {
+        let (items, failed) = (Mutex::new(items), Mutex::new(None));
+        let work = || {
+            while let Some(item) = next(&items) {
+                if let Err(error) = work(item) {
+                    failed.lock().expect(HOLDERS_DO_NOT_PANIC).get_or_insert(error);
+                    // The others end, too.
+                    while next(&items).is_some() {}
+                }
+            }
+        };
+        let n_threads = self.n_parallel().min(self.n_bytes().div_ceil(FETCH_BYTES as u64) as usize);
+        thread::scope(|scope| {
+            for _ in 1..n_threads {
+                scope.spawn(work);
+            }
+            work();
+        });
+        failed.into_inner().expect(HOLDERS_DO_NOT_PANIC).map_or(Ok(()), Err)
+    }
+
+    /// Reads a few rows from a block in the cache that was checked before, without reading all of the block.
+    fn read_cached(&self, number: usize, part: Range<usize>, out: &mut [u8]) -> bool {
+        let (Some(cache), Some(key)) = (&self.session.cache, &self.key) else { return false };
+        let is_read = part.len() <= SMALL_BYTES
+            && self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).contains(&number)
+            && cache.read_part(key, number as u64, part.clone(), out);
+        if is_read {
+            self.session.counts.bytes_from_cache.fetch_add(part.len() as u64, Ordering::Relaxed);
+        }
+        is_read
+    }
+
+    fn block_range(&self, data: &Data, number: usize) -> Range<usize> {
+        let start = data.start + number * FETCH_BYTES;
+        start..(start + FETCH_BYTES).min(self.n_bytes() as usize)
+    }
+
+    /// A block from the cache, or from the server into the cache.
+    fn block(&self, data: &Data, number: usize) -> Result<Vec<u8>, Error> {
+        let range = self.block_range(data, number);
+        let (Some(cache), Some(key)) = (&self.session.cache, &self.key) else { return self.fetch(data, range) };
+        let patience = self.session.options.timeout;
+        match cache.claim(key, number as u64, range.len(), patience) {
+            Claim::Found(block) => {
+                self.session.counts.bytes_from_cache.fetch_add(block.len() as u64, Ordering::Relaxed);
+                self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).insert(number);
+                Ok(block)
+            }
+            Claim::Fetch(slot) => {
+                let block = self.fetch(data, range)?;
+                if let Some(slot) = slot {
+                    cache.fill(slot, key, &block);
+                    self.checked.lock().expect(HOLDERS_DO_NOT_PANIC).insert(number);
+                }
+                Ok(block)
+            }
+        }
+    }
+
+    /// A block from the server, checked against the checksums of the table if it has some.
+    fn fetch(&self, data: &Data, range: Range<usize>) -> Result<Vec<u8>, Error> {
+        let mut block = self.read_plain(range.clone())?;
+        for _ in 1..N_FETCHES {
+            match self.check(data, &range, &block) {
+                Err(Error::Checksum { .. }) => {}
+                checked => return checked.map(|()| block),
+            }
+            // Either may be wrong.
+            self.sums.lock().expect(HOLDERS_DO_NOT_PANIC).take();
+            block = self.request(range.clone())?;
+        }
+        self.check(data, &range, &block).map(|()| block)
+    }
+
+    fn check(&self, data: &Data, range: &Range<usize>, block: &[u8]) -> Result<(), Error> {
+        let Some(sums) = &data.sums else { return Ok(()) };
+        let stored = self.sums(data, sums)?;
+        let mut start = range.start;
+        // The checksums themselves, which come last, are covered by none.
+        while start < range.end.min(sums.start) {
+            let end = sums.start.min(start + BLOCK_BYTES);
+            // The first is that of the header.
+            let expected = sum_at(&stored, 1 + (start - data.start) / BLOCK_BYTES);
+            let found = checksum(&block[start - range.start..end - range.start]);
+            if found != expected {
+                let path = self.path.clone();
+                return Err(Error::Checksum { path, start: start as u64, end: end as u64, expected, found });
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// The checksums, which are read when they are first needed. The first is that of the header, which has been read before.
+    fn sums(&self, data: &Data, range: &Range<usize>) -> Result<Arc<Vec<u8>>, Error> {
+        let mut sums = self.sums.lock().expect(HOLDERS_DO_NOT_PANIC);
+        if let Some(sums) = &*sums {
+            return Ok(sums.clone());
+        }
+        let mut stored = self.read_plain(range.clone())?;
+        let found = data.header_crc32;
+        for _ in 1..N_FETCHES {
+            if sum_at(&stored, 0) == found {
+                break;
+            }
+            stored = self.request(range.clone())?;
+        }
+        let expected = sum_at(&stored, 0);
+        if expected != found {
+            return Err(Error::Checksum { path: self.path.clone(), start: 0, end: data.start as u64, expected, found });
+        }
+        Ok(sums.insert(Arc::new(stored)).clone())
+    }
+}
+
+fn sum_at(sums: &[u8], number: usize) -> u32 {
+    let at = number * size_of::<u32>();
+    u32::from_le_bytes([sums[at], sums[at + 1], sums[at + 2], sums[at + 3]])
+}
+
+/// Reads an object of at most `limit` bytes. `Err` with its length if it is longer.
+pub(crate) fn read_whole(location: &Location, remote: &Remote, limit: u64) -> Result<Result<Vec<u8>, u64>, Error> {
+    let object = Object::open(location, remote)?;
+    match object.n_bytes() {
+        found if found > limit => Ok(Err(found)),
+        found => object.read_plain(0..found as usize).map(Ok),
+    }
+}
+
+fn next<T>(items: &Mutex<impl Iterator<Item = T>>) -> Option<T> {
+    items.lock().expect(HOLDERS_DO_NOT_PANIC).next()
+}
+
+type Got = Result<(Vec<u8>, Identity), Failure>;
+
+/// A request for some bytes of an object, of the version with this tag if there is one.
+fn get(
+    store: &Store,
+    object: &ObjectPath,
+    location: &Location,
+    range: Range<u64>,
+    tag: Option<String>,
+) -> impl Future<Output = Got> + Send + 'static {
+    let (store, object, location) = (store.clone(), object.clone(), location.clone());
+    async move {
+        let options = GetOptions { range: Some(GetRange::Bounded(range.clone())), if_match: tag, ..GetOptions::default() };
+        let failure = |error: object_store::Error| Failure::of(&error, &location);
+        let result = store.objects.get_opts(&object, options).await.map_err(failure)?;
+        let identity = Identity::of(&result.meta);
+        let bytes = result.bytes().await.map_err(failure)?;
+        let expected = range.end.min(identity.n_bytes).saturating_sub(range.start);
+        if bytes.len() as u64 != expected {
+            return Err(Failure::transient(format!("the server sent {} of {expected} bytes", bytes.len())));
+        }
+        Ok((bytes.to_vec(), identity))
+    }
+}
+
+fn head(
+    store: &Store,
+    object: &ObjectPath,
+    location: &Location,
+) -> impl Future<Output = Result<Identity, Failure>> + Send + 'static {
+    let (store, object, location) = (store.clone(), object.clone(), location.clone());
+    async move {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        let result = store.objects.get_opts(&object, options).await;
+        result.map(|result| Identity::of(&result.meta)).map_err(|error| Failure::of(&error, &location))
+    }
+}
+
+const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";

@@ -1,0 +1,194 @@
+use std::env;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use object_store::path::Path;
+
+use super::cache::Cache;
+use super::failure::Failure;
+use super::location::Location;
+use super::options::{CacheFolder, RemoteOptions};
+use super::permits::Permits;
+use super::recent::Recent;
+use super::retry::{Ended, retrying};
+use super::runtime::Runtime;
+use super::store::{Store, Stores};
+use crate::error::{Error, RemoteError};
+
+/// Connections to servers, and the cache of what was read from them. Clones share both.
+///
+/// Requests run on one thread, which ends with the last clone and the last table opened with it.
+///
+/// # Examples
+/// ```
+/// use brisk_table::{CacheFolder, Remote, RemoteOptions, Table};
+///
+/// let remote = Remote::new(RemoteOptions { cache: CacheFolder::Off, ..RemoteOptions::default() })?;
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("ramp.safetensors");
+/// # let mut writer = brisk_table::TableWriter::create(&path, brisk_table::Schema::named(["x"]))?;
+/// # writer.push(&[0.5_f32], &[1.0_f32])?;
+/// # writer.finish()?;
+/// # let url = format!("file://{}", path.display());
+/// # if cfg!(unix) {
+/// let table = Table::open_url(&url, &remote)?;
+/// assert_eq!(table.n_rows(), 1);
+/// # }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Remote {
+    pub(super) session: Arc<Session>,
+}
+
+/// What was read from servers and from the cache so far.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RemoteReport {
+    /// Requests for data that were sent, also those that failed.
+    pub n_requests: u64,
+    /// Requests that were sent again.
+    pub n_retries: u64,
+    /// Bytes that servers have sent.
+    pub bytes_from_server: u64,
+    /// Bytes that were read from the cache.
+    pub bytes_from_cache: u64,
+    /// Why blocks are not written to a cache although they should be; tables are then read without it.
+    pub cache_problem: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) options: RemoteOptions,
+    pub(super) cache: Option<Cache>,
+    /// Why there is no cache, if there should be one.
+    problem: Option<String>,
+    pub(super) recent: Recent,
+    pub(super) runtime: Runtime,
+    pub(super) permits: Permits,
+    pub(super) stores: Mutex<Stores>,
+    pub(super) counts: Counts,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    pub(super) n_objects: AtomicU64,
+    pub(super) n_requests: AtomicU64,
+    pub(super) n_retries: AtomicU64,
+    pub(super) bytes_from_server: AtomicU64,
+    pub(super) bytes_from_cache: AtomicU64,
+}
+
+impl Remote {
+    /// Opens the cache. Connections are made when they are needed.
+    ///
+    /// # Errors
+    /// [`Error::Io`] or [`Error::Cache`] if the folder named in the options cannot be used as a cache; [`Error::Remote`] if an option is zero that may
+    /// not be.
+    pub fn new(options: RemoteOptions) -> Result<Self, Error> {
+        check(&options)?;
+        let open = |folder| Cache::open(folder, options.cache_bytes).map(Some);
+        let (cache, problem) = match (&options.cache, CacheFolder::of_user()) {
+            (CacheFolder::Off, _) => (None, None),
+            (CacheFolder::At(folder), _) => (open(folder)?, None),
+            (CacheFolder::Default, Some(folder)) => match open(&folder) {
+                Ok(cache) => (cache, None),
+                Err(error) => (None, Some(error.to_string())),
+            },
+            (CacheFolder::Default, None) => {
+                (None, Some("there is no folder for a cache: neither XDG_CACHE_HOME nor HOME is set".to_owned()))
+            }
+        };
+        let runtime = Runtime::start().map_err(|cause| Error::Io {
+            path: "brisk-table".into(),
+            action: "start a thread for requests to servers",
+            cause,
+        })?;
+        let session = Session {
+            cache,
+            problem,
+            recent: Recent::new(options.memory_bytes),
+            runtime,
+            permits: Permits::new(options.parallel),
+            stores: Mutex::default(),
+            counts: Counts::default(),
+            options,
+        };
+        Ok(Self { session: Arc::new(session) })
+    }
+
+    /// What was read so far.
+    pub fn report(&self) -> RemoteReport {
+        let counts = &self.session.counts;
+        let count = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        RemoteReport {
+            n_requests: count(&counts.n_requests),
+            n_retries: count(&counts.n_retries),
+            bytes_from_server: count(&counts.bytes_from_server),
+            bytes_from_cache: count(&counts.bytes_from_cache),
+            cache_problem: self.session.problem.clone().or_else(|| self.session.cache.as_ref().and_then(Cache::problem)),
+        }
+    }
+
+    pub(crate) fn n_parallel(&self) -> usize {
+        self.session.options.parallel
+    }
+
+    /// The folder for files that are to be sent.
+    pub(crate) fn staging(&self) -> PathBuf {
+        self.session.options.staging.clone().unwrap_or_else(|| {
+            // Other users have folders of their own, which this one may not write to.
+            let user = ["USER", "USERNAME"].iter().find_map(|name| env::var(name).ok()).unwrap_or_default();
+            let user: String = user.chars().filter(|c| c.is_alphanumeric()).collect();
+            env::temp_dir().join(format!("brisk-table-uploads-{user}"))
+        })
+    }
+
+    /// Checks that objects of this store can be written, as far as that is known without a request.
+    pub(crate) fn check_writable(&self, location: &Location) -> Result<(), Error> {
+        let (store, _) = self.session.store_of(location)?;
+        match store.parts {
+            Some(_) => Ok(()),
+            None => Err(location.error(RemoteError::ReadOnly { scheme: location.scheme.name() })),
+        }
+    }
+}
+
+impl Session {
+    /// Sends a request until it succeeds or its budget is spent.
+    pub(super) fn send<T, F>(&self, mut request: impl FnMut() -> F) -> Result<T, Ended>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let _permit = self.permits.take();
+        retrying(
+            &self.options,
+            || {
+                self.counts.n_requests.fetch_add(1, Ordering::Relaxed);
+                self.runtime.wait(request())
+            },
+            || _ = self.counts.n_retries.fetch_add(1, Ordering::Relaxed),
+        )
+    }
+
+    /// The store of an object, and the path of the object in it.
+    pub(super) fn store_of(&self, location: &Location) -> Result<(Store, Path), Error> {
+        let path = Path::from_url_path(location.object());
+        let path = path
+            .map_err(|error| location.error(RemoteError::Url { problem: format!("cannot be the name of an object: {error}") }))?;
+        let mut stores = self.stores.lock().expect("connecting does not panic");
+        Ok((stores.connected(location, &self.options)?, path))
+    }
+}
+
+fn check(options: &RemoteOptions) -> Result<(), Error> {
+    let zero = [("parallel", options.parallel == 0), ("attempts", options.attempts == 0), ("timeout", options.timeout.is_zero())];
+    match zero.into_iter().find(|(_, is_zero)| *is_zero) {
+        Some((name, _)) => {
+            let reason = RemoteError::Setting { name: name.to_owned(), problem: "is 0, expected more".to_owned() };
+            Err(Error::Remote { url: "RemoteOptions".to_owned(), reason })
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,266 @@
+//! The requests of `object_store` over `ureq`. Bodies are read whole, since they are blocks of a few MiB.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use http_body_util::BodyExt;
+use object_store::client::{HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService};
+use object_store::{ClientConfigKey, ClientOptions, HeaderMap};
+use ureq::http::{HeaderName, HeaderValue, Method, Request, StatusCode, header};
+use ureq::{Agent, Body};
+
+use super::failure::{Told, said};
+use super::options::RemoteOptions;
+
+/// The longest message of an error that is read.
+const LONGEST_MESSAGE: u64 = 64 << 10;
+
+/// Where cloud machines find their credentials. They answer within the machine, or not at all.
+const METADATA_HOSTS: [&str; 5] = ["169.254.169.254", "169.254.170.2", "169.254.170.23", "metadata", "metadata.google.internal"];
+const METADATA_TIMEOUT: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Redirects {
+    Followed,
+    /// Returned as they are, since a signature is only valid for one address.
+    #[cfg(any(feature = "s3", feature = "gs", feature = "az"))]
+    Returned,
+}
+
+pub(super) struct Connector {
+    timeout: Duration,
+    n_connections: usize,
+    redirects: Redirects,
+    /// `user:password`
+    user: Option<String>,
+    /// The address for credentials, if it is not one of [`METADATA_HOSTS`].
+    metadata: Option<String>,
+}
+
+/// `object_store` requires it.
+impl std::fmt::Debug for Connector {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Connector")
+    }
+}
+
+impl Connector {
+    pub(super) fn new(options: &RemoteOptions, redirects: Redirects, user: Option<String>) -> Self {
+        let metadata = options.settings.iter().find(|(name, _)| name.eq_ignore_ascii_case("aws_metadata_endpoint"));
+        let metadata = metadata.and_then(|(_, url)| Some(url::Url::parse(url).ok()?.authority().to_owned()));
+        Self { timeout: options.timeout, n_connections: options.parallel, redirects, user, metadata }
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let allows_http = options.get_config_value(&ClientConfigKey::AllowHttp).is_some_and(|word| word == "true");
+        let timeout = Some(self.timeout);
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .https_only(!allows_http)
+            .max_redirects(if self.redirects == Redirects::Followed { 10 } else { 0 })
+            .max_redirects_will_error(self.redirects == Redirects::Followed)
+            .user_agent(concat!("brisk-table/", env!("CARGO_PKG_VERSION")))
+            .max_idle_connections(self.n_connections)
+            .max_idle_connections_per_host(self.n_connections)
+            .timeout_resolve(timeout)
+            .timeout_connect(timeout)
+            .timeout_recv_response(timeout)
+            .timeout_per_read(timeout)
+            .timeout_per_write(timeout)
+            .build()
+            .new_agent();
+        let authorization = self.user.as_ref().map(|user| format!("Basic {}", BASE64_STANDARD.encode(user)));
+        let authorization = authorization.and_then(|value| HeaderValue::try_from(value).ok());
+        Ok(HttpClient::new(Transport { agent, timeout: self.timeout, authorization, metadata: self.metadata.clone() }))
+    }
+}
+
+#[derive(Clone)]
+struct Transport {
+    agent: Agent,
+    timeout: Duration,
+    authorization: Option<HeaderValue>,
+    metadata: Option<String>,
+}
+
+impl std::fmt::Debug for Transport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Transport")
+    }
+}
+
+impl HttpService for Transport {
+    // What `async_trait` makes of the trait's `async fn`.
+    fn call<'a, 'b>(
+        &'a self,
+        request: HttpRequest,
+    ) -> std::pin::Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'b>>
+    where
+        'a: 'b,
+        Self: 'b,
+    {
+        Box::pin(async move {
+            let (parts, body) = request.into_parts();
+            let body = body.collect().await?.to_bytes();
+            let transport = self.clone();
+            let exchanged = tokio::task::spawn_blocking(move || transport.exchange(Request::from_parts(parts, &body[..])));
+            let exchanged = exchanged.await.map_err(|error| HttpError::new(HttpErrorKind::Unknown, error))?;
+            // Not of a kind that `object_store` repeats.
+            exchanged.map_err(|told| HttpError::new(HttpErrorKind::Unknown, told))
+        })
+    }
+}
+
+impl Transport {
+    fn exchange(&self, mut request: Request<&[u8]>) -> Result<HttpResponse, Told> {
+        let host = request.uri().host().unwrap_or_default().to_owned();
+        let range = header_text(request.headers(), header::RANGE).and_then(Range::requested);
+        if let Some(authorization) = &self.authorization {
+            request.headers_mut().insert(header::AUTHORIZATION, authorization.clone());
+        }
+        let authority = request.uri().authority().map(|authority| authority.as_str());
+        let is_metadata =
+            METADATA_HOSTS.contains(&host.as_str()) || self.metadata.is_some() && authority == self.metadata.as_deref();
+        let sent = match request.method() {
+            &Method::GET | &Method::HEAD | &Method::DELETE => self.run(request.map(|_| ()), is_metadata),
+            _ => self.run(request, is_metadata),
+        };
+        let response = match sent {
+            Ok(response) if is_metadata && !response.status().is_success() => return Err(Told::NoCredentials { host }),
+            Ok(response) => response,
+            Err(_) if is_metadata => return Err(Told::NoCredentials { host }),
+            Err(error) => return Err(self.told(&error)),
+        };
+        let (mut parts, body) = response.into_parts();
+        let body = match (range, parts.status) {
+            (Some(_), StatusCode::OK) => return Err(Told::NoRanges),
+            (_, StatusCode::RANGE_NOT_SATISFIABLE) => return Err(Told::BeyondEnd),
+            (_, status) if is_transient(status) => return Err(transient(status, &parts.headers, body)),
+            (Some(asked), StatusCode::PARTIAL_CONTENT) => {
+                let body = self.whole(body, asked.n_bytes().saturating_add(1))?;
+                asked.check(header_text(&parts.headers, header::CONTENT_RANGE), body.len() as u64)?;
+                body
+            }
+            (_, status) => self.whole(body, if status.is_success() { u64::MAX } else { LONGEST_MESSAGE })?,
+        };
+        // `object_store` requires it, and an answer in chunks does not have it.
+        parts.headers.entry(header::CONTENT_LENGTH).or_insert_with(|| body.len().into());
+        Ok(HttpResponse::from_parts(parts, body.into()))
+    }
+
+    fn run(&self, request: Request<impl ureq::AsSendBody>, is_metadata: bool) -> Result<ureq::http::Response<Body>, ureq::Error> {
+        let timeout = Some(if is_metadata { METADATA_TIMEOUT.min(self.timeout) } else { self.timeout });
+        let request = self.agent.configure_request(request).timeout_connect(timeout).timeout_recv_response(timeout).build();
+        self.agent.run(request)
+    }
+
+    fn whole(&self, body: Body, limit: u64) -> Result<Vec<u8>, Told> {
+        body.into_with_config().limit(limit).read_to_vec().map_err(|error| self.told(&error))
+    }
+
+    fn told(&self, error: &ureq::Error) -> Told {
+        let transient = |what| Told::Transient { what, after: None };
+        match error {
+            ureq::Error::Timeout(_) => transient(format!("the server did not answer for {:?}", self.timeout)),
+            ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                transient("the server closed the connection before the end".to_owned())
+            }
+            ureq::Error::HostNotFound => transient("the host was not found".to_owned()),
+            // rustls reports its errors, such as a certificate that is not valid, as errors of the connection.
+            ureq::Error::Io(cause) if cause.kind() == std::io::ErrorKind::InvalidData => {
+                Told::Final(format!("no secure connection: {}", said(&cause.to_string())))
+            }
+            ureq::Error::Io(cause) => transient(said(&cause.to_string())),
+            ureq::Error::ConnectionFailed | ureq::Error::BodyExceedsLimit(_) => transient(said(&error.to_string())),
+            ureq::Error::Protocol(_) => transient(format!("the server does not speak HTTP: {}", said(&error.to_string()))),
+            ureq::Error::RequireHttpsOnly(_) => Told::Final(
+                "the server is at an http: address; set AWS_ALLOW_HTTP=true, or that of the store, to send requests unencrypted"
+                    .to_owned(),
+            ),
+            error => Told::Final(said(&error.to_string())),
+        }
+    }
+}
+
+fn header_text(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    headers.get(name)?.to_str().ok()
+}
+
+fn is_transient(status: StatusCode) -> bool {
+    status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
+        || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)
+}
+
+fn transient(status: StatusCode, headers: &HeaderMap, body: Body) -> Told {
+    let message = body.into_with_config().limit(LONGEST_MESSAGE).read_to_string().unwrap_or_default();
+    let message = said(&message);
+    let what = match status {
+        StatusCode::TOO_MANY_REQUESTS => format!("the server asks for fewer requests, {status}"),
+        _ => format!("the server failed, {status}"),
+    };
+    let what = if message.is_empty() { what } else { format!("{what}: {message}") };
+    let after =
+        header_text(headers, header::RETRY_AFTER).and_then(|seconds| seconds.trim().parse().ok()).map(Duration::from_secs);
+    Told::Transient { what, after }
+}
+
+/// The first byte and the last of a range.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Range {
+    first: u64,
+    last: u64,
+}
+
+impl Range {
+    /// `bytes=0-99`
+    fn requested(header: &str) -> Option<Self> {
+        let (first, last) = header.strip_prefix("bytes=")?.split_once('-')?;
+        let range = Self { first: first.parse().ok()?, last: last.parse().ok()? };
+        (range.first <= range.last).then_some(range)
+    }
+
+    fn n_bytes(self) -> u64 {
+        (self.last - self.first).saturating_add(1)
+    }
+
+    /// Checks that an answer is this range, as far as the object has it.
+    fn check(self, content_range: Option<&str>, n_bytes: u64) -> Result<(), Told> {
+        let wrong = |what| Err(Told::Transient { what, after: None });
+        let Some((range, total)) = content_range.and_then(|text| text.trim().strip_prefix("bytes ")?.split_once('/')) else {
+            return wrong("the server does not say which range it sent".to_owned());
+        };
+        let sent = Self::requested(&format!("bytes={range}"));
+        let expected =
+            Self { last: total.parse::<u64>().map_or(self.last, |total| self.last.min(total.saturating_sub(1))), ..self };
+        let Self { first, last } = expected;
+        if sent != Some(expected) {
+            return wrong(format!("the server sent the range {range}, {first}-{last} was requested"));
+        }
+        if n_bytes != expected.n_bytes() {
+            return wrong(format!("the server sent {n_bytes} bytes of the range {first}-{last}"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Range;
+
+    #[test]
+    fn a_range_is_compared_with_what_was_requested() {
+        let asked = Range::requested("bytes=10-19").unwrap();
+        let is_right = |header, n_bytes| asked.check(header, n_bytes).is_ok();
+        assert!(is_right(Some("bytes 10-19/100"), 10), "all of it");
+        assert!(is_right(Some("bytes 10-14/15"), 5), "up to the end of the object");
+        assert!(!is_right(Some("bytes 10-19/100"), 9), "too few bytes");
+        assert!(!is_right(Some("bytes 10-14/100"), 5), "a shorter range");
+        assert!(!is_right(Some("bytes 0-9/100"), 10), "another range");
+        assert!(!is_right(None, 10), "an unknown range");
+        assert_eq!(Range::requested("bytes=5-"), None);
+        assert_eq!(Range::requested("bytes=5-4"), None);
+    }
+}

@@ -1,0 +1,352 @@
+//! Tables on a server: what is read is what was written, or an error says why.
+
+mod cached;
+mod server;
+#[cfg(feature = "s3")]
+mod written;
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use brisk_loader::{Batching, Loader, row_source_conformance};
+use brisk_table::{
+    CacheFolder, Error, ReadAhead, Remote, RemoteError, RemoteOptions, Schema, ShardMismatch, ShardSize, ShardedTable,
+    StreamedTable, Table, TableWriter,
+};
+
+use server::{Fault, Names, Server};
+
+/// Three blocks of 4 MiB.
+const N_ROWS: usize = 800_000;
+
+fn options(cache: CacheFolder) -> RemoteOptions {
+    RemoteOptions {
+        cache,
+        parallel: 8,
+        attempts: 6,
+        first_pause: Duration::from_millis(1),
+        timeout: Duration::from_secs(5),
+        retry_for: Duration::from_secs(10),
+        ..RemoteOptions::default()
+    }
+}
+
+fn without_cache() -> Remote {
+    Remote::new(options(CacheFolder::Off)).unwrap()
+}
+
+/// The file of a ramp.
+fn ramp() -> Arc<Vec<u8>> {
+    static RAMP: OnceLock<Arc<Vec<u8>>> = OnceLock::new();
+    RAMP.get_or_init(|| Arc::new(ramp_of(N_ROWS))).clone()
+}
+
+fn ramp_of(n_rows: usize) -> Vec<u8> {
+    let (_folder, path) = crate::scratch();
+    let mut writer = TableWriter::create(&path, Schema::named(["whole", "half"])).unwrap();
+    let rows: Vec<f32> = (0..n_rows).flat_map(|i| [i as f32, i as f32 / 2.0]).collect();
+    writer.push(&rows, &(0..n_rows).map(|i| (i % 2) as f32).collect::<Vec<_>>()).unwrap();
+    writer.finish().unwrap();
+    std::fs::read(path).unwrap()
+}
+
+fn serving_ramp() -> (Server, String) {
+    let server = Server::start();
+    server.put("/t.safetensors", ramp().to_vec());
+    let url = server.url("/t.safetensors");
+    (server, url)
+}
+
+#[track_caller]
+fn check_ramp(table: &Table, n_rows: usize) {
+    assert_eq!(table.n_rows(), n_rows);
+    let rows = table.rows::<f32>(0..n_rows).unwrap();
+    assert!(rows.chunks_exact(2).enumerate().all(|(i, row)| row == [i as f32, i as f32 / 2.0]), "rows differ");
+    assert!(table.labels::<f32>().unwrap().iter().enumerate().all(|(i, &y)| y == (i % 2) as f32), "labels differ");
+}
+
+fn open_error(server: &Server, options: RemoteOptions) -> Error {
+    let url = server.url("/t.safetensors");
+    Table::open_url(&url, &Remote::new(options).unwrap()).unwrap_err()
+}
+
+#[track_caller]
+fn reason(error: Error) -> RemoteError {
+    match error {
+        Error::Remote { reason, .. } => reason,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn all_kinds_of_tables_are_read() {
+    let (server, url) = serving_ramp();
+    let remote = without_cache();
+    let table = Table::open_url(&url, &remote).unwrap();
+    check_ramp(&table, N_ROWS);
+    table.verify().unwrap();
+
+    let small = Server::start();
+    small.put("/t.safetensors", ramp_of(700));
+    row_source_conformance(&StreamedTable::open_url(&small.url("/t.safetensors"), &ReadAhead::new(1 << 20), &remote).unwrap());
+    let streamed = StreamedTable::open_url(&url, &ReadAhead::new(16 << 20), &remote).unwrap();
+    streamed.verify().unwrap();
+    assert_eq!(streamed.path().to_str(), Some(url.as_str()));
+
+    let parent = tempfile::tempdir().unwrap();
+    crate::shards::write_ramp(&parent.path().join("t"), 10_000, ShardSize::Rows(900), 1.0);
+    for entry in std::fs::read_dir(parent.path().join("t")).unwrap() {
+        let path = entry.unwrap().path();
+        server.put(&format!("/t/{}", path.file_name().unwrap().to_str().unwrap()), std::fs::read(&path).unwrap());
+    }
+    let ahead = ReadAhead::new(16 << 20);
+    for url in [server.url("/t"), server.url("/t/"), server.url("/t/table.safetensors.index.json")] {
+        let shards = ShardedTable::open_url(&url, &remote).unwrap();
+        assert_eq!((shards.n_rows(), shards.n_shards()), (10_000, 12));
+        assert_eq!(shards.rows::<f32>(900..901).unwrap(), [900.0, 450.0]);
+        let shards = ShardedTable::open_streamed_url(&url, &ahead, &remote).unwrap();
+        row_source_conformance(&shards);
+        shards.verify().unwrap();
+    }
+    let path = parent.path().join("t").display().to_string();
+    if cfg!(unix) {
+        let here = ShardedTable::open_url(&format!("file://{path}"), &remote).unwrap();
+        assert_eq!(here.n_rows(), 10_000);
+    }
+
+    let shard = server.names_of_objects().into_iter().find(|name| name.contains("00003.safetensors")).unwrap();
+    server.put(&shard, ramp_of(3));
+    let error = ShardedTable::open_url(&server.url("/t"), &remote).unwrap_err();
+    assert!(matches!(error, Error::Shard { reason: ShardMismatch::Bytes { .. }, .. }), "{error}");
+    server.remove(&shard);
+    let error = ShardedTable::open_url(&server.url("/t"), &remote).unwrap_err();
+    assert!(matches!(error, Error::Shard { reason: ShardMismatch::Missing, .. }), "{error}");
+    assert!(error.to_string().contains(&shard) && error.to_string().contains("index.json"), "{error}");
+}
+
+/// Opening reads the header only.
+#[test]
+fn opening_and_reading_ahead_take_few_requests() {
+    let (server, url) = serving_ramp();
+    let remote = without_cache();
+    let ahead = ReadAhead::new(64 << 20);
+    let table = StreamedTable::open_url(&url, &ahead, &remote).unwrap();
+    assert!(table.statistics().is_some());
+    assert_eq!((server.requests().len(), remote.report().bytes_from_server), (1, 64 << 10));
+
+    let mut loader = Loader::new(&table, Batching::of(5000).shuffled_blocks(7, 50_000, 4)).unwrap();
+    let mut batches = loader.epoch(0);
+    let mut sum = 0.0;
+    while let Some(batch) = batches.next_batch().unwrap() {
+        sum += batch.features.iter().step_by(2).map(|&x| f64::from(x)).sum::<f64>();
+    }
+    assert_eq!(sum, (N_ROWS as f64) * (N_ROWS as f64 - 1.0) / 2.0);
+    let report = ahead.report();
+    assert_eq!((report.rows_from_file, report.rows_without_room), (0, 0), "{report:?}");
+    // The header, the checksums and three blocks, each once.
+    assert_eq!(server.requests().len(), 5, "{:?}", server.requests());
+    assert!(server.requests()[1..].iter().all(|request| request.headers.contains_key("if-match")), "the version is pinned");
+}
+
+/// Memory for two pieces, and sixteen threads that want some.
+#[test]
+fn little_memory_does_not_block_the_readers() {
+    let (_server, url) = serving_ramp();
+    let table = StreamedTable::open_url(&url, &ReadAhead::new(9 << 20), &without_cache()).unwrap();
+    let mut loader = Loader::new(&table, Batching::of(10_000).shuffled_blocks(7, 100_000, 3)).unwrap();
+    for epoch in 0..2 {
+        let (mut batches, mut n_rows) = (loader.epoch(epoch), 0);
+        while let Some(batch) = batches.next_batch().unwrap() {
+            n_rows += batch.labels.len();
+        }
+        assert_eq!(n_rows, N_ROWS);
+    }
+}
+
+/// Every request fails the first time.
+#[test]
+fn what_passes_is_tried_again() {
+    let faults = [
+        Fault::Status(429, "Retry-After: 0\r\n", ""),
+        Fault::Status(500, "", "<Error><Code>InternalError</Code></Error>"),
+        Fault::Status(503, "", "<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"),
+        Fault::Cut,
+        Fault::ShortRange,
+        Fault::WrongByte,
+    ];
+    for fault in faults {
+        let (server, url) = serving_ramp();
+        let mut seen = std::collections::BTreeSet::new();
+        let planned = fault.clone();
+        server.misbehave(move |request, n| {
+            let is_first = seen.insert(request.headers.get("range").cloned());
+            // With a wrong byte, the header is that of another table.
+            let is_header = matches!(planned, Fault::WrongByte) && n == 0;
+            (is_first && !is_header).then(|| planned.clone())
+        });
+        let remote = without_cache();
+        let table = Table::open_url(&url, &remote).unwrap_or_else(|error| panic!("{fault:?}: {error}"));
+        check_ramp(&table, N_ROWS);
+        let report = remote.report();
+        assert!(report.n_requests > 6, "{fault:?}: {report:?}");
+    }
+}
+
+#[test]
+fn web_servers_may_redirect() {
+    let (server, _) = serving_ramp();
+    server.misbehave(|request, _| (request.path == "/moved").then_some(Fault::Status(302, "Location: /t.safetensors\r\n", "")));
+    let table = Table::open_url(&server.url("/moved"), &without_cache()).unwrap();
+    check_ramp(&table, N_ROWS);
+    server.misbehave(|_, _| Some(Fault::Status(302, "Location: /t.safetensors\r\n", "")));
+    assert!(Table::open_url(&server.url("/moved"), &without_cache()).is_err(), "for ever");
+}
+
+#[test]
+fn the_server_says_how_long_to_wait() {
+    let (server, url) = serving_ramp();
+    server.misbehave(|_, n| (n == 0).then_some(Fault::Status(429, "Retry-After: 1\r\n", "")));
+    let start = Instant::now();
+    StreamedTable::open_url(&url, &ReadAhead::new(0), &without_cache()).unwrap();
+    assert!(start.elapsed() >= Duration::from_secs(1), "{:?}", start.elapsed());
+}
+
+#[test]
+fn what_does_not_pass_is_an_error() {
+    let (server, _) = serving_ramp();
+    let few = || RemoteOptions { attempts: 3, ..options(CacheFolder::Off) };
+    server.misbehave(|_, _| Some(Fault::Status(503, "", "<Error><Code>SlowDown</Code><Message>Please.</Message></Error>")));
+    let error = open_error(&server, few());
+    assert!(error.to_string().contains("3 attempts") && error.to_string().contains("SlowDown: Please"), "{error}");
+    assert!(matches!(reason(error), RemoteError::GaveUp { attempts: 3, .. }));
+
+    server.misbehave(|_, _| Some(Fault::Status(429, "Retry-After: 1000\r\n", "")));
+    assert!(matches!(reason(open_error(&server, few())), RemoteError::GaveUp { attempts: 1, .. }), "there is no time to wait");
+
+    server.misbehave(|_, _| Some(Fault::Silence));
+    let error = open_error(&server, RemoteOptions { timeout: Duration::from_millis(150), attempts: 2, ..few() });
+    assert!(error.to_string().contains("did not answer for 150ms"), "{error}");
+
+    server.misbehave(|_, n| (n > 0).then_some(Fault::Cut));
+    let error = open_error(&server, few());
+    assert!(error.to_string().contains("closed the connection"), "{error}");
+
+    server.misbehave(|_, n| (n > 0).then_some(Fault::ShortRange));
+    assert!(open_error(&server, few()).to_string().contains("was requested"));
+
+    server.misbehave(|_, _| Some(Fault::WholeObject));
+    assert_eq!(reason(open_error(&server, few())), RemoteError::NoRanges);
+
+    server.misbehave(|_, _| Some(Fault::Status(403, "", "<Error><Code>AccessDenied</Code><Message>No.</Message></Error>")));
+    let error = open_error(&server, few());
+    assert!(error.to_string().contains("AccessDenied: No"), "{error}");
+    assert!(matches!(reason(error), RemoteError::Refused { .. }));
+    assert_eq!(server.requests().len(), 1, "it is not tried again");
+
+    server.misbehave(|_, _| Some(Fault::Status(400, "", "strange")));
+    let error = open_error(&server, few());
+    assert!(
+        matches!(&error, Error::Remote { reason: RemoteError::Failed { .. }, .. }) && error.to_string().contains("strange"),
+        "{error}"
+    );
+
+    server.misbehave(|request, _| (request.headers["range"] != "bytes=0-65535").then_some(Fault::WrongByte));
+    let error = open_error(&server, few());
+    assert!(matches!(&error, Error::Checksum { .. }) && error.to_string().contains("t.safetensors"), "{error}");
+
+    server.misbehave(|_, _| None);
+    server.remove("/t.safetensors");
+    assert_eq!(reason(open_error(&server, few())), RemoteError::NotFound);
+    let address = server.url("/t.safetensors");
+    drop(server);
+    let error = Table::open_url(&address, &Remote::new(few()).unwrap()).unwrap_err();
+    assert!(matches!(reason(error), RemoteError::GaveUp { attempts: 3, .. }), "no server listens");
+}
+
+#[test]
+fn an_object_that_is_no_table_is_an_error() {
+    let server = Server::start();
+    for bytes in [vec![], vec![1; 7], b"<html>this is a page, not a table</html>".to_vec(), ramp()[..100_000].to_vec()] {
+        server.put("/t.safetensors", bytes);
+        let error = open_error(&server, options(CacheFolder::Off));
+        assert!(matches!(&error, Error::Format { .. }) && error.to_string().contains(&server.url("/t.safetensors")), "{error}");
+        let remote = without_cache();
+        assert!(ShardedTable::open_url(&server.url("/t.safetensors/i.json"), &remote).is_err());
+    }
+}
+
+/// Rows of two tables are never mixed, whatever the server says about their versions.
+#[test]
+fn a_table_that_is_replaced_is_an_error() {
+    for names in [Names::Tag, Names::WeakTag, Names::Time] {
+        let (server, url) = serving_ramp();
+        server.set_names(names);
+        let remote = without_cache();
+        let table = StreamedTable::open_url(&url, &ReadAhead::new(0), &remote).unwrap();
+        // The same length and the same header.
+        let mut other = ramp().to_vec();
+        let at = other.len() / 2;
+        other[at] ^= 1;
+        server.put("/t.safetensors", other);
+        let error = table.verify().unwrap_err();
+        assert!(error.to_string().contains("replaced while it was read"), "{names:?}: {error}");
+        assert!(matches!(reason(error), RemoteError::Changed { .. }));
+    }
+    // Without any name, the checksums tell.
+    let (server, url) = serving_ramp();
+    server.set_names(Names::None);
+    let table = StreamedTable::open_url(&url, &ReadAhead::new(0), &without_cache()).unwrap();
+    let mut other = ramp().to_vec();
+    let at = other.len() / 2;
+    other[at] ^= 1;
+    server.put("/t.safetensors", other);
+    assert!(matches!(table.verify(), Err(Error::Checksum { .. })));
+}
+
+#[test]
+fn secrets_are_not_printed() {
+    let (server, _) = serving_ramp();
+    let remote = without_cache();
+    let url = format!("http://me:s3cret@{}/t.safetensors?sig=s3cret", server.address);
+    let table = StreamedTable::open_url(&url, &ReadAhead::new(0), &remote).unwrap();
+    assert!(!format!("{table:?} {remote:?}").contains("s3cret"), "{table:?}");
+    let request = &server.requests()[0];
+    assert_eq!(request.query, "sig=s3cret", "the server gets it");
+    assert_eq!(request.headers["authorization"], "Basic bWU6czNjcmV0");
+
+    let mut errors = vec![];
+    for fault in [
+        Fault::Status(403, "", "<Error><Message>http://x/?sig=s3cret is wrong</Message></Error>"),
+        Fault::Cut,
+        Fault::Status(404, "", ""),
+    ] {
+        server.misbehave(move |_, _| Some(fault.clone()));
+        errors.push(Table::open_url(&url, &remote).unwrap_err());
+    }
+    for url in
+        ["s3://me:s3cret@bucket/t", "https://me:s3cret@/t?sig=s3cret", "ftp://me:s3cret@host", "http://me:s3cret@host:99999999/"]
+    {
+        errors.push(Table::open_url(url, &remote).unwrap_err());
+    }
+    for error in errors {
+        assert!(!format!("{error} {error:?}").contains("s3cret"), "{error:?}");
+    }
+}
+
+#[test]
+fn urls_that_lead_nowhere_are_errors() {
+    let remote = without_cache();
+    let cases = [
+        ("table.safetensors", "expected one like s3://"),
+        ("ftp://host/t", "use http, https, s3"),
+        ("s3:///t.safetensors", "no host or bucket"),
+        ("file://host.example/t", "file:///PATH"),
+        ("s3://me@bucket/t", "leave them out"),
+    ];
+    for (url, expected) in cases {
+        let error = Table::open_url(url, &remote).unwrap_err();
+        assert!(error.to_string().contains(expected), "{url}: {error}");
+    }
+    let zero = Remote::new(RemoteOptions { parallel: 0, ..options(CacheFolder::Off) }).unwrap_err();
+    assert!(zero.to_string().contains("`parallel` is 0"), "{zero}");
+}

@@ -1,0 +1,221 @@
+//! Tables that are written to a store.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use brisk_table::{
+    CacheFolder, Error, Remote, RemoteError, RemoteOptions, Schema, ShardSize, ShardedTable, ShardedWriter, Table,
+};
+
+use super::options;
+use super::server::{Fault, Server};
+
+fn s3(server: &Server, staging: &Path) -> RemoteOptions {
+    let settings = [
+        ("aws_endpoint", format!("http://{}", server.address)),
+        ("aws_allow_http", "true".to_owned()),
+        ("aws_access_key_id", "key".to_owned()),
+        ("aws_secret_access_key", "s3cret".to_owned()),
+        ("aws_region", "here".to_owned()),
+    ];
+    RemoteOptions {
+        settings: settings.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        staging: Some(staging.to_owned()),
+        ..options(CacheFolder::Off)
+    }
+}
+
+/// `n_rows` rows of 1 KiB.
+fn write(remote: &Remote, scale: f32, n_rows: usize, shard_rows: usize) -> Result<usize, Error> {
+    let mut writer =
+        ShardedWriter::create_url("s3://bucket/tables/t", Schema::shaped(&[255]), ShardSize::Rows(shard_rows), remote)?;
+    let rows: Vec<f32> = (0..n_rows).flat_map(|i| [i as f32 * scale; 255]).collect();
+    writer.push(&rows, &vec![scale; n_rows])?;
+    writer.finish()
+}
+
+fn shards(server: &Server) -> Vec<String> {
+    server.names_of_objects().into_iter().filter(|name| !name.ends_with(".json")).collect()
+}
+
+#[test]
+fn what_is_written_to_s3_is_read_from_it() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote = Remote::new(s3(&server, staging.path())).unwrap();
+    // The first shard is written in two parts, the second at once.
+    assert_eq!(write(&remote, 1.0, 8_700, 8_300).unwrap(), 8_700);
+    assert!(server.requests().iter().any(|request| request.query.contains("partNumber=2")), "in parts");
+    assert!(server.requests().iter().all(|request| request.headers.contains_key("authorization")), "signed");
+    assert_eq!((shards(&server).len(), server.n_uploads()), (2, 0));
+    let table = ShardedTable::open_url("s3://bucket/tables/t", &remote).unwrap();
+    table.verify().unwrap();
+    assert_eq!((table.n_rows(), table.rows::<f32>(8_500..8_501).unwrap()[0]), (8_700, 8_500.0));
+    let first = shards(&server)[0].replace("/bucket/", "s3://bucket/");
+    assert_eq!(Table::open_url(&first, &remote).unwrap().n_rows(), 8_300, "each shard is a table");
+
+    // Another table takes its place, and nothing of the old one stays.
+    let old = shards(&server);
+    write(&remote, 2.0, 10, 10).unwrap();
+    assert_eq!(shards(&server).len(), 1);
+    assert!(!old.contains(&shards(&server)[0]));
+    assert_eq!(ShardedTable::open_url("s3://bucket/tables/t/", &remote).unwrap().rows::<f32>(1..2).unwrap()[0], 2.0);
+    assert_eq!(fs::read_dir(staging.path()).unwrap().count(), 0, "files are removed");
+}
+
+/// A reader sees the old table until all of the new one is there.
+#[test]
+fn a_table_appears_as_a_whole() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote = Remote::new(s3(&server, staging.path())).unwrap();
+    write(&remote, 1.0, 10, 10).unwrap();
+    let scale = || ShardedTable::open_url("s3://bucket/tables/t", &remote).unwrap().rows::<f32>(1..2).unwrap()[0];
+    let mut writer =
+        ShardedWriter::create_url("s3://bucket/tables/t", Schema::shaped(&[2]), ShardSize::Rows(5), &remote).unwrap();
+    for i in 0..12 {
+        writer.push(&[i as f32 * 2.0; 2], &[0.0_f32]).unwrap();
+        assert_eq!(scale(), 1.0);
+    }
+    assert_eq!(shards(&server).len(), 3, "two shards of the new table");
+    drop(writer);
+    assert_eq!((shards(&server).len(), scale()), (1, 1.0), "they are removed");
+
+    // Each request fails once, and then one for good.
+    let mut n_failures = 0;
+    server.misbehave(move |request, _| {
+        n_failures += usize::from(request.method != "GET");
+        (request.method != "GET" && n_failures % 2 == 1).then_some(Fault::Status(500, "", ""))
+    });
+    write(&remote, 3.0, 8_700, 8_300).unwrap();
+    assert_eq!(scale(), 3.0);
+    for (method, part_of_query) in [("PUT", "partNumber=2"), ("POST", "uploads"), ("POST", "uploadId"), ("PUT", "")] {
+        server.misbehave(move |request, _| {
+            let is_it = request.method == method
+                && (request.query.contains(part_of_query) && !part_of_query.is_empty()
+                    || part_of_query.is_empty() && request.path.ends_with(".json"));
+            is_it.then_some(Fault::Status(403, "", "<Error><Code>AccessDenied</Code><Message>No.</Message></Error>"))
+        });
+        let error = write(&remote, 4.0, 8_700, 8_300).unwrap_err();
+        assert!(
+            error.to_string().contains("AccessDenied") && error.to_string().contains("s3://bucket/tables/t/table"),
+            "{error}"
+        );
+        server.misbehave(|_, _| None);
+        assert_eq!((shards(&server).len(), server.n_uploads(), scale()), (2, 0, 3.0), "{method} {part_of_query}");
+    }
+    assert_eq!(fs::read_dir(staging.path()).unwrap().count(), 0);
+}
+
+/// The index was written, but the answer was lost.
+#[test]
+fn a_lost_answer_does_not_cost_the_table() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote =
+        Remote::new(RemoteOptions { attempts: 2, timeout: Duration::from_millis(200), ..s3(&server, staging.path()) }).unwrap();
+    write(&remote, 1.0, 10, 10).unwrap();
+    let parts = server.names_of_objects();
+    // Only the answers to two requests are lost, not those to the one that reads the index.
+    server.misbehave(move |request, _| (request.method == "PUT" && request.path.ends_with(".json")).then_some(Fault::Silence));
+    let error = write(&remote, 2.0, 10, 10).unwrap_err();
+    assert!(matches!(error, Error::Remote { reason: RemoteError::GaveUp { .. }, .. }), "{error}");
+    assert_eq!(server.names_of_objects(), parts, "it was not written, so that its shards are removed");
+}
+
+#[test]
+fn what_cannot_be_written_is_said_at_once() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let create = |url: &str, options| {
+        let remote = Remote::new(options).unwrap();
+        ShardedWriter::create_url(url, Schema::shaped(&[2]), ShardSize::Rows(5), &remote).map(drop).unwrap_err()
+    };
+    let error = create(&server.url("/t"), s3(&server, staging.path()));
+    assert!(matches!(error, Error::Remote { reason: RemoteError::ReadOnly { .. }, .. }), "{error}");
+    let setting = |name: &str| RemoteOptions { settings: vec![(name.to_owned(), "x".to_owned())], ..options(CacheFolder::Off) };
+    for name in ["aws_acces_key", "endpoint"] {
+        let error = create("s3://bucket/t", setting(name));
+        assert!(
+            matches!(error, Error::Remote { reason: RemoteError::Setting { .. }, .. }) && error.to_string().contains(name),
+            "{error}"
+        );
+    }
+}
+
+/// Machines of a cloud find their credentials at an address, which has none here.
+#[test]
+fn missing_credentials_are_said() {
+    let (server, staging) = (Server::start(), tempfile::tempdir().unwrap());
+    let mut options = s3(&server, staging.path());
+    options.settings.retain(|(name, _)| !name.contains("access_key"));
+    options.settings.push(("aws_metadata_endpoint".to_owned(), server.url("")));
+    if std::env::vars().any(|(name, _)| name.starts_with("AWS_")) {
+        return crate::not_run("missing credentials", "the environment has some");
+    }
+    let error = Table::open_url("s3://bucket/t.safetensors", &Remote::new(options).unwrap()).unwrap_err();
+    assert!(matches!(error, Error::Remote { reason: RemoteError::NoCredentials { .. }, .. }), "{error}");
+    assert!(error.to_string().contains("AWS_ACCESS_KEY_ID"), "{error}");
+}
+
+/// Writes two shards, the first in two parts, and reads them.
+#[cfg(any(feature = "gs", feature = "az"))]
+#[track_caller]
+fn check_store(server: &Server, url: &str, settings: &[(&str, &str)]) {
+    let staging = tempfile::tempdir().unwrap();
+    let remote = Remote::new(RemoteOptions {
+        settings: settings.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        staging: Some(staging.path().to_owned()),
+        ..options(CacheFolder::Off)
+    })
+    .unwrap();
+    let mut writer = ShardedWriter::create_url(url, Schema::shaped(&[255]), ShardSize::Rows(8_300), &remote).unwrap();
+    let rows: Vec<f32> = (0..8_700).flat_map(|i| [i as f32; 255]).collect();
+    writer.push(&rows, &[0.0_f32; 8_700]).unwrap();
+    writer.finish().unwrap();
+    assert_eq!(server.n_uploads(), 0, "all parts are used");
+    let is_part = |query: &str| query.contains("partNumber=2") || query.contains("comp=block&");
+    assert!(server.requests().iter().any(|request| is_part(&request.query)), "in parts");
+    let table = ShardedTable::open_url(url, &remote).unwrap();
+    table.verify().unwrap();
+    assert_eq!((table.n_shards(), table.rows::<f32>(8_500..8_501).unwrap()[0]), (2, 8_500.0));
+}
+
+#[cfg(feature = "gs")]
+#[test]
+fn the_stores_of_google_are_read_and_written() {
+    let server = Server::start();
+    let key = format!(
+        r#"{{"private_key":"x","private_key_id":"x","client_email":"x","disable_oauth":true,"gcs_base_url":"http://{}"}}"#,
+        server.address
+    );
+    check_store(&server, "gs://bucket/t", &[("google_service_account_key", &key), ("google_allow_http", "true")]);
+}
+
+#[cfg(feature = "az")]
+#[test]
+fn the_stores_of_azure_are_read_and_written() {
+    let server = Server::start();
+    let settings = [
+        ("azure_storage_account_name", "account"),
+        ("azure_storage_account_key", "a2V5"),
+        ("azure_storage_endpoint", &server.url("")),
+        ("azure_allow_http", "true"),
+    ];
+    check_store(&server, "az://container/t", &settings);
+}
+
+#[test]
+fn files_are_copied() {
+    let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote = Remote::new(s3(&server, folder.path())).unwrap();
+    let [from, to] = ["from", "to"].map(|name| folder.path().join(name));
+    let bytes: Vec<u8> = (0..9_000_000_u32).map(|i| (i >> 12) as u8).collect();
+    for bytes in [&bytes[..], b"", b"x"] {
+        fs::write(&from, bytes).unwrap();
+        remote.upload(&from, "s3://bucket/copy").unwrap();
+        remote.download("s3://bucket/copy", &to).unwrap();
+        assert!(fs::read(&to).unwrap() == bytes, "{} bytes differ", bytes.len());
+    }
+    server.misbehave(|request, n| (n > 0 && request.method == "GET").then_some(Fault::WholeObject));
+    assert!(remote.upload(&from, &server.url("/copy")).is_err() && remote.check_upload(&server.url("/copy")).is_err());
+    assert!(remote.download("s3://bucket/none", &to).is_err());
+    assert_eq!(fs::read(&to).unwrap(), b"x", "it is as it was");
+}

@@ -1,0 +1,280 @@
+//! Tables at a path or a URL: files, folders of shards, and objects of servers.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use brisk_loader::RowSource;
+use brisk_table::{Error, ReadAhead, ShardedTable, StreamedTable, Table, printable};
+#[cfg(feature = "remote")]
+use brisk_table::{Remote, RemoteOptions};
+use tempfile::TempDir;
+
+/// The rows of a table, wherever they are.
+pub type TableRows = Box<dyn RowSource<Feature = f32, Error = Error> + Send + Sync>;
+
+/// Where rows are while a program runs.
+#[derive(Debug, Clone)]
+pub enum Held {
+    /// In memory, which the whole table is copied to.
+    InMemory,
+    /// Where they are, except for those that are needed next.
+    Streamed(ReadAhead),
+}
+
+/// A table of either kind that is read when its rows are needed.
+#[derive(Debug)]
+pub enum Streamed {
+    /// One file.
+    File(StreamedTable),
+    /// Several files with an index.
+    Shards(ShardedTable<StreamedTable>),
+}
+
+/// Whether an argument is a URL rather than a path.
+pub fn is_url(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| text.contains("://") || text.starts_with("file:"))
+}
+
+/// A path as it is, or a URL without its secrets.
+pub fn shown(path: &Path) -> String {
+    match path.to_str().filter(|_| is_url(path)) {
+        Some(text) => Url { text }.to_string(),
+        None => path.display().to_string(),
+    }
+}
+
+/// Whether the argument is a table by its name: a file `.safetensors`, an index `.json`, or a folder with an index.
+pub fn is_table(path: &Path) -> bool {
+    let Some(text) = path.to_str().filter(|_| is_url(path)) else {
+        let is_named = path.extension().is_some_and(|extension| extension == "safetensors");
+        return is_named || is_shards(path) && (path.is_file() || path.join("table.safetensors.index.json").is_file());
+    };
+    let name = text.split(['?', '#']).next().unwrap_or(text);
+    name.ends_with(".safetensors") || is_shards(path)
+}
+
+/// Whether a table at this path or URL has shards.
+fn is_shards(path: &Path) -> bool {
+    match path.to_str().filter(|_| is_url(path)) {
+        Some(url) => {
+            let path = url.split(['?', '#']).next().unwrap_or(url);
+            let name = path.rsplit('/').next().unwrap_or(path);
+            name.ends_with(".json") || !name.contains('.')
+        }
+        None => path.is_dir() || path.extension().is_some_and(|extension| extension == "json"),
+    }
+}
+
+/// Opens the table at a path or URL.
+///
+/// # Errors
+/// If it cannot be read; if it is a URL, and this program was built without them.
+pub fn open_rows(path: &Path, held: &Held) -> Result<TableRows> {
+    Ok(match held {
+        Held::InMemory => match (is_shards(path), url(path)?) {
+            (false, None) => Box::new(Table::open(path)?),
+            (true, None) => Box::new(ShardedTable::open(path)?),
+            (false, Some(url)) => Box::new(url.table()?),
+            (true, Some(url)) => Box::new(url.shards()?),
+        },
+        Held::Streamed(ahead) => match open_streamed(path, ahead)? {
+            Streamed::File(table) => Box::new(table),
+            Streamed::Shards(table) => Box::new(table),
+        },
+    })
+}
+
+/// Opens the table at a path or URL, reading its header only.
+///
+/// # Errors
+/// As [`open_rows`].
+pub fn open_streamed(path: &Path, ahead: &ReadAhead) -> Result<Streamed> {
+    Ok(match (is_shards(path), url(path)?) {
+        (false, None) => Streamed::File(StreamedTable::open(path, ahead)?),
+        (true, None) => Streamed::Shards(ShardedTable::open_streamed(path, ahead)?),
+        (false, Some(url)) => Streamed::File(url.streamed(ahead)?),
+        (true, Some(url)) => Streamed::Shards(url.streamed_shards(ahead)?),
+    })
+}
+
+/// A file that a program reads: itself, or the copy of an object, which is removed with this value.
+#[derive(Debug)]
+pub struct LocalFile {
+    path: PathBuf,
+    _folder: Option<TempDir>,
+}
+
+impl LocalFile {
+    /// The file at a path, or a copy of the object at a URL, under its name.
+    ///
+    /// # Errors
+    /// If it cannot be copied; if it is a URL, and this program was built without them.
+    pub fn of(path: &Path) -> Result<Self> {
+        let Some(url) = url(path)? else { return Ok(Self { path: path.to_owned(), _folder: None }) };
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+        let name = url.name();
+        let path = folder.path().join(if name.is_empty() { "table" } else { name });
+        url.download(&path)?;
+        Ok(Self { path, _folder: Some(folder) })
+    }
+
+    /// The path of the file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A table that a program writes: the file itself, or one that is sent to a URL when it is complete.
+#[derive(Debug)]
+pub struct OutputTable {
+    path: PathBuf,
+    target: PathBuf,
+    _folder: Option<TempDir>,
+}
+
+impl OutputTable {
+    /// The output at a path or URL.
+    ///
+    /// # Errors
+    /// If nothing can be written to that URL, as far as that is known; if this program was built without URLs.
+    pub fn at(target: &Path) -> Result<Self> {
+        let Some(url) = url(target)? else {
+            return Ok(Self { path: target.to_owned(), target: target.to_owned(), _folder: None });
+        };
+        if !url.name().ends_with(".safetensors") {
+            bail!("{url}: a table is written to a name that ends in .safetensors");
+        }
+        url.check_upload()?;
+        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+        let path = folder.path().join("table.safetensors");
+        Ok(Self { path, target: target.to_owned(), _folder: Some(folder) })
+    }
+
+    /// Where the program writes it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sends it to its URL, if it has one.
+    ///
+    /// # Errors
+    /// If it cannot be sent; an old table is then unchanged.
+    pub fn send(&self) -> Result<()> {
+        url(&self.target)?.map_or(Ok(()), |url| url.upload(&self.path))
+    }
+}
+
+/// A URL of the command line; `None` for a path.
+fn url(path: &Path) -> Result<Option<Url<'_>>> {
+    let Some(text) = path.to_str().filter(|_| is_url(path)) else { return Ok(None) };
+    let url = Url { text };
+    if cfg!(not(feature = "remote")) {
+        bail!("{url}: is a URL, which this program was built without; add `--features remote` before `--example`");
+    }
+    Ok(Some(url))
+}
+
+/// A URL, which is printed without its secrets.
+struct Url<'a> {
+    text: &'a str,
+}
+
+impl fmt::Display for Url<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, rest) = self.text.split_once("://").unwrap_or(("file", self.text.trim_start_matches("file:")));
+        let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+        let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let host = host.rsplit('@').next().unwrap_or(host);
+        write!(f, "{}", printable(&format!("{scheme}://{host}/{path}")))
+    }
+}
+
+impl Url<'_> {
+    /// The last part of its path.
+    fn name(&self) -> &str {
+        let path = self.text.split(['?', '#']).next().unwrap_or(self.text);
+        path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// The connections and the cache of this process. Says once if there is no cache.
+#[cfg(feature = "remote")]
+fn remote() -> Result<&'static Remote> {
+    static REMOTE: std::sync::OnceLock<Remote> = std::sync::OnceLock::new();
+    if let Some(remote) = REMOTE.get() {
+        return Ok(remote);
+    }
+    let remote = Remote::new(RemoteOptions::default())?;
+    if let Some(problem) = remote.report().cache_problem {
+        crate::print::note(format_args!("warning: read without a cache: {problem}"));
+    }
+    Ok(REMOTE.get_or_init(|| remote))
+}
+
+/// Each method calls that of the library; without URLs, none is called, since [`url`] has returned an error.
+macro_rules! remote_methods {
+    ($(fn $name:ident(&self $(, $arg:ident: $Arg:ty)*) -> $Out:ty { |$url:ident, $remote:ident| $body:expr })*) => {
+        impl Url<'_> {
+            $(
+                #[cfg(feature = "remote")]
+                fn $name(&self $(, $arg: $Arg)*) -> Result<$Out> {
+                    let ($url, $remote) = (self.text, remote()?);
+                    Ok($body?)
+                }
+
+                #[cfg(not(feature = "remote"))]
+                fn $name(&self $(, _: $Arg)*) -> Result<$Out> {
+                    bail!("{self}: this program was built without URLs")
+                }
+            )*
+        }
+    };
+}
+
+remote_methods! {
+    fn table(&self) -> Table { |url, remote| Table::open_url(url, remote) }
+    fn shards(&self) -> ShardedTable { |url, remote| ShardedTable::open_url(url, remote) }
+    fn streamed(&self, ahead: &ReadAhead) -> StreamedTable { |url, remote| StreamedTable::open_url(url, ahead, remote) }
+    fn streamed_shards(&self, ahead: &ReadAhead) -> ShardedTable<StreamedTable> {
+        |url, remote| ShardedTable::open_streamed_url(url, ahead, remote)
+    }
+    fn download(&self, path: &Path) -> () { |url, remote| remote.download(url, path) }
+    fn upload(&self, path: &Path) -> () { |url, remote| remote.upload(path, url) }
+    fn check_upload(&self) -> () { |url, remote| remote.check_upload(url) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_and_tables_are_told_by_their_names() {
+        let cases = [
+            ("s3://b/t.safetensors", true, true, false),
+            ("https://h/t.safetensors?sig=a/b", true, true, false),
+            ("s3://b/folder", true, true, true),
+            ("s3://b/folder/", true, true, true),
+            ("https://h/t.json?x", true, true, true),
+            ("https://h/rows.csv", true, false, false),
+            ("t.safetensors", false, true, false),
+            ("rows.csv", false, false, false),
+        ];
+        for (text, url, table, shards) in cases {
+            let path = Path::new(text);
+            assert_eq!((is_url(path), is_table(path), is_shards(path)), (url, table, shards), "{text}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        assert_eq!(Url { text: "https://me:pass@h/t?sig=x" }.to_string(), "https://h/t");
+    }
+
+    #[cfg(not(feature = "remote"))]
+    #[test]
+    fn a_url_needs_a_feature() {
+        let error = open_rows(Path::new("https://me:pass@h/t.safetensors"), &Held::InMemory).err().map(|error| error.to_string());
+        assert!(error.is_some_and(|error| error.contains("--features remote") && !error.contains("pass")));
+    }
+}
