@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::{Result, bail};
 use brisk_examples::higgs::{Data, Network, Outcome, Place};
 use brisk_examples::{higgs, print};
-use brisk_loader::{Order, RowSource as _};
+use brisk_loader::RowSource as _;
 use brisk_nn::tensor::Graph;
 use brisk_report::{mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::options::Options;
 use crate::replica_device::ReplicaDevice;
-use crate::streamed::{self, Part};
+use crate::streamed;
 use crate::texts;
 
 /// The result of a replica's run, and what it knows about the others.
@@ -61,7 +61,7 @@ pub(crate) fn train(
 
     // The same rows, split and model on each; a difference between them is an error before anything is trained.
     let n_cols = data.train.n_cols();
-    let [train_part, valid_part] = Part::of(&data.train, options)?;
+    let [train_part, valid_part] = streamed::parts(&data.train, options)?;
     let Network { model, params, optimizer } = Network::new(n_cols, run).try_map(|params| replicas.divide(params))?;
     let config = TrainerConfig { checkpoint_every: options.place.checkpoint_every, ..run.trainer_config() };
     let feed = streamed::feed(&data.train, options);
