@@ -109,6 +109,9 @@ pub(crate) struct Amp {
     /// Measures only this part; can be given several times
     #[arg(long, value_name = "PART")]
     pub(crate) only: Vec<AmpPart>,
+    /// Measures training in PyTorch in the same run, with the Python that BRISK_PYTHON names
+    #[arg(long)]
+    pub(crate) peers: bool,
 }
 
 /// A part of the suite `amp`.
@@ -380,9 +383,10 @@ impl Suite {
                 let parts = [KernelsPart::Elementwise, KernelsPart::Conv, KernelsPart::Convnet];
                 (kernels.peers && parts.into_iter().any(|part| is_selected(&kernels.only, part)), "torch numpy")
             }
+            Self::Amp(amp) => (amp.peers && is_selected(&amp.only, AmpPart::Speed), "torch numpy"),
             Self::Cifar10(cifar10) => (cifar10.peers, TRAINING),
             Self::Tabular(tabular) => (tabular.peers, "numpy pandas scikit-learn lightgbm xgboost catboost"),
-            Self::Amp(_) | Self::Replicate(_) | Self::Scaling(_) | Self::Speedups(_) | Self::Overhead(_) => return None,
+            Self::Replicate(_) | Self::Scaling(_) | Self::Speedups(_) | Self::Overhead(_) => return None,
         };
         peers.then_some(packages)
     }

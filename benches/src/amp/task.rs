@@ -16,6 +16,8 @@ use crate::options::{Options, Scale};
 /// Rows of two classes, and the network that learns to distinguish them.
 pub(super) struct Task {
     pub(super) name: &'static str,
+    /// The task of `benches/peers/amp.py`, if there is one.
+    pub(super) peer: Option<&'static str>,
     /// Of a row.
     shape: &'static [usize],
     pub(super) batch: usize,
@@ -39,6 +41,7 @@ pub(super) fn tasks(options: &Options) -> [Task; 2] {
     let some = |full: usize, smoke: usize| if options.scale == Scale::Smoke { smoke } else { full };
     let mlp = Task {
         name: "28-256-256-256-1",
+        peer: Some("mlp"),
         shape: &[N_COLS],
         batch: some(1024, 64),
         n_epochs: some(4, 1),
@@ -50,6 +53,7 @@ pub(super) fn tasks(options: &Options) -> [Task; 2] {
     };
     let convnet = Task {
         name: "convnet",
+        peer: Some("convnet"),
         shape: &[SIDE, SIDE, N_CHANNELS],
         batch: some(128, 16),
         n_epochs: some(4, 1),
@@ -62,6 +66,12 @@ pub(super) fn tasks(options: &Options) -> [Task; 2] {
     [mlp, convnet]
 }
 
+/// The network of HIGGS in batches of 8192.
+pub(super) fn large_batches(options: &Options) -> Task {
+    let [mlp, _] = tasks(options);
+    Task { batch: if options.scale == Scale::Smoke { 128 } else { 8192 }, ..mlp }
+}
+
 /// Layers so wide that products dominate the time: for hardware, whose tensor cores compute in 16 bits.
 pub(super) fn wide(options: &Options) -> Task {
     let [mlp, _] = tasks(options);
@@ -70,7 +80,7 @@ pub(super) fn wide(options: &Options) -> Task {
         true => ("28-64-64-64-1", |params| mlp_of(params, 64)),
         false => ("28-4096-4096-4096-1", |params| mlp_of(params, 4096)),
     };
-    Task { name, build, batch: if is_smoke { 64 } else { 4096 }, n_train: if is_smoke { 128 } else { 40_960 }, ..mlp }
+    Task { name, peer: None, build, batch: if is_smoke { 64 } else { 4096 }, n_train: if is_smoke { 128 } else { 40_960 }, ..mlp }
 }
 
 fn mlp(params: &mut ParametersBuilder) -> Box<dyn Module> {

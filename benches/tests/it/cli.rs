@@ -98,6 +98,8 @@ fn peers_are_needed_for_the_parts_that_have_them() {
     };
     check("higgs --peers", "python torch numpy safetensors scikit-learn");
     check("higgs", "");
+    check("amp --peers", "python torch numpy");
+    check("amp --peers --only memory", "");
     check("loader --only import --peers", "python torch numpy pandas pyarrow polars");
     check("kernels --peers", "python torch numpy, burn");
     check("kernels", "");

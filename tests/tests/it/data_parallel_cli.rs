@@ -91,6 +91,7 @@ fn help_is_the_documentation() {
         "zero",
         "bucket-mb",
         "timeout",
+        "stream",
         "train",
         "batch",
         "checkpoint-every",
@@ -150,6 +151,16 @@ fn replicas_come_to_the_auc_of_one_device() {
         assert_eq!(again["test_auc"], run["test_auc"], "a run repeats");
         assert!(place.best("again") == place.best(n), "{n} replicas: bit for bit");
         fs::remove_dir_all(place.path("again")).expect("it is there");
+    }
+}
+
+#[test]
+fn rows_that_are_streamed_come_to_the_same_auc_on_any_number_of_replicas() {
+    let place = Place::new();
+    let run = |n| place.results("data_parallel", &["--stream", "16", "--replicas", n, "--out", n]);
+    let one = run("1");
+    for n in ["2", "3"] {
+        check_same_auc(&run(n), &one);
     }
 }
 
