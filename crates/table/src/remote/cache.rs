@@ -110,7 +110,12 @@ impl Cache {
                 return Claim::Fetch(None);
             }
             match create_claimed(&temp) {
-                Ok(Some(file)) => return Claim::Fetch(Some(Slot { file, temp, path, is_filled: false })),
+                Ok(Some(file)) => {
+                    let slot = Slot { file, temp, path, is_filled: false };
+                    // Another process may have written the block after this one had looked for it.
+                    let block = self.read(&slot.path, key, n_bytes);
+                    return block.map_or_else(|| Claim::Fetch(Some(slot)), Claim::Found);
+                }
                 // Its process is gone: the file is removed here.
                 Ok(None) if Leftover::seize(&temp).is_some() => {}
                 Ok(None) if start.elapsed() > patience => return Claim::Fetch(None),
