@@ -382,12 +382,12 @@ mod other {
             false
         }
 
-        /// Unreachable, since no instructions is available.
+        /// Unreachable, since no instructions are available.
         pub(crate) fn multiply(self, _: &TileRegisters, _: Lines<'_>, _: &[PairLine], _: Sums<'_>, _: bool) {
             panic!("a machine without {self:?}");
         }
 
-        /// Unreachable, since no instructions is available.
+        /// Unreachable, since no instructions are available.
         pub(crate) fn registers(self) -> TileRegisters {
             panic!("a machine without {self:?}");
         }
