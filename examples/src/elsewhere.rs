@@ -48,7 +48,7 @@ pub fn shown(path: &Path) -> String {
 pub fn is_table(path: &Path) -> bool {
     let Some(text) = path.to_str().filter(|_| is_url(path)) else {
         let is_named = path.extension().is_some_and(|extension| extension == "safetensors");
-        return is_named || is_shards(path) && (path.is_file() || path.join("table.safetensors.index.json").is_file());
+        return is_named || is_shards(path) && path.exists();
     };
     let name = text.split(['?', '#']).next().unwrap_or(text);
     name.ends_with(".safetensors") || is_shards(path)
@@ -62,7 +62,9 @@ fn is_shards(path: &Path) -> bool {
             let name = path.rsplit('/').next().unwrap_or(path);
             name.ends_with(".json") || !name.contains('.')
         }
-        None => path.is_dir() || path.extension().is_some_and(|extension| extension == "json"),
+        None => {
+            path.join("table.safetensors.index.json").is_file() || path.extension().is_some_and(|extension| extension == "json")
+        }
     }
 }
 
