@@ -109,6 +109,9 @@ pub(crate) struct Amp {
     /// Measures only this part; can be given several times
     #[arg(long, value_name = "PART")]
     pub(crate) only: Vec<AmpPart>,
+    /// Prints the time of each kernel of a training step, instead of comparing
+    #[arg(long, conflicts_with_all = ["only", "peers", "json", "rounds"])]
+    pub(crate) profile: bool,
     /// Measures training in PyTorch in the same run, with the Python that BRISK_PYTHON names
     #[arg(long)]
     pub(crate) peers: bool,

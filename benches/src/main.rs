@@ -63,6 +63,7 @@ fn run() -> Result<()> {
     let mut printed = Vec::new();
     let tables = match &suite {
         Suite::Higgs(_) => higgs::run(&options)?,
+        Suite::Amp(amp) if amp.profile => return amp::profile(&options),
         Suite::Amp(amp) => amp::run(&options, &amp.only)?,
         Suite::Replicate(replicate) => replicate::run(&options, &replicate.only)?,
         Suite::Speedups(_) => speedups::run(&options)?,

@@ -1,6 +1,7 @@
 //! Mixed precision compared with f32: memory, time, and metrics after training.
 
 mod memory;
+mod profile;
 mod quality;
 mod speed;
 mod task;
@@ -10,6 +11,8 @@ use anyhow::Result;
 use crate::command_line::{AmpPart, selected};
 use crate::options::Options;
 use crate::row::Table;
+
+pub(crate) use profile::profile;
 
 const SUITE: &str = "amp";
 

@@ -7,7 +7,7 @@ use brisk_nn::{
     Activation, Adam, BatchNorm, BatchNormConfig, Bias, Bound, Conv2d, Conv2dConfig, GlobalMaxPool2d, GradScaler,
     GradScalerConfig, Linear, MaxPool2d, Mlp, MlpConfig, Module, Parameters, ParametersBuilder, Sequential, StepInputs,
 };
-use brisk_program::{Device, Executable, Plan};
+use brisk_program::{Device, Executable, Plan, Profile};
 use brisk_tensor::{DType, Graph, Mode, Persistent, Precision, Reduction, Tensor};
 use brisk_train::{ResidentRows, Standardisation};
 
@@ -200,6 +200,13 @@ impl<'a> Run<'a> {
         self.device.write(&self.inputs.state, &state)?;
         self.step.run(self.train.n_batches(self.task.batch))?;
         Ok(self.device.wait()?)
+    }
+
+    /// Of a step, after the first epoch.
+    pub(super) fn profile(&self, n_steps: usize) -> Result<Profile> {
+        self.start()?;
+        self.epoch(0, 0)?;
+        Ok(self.step.profile(n_steps)?)
     }
 
     pub(super) fn start(&self) -> Result<()> {
