@@ -7,7 +7,7 @@ use crate::conv::window::Images;
 use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
 use crate::gemm::gemm::Threads;
-use crate::gemm::pairs::{Stored, with_panels};
+use crate::gemm::pairs::{Stored, with_each};
 use crate::half::Element;
 use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
@@ -44,12 +44,10 @@ pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<
         };
         y.par_chunks_mut(task_rows * width * n_out).enumerate().for_each_init_on_team(Vec::new, task);
     };
-    if let Some(instructions) = patches.instructions(&weight)
-        && let Floats::Bf16(weight) = weight
-    {
+    if let (Some((instructions, patches)), Floats::Bf16(weight)) = (patches.by_pairs(&weight), weight) {
         let weights = Stored { data: weight, n: n_out, stride: shape.n_patch(), k_is_outer: false };
-        return with_panels(weights, &(0..shape.n_patch()), Threads::All, |panels| {
-            each_task(y, &|rows, y, _| patches.times_pairs(rows, (instructions, panels), y));
+        return with_each(&[patches.side(weights)], Threads::All, |panels| {
+            each_task(y, &|rows, y, _| patches.times_pairs(rows, (instructions, panels[0]), y));
         });
     }
     weight.transpose_to(n_out, shape.n_patch(), weight_transposed);

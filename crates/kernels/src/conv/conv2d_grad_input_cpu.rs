@@ -60,13 +60,14 @@ pub(super) fn run<T: Element, Y: Element>(shape: &ConvShape, operands: Operands<
         };
         grad_x.par_chunks_mut(task_rows * width * n_channels).enumerate().for_each_init_on_team(Default::default, task);
     };
-    let instructions = phases.first().and_then(|phase| of_phase(phase).instructions(&weight));
-    if let (Some(instructions), Floats::Bf16(weight)) = (instructions, weight) {
+    let instructions = phases.first().and_then(|phase| of_phase(phase).by_pairs(&weight));
+    if let (Some((instructions, patches)), Floats::Bf16(weight)) = (instructions, weight) {
         let sorted: &mut [bf16] = &mut cast_slice_mut(weight_sorted)[..weight.len()];
         sort_weights(shape, &phases, sorted, |range, sorted| sorted.copy_from_slice(&weight[range]));
+        let of_phase = |phase: &Phase| Patches { walks: phase.walks, ..patches };
         let side = |phase: &Phase| {
             let data = &sorted[phase.first_weight..][..phase.n_weights];
-            (Stored { data, n: n_channels, stride: n_channels, k_is_outer: true }, 0..phase.n_weights / n_channels)
+            of_phase(phase).side(Stored { data, n: n_channels, stride: n_channels, k_is_outer: true })
         };
         let sides: Vec<_> = phases.iter().map(side).collect();
         return with_each(&sides, Threads::All, |weights| {

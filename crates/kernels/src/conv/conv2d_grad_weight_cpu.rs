@@ -1,6 +1,3 @@
-use std::ops::Range;
-
-use bytemuck::cast_slice_mut;
 use rayon::prelude::*;
 
 use super::conv2d_cpu::TASK_PIXELS;
@@ -10,9 +7,7 @@ use crate::conv::window::Images;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
-use crate::gemm::bf16::{Bf16Instructions, STEP, Step};
-use crate::gemm::gemm::{Onto, Operand, Threads, serial_product};
-use crate::gemm::pairs::{Stored, with_lines, with_panels, with_rows};
+use crate::gemm::gemm::{Onto, Operand, serial_product};
 use crate::half::Element;
 use crate::kernel::floats::Floats;
 
@@ -40,8 +35,8 @@ pub(super) fn run<T: Element>(
         step: window.stride[axis],
     };
     let patches = Patches { source: x, images: shape.x, walks: [walk(0), walk(1)] };
-    let instructions = patches.instructions(&grad_y);
-    if instructions.is_none() && patches.is_narrow(n_out) {
+    let by_pairs = patches.by_pairs(&grad_y);
+    if by_pairs.is_none() && patches.is_narrow(n_out) {
         let n_rows = kernel.parts().n_rows;
         add_products(&patches, grad_y, n_out, n_rows, parts);
         return add_parts(shape.n_patch(), grad_weight, parts);
@@ -61,15 +56,16 @@ pub(super) fn run<T: Element>(
     }
     tasks.into_par_iter().with_max_len(1).for_each_init_on_team(Vec::new, |buffer, (rows, taps, sums)| {
         let n_cols = patches.n_cols(taps.len());
-        let n_rows = (PATCHES_LEN / (n_cols * width)).max(1);
+        let by_lines = by_pairs.as_ref().and_then(|(_, patches)| patches.sum_rows());
+        let n_rows = by_lines.unwrap_or_else(|| (PATCHES_LEN / (n_cols * width)).max(1));
         for (i, start) in rows.clone().step_by(n_rows).enumerate() {
             let end = (start + n_rows).min(rows.end);
             let result_rows: Vec<ResultRow> = (start..end).map(|row| (row / height, row % height)).collect();
             let n_pixels = (end - start) * width;
             let onto = if i == 0 { Onto::Nothing } else { Onto::Sum };
-            if let (Some(instructions), Floats::Bf16(grad_y)) = (instructions, grad_y) {
-                let grad_y = Stored { data: &grad_y[start * width * n_out..], n: n_out, stride: n_out, k_is_outer: true };
-                add_by_pairs(instructions, grad_y, &patches, (&result_rows, taps.clone()), sums, onto);
+            if let (&Some((instructions, patches)), Floats::Bf16(grad_y)) = (&by_pairs, grad_y) {
+                let grad_y = &grad_y[start * width * n_out..end * width * n_out];
+                patches.add_pairs(instructions, (grad_y, n_out), (&result_rows, taps.clone()), sums, onto);
                 continue;
             }
             let packed = patches.pack(&result_rows, taps.clone(), buffer);
@@ -101,27 +97,6 @@ pub(super) fn run<T: Element>(
                 }
             },
         );
-    });
-}
-
-/// `sums = grad_yᵀ patches`, or `sums += grad_yᵀ patches`, by matrix instructions, for the pixels of some rows.
-fn add_by_pairs<T: Element>(
-    instructions: Bf16Instructions,
-    grad_y: Stored<'_>,
-    patches: &Patches<'_, T>,
-    (rows, taps): (&[ResultRow], Range<usize>),
-    sums: &mut [f32],
-    onto: Onto,
-) {
-    let (n_pixels, n_cols) = (rows.len() * patches.walks[1].n, patches.n_cols(taps.len()));
-    with_lines((n_pixels * n_cols).div_ceil(STEP), |steps: &mut [Step]| {
-        let packed = &mut cast_slice_mut(steps)[..n_pixels * n_cols];
-        patches.pack_stored(rows, taps, n_cols, packed);
-        let data = T::as_bf16(packed).expect("patches in bf16");
-        let right = Stored { data, n: n_cols, stride: n_cols, k_is_outer: true };
-        with_panels(right, &(0..n_pixels), Threads::One, |right| {
-            with_rows(grad_y, &(0..n_pixels), Threads::One, |left| right.times(instructions, left, sums, onto));
-        });
     });
 }
 

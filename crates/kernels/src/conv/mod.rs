@@ -5,6 +5,7 @@
 //! empty; the others multiply lines or patches that fit the cache. Gradients are gathered by their owners, so there are no
 //! atomics.
 
+mod by_pairs;
 pub(crate) mod conv2d;
 pub(crate) mod conv2d_cpu;
 pub(crate) mod conv2d_gpu;

@@ -2,17 +2,14 @@
 
 use std::ops::Range;
 
-use bytemuck::{Pod, cast_slice_mut};
+use bytemuck::Pod;
 
 use super::window_sums::{self, max_channels};
 use crate::conv::window::Images;
 use crate::cpu::vectorised::vectorised;
-use crate::gemm::bf16::{Bf16Instructions, Lines, STEP, Step};
 use crate::gemm::gemm::{Onto, Operand, Panels, with_panels};
-use crate::gemm::pairs::{self, with_lines};
 use crate::gemm::transpose::Transpose;
 use crate::half::{Element, widen};
-use crate::kernel::floats::Floats;
 
 /// Which pixels result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
 #[derive(Debug, Clone, Copy)]
@@ -75,11 +72,16 @@ impl<'a> Weights<'a> {
 /// A row of result pixels: its image, and its position in the walk along the height.
 pub(crate) type ResultRow = (usize, usize);
 
+/// The lines that the windows of some result rows cover.
+pub(crate) struct Covered {
+    /// The image and the number of each line; in the padding, the number is outside of the image.
+    pub(crate) lines: Vec<(usize, isize)>,
+    /// The first of the lines of each result row.
+    pub(crate) starts: Vec<usize>,
+}
+
 /// Elements of patches that are made at a time, so that they are still in cache when they are multiplied.
 const BUFFER_LEN: usize = 96 * 1024;
-
-/// The minimum number of values of a patch for which matrix instructions pay, since smaller ones are mostly copying.
-const MIN_PAIRS_DEPTH: usize = 64;
 
 /// The maximum number of weights for which sums are computed in registers: the weights are read again for every few pixels.
 const NARROW_WEIGHTS: usize = 64 * 1024;
@@ -117,33 +119,16 @@ impl<T: Element> Patches<'_, T> {
     /// Calls `f` with the lines that the windows of `rows` cover, each copied once.
     pub(crate) fn with_lines(&self, rows: &[ResultRow], buffer: &mut Vec<f32>, f: impl FnOnce(window_sums::Lines<'_>)) {
         let ([along_y, along_x], c) = (self.walks, self.images.n_channels);
-        let line_pixels = (along_x.n - 1) * along_x.step + along_x.n_taps;
-        let len = line_pixels * c;
-        let whole = Walk { n: 1, n_taps: line_pixels, ..along_x };
-        let mut starts = Vec::with_capacity(rows.len());
-        // The image and the line after the last that was copied.
-        let (mut n_lines, mut next) = (0, (usize::MAX, 0));
-        for &(image, j) in rows {
-            let first = along_y.start + (along_y.step * j) as isize;
-            let end = first + along_y.n_taps as isize;
-            let held = if next.0 == image { (next.1 - first).max(0) as usize } else { 0 };
-            starts.push((n_lines - held) * len);
-            let n_new = along_y.n_taps - held;
-            if buffer.len() < (n_lines + n_new) * len {
-                buffer.resize((n_lines + n_new) * len, 0.0);
-            }
-            let new = first + held as isize..end;
-            for (at, padded) in new.zip(buffer[n_lines * len..].chunks_exact_mut(len)) {
-                let line = (0..self.images.height as isize).contains(&at).then(|| self.line(image, at as usize));
-                vectorised(
-                    #[inline(always)]
-                    || pack_pixel(&whole, c, line, 0, padded, &widen),
-                );
-            }
-            (n_lines, next) = (n_lines + n_new, (image, end));
+        let len = self.line_pixels() * c;
+        let covered = self.covered(rows);
+        let n_values = covered.lines.len() * len;
+        if buffer.len() < n_values {
+            buffer.resize(n_values, 0.0);
         }
+        let values = &mut buffer[..n_values];
+        self.copy_lines(&covered, values, widen);
+        let starts: Vec<usize> = covered.starts.iter().map(|line| line * len).collect();
         let (n_tap_rows, tap_row_len) = (along_y.n_taps, self.n_cols(1));
-        let values = &buffer[..n_lines * len];
         f(window_sums::Lines {
             values,
             len,
@@ -153,6 +138,43 @@ impl<T: Element> Patches<'_, T> {
             n_tap_rows,
             tap_row_len,
         });
+    }
+
+    /// The pixels of a line that the windows of a row of results cover, padding included.
+    pub(crate) fn line_pixels(&self) -> usize {
+        let Walk { n, step, n_taps, .. } = self.walks[1];
+        (n - 1) * step + n_taps
+    }
+
+    /// The lines that the windows of `rows` cover.
+    pub(crate) fn covered(&self, rows: &[ResultRow]) -> Covered {
+        let along_y = self.walks[0];
+        let mut covered = Covered { lines: Vec::new(), starts: Vec::with_capacity(rows.len()) };
+        // The image and the line after the last.
+        let mut next = (usize::MAX, 0);
+        for &(image, j) in rows {
+            let first = along_y.start + (along_y.step * j) as isize;
+            let end = first + along_y.n_taps as isize;
+            let held = if next.0 == image { (next.1 - first).max(0) } else { 0 };
+            covered.starts.push(covered.lines.len() - held as usize);
+            covered.lines.extend((first + held..end).map(|at| (image, at)));
+            next = (image, end);
+        }
+        covered
+    }
+
+    /// Copies lines into `padded`, one after the other, with 0 in the padding.
+    #[inline(always)]
+    pub(crate) fn copy_lines<D: Pod>(&self, covered: &Covered, padded: &mut [D], copy: impl Fn(&[T], &mut [D])) {
+        let (n_pixels, c) = (self.line_pixels(), self.images.n_channels);
+        let whole = Walk { n: 1, n_taps: n_pixels, ..self.walks[1] };
+        for (&(image, at), padded) in covered.lines.iter().zip(padded.chunks_exact_mut(n_pixels * c)) {
+            let line = (0..self.images.height as isize).contains(&at).then(|| self.line(image, at as usize));
+            vectorised(
+                #[inline(always)]
+                || pack_pixel(&whole, c, line, 0, padded, &copy),
+            );
+        }
     }
 
     /// Without patches: the values of one row of taps are contiguous in the source line, each window starts one pixel after the previous one, and they overlap. Only lines that
@@ -219,18 +241,18 @@ impl<T: Element> Patches<'_, T> {
         if buffer.len() < len {
             buffer.resize(len, 0.0);
         }
-        self.pack_by(widen, rows, taps, n_cols, &mut buffer[..len]);
+        self.pack_by(widen, rows, taps, (n_cols, self.n_cols(1)), &mut buffer[..len]);
         &buffer[..len]
     }
 
-    /// The same in `patches`, `stride` apart, with `copy` for values that are side by side.
+    /// The same in `patches`, `stride` apart, and the rows of taps of each, `tap_stride` apart, with `copy` for values that are side by side.
     #[inline(always)]
     fn pack_by<D: Pod>(
         &self,
         copy: impl Fn(&[T], &mut [D]),
         rows: &[ResultRow],
         taps: Range<usize>,
-        stride: usize,
+        (stride, tap_stride): (usize, usize),
         patches: &mut [D],
     ) {
         let ([along_y, along_x], n_cols) = (self.walks, self.n_cols(1));
@@ -243,7 +265,7 @@ impl<T: Element> Patches<'_, T> {
                         let y = along_y.start + (along_y.step * j + tap) as isize;
                         let line = (0..self.images.height as isize).contains(&y).then(|| self.line(image, y as usize));
                         for (pixel, patch) in patches.chunks_exact_mut(stride).enumerate() {
-                            let patch = &mut patch[i * n_cols..][..n_cols];
+                            let patch = &mut patch[i * tap_stride..][..n_cols];
                             pack_pixel(&along_x, self.images.n_channels, line, pixel, patch, &copy);
                         }
                     }
@@ -252,37 +274,15 @@ impl<T: Element> Patches<'_, T> {
         }
     }
 
-    /// The instructions that multiply patches with `weight`, if there are any for their types and this shape.
-    pub(crate) fn instructions(&self, weight: &Floats<'_>) -> Option<Bf16Instructions> {
-        let depth = self.n_cols(self.walks[0].n_taps);
-        let has_types = T::as_bf16(self.source).is_some() && matches!(weight, Floats::Bf16(_));
-        Bf16Instructions::detect().filter(|_| has_types && depth >= MIN_PAIRS_DEPTH)
-    }
-
-    /// `y = patches weights` for the result pixels of `rows`, by matrix instructions, for sources in bf16.
-    pub(crate) fn times_pairs(
+    /// The patches of all pixels of `rows`, `stride` apart, and the rows of taps of each, `tap_stride` apart, as they are stored.
+    pub(crate) fn pack_stored(
         &self,
         rows: &[ResultRow],
-        (instructions, weights): (Bf16Instructions, pairs::Panels<'_>),
-        y: &mut [f32],
+        taps: Range<usize>,
+        (stride, tap_stride): (usize, usize),
+        patches: &mut [T],
     ) {
-        let n_taps = self.walks[0].n_taps;
-        let (n_pixels, depth) = (rows.len() * self.walks[1].n, self.n_cols(n_taps));
-        let stride = depth.next_multiple_of(STEP);
-        with_lines(n_pixels * stride / STEP, |steps: &mut [Step]| {
-            let patches: &mut [T] = cast_slice_mut(steps);
-            if stride > depth {
-                patches.chunks_exact_mut(stride).for_each(|patch| patch[depth..].fill(T::zeroed()));
-            }
-            self.pack_stored(rows, 0..n_taps, stride, patches);
-            let data = T::as_bf16(patches).expect("patches in bf16");
-            weights.times(instructions, Lines { data, stride, n_rows: n_pixels, depth: stride }, y, Onto::Nothing);
-        });
-    }
-
-    /// The patches of all pixels of `rows`, `stride` apart, as they are stored.
-    pub(crate) fn pack_stored(&self, rows: &[ResultRow], taps: Range<usize>, stride: usize, patches: &mut [T]) {
-        self.pack_by(|from, to| to.copy_from_slice(from), rows, taps, stride, patches);
+        self.pack_by(|from, to| to.copy_from_slice(from), rows, taps, (stride, tap_stride), patches);
     }
 
     fn line(&self, image: usize, y: usize) -> &[T] {

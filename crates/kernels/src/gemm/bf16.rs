@@ -81,28 +81,37 @@ impl Bf16Instructions {
     }
 }
 
-/// Rows of a left side, whose K indices are contiguous.
+/// Rows of a left side. Their K indices are contiguous, or contiguous within each of several segments. Rows may overlap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines<'a> {
     pub(crate) data: &'a [bf16],
     /// From one row to the next.
     pub(crate) stride: usize,
     pub(crate) n_rows: usize,
-    /// K indices that are multiplied.
+    /// K indices of a segment that are multiplied.
     pub(crate) depth: usize,
+    pub(crate) n_segments: usize,
+    /// From one segment of a row to the next.
+    pub(crate) segment_stride: usize,
 }
 
 impl<'a> Lines<'a> {
+    /// Rows of a single segment.
+    pub(crate) fn new(data: &'a [bf16], stride: usize, n_rows: usize, depth: usize) -> Self {
+        Self { data, stride, n_rows, depth, n_segments: 1, segment_stride: 0 }
+    }
+
     /// The rows from `row` on, at most `n` of them.
     pub(crate) fn rows(self, row: usize, n: usize) -> Self {
         Self { data: &self.data[row * self.stride..], n_rows: n.min(self.n_rows - row), ..self }
     }
 
     fn assert_in_bounds(&self) {
-        let end = (self.n_rows - 1) * self.stride + self.depth;
+        let end = (self.n_segments - 1) * self.segment_stride + (self.n_rows - 1) * self.stride + self.depth;
         assert!(
             end <= self.data.len(),
-            "{} rows of {} at {} reach past {} elements",
+            "{} segments of {} rows of {} at {} reach past {} elements",
+            self.n_segments,
             self.n_rows,
             self.depth,
             self.stride,
@@ -149,8 +158,9 @@ mod x86 {
             let end = (a.n_rows - 1) * sums.stride + WIDTH;
             assert!(end <= sums.data.len(), "sums of {} rows reach past {} elements", a.n_rows, sums.data.len());
             assert!(
-                a.depth.is_multiple_of(self.depth()) && a.depth <= 2 * panel.len(),
-                "a depth of {} and {} pairs",
+                a.depth.is_multiple_of(self.depth()) && a.n_segments * a.depth <= 2 * panel.len(),
+                "{} segments of depth {} and {} pairs",
+                a.n_segments,
                 a.depth,
                 panel.len()
             );
@@ -303,6 +313,8 @@ mod x86 {
             }
             asm!(
                 "2:",
+                "mov {n}, {n_steps}",
+                "3:",
                 "tileloadd tmm4, [{above} + {stride}*1]",
                 "tileloadd tmm6, [{panel} + {width}*1]",
                 "tileloadd tmm7, [{panel} + {width}*1 + 64]",
@@ -315,9 +327,14 @@ mod x86 {
                 "add {below}, 64",
                 "add {panel}, 2048",
                 "dec {n}",
+                "jnz 3b",
+                "add {above}, {skip}",
+                "add {below}, {skip}",
+                "dec {n_segments}",
                 "jnz 2b",
                 above = inout(reg) above => _, below = inout(reg) below => _, panel = inout(reg) panel.as_ptr() => _,
-                n = inout(reg) a.depth / STEP => _, stride = in(reg) a_stride, width = in(reg) size_of::<PairLine>(),
+                n = out(reg) _, n_steps = in(reg) a.depth / STEP, n_segments = inout(reg) a.n_segments => _,
+                skip = in(reg) a.segment_stride.wrapping_sub(a.depth).wrapping_mul(size_of::<u16>()), stride = in(reg) a_stride, width = in(reg) size_of::<PairLine>(),
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _, out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                 options(nostack, readonly),
             );
@@ -348,15 +365,19 @@ mod x86 {
                 *sums = unsafe { [_mm512_loadu_ps(at(row)), _mm512_loadu_ps(at(row).add(LANES))] };
             }
         }
-        for (pair, PairLine(b)) in panel[..a.depth / 2].iter().enumerate() {
-            // SAFETY: a line has two vectors, and is aligned to them; each row of `a` has this pair.
-            unsafe {
-                let b: [__m512bh; 2] = [_mm512_load_si512(b.as_ptr().cast()), _mm512_load_si512(b.as_ptr().add(LANES).cast())]
-                    .map(|b| std::mem::transmute(b));
-                for (row, sums) in sums.iter_mut().enumerate() {
-                    let x = a.data.as_ptr().add(row * a.stride + 2 * pair).cast::<i32>().read_unaligned();
-                    let x: __m512bh = std::mem::transmute(_mm512_set1_epi32(x));
-                    *sums = [_mm512_dpbf16_ps(sums[0], x, b[0]), _mm512_dpbf16_ps(sums[1], x, b[1])];
+        for (segment, panel) in panel.chunks_exact((a.depth / 2).max(1)).take(a.n_segments).enumerate() {
+            for (pair, PairLine(b)) in panel.iter().enumerate() {
+                // SAFETY: a line has two vectors, and is aligned to them; each row of `a` has this pair.
+                unsafe {
+                    let b: [__m512bh; 2] =
+                        [_mm512_load_si512(b.as_ptr().cast()), _mm512_load_si512(b.as_ptr().add(LANES).cast())]
+                            .map(|b| std::mem::transmute(b));
+                    let from = a.data.as_ptr().add(segment * a.segment_stride + 2 * pair);
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let x = from.add(row * a.stride).cast::<i32>().read_unaligned();
+                        let x: __m512bh = std::mem::transmute(_mm512_set1_epi32(x));
+                        *sums = [_mm512_dpbf16_ps(sums[0], x, b[0]), _mm512_dpbf16_ps(sums[1], x, b[1])];
+                    }
                 }
             }
         }

@@ -38,6 +38,27 @@ pub(crate) struct Panels<'a> {
     n: usize,
     /// Lines of a panel.
     n_pairs: usize,
+    /// The first line of each panel that is multiplied.
+    first: usize,
+}
+
+/// K indices of a right side that are packed together: several segments of equal length, each padded.
+#[derive(Debug, Clone)]
+pub(crate) struct Side<'a> {
+    pub(crate) b: Stored<'a>,
+    pub(crate) depth: Range<usize>,
+    pub(crate) n_segments: usize,
+}
+
+impl Side<'_> {
+    /// K indices of a segment.
+    fn segment(&self) -> usize {
+        self.depth.len() / self.n_segments
+    }
+
+    fn n_pairs(&self) -> usize {
+        self.n_segments * self.segment().next_multiple_of(STEP) / 2
+    }
 }
 
 /// Calls `f` with room for `n` lines.
@@ -48,26 +69,30 @@ pub(crate) fn with_lines<T: Pod, R>(n: usize, f: impl FnOnce(&mut [T]) -> R) -> 
 
 /// Calls `f` with the K indices `depth` of a right side, packed.
 pub(crate) fn with_panels<R>(b: Stored<'_>, depth: &Range<usize>, threads: Threads, f: impl FnOnce(Panels<'_>) -> R) -> R {
-    with_each(&[(b, depth.clone())], threads, |panels| f(panels[0]))
+    with_each(&[Side { b, depth: depth.clone(), n_segments: 1 }], threads, |panels| f(panels[0]))
 }
 
 /// The same for several right sides.
-pub(crate) fn with_each<R>(sides: &[(Stored<'_>, Range<usize>)], threads: Threads, f: impl FnOnce(&[Panels<'_>]) -> R) -> R {
-    let n_pairs = |depth: &Range<usize>| depth.len().next_multiple_of(STEP) / 2;
-    let n_lines = sides.iter().map(|(b, depth)| b.n.div_ceil(WIDTH) * n_pairs(depth)).sum();
-    with_lines(n_lines, |mut rest: &mut [PairLine]| {
+pub(crate) fn with_each<R>(sides: &[Side<'_>], threads: Threads, f: impl FnOnce(&[Panels<'_>]) -> R) -> R {
+    let n_lines = |side: &Side<'_>| side.b.n.div_ceil(WIDTH) * side.n_pairs();
+    with_lines(sides.iter().map(n_lines).sum(), |mut rest: &mut [PairLine]| {
         let mut panels = Vec::with_capacity(sides.len());
-        for (b, depth) in sides {
-            let n_pairs = n_pairs(depth);
-            let (lines, others) = rest.split_at_mut(b.n.div_ceil(WIDTH) * n_pairs);
+        for side in sides {
+            let (lines, others) = rest.split_at_mut(n_lines(side));
             rest = others;
-            let pack = |(p, panel): (usize, &mut [PairLine])| b.pack_panel(p * WIDTH, depth, panel);
-            if threads == Threads::One || b.n * depth.len() < SERIAL_LEN {
+            let (n, n_pairs, segment) = (side.b.n, side.n_pairs(), side.segment());
+            let pack = |(p, panel): (usize, &mut [PairLine])| {
+                for (s, panel) in panel.chunks_exact_mut(n_pairs / side.n_segments).enumerate() {
+                    let start = side.depth.start + s * segment;
+                    side.b.pack_panel(p * WIDTH, &(start..start + segment), panel);
+                }
+            };
+            if threads == Threads::One || n * side.depth.len() < SERIAL_LEN {
                 lines.chunks_exact_mut(n_pairs.max(1)).enumerate().for_each(pack);
             } else {
                 lines.par_chunks_exact_mut(n_pairs).enumerate().for_each_on_team(pack);
             }
-            panels.push(Panels { lines, n: b.n, n_pairs });
+            panels.push(Panels { lines, n, n_pairs, first: 0 });
         }
         f(&panels)
     })
@@ -84,7 +109,7 @@ pub(crate) fn with_rows<R>(a: Stored<'_>, depth: &Range<usize>, threads: Threads
         } else {
             steps.par_chunks_mut(HEIGHT * n_steps).enumerate().for_each_on_team(pack);
         }
-        f(Lines { data: cast_slice(steps), stride: padded, n_rows: a.n, depth: padded })
+        f(Lines::new(cast_slice(steps), padded, a.n, padded))
     })
 }
 
@@ -181,35 +206,47 @@ fn interleave(low: &[bf16], high: &[bf16], words: &mut [u32]) {
 }
 
 impl Panels<'_> {
+    /// Without the first `n` pairs of K indices.
+    pub(crate) fn after(self, n: usize) -> Self {
+        Self { first: self.first + n, ..self }
+    }
+
     /// `y = a b` on this thread, or `y += a b`, for `y: [n_rows, n]` whose rows are contiguous.
     ///
     /// # Panics
     /// If `a` has more K indices than were packed, or `y` another length.
     pub(crate) fn times(self, instructions: Bf16Instructions, a: Lines<'_>, y: &mut [f32], onto: Onto) {
+        assert_eq!(y.len(), a.n_rows * self.n, "results of {} rows and {} columns", a.n_rows, self.n);
+        self.times_into(instructions, a, a.n_rows, Sums { data: y, stride: self.n }, onto);
+    }
+
+    /// The same for the first `n_rows` rows of `a`, into a part of each row of a larger matrix.
+    pub(crate) fn times_into(self, instructions: Bf16Instructions, a: Lines<'_>, n_rows: usize, y: Sums<'_>, onto: Onto) {
         let Self { n, n_pairs, .. } = self;
-        assert_eq!(y.len(), a.n_rows * n, "results of {} rows and {n} columns", a.n_rows);
+        let Sums { data: y, stride } = y;
+        assert_eq!(a.n_segments, 1, "segments, whose edges would have to be copied");
         let registers = instructions.registers();
         let padded = a.depth.next_multiple_of(STEP);
         with_lines(HEIGHT * padded / STEP, |room: &mut [Step]| {
             let room: &mut [bf16] = cast_slice_mut(room);
             let mut edge = [[0.0; WIDTH]; HEIGHT];
-            for row in (0..a.n_rows).step_by(HEIGHT) {
+            for row in (0..n_rows).step_by(HEIGHT) {
                 let rows = a.rows(row, HEIGHT);
                 let rows = rows.whole(instructions, room);
                 for start in (0..rows.depth).step_by(DEPTH) {
                     let rows = rows.at(start, DEPTH);
                     let adds = onto == Onto::Sum || start > 0;
                     for (first, panel) in (0..n).step_by(WIDTH).zip(self.lines.chunks_exact(n_pairs)) {
-                        let n_rows = HEIGHT.min(a.n_rows - row);
+                        let n_rows = HEIGHT.min(n_rows - row);
                         let n_cols = WIDTH.min(n - first);
-                        let panel = &panel[start / 2..];
-                        let y = &mut y[row * n + first..];
+                        let panel = &panel[self.first + start / 2..];
+                        let y = &mut y[row * stride + first..];
                         if n_rows == rows.n_rows && n_cols == WIDTH {
-                            instructions.multiply(&registers, rows, panel, Sums { data: y, stride: n }, adds);
+                            instructions.multiply(&registers, rows, panel, Sums { data: y, stride }, adds);
                             continue;
                         }
                         if adds {
-                            for (line, y) in edge.iter_mut().zip(y.chunks(n)).take(n_rows) {
+                            for (line, y) in edge.iter_mut().zip(y.chunks(stride)).take(n_rows) {
                                 line[..n_cols].copy_from_slice(&y[..n_cols]);
                             }
                         }
@@ -220,13 +257,32 @@ impl Panels<'_> {
                             Sums { data: edge.as_flattened_mut(), stride: WIDTH },
                             adds,
                         );
-                        for (line, y) in edge.iter().zip(y.chunks_mut(n)).take(n_rows) {
+                        for (line, y) in edge.iter().zip(y.chunks_mut(stride)).take(n_rows) {
                             y[..n_cols].copy_from_slice(&line[..n_cols]);
                         }
                     }
                 }
             }
         });
+    }
+
+    /// `a b` on this thread in blocks, which `each` receives with their first row and column. Where rows of `a` end within a block, there must be data for the rest of the block, too.
+    pub(crate) fn each_block(
+        self,
+        instructions: Bf16Instructions,
+        a: Lines<'_>,
+        mut each: impl FnMut(usize, usize, &[[f32; WIDTH]; HEIGHT]),
+    ) {
+        let registers = instructions.registers();
+        let mut block = [[0.0; WIDTH]; HEIGHT];
+        for row in (0..a.n_rows).step_by(HEIGHT) {
+            let rows = Lines { data: &a.data[row * a.stride..], n_rows: HEIGHT, ..a };
+            for (first, panel) in (0..self.n).step_by(WIDTH).zip(self.lines.chunks_exact(self.n_pairs)) {
+                let sums = Sums { data: block.as_flattened_mut(), stride: WIDTH };
+                instructions.multiply(&registers, rows, &panel[self.first..], sums, false);
+                each(row, first, &block);
+            }
+        }
     }
 }
 
@@ -249,7 +305,7 @@ impl<'a> Lines<'a> {
         }
         padding.fill(bf16::ZERO);
         let n_rows = if instructions == Bf16Instructions::Avx512 { self.n_rows } else { HEIGHT };
-        Lines { data: room, stride: padded, n_rows, depth: padded }
+        Lines::new(room, padded, n_rows, padded)
     }
 
     /// K indices from `start` on, at most `n` of them.

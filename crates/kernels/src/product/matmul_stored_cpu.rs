@@ -117,7 +117,7 @@ fn by_pairs<Y: Element>(
     }
     with_panels(b, &(0..k), Threads::All, |panels| {
         each_band_of(band_rows([m, n, k]).next_multiple_of(HEIGHT), [m, n, k], y, |rows, y| {
-            let a = Lines { data: a.data, stride: a.stride, n_rows: m, depth: k };
+            let a = Lines::new(a.data, a.stride, m, k);
             // Few rows at a time, as above.
             for (row, y) in rows.step_by(HEIGHT).zip(y.chunks_mut(HEIGHT * n)) {
                 in_f32(y, |y| {

@@ -29,7 +29,7 @@ fn check(instructions: Bf16Instructions, [m, n, k]: [usize; 3]) {
                 if a.k_is_outer {
                     with_rows(a, &(0..k), Threads::All, |rows| panels.times(instructions, rows, &mut y, onto));
                 } else {
-                    panels.times(instructions, Lines { data: a.data, stride: k, n_rows: m, depth: k }, &mut y, onto);
+                    panels.times(instructions, Lines::new(a.data, k, m, k), &mut y, onto);
                 }
             });
             for (i, y) in y.iter().enumerate() {
@@ -79,7 +79,7 @@ fn infinite_neighbours_stay_outside() {
         let b = vec![bf16::ONE; n * k];
         let mut y = vec![f32::NAN; m * n];
         with_panels(Stored { data: &b, n, stride: n, k_is_outer: true }, &(0..k), Threads::All, |panels| {
-            panels.times(instructions, Lines { data: &a, stride: 2 * k, n_rows: m, depth: k }, &mut y, Onto::Nothing);
+            panels.times(instructions, Lines::new(&a, 2 * k, m, k), &mut y, Onto::Nothing);
         });
         for (row, y) in y.chunks_exact(n).enumerate() {
             let sum: f32 = a[row * 2 * k..][..k].iter().map(|x| x.to_f32()).sum();
@@ -96,7 +96,7 @@ fn special_values() {
             let (a, b) = ([bf16::from_f32(a); 2], [bf16::from_f32(b), bf16::ZERO]);
             let mut y = [f32::NAN];
             with_panels(Stored { data: &b, n: 1, stride: 2, k_is_outer: false }, &(0..2), Threads::All, |panels| {
-                panels.times(instructions, Lines { data: &a, stride: 2, n_rows: 1, depth: 2 }, &mut y, Onto::Nothing);
+                panels.times(instructions, Lines::new(&a, 2, 1, 2), &mut y, Onto::Nothing);
             });
             y[0]
         };

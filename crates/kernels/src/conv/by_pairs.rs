@@ -1,0 +1,228 @@
+//! Convolutions of images in bf16 by matrix instructions.
+//!
+//! If windows are adjacent, no patches are made. Each line is copied once, between its padding. The values under one row of taps are contiguous there, and windows are a pixel apart,
+//! so a matrix of overlapping rows is what the instructions read, with a segment for each row of taps. It goes on from the end of one line to the start of the next; the results
+//! of windows between them are dropped. The padding of segments is multiplied with 0, so lines with infinities or NaN take the way of patches.
+
+use std::ops::Range;
+
+use bytemuck::{Zeroable as _, cast_slice_mut};
+use half::bf16;
+
+use super::patches::{Covered, Patches, ResultRow};
+use crate::cpu::vectorised::vectorised;
+use crate::gemm::bf16::{Bf16Instructions, HEIGHT, Lines, STEP, Step, Sums, WIDTH};
+use crate::gemm::gemm::{Onto, Threads};
+use crate::gemm::pairs::{Panels, Side, Stored, with_each, with_lines, with_panels, with_rows};
+use crate::half::Element;
+use crate::kernel::floats::Floats;
+
+/// The minimum number of values of a patch for which matrix instructions pay, since smaller ones are mostly copying.
+const MIN_DEPTH: usize = 64;
+/// Pixels whose products are added at a time, for gradients of weights by lines.
+const SUM_PIXELS: usize = 1024;
+
+impl<'a, T: Element> Patches<'a, T> {
+    /// These patches, and the instructions that multiply them with `other`, if there are any for their types and this shape.
+    pub(crate) fn by_pairs(&self, other: &Floats<'_>) -> Option<(Bf16Instructions, Patches<'a, bf16>)> {
+        let &Self { source, images, walks } = self;
+        let source = T::as_bf16(source).filter(|_| matches!(other, Floats::Bf16(_)))?;
+        let instructions = Bf16Instructions::detect().filter(|_| self.n_cols(walks[0].n_taps) >= MIN_DEPTH)?;
+        Some((instructions, Patches { source, images, walks }))
+    }
+}
+
+impl Patches<'_, bf16> {
+    /// Weights `[n_cols, n]`, to be packed for [`times_pairs`](Self::times_pairs).
+    pub(crate) fn side<'b>(&self, b: Stored<'b>) -> Side<'b> {
+        let n_taps = self.walks[0].n_taps;
+        Side { b, depth: 0..self.n_cols(n_taps), n_segments: if self.is_by_lines() { n_taps } else { 1 } }
+    }
+
+    /// Whether products read lines instead of patches: if windows are adjacent, and little is computed that is then dropped.
+    fn is_by_lines(&self) -> bool {
+        let [along_y, along_x] = self.walks;
+        let (n_taps, len) = (along_y.n_taps, self.n_cols(1));
+        let padded = n_taps * len.next_multiple_of(STEP);
+        [along_y.step, along_x.step] == [1, 1]
+            && len > 0
+            && n_taps > 0
+            && 2 * self.line_pixels() <= 3 * along_x.n
+            && 2 * padded <= 3 * (n_taps * len).next_multiple_of(STEP)
+    }
+
+    /// The same for sums over pixels, whose results are padded.
+    fn sums_by_lines(&self) -> bool {
+        let n_taps = self.walks[0].n_taps * self.walks[1].n_taps;
+        let panels = |n_cols: usize| n_cols.div_ceil(WIDTH);
+        self.is_by_lines() && n_taps * panels(self.images.n_channels) <= 2 * panels(self.n_cols(self.walks[0].n_taps))
+    }
+
+    /// `y = patches weights` for the result pixels of `rows`.
+    pub(crate) fn times_pairs(&self, rows: &[ResultRow], (instructions, weights): (Bf16Instructions, Panels<'_>), y: &mut [f32]) {
+        let n_taps = self.walks[0].n_taps;
+        let done = self.is_by_lines()
+            && self.with_finite_lines(rows, |covered, lines| self.lines_times_pairs(covered, lines, (instructions, weights), y));
+        if done {
+            return;
+        }
+        let n_segments = if self.is_by_lines() { n_taps } else { 1 };
+        let (n_pixels, len) = (rows.len() * self.walks[1].n, self.n_cols(n_taps) / n_segments);
+        let padded = len.next_multiple_of(STEP);
+        let stride = n_segments * padded;
+        let tap_stride = if n_segments == 1 { self.n_cols(1) } else { padded };
+        with_lines(n_pixels * stride / STEP, |steps: &mut [Step]| {
+            let patches: &mut [bf16] = cast_slice_mut(steps);
+            if padded > len {
+                patches.chunks_exact_mut(padded).for_each(|segment| segment[len..].fill(bf16::ZERO));
+            }
+            self.pack_stored(rows, 0..n_taps, (stride, tap_stride), patches);
+            weights.times(instructions, Lines::new(patches, stride, n_pixels, stride), y, Onto::Nothing);
+        });
+    }
+
+    /// Calls `f` with the lines that the windows of `rows` cover, and zeros after them, if all of their values are finite, and returns whether they are.
+    fn with_finite_lines(&self, rows: &[ResultRow], f: impl FnOnce(&Covered, &[bf16])) -> bool {
+        let covered = self.covered(rows);
+        let len = covered.lines.len() * self.line_pixels() * self.images.n_channels;
+        // A block that starts at the last pixel, and its last segment.
+        let padding = (HEIGHT + STEP) * self.images.n_channels + STEP;
+        with_lines((len + padding).div_ceil(STEP), |steps: &mut [Step]| {
+            let (lines, padding) = cast_slice_mut(steps).split_at_mut(len);
+            self.copy_lines(&covered, lines, |from, to| to.copy_from_slice(from));
+            padding.fill(bf16::zeroed());
+            let is_finite = are_finite(lines);
+            if is_finite {
+                f(&covered, cast_slice_mut(steps));
+            }
+            is_finite
+        })
+    }
+
+    fn lines_times_pairs(
+        &self,
+        covered: &Covered,
+        lines: &[bf16],
+        (instructions, weights): (Bf16Instructions, Panels<'_>),
+        y: &mut [f32],
+    ) {
+        let (line_pixels, c) = (self.line_pixels(), self.images.n_channels);
+        let ([along_y, along_x], depth) = (self.walks, self.n_cols(1).next_multiple_of(STEP));
+        let n = y.len() / (covered.starts.len() * along_x.n);
+        let mut rest = y;
+        // Result rows of one image share lines.
+        for starts in covered.starts.chunk_by(|row, next| row + 1 == *next) {
+            let (y, others) = rest.split_at_mut(starts.len() * along_x.n * n);
+            rest = others;
+            let a = Lines {
+                data: &lines[starts[0] * line_pixels * c..],
+                stride: c,
+                n_rows: (starts.len() - 1) * line_pixels + along_x.n,
+                depth,
+                n_segments: along_y.n_taps,
+                segment_stride: line_pixels * c,
+            };
+            weights.each_block(instructions, a, |first, col, block| {
+                let n_cols = WIDTH.min(n - col);
+                for (window, sums) in (first..a.n_rows).zip(block) {
+                    let (row, pixel) = (window / line_pixels, window % line_pixels);
+                    if pixel < along_x.n {
+                        y[(row * along_x.n + pixel) * n + col..][..n_cols].copy_from_slice(&sums[..n_cols]);
+                    }
+                }
+            });
+        }
+    }
+
+    /// Result rows whose products are added at a time.
+    pub(crate) fn sum_rows(&self) -> Option<usize> {
+        self.sums_by_lines().then(|| {
+            let n_rows = (SUM_PIXELS / self.line_pixels()).max(1);
+            // Whole images, so that their padding is not copied more often.
+            if n_rows > self.walks[0].n { n_rows / self.walks[0].n * self.walks[0].n } else { n_rows }
+        })
+    }
+
+    /// `sums = grad_yᵀ patches`, or `sums += grad_yᵀ patches`, for the pixels of some rows; `grad_y: [n_pixels, n_out]`, `sums: [n_out, n_cols]`.
+    pub(crate) fn add_pairs(
+        &self,
+        instructions: Bf16Instructions,
+        (grad_y, n_out): (&[bf16], usize),
+        (rows, taps): (&[ResultRow], Range<usize>),
+        sums: &mut [f32],
+        onto: Onto,
+    ) {
+        let done = self.sums_by_lines()
+            && self.with_finite_lines(rows, |covered, lines| {
+                self.add_lines(instructions, (grad_y, n_out), (covered, lines, taps.clone()), sums, onto);
+            });
+        if done {
+            return;
+        }
+        let grad_y = Stored { data: grad_y, n: n_out, stride: n_out, k_is_outer: true };
+        let (n_pixels, n_cols) = (rows.len() * self.walks[1].n, self.n_cols(taps.len()));
+        with_lines((n_pixels * n_cols).div_ceil(STEP), |steps: &mut [Step]| {
+            let packed: &mut [bf16] = &mut cast_slice_mut(steps)[..n_pixels * n_cols];
+            self.pack_stored(rows, taps, (n_cols, self.n_cols(1)), packed);
+            let right = Stored { data: packed, n: n_cols, stride: n_cols, k_is_outer: true };
+            with_panels(right, &(0..n_pixels), Threads::One, |right| {
+                with_rows(grad_y, &(0..n_pixels), Threads::One, |left| right.times(instructions, left, sums, onto));
+            });
+        });
+    }
+
+    /// The same by lines: under each tap, the pixels are those of the lines from some pixel on, and the gradient of what lies between lines is 0.
+    fn add_lines(
+        &self,
+        instructions: Bf16Instructions,
+        (grad_y, n_out): (&[bf16], usize),
+        (covered, lines, taps): (&Covered, &[bf16], Range<usize>),
+        sums: &mut [f32],
+        onto: Onto,
+    ) {
+        let (line_pixels, c, along_x) = (self.line_pixels(), self.images.n_channels, self.walks[1]);
+        let n_pixels = covered.lines.len() * line_pixels;
+        let n_cols = self.n_cols(taps.len());
+        // Pairs of pixels start at an even pixel, or at an odd one.
+        let side = |first: usize| Side {
+            b: Stored { data: &lines[first * c..], n: c, stride: c, k_is_outer: true },
+            depth: 0..n_pixels + STEP,
+            n_segments: 1,
+        };
+        let padded = n_out.next_multiple_of(HEIGHT);
+        let n_windows = covered.starts.last().map_or(0, |line| line * line_pixels + along_x.n);
+        with_lines(n_windows * padded / STEP, |steps: &mut [Step]| {
+            let spread: &mut [bf16] = cast_slice_mut(steps);
+            spread.fill(bf16::ZERO);
+            for (line, grad_y) in covered.starts.iter().zip(grad_y.chunks_exact(along_x.n * n_out)) {
+                let spread = spread[line * line_pixels * padded..].chunks_exact_mut(padded);
+                spread.zip(grad_y.chunks_exact(n_out)).for_each(|(spread, grad_y)| spread[..n_out].copy_from_slice(grad_y));
+            }
+            let left = Stored { data: spread, n: padded, stride: padded, k_is_outer: true };
+            with_rows(left, &(0..n_windows), Threads::One, |left| {
+                with_each(&[side(0), side(1)], Threads::One, |pixels| {
+                    for (i, tap) in taps.enumerate() {
+                        for v in 0..along_x.n_taps {
+                            let at = tap * line_pixels + v;
+                            let y = Sums { data: &mut sums[(i * along_x.n_taps + v) * c..], stride: n_cols };
+                            pixels[at % 2].after(at / 2).times_into(instructions, left, n_out, y, onto);
+                        }
+                    }
+                });
+            });
+        });
+    }
+}
+
+fn are_finite(values: &[bf16]) -> bool {
+    const EXPONENT: u16 = 0x7f80;
+    let mut has_other = false;
+    vectorised(
+        #[inline(always)]
+        || has_other = values.iter().fold(false, |other, value| other | (value.to_bits() & EXPONENT == EXPONENT)),
+    );
+    !has_other
+}
+
+#[cfg(test)]
+mod tests;
