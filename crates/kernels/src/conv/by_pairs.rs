@@ -11,16 +11,16 @@ use half::bf16;
 
 use super::patches::{Covered, Patches, ResultRow};
 use crate::cpu::vectorised::vectorised;
-use crate::gemm::bf16::{Bf16Instructions, HEIGHT, Lines, STEP, Step, Sums, WIDTH};
+use crate::gemm::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, STEP, Step, Sums, WIDTH};
 use crate::gemm::gemm::{Onto, Threads};
-use crate::gemm::pairs::{Panels, Side, Stored, with_each, with_lines, with_panels, with_rows};
+use crate::gemm::pairs::{DEPTH, Panels, Side, Stored, with_each, with_lines, with_panels, with_rows};
 use crate::half::Element;
 use crate::kernel::floats::Floats;
 
 /// The minimum number of values of a patch for which matrix instructions pay, since smaller ones are mostly copying.
 const MIN_DEPTH: usize = 64;
-/// Pixels whose products are added at a time, for gradients of weights by lines.
-const SUM_PIXELS: usize = 1024;
+/// Pixels of lines whose products are added at a time, for gradients of weights: no more than are multiplied at a time.
+const SUM_PIXELS: usize = DEPTH;
 
 impl<'a, T: Element> Patches<'a, T> {
     /// These patches, and the instructions that multiply them with `other`, if there are any for their types and this shape.
@@ -123,23 +123,29 @@ impl Patches<'_, bf16> {
                 segment_stride: line_pixels * c,
             };
             weights.each_block(instructions, a, |first, col, block| {
-                let n_cols = WIDTH.min(n - col);
-                for (window, sums) in (first..a.n_rows).zip(block) {
+                let (n_cols, end) = (WIDTH.min(n - col), (first + HEIGHT).min(a.n_rows));
+                let mut window = first;
+                while window < end {
                     let (row, pixel) = (window / line_pixels, window % line_pixels);
-                    if pixel < along_x.n {
-                        y[(row * along_x.n + pixel) * n + col..][..n_cols].copy_from_slice(&sums[..n_cols]);
+                    let next = (window - pixel + line_pixels).min(end);
+                    let n_pixels = along_x.n.saturating_sub(pixel).min(next - window);
+                    if n_pixels > 0 {
+                        let y = &mut y[(row * along_x.n + pixel) * n + col..];
+                        copy_rows(&block[window - first..][..n_pixels], n_cols, y, n);
                     }
+                    window = next;
                 }
             });
         }
     }
 
-    /// Result rows whose products are added at a time.
+    /// Result rows whose products are added at a time, if by lines: some images, or a part of one.
     pub(crate) fn sum_rows(&self) -> Option<usize> {
         self.sums_by_lines().then(|| {
-            let n_rows = (SUM_PIXELS / self.line_pixels()).max(1);
-            // Whole images, so that their padding is not copied more often.
-            if n_rows > self.walks[0].n { n_rows / self.walks[0].n * self.walks[0].n } else { n_rows }
+            let along_y = self.walks[0];
+            let n_lines = SUM_PIXELS / self.line_pixels();
+            let n_images = n_lines / (along_y.n + along_y.n_taps - 1);
+            if n_images > 0 { n_images * along_y.n } else { (n_lines + 1).saturating_sub(along_y.n_taps).max(1) }
         })
     }
 
@@ -189,28 +195,49 @@ impl Patches<'_, bf16> {
             depth: 0..n_pixels + STEP,
             n_segments: 1,
         };
-        let padded = n_out.next_multiple_of(HEIGHT);
+        let padded = n_out.next_multiple_of(LANES);
         let n_windows = covered.starts.last().map_or(0, |line| line * line_pixels + along_x.n);
         with_lines(n_windows * padded / STEP, |steps: &mut [Step]| {
             let spread: &mut [bf16] = cast_slice_mut(steps);
             spread.fill(bf16::ZERO);
             for (line, grad_y) in covered.starts.iter().zip(grad_y.chunks_exact(along_x.n * n_out)) {
-                let spread = spread[line * line_pixels * padded..].chunks_exact_mut(padded);
+                let spread = &mut spread[line * line_pixels * padded..][..along_x.n * padded];
+                if padded == n_out {
+                    spread.copy_from_slice(grad_y);
+                    continue;
+                }
+                let spread = spread.chunks_exact_mut(padded);
                 spread.zip(grad_y.chunks_exact(n_out)).for_each(|(spread, grad_y)| spread[..n_out].copy_from_slice(grad_y));
             }
             let left = Stored { data: spread, n: padded, stride: padded, k_is_outer: true };
             with_rows(left, &(0..n_windows), Threads::One, |left| {
                 with_each(&[side(0), side(1)], Threads::One, |pixels| {
-                    for (i, tap) in taps.enumerate() {
-                        for v in 0..along_x.n_taps {
-                            let at = tap * line_pixels + v;
-                            let y = Sums { data: &mut sums[(i * along_x.n_taps + v) * c..], stride: n_cols };
-                            pixels[at % 2].after(at / 2).times_into(instructions, left, n_out, y, onto);
+                    // Some rows of the left side stay in the first-level cache.
+                    for row in (0..n_out).step_by(HEIGHT) {
+                        let (left, n_rows) = (left.rows(row, HEIGHT), HEIGHT.min(n_out - row));
+                        for (i, tap) in taps.clone().enumerate() {
+                            for v in 0..along_x.n_taps {
+                                let at = tap * line_pixels + v;
+                                let first = row * n_cols + (i * along_x.n_taps + v) * c;
+                                let y = Sums { data: &mut sums[first..], stride: n_cols, n_cols: c };
+                                pixels[at % 2].after(at / 2).times_into(instructions, left, n_rows, y, onto);
+                            }
                         }
                     }
                 });
             });
         });
+    }
+}
+
+/// Copies the first `n_cols` of the sums of each row, to rows that are `stride` apart.
+fn copy_rows(sums: &[[f32; WIDTH]], n_cols: usize, y: &mut [f32], stride: usize) {
+    let rows = || sums.iter().enumerate();
+    match n_cols {
+        WIDTH => rows().for_each(|(i, sums)| *y[i * stride..].first_chunk_mut().expect("a row") = *sums),
+        16 => rows()
+            .for_each(|(i, sums)| *y[i * stride..].first_chunk_mut::<16>().expect("a row") = *sums.first_chunk().expect("half")),
+        _ => rows().for_each(|(i, sums)| y[i * stride..][..n_cols].copy_from_slice(&sums[..n_cols])),
     }
 }
 

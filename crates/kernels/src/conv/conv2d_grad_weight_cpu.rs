@@ -13,6 +13,8 @@ use crate::kernel::floats::Floats;
 
 /// Elements of a block of sums that one task adds to: as many as fit in a core's cache next to the patches.
 const BLOCK_LEN: usize = 128 * 1024;
+/// The number of parts from which each is a single task.
+const MIN_TASKS: usize = 8;
 /// Elements of the patches that are added at a time.
 const PATCHES_LEN: usize = 128 * 1024;
 
@@ -41,7 +43,12 @@ pub(super) fn run<T: Element>(
         add_products(&patches, grad_y, n_out, n_rows, parts);
         return add_parts(shape.n_patch(), grad_weight, parts);
     }
-    let block_taps = (BLOCK_LEN / (patches.n_cols(1) * n_out)).clamp(1, window.kernel[0]);
+    let sum_rows = by_pairs.as_ref().and_then(|(_, patches)| patches.sum_rows());
+    let block_taps = match sum_rows {
+        // Each task would copy the lines.
+        Some(_) if kernel.parts().n >= MIN_TASKS => window.kernel[0],
+        _ => (BLOCK_LEN / (patches.n_cols(1) * n_out)).clamp(1, window.kernel[0]),
+    };
 
     let mut tasks = Vec::new();
     let mut rest = &mut *parts;
@@ -56,8 +63,7 @@ pub(super) fn run<T: Element>(
     }
     tasks.into_par_iter().with_max_len(1).for_each_init_on_team(Vec::new, |buffer, (rows, taps, sums)| {
         let n_cols = patches.n_cols(taps.len());
-        let by_lines = by_pairs.as_ref().and_then(|(_, patches)| patches.sum_rows());
-        let n_rows = by_lines.unwrap_or_else(|| (PATCHES_LEN / (n_cols * width)).max(1));
+        let n_rows = sum_rows.unwrap_or_else(|| (PATCHES_LEN / (n_cols * width)).max(1));
         for (i, start) in rows.clone().step_by(n_rows).enumerate() {
             let end = (start + n_rows).min(rows.end);
             let result_rows: Vec<ResultRow> = (start..end).map(|row| (row / height, row % height)).collect();

@@ -15,9 +15,9 @@ use std::sync::OnceLock;
 use bytemuck::{Pod, Zeroable};
 use half::bf16;
 
-/// Elements of a cache line, and of a vector register of the widest kind.
-const LANES: usize = 16;
-/// Columns of a panel: two vectors, or two tiles.
+/// Elements of a cache line, and of a vector register of the widest kind; rows and columns of a tile.
+pub(crate) const LANES: usize = 16;
+/// Columns of a panel: two vectors, or two tiles. Products of no more than half of them use one.
 pub(crate) const WIDTH: usize = 2 * LANES;
 /// Rows of a block of tiles.
 pub(crate) const HEIGHT: usize = 32;
@@ -125,6 +125,8 @@ impl<'a> Lines<'a> {
 pub(crate) struct Sums<'a> {
     pub(crate) data: &'a mut [f32],
     pub(crate) stride: usize,
+    /// Columns that are computed: [`WIDTH`] or [`LANES`].
+    pub(crate) n_cols: usize,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -147,15 +149,16 @@ mod x86 {
             }
         }
 
-        /// `sums = a panel`, or `sums += a panel`, for up to [`HEIGHT`] rows of `a` and all [`WIDTH`] columns of `panel`. With [`Bf16Instructions::Amx`], there must be
-        /// [`HEIGHT`] rows.
+        /// `sums = a panel`, or `sums += a panel`, for up to [`HEIGHT`] rows of `a` and the first columns of `panel`. With [`Bf16Instructions::Amx`], there must be
+        /// [`HEIGHT`] rows or half of them.
         ///
         /// # Panics
         /// If the depth of `a` is not a multiple of [`Bf16Instructions::depth`], `panel` has too few lines for it, or one of the operands is too short.
         #[inline]
         pub(crate) fn multiply(self, tiles: &TileRegisters, a: Lines<'_>, panel: &[PairLine], sums: Sums<'_>, adds: bool) {
             a.assert_in_bounds();
-            let end = (a.n_rows - 1) * sums.stride + WIDTH;
+            let end = (a.n_rows - 1) * sums.stride + sums.n_cols;
+            assert!([LANES, WIDTH].contains(&sums.n_cols), "{} columns", sums.n_cols);
             assert!(end <= sums.data.len(), "sums of {} rows reach past {} elements", a.n_rows, sums.data.len());
             assert!(
                 a.depth.is_multiple_of(self.depth()) && a.n_segments * a.depth <= 2 * panel.len(),
@@ -166,24 +169,27 @@ mod x86 {
             );
             match self {
                 Self::Amx => {
-                    assert!(a.n_rows == HEIGHT && tiles.are_configured, "{} rows of tiles", a.n_rows);
+                    assert!([LANES, HEIGHT].contains(&a.n_rows) && tiles.are_configured, "{} rows of tiles", a.n_rows);
                     // SAFETY: the operands are long enough, and the tiles are configured.
                     unsafe { multiply_tiles(a, panel, sums, adds) }
                 }
                 Self::Avx512 => {
                     assert!(self.is_available(), "a machine without AVX512_BF16");
                     let mut row = 0;
-                    let Sums { data, stride } = sums;
+                    let Sums { data, stride, n_cols } = sums;
                     while row < a.n_rows {
                         let (a, y) = (a.rows(row, 12), &mut data[row * stride..]);
-                        // SAFETY: the machine has the instructions, and the operands are long enough for the rows of the function.
+                        // SAFETY: the machine has the instructions, and the operands are long enough for the rows and columns of the function.
                         row += unsafe {
-                            match a.n_rows {
-                                12.. => multiply_dots::<12>(a, panel, y, stride, adds),
-                                6.. => multiply_dots::<6>(a, panel, y, stride, adds),
-                                4.. => multiply_dots::<4>(a, panel, y, stride, adds),
-                                2.. => multiply_dots::<2>(a, panel, y, stride, adds),
-                                _ => multiply_dots::<1>(a, panel, y, stride, adds),
+                            match (a.n_rows, n_cols) {
+                                (12.., WIDTH) => multiply_dots::<12, 2>(a, panel, y, stride, adds),
+                                (6.., WIDTH) => multiply_dots::<6, 2>(a, panel, y, stride, adds),
+                                (4.., WIDTH) => multiply_dots::<4, 2>(a, panel, y, stride, adds),
+                                (2.., WIDTH) => multiply_dots::<2, 2>(a, panel, y, stride, adds),
+                                (_, WIDTH) => multiply_dots::<1, 2>(a, panel, y, stride, adds),
+                                (8.., _) => multiply_dots::<8, 1>(a, panel, y, stride, adds),
+                                (4.., _) => multiply_dots::<4, 1>(a, panel, y, stride, adds),
+                                _ => multiply_dots::<1, 1>(a, panel, y, stride, adds),
                             }
                         };
                     }
@@ -282,7 +288,7 @@ mod x86 {
         false
     }
 
-    /// The products of 32 rows and a panel, in two by two tiles.
+    /// The products of one or two tiles of rows, and one or two of the panel's tiles.
     ///
     /// # Safety
     /// The operands must be as long as [`Bf16Instructions::multiply`] checks, and the tiles configured.
@@ -290,104 +296,159 @@ mod x86 {
     unsafe fn multiply_tiles(a: Lines<'_>, panel: &[PairLine], sums: Sums<'_>, adds: bool) {
         let (a_stride, y_stride) = (a.stride * size_of::<u16>(), sums.stride * size_of::<f32>());
         let (above, y_above) = (a.data.as_ptr(), sums.data.as_mut_ptr());
-        // SAFETY: there are 32 rows of each.
-        let (below, y_below) = unsafe { (above.add(LANES * a.stride), y_above.add(LANES * sums.stride)) };
-        // SAFETY: each instruction reads or writes 16 rows of 64 bytes that are within the operands. No tile register is used by compiled code.
-        unsafe {
-            if adds {
-                asm!(
-                    "tileloadd tmm0, [{above} + {stride}*1]",
-                    "tileloadd tmm1, [{above} + {stride}*1 + 64]",
-                    "tileloadd tmm2, [{below} + {stride}*1]",
-                    "tileloadd tmm3, [{below} + {stride}*1 + 64]",
-                    above = in(reg) y_above, below = in(reg) y_below, stride = in(reg) y_stride,
-                    out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
-                    options(nostack, readonly),
-                );
-            } else {
+        // Not read or written if there are 16 rows.
+        let (below, y_below) = (above.wrapping_add(LANES * a.stride), y_above.wrapping_add(LANES * sums.stride));
+        let (two_rows, two_cols) = (a.n_rows > LANES, sums.n_cols > LANES);
+
+        // Moves one tile of sums.
+        macro_rules! transfer {
+            ($instruction:literal, $sums:ident) => {
+                // SAFETY: the instruction reads or writes 16 rows of 64 bytes that are within the sums. No tile register is used by compiled code.
+                unsafe {
+                    asm!(
+                        $instruction,
+                        at = in(reg) $sums, stride = in(reg) y_stride,
+                        out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                        options(nostack),
+                    );
+                }
+            };
+        }
+        // Adds the products of all K indices, by the instructions for one step.
+        macro_rules! add_products {
+            ($($instruction:literal)+) => {
+                // SAFETY: each instruction reads 16 rows of 64 bytes that are within the operands. No tile register is used by compiled code.
+                unsafe {
+                    asm!(
+                        "2:",
+                        "mov {n}, {n_steps}",
+                        "3:",
+                        $($instruction,)+
+                        "add {above}, 64",
+                        "add {below}, 64",
+                        "add {panel}, 2048",
+                        "dec {n}",
+                        "jnz 3b",
+                        "add {above}, {skip}",
+                        "add {below}, {skip}",
+                        "dec {n_segments}",
+                        "jnz 2b",
+                        above = inout(reg) above => _, below = inout(reg) below => _, panel = inout(reg) panel.as_ptr() => _,
+                        n = out(reg) _, n_steps = in(reg) a.depth / STEP, n_segments = inout(reg) a.n_segments => _,
+                        skip = in(reg) a.segment_stride.wrapping_sub(a.depth).wrapping_mul(size_of::<u16>()),
+                        stride = in(reg) a_stride, width = in(reg) size_of::<PairLine>(),
+                        out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                        out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                        options(nostack, readonly),
+                    );
+                }
+            };
+        }
+
+        if adds {
+            transfer!("tileloadd tmm0, [{at} + {stride}*1]", y_above);
+            if two_cols {
+                transfer!("tileloadd tmm1, [{at} + {stride}*1 + 64]", y_above);
+            }
+            if two_rows {
+                transfer!("tileloadd tmm2, [{at} + {stride}*1]", y_below);
+            }
+            if two_rows && two_cols {
+                transfer!("tileloadd tmm3, [{at} + {stride}*1 + 64]", y_below);
+            }
+        } else {
+            // SAFETY: no tile register is used by compiled code.
+            unsafe {
                 asm!(
                     "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
                     out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                     options(nostack, nomem),
                 );
             }
-            asm!(
-                "2:",
-                "mov {n}, {n_steps}",
-                "3:",
-                "tileloadd tmm4, [{above} + {stride}*1]",
-                "tileloadd tmm6, [{panel} + {width}*1]",
-                "tileloadd tmm7, [{panel} + {width}*1 + 64]",
-                "tdpbf16ps tmm0, tmm4, tmm6",
-                "tileloadd tmm5, [{below} + {stride}*1]",
-                "tdpbf16ps tmm1, tmm4, tmm7",
-                "tdpbf16ps tmm2, tmm5, tmm6",
-                "tdpbf16ps tmm3, tmm5, tmm7",
-                "add {above}, 64",
-                "add {below}, 64",
-                "add {panel}, 2048",
-                "dec {n}",
-                "jnz 3b",
-                "add {above}, {skip}",
-                "add {below}, {skip}",
-                "dec {n_segments}",
-                "jnz 2b",
-                above = inout(reg) above => _, below = inout(reg) below => _, panel = inout(reg) panel.as_ptr() => _,
-                n = out(reg) _, n_steps = in(reg) a.depth / STEP, n_segments = inout(reg) a.n_segments => _,
-                skip = in(reg) a.segment_stride.wrapping_sub(a.depth).wrapping_mul(size_of::<u16>()), stride = in(reg) a_stride, width = in(reg) size_of::<PairLine>(),
-                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _, out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
-                options(nostack, readonly),
-            );
-            asm!(
-                "tilestored [{above} + {stride}*1], tmm0",
-                "tilestored [{above} + {stride}*1 + 64], tmm1",
-                "tilestored [{below} + {stride}*1], tmm2",
-                "tilestored [{below} + {stride}*1 + 64], tmm3",
-                above = in(reg) y_above, below = in(reg) y_below, stride = in(reg) y_stride,
-                options(nostack),
-            );
+        }
+        match (two_rows, two_cols) {
+            (true, true) => add_products!(
+                "tileloadd tmm4, [{above} + {stride}*1]"
+                "tileloadd tmm6, [{panel} + {width}*1]"
+                "tileloadd tmm7, [{panel} + {width}*1 + 64]"
+                "tdpbf16ps tmm0, tmm4, tmm6"
+                "tileloadd tmm5, [{below} + {stride}*1]"
+                "tdpbf16ps tmm1, tmm4, tmm7"
+                "tdpbf16ps tmm2, tmm5, tmm6"
+                "tdpbf16ps tmm3, tmm5, tmm7"
+            ),
+            (true, false) => add_products!(
+                "tileloadd tmm4, [{above} + {stride}*1]"
+                "tileloadd tmm6, [{panel} + {width}*1]"
+                "tileloadd tmm5, [{below} + {stride}*1]"
+                "tdpbf16ps tmm0, tmm4, tmm6"
+                "tdpbf16ps tmm2, tmm5, tmm6"
+            ),
+            (false, true) => add_products!(
+                "tileloadd tmm4, [{above} + {stride}*1]"
+                "tileloadd tmm6, [{panel} + {width}*1]"
+                "tileloadd tmm7, [{panel} + {width}*1 + 64]"
+                "tdpbf16ps tmm0, tmm4, tmm6"
+                "tdpbf16ps tmm1, tmm4, tmm7"
+            ),
+            (false, false) => add_products!(
+                "tileloadd tmm4, [{above} + {stride}*1]"
+                "tileloadd tmm6, [{panel} + {width}*1]"
+                "tdpbf16ps tmm0, tmm4, tmm6"
+            ),
+        }
+        transfer!("tilestored [{at} + {stride}*1], tmm0", y_above);
+        if two_cols {
+            transfer!("tilestored [{at} + {stride}*1 + 64], tmm1", y_above);
+        }
+        if two_rows {
+            transfer!("tilestored [{at} + {stride}*1], tmm2", y_below);
+        }
+        if two_rows && two_cols {
+            transfer!("tilestored [{at} + {stride}*1 + 64], tmm3", y_below);
         }
     }
 
-    /// The products of the first `R` rows of `a` and a panel; returns `R`.
+    /// The products of the first `R` rows of `a` and the first `V` vectors of a panel; returns `R`.
     ///
     /// # Safety
     /// The machine must have AVX512_BF16, and the operands `R` rows.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bf16")]
-    unsafe fn multiply_dots<const R: usize>(a: Lines<'_>, panel: &[PairLine], y: &mut [f32], stride: usize, adds: bool) -> usize {
-        let mut sums = [[_mm512_setzero_ps(); 2]; R];
-        // SAFETY: both lines of a row are within `y`.
-        let at = |row: usize| unsafe { y.as_ptr().add(row * stride) };
+    unsafe fn multiply_dots<const R: usize, const V: usize>(
+        a: Lines<'_>,
+        panel: &[PairLine],
+        y: &mut [f32],
+        stride: usize,
+        adds: bool,
+    ) -> usize {
+        let mut sums = [[_mm512_setzero_ps(); V]; R];
         if adds {
             for (row, sums) in sums.iter_mut().enumerate() {
-                // SAFETY: as above.
-                *sums = unsafe { [_mm512_loadu_ps(at(row)), _mm512_loadu_ps(at(row).add(LANES))] };
+                let y = y[row * stride..][..V * LANES].as_ptr();
+                // SAFETY: the vectors are within the slice.
+                sums.iter_mut().enumerate().for_each(|(v, sum)| *sum = unsafe { _mm512_loadu_ps(y.add(v * LANES)) });
             }
         }
         for (segment, panel) in panel.chunks_exact((a.depth / 2).max(1)).take(a.n_segments).enumerate() {
             for (pair, PairLine(b)) in panel.iter().enumerate() {
                 // SAFETY: a line has two vectors, and is aligned to them; each row of `a` has this pair.
                 unsafe {
-                    let b: [__m512bh; 2] =
-                        [_mm512_load_si512(b.as_ptr().cast()), _mm512_load_si512(b.as_ptr().add(LANES).cast())]
-                            .map(|b| std::mem::transmute(b));
+                    let b: [__m512bh; V] =
+                        std::array::from_fn(|v| std::mem::transmute(_mm512_load_si512(b.as_ptr().add(v * LANES).cast())));
                     let from = a.data.as_ptr().add(segment * a.segment_stride + 2 * pair);
                     for (row, sums) in sums.iter_mut().enumerate() {
                         let x = from.add(row * a.stride).cast::<i32>().read_unaligned();
                         let x: __m512bh = std::mem::transmute(_mm512_set1_epi32(x));
-                        *sums = [_mm512_dpbf16_ps(sums[0], x, b[0]), _mm512_dpbf16_ps(sums[1], x, b[1])];
+                        sums.iter_mut().zip(b).for_each(|(sum, b)| *sum = _mm512_dpbf16_ps(*sum, x, b));
                     }
                 }
             }
         }
         for (row, sums) in sums.into_iter().enumerate() {
-            let y = y[row * stride..][..WIDTH].as_mut_ptr();
-            // SAFETY: two vectors are within the slice.
-            unsafe {
-                _mm512_storeu_ps(y, sums[0]);
-                _mm512_storeu_ps(y.add(LANES), sums[1]);
-            }
+            let y = y[row * stride..][..V * LANES].as_mut_ptr();
+            // SAFETY: the vectors are within the slice.
+            sums.into_iter().enumerate().for_each(|(v, sum)| unsafe { _mm512_storeu_ps(y.add(v * LANES), sum) });
         }
         R
     }

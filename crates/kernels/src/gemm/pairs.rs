@@ -9,7 +9,7 @@ use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut, pod_align_to_mut};
 use half::bf16;
 use rayon::prelude::*;
 
-use super::bf16::{Bf16Instructions, HEIGHT, Lines, PairLine, STEP, Step, Sums, WIDTH};
+use super::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, STEP, Step, Sums, WIDTH};
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::{Word, transpose_rows};
@@ -17,7 +17,7 @@ use crate::cpu::vectorised::vectorised;
 use crate::gemm::gemm::{Onto, Threads};
 
 /// K indices that are multiplied at a time, so that the rows of a block and a panel stay in the first-level cache.
-const DEPTH: usize = 512;
+pub(crate) const DEPTH: usize = 512;
 /// Elements below which packing on other threads takes longer than packing on one.
 const SERIAL_LEN: usize = 64 * 1024;
 
@@ -205,6 +205,11 @@ fn interleave(low: &[bf16], high: &[bf16], words: &mut [u32]) {
     }
 }
 
+/// Columns that are computed for `n_cols` of a panel: half of them, or all.
+fn vectors(n_cols: usize) -> usize {
+    n_cols.next_multiple_of(LANES)
+}
+
 impl Panels<'_> {
     /// Without the first `n` pairs of K indices.
     pub(crate) fn after(self, n: usize) -> Self {
@@ -217,13 +222,13 @@ impl Panels<'_> {
     /// If `a` has more K indices than were packed, or `y` another length.
     pub(crate) fn times(self, instructions: Bf16Instructions, a: Lines<'_>, y: &mut [f32], onto: Onto) {
         assert_eq!(y.len(), a.n_rows * self.n, "results of {} rows and {} columns", a.n_rows, self.n);
-        self.times_into(instructions, a, a.n_rows, Sums { data: y, stride: self.n }, onto);
+        self.times_into(instructions, a, a.n_rows, Sums { data: y, stride: self.n, n_cols: self.n }, onto);
     }
 
     /// The same for the first `n_rows` rows of `a`, into a part of each row of a larger matrix.
     pub(crate) fn times_into(self, instructions: Bf16Instructions, a: Lines<'_>, n_rows: usize, y: Sums<'_>, onto: Onto) {
         let Self { n, n_pairs, .. } = self;
-        let Sums { data: y, stride } = y;
+        let Sums { data: y, stride, .. } = y;
         assert_eq!(a.n_segments, 1, "segments, whose edges would have to be copied");
         let registers = instructions.registers();
         let padded = a.depth.next_multiple_of(STEP);
@@ -238,27 +243,23 @@ impl Panels<'_> {
                     let adds = onto == Onto::Sum || start > 0;
                     for (first, panel) in (0..n).step_by(WIDTH).zip(self.lines.chunks_exact(n_pairs)) {
                         let n_rows = HEIGHT.min(n_rows - row);
-                        let n_cols = WIDTH.min(n - first);
+                        let wanted = WIDTH.min(n - first);
+                        let n_cols = vectors(wanted);
                         let panel = &panel[self.first + start / 2..];
                         let y = &mut y[row * stride + first..];
-                        if n_rows == rows.n_rows && n_cols == WIDTH {
-                            instructions.multiply(&registers, rows, panel, Sums { data: y, stride }, adds);
+                        if n_rows == rows.n_rows && n_cols == wanted {
+                            instructions.multiply(&registers, rows, panel, Sums { data: y, stride, n_cols }, adds);
                             continue;
                         }
                         if adds {
                             for (line, y) in edge.iter_mut().zip(y.chunks(stride)).take(n_rows) {
-                                line[..n_cols].copy_from_slice(&y[..n_cols]);
+                                line[..wanted].copy_from_slice(&y[..wanted]);
                             }
                         }
-                        instructions.multiply(
-                            &registers,
-                            rows,
-                            panel,
-                            Sums { data: edge.as_flattened_mut(), stride: WIDTH },
-                            adds,
-                        );
+                        let sums = Sums { data: edge.as_flattened_mut(), stride: WIDTH, n_cols };
+                        instructions.multiply(&registers, rows, panel, sums, adds);
                         for (line, y) in edge.iter().zip(y.chunks_mut(stride)).take(n_rows) {
-                            y[..n_cols].copy_from_slice(&line[..n_cols]);
+                            y[..wanted].copy_from_slice(&line[..wanted]);
                         }
                     }
                 }
@@ -278,7 +279,7 @@ impl Panels<'_> {
         for row in (0..a.n_rows).step_by(HEIGHT) {
             let rows = Lines { data: &a.data[row * a.stride..], n_rows: HEIGHT, ..a };
             for (first, panel) in (0..self.n).step_by(WIDTH).zip(self.lines.chunks_exact(self.n_pairs)) {
-                let sums = Sums { data: block.as_flattened_mut(), stride: WIDTH };
+                let sums = Sums { data: block.as_flattened_mut(), stride: WIDTH, n_cols: vectors(WIDTH.min(self.n - first)) };
                 instructions.multiply(&registers, rows, &panel[self.first..], sums, false);
                 each(row, first, &block);
             }
@@ -292,7 +293,7 @@ impl<'a> Lines<'a> {
     where
         'a: 'b,
     {
-        let is_high = instructions == Bf16Instructions::Avx512 || self.n_rows == HEIGHT;
+        let is_high = instructions == Bf16Instructions::Avx512 || [LANES, HEIGHT].contains(&self.n_rows);
         if is_high && self.depth.is_multiple_of(instructions.depth()) {
             return self;
         }
@@ -304,7 +305,7 @@ impl<'a> Lines<'a> {
             padding.fill(bf16::ZERO);
         }
         padding.fill(bf16::ZERO);
-        let n_rows = if instructions == Bf16Instructions::Avx512 { self.n_rows } else { HEIGHT };
+        let n_rows = if instructions == Bf16Instructions::Avx512 { self.n_rows } else { self.n_rows.next_multiple_of(LANES) };
         Lines::new(room, padded, n_rows, padded)
     }
 
