@@ -23,8 +23,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_report::thousands;
 use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
-    ClassWeights, DetectOptions, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing,
-    Recipe, TabularModel, TabularWarning, Target, TextOptions, Threshold,
+    Calibration, ClassWeights, DetectOptions, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions,
+    Preprocessing, Recipe, TabularModel, TabularWarning, Target, TextOptions, Threshold,
 };
 use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
@@ -166,12 +166,22 @@ fn warned(detected: &Detected, fitted: &Fitted, options: &Options, is_stopped: b
             "warning: the time was over before one epoch, so that the network has seen only some of the training rows; allow more `--minutes`{smaller}"
         ));
     }
-    let share = model.calibration().map_or(0.0, |calibration| calibration.constant_share);
+    let calibration = model.calibration();
+    let share = calibration.and_then(Calibration::classes).map_or(0.0, |calibration| calibration.constant_share);
     if share > 0.0 {
         print::note(format_args!(
             "warning: on the validation rows, the log loss of the network was not better than that of the shares of the classes, so that predictions are {:.0} % these shares",
             100.0 * share
         ));
+    }
+    match calibration.and_then(Calibration::number) {
+        Some(calibration) if calibration.is_constant() => print::note(
+            "warning: on the validation rows, the error of the network was not lower than that of the mean of the training rows, so that all predictions are this mean",
+        ),
+        Some(calibration) if !calibration.is_better_than_constant() => print::note(
+            "warning: on the validation rows, the error of the network was not lower than that of the mean of the training rows, except by chance",
+        ),
+        _ => {}
     }
     match model.importance() {
         None if !is_stopped => print::note("the importance of columns is not measured: it would take too long"),

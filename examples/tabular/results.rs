@@ -3,7 +3,7 @@
 use brisk_nn::tensor::program::Device;
 use brisk_report::{closing_table, mebibytes, rows_per_second, seconds};
 use brisk_table::printable;
-use brisk_tabular::{Fitted, FoldScore};
+use brisk_tabular::{Calibration, Fitted, FoldScore, NumberCalibration};
 use brisk_train::Scores;
 use serde_json::{Map, Value, json};
 
@@ -54,9 +54,17 @@ impl Results<'_> {
         for (prefix, scores) in [("test", &self.scores), ("trivial", &self.trivial)] {
             scores.values.iter().for_each(|(name, value)| results[format!("{prefix}_{name}")] = Value::from(*value));
         }
-        if let Some(calibration) = model.calibration() {
-            results["temperature"] = json!(calibration.temperature);
-            results["constant_share"] = json!(calibration.constant_share);
+        match model.calibration() {
+            Some(Calibration::Classes(calibration)) => {
+                results["temperature"] = json!(calibration.temperature);
+                results["constant_share"] = json!(calibration.constant_share);
+            }
+            Some(Calibration::Number(calibration)) => {
+                results["valid_gain"] = json!([calibration.gain, calibration.gain_error]);
+                results["calibration_slope"] = json!(calibration.slope);
+                results["calibration_intercept"] = json!(self.intercept(*calibration));
+            }
+            None => {}
         }
         if !fitted.fold_scores.is_empty() {
             let fold = |FoldScore { name, values, mean, deviation }| {
@@ -113,6 +121,11 @@ impl Results<'_> {
         Some(table)
     }
 
+    /// What is added to numbers in the units of the target.
+    fn intercept(&self, NumberCalibration { slope, intercept, .. }: NumberCalibration) -> f64 {
+        intercept + (1.0 - slope) * self.fitted.model.target().offset()
+    }
+
     /// What there is to know about the training.
     pub(crate) fn lines(&self) -> String {
         let Self { options, fitted, planned, .. } = self;
@@ -130,8 +143,14 @@ impl Results<'_> {
             let kept = format!("{} trained, {n_kept} kept; the one with the greatest weight:", fitted.reports.len());
             lines.insert(0, ("networks", kept));
         }
-        if let Some(calibration) = model.calibration() {
-            lines.push(("temperature", format!("{:.3}", calibration.temperature)));
+        match model.calibration() {
+            Some(Calibration::Classes(calibration)) => lines.push(("temperature", format!("{:.3}", calibration.temperature))),
+            Some(Calibration::Number(calibration)) if !calibration.is_identity() => {
+                let line =
+                    format!("{:.3} times the network's number, plus {}", calibration.slope, number(self.intercept(*calibration)));
+                lines.push(("calibration", line));
+            }
+            _ => {}
         }
         if let (Some(at), Some([chosen, half])) = (model.threshold(), self.at_threshold) {
             let class = model.target().classes().last().map_or("", String::as_str);

@@ -6,7 +6,7 @@ use brisk_nn::NumberEmbedding;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, ClassCalibration};
 use crate::importance::Importance;
 use crate::network::Network;
 use crate::preprocessing::Preprocessing;
@@ -17,7 +17,7 @@ use crate::text_options::TextOptions;
 use crate::threshold::Threshold;
 
 /// The version of the format.
-pub(super) const FORMAT: u64 = 5;
+pub(super) const FORMAT: u64 = 6;
 
 /// The largest size of a layer.
 const MAX_SIZE: usize = 1 << 20;
@@ -154,7 +154,19 @@ impl Description {
     }
 
     fn check_calibration(&self) -> Result<(), String> {
-        let Some(Calibration { temperature, constant_share, frequencies, shifts }) = &self.calibration else { return Ok(()) };
+        let is_number = self.target.classes().is_empty();
+        let ClassCalibration { temperature, constant_share, frequencies, shifts } = match &self.calibration {
+            None => return Ok(()),
+            Some(Calibration::Number(calibration)) => {
+                require(is_number, "calibration.kind", "`classes`, as the target is")?;
+                let is_right = calibration.slope >= 0.0 && calibration.slope.is_finite();
+                require(is_right, "calibration.slope", "a number of at least 0")?;
+                let are_finite = [calibration.intercept, calibration.gain, calibration.gain_error].iter().all(|x| x.is_finite());
+                return require(are_finite, "calibration", "a line of finite numbers");
+            }
+            Some(Calibration::Classes(calibration)) => calibration,
+        };
+        require(!is_number, "calibration.kind", "`number`, as the target is")?;
         let is_one_each = frequencies.len() == self.target.classes().len() && !frequencies.is_empty();
         require(is_one_each, "calibration.frequencies", "a number for each class")?;
         let are_shares = frequencies.iter().all(|frequency| (0.0..=1.0).contains(frequency));

@@ -173,8 +173,8 @@ impl<'a> Fitting<'a> {
             }
         }
         let (mut model, weights) = TabularModel::joined(models, &weighted)?;
-        let (frequencies, validated) = (model.frequencies(train)?, model.validated("valid", valid)?);
-        model.calibrate_to(&validated, frequencies, classes.as_deref());
+        let (constant, validated) = (model.constant_of("train", train)?, model.validated("valid", valid)?);
+        model.calibrate_to(&validated, &constant, classes.as_deref());
         if let Some(metric) = self.threshold {
             model.choose_threshold_on(metric, validated)?;
         }

@@ -22,14 +22,10 @@ impl Predictions {
         threshold: Option<Threshold>,
         mut outputs: Vec<f32>,
     ) -> Self {
-        if let Some(calibration) = calibration {
-            calibration.apply(&mut outputs);
-        }
+        target.restore(&mut outputs);
+        calibration.iter().for_each(|calibration| calibration.apply(&mut outputs));
         let (numbers, probabilities) = match target.classes().len() {
-            0 => {
-                target.restore(&mut outputs);
-                (outputs.into_iter().map(|output| f64::from(output) + target.offset()).collect::<Vec<_>>(), Vec::new())
-            }
+            0 => (outputs.into_iter().map(|output| f64::from(output) + target.offset()).collect::<Vec<_>>(), Vec::new()),
             2 => {
                 // Both are computed from the logit, so that neither loses digits when it is close to 0.
                 let probabilities = outputs.iter().flat_map(|&logit| [sigmoid(-logit), sigmoid(logit)]).collect();

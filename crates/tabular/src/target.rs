@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibration::log_loss;
 use crate::error::{Error, no_rows};
-use crate::mean::{share_of, weighted_mean};
+use crate::mean::{share_of, squared_errors, weighted_mean};
 use crate::target_kind::TargetKind;
 
 /// What is predicted: one of several classes, or a number.
@@ -187,14 +187,11 @@ impl Target {
         }
     }
 
-    /// The log loss of logits, or the root mean squared error of standardised numbers in the unit of the target.
+    /// The log loss of logits, or the root mean squared error of numbers that are [restored](Self::restore), as labels are.
     pub(super) fn loss(&self, outputs: &[f32], labels: &[f32], weights: Option<&[f32]>) -> f64 {
         match self {
             Self::Classes { .. } => log_loss(outputs, labels, weights),
-            Self::Number { std, .. } => {
-                let squares = outputs.iter().zip(labels).map(|(output, label)| (f64::from(*output) - f64::from(*label)).powi(2));
-                std * weighted_mean(squares, weights).sqrt()
-            }
+            Self::Number { .. } => weighted_mean(squared_errors(outputs, labels), weights).sqrt(),
         }
     }
 
@@ -211,9 +208,25 @@ impl Target {
                 .filter(|share| *share > 0.0)
                 .map(|share| -share * share.ln())
                 .sum(),
-            Self::Number { std, .. } => {
+            Self::Number { .. } => {
                 let mean = weighted_mean(labels.iter().map(|&label| f64::from(label)), weights);
-                std * weighted_mean(labels.iter().map(|&label| (f64::from(label) - mean).powi(2)), weights).sqrt()
+                weighted_mean(labels.iter().map(|&label| (f64::from(label) - mean).powi(2)), weights).sqrt()
+            }
+        }
+    }
+
+    /// The best constant prediction of rows with labels of the [task](Self::task): the share of each class, where a class that does not occur counts as if one row of mean weight had
+    /// it; or the mean of the numbers, [restored](Self::restore).
+    pub(super) fn constant_of(&self, labels: &[f32], weights: Option<&[f32]>) -> Vec<f64> {
+        match self {
+            Self::Classes { classes, .. } => {
+                let least = 1.0 / labels.len() as f64;
+                (0..classes.len()).map(|class| share_of(class, labels, weights).max(least)).collect()
+            }
+            Self::Number { .. } => {
+                let mut labels = labels.to_vec();
+                self.restore(&mut labels);
+                vec![weighted_mean(labels.iter().map(|&label| f64::from(label)), weights)]
             }
         }
     }

@@ -84,6 +84,7 @@ mod summary;
 mod tabular;
 mod tabular_cli;
 mod tabular_importance;
+mod tabular_numbers;
 mod tabular_splits;
 mod tabular_values;
 mod tabular_weights;
