@@ -10,7 +10,7 @@ const FAST: [&str; 9] = ["--model", "mlp", "--epochs", "8", "--hidden", "8", "--
 #[test]
 fn the_program_says_that_a_model_is_no_better_than_the_mean() {
     let place = Place::new();
-    let row = |row: usize| format!("{},{}\n", noise(row, 0), 20.0 + noise(row, 1));
+    let row = |row: usize| format!("{},{}\n", noise(row, 0), 20.0 + noise(row, 2));
     place.write("rows.csv", "x,y\n".to_owned() + &(0..500).map(row).collect::<String>());
     let (output, stderr) = place.run("tabular", &[&["rows.csv"][..], &FAST, &["model"]].concat());
     assert!(output.status.success(), "{stderr}");
