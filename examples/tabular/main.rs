@@ -5,6 +5,7 @@
 mod notes;
 mod options;
 mod results;
+mod scale;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -24,7 +25,7 @@ use brisk_report::thousands;
 use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
     Calibration, ClassWeights, DetectOptions, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions,
-    Preprocessing, Recipe, TabularModel, TabularWarning, Target, TextOptions, Threshold,
+    Preprocessing, Recipe, TabularModel, TabularWarning, Target, TargetScale, TextOptions, Threshold,
 };
 use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
@@ -53,15 +54,39 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
 
     // How columns become features, fitted to the rows to train on.
     let preprocessing = Preprocessing::fit(columns, &train, options.scaling)?;
-    let target = target.clone().fitted_to("train", &train)?;
+    let target = scale::asked(&options, target.clone(), table)?.fitted_to("train", &train)?;
     notes::columns(&detected, &preprocessing, &target);
-    let preprocessed = |rows: &Subset<&Table>, set: &'static str| -> Result<Rows> {
-        Ok(preprocessing.over(columns, rows)?.with_target(&target).to_rows(set)?)
+    let sets_of = |target: &Target| -> Result<Sets> {
+        let preprocessed = |rows: &Subset<&Table>, set: &'static str| -> Result<Rows> {
+            Ok(preprocessing.over(columns, rows)?.with_target(target).to_rows(set)?)
+        };
+        let valid = valid.as_ref().map(|valid| preprocessed(valid, "valid")).transpose()?;
+        Ok(Sets { train: preprocessed(&train, "train")?, valid, test: preprocessed(&test, "test")? })
     };
-    let rows = Sets {
-        train: preprocessed(&train, "train")?,
-        valid: valid.map(|valid| preprocessed(&valid, "valid")).transpose()?,
-        test: preprocessed(&test, "test")?,
+    let rows = sets_of(&target)?;
+    let chosen = {
+        let fitting = scale::fitting(&options, options.recipes(&rows.train, &target), options.time_left(started)?, &stop);
+        let folds = options.folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
+        match (&rows.valid, folds.as_deref()) {
+            (Some(valid), _) => scale::chosen(&device, &options, &fitting, &preprocessing, &target, &rows.train, valid),
+            (None, Some([first, ..])) => {
+                scale::chosen(&device, &options, &fitting, &preprocessing, &target, &first.train, &first.valid)
+            }
+            (None, _) => Ok(None),
+        }
+    };
+    let chosen = match chosen {
+        Ok(chosen) => chosen,
+        Err(TabularError::Train(error)) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
+        Err(error) => return Err(error.into()),
+    };
+    let (target, rows) = match chosen {
+        Some((TargetScale::Log, Some(_))) => {
+            let target = target.with_scale(TargetScale::Log, table)?.fitted_to("train", &train)?;
+            let rows = sets_of(&target)?;
+            (target, rows)
+        }
+        _ => (target, rows),
     };
     rows.save(&options, &preprocessing, &target)?;
     let recipes = options.recipes(&rows.train, &target);
@@ -122,7 +147,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let elapsed = started.elapsed().as_secs_f64();
     let n_rows = table.n_rows();
     let (options, device, fitted) = (&options, &device, &fitted);
-    let results = Results { options, device, fitted, planned, n_rows, warnings, scores, trivial, at_threshold, elapsed };
+    let results = Results { options, device, fitted, planned, chosen, n_rows, warnings, scores, trivial, at_threshold, elapsed };
     if let Some(path) = &options.json {
         write_json(path, &results.json())?;
     }

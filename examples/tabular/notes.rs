@@ -4,7 +4,7 @@ use brisk_examples::print;
 use brisk_loader::RowSource;
 use brisk_report::thousands;
 use brisk_table::printable;
-use brisk_tabular::{Decoding, Detected, Preprocessing, Reading, Splitting, TabularRemedy, TabularWarning, Target};
+use brisk_tabular::{Decoding, Detected, Preprocessing, Reading, Splitting, TabularRemedy, TabularWarning, Target, TargetScale};
 
 /// How many rows there are of each set, and what they are split by.
 pub(crate) fn rows(train: &impl RowSource, valid: Option<&impl RowSource>, test: &impl RowSource, splitting: &Splitting) {
@@ -76,6 +76,9 @@ fn described(target: &Target) -> String {
             let shown: Vec<_> = classes.iter().take(SHOWN).map(|class| printable(class).to_string()).collect();
             let more = if classes.len() > SHOWN { ", …" } else { "" };
             format!("{} classes: {}{more}", classes.len(), shown.join(", "))
+        }
+        Target::Number { scale: TargetScale::Log, mean, std, .. } => {
+            format!("a number, whose logarithm has the mean {} and the standard deviation {}", *mean as f32, *std as f32)
         }
         Target::Number { offset, mean, std, .. } => {
             // As many digits as f32 has; the offset may have more.

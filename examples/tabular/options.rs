@@ -9,8 +9,10 @@ use brisk_loader::{RowSource, Rows};
 use brisk_nn::Adapters;
 use brisk_nn::tensor::Precision;
 use brisk_report::seconds;
-use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind, ThresholdMetric};
+use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind, TargetScale, ThresholdMetric};
 use clap::Parser;
+
+use crate::scale::Asked;
 
 /// Trains a network on a table and writes a folder from which `predict` makes predictions
 #[derive(Debug, Parser)]
@@ -51,6 +53,10 @@ pub(crate) struct Options {
         value_parser = one_of([("standard", Scaling::Standard), ("quantile", Scaling::Quantile)]))]
     pub(crate) scaling: Scaling,
 
+    /// How a target that is a number is scaled for training: standard, log (its logarithm: for positive numbers with a long tail, such as prices), or auto, the one that predicts validation rows better after a short training; log is tried if the numbers are above 0 and have such a tail [default: auto]
+    #[arg(long, value_name = "HOW", help_heading = "Training", value_parser = one_of([("auto", Asked::Auto),
+        ("standard", Asked::For(TargetScale::Standard)), ("log", Asked::For(TargetScale::Log))]))]
+    pub(crate) target_scale: Option<Asked>,
     /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones, in minutes; best, several with drawn settings, of which those are kept that are best together
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
         value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]

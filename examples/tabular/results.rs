@@ -3,11 +3,12 @@
 use brisk_nn::tensor::program::Device;
 use brisk_report::{closing_table, mebibytes, rows_per_second, seconds};
 use brisk_table::printable;
-use brisk_tabular::{Calibration, Fitted, FoldScore, NumberCalibration};
+use brisk_tabular::{Calibration, Fitted, FoldScore, NumberCalibration, TargetScale};
 use brisk_train::Scores;
 use serde_json::{Map, Value, json};
 
 use crate::options::Options;
+use crate::scale::Chosen;
 
 /// What training takes.
 pub(crate) struct Planned {
@@ -21,6 +22,8 @@ pub(crate) struct Results<'a> {
     pub(crate) device: &'a Device,
     pub(crate) fitted: &'a Fitted,
     pub(crate) planned: Planned,
+    /// The scale of a target that is a number.
+    pub(crate) chosen: Option<Chosen>,
     /// The rows of the table.
     pub(crate) n_rows: usize,
     pub(crate) warnings: Vec<String>,
@@ -51,6 +54,10 @@ impl Results<'_> {
             "task": model.target().kind().to_string(), "ended": report.ended.to_string(),
             "model_folder": options.out.to_string_lossy(), "warnings": self.warnings, "importance": model.importance(),
         });
+        if let Some((scale, reason)) = self.chosen {
+            results["target_scale"] = json!(scale);
+            results["target_scale_reason"] = json!(reason.map(|reason| reason.to_string()));
+        }
         for (prefix, scores) in [("test", &self.scores), ("trivial", &self.trivial)] {
             scores.values.iter().for_each(|(name, value)| results[format!("{prefix}_{name}")] = Value::from(*value));
         }
@@ -130,7 +137,11 @@ impl Results<'_> {
     pub(crate) fn lines(&self) -> String {
         let Self { options, fitted, planned, .. } = self;
         let (report, model) = (fitted.report(), &fitted.model);
-        let units = if model.target().classes().is_empty() { " of the standardised target" } else { "" };
+        let units = match self.chosen {
+            None => "",
+            Some((TargetScale::Standard, _)) => " of the standardised target",
+            Some((TargetScale::Log, _)) => " of the standardised logarithms of the target",
+        };
         let mut lines = vec![
             ("epochs", format!("{}, {}", report.n_epochs, report.ended)),
             ("best epoch", format!("{}, {} {}{units}", report.best_epoch, report.watched, number(report.best_value))),
@@ -142,6 +153,10 @@ impl Results<'_> {
             let n_kept = fitted.weights.iter().filter(|&&weight| weight > 0.0).count();
             let kept = format!("{} trained, {n_kept} kept; the one with the greatest weight:", fitted.reports.len());
             lines.insert(0, ("networks", kept));
+        }
+        if let Some((scale, reason)) = self.chosen {
+            let reason = reason.map(|reason| format!(": {reason}"));
+            lines.push(("target scale", format!("{scale}{}", reason.unwrap_or_default())));
         }
         match model.calibration() {
             Some(Calibration::Classes(calibration)) => lines.push(("temperature", format!("{:.3}", calibration.temperature))),

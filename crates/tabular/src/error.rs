@@ -85,6 +85,29 @@ pub enum Error {
         /// What was asked for.
         what: &'static str,
     },
+    /// A setting that is only for targets that are numbers.
+    #[error("target `{target}` has {n_classes} classes, but {what} are for numbers; leave them out, or predict a number", target = printable(target))]
+    NotNumber {
+        /// The target.
+        target: String,
+        /// How many classes there are.
+        n_classes: usize,
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A number that has no logarithm, for a target that is scaled by it.
+    #[error(
+        "row {row}, target `{target}`: found {number}, expected a number above 0, of which there is a logarithm; correct it, or choose `TargetScale::Standard`",
+        target = printable(target)
+    )]
+    NotPositive {
+        /// The target.
+        target: String,
+        /// The row, from 0.
+        row: usize,
+        /// The number.
+        number: f64,
+    },
     /// A threshold for a target that does not have two classes.
     #[error(
         "target `{target}` {}, but a threshold decides between two classes; leave the threshold out",

@@ -108,7 +108,7 @@ impl TabularModel {
     }
 
     /// Calibrated predictions of rows: logits, or numbers in the units of the labels.
-    fn predicted<S: RowSource<Feature = f32>>(&self, set: &'static str, rows: &S) -> Result<Validated, Error> {
+    pub(super) fn predicted<S: RowSource<Feature = f32>>(&self, set: &'static str, rows: &S) -> Result<Validated, Error> {
         let mut validated = self.validated(set, rows)?;
         self.finish(&mut validated);
         Ok(validated)
@@ -153,7 +153,7 @@ impl TabularModel {
         let calibration = if let (Target::Number { .. }, [mean]) = (&self.target, constant) {
             let mut rows = rows.clone();
             self.finish(&mut rows);
-            Calibration::Number(NumberCalibration::fit(&rows, *mean))
+            Calibration::Number(NumberCalibration::fit(&rows, *mean, self.target.zero()))
         } else {
             let frequencies = constant.iter().map(|&share| share as f32).collect();
             Calibration::Classes(ClassCalibration::fit(rows, frequencies, class_weights))

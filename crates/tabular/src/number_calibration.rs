@@ -6,7 +6,7 @@ use crate::validated::Validated;
 /// A line that makes numbers predicted by a model those that are observed: `slope * prediction + intercept`, in the units of the labels.
 ///
 /// It is fitted to validation rows by least squares, and is `prediction` itself unless the line predicts them better beyond noise: by the Bayesian information criterion (Schwarz 1978,
-/// *Estimating the Dimension of a Model*), which asks two parameters of n rows to divide the squared error by more than `n^(2/n)`. On the validation rows, the squared error
+/// *Estimating the Dimension of a Model*), which asks two parameters of n rows to divide the squared error by more than `n^(2/n)`. Predictions of a target that is scaled by [`TargetScale::Log`](crate::TargetScale::Log) are only multiplied. On the validation rows, the squared error
 /// is never above that of the mean of the training rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,14 +29,15 @@ impl NumberCalibration {
         Self { slope, intercept, gain: 0.0, gain_error: 0.0 }
     }
 
-    /// The calibration for predictions and labels in the same units, where the mean of the training rows is `mean`.
-    pub(super) fn fit(rows: &Validated, mean: f64) -> Self {
+    /// The calibration for predictions and labels in the same units, where the mean of the training rows is `mean`; with a `zero`, a line through it.
+    pub(super) fn fit(rows: &Validated, mean: f64, zero: Option<f64>) -> Self {
         let n_rows = rows.n_effective();
-        // By how much two parameters have to lower the logarithm of the squared error.
-        let least = 2.0 * n_rows.ln() / n_rows;
+        let n_parameters = if zero.is_some() { 1.0 } else { 2.0 };
+        // By how much the parameters have to lower the logarithm of the squared error.
+        let least = n_parameters * n_rows.ln() / n_rows;
         let is_better = |new: Self, old: Self| (old.squared_error(rows) / new.squared_error(rows)).ln() > least;
         let (none, constant) = (Self::of(1.0, 0.0), Self::of(0.0, mean));
-        let line = Self::line(rows).filter(|line| n_rows >= MIN_ROWS && is_better(*line, constant));
+        let line = Self::line(rows, zero).filter(|line| n_rows >= MIN_ROWS && is_better(*line, constant));
         let own = line.filter(|line| is_better(*line, none)).unwrap_or(none);
         let best = if own.squared_error(rows) <= constant.squared_error(rows) { own } else { line.unwrap_or(constant) };
         best.with_gain_over(constant, rows)
@@ -46,7 +47,7 @@ impl NumberCalibration {
         let (own, of_constant) = (self.squares(rows), constant.squares(rows));
         let mean = |numbers: &mut dyn Iterator<Item = f64>| weighted_mean(numbers, rows.weights.as_deref());
         let whole = mean(&mut of_constant.iter().copied());
-        if !(whole > 0.0) {
+        if whole == 0.0 {
             return self;
         }
         let gains: Vec<f64> = own.iter().zip(&of_constant).map(|(own, of_constant)| (of_constant - own) / whole).collect();
@@ -56,12 +57,12 @@ impl NumberCalibration {
     }
 
     /// The line of least squares, if it rises.
-    fn line(Validated { outputs, labels, weights }: &Validated) -> Option<Self> {
+    fn line(Validated { outputs, labels, weights }: &Validated, zero: Option<f64>) -> Option<Self> {
         let mean = |of: &dyn Fn(f64, f64) -> f64| {
             let values = outputs.iter().zip(labels).map(|(&output, &label)| of(output.into(), label.into()));
             weighted_mean(values, weights.as_deref())
         };
-        let (x, y) = (mean(&|output, _| output), mean(&|_, label| label));
+        let [x, y] = zero.map_or_else(|| [mean(&|output, _| output), mean(&|_, label| label)], |zero| [zero; 2]);
         let slope = mean(&|output, label| (output - x) * (label - y)) / mean(&|output, _| (output - x).powi(2));
         let line = Self::of(slope, y - slope * x);
         (slope > 0.0 && slope.is_finite() && line.intercept.is_finite()).then_some(line)
@@ -127,7 +128,7 @@ mod tests {
     }
 
     fn errors(rows: &Validated, mean: f64) -> (NumberCalibration, [f64; 3]) {
-        let found = NumberCalibration::fit(rows, mean);
+        let found = NumberCalibration::fit(rows, mean, None);
         (
             found,
             [found, NumberCalibration::of(1.0, 0.0), NumberCalibration::of(0.0, mean)]
@@ -150,7 +151,7 @@ mod tests {
     fn good_predictions_stay_as_they_are() {
         for n_rows in [3, 30, 300] {
             let rows = of(n_rows, |row| (noise(row), noise(row) + 0.3 * noise(row + 5000)));
-            let found = NumberCalibration::fit(&rows, 0.0);
+            let found = NumberCalibration::fit(&rows, 0.0, None);
             assert!(found.is_identity(), "{n_rows}: {found:?}");
             // Of the variance 1/3 of labels, 0.3 times noise of the same variance remains.
             assert!(n_rows < 100 || (found.gain - 0.91).abs() < 0.03 && found.is_better_than_constant(), "{found:?}");
@@ -178,11 +179,19 @@ mod tests {
     }
 
     #[test]
+    fn predictions_of_positive_numbers_are_only_multiplied() {
+        // Numbers from 1 to 3, less 5, and predictions that are a fifth too small.
+        let rows = of(300, |row| (0.8 * (2.0 + noise(row)) - 5.0, 2.0 + noise(row) - 5.0));
+        let found = NumberCalibration::fit(&rows, -3.0, Some(-5.0));
+        assert!((found.slope - 1.25).abs() < 1e-4 && (found.intercept - 1.25).abs() < 1e-3, "{found:?}");
+    }
+
+    #[test]
     fn rows_count_by_their_weights() {
         // Half of the rows are twice as large as predicted, but do not count.
         let rows = of(1000, |row| (noise(row), if row % 2 == 0 { 2.0 } else { 0.5 } * noise(row)));
         let weights = Some((0..1000).map(|row| (row % 2) as f32).collect());
-        let found = NumberCalibration::fit(&Validated { weights, ..rows }, 0.0);
+        let found = NumberCalibration::fit(&Validated { weights, ..rows }, 0.0, None);
         assert!((found.slope - 0.5).abs() < 1e-6, "{found:?}");
     }
 }

@@ -25,3 +25,50 @@ fn the_program_says_that_a_model_is_no_better_than_the_mean() {
     numbers.dedup();
     assert!(numbers.len() == 1 && numbers[0].parse::<f64>().is_ok_and(|mean| (mean - 20.0).abs() < 0.2), "{numbers:?}");
 }
+
+/// Prices with a long tail, by a size.
+fn prices(n_rows: usize) -> String {
+    let row = |row: usize| format!("{},{}\n", noise(row, 0), 1000.0 * (1.5 * noise(row, 0) + 0.3 * noise(row, 1)).exp());
+    "size,price\n".to_owned() + &(0..n_rows).map(row).collect::<String>()
+}
+
+const SMALL: [&str; 7] = ["--model", "mlp", "--epochs", "16", "--hidden", "16", "--lr"];
+
+#[test]
+fn the_scale_of_the_target_is_chosen_or_asked_for() {
+    let place = Place::new();
+    place.write("rows.csv", prices(1500));
+    let run = |more: &[&str]| {
+        let args = [&["rows.csv", "--out", "model", "--json", "out.json"][..], &SMALL, &["0.01"], more].concat();
+        let (output, stderr) = place.run("tabular", &args);
+        assert!(output.status.success(), "{stderr}");
+        (String::from_utf8(output.stdout).expect("text"), stderr, place.json("out.json"))
+    };
+    for more in [&[][..], &["--target-scale", "auto", "--folds", "2"]] {
+        let (shown, stderr, results) = run(more);
+        assert!(stderr.contains("target scale: log, since") && shown.contains("validation rows is"), "{stderr} {shown}");
+        assert!(results["target_scale"] == "log" && results["target_scale_reason"].is_string(), "{results}");
+        assert_eq!(place.json("model/model.json")["target"]["scale"], "log");
+    }
+    let (_, stderr, results) = run(&["--target-scale", "standard"]);
+    assert!(results["target_scale"] == "standard" && results["target_scale_reason"].is_null(), "{results}");
+    assert!(!stderr.contains("short training"), "{stderr}");
+    let (shown, stderr, _) = run(&["--target-scale", "log"]);
+    assert!(stderr.contains("whose logarithm has") && shown.contains("of the standardised logarithms"), "{stderr} {shown}");
+    place.succeed("predict", &["model", "rows.csv", "--out", "prices.csv"]);
+    let text = fs::read_to_string(place.path("prices.csv")).expect("it was written");
+    assert!(text.lines().skip(1).all(|line| line.parse::<f64>().is_ok_and(|price| (150.0..8000.0).contains(&price))), "{text}");
+
+    // What has no logarithm, and what is no number.
+    place.write("rows.csv", prices(200) + "0.5,0\n");
+    let words = ["row 200", "`price`", "found 0", "above 0", "--target-scale standard"];
+    place.refuse("tabular", &["rows.csv", "--target-scale", "log", "--out", "model"], &words);
+    place.write(
+        "rows.csv",
+        "a,b\n".to_owned() + &(0..60).map(|row| format!("{row},{}\n", ["x", "y"][row % 2])).collect::<String>(),
+    );
+    for scale in ["auto", "standard", "log"] {
+        let words = ["`b` has 2 classes", "--task number"];
+        place.refuse("tabular", &["rows.csv", "--target-scale", scale, "--out", "model"], &words);
+    }
+}

@@ -1,4 +1,4 @@
-//! Regressions: calibration.
+//! Regressions: calibration, and logarithms of the target.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use brisk_loader::{Rows, split};
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_tabular::{
     Calibration, Columns, Error, Fitted, Fitting, Network, NumberCalibration, Predictions, Preprocessing, Recipe, Scaling,
-    TabularModel, Target,
+    TabularModel, Target, TargetScale, TargetScaleReason,
 };
 
 use crate::noise;
@@ -98,4 +98,89 @@ fn numbers_of_a_network_that_has_not_finished_are_corrected() -> Result<(), Erro
     }
     assert_eq!(number_calibration(&model), calibration);
     Ok(())
+}
+
+/// Positive numbers with a long tail, whose errors are shares of them.
+fn prices() -> Rows {
+    rows(1500, |x, row| 1000.0 * (1.5 * x + 0.3 * noise(row, 1)).exp())
+}
+
+fn recipe() -> Recipe {
+    Recipe { max_epochs: 16, lr: 1e-2, ..Recipe::of_one(Network::Mlp { hidden: vec![16] }, 500) }
+}
+
+fn chosen(rows: &Rows) -> Result<(TargetScale, TargetScaleReason), Error> {
+    let [train, valid] = split(rows, 3, [0.7, 0.3]).expect("fractions");
+    let preprocessing = Preprocessing::fit(&columns(), &train, Scaling::Standard)?;
+    let target = Target::numbers("y", "train", &train)?;
+    let over = |rows, set| preprocessing.over(&columns(), rows)?.with_target(&target).to_rows(set);
+    let (train, valid) = (over(&train, "train")?, over(&valid, "valid")?);
+    Fitting::new(vec![recipe()], 5).choose_target_scale(&cpu(), &preprocessing, &target, &train, &valid)
+}
+
+#[test]
+fn the_scale_of_a_target_is_chosen_by_validation_rows() -> Result<(), Error> {
+    let (scale, reason) = chosen(&prices())?;
+    let TargetScaleReason::Validated { standard, log } = reason else { panic!("{reason}") };
+    assert!(scale == TargetScale::Log && log < standard, "{reason}");
+    // Of these numbers the logarithm is a function with a pole.
+    let (scale, reason) = chosen(&rows(1500, |x, _| 1e-6 + (x.max(0.0)).powi(3)))?;
+    assert!(matches!(reason, TargetScaleReason::Validated { .. }) && scale == TargetScale::Standard, "{scale}: {reason}");
+    let (scale, reason) = chosen(&rows(300, |x, _| 10.0 + x))?;
+    assert!(matches!(reason, TargetScaleReason::NotSkewed { .. }) && scale == TargetScale::Standard, "{reason}");
+    let (scale, reason) = chosen(&rows(300, |x, row| if row == 17 { 0.0 } else { (3.0 * x).exp() }))?;
+    assert_eq!((scale, reason), (TargetScale::Standard, TargetScaleReason::NotPositive { smallest: 0.0 }));
+    Ok(())
+}
+
+#[test]
+fn a_logarithm_is_learned_and_predicted_in_the_unit_of_the_target() -> Result<(), Error> {
+    let rows = prices();
+    let [train, valid] = split(&rows, 3, [0.7, 0.3]).expect("fractions");
+    let preprocessing = Preprocessing::fit(&columns(), &train, Scaling::Standard)?;
+    let target = Target::numbers("y", "train", &train)?.with_scale(TargetScale::Log, &rows)?.fitted_to("train", &train)?;
+    let mut restored = [target.label(1234.5), target.label(1e-3)];
+    target.restore(&mut restored);
+    assert!((restored[0] - 1234.5).abs() < 0.01 && (restored[1] - 1e-3).abs() < 1e-7, "{restored:?}");
+    // A label from which an offset was subtracted has the same logarithm.
+    let one = |label: f32| Rows::new(vec![0.0; 2], vec![label, 3.0 * label + 500.0], 1).expect("two rows");
+    let plain =
+        Target::numbers("y", "train", &one(250.0))?.with_scale(TargetScale::Log, &one(250.0))?.fitted_to("train", &one(250.0))?;
+    let less = Rows::new(vec![0.0; 2], vec![-750.0, 250.0], 1).expect("two rows");
+    let shifted = Target::numbers("y", "train", &less)?
+        .shifted_by(1000.0)
+        .with_scale(TargetScale::Log, &less)?
+        .fitted_to("train", &less)?;
+    assert!((plain.label(500.0) - shifted.label(-500.0)).abs() < 1e-6, "{plain:?}, {shifted:?}");
+    let over = |rows, set| preprocessing.over(&columns(), rows)?.with_target(&target).to_rows(set);
+    let (train, valid) = (over(&train, "train")?, over(&valid, "valid")?);
+    let fitting = Fitting::new(vec![recipe()], 5);
+    let Fitted { model, .. } = fitting.fit(&cpu(), preprocessing.clone(), target.clone(), &train, &valid)?;
+    // E[exp(0.3 u)] = 1.015 for u between -1 and 1.
+    let calibration = number_calibration(&model);
+    assert!(calibration.intercept == 0.0 && (0.95..1.1).contains(&calibration.slope), "{calibration:?}");
+    let found = predictions(&model, &rows)?;
+    assert!(found.numbers().iter().all(|number| *number > 0.0), "prices are positive");
+    let (scores, constant) = (model.evaluate(&valid)?, model.evaluate_constant(&train, &valid)?);
+    let [rmse, of_constant] = [&scores, &constant].map(|scores| scores.get("rmse").expect("a number"));
+    assert!(rmse < 0.35 * of_constant && of_constant > 500.0, "{rmse}, {of_constant}");
+    // The constant is the mean of the numbers, not of their logarithms.
+    assert!(constant.get("r2").is_some_and(|r2| r2.abs() < 0.02), "{constant}");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    model.save(folder.path())?;
+    let loaded = TabularModel::load(folder.path())?;
+    assert_eq!((loaded.target(), predictions(&loaded, &rows)?), (&target, found));
+    Ok(())
+}
+
+#[test]
+fn numbers_without_a_logarithm_are_named() {
+    let rows = rows(50, |x, row| if row == 31 { -4.5 } else { x.abs() + 1.0 });
+    let target = Target::numbers("price", "train", &rows).expect("different numbers");
+    let error = target.with_scale(TargetScale::Log, &rows).expect_err("one is negative");
+    assert!(matches!(&error, Error::NotPositive { target, row: 31, number: -4.5 } if target == "price"), "{error}");
+    let classes =
+        Target::detect("kind", &["a".into(), "b".into()], None, &self::rows(50, |_, row| (row % 2) as f32)).expect("classes");
+    let error = classes.with_scale(TargetScale::Standard, &rows).expect_err("classes have no scale");
+    assert!(matches!(&error, Error::NotNumber { n_classes: 2, .. }), "{error}");
 }
