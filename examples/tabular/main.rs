@@ -15,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use brisk_examples::command_line::Given;
 use brisk_examples::elsewhere::{LocalFile, is_url};
 use brisk_examples::higgs::stopped::{self, StartedBy};
-use brisk_examples::tabular::{Program, read};
+use brisk_examples::tabular::{Program, in_options_of, read};
 use brisk_examples::{check_files_differ, check_folder, check_output, command_line, print, write_json};
 use brisk_loader::{RowSource, Rows, Subset};
 use brisk_nn::Adam;
@@ -107,11 +107,12 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         precision: options.precision,
         class_weights: options.class_weights,
         threshold: options.threshold,
+        intervals: options.intervals,
         importance: Some(ImportanceOptions { seed: options.seed, ..ImportanceOptions::default() }),
         configure: Box::new(configure),
         ..Fitting::new(recipes, options.seed)
     };
-    fitting.check(&target)?;
+    fitting.check(&target).map_err(|error| in_options_of(Program::Tabular, error))?;
     let model = TabularModel::new(options.seed, preprocessing.clone(), target.clone(), fitting.recipes[0].network.clone());
     let planned = match &rows.valid {
         Some(valid) => planned(&device, &options, &fitting.recipes[0], model, &rows.train, valid)?,
@@ -128,7 +129,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let mut fitted = match fitted {
         Ok(fitted) => fitted,
         Err(TabularError::Train(error)) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(in_options_of(Program::Tabular, error)),
     };
     fitted.model.set_text_options(detected.text.clone());
     let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
@@ -142,12 +143,14 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         Ok::<_, TabularError>([chosen?, half?])
     });
     let at_threshold = at_threshold.transpose()?;
+    let held = fitted.model.interval_score(&rows.test)?;
     fitted.model.set_scores(scores.values.iter().map(|(name, value)| (format!("test_{name}"), *value)).collect());
     fitted.model.save(&options.out)?;
     let elapsed = started.elapsed().as_secs_f64();
     let n_rows = table.n_rows();
     let (options, device, fitted) = (&options, &device, &fitted);
-    let results = Results { options, device, fitted, planned, chosen, n_rows, warnings, scores, trivial, at_threshold, elapsed };
+    let results =
+        Results { options, device, fitted, planned, chosen, n_rows, warnings, scores, trivial, at_threshold, held, elapsed };
     if let Some(path) = &options.json {
         write_json(path, &results.json())?;
     }

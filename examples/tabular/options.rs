@@ -72,6 +72,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "METRIC", help_heading = "Training", value_parser = one_of([("f1", ThresholdMetric::F1),
         ("accuracy", ThresholdMetric::Accuracy), ("balanced-accuracy", ThresholdMetric::BalancedAccuracy)]))]
     pub(crate) threshold: Option<ThresholdMetric>,
+    /// Share of the numbers that intervals of predictions are to hold, such as 0.9: predict then writes their lower and upper bounds. They are as wide as the errors on the validation rows are
+    #[arg(long, value_name = "SHARE", help_heading = "Training", value_parser = coverage)]
+    pub(crate) intervals: Option<f64>,
     /// Trains a model for each of K folds of the rows that are not tested, validates it by the fold, and predicts the mean of the models [default: one model, validated by a tenth of the rows]
     #[arg(long, value_name = "K", help_heading = "Training", value_parser = whole::<usize>(2..=100), conflicts_with = "time")]
     pub(crate) folds: Option<usize>,
@@ -185,6 +188,12 @@ impl Options {
     pub(crate) fn has_members(&self) -> bool {
         matches!(self.model, None | Some(Kind::TabM(_)))
     }
+}
+
+/// A share that neither none nor all of the numbers are.
+fn coverage(word: &str) -> Result<f64, String> {
+    let share = word.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "expected a number between 0 and 1, such as 0.9".to_owned())
 }
 
 const EXAMPLES: &str = "\

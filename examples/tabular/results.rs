@@ -3,7 +3,7 @@
 use brisk_nn::tensor::program::Device;
 use brisk_report::{closing_table, mebibytes, rows_per_second, seconds};
 use brisk_table::printable;
-use brisk_tabular::{Calibration, Fitted, FoldScore, NumberCalibration, TargetScale};
+use brisk_tabular::{Calibration, Fitted, FoldScore, IntervalScore, NumberCalibration, TargetScale};
 use brisk_train::Scores;
 use serde_json::{Map, Value, json};
 
@@ -33,6 +33,8 @@ pub(crate) struct Results<'a> {
     pub(crate) trivial: Scores,
     /// The score at the threshold, and at 0.5.
     pub(crate) at_threshold: Option<[f64; 2]>,
+    /// What intervals are worth on the test rows.
+    pub(crate) held: Option<IntervalScore>,
     pub(crate) elapsed: f64,
 }
 
@@ -83,6 +85,11 @@ impl Results<'_> {
             results["threshold"] = json!({
                 "metric": at.metric, "value": at.value, "test_score": chosen, "test_score_at_half": half,
             });
+        }
+        if let (Some(intervals), Some(IntervalScore { coverage, mean_width, .. })) = (model.intervals(), self.held) {
+            results["intervals"] = json!(intervals);
+            results["test_interval_coverage"] = json!(coverage);
+            results["test_interval_width"] = json!(mean_width);
         }
         results
     }
@@ -171,6 +178,14 @@ impl Results<'_> {
             let class = model.target().classes().last().map_or("", String::as_str);
             let scores = format!("{} {} on the test rows, {} at 0.5", at.metric, number(chosen), number(half));
             lines.push(("threshold", format!("{} for {}: {scores}", number(at.value.into()), printable(class))));
+        }
+        if let (Some(intervals), Some(IntervalScore { coverage, mean_width, .. })) = (model.intervals(), self.held) {
+            let [found, asked] = [coverage, intervals.coverage].map(|share| 100.0 * share);
+            let width = number(mean_width);
+            lines.push((
+                "intervals",
+                format!("for {asked} % of the numbers; {found:.1} % of those of the test rows, {width} wide on average"),
+            ));
         }
         lines.push(("model", printable(&options.out).to_string()));
         closing_table(&lines)

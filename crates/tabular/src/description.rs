@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::calibration::{Calibration, ClassCalibration};
 use crate::importance::Importance;
+use crate::intervals::Intervals;
 use crate::network::Network;
 use crate::preprocessing::Preprocessing;
 use crate::reading::Reading;
@@ -38,6 +39,7 @@ pub(super) struct Description {
     pub(super) target: Target,
     pub(super) calibration: Option<Calibration>,
     pub(super) threshold: Option<Threshold>,
+    pub(super) intervals: Option<Intervals>,
     pub(super) preprocessing: Preprocessing,
     pub(super) scores: Vec<Score>,
     pub(super) importance: Option<Importance>,
@@ -77,6 +79,8 @@ impl Description {
         description.check_calibration()?;
         let is_right = |threshold: &Threshold| description.target.classes().len() == 2 && (0.0..=1.0).contains(&threshold.value);
         require(description.threshold.as_ref().is_none_or(is_right), "threshold", "a probability of one of two classes")?;
+        let is_right = |intervals: &Intervals| description.target.classes().is_empty() && intervals.is_right();
+        require(description.intervals.as_ref().is_none_or(is_right), "intervals", "a lower and an upper bound of a number")?;
         description.check_numbers()?;
         description.check_columns()?;
         Ok(description)

@@ -108,6 +108,27 @@ pub enum Error {
         /// The number.
         number: f64,
     },
+    /// A coverage of intervals that is no share.
+    #[error("intervals cannot hold a share of {coverage} of the numbers; choose one between 0 and 1, such as 0.9")]
+    Coverage {
+        /// The share.
+        coverage: f64,
+    },
+    /// There are too few validation rows for intervals of such a coverage.
+    #[error(
+        "target `{target}`: intervals that hold {coverage} of the numbers need at least {needed} validation rows, there are {n_rows}; choose a lower coverage, or use more rows",
+        target = printable(target)
+    )]
+    FewIntervalRows {
+        /// The target.
+        target: String,
+        /// The share of the numbers.
+        coverage: f64,
+        /// How many validation rows there are with a weight above 0.
+        n_rows: usize,
+        /// How many are needed.
+        needed: usize,
+    },
     /// A threshold for a target that does not have two classes.
     #[error(
         "target `{target}` {}, but a threshold decides between two classes; leave the threshold out",

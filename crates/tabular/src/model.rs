@@ -15,6 +15,7 @@ use crate::description::{Description, FORMAT, Score, UNSEALED};
 use crate::ensemble::greedy;
 use crate::error::Error;
 use crate::importance::{Importance, ImportanceOptions, Sample};
+use crate::intervals::{self, IntervalScore, Intervals};
 use crate::mean::weighted_mean;
 use crate::network::{Member, Network, member_path};
 use crate::number_calibration::NumberCalibration;
@@ -37,6 +38,7 @@ pub struct TabularModel {
     target: Target,
     calibration: Option<Calibration>,
     threshold: Option<Threshold>,
+    intervals: Option<Intervals>,
     network: Network,
     model: Model<Box<dyn Module>>,
     scores: Vec<(String, f64)>,
@@ -56,7 +58,8 @@ impl TabularModel {
         // The preprocessing has already scaled the columns.
         model.set_standardisation(Standardisation::none(n_inputs));
         let (scores, text) = (Vec::new(), TextOptions::default());
-        Self { preprocessing, target, calibration: None, threshold: None, network, model, scores, text, importance: None }
+        let (calibration, threshold, intervals, importance) = (None, None, None, None);
+        Self { preprocessing, target, calibration, threshold, intervals, network, model, scores, text, importance }
     }
 
     /// `rows` with the features, categories and labels that the network takes.
@@ -148,8 +151,7 @@ impl TabularModel {
 
     /// The same for outputs of the network, which was trained with such weights of the classes.
     pub(super) fn calibrate_to(&mut self, rows: &Validated, constant: &[f64], class_weights: Option<&[f32]>) -> &Calibration {
-        self.threshold = None;
-        self.calibration = None;
+        (self.calibration, self.threshold, self.intervals) = (None, None, None);
         let calibration = if let (Target::Number { .. }, [mean]) = (&self.target, constant) {
             let mut rows = rows.clone();
             self.finish(&mut rows);
@@ -199,6 +201,37 @@ impl TabularModel {
     /// How predictions are calibrated, if they are.
     pub fn calibration(&self) -> Option<&Calibration> {
         self.calibration.as_ref()
+    }
+
+    /// Chooses how far [intervals](Intervals) reach from predictions so that they hold this share of the numbers, by `valid`, rows that the network was not trained on, after
+    /// [calibration](Self::calibrate). Predictions and the model's folder then have them.
+    ///
+    /// # Errors
+    /// [`Error::NotNumber`]; [`Error::Coverage`]; [`Error::FewIntervalRows`]; as [`evaluate`](Self::evaluate).
+    pub fn choose_intervals<S: RowSource<Feature = f32>>(&mut self, coverage: f64, valid: &S) -> Result<Intervals, Error> {
+        let validated = self.validated("valid", valid)?;
+        self.choose_intervals_on(coverage, validated)
+    }
+
+    /// The same for outputs of the network.
+    pub(super) fn choose_intervals_on(&mut self, coverage: f64, mut rows: Validated) -> Result<Intervals, Error> {
+        self.target.check_number(intervals::NAME)?;
+        self.finish(&mut rows);
+        Ok(*self.intervals.insert(Intervals::fit(&self.target, coverage, &rows)?))
+    }
+
+    /// How many of the numbers of `rows` are within the model's [intervals](Self::intervals), and how wide these are; `None` without intervals.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    pub fn interval_score<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Option<IntervalScore>, Error> {
+        let Some(intervals) = &self.intervals else { return Ok(None) };
+        Ok(Some(intervals.score(&self.target, &self.predicted("test", rows)?)))
+    }
+
+    /// The intervals of predictions, if they were [chosen](Self::choose_intervals).
+    pub fn intervals(&self) -> Option<Intervals> {
+        self.intervals
     }
 
     /// Measures the [importance](Importance) of each column on `valid`, rows that the network was not trained on; predictions are [calibrated](Self::calibrate) if the model is. The
@@ -251,7 +284,10 @@ impl TabularModel {
         let n: usize = counts.iter().sum();
         let weights: Vec<f32> = counts.iter().map(|&count| count as f32 / n as f32).collect();
         if let Some(only) = weights.iter().position(|&weight| weight == 1.0) {
-            return Ok((Self { calibration: None, threshold: None, importance: None, ..models.swap_remove(only) }, weights));
+            return Ok((
+                Self { calibration: None, threshold: None, intervals: None, importance: None, ..models.swap_remove(only) },
+                weights,
+            ));
         }
         let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(&models).filter(|(weight, _)| *weight > 0.0).collect();
         Ok((Self::mean_of(&chosen)?, weights))
@@ -306,8 +342,8 @@ impl TabularModel {
     pub fn predictor(&self, device: &Device) -> Result<TabularPredictor, Error> {
         let predictor = Predictor::new(device, &self.model, self.preprocessing.feature_names().len())?;
         let (preprocessing, target) = (self.preprocessing.clone(), self.target.clone());
-        let (calibration, threshold) = (self.calibration.clone(), self.threshold);
-        Ok(TabularPredictor { predictor, preprocessing, target, calibration, threshold })
+        let (calibration, threshold, intervals) = (self.calibration.clone(), self.threshold, self.intervals);
+        Ok(TabularPredictor { predictor, preprocessing, target, calibration, threshold, intervals })
     }
 
     /// The task of the target.
@@ -381,6 +417,7 @@ impl TabularModel {
             target: self.target.clone(),
             calibration: self.calibration.clone(),
             threshold: self.threshold,
+            intervals: self.intervals,
             preprocessing: self.preprocessing.clone(),
             scores: self.scores.iter().map(Score::of).collect(),
             importance: self.importance.clone(),
@@ -431,10 +468,10 @@ impl TabularModel {
         }
         description.check_sum(&text).map_err(damaged)?;
         let scores = description.scores();
-        let Description { text, network, target, calibration, threshold, preprocessing, importance, .. } = description;
+        let Description { text, network, target, calibration, threshold, intervals, preprocessing, importance, .. } = description;
         let embeddings = preprocessing.embeddings();
         let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
-        Ok(Self { preprocessing, target, calibration, threshold, network, model, scores, text, importance })
+        Ok(Self { preprocessing, target, calibration, threshold, intervals, network, model, scores, text, importance })
     }
 }
 

@@ -1,9 +1,12 @@
-//! Regressions by the examples `tabular` and `predict`: calibration.
+//! Regressions by the examples `tabular` and `predict`: calibration, the scale of the target, and intervals.
 
 use std::fs;
 
+use brisk_table::Table;
+
 use crate::place::Place;
 use crate::run::noise;
+use crate::usage::check_usage_error;
 
 const FAST: [&str; 9] = ["--model", "mlp", "--epochs", "8", "--hidden", "8", "--lr", "0.02", "--out"];
 
@@ -71,4 +74,46 @@ fn the_scale_of_the_target_is_chosen_or_asked_for() {
         let words = ["`b` has 2 classes", "--task number"];
         place.refuse("tabular", &["rows.csv", "--target-scale", scale, "--out", "model"], &words);
     }
+}
+
+#[test]
+fn intervals_are_written_beside_predictions() {
+    let place = Place::new();
+    place.write("rows.csv", prices(1500));
+    let args = ["rows.csv", "--out", "model", "--json", "out.json", "--intervals", "0.8"];
+    let shown = place.succeed("tabular", &[&args[..], &SMALL, &["0.01"]].concat());
+    let results = place.json("out.json");
+    assert!(shown.contains("intervals") && shown.contains("for 80 % of the numbers; "), "{shown}");
+    let coverage = results["test_interval_coverage"].as_f64().expect("a share");
+    // Of 300 rows, and bounds from 150: four binomial deviations of both.
+    assert!((coverage - 0.8).abs() < 4.0 * (0.16_f64 / 300.0 + 0.16 / 150.0).sqrt(), "{results}");
+    assert_eq!(place.json("model/model.json")["intervals"], results["intervals"]);
+    place.succeed("predict", &["model", "rows.csv", "--out", "prices.csv", "--json", "out.json"]);
+    assert_eq!(place.json("out.json")["intervals"], 0.8);
+    let text = fs::read_to_string(place.path("prices.csv")).expect("it was written");
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("price,price_lower,price_upper"));
+    let rows: Vec<Vec<f64>> = lines.map(|line| line.split(',').map(|cell| cell.parse().expect("a number")).collect()).collect();
+    assert!(rows.len() == 1500 && rows.iter().all(|row| row[1] < row[0] && row[0] < row[2]), "{rows:?}");
+    place.succeed("predict", &["model", "rows.csv", "--out", "prices.safetensors"]);
+    let table = Table::open(place.path("prices.safetensors")).expect("a table");
+    assert_eq!(table.column_names(), ["price_predicted", "price_lower", "price_upper"]);
+    let first: Vec<f64> = table.rows::<f32>(0..1).expect("f32").iter().map(|&x| x.into()).collect();
+    assert!(first.iter().zip(&rows[0]).all(|(a, b)| (a / b - 1.0).abs() < 1e-6), "{first:?}, {:?}", rows[0]);
+
+    // Too few rows, no share, and no number.
+    place.write("few.csv", prices(100));
+    let words = ["`price`", "0.95", "at least 39 validation rows, there are 10", "--intervals"];
+    place.refuse("tabular", &["few.csv", "--intervals", "0.95", "--out", "none"], &words);
+    for share in ["0", "1", "90", "x"] {
+        let (output, _) = place.run("tabular", &["few.csv", "--intervals", share]);
+        check_usage_error(&output, &["--intervals", share], &["between 0 and 1"]);
+    }
+    place.write(
+        "few.csv",
+        "a,b\n".to_owned() + &(0..60).map(|row| format!("{row},{}\n", ["x", "y"][row % 2])).collect::<String>(),
+    );
+    let words = ["`b` has 2 classes", "prediction intervals", "leave the option out"];
+    place.refuse("tabular", &["few.csv", "--intervals", "0.9", "--out", "none"], &words);
+    assert!(!place.path("none/model.json").exists(), "nothing was written");
 }

@@ -1,8 +1,8 @@
-//! Regressions: calibration, and logarithms of the target.
+//! Regressions: calibration, logarithms of the target, and intervals.
 
 use std::fs;
 
-use brisk_loader::{Rows, split};
+use brisk_loader::{Rows, labels_of, split};
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_tabular::{
     Calibration, Columns, Error, Fitted, Fitting, Network, NumberCalibration, Predictions, Preprocessing, Recipe, Scaling,
@@ -183,4 +183,61 @@ fn numbers_without_a_logarithm_are_named() {
         Target::detect("kind", &["a".into(), "b".into()], None, &self::rows(50, |_, row| (row % 2) as f32)).expect("classes");
     let error = classes.with_scale(TargetScale::Standard, &rows).expect_err("classes have no scale");
     assert!(matches!(&error, Error::NotNumber { n_classes: 2, .. }), "{error}");
+}
+
+#[test]
+fn intervals_hold_their_share_of_new_numbers() -> Result<(), Error> {
+    const COVERAGE: f64 = 0.9;
+    // Errors that are skewed, and in one table a share of the number.
+    let skewed = |row: usize| noise(row, 1).abs().powi(2);
+    let plain = rows(6000, |x, row| 5.0 * x + skewed(row));
+    let positive = rows(6000, |x, row| (2.0 * x + skewed(row)).exp());
+    for (rows, scale) in [(plain, TargetScale::Standard), (positive, TargetScale::Log)] {
+        let [train, valid, test] = split(&rows, 3, [0.3, 0.3, 0.4]).expect("fractions");
+        let preprocessing = Preprocessing::fit(&columns(), &train, Scaling::Standard)?;
+        let target = Target::numbers("y", "train", &train)?.with_scale(scale, &rows)?.fitted_to("train", &train)?;
+        let over = |rows, set| preprocessing.over(&columns(), rows)?.with_target(&target).to_rows(set);
+        let [train, valid, test_rows] = [over(&train, "train")?, over(&valid, "valid")?, over(&test, "test")?];
+        let fitting = Fitting { intervals: Some(COVERAGE), ..Fitting::new(vec![recipe()], 5) };
+        let Fitted { model, .. } = fitting.fit(&cpu(), preprocessing, target.clone(), &train, &valid)?;
+        let intervals = model.intervals().expect("they were asked for");
+        assert_eq!((intervals.coverage, intervals.n_rows), (COVERAGE, 1800));
+        let found = model.predictor(&cpu())?.predict(&columns(), &test)?;
+        let labels = labels_of(&test).expect("labels in memory");
+        let below = found.intervals().iter().zip(&labels).filter(|([lower, _], label)| f64::from(**label) < *lower).count();
+        let above = found.intervals().iter().zip(&labels).filter(|([_, upper], label)| f64::from(**label) > *upper).count();
+        // Each side is missed by 5 % of 2400 rows: a binomial deviation of 10.7, and as much again for the 1800 rows that the bounds are from (12.3); four of both together.
+        let n = labels.len() as f64;
+        for outside in [below, above] {
+            assert!((outside as f64 - 0.05 * n).abs() < 4.0 * 16.3, "{scale}: {below} below, {above} above of {n}");
+        }
+        let score = model.interval_score(&test_rows)?.expect("intervals");
+        assert!((score.coverage - (1.0 - (below + above) as f64 / n)).abs() < 2.0 / n, "{score:?}, {below}, {above}");
+        let widths = found.intervals().iter().map(|[lower, upper]| upper - lower);
+        assert!((score.mean_width / (widths.sum::<f64>() / n) - 1.0).abs() < 1e-3, "{score:?}");
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        model.save(folder.path())?;
+        let loaded = TabularModel::load(folder.path())?;
+        assert_eq!((loaded.intervals(), loaded.predictor(&cpu())?.predict(&columns(), &test)?), (Some(intervals), found));
+    }
+    Ok(())
+}
+
+#[test]
+fn intervals_that_cannot_be_are_refused_before_training() {
+    let fit = |rows: &Rows, coverage: f64| -> Error {
+        let preprocessing = Preprocessing::fit(&columns(), rows, Scaling::Standard).expect("numbers");
+        let target = Target::detect("y", &[], None, rows).and_then(|target| target.fitted_to("train", rows)).expect("labels");
+        let rows =
+            preprocessing.over(&columns(), rows).and_then(|over| over.with_target(&target).to_rows("train")).expect("rows");
+        // Had training begun, its error would be another one.
+        let no_recipe = Fitting { intervals: Some(coverage), ..Fitting::new(Vec::new(), 5) };
+        no_recipe.fit(&cpu(), preprocessing, target, &rows, &rows).expect_err("it is refused")
+    };
+    let error = fit(&rows(30, |x, _| x), 0.95);
+    assert!(matches!(error, Error::FewIntervalRows { n_rows: 30, needed: 39, .. }), "{error}");
+    let error = fit(&rows(30, |x, _| x), 1.0);
+    assert!(matches!(error, Error::Coverage { coverage: 1.0 }), "{error}");
+    let error = fit(&rows(60, |_, row| (row % 3) as f32), 0.9);
+    assert!(matches!(error, Error::NotNumber { n_classes: 3, .. }), "{error}");
 }
