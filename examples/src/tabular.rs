@@ -92,6 +92,9 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
         TabularError::NotNumber { .. } => {
             anyhow!("{}; leave the option out, or pass `--task number` if it is one", without_remedy(&error))
         }
+        TabularError::RareValues { column, .. } => {
+            anyhow!("{}; pass `--drop {}`, or a lower `--min-category-rows`", without_remedy(&error), printable(column))
+        }
         TabularError::FewIntervalRows { .. } => {
             anyhow!("{}; choose lower `--intervals`, or use more rows, or `--folds`", without_remedy(&error))
         }

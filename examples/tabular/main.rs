@@ -25,7 +25,7 @@ use brisk_report::thousands;
 use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
     Calibration, ClassWeights, DetectOptions, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions,
-    Preprocessing, Recipe, TabularModel, TabularWarning, Target, TargetScale, TextOptions, Threshold,
+    Preprocessing, PreprocessingOptions, Recipe, TabularModel, TabularWarning, Target, TargetScale, TextOptions, Threshold,
 };
 use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
@@ -53,7 +53,9 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     notes::rows(&train, valid.as_ref(), &test, &detected.splitting);
 
     // How columns become features, fitted to the rows to train on.
-    let preprocessing = Preprocessing::fit(columns, &train, options.scaling)?;
+    let how = PreprocessingOptions { scaling: options.scaling, min_category_rows: options.min_category_rows };
+    let fitted = Preprocessing::fit_with(columns, &train, &how);
+    let preprocessing = fitted.map_err(|error| in_options_of(Program::Tabular, error))?;
     let target = scale::asked(&options, target.clone(), table)?.fitted_to("train", &train)?;
     notes::columns(&detected, &preprocessing, &target);
     let sets_of = |target: &Target| -> Result<Sets> {

@@ -26,6 +26,14 @@ pub(crate) fn columns(detected: &Detected, preprocessing: &Preprocessing, target
         counted(preprocessing.numbers().len(), "number", "numbers"),
         counted(preprocessing.categories().len(), "category", "categories")
     ));
+    for (column, n_rare) in preprocessing.rare_values() {
+        let values = counted(n_rare, "value is", "values are");
+        print::note(format_args!(
+            "column `{}`: {values} in fewer than {} training rows, and one with unknown ones",
+            printable(column),
+            preprocessing.min_category_rows()
+        ));
+    }
     for (column, decoding) in &detected.columns.decoded {
         let has_hours = preprocessing.numbers().iter().any(|number| number.column == *column && number.reading == Reading::Hour);
         let how = match decoding {

@@ -52,11 +52,14 @@ pub(crate) struct Options {
     #[arg(long, value_name = "HOW", help_heading = "Data", default_value = "standard",
         value_parser = one_of([("standard", Scaling::Standard), ("quantile", Scaling::Quantile)]))]
     pub(crate) scaling: Scaling,
-
     /// How a target that is a number is scaled for training: standard, log (its logarithm: for positive numbers with a long tail, such as prices), or auto, the one that predicts validation rows better after a short training; log is tried if the numbers are above 0 and have such a tail [default: auto]
     #[arg(long, value_name = "HOW", help_heading = "Training", value_parser = one_of([("auto", Asked::Auto),
         ("standard", Asked::For(TargetScale::Standard)), ("log", Asked::For(TargetScale::Log))]))]
     pub(crate) target_scale: Option<Asked>,
+    /// Fewest training rows of a value of a category: values in fewer rows become one with those that are missing or unknown
+    #[arg(long, value_name = "N", help_heading = "Data", default_value = "1", value_parser = whole::<usize>(1..=MAX_COUNT))]
+    pub(crate) min_category_rows: usize,
+
     /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones, in minutes; best, several with drawn settings, of which those are kept that are best together
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
         value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]

@@ -56,6 +56,8 @@ impl Results<'_> {
             "task": model.target().kind().to_string(), "ended": report.ended.to_string(),
             "model_folder": options.out.to_string_lossy(), "warnings": self.warnings, "importance": model.importance(),
         });
+        let rare = model.preprocessing().rare_values();
+        results["rare_values"] = rare.map(|(column, n_rare)| (column.to_owned(), n_rare.into())).collect::<Map<_, _>>().into();
         if let Some((scale, reason)) = self.chosen {
             results["target_scale"] = json!(scale);
             results["target_scale_reason"] = json!(reason.map(|reason| reason.to_string()));

@@ -199,7 +199,8 @@ impl Description {
 
     /// A column has one use; only the parts of a date are several.
     fn check_columns(&self) -> Result<(), String> {
-        let Preprocessing { numbers, categories, .. } = &self.preprocessing;
+        let Preprocessing { numbers, categories, n_rare, .. } = &self.preprocessing;
+        require(n_rare.len() == categories.len(), "preprocessing.n_rare", "a number for each of the categories")?;
         let mut columns: HashMap<&str, Vec<Option<Reading>>> = HashMap::new();
         let uses = numbers.iter().map(|column| (column.column.as_str(), Some(column.reading)));
         for (name, reading) in uses.chain(categories.iter().map(|column| (column.name(), None))) {

@@ -276,6 +276,21 @@ pub enum Error {
         /// The column.
         column: String,
     },
+    /// No value of a categorical column is in as many rows as asked for.
+    #[error(
+        "column `{column}` has {n_values} different values in at most {largest} training rows each, asked for are at least {min_rows}; drop it, or ask for fewer in `PreprocessingOptions::min_category_rows`",
+        column = printable(column)
+    )]
+    RareValues {
+        /// The column.
+        column: String,
+        /// How many different values it has.
+        n_values: usize,
+        /// The rows of the most frequent one.
+        largest: usize,
+        /// How many rows it should have.
+        min_rows: usize,
+    },
     /// A categorical column has more values than an embedding is useful for.
     #[error(
         "column `{column}` has {n_values} different values in {n_rows} training rows, at most {limit} can be categories; drop it if it identifies rows"

@@ -54,7 +54,7 @@ pub use model::TabularModel;
 pub use network::{Member, Network};
 pub use number_calibration::NumberCalibration;
 pub use predictions::Predictions;
-pub use preprocessing::{FarValues, NumberColumn, Preprocessed, Preprocessing, UnseenValues};
+pub use preprocessing::{FarValues, NumberColumn, Preprocessed, Preprocessing, PreprocessingOptions, UnseenValues};
 pub use read_rows::TabularRows;
 pub use reading::{Decoding, Reading};
 pub use recipe::{Effort, Recipe};

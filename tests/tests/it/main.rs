@@ -82,6 +82,7 @@ mod step_logs;
 mod streamed_augmentation;
 mod summary;
 mod tabular;
+mod tabular_categories;
 mod tabular_cli;
 mod tabular_importance;
 mod tabular_numbers;

@@ -1,5 +1,6 @@
 //! Tests of the crate's public interface, one module per file.
 
+mod categories;
 mod numbers;
 
 /// Numbers from -1 to 1 that look random.
