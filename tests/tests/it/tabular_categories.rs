@@ -9,8 +9,9 @@ use crate::run::noise;
 fn rare_values_are_merged_and_told() {
     let place = Place::new();
     let colour = |row: usize| if row % 40 == 7 { format!("shade {row}") } else { ["red", "green"][row % 2].to_owned() };
-    let row =
-        |row: usize| format!("{},{},{}\n", noise(row, 0), colour(row), if row % 2 == 0 { 5.0 } else { 1.0 } + noise(row, 1));
+    let row = |row: usize| {
+        format!("{},{},{}\n", noise(row, 0), colour(row), if row.is_multiple_of(2) { 5.0 } else { 1.0 } + noise(row, 1))
+    };
     place.write("rows.csv", "size,colour,price\n".to_owned() + &(0..600).map(row).collect::<String>());
     let run = |more: &[&str]| {
         let args = ["rows.csv", "--model", "mlp", "--epochs", "2", "--hidden", "4", "--out", "model", "--json", "out.json"];
