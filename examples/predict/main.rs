@@ -59,11 +59,12 @@ fn run(options: Options) -> Result<ExitCode> {
             "target": name, "task": model.target().kind().to_string(), "classes": model.target().classes(),
             "unseen": rows.unseen.iter().map(|unseen| (unseen.column.clone(), unseen.n_rows.into())).collect::<serde_json::Map<_, _>>(),
             "far": rows.far.iter().map(|far| (far.column.clone(), far.n_rows.into())).collect::<serde_json::Map<_, _>>(),
-            "threshold": model.threshold().map(|at| at.value), "rows_per_s": rows_per_s, "seconds": started.elapsed().as_secs_f64(), "out": options.out.to_string_lossy(),
+            "threshold": model.threshold().map(|at| at.value), "intervals": model.intervals().map(|intervals| intervals.coverage), "rows_per_s": rows_per_s, "seconds": started.elapsed().as_secs_f64(), "out": options.out.to_string_lossy(),
         });
         write_json(path, &results)?;
     }
     let threshold = model.threshold().map(|at| ("threshold", format!("{:.4}, for {}", at.value, at.metric)));
+    let intervals = model.intervals().map(|of| ("intervals", format!("for {} % of the numbers", 100.0 * of.coverage)));
     let lines = [
         ("target", printable(name).to_string()),
         ("rows", thousands(predictions.n_rows() as u64)),
@@ -71,7 +72,7 @@ fn run(options: Options) -> Result<ExitCode> {
         ("time", seconds(started.elapsed().as_secs_f64())),
         ("predictions", printable(&options.out).to_string()),
     ];
-    print::result(closing_table(&lines.into_iter().chain(threshold).collect::<Vec<_>>()))?;
+    print::result(closing_table(&lines.into_iter().chain(threshold).chain(intervals).collect::<Vec<_>>()))?;
     Ok(ExitCode::SUCCESS)
 }
 

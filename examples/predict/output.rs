@@ -58,10 +58,16 @@ pub(crate) fn probability_name(class: &str) -> String {
     format!("probability_{class}")
 }
 
+/// The columns of the bounds of intervals.
+pub(crate) fn bound_names(name: &str) -> [String; 2] {
+    ["lower", "upper"].map(|bound| format!("{name}_{bound}"))
+}
+
 fn csv(name: &str, predictions: &Predictions, cells: Cells) -> String {
     let classes = predictions.classes();
     let header = std::iter::once(name.to_owned()).chain(classes.iter().map(|class| probability_name(class)));
-    let mut text = header.map(|cell| cells.cell(&cell)).collect::<Vec<_>>().join(",") + "\n";
+    let bounds = predictions.intervals().iter().take(1).flat_map(|_| bound_names(name));
+    let mut text = header.chain(bounds).map(|cell| cells.cell(&cell)).collect::<Vec<_>>().join(",") + "\n";
     for row in 0..predictions.n_rows() {
         match predictions.class(row) {
             Some(class) => text += &cells.cell(class),
@@ -69,6 +75,11 @@ fn csv(name: &str, predictions: &Predictions, cells: Cells) -> String {
         }
         for probability in &predictions.probabilities()[row * classes.len()..][..classes.len()] {
             write!(text, ",{probability}").expect("a string takes any text");
+        }
+        for bound in predictions.intervals().get(row).into_iter().flatten() {
+            // The prediction itself has the digits of an f32.
+            let digits = if predictions.are_f32() { (*bound as f32).to_string() } else { bound.to_string() };
+            write!(text, ",{digits}").expect("a string takes any text");
         }
         text.push('\n');
     }
@@ -87,21 +98,25 @@ fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
 
-/// Probabilities as features and class numbers as labels; numbers as features and labels.
+/// Probabilities as features and class numbers as labels; numbers as features and labels, with the bounds of intervals among the features.
 fn table(path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
     let classes = predictions.classes();
     let label_names = vec![name.to_owned()];
     if classes.is_empty() {
-        let schema = Schema { label_names, ..Schema::named([format!("{name}_predicted")]) };
+        let bounds = predictions.intervals();
+        let names = std::iter::once(format!("{name}_predicted")).chain(bounds.iter().take(1).flat_map(|_| bound_names(name)));
+        let schema = Schema { label_names, ..Schema::named(names) };
         let numbers = predictions.numbers();
+        let of_row = |(row, &number)| std::iter::once(number).chain(bounds.get(row).into_iter().flatten().copied());
+        let features: Vec<f64> = numbers.iter().enumerate().flat_map(of_row).collect();
         if predictions.are_f32() {
-            let numbers: Vec<f32> = numbers.iter().map(|&number| number as f32).collect();
+            let [features, numbers] = [&features, numbers].map(|numbers| numbers.iter().map(|&x| x as f32).collect::<Vec<_>>());
             let mut writer = TableWriter::create(path, schema)?;
-            writer.push(&numbers, &numbers)?;
+            writer.push(&features, &numbers)?;
             writer.finish()?;
         } else {
             let mut writer = TableWriter::create(path, Schema { dtype: DType::F64, label_dtype: DType::F64, ..schema })?;
-            writer.push(numbers, numbers)?;
+            writer.push(&features, numbers)?;
             writer.finish()?;
         }
         return Ok(());

@@ -88,6 +88,16 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
         TabularError::FewLabels(few) => {
             anyhow!("{few}; correct them, or pass `--task number` if they are numbers to predict")
         }
+        TabularError::NotPositive { .. } => anyhow!("{}; correct it, or pass `--target-scale standard`", without_remedy(&error)),
+        TabularError::NotNumber { .. } => {
+            anyhow!("{}; leave the option out, or pass `--task number` if it is one", without_remedy(&error))
+        }
+        TabularError::RareValues { column, .. } => {
+            anyhow!("{}; pass `--drop {}`, or a lower `--min-category-rows`", without_remedy(&error), printable(column))
+        }
+        TabularError::FewIntervalRows { .. } => {
+            anyhow!("{}; choose lower `--intervals`, or use more rows, or `--folds`", without_remedy(&error))
+        }
         TabularError::NoTarget { .. } => {
             anyhow!("{}; name the target with `--target`", without_remedy(&error))
         }

@@ -5,6 +5,7 @@
 mod notes;
 mod options;
 mod results;
+mod scale;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use brisk_examples::command_line::Given;
 use brisk_examples::elsewhere::{LocalFile, is_url};
 use brisk_examples::higgs::stopped::{self, StartedBy};
-use brisk_examples::tabular::{Program, read};
+use brisk_examples::tabular::{Program, in_options_of, read};
 use brisk_examples::{check_files_differ, check_folder, check_output, command_line, print, write_json};
 use brisk_loader::{RowSource, Rows, Subset};
 use brisk_nn::Adam;
@@ -23,8 +24,8 @@ use brisk_nn::tensor::program::Device;
 use brisk_report::thousands;
 use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
-    ClassWeights, DetectOptions, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing,
-    Recipe, TabularModel, TabularWarning, Target, TextOptions, Threshold,
+    Calibration, ClassWeights, DetectOptions, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions,
+    Preprocessing, PreprocessingOptions, Recipe, TabularModel, TabularWarning, Target, TargetScale, TextOptions, Threshold,
 };
 use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
@@ -52,16 +53,42 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     notes::rows(&train, valid.as_ref(), &test, &detected.splitting);
 
     // How columns become features, fitted to the rows to train on.
-    let preprocessing = Preprocessing::fit(columns, &train, options.scaling)?;
-    let target = target.clone().fitted_to("train", &train)?;
+    let how = PreprocessingOptions { scaling: options.scaling, min_category_rows: options.min_category_rows };
+    let fitted = Preprocessing::fit_with(columns, &train, &how);
+    let preprocessing = fitted.map_err(|error| in_options_of(Program::Tabular, error))?;
+    let target = scale::asked(&options, target.clone(), table)?.fitted_to("train", &train)?;
     notes::columns(&detected, &preprocessing, &target);
-    let preprocessed = |rows: &Subset<&Table>, set: &'static str| -> Result<Rows> {
-        Ok(preprocessing.over(columns, rows)?.with_target(&target).to_rows(set)?)
+    let sets_of = |target: &Target| -> Result<Sets> {
+        let preprocessed = |rows: &Subset<&Table>, set: &'static str| -> Result<Rows> {
+            Ok(preprocessing.over(columns, rows)?.with_target(target).to_rows(set)?)
+        };
+        let valid = valid.as_ref().map(|valid| preprocessed(valid, "valid")).transpose()?;
+        Ok(Sets { train: preprocessed(&train, "train")?, valid, test: preprocessed(&test, "test")? })
     };
-    let rows = Sets {
-        train: preprocessed(&train, "train")?,
-        valid: valid.map(|valid| preprocessed(&valid, "valid")).transpose()?,
-        test: preprocessed(&test, "test")?,
+    let rows = sets_of(&target)?;
+    let chosen = {
+        let fitting = scale::fitting(&options, options.recipes(&rows.train, &target), options.time_left(started)?, &stop);
+        let folds = options.folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
+        match (&rows.valid, folds.as_deref()) {
+            (Some(valid), _) => scale::chosen(&device, &options, &fitting, &preprocessing, &target, &rows.train, valid),
+            (None, Some([first, ..])) => {
+                scale::chosen(&device, &options, &fitting, &preprocessing, &target, &first.train, &first.valid)
+            }
+            (None, _) => Ok(None),
+        }
+    };
+    let chosen = match chosen {
+        Ok(chosen) => chosen,
+        Err(TabularError::Train(error)) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
+        Err(error) => return Err(error.into()),
+    };
+    let (target, rows) = match chosen {
+        Some((TargetScale::Log, Some(_))) => {
+            let target = target.with_scale(TargetScale::Log, table)?.fitted_to("train", &train)?;
+            let rows = sets_of(&target)?;
+            (target, rows)
+        }
+        _ => (target, rows),
     };
     rows.save(&options, &preprocessing, &target)?;
     let recipes = options.recipes(&rows.train, &target);
@@ -82,11 +109,12 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         precision: options.precision,
         class_weights: options.class_weights,
         threshold: options.threshold,
+        intervals: options.intervals,
         importance: Some(ImportanceOptions { seed: options.seed, ..ImportanceOptions::default() }),
         configure: Box::new(configure),
         ..Fitting::new(recipes, options.seed)
     };
-    fitting.check(&target)?;
+    fitting.check(&target).map_err(|error| in_options_of(Program::Tabular, error))?;
     let model = TabularModel::new(options.seed, preprocessing.clone(), target.clone(), fitting.recipes[0].network.clone());
     let planned = match &rows.valid {
         Some(valid) => planned(&device, &options, &fitting.recipes[0], model, &rows.train, valid)?,
@@ -103,7 +131,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     let mut fitted = match fitted {
         Ok(fitted) => fitted,
         Err(TabularError::Train(error)) => return stopped::without_results(error.into(), &stop, StartedBy::CommandLine),
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(in_options_of(Program::Tabular, error)),
     };
     fitted.model.set_text_options(detected.text.clone());
     let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
@@ -117,12 +145,14 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         Ok::<_, TabularError>([chosen?, half?])
     });
     let at_threshold = at_threshold.transpose()?;
+    let held = fitted.model.interval_score(&rows.test)?;
     fitted.model.set_scores(scores.values.iter().map(|(name, value)| (format!("test_{name}"), *value)).collect());
     fitted.model.save(&options.out)?;
     let elapsed = started.elapsed().as_secs_f64();
     let n_rows = table.n_rows();
     let (options, device, fitted) = (&options, &device, &fitted);
-    let results = Results { options, device, fitted, planned, n_rows, warnings, scores, trivial, at_threshold, elapsed };
+    let results =
+        Results { options, device, fitted, planned, chosen, n_rows, warnings, scores, trivial, at_threshold, held, elapsed };
     if let Some(path) = &options.json {
         write_json(path, &results.json())?;
     }
@@ -166,12 +196,22 @@ fn warned(detected: &Detected, fitted: &Fitted, options: &Options, is_stopped: b
             "warning: the time was over before one epoch, so that the network has seen only some of the training rows; allow more `--minutes`{smaller}"
         ));
     }
-    let share = model.calibration().map_or(0.0, |calibration| calibration.constant_share);
+    let calibration = model.calibration();
+    let share = calibration.and_then(Calibration::classes).map_or(0.0, |calibration| calibration.constant_share);
     if share > 0.0 {
         print::note(format_args!(
             "warning: on the validation rows, the log loss of the network was not better than that of the shares of the classes, so that predictions are {:.0} % these shares",
             100.0 * share
         ));
+    }
+    match calibration.and_then(Calibration::number) {
+        Some(calibration) if calibration.is_constant() => print::note(
+            "warning: on the validation rows, the error of the network was not lower than that of the mean of the training rows, so that all predictions are this mean",
+        ),
+        Some(calibration) if !calibration.is_better_than_constant() => print::note(
+            "warning: on the validation rows, the error of the network was not lower than that of the mean of the training rows, except by chance",
+        ),
+        _ => {}
     }
     match model.importance() {
         None if !is_stopped => print::note("the importance of columns is not measured: it would take too long"),

@@ -4,7 +4,7 @@ use brisk_examples::print;
 use brisk_loader::RowSource;
 use brisk_report::thousands;
 use brisk_table::printable;
-use brisk_tabular::{Decoding, Detected, Preprocessing, Reading, Splitting, TabularRemedy, TabularWarning, Target};
+use brisk_tabular::{Decoding, Detected, Preprocessing, Reading, Splitting, TabularRemedy, TabularWarning, Target, TargetScale};
 
 /// How many rows there are of each set, and what they are split by.
 pub(crate) fn rows(train: &impl RowSource, valid: Option<&impl RowSource>, test: &impl RowSource, splitting: &Splitting) {
@@ -26,6 +26,14 @@ pub(crate) fn columns(detected: &Detected, preprocessing: &Preprocessing, target
         counted(preprocessing.numbers().len(), "number", "numbers"),
         counted(preprocessing.categories().len(), "category", "categories")
     ));
+    for (column, n_rare) in preprocessing.rare_values() {
+        let values = counted(n_rare, "value is", "values are");
+        print::note(format_args!(
+            "column `{}`: {values} in fewer than {} training rows, and one with unknown ones",
+            printable(column),
+            preprocessing.min_category_rows()
+        ));
+    }
     for (column, decoding) in &detected.columns.decoded {
         let has_hours = preprocessing.numbers().iter().any(|number| number.column == *column && number.reading == Reading::Hour);
         let how = match decoding {
@@ -76,6 +84,9 @@ fn described(target: &Target) -> String {
             let shown: Vec<_> = classes.iter().take(SHOWN).map(|class| printable(class).to_string()).collect();
             let more = if classes.len() > SHOWN { ", …" } else { "" };
             format!("{} classes: {}{more}", classes.len(), shown.join(", "))
+        }
+        Target::Number { scale: TargetScale::Log, mean, std, .. } => {
+            format!("a number, whose logarithm has the mean {} and the standard deviation {}", *mean as f32, *std as f32)
         }
         Target::Number { offset, mean, std, .. } => {
             // As many digits as f32 has; the offset may have more.

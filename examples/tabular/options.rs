@@ -9,8 +9,10 @@ use brisk_loader::{RowSource, Rows};
 use brisk_nn::Adapters;
 use brisk_nn::tensor::Precision;
 use brisk_report::seconds;
-use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind, ThresholdMetric};
+use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind, TargetScale, ThresholdMetric};
 use clap::Parser;
+
+use crate::scale::Asked;
 
 /// Trains a network on a table and writes a folder from which `predict` makes predictions
 #[derive(Debug, Parser)]
@@ -50,6 +52,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "HOW", help_heading = "Data", default_value = "standard",
         value_parser = one_of([("standard", Scaling::Standard), ("quantile", Scaling::Quantile)]))]
     pub(crate) scaling: Scaling,
+    /// How a target that is a number is scaled for training: standard, log (its logarithm: for positive numbers with a long tail, such as prices), or auto, the one that predicts validation rows better after a short training; log is tried if the numbers are above 0 and have such a tail [default: auto]
+    #[arg(long, value_name = "HOW", help_heading = "Training", value_parser = one_of([("auto", Asked::Auto),
+        ("standard", Asked::For(TargetScale::Standard)), ("log", Asked::For(TargetScale::Log))]))]
+    pub(crate) target_scale: Option<Asked>,
+    /// Fewest training rows of a value of a category: values in fewer rows become one with those that are missing or unknown
+    #[arg(long, value_name = "N", help_heading = "Data", default_value = "1", value_parser = whole::<usize>(1..=MAX_COUNT))]
+    pub(crate) min_category_rows: usize,
 
     /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones, in minutes; best, several with drawn settings, of which those are kept that are best together
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
@@ -66,6 +75,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "METRIC", help_heading = "Training", value_parser = one_of([("f1", ThresholdMetric::F1),
         ("accuracy", ThresholdMetric::Accuracy), ("balanced-accuracy", ThresholdMetric::BalancedAccuracy)]))]
     pub(crate) threshold: Option<ThresholdMetric>,
+    /// Share of the numbers that intervals of predictions are to hold, such as 0.9: predict then writes their lower and upper bounds. They are as wide as the errors on the validation rows are
+    #[arg(long, value_name = "SHARE", help_heading = "Training", value_parser = coverage)]
+    pub(crate) intervals: Option<f64>,
     /// Trains a model for each of K folds of the rows that are not tested, validates it by the fold, and predicts the mean of the models [default: one model, validated by a tenth of the rows]
     #[arg(long, value_name = "K", help_heading = "Training", value_parser = whole::<usize>(2..=100), conflicts_with = "time")]
     pub(crate) folds: Option<usize>,
@@ -179,6 +191,12 @@ impl Options {
     pub(crate) fn has_members(&self) -> bool {
         matches!(self.model, None | Some(Kind::TabM(_)))
     }
+}
+
+/// A share that neither none nor all of the numbers are.
+fn coverage(word: &str) -> Result<f64, String> {
+    let share = word.parse().ok().filter(|share| *share > 0.0 && *share < 1.0);
+    share.ok_or_else(|| "expected a number between 0 and 1, such as 0.9".to_owned())
 }
 
 const EXAMPLES: &str = "\

@@ -3,11 +3,12 @@
 use brisk_nn::tensor::program::Device;
 use brisk_report::{closing_table, mebibytes, rows_per_second, seconds};
 use brisk_table::printable;
-use brisk_tabular::{Fitted, FoldScore};
+use brisk_tabular::{Calibration, Fitted, FoldScore, IntervalScore, NumberCalibration, TargetScale};
 use brisk_train::Scores;
 use serde_json::{Map, Value, json};
 
 use crate::options::Options;
+use crate::scale::Chosen;
 
 /// What training takes.
 pub(crate) struct Planned {
@@ -21,6 +22,8 @@ pub(crate) struct Results<'a> {
     pub(crate) device: &'a Device,
     pub(crate) fitted: &'a Fitted,
     pub(crate) planned: Planned,
+    /// The scale of a target that is a number.
+    pub(crate) chosen: Option<Chosen>,
     /// The rows of the table.
     pub(crate) n_rows: usize,
     pub(crate) warnings: Vec<String>,
@@ -30,6 +33,8 @@ pub(crate) struct Results<'a> {
     pub(crate) trivial: Scores,
     /// The score at the threshold, and at 0.5.
     pub(crate) at_threshold: Option<[f64; 2]>,
+    /// What intervals are worth on the test rows.
+    pub(crate) held: Option<IntervalScore>,
     pub(crate) elapsed: f64,
 }
 
@@ -51,12 +56,26 @@ impl Results<'_> {
             "task": model.target().kind().to_string(), "ended": report.ended.to_string(),
             "model_folder": options.out.to_string_lossy(), "warnings": self.warnings, "importance": model.importance(),
         });
+        let rare = model.preprocessing().rare_values();
+        results["rare_values"] = rare.map(|(column, n_rare)| (column.to_owned(), n_rare.into())).collect::<Map<_, _>>().into();
+        if let Some((scale, reason)) = self.chosen {
+            results["target_scale"] = json!(scale);
+            results["target_scale_reason"] = json!(reason.map(|reason| reason.to_string()));
+        }
         for (prefix, scores) in [("test", &self.scores), ("trivial", &self.trivial)] {
             scores.values.iter().for_each(|(name, value)| results[format!("{prefix}_{name}")] = Value::from(*value));
         }
-        if let Some(calibration) = model.calibration() {
-            results["temperature"] = json!(calibration.temperature);
-            results["constant_share"] = json!(calibration.constant_share);
+        match model.calibration() {
+            Some(Calibration::Classes(calibration)) => {
+                results["temperature"] = json!(calibration.temperature);
+                results["constant_share"] = json!(calibration.constant_share);
+            }
+            Some(Calibration::Number(calibration)) => {
+                results["valid_gain"] = json!([calibration.gain, calibration.gain_error]);
+                results["calibration_slope"] = json!(calibration.slope);
+                results["calibration_intercept"] = json!(self.intercept(*calibration));
+            }
+            None => {}
         }
         if !fitted.fold_scores.is_empty() {
             let fold = |FoldScore { name, values, mean, deviation }| {
@@ -68,6 +87,11 @@ impl Results<'_> {
             results["threshold"] = json!({
                 "metric": at.metric, "value": at.value, "test_score": chosen, "test_score_at_half": half,
             });
+        }
+        if let (Some(intervals), Some(IntervalScore { coverage, mean_width, .. })) = (model.intervals(), self.held) {
+            results["intervals"] = json!(intervals);
+            results["test_interval_coverage"] = json!(coverage);
+            results["test_interval_width"] = json!(mean_width);
         }
         results
     }
@@ -113,11 +137,20 @@ impl Results<'_> {
         Some(table)
     }
 
+    /// What is added to numbers in the units of the target.
+    fn intercept(&self, NumberCalibration { slope, intercept, .. }: NumberCalibration) -> f64 {
+        intercept + (1.0 - slope) * self.fitted.model.target().offset()
+    }
+
     /// What there is to know about the training.
     pub(crate) fn lines(&self) -> String {
         let Self { options, fitted, planned, .. } = self;
         let (report, model) = (fitted.report(), &fitted.model);
-        let units = if model.target().classes().is_empty() { " of the standardised target" } else { "" };
+        let units = match self.chosen {
+            None => "",
+            Some((TargetScale::Standard, _)) => " of the standardised target",
+            Some((TargetScale::Log, _)) => " of the standardised logarithms of the target",
+        };
         let mut lines = vec![
             ("epochs", format!("{}, {}", report.n_epochs, report.ended)),
             ("best epoch", format!("{}, {} {}{units}", report.best_epoch, report.watched, number(report.best_value))),
@@ -130,13 +163,31 @@ impl Results<'_> {
             let kept = format!("{} trained, {n_kept} kept; the one with the greatest weight:", fitted.reports.len());
             lines.insert(0, ("networks", kept));
         }
-        if let Some(calibration) = model.calibration() {
-            lines.push(("temperature", format!("{:.3}", calibration.temperature)));
+        if let Some((scale, reason)) = self.chosen {
+            let reason = reason.map(|reason| format!(": {reason}"));
+            lines.push(("target scale", format!("{scale}{}", reason.unwrap_or_default())));
+        }
+        match model.calibration() {
+            Some(Calibration::Classes(calibration)) => lines.push(("temperature", format!("{:.3}", calibration.temperature))),
+            Some(Calibration::Number(calibration)) if !calibration.is_identity() => {
+                let line =
+                    format!("{:.3} times the network's number, plus {}", calibration.slope, number(self.intercept(*calibration)));
+                lines.push(("calibration", line));
+            }
+            _ => {}
         }
         if let (Some(at), Some([chosen, half])) = (model.threshold(), self.at_threshold) {
             let class = model.target().classes().last().map_or("", String::as_str);
             let scores = format!("{} {} on the test rows, {} at 0.5", at.metric, number(chosen), number(half));
             lines.push(("threshold", format!("{} for {}: {scores}", number(at.value.into()), printable(class))));
+        }
+        if let (Some(intervals), Some(IntervalScore { coverage, mean_width, .. })) = (model.intervals(), self.held) {
+            let [found, asked] = [coverage, intervals.coverage].map(|share| 100.0 * share);
+            let width = number(mean_width);
+            lines.push((
+                "intervals",
+                format!("for {asked} % of the numbers; {found:.1} % of those of the test rows, {width} wide on average"),
+            ));
         }
         lines.push(("model", printable(&options.out).to_string()));
         closing_table(&lines)

@@ -1,7 +1,44 @@
 use serde::{Deserialize, Serialize};
 
 use crate::mean::weighted_mean;
+use crate::number_calibration::NumberCalibration;
 use crate::validated::Validated;
+
+/// What makes predictions those that are observed, fitted to validation rows. In the folder of a model `kind` says which.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Calibration {
+    /// Of the probabilities of classes.
+    Classes(ClassCalibration),
+    /// Of a number.
+    Number(NumberCalibration),
+}
+
+impl Calibration {
+    /// That of classes.
+    pub fn classes(&self) -> Option<&ClassCalibration> {
+        match self {
+            Self::Classes(calibration) => Some(calibration),
+            Self::Number(_) => None,
+        }
+    }
+
+    /// That of a number.
+    pub fn number(&self) -> Option<NumberCalibration> {
+        match self {
+            Self::Classes(_) => None,
+            Self::Number(calibration) => Some(*calibration),
+        }
+    }
+
+    /// Replaces logits by those of the calibrated probabilities, or numbers in the units of the labels by calibrated ones.
+    pub(super) fn apply(&self, outputs: &mut [f32]) {
+        match self {
+            Self::Classes(calibration) => calibration.apply(outputs),
+            Self::Number(calibration) => calibration.apply(outputs),
+        }
+    }
+}
 
 /// What makes probabilities of a model those that are observed: a temperature that the logits are divided by, and a share of the frequencies of the classes.
 ///
@@ -9,7 +46,7 @@ use crate::validated::Validated;
 /// Guo, Pleiss, Sun & Weinberger 2017, *On Calibration of Modern Neural Networks*, arXiv:1706.04599.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Calibration {
+pub struct ClassCalibration {
     /// The logits are divided by it: above 1 for a model that is too sure.
     pub temperature: f32,
     /// How much of a probability is the frequency of the class: 0, unless a temperature alone leaves the log loss of validation rows worse than that of the frequencies.
@@ -26,7 +63,7 @@ const LOG_TEMPERATURES: [f64; 2] = [-3.0, 3.0];
 /// The deviation of their logarithms before any row is seen.
 const LOG_DEVIATION: f64 = 0.5;
 
-impl Calibration {
+impl ClassCalibration {
     /// The calibration with the lowest log loss for rows whose outputs are the logit of the second of two classes or one of each class, and whose labels are the numbers of the
     /// classes, of a network that was trained with such weights of the classes.
     pub(super) fn fit(rows: &Validated, frequencies: Vec<f32>, class_weights: Option<&[f32]>) -> Self {
@@ -155,7 +192,7 @@ mod tests {
     #[test]
     fn a_model_that_is_too_sure_is_cooled() {
         for scale in [0.5, 1.0, 4.0] {
-            let calibration = Calibration::fit(&rows(scale), vec![0.5, 0.5], None);
+            let calibration = ClassCalibration::fit(&rows(scale), vec![0.5, 0.5], None);
             // The prior moves it by up to 1.1 % for 1000 rows.
             assert!((calibration.temperature / scale - 1.0).abs() < 0.02, "{scale}: {calibration:?}");
             assert_eq!(calibration.constant_share, 0.0);
@@ -165,7 +202,7 @@ mod tests {
     #[test]
     fn few_rows_that_are_right_do_not_make_a_model_sure() {
         let ten = of([2.0, -2.0].repeat(5), [1.0, 0.0].repeat(5));
-        let temperature = Calibration::fit(&ten, vec![0.5, 0.5], None).temperature;
+        let temperature = ClassCalibration::fit(&ten, vec![0.5, 0.5], None).temperature;
         assert!((0.4..0.9).contains(&temperature), "{temperature}");
     }
 
@@ -174,9 +211,10 @@ mod tests {
         let rows = rows(3.0);
         let both: Vec<f32> = rows.outputs.iter().flat_map(|&logit| [7.0, logit + 7.0]).collect();
         for (temperature, constant_share) in [(3.0, 0.0), (2.0, 0.25), (1.0, 1.0)] {
-            let calibration = Calibration { temperature, constant_share, frequencies: vec![0.3, 0.7], shifts: vec![0.2, -0.1] };
+            let calibration =
+                ClassCalibration { temperature, constant_share, frequencies: vec![0.3, 0.7], shifts: vec![0.2, -0.1] };
             let one = calibration.log_loss(&rows);
-            let padded = Calibration { frequencies: vec![0.3, 0.7, 0.0], shifts: vec![0.2, -0.1, 0.0], ..calibration };
+            let padded = ClassCalibration { frequencies: vec![0.3, 0.7, 0.0], shifts: vec![0.2, -0.1, 0.0], ..calibration };
             let with_third: Vec<f32> = both.chunks(2).flat_map(|row| [row[0], row[1], -1e4]).collect();
             let several = padded.log_loss(&of(with_third, rows.labels.clone()));
             assert!((one - several).abs() < 1e-5, "{padded:?}: {one}, {several}");
@@ -188,12 +226,13 @@ mod tests {
         let outputs: Vec<f32> = (0..1000).map(|row| (row as f32 * 0.7).sin() * 3.0).collect();
         let labels: Vec<f32> = (0..1000).map(|row| f32::from(u8::from(row % 10 == 0))).collect();
         let rows = of(outputs, labels);
-        let calibration = Calibration::fit(&rows, vec![0.9, 0.1], None);
+        let calibration = ClassCalibration::fit(&rows, vec![0.9, 0.1], None);
         assert!(calibration.constant_share > 0.9, "{calibration:?}");
-        let constant = Calibration { temperature: 1.0, constant_share: 1.0, frequencies: vec![0.9, 0.1], shifts: vec![0.0; 2] };
+        let constant =
+            ClassCalibration { temperature: 1.0, constant_share: 1.0, frequencies: vec![0.9, 0.1], shifts: vec![0.0; 2] };
         assert!(calibration.log_loss(&rows) <= constant.log_loss(&rows));
         let broken = of(vec![f32::NAN; 1000], rows.labels);
-        assert_eq!(Calibration::fit(&broken, vec![0.9, 0.1], None), constant);
+        assert_eq!(ClassCalibration::fit(&broken, vec![0.9, 0.1], None), constant);
     }
 
     #[test]
@@ -201,14 +240,14 @@ mod tests {
         // One row in ten is of the second class; a network that was trained with balanced weights has 0 as its logit.
         let labels: Vec<f32> = (0..1000).map(|row| f32::from(u8::from(row % 10 == 0))).collect();
         let rows = of(vec![0.0; 1000], labels.clone());
-        let calibration = Calibration::fit(&rows, vec![0.9, 0.1], Some(&[1.0 / 1.8, 1.0 / 0.2]));
+        let calibration = ClassCalibration::fit(&rows, vec![0.9, 0.1], Some(&[1.0 / 1.8, 1.0 / 0.2]));
         let mut logits = vec![0.0];
         calibration.apply(&mut logits);
         assert!((1.0 / (1.0 + (-logits[0]).exp()) - 0.1).abs() < 1e-5, "{calibration:?}");
         // By weights, both classes have as many rows: a constant then knows nothing more than the network.
         let weights = Some(labels.iter().map(|&label| if label > 0.5 { 9.0 } else { 1.0 }).collect());
         let weighted = Validated { weights, ..rows };
-        let calibration = Calibration::fit(&weighted, vec![0.5, 0.5], None);
+        let calibration = ClassCalibration::fit(&weighted, vec![0.5, 0.5], None);
         assert!((calibration.log_loss(&weighted) - 2.0_f64.ln()).abs() < 1e-6, "{calibration:?}");
     }
 }

@@ -6,8 +6,9 @@ use brisk_nn::NumberEmbedding;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, ClassCalibration};
 use crate::importance::Importance;
+use crate::intervals::Intervals;
 use crate::network::Network;
 use crate::preprocessing::Preprocessing;
 use crate::reading::Reading;
@@ -17,7 +18,7 @@ use crate::text_options::TextOptions;
 use crate::threshold::Threshold;
 
 /// The version of the format.
-pub(super) const FORMAT: u64 = 5;
+pub(super) const FORMAT: u64 = 6;
 
 /// The largest size of a layer.
 const MAX_SIZE: usize = 1 << 20;
@@ -38,6 +39,7 @@ pub(super) struct Description {
     pub(super) target: Target,
     pub(super) calibration: Option<Calibration>,
     pub(super) threshold: Option<Threshold>,
+    pub(super) intervals: Option<Intervals>,
     pub(super) preprocessing: Preprocessing,
     pub(super) scores: Vec<Score>,
     pub(super) importance: Option<Importance>,
@@ -77,6 +79,8 @@ impl Description {
         description.check_calibration()?;
         let is_right = |threshold: &Threshold| description.target.classes().len() == 2 && (0.0..=1.0).contains(&threshold.value);
         require(description.threshold.as_ref().is_none_or(is_right), "threshold", "a probability of one of two classes")?;
+        let is_right = |intervals: &Intervals| description.target.classes().is_empty() && intervals.is_right();
+        require(description.intervals.as_ref().is_none_or(is_right), "intervals", "a lower and an upper bound of a number")?;
         description.check_numbers()?;
         description.check_columns()?;
         Ok(description)
@@ -154,7 +158,19 @@ impl Description {
     }
 
     fn check_calibration(&self) -> Result<(), String> {
-        let Some(Calibration { temperature, constant_share, frequencies, shifts }) = &self.calibration else { return Ok(()) };
+        let is_number = self.target.classes().is_empty();
+        let ClassCalibration { temperature, constant_share, frequencies, shifts } = match &self.calibration {
+            None => return Ok(()),
+            Some(Calibration::Number(calibration)) => {
+                require(is_number, "calibration.kind", "`classes`, as the target is")?;
+                let is_right = calibration.slope >= 0.0 && calibration.slope.is_finite();
+                require(is_right, "calibration.slope", "a number of at least 0")?;
+                let are_finite = [calibration.intercept, calibration.gain, calibration.gain_error].iter().all(|x| x.is_finite());
+                return require(are_finite, "calibration", "a line of finite numbers");
+            }
+            Some(Calibration::Classes(calibration)) => calibration,
+        };
+        require(!is_number, "calibration.kind", "`number`, as the target is")?;
         let is_one_each = frequencies.len() == self.target.classes().len() && !frequencies.is_empty();
         require(is_one_each, "calibration.frequencies", "a number for each class")?;
         let are_shares = frequencies.iter().all(|frequency| (0.0..=1.0).contains(frequency));
@@ -183,7 +199,8 @@ impl Description {
 
     /// A column has one use; only the parts of a date are several.
     fn check_columns(&self) -> Result<(), String> {
-        let Preprocessing { numbers, categories, .. } = &self.preprocessing;
+        let Preprocessing { numbers, categories, n_rare, .. } = &self.preprocessing;
+        require(n_rare.len() == categories.len(), "preprocessing.n_rare", "a number for each of the categories")?;
         let mut columns: HashMap<&str, Vec<Option<Reading>>> = HashMap::new();
         let uses = numbers.iter().map(|column| (column.column.as_str(), Some(column.reading)));
         for (name, reading) in uses.chain(categories.iter().map(|column| (column.name(), None))) {

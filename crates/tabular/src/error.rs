@@ -85,6 +85,50 @@ pub enum Error {
         /// What was asked for.
         what: &'static str,
     },
+    /// A setting that is only for targets that are numbers.
+    #[error("target `{target}` has {n_classes} classes, but {what} are for numbers; leave them out, or predict a number", target = printable(target))]
+    NotNumber {
+        /// The target.
+        target: String,
+        /// How many classes there are.
+        n_classes: usize,
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A number that has no logarithm, for a target that is scaled by it.
+    #[error(
+        "row {row}, target `{target}`: found {number}, expected a number above 0, of which there is a logarithm; correct it, or choose `TargetScale::Standard`",
+        target = printable(target)
+    )]
+    NotPositive {
+        /// The target.
+        target: String,
+        /// The row, from 0.
+        row: usize,
+        /// The number.
+        number: f64,
+    },
+    /// A coverage of intervals that is no share.
+    #[error("intervals cannot hold a share of {coverage} of the numbers; choose one between 0 and 1, such as 0.9")]
+    Coverage {
+        /// The share.
+        coverage: f64,
+    },
+    /// There are too few validation rows for intervals of such a coverage.
+    #[error(
+        "target `{target}`: intervals that hold {coverage} of the numbers need at least {needed} validation rows, there are {n_rows}; choose a lower coverage, or use more rows",
+        target = printable(target)
+    )]
+    FewIntervalRows {
+        /// The target.
+        target: String,
+        /// The share of the numbers.
+        coverage: f64,
+        /// How many validation rows there are with a weight above 0.
+        n_rows: usize,
+        /// How many are needed.
+        needed: usize,
+    },
     /// A threshold for a target that does not have two classes.
     #[error(
         "target `{target}` {}, but a threshold decides between two classes; leave the threshold out",
@@ -231,6 +275,21 @@ pub enum Error {
         row: usize,
         /// The column.
         column: String,
+    },
+    /// No value of a categorical column is in as many rows as asked for.
+    #[error(
+        "column `{column}` has {n_values} different values in at most {largest} training rows each, asked for are at least {min_rows}; drop it, or ask for fewer in `PreprocessingOptions::min_category_rows`",
+        column = printable(column)
+    )]
+    RareValues {
+        /// The column.
+        column: String,
+        /// How many different values it has.
+        n_values: usize,
+        /// The rows of the most frequent one.
+        largest: usize,
+        /// How many rows it should have.
+        min_rows: usize,
     },
     /// A categorical column has more values than an embedding is useful for.
     #[error(

@@ -7,6 +7,7 @@ use brisk_train::{Ended, FitReport, Limit, Scores, Task, Trainer};
 
 use crate::error::Error;
 use crate::importance::ImportanceOptions;
+use crate::intervals;
 use crate::model::TabularModel;
 use crate::preprocessing::Preprocessing;
 use crate::recipe::Recipe;
@@ -54,6 +55,8 @@ pub struct Fitting<'a> {
     pub class_weights: ClassWeights,
     /// What the threshold of predictions is chosen for, on the validation rows; `None` for 0.5.
     pub threshold: Option<ThresholdMetric>,
+    /// The share of numbers that [intervals](crate::Intervals) of predictions are to hold, by the validation rows; `None` for no intervals.
+    pub intervals: Option<f64>,
     /// Whether and how the importance of columns is measured on the validation rows; `None` for not at all. It predicts at most 5,000 rows, or as many as take about a twentieth of the
     /// time of the training.
     pub importance: Option<ImportanceOptions>,
@@ -91,6 +94,7 @@ impl std::fmt::Debug for Fitting<'_> {
             .field("max_time", &self.max_time)
             .field("class_weights", &self.class_weights)
             .field("threshold", &self.threshold)
+            .field("intervals", &self.intervals)
             .field("importance", &self.importance)
             .field("precision", &self.precision)
             .finish_non_exhaustive()
@@ -107,6 +111,7 @@ impl<'a> Fitting<'a> {
             precision: Precision::F32,
             class_weights: ClassWeights::Observed,
             threshold: None,
+            intervals: None,
             importance: None,
             configure: Box::new(|trainer, _| trainer),
         }
@@ -116,7 +121,7 @@ impl<'a> Fitting<'a> {
     ///
     /// # Errors
     /// As [`Trainer::fit`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes of a number; [`Error::NotTwoClasses`] for
-    /// a threshold.
+    /// a threshold; [`Error::NotNumber`], [`Error::Coverage`] and [`Error::FewIntervalRows`] for intervals.
     pub fn fit<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
         &self,
         device: &Device,
@@ -131,6 +136,7 @@ impl<'a> Fitting<'a> {
         let (train_labels, valid_labels) = (labels.read("train", train)?, labels.read("valid", valid)?);
         let (of_train, of_valid) = (weights_of("train", train)?, weights_of("valid", valid)?);
         let classes = self.class_weights.of(&target, &train_labels, of_train.as_deref())?;
+        self.check_interval_rows(&target, valid_labels.len())?;
         let of_valid = loss_weights(&valid_labels, of_valid, classes.as_deref());
         // The trainer does not weigh validation rows; the metrics of the task do.
         let task = WeightedTask { task: target.task(), weights: of_valid.clone().map(Into::into) };
@@ -173,10 +179,12 @@ impl<'a> Fitting<'a> {
             }
         }
         let (mut model, weights) = TabularModel::joined(models, &weighted)?;
-        let (frequencies, validated) = (model.frequencies(train)?, model.validated("valid", valid)?);
-        model.calibrate_to(&validated, frequencies, classes.as_deref());
+        let (constant, validated) = (model.constant_of("train", train)?, model.validated("valid", valid)?);
+        model.calibrate_to(&validated, &constant, classes.as_deref());
         if let Some(metric) = self.threshold {
             model.choose_threshold_on(metric, validated)?;
+        } else if let Some(coverage) = self.intervals {
+            model.choose_intervals_on(coverage, validated)?;
         }
         let is_stopped = reports.iter().any(|report| report.ended == Ended::Stopped);
         if let Some(options) = self.importance.as_ref().filter(|_| !is_stopped) {
@@ -193,10 +201,21 @@ impl<'a> Fitting<'a> {
     /// Checks that the settings are those of the kind of target.
     ///
     /// # Errors
-    /// [`Error::NotClasses`], [`Error::NotTwoClasses`].
+    /// [`Error::NotClasses`], [`Error::NotTwoClasses`], [`Error::NotNumber`], [`Error::Coverage`].
     pub fn check(&self, target: &Target) -> Result<(), Error> {
         self.class_weights.check(target)?;
-        self.threshold.map_or(Ok(()), |_| target.check_two_classes())
+        self.threshold.map_or(Ok(()), |_| target.check_two_classes())?;
+        self.intervals.map_or(Ok(()), |coverage| intervals::check(coverage).and_then(|()| target.check_number(intervals::NAME)))
+    }
+}
+
+impl Fitting<'_> {
+    /// Checks that there are enough validation rows for the intervals.
+    ///
+    /// # Errors
+    /// [`Error::FewIntervalRows`].
+    pub(super) fn check_interval_rows(&self, target: &Target, n_valid: usize) -> Result<(), Error> {
+        self.intervals.map_or(Ok(()), |coverage| intervals::check_rows(target, coverage, n_valid))
     }
 }
 

@@ -7,7 +7,7 @@ use brisk_train::Ended;
 use crate::error::Error;
 use crate::fitting::{Fitted, Fitting};
 use crate::importance::Importance;
-use crate::mean::{mean_and_deviation, share_of};
+use crate::mean::mean_and_deviation;
 use crate::model::TabularModel;
 use crate::preprocessing::Preprocessing;
 use crate::target::Target;
@@ -41,7 +41,7 @@ impl Fitted {
 
 impl Fitting<'_> {
     /// Trains a model for each fold of a [cross-validation](crate::Detected::folds), each on the rows that are not those of the fold, by which it is validated; the returned model predicts
-    /// their mean. Probabilities are calibrated, and a threshold is chosen, by the predictions for the rows of each fold of the model that was not trained on them. The importance of columns
+    /// their mean. Predictions are calibrated, and a threshold or intervals are chosen, by the predictions for the rows of each fold of the model that was not trained on them. The importance of columns
     /// is the mean over the models.
     ///
     /// The folds share the limit of time. A run that is stopped returns the mean of the models up to then.
@@ -76,6 +76,7 @@ impl Fitting<'_> {
     ) -> Result<Fitted, Error> {
         let started = Instant::now();
         self.check(&target)?;
+        self.check_interval_rows(&target, folds.iter().map(|fold| fold.valid.n_rows()).sum())?;
         let (mut models, mut importances): (Vec<TabularModel>, Vec<Importance>) = (Vec::new(), Vec::new());
         let (mut reports, mut weights, mut fold_scores, mut all) = (Vec::new(), Vec::new(), Vec::new(), Validated::default());
         for (i, fold) in folds.iter().enumerate() {
@@ -88,6 +89,7 @@ impl Fitting<'_> {
                 precision: self.precision,
                 class_weights: self.class_weights,
                 threshold: None,
+                intervals: None,
                 importance: self.importance.clone(),
                 configure: Box::new(|trainer, network| (self.configure)(trainer, first_network + network)),
             };
@@ -109,12 +111,11 @@ impl Fitting<'_> {
         let mut model = TabularModel::mean_of(&models.iter().map(|model| (share, model)).collect::<Vec<_>>())?;
         let of_rows = all.weights.as_deref();
         let classes = self.class_weights.of(&target, &all.labels, of_rows)?;
-        let least = 1.0 / all.labels.len() as f64;
-        let frequencies =
-            (0..target.classes().len()).map(|class| share_of(class, &all.labels, of_rows).max(least) as f32).collect();
-        model.calibrate_to(&all, frequencies, classes.as_deref());
+        model.calibrate_to(&all, &target.constant_of(&all.labels, of_rows), classes.as_deref());
         if let Some(metric) = self.threshold {
             model.choose_threshold_on(metric, all)?;
+        } else if let Some(coverage) = self.intervals {
+            model.choose_intervals_on(coverage, all)?;
         }
         model.set_importance(Importance::mean_of(importances.as_slice()).filter(|_| importances.len() == n_folds));
         Ok(Fitted { model, reports, weights, fold_scores })

@@ -10,6 +10,11 @@ pub(super) fn weighted_mean(numbers: impl Iterator<Item = f64>, weights: Option<
     sum / total
 }
 
+/// The squared error of each prediction.
+pub(super) fn squared_errors(outputs: &[f32], labels: &[f32]) -> impl Iterator<Item = f64> {
+    outputs.iter().zip(labels).map(|(output, label)| (f64::from(*output) - f64::from(*label)).powi(2))
+}
+
 /// The share of a class among labels.
 pub(super) fn share_of(class: usize, labels: &[f32], weights: Option<&[f32]>) -> f64 {
     weighted_mean(labels.iter().map(|&label| f64::from(u8::from(label as usize == class))), weights)

@@ -9,14 +9,16 @@ use brisk_nn::tensor::program::Device;
 use brisk_train::{Error as TrainError, FeedElement, Model, Predictor, Scores, Standardisation, Task};
 use serde_json::Value;
 
-use crate::calibration::Calibration;
+use crate::calibration::{Calibration, ClassCalibration};
 use crate::columns::Columns;
 use crate::description::{Description, FORMAT, Score, UNSEALED};
 use crate::ensemble::greedy;
 use crate::error::Error;
 use crate::importance::{Importance, ImportanceOptions, Sample};
-use crate::mean::{share_of, weighted_mean};
+use crate::intervals::{self, IntervalScore, Intervals};
+use crate::mean::weighted_mean;
 use crate::network::{Member, Network, member_path};
+use crate::number_calibration::NumberCalibration;
 use crate::predictions::softmax;
 use crate::preprocessing::{Preprocessed, Preprocessing};
 use crate::tabular_predictor::TabularPredictor;
@@ -36,6 +38,7 @@ pub struct TabularModel {
     target: Target,
     calibration: Option<Calibration>,
     threshold: Option<Threshold>,
+    intervals: Option<Intervals>,
     network: Network,
     model: Model<Box<dyn Module>>,
     scores: Vec<(String, f64)>,
@@ -55,7 +58,8 @@ impl TabularModel {
         // The preprocessing has already scaled the columns.
         model.set_standardisation(Standardisation::none(n_inputs));
         let (scores, text) = (Vec::new(), TextOptions::default());
-        Self { preprocessing, target, calibration: None, threshold: None, network, model, scores, text, importance: None }
+        let (calibration, threshold, intervals, importance) = (None, None, None, None);
+        Self { preprocessing, target, calibration, threshold, intervals, network, model, scores, text, importance }
     }
 
     /// `rows` with the features, categories and labels that the network takes.
@@ -71,9 +75,7 @@ impl TabularModel {
     /// # Errors
     /// As [`Model::evaluate`].
     pub fn evaluate<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Scores, Error> {
-        let mut validated = self.validated("test", rows)?;
-        self.calibrated(&mut validated.outputs);
-        self.scores_of(validated)
+        self.scores_of(self.predicted("test", rows)?)
     }
 
     /// The metrics of the same constant prediction for each of `rows`: the shares of the classes among the rows `of_train`, or the mean of their labels, by the weights of the rows.
@@ -85,29 +87,19 @@ impl TabularModel {
         S: RowSource<Feature = f32>,
         T: RowSource<Feature = f32>,
     {
-        let share = |frequencies: &[f32], class: usize| frequencies[class].ln();
-        let output: Vec<f32> = match self.target.classes().len() {
-            0 => {
-                let (labels, weights) = (self.task().labels().read("train", of_train)?, weights_of("train", of_train)?);
-                vec![weighted_mean(labels.iter().map(|&label| f64::from(label)), weights.as_deref()) as f32]
-            }
-            n_classes => {
-                let frequencies = self.frequencies(of_train)?;
-                match n_classes {
-                    2 => vec![share(&frequencies, 1) - share(&frequencies, 0)],
-                    _ => (0..n_classes).map(|class| share(&frequencies, class)).collect(),
-                }
-            }
+        let constant = self.constant_of("train", of_train)?;
+        let output: Vec<f32> = match constant[..] {
+            [mean] => vec![mean as f32],
+            [no, yes] => vec![(yes.ln() - no.ln()) as f32],
+            _ => constant.iter().map(|share| share.ln() as f32).collect(),
         };
-        let (labels, weights) = (self.task().labels().read("test", rows)?, weights_of("test", rows)?);
+        let (mut labels, weights) = (self.task().labels().read("test", rows)?, weights_of("test", rows)?);
+        self.target.restore(&mut labels);
         self.scores_of(Validated { outputs: output.repeat(labels.len()), labels, weights })
     }
 
-    fn scores_of(&self, Validated { mut outputs, mut labels, weights }: Validated) -> Result<Scores, Error> {
-        if self.target.classes().is_empty() {
-            self.target.restore(&mut outputs);
-            self.target.restore(&mut labels);
-        }
+    /// The metrics of [predictions](Self::predicted).
+    fn scores_of(&self, Validated { outputs, labels, weights }: Validated) -> Result<Scores, Error> {
         let task = WeightedTask { task: self.task(), weights: weights.map(Into::into) };
         Ok(Scores::of(&task, &outputs, &labels, None)?)
     }
@@ -118,34 +110,57 @@ impl TabularModel {
         Ok(Validated { outputs: self.model.predict(rows)?, labels, weights })
     }
 
-    /// The frequency of each class among training rows; a class that does not occur counts as if one row of mean weight had it.
-    pub(super) fn frequencies<S: RowSource>(&self, train: &S) -> Result<Vec<f32>, Error> {
-        let (labels, weights) = (self.task().labels().read("train", train)?, weights_of("train", train)?);
-        let least = 1.0 / labels.len() as f64;
-        let frequency = |class: usize| share_of(class, &labels, weights.as_deref()).max(least) as f32;
-        Ok((0..self.target.classes().len()).map(frequency).collect())
+    /// Calibrated predictions of rows: logits, or numbers in the units of the labels.
+    pub(super) fn predicted<S: RowSource<Feature = f32>>(&self, set: &'static str, rows: &S) -> Result<Validated, Error> {
+        let mut validated = self.validated(set, rows)?;
+        self.finish(&mut validated);
+        Ok(validated)
     }
 
-    /// Fits the probabilities of classes to `valid`, rows that the network was not trained on, and returns the [calibration](Calibration), which predictions and the model's folder
-    /// then have; `None` for a number. If the log loss is not lower than that of the frequencies of the classes among the rows `train`, predictions become a blend of both.
+    /// Makes the outputs of the network calibrated predictions, and brings the labels to the same units.
+    fn finish(&self, rows: &mut Validated) {
+        self.finish_outputs(&mut rows.outputs);
+        self.target.restore(&mut rows.labels);
+    }
+
+    fn finish_outputs(&self, outputs: &mut [f32]) {
+        self.target.restore(outputs);
+        self.calibration.iter().for_each(|calibration| calibration.apply(outputs));
+    }
+
+    /// The best constant prediction of rows: the [share of each class, or the mean](Target::constant_of).
+    pub(super) fn constant_of<S: RowSource>(&self, set: &'static str, rows: &S) -> Result<Vec<f64>, Error> {
+        let (labels, weights) = (self.task().labels().read(set, rows)?, weights_of(set, rows)?);
+        Ok(self.target.constant_of(&labels, weights.as_deref()))
+    }
+
+    /// Fits the probabilities of classes, or numbers, to `valid`, rows that the network was not trained on, and returns the [calibration](Calibration), which predictions and the
+    /// model's folder then have. If the log loss is not lower than that of the frequencies of the classes among the rows `train`, predictions become a blend of both; numbers with a
+    /// squared error that is not lower than that of their mean [become this mean](NumberCalibration::is_constant).
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
-    pub fn calibrate<S, T>(&mut self, train: &S, valid: &T) -> Result<Option<&Calibration>, Error>
+    pub fn calibrate<S, T>(&mut self, train: &S, valid: &T) -> Result<&Calibration, Error>
     where
         S: RowSource<Feature = f32>,
         T: RowSource<Feature = f32>,
     {
-        let (frequencies, validated) = (self.frequencies(train)?, self.validated("valid", valid)?);
-        self.calibrate_to(&validated, frequencies, None);
-        Ok(self.calibration.as_ref())
+        let (constant, validated) = (self.constant_of("train", train)?, self.validated("valid", valid)?);
+        Ok(self.calibrate_to(&validated, &constant, None))
     }
 
     /// The same for outputs of the network, which was trained with such weights of the classes.
-    pub(super) fn calibrate_to(&mut self, rows: &Validated, frequencies: Vec<f32>, class_weights: Option<&[f32]>) {
-        let are_classes = !self.target.classes().is_empty();
-        self.calibration = are_classes.then(|| Calibration::fit(rows, frequencies, class_weights));
-        self.threshold = None;
+    pub(super) fn calibrate_to(&mut self, rows: &Validated, constant: &[f64], class_weights: Option<&[f32]>) -> &Calibration {
+        (self.calibration, self.threshold, self.intervals) = (None, None, None);
+        let calibration = if let (Target::Number { .. }, [mean]) = (&self.target, constant) {
+            let mut rows = rows.clone();
+            self.finish(&mut rows);
+            Calibration::Number(NumberCalibration::fit(&rows, *mean, self.target.zero()))
+        } else {
+            let frequencies = constant.iter().map(|&share| share as f32).collect();
+            Calibration::Classes(ClassCalibration::fit(rows, frequencies, class_weights))
+        };
+        self.calibration.insert(calibration)
     }
 
     /// Chooses the [threshold](Threshold) of predictions with the highest score on `valid`, rows that the network was not trained on, after [calibration](Self::calibrate). Predictions
@@ -165,7 +180,7 @@ impl TabularModel {
     /// The same for outputs of the network.
     pub(super) fn choose_threshold_on(&mut self, metric: ThresholdMetric, mut rows: Validated) -> Result<Threshold, Error> {
         self.target.check_two_classes()?;
-        self.calibrated(&mut rows.outputs);
+        self.finish(&mut rows);
         Ok(*self.threshold.insert(Threshold::fit(metric, &rows)))
     }
 
@@ -175,9 +190,7 @@ impl TabularModel {
     /// As [`choose_threshold`](Self::choose_threshold).
     pub fn threshold_score<S: RowSource<Feature = f32>>(&self, at: Threshold, rows: &S) -> Result<f64, Error> {
         self.target.check_two_classes()?;
-        let mut validated = self.validated("test", rows)?;
-        self.calibrated(&mut validated.outputs);
-        Ok(at.metric.score(&validated, at.value))
+        Ok(at.metric.score(&self.predicted("test", rows)?, at.value))
     }
 
     /// The threshold of predictions, if one was chosen: without it, the more probable class is predicted.
@@ -185,9 +198,40 @@ impl TabularModel {
         self.threshold
     }
 
-    /// How the probabilities of classes are calibrated, if they are.
+    /// How predictions are calibrated, if they are.
     pub fn calibration(&self) -> Option<&Calibration> {
         self.calibration.as_ref()
+    }
+
+    /// Chooses how far [intervals](Intervals) reach from predictions so that they hold this share of the numbers, by `valid`, rows that the network was not trained on, after
+    /// [calibration](Self::calibrate). Predictions and the model's folder then have them.
+    ///
+    /// # Errors
+    /// [`Error::NotNumber`]; [`Error::Coverage`]; [`Error::FewIntervalRows`]; as [`evaluate`](Self::evaluate).
+    pub fn choose_intervals<S: RowSource<Feature = f32>>(&mut self, coverage: f64, valid: &S) -> Result<Intervals, Error> {
+        let validated = self.validated("valid", valid)?;
+        self.choose_intervals_on(coverage, validated)
+    }
+
+    /// The same for outputs of the network.
+    pub(super) fn choose_intervals_on(&mut self, coverage: f64, mut rows: Validated) -> Result<Intervals, Error> {
+        self.target.check_number(intervals::NAME)?;
+        self.finish(&mut rows);
+        Ok(*self.intervals.insert(Intervals::fit(&self.target, coverage, &rows)?))
+    }
+
+    /// How many of the numbers of `rows` are within the model's [intervals](Self::intervals), and how wide these are; `None` without intervals.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
+    pub fn interval_score<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Option<IntervalScore>, Error> {
+        let Some(intervals) = &self.intervals else { return Ok(None) };
+        Ok(Some(intervals.score(&self.target, &self.predicted("test", rows)?)))
+    }
+
+    /// The intervals of predictions, if they were [chosen](Self::choose_intervals).
+    pub fn intervals(&self) -> Option<Intervals> {
+        self.intervals
     }
 
     /// Measures the [importance](Importance) of each column on `valid`, rows that the network was not trained on; predictions are [calibrated](Self::calibrate) if the model is. The
@@ -204,13 +248,14 @@ impl TabularModel {
         self.importance = None;
         let Some(sample) = Sample::of(&self.preprocessing, valid, options)? else { return Ok(None) };
         let predictor = Predictor::new(device, &self.model, self.preprocessing.feature_names().len())?;
-        let (labels, weights) = (&sample.labels[..], sample.weights.as_deref());
+        let (mut labels, weights) = (sample.labels.clone(), sample.weights.as_deref());
+        self.target.restore(&mut labels);
         let score = |features: &[f32], categories: &[u32]| {
             let mut outputs = predictor.predict(features, categories)?;
-            self.calibrated(&mut outputs);
-            Ok(self.target.loss(&outputs, labels, weights))
+            self.finish_outputs(&mut outputs);
+            Ok(self.target.loss(&outputs, &labels, weights))
         };
-        let constant = self.target.constant_loss(labels, weights);
+        let constant = self.target.constant_loss(&labels, weights);
         self.importance = sample.importance(&self.preprocessing, self.target.loss_name(), constant, score)?;
         Ok(self.importance.as_ref())
     }
@@ -222,11 +267,6 @@ impl TabularModel {
     /// The importance of each column, if it was [measured](Self::measure_importance).
     pub fn importance(&self) -> Option<&Importance> {
         self.importance.as_ref()
-    }
-
-    /// Replaces logits by calibrated ones, if the model is calibrated.
-    fn calibrated(&self, outputs: &mut [f32]) {
-        self.calibration.iter().for_each(|calibration| calibration.apply(outputs));
     }
 
     /// One model of several that were trained for the same preprocessing and target, and the weight of each: the [ensemble](Network::Ensemble) with the lowest loss on the rows `valid`,
@@ -244,7 +284,10 @@ impl TabularModel {
         let n: usize = counts.iter().sum();
         let weights: Vec<f32> = counts.iter().map(|&count| count as f32 / n as f32).collect();
         if let Some(only) = weights.iter().position(|&weight| weight == 1.0) {
-            return Ok((Self { calibration: None, threshold: None, importance: None, ..models.swap_remove(only) }, weights));
+            return Ok((
+                Self { calibration: None, threshold: None, intervals: None, importance: None, ..models.swap_remove(only) },
+                weights,
+            ));
         }
         let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(&models).filter(|(weight, _)| *weight > 0.0).collect();
         Ok((Self::mean_of(&chosen)?, weights))
@@ -299,8 +342,8 @@ impl TabularModel {
     pub fn predictor(&self, device: &Device) -> Result<TabularPredictor, Error> {
         let predictor = Predictor::new(device, &self.model, self.preprocessing.feature_names().len())?;
         let (preprocessing, target) = (self.preprocessing.clone(), self.target.clone());
-        let (calibration, threshold) = (self.calibration.clone(), self.threshold);
-        Ok(TabularPredictor { predictor, preprocessing, target, calibration, threshold })
+        let (calibration, threshold, intervals) = (self.calibration.clone(), self.threshold, self.intervals);
+        Ok(TabularPredictor { predictor, preprocessing, target, calibration, threshold, intervals })
     }
 
     /// The task of the target.
@@ -374,6 +417,7 @@ impl TabularModel {
             target: self.target.clone(),
             calibration: self.calibration.clone(),
             threshold: self.threshold,
+            intervals: self.intervals,
             preprocessing: self.preprocessing.clone(),
             scores: self.scores.iter().map(Score::of).collect(),
             importance: self.importance.clone(),
@@ -424,10 +468,10 @@ impl TabularModel {
         }
         description.check_sum(&text).map_err(damaged)?;
         let scores = description.scores();
-        let Description { text, network, target, calibration, threshold, preprocessing, importance, .. } = description;
+        let Description { text, network, target, calibration, threshold, intervals, preprocessing, importance, .. } = description;
         let embeddings = preprocessing.embeddings();
         let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
-        Ok(Self { preprocessing, target, calibration, threshold, network, model, scores, text, importance })
+        Ok(Self { preprocessing, target, calibration, threshold, intervals, network, model, scores, text, importance })
     }
 }
 

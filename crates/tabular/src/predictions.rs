@@ -1,4 +1,5 @@
 use crate::calibration::Calibration;
+use crate::intervals::Intervals;
 use crate::reading::shortest;
 use crate::target::Target;
 use crate::threshold::{Threshold, sigmoid};
@@ -12,6 +13,8 @@ pub struct Predictions {
     numbers: Vec<f64>,
     /// `[n_rows, n_classes]`; empty for numbers.
     probabilities: Vec<f32>,
+    /// `[n_rows, 2]`; empty without intervals.
+    intervals: Vec<[f64; 2]>,
 }
 
 impl Predictions {
@@ -20,16 +23,13 @@ impl Predictions {
         target: &Target,
         calibration: Option<&Calibration>,
         threshold: Option<Threshold>,
+        intervals: Option<Intervals>,
         mut outputs: Vec<f32>,
     ) -> Self {
-        if let Some(calibration) = calibration {
-            calibration.apply(&mut outputs);
-        }
+        target.restore(&mut outputs);
+        calibration.iter().for_each(|calibration| calibration.apply(&mut outputs));
         let (numbers, probabilities) = match target.classes().len() {
-            0 => {
-                target.restore(&mut outputs);
-                (outputs.into_iter().map(|output| f64::from(output) + target.offset()).collect::<Vec<_>>(), Vec::new())
-            }
+            0 => (outputs.into_iter().map(|output| f64::from(output) + target.offset()).collect::<Vec<_>>(), Vec::new()),
             2 => {
                 // Both are computed from the logit, so that neither loses digits when it is close to 0.
                 let probabilities = outputs.iter().flat_map(|&logit| [sigmoid(-logit), sigmoid(logit)]).collect();
@@ -41,7 +41,9 @@ impl Predictions {
                 (outputs.chunks_exact(n_classes).map(|row| largest(row) as f64).collect(), outputs)
             }
         };
-        Self { target: target.clone(), n_rows: numbers.len(), numbers, probabilities }
+        let of_number = |intervals: &Intervals| numbers.iter().map(|&number| intervals.around(target, number)).collect();
+        let intervals = intervals.as_ref().map_or_else(Vec::new, of_number);
+        Self { target: target.clone(), n_rows: numbers.len(), numbers, probabilities, intervals }
     }
 
     /// How many rows there are.
@@ -61,6 +63,11 @@ impl Predictions {
     /// If there are fewer rows.
     pub fn number_text(&self, row: usize) -> String {
         shortest(self.numbers[row])
+    }
+
+    /// The lower and the upper bound of each row's number, in the units of the target; empty unless the model has [intervals](crate::TabularModel::intervals).
+    pub fn intervals(&self) -> &[[f64; 2]] {
+        &self.intervals
     }
 
     /// Whether `f32` holds the numbers, as it does unless the target is [shifted](Target::offset).

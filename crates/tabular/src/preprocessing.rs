@@ -1,7 +1,6 @@
 mod preprocessed;
 
-use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use brisk_loader::{RowSource, for_each_chunk};
 use brisk_nn::CategoricalColumn;
@@ -50,6 +49,25 @@ pub struct Preprocessing {
     pub(super) numbers: Vec<NumberColumn>,
     #[serde(with = "dictionaries")]
     pub(super) categories: Vec<Dictionary>,
+    /// Values in fewer rows are not among those of the categories.
+    pub(super) min_category_rows: usize,
+    /// How many these are, for each categorical column.
+    pub(super) n_rare: Vec<usize>,
+}
+
+/// How a [`Preprocessing`] is fitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PreprocessingOptions {
+    /// How numbers are scaled.
+    pub scaling: Scaling,
+    /// The fewest training rows of a value of a category. Values in fewer rows become one with those that are missing or unknown, whose embedding is then trained. 1, the default, for none.
+    pub min_category_rows: usize,
+}
+
+impl Default for PreprocessingOptions {
+    fn default() -> Self {
+        Self { scaling: Scaling::default(), min_category_rows: 1 }
+    }
 }
 
 /// A column of numbers, read from a column of the training rows.
@@ -114,6 +132,19 @@ impl Preprocessing {
     /// [`Error::Infinite`], [`Error::TooManyValues`], [`Error::Value`] for columns that cannot be used; [`Error::Rows`](brisk_train::Error::Rows) if the
     /// source fails.
     pub fn fit<S: RowSource<Feature: FeedElement>>(columns: &Columns, rows: &S, scaling: Scaling) -> Result<Self, Error> {
+        Self::fit_with(columns, rows, &PreprocessingOptions { scaling, ..PreprocessingOptions::default() })
+    }
+
+    /// The same with more options.
+    ///
+    /// # Errors
+    /// As [`fit`](Self::fit); [`Error::RareValues`] for a column without a value in as many rows as asked for.
+    pub fn fit_with<S: RowSource<Feature: FeedElement>>(
+        columns: &Columns,
+        rows: &S,
+        options: &PreprocessingOptions,
+    ) -> Result<Self, Error> {
+        let &PreprocessingOptions { scaling, min_category_rows } = options;
         check_columns(columns, rows)?;
         let (n_rows, n_cols, n_categories) = (rows.n_rows(), rows.n_cols(), rows.n_categories());
         if n_rows == 0 || n_rows >= u32::MAX as usize {
@@ -129,7 +160,7 @@ impl Preprocessing {
         let mut moments = vec![Moments::default(); readings.len()];
         let mut sorted = vec![Vec::new(); if scaling == Scaling::Quantile { readings.len() } else { 0 }];
         let stride = n_rows.div_ceil(MAX_SORTED_ROWS);
-        let mut seen: Vec<Vec<bool>> = columns.categories.iter().map(|column| vec![false; column.n_codes()]).collect();
+        let mut counts: Vec<Vec<usize>> = columns.categories.iter().map(|column| vec![0; column.n_codes()]).collect();
         let mut infinite = None;
         for_each_chunk(rows, failed("train"), |read| {
             for i in 0..read.labels.len() / rows.n_labels().max(1) {
@@ -146,10 +177,8 @@ impl Preprocessing {
                         sorted.push(value);
                     }
                 }
-                for (seen, &code) in seen.iter_mut().zip(codes) {
-                    if let Some(seen) = seen.get_mut(code as usize) {
-                        *seen = true;
-                    }
+                for (counts, &code) in counts.iter_mut().zip(codes) {
+                    counts.get_mut(code as usize).into_iter().for_each(|count| *count += 1);
                 }
             }
             Ok(())
@@ -172,23 +201,37 @@ impl Preprocessing {
             Ok(NumberColumn { name, column, reading, mean, range, has_indicator, scale })
         };
         let numbers = readings.iter().zip(moments).map(number).collect::<Result<_, _>>()?;
-        let category = |(column, seen): (&Dictionary, Vec<bool>)| {
-            let values = column.values().iter().zip(&seen[1..]).filter(|(_, seen)| **seen).map(|(value, _)| nfc(value));
+        let category = |(column, counts): (&Dictionary, Vec<usize>)| {
+            let found = column.values().iter().zip(&counts[1..]).filter(|(_, count)| **count > 0);
             // Different spellings of a value are one after normalization.
-            let mut known = HashSet::new();
-            let values: Vec<String> = values.filter(|value| known.insert(value.to_string())).map(Cow::into_owned).collect();
-            match values.len() {
-                0 => Err(all_missing(column.name())),
-                n_values if n_values > MAX_VALUES => {
-                    let column = column.name().to_owned();
-                    Err(Error::TooManyValues { column, n_values, n_rows, limit: MAX_VALUES })
+            let (mut known, mut values) = (HashMap::new(), Vec::<(String, usize)>::new());
+            for (value, count) in found.map(|(value, count)| (nfc(value), count)) {
+                let at = *known.entry(value.to_string()).or_insert(values.len());
+                match values.get_mut(at) {
+                    Some((_, sum)) => *sum += count,
+                    None => values.push((value.into_owned(), *count)),
                 }
-                _ => dictionary(column.name(), values),
+            }
+            let n_found = values.len();
+            let largest = values.iter().map(|(_, count)| *count).max().unwrap_or(0);
+            values.retain(|(_, count)| *count >= min_category_rows);
+            let name = || column.name().to_owned();
+            match values.len() {
+                _ if n_found == 0 => Err(all_missing(column.name())),
+                0 => Err(Error::RareValues { column: name(), n_values: n_found, largest, min_rows: min_category_rows }),
+                n_values if n_values > MAX_VALUES => {
+                    Err(Error::TooManyValues { column: name(), n_values, n_rows, limit: MAX_VALUES })
+                }
+                n_values => {
+                    let values = values.into_iter().map(|(value, _)| value).collect();
+                    Ok((dictionary(column.name(), values)?, n_found - n_values))
+                }
             }
         };
-        let categories = columns.categories.iter().zip(seen).filter(|(column, _)| columns.decoding(column.name()).is_none());
-        let categories = categories.map(category).collect::<Result<_, Error>>()?;
-        Ok(Self { scaling, numbers, categories })
+        let categories = columns.categories.iter().zip(counts).filter(|(column, _)| columns.decoding(column.name()).is_none());
+        let categories = categories.map(category).collect::<Result<Vec<_>, Error>>()?;
+        let (categories, n_rare) = categories.into_iter().unzip();
+        Ok(Self { scaling, numbers, categories, min_category_rows, n_rare })
     }
 
     /// The features and categories of `rows`, whose columns are `columns`. Columns are found by name: their order may differ, and those that
@@ -214,7 +257,18 @@ impl Preprocessing {
         &self.numbers
     }
 
-    /// The categorical columns, with the values that occurred in training.
+    /// The fewest training rows of a value of a category: [`PreprocessingOptions::min_category_rows`].
+    pub fn min_category_rows(&self) -> usize {
+        self.min_category_rows
+    }
+
+    /// The categorical columns with values in [fewer rows](Self::min_category_rows), and how many these are.
+    pub fn rare_values(&self) -> impl Iterator<Item = (&str, usize)> {
+        let columns = self.categories.iter().zip(&self.n_rare).filter(|(_, n_rare)| **n_rare > 0);
+        columns.map(|(column, n_rare)| (column.name(), *n_rare))
+    }
+
+    /// The categorical columns, with the values that occurred in training, except for rare ones.
     pub fn categories(&self) -> &[Dictionary] {
         &self.categories
     }

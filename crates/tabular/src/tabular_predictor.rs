@@ -4,6 +4,7 @@ use brisk_train::{Cell, Error as TrainError, FeedElement, Predictor};
 use crate::calibration::Calibration;
 use crate::columns::Columns;
 use crate::error::{Error, failed};
+use crate::intervals::Intervals;
 use crate::predictions::Predictions;
 use crate::preprocessing::Preprocessing;
 use crate::target::Target;
@@ -17,6 +18,7 @@ pub struct TabularPredictor {
     pub(super) target: Target,
     pub(super) calibration: Option<Calibration>,
     pub(super) threshold: Option<Threshold>,
+    pub(super) intervals: Option<Intervals>,
 }
 
 /// Rows that are gathered at a time.
@@ -43,7 +45,7 @@ impl TabularPredictor {
             };
             outputs.extend(self.predictor.predict(read.features, read.categories).map_err(named)?);
         }
-        Ok(Predictions::new(&self.target, self.calibration.as_ref(), self.threshold, outputs))
+        Ok(Predictions::new(&self.target, self.calibration.as_ref(), self.threshold, self.intervals, outputs))
     }
 
     /// The columns that rows must have.

@@ -4,8 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::calibration::log_loss;
 use crate::error::{Error, no_rows};
-use crate::mean::{share_of, weighted_mean};
+use crate::mean::{mean_and_deviation, share_of, squared_errors, weighted_mean};
 use crate::target_kind::TargetKind;
+use crate::target_scale::TargetScale;
 
 /// What is predicted: one of several classes, or a number.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,14 +21,16 @@ pub enum Target {
         /// The label of each class in the rows, ascending.
         labels: Vec<f32>,
     },
-    /// A number, standardised for training.
+    /// A number, scaled for training.
     Number {
         /// The column.
         name: String,
         /// What was subtracted from the numbers before they became the labels of rows, so that large numbers keep their digits; predictions are in the units of the
         /// numbers, labels are not.
         offset: f64,
-        /// The mean of the labels of the training rows.
+        /// How it is scaled.
+        scale: TargetScale,
+        /// The mean of the numbers of the training rows, or of their logarithms; the [offset](Self::offset) is subtracted from numbers, but not before logarithms are taken.
         mean: f64,
         /// Their standard deviation.
         std: f64,
@@ -82,7 +85,7 @@ impl Target {
         let refused = |found: String| Err(Error::TargetKind { target: target(), kind, found });
         match kind {
             TargetKind::Number if !class_names.is_empty() => refused(format!("{} classes with names", class_names.len())),
-            TargetKind::Number => Ok(Self::Number { name: target(), offset: 0.0, mean: 0.0, std: 1.0 }),
+            TargetKind::Number => Ok(Self::unfitted(target(), 0.0, TargetScale::Standard)),
             TargetKind::Binary if labels.len() != 2 => refused(format!("{} different labels", labels.len())),
             TargetKind::Classes if !are_whole && labels.len() > 2 => refused("numbers with fractions".to_owned()),
             TargetKind::Binary | TargetKind::Classes => {
@@ -97,14 +100,71 @@ impl Target {
     /// # Errors
     /// As [`fitted_to`](Self::fitted_to).
     pub fn numbers<S: RowSource<Feature: FeedElement>>(name: &str, set: &'static str, rows: &S) -> Result<Self, Error> {
-        Self::Number { name: name.to_owned(), offset: 0.0, mean: 0.0, std: 1.0 }.fitted_to(set, rows)
+        Self::unfitted(name.to_owned(), 0.0, TargetScale::Standard).fitted_to(set, rows)
+    }
+
+    fn unfitted(name: String, offset: f64, scale: TargetScale) -> Self {
+        Self::Number { name, offset, scale, mean: 0.0, std: 1.0 }
     }
 
     /// The same target, for labels from which `offset` was subtracted. Classes are not changed.
     pub fn shifted_by(self, offset: f64) -> Self {
         match self {
-            Self::Number { name, mean, std, .. } => Self::Number { name, offset, mean, std },
+            Self::Number { name, scale, mean, std, .. } => Self::Number { name, offset, scale, mean, std },
             classes => classes,
+        }
+    }
+
+    /// The same target, scaled for training in another way, which [`fitted_to`](Self::fitted_to) then fits to the training rows. `rows` are all those that it will be trained on, validated or
+    /// tested by.
+    ///
+    /// # Errors
+    /// [`Error::NotNumber`] for classes; [`Error::NotPositive`] for a row with a number that has no logarithm, if it is scaled by [`TargetScale::Log`];
+    /// [`Error::Value`](brisk_train::Error::Value); [`Error::Rows`](brisk_train::Error::Rows).
+    pub fn with_scale<S: RowSource<Feature: FeedElement>>(self, scale: TargetScale, rows: &S) -> Result<Self, Error> {
+        self.check_number("scales of the target")?;
+        let target = Self::unfitted(self.name().to_owned(), self.offset(), scale);
+        target.scaled(&Labels::Numbers.read("all", rows)?, |row| rows.source_row(row))?;
+        Ok(target)
+    }
+
+    /// A number with these labels of training rows, scaled by its logarithms.
+    pub(super) fn logarithmic(&self, labels: &[f32]) -> Result<Self, Error> {
+        Self::unfitted(self.name().to_owned(), self.offset(), TargetScale::Log).fitted_to_labels(labels, |row| row)
+    }
+
+    /// How numbers are scaled for training; as they are for classes.
+    pub fn scale(&self) -> TargetScale {
+        match self {
+            Self::Classes { .. } => TargetScale::Standard,
+            Self::Number { scale, .. } => *scale,
+        }
+    }
+
+    /// The label of the number 0, if numbers are scaled by their ratios to each other.
+    pub(super) fn zero(&self) -> Option<f64> {
+        (self.scale() == TargetScale::Log).then(|| -self.offset())
+    }
+
+    /// The labels of rows before they are standardised.
+    ///
+    /// # Errors
+    /// [`Error::NotPositive`] for the first row that has no logarithm, as `source_row` numbers it.
+    fn scaled(&self, labels: &[f32], source_row: impl Fn(u32) -> u32) -> Result<Vec<f64>, Error> {
+        let scaled: Vec<f64> = labels.iter().map(|&label| self.scaled_label(label)).collect();
+        match scaled.iter().position(|number| !number.is_finite()) {
+            None => Ok(scaled),
+            Some(row) => {
+                let (target, number) = (self.name().to_owned(), f64::from(labels[row]) + self.offset());
+                Err(Error::NotPositive { target, row: source_row(row as u32) as usize, number })
+            }
+        }
+    }
+
+    fn scaled_label(&self, label: f32) -> f64 {
+        match self.scale() {
+            TargetScale::Standard => label.into(),
+            TargetScale::Log => (f64::from(label) + self.offset()).ln(),
         }
     }
 
@@ -119,19 +179,25 @@ impl Target {
     /// The same target, whose numbers are standardised by `rows`. Classes are not changed.
     ///
     /// # Errors
-    /// [`Error::Value`](brisk_train::Error::Value); [`Error::OneLabel`] if all numbers are the same; [`Error::Rows`](brisk_train::Error::Rows).
+    /// [`Error::Value`](brisk_train::Error::Value); [`Error::OneLabel`] if all numbers are the same; [`Error::NotPositive`] for a number without a logarithm, if it is scaled by one;
+    /// [`Error::Rows`](brisk_train::Error::Rows).
     pub fn fitted_to<S: RowSource<Feature: FeedElement>>(self, set: &'static str, rows: &S) -> Result<Self, Error> {
-        let Self::Number { name, offset, .. } = self else { return Ok(self) };
-        let labels = Labels::Numbers.read(set, rows)?;
-        let n = labels.len() as f64;
-        let mean = labels.iter().map(|&label| f64::from(label)).sum::<f64>() / n;
-        let variance = labels.iter().map(|&label| (f64::from(label) - mean).powi(2)).sum::<f64>() / n;
-        let std = variance.sqrt();
+        if !self.classes().is_empty() {
+            return Ok(self);
+        }
+        self.fitted_to_labels(&Labels::Numbers.read(set, rows)?, |row| rows.source_row(row))
+    }
+
+    /// The same for the labels of training rows.
+    pub(super) fn fitted_to_labels(self, labels: &[f32], source_row: impl Fn(u32) -> u32) -> Result<Self, Error> {
+        let scaled = self.scaled(labels, source_row)?;
+        let Self::Number { name, offset, scale, .. } = self else { return Ok(self) };
+        let [mean, std] = mean_and_deviation(&scaled);
         if !(std > 0.0 && (1.0 / std).is_finite()) {
             let label = labels.first().map_or_else(String::new, |&label| (f64::from(label) + offset).to_string());
             return Err(Error::OneLabel { target: name, label, n_rows: labels.len() });
         }
-        Ok(Self::Number { name, offset, mean, std })
+        Ok(Self::Number { name, offset, scale, mean, std })
     }
 
     /// The column.
@@ -167,6 +233,15 @@ impl Target {
         }
     }
 
+    /// # Errors
+    /// [`Error::NotNumber`] if there are classes, with `what` is for numbers only.
+    pub(super) fn check_number(&self, what: &'static str) -> Result<(), Error> {
+        match self {
+            Self::Number { .. } => Ok(()),
+            Self::Classes { name, classes, .. } => Err(Error::NotNumber { target: name.clone(), n_classes: classes.len(), what }),
+        }
+    }
+
     /// The task that a model is trained for: [`Binary`] for two classes, [`Classification`], or [`Regression`] by the squared error.
     pub fn task(&self) -> Box<dyn Task> {
         match self {
@@ -183,18 +258,15 @@ impl Target {
             Self::Classes { labels, .. } => {
                 labels.iter().position(|&other| other == label).map_or(f32::NAN, |class| class as f32)
             }
-            Self::Number { mean, std, .. } => ((f64::from(label) - mean) / std) as f32,
+            Self::Number { mean, std, .. } => ((self.scaled_label(label) - mean) / std) as f32,
         }
     }
 
-    /// The log loss of logits, or the root mean squared error of standardised numbers in the unit of the target.
+    /// The log loss of logits, or the root mean squared error of numbers that are [restored](Self::restore), as labels are.
     pub(super) fn loss(&self, outputs: &[f32], labels: &[f32], weights: Option<&[f32]>) -> f64 {
         match self {
             Self::Classes { .. } => log_loss(outputs, labels, weights),
-            Self::Number { std, .. } => {
-                let squares = outputs.iter().zip(labels).map(|(output, label)| (f64::from(*output) - f64::from(*label)).powi(2));
-                std * weighted_mean(squares, weights).sqrt()
-            }
+            Self::Number { .. } => weighted_mean(squared_errors(outputs, labels), weights).sqrt(),
         }
     }
 
@@ -211,17 +283,38 @@ impl Target {
                 .filter(|share| *share > 0.0)
                 .map(|share| -share * share.ln())
                 .sum(),
-            Self::Number { std, .. } => {
+            Self::Number { .. } => {
                 let mean = weighted_mean(labels.iter().map(|&label| f64::from(label)), weights);
-                std * weighted_mean(labels.iter().map(|&label| (f64::from(label) - mean).powi(2)), weights).sqrt()
+                weighted_mean(labels.iter().map(|&label| (f64::from(label) - mean).powi(2)), weights).sqrt()
+            }
+        }
+    }
+
+    /// The best constant prediction of rows with labels of the [task](Self::task): the share of each class, where a class that does not occur counts as if one row of mean weight had
+    /// it; or the mean of the numbers, [restored](Self::restore).
+    pub(super) fn constant_of(&self, labels: &[f32], weights: Option<&[f32]>) -> Vec<f64> {
+        match self {
+            Self::Classes { classes, .. } => {
+                let least = 1.0 / labels.len() as f64;
+                (0..classes.len()).map(|class| share_of(class, labels, weights).max(least)).collect()
+            }
+            Self::Number { .. } => {
+                let mut labels = labels.to_vec();
+                self.restore(&mut labels);
+                vec![weighted_mean(labels.iter().map(|&label| f64::from(label)), weights)]
             }
         }
     }
 
     /// A model's output in the units of the labels: numbers are no longer standardised, logits stay as they are.
     pub fn restore(&self, outputs: &mut [f32]) {
-        if let Self::Number { mean, std, .. } = self {
-            outputs.iter_mut().for_each(|output| *output = (f64::from(*output) * std + mean) as f32);
+        if let Self::Number { offset, scale, mean, std, .. } = self {
+            let restored = |output: f64| match scale {
+                TargetScale::Standard => output * std + mean,
+                // Finite, however large the logarithm is.
+                TargetScale::Log => (output * std + mean).exp().min(f32::MAX.into()) - offset,
+            };
+            outputs.iter_mut().for_each(|output| *output = restored((*output).into()) as f32);
         }
     }
 }

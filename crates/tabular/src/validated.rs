@@ -1,5 +1,5 @@
 /// What a network says of validation rows: its outputs, with the labels and weights of the rows.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Validated {
     pub(super) outputs: Vec<f32>,
     pub(super) labels: Vec<f32>,
@@ -7,6 +7,13 @@ pub(super) struct Validated {
 }
 
 impl Validated {
+    /// How many rows of equal weight have means that are as uncertain: Kish's effective sample size.
+    pub(super) fn n_effective(&self) -> f64 {
+        let Some(weights) = &self.weights else { return self.labels.len() as f64 };
+        let [sum, squares] = [1, 2].map(|power| weights.iter().map(|&weight| f64::from(weight).powi(power)).sum::<f64>());
+        sum * sum / squares
+    }
+
     /// Adds rows of the same source.
     pub(super) fn add(&mut self, others: Self) {
         self.outputs.extend(others.outputs);

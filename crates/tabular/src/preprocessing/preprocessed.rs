@@ -11,7 +11,7 @@ use crate::number_source::NumberSource;
 use crate::reading::{nfc, shortest};
 use crate::target::Target;
 
-/// Values of a categorical column that did not occur in training: [`Preprocessed::unseen_values`].
+/// Values of a categorical column that did not occur in training, or were too [rare](Preprocessing::rare_values): [`Preprocessed::unseen_values`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnseenValues {
@@ -25,6 +25,8 @@ pub struct UnseenValues {
     pub n_present: usize,
     /// The first few of the values.
     pub examples: Vec<String>,
+    /// The fewest rows of training that a known value of the column has; 1 if all that occurred are known.
+    pub min_rows: usize,
 }
 
 impl UnseenValues {
@@ -36,11 +38,16 @@ impl UnseenValues {
 
 impl fmt::Display for UnseenValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { column, n_rows, n_values, n_present, examples } = self;
+        let Self { column, n_rows, n_values, n_present, examples, min_rows } = self;
         let examples: Vec<_> = examples.iter().map(|value| format!("{:?}", printable(value))).collect();
         let more = if examples.len() < *n_values { ", …" } else { "" };
         let column = printable(column);
-        write!(f, "column `{column}`: {n_rows} of {n_present} values did not occur in training: {}{more}", examples.join(", "))
+        let rare = if *min_rows > 1 { format!(", or in fewer than {min_rows} rows") } else { String::new() };
+        write!(
+            f,
+            "column `{column}`: {n_rows} of {n_present} values did not occur in training{rare}: {}{more}",
+            examples.join(", ")
+        )
     }
 }
 
@@ -125,7 +132,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         Ok(Self { rows, numbers, categories, codes, columns, target: None, feature_names, preprocessing })
     }
 
-    /// The categorical columns with values that did not occur in training, in which case they count as missing.
+    /// The categorical columns with values that did not occur in training, or were too [rare](Preprocessing::rare_values), in which case they count as missing.
     ///
     /// # Errors
     /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
@@ -142,8 +149,8 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
                 Ok(())
             })?;
         }
-        let of_column = |((counts, codes), &col): ((&Vec<usize>, &Vec<u32>), &usize)| {
-            let column = &self.columns.categories[col];
+        let of_column = |i: usize| {
+            let (counts, codes, column) = (&counts[i], &self.codes[i], &self.columns.categories[self.categories[i]]);
             let is_unseen = |code: &usize| codes[*code] == 0 && counts[*code] > 0;
             let unseen: Vec<usize> = (1..codes.len()).filter(is_unseen).collect();
             (!unseen.is_empty()).then(|| UnseenValues {
@@ -152,9 +159,10 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
                 n_values: unseen.len(),
                 n_present: counts.iter().skip(1).sum(),
                 examples: unseen.iter().take(3).filter_map(|&code| column.value(code as u32)).map(str::to_owned).collect(),
+                min_rows: if self.preprocessing.n_rare[i] > 0 { self.preprocessing.min_category_rows } else { 1 },
             })
         };
-        Ok(counts.iter().zip(&self.codes).zip(&self.categories).filter_map(of_column).collect())
+        Ok((0..self.codes.len()).filter_map(of_column).collect())
     }
 
     /// The columns of numbers with values far from all those of training: outside of their range by more than three times its width, or by more than 20 standard

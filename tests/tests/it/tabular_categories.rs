@@ -1,0 +1,37 @@
+//! Rare values of categories, by the examples `tabular` and `predict`.
+
+use std::fs;
+
+use crate::place::Place;
+use crate::run::noise;
+
+#[test]
+fn rare_values_are_merged_and_told() {
+    let place = Place::new();
+    let colour = |row: usize| if row % 40 == 7 { format!("shade {row}") } else { ["red", "green"][row % 2].to_owned() };
+    let row = |row: usize| {
+        format!("{},{},{}\n", noise(row, 0), colour(row), if row.is_multiple_of(2) { 5.0 } else { 1.0 } + noise(row, 1))
+    };
+    place.write("rows.csv", "size,colour,price\n".to_owned() + &(0..600).map(row).collect::<String>());
+    let run = |more: &[&str]| {
+        let args = ["rows.csv", "--model", "mlp", "--epochs", "2", "--hidden", "4", "--out", "model", "--json", "out.json"];
+        let (output, stderr) = place.run("tabular", &[&args[..], more].concat());
+        (output.status.success(), stderr, place.json("out.json"))
+    };
+    let (_, stderr, results) = run(&[]);
+    assert!(!stderr.contains("unknown ones") && results["rare_values"] == serde_json::json!({}), "{stderr} {results}");
+    let (_, stderr, results) = run(&["--min-category-rows", "3"]);
+    assert!(stderr.contains("column `colour`: ") && stderr.contains(" in fewer than 3 training rows"), "{stderr}");
+    assert!(results["rare_values"]["colour"].as_u64() > Some(5), "{results}");
+    let preprocessing = &place.json("model/model.json")["preprocessing"];
+    assert_eq!(preprocessing["min_category_rows"], 3);
+    assert_eq!(preprocessing["categories"][0]["values"].as_array().map(Vec::len), Some(2), "{preprocessing}");
+    place.write("new.csv", "size,colour\n0.5,red\n0.5,shade 7\n0.5,mauve\n");
+    let (_, stderr) = place.run("predict", &["model", "new.csv", "--out", "prices.csv"]);
+    assert!(stderr.contains("2 of 3 values did not occur in training, or in fewer than 3 rows"), "{stderr}");
+    let text = fs::read_to_string(place.path("prices.csv")).expect("it was written");
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines.len() == 4 && lines[2] == lines[3], "rare and unknown are one: {text}");
+    let words = ["column `colour`", "at least 1000", "--drop colour", "--min-category-rows"];
+    place.refuse("tabular", &["rows.csv", "--min-category-rows", "1000", "--out", "none"], &words);
+}
