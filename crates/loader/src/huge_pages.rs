@@ -25,7 +25,7 @@ impl<T: Pod> HugePages<T> {
     ///
     /// # Errors
     /// [`Error::Memory`] if there is not enough memory.
-    pub fn copy_of(values: &[T]) -> Result<Self, Error> {
+    pub(crate) fn copy_of(values: &[T]) -> Result<Self, Error> {
         let mut copy = Self::zeroed(values.len())?;
         copy.copy_from_slice(values);
         Ok(copy)

@@ -350,7 +350,13 @@ impl<'a> Feed<'a> {
     /// # Errors
     /// As [`record`](Self::record); [`Refused`](brisk_nn::Error::Refused) for another part than that of [`FeedConfig::rank`], if only that part is streamed.
     #[track_caller]
-    pub fn record_part(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, part: Range<usize>) -> BatchTensors {
+    pub(crate) fn record_part(
+        &self,
+        graph: &Graph,
+        scale: &Standardisation,
+        state: &Persistent,
+        part: Range<usize>,
+    ) -> BatchTensors {
         let read = self.read_part();
         if self.rank_of_parts().is_some() && part != read {
             let found = format!("rows {part:?} of each batch, of which rows {read:?} are read");
@@ -366,7 +372,7 @@ impl<'a> Feed<'a> {
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    pub fn record_weights(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> Tensor {
+    pub(crate) fn record_weights(&self, graph: &Graph, scale: &Standardisation, state: &Persistent) -> Tensor {
         self.table.record_weights(graph, scale, state, self.batch_rows)
     }
 

@@ -103,7 +103,7 @@ impl Adapter {
 
     /// The properties that a device reports. [`coop`](Self::coop), [`matmul_family`](Self::matmul_family) and [`f16_accumulation`](Self::f16_accumulation), which it does
     /// not know, are off.
-    pub fn of(device: &wgpu::Device) -> Self {
+    pub(crate) fn of(device: &wgpu::Device) -> Self {
         let info = device.adapter_info();
         let kind = match info.device_type {
             wgpu::DeviceType::Cpu => AdapterKind::Software,

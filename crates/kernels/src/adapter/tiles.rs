@@ -33,14 +33,14 @@ impl Tiles {
     }
 
     /// Whether a device supports the invocations and the memory of a workgroup.
-    pub const fn fits(&self, adapter: &Adapter) -> bool {
+    pub(crate) const fn fits(&self, adapter: &Adapter) -> bool {
         let limits = &adapter.limits;
         self.lanes[0] * self.lanes[1] <= limits.max_compute_invocations_per_workgroup as usize
             && self.workgroup_bytes() <= limits.max_compute_workgroup_storage_size as usize
     }
 
     /// Bytes of workgroup memory: two halves of both tiles, with one vec4 of padding for each K index.
-    pub const fn workgroup_bytes(&self) -> usize {
+    pub(crate) const fn workgroup_bytes(&self) -> usize {
         let [n_rows, n_cols] = self.size();
         2 * self.depth * (n_rows / 4 + n_cols / 4 + 2) * 16
     }

@@ -11,7 +11,7 @@ type Function = dyn Fn(usize, usize) -> f64 + Send + Sync;
 
 impl RateFn {
     /// The function `rate(step, total_steps)`.
-    pub fn new(rate: impl Fn(usize, usize) -> f64 + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(rate: impl Fn(usize, usize) -> f64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(rate))
     }
 

@@ -90,7 +90,7 @@ impl Graph {
 
     /// The value of a result; its error is [kept](Self::fail).
     #[track_caller]
-    pub fn catch<T>(&self, result: Result<T, impl Into<Error>>) -> Option<T> {
+    pub(crate) fn catch<T>(&self, result: Result<T, impl Into<Error>>) -> Option<T> {
         match result {
             Ok(value) => Some(value),
             Err(error) => {

@@ -260,7 +260,7 @@ impl Graph {
     /// # Errors
     /// As [`apply`](Self::apply).
     #[track_caller]
-    pub fn apply_dyn(&self, operation: Rc<dyn Operation>, inputs: &[&Tensor]) -> Tensor {
+    fn apply_dyn(&self, operation: Rc<dyn Operation>, inputs: &[&Tensor]) -> Tensor {
         let dtype = || operation.output_dtype(promoted(inputs.iter().map(|input| input.dtype())));
         let (name, names) = (operation.name(), operation.input_names());
         let foreign = inputs.iter().enumerate().find_map(|(i, input)| {
