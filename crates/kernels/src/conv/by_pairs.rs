@@ -197,8 +197,8 @@ impl Patches<'_, bf16> {
         };
         let padded = n_out.next_multiple_of(LANES);
         let n_windows = covered.starts.last().map_or(0, |line| line * line_pixels + along_x.n);
-        with_lines(n_windows * padded / STEP, |steps: &mut [Step]| {
-            let spread: &mut [bf16] = cast_slice_mut(steps);
+        with_lines((n_windows * padded).div_ceil(STEP), |steps: &mut [Step]| {
+            let spread: &mut [bf16] = &mut cast_slice_mut(steps)[..n_windows * padded];
             spread.fill(bf16::ZERO);
             for (line, grad_y) in covered.starts.iter().zip(grad_y.chunks_exact(along_x.n * n_out)) {
                 let spread = &mut spread[line * line_pixels * padded..][..along_x.n * padded];
