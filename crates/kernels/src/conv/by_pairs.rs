@@ -1,8 +1,9 @@
 //! Convolutions of images in bf16 by matrix instructions.
 //!
-//! If windows are adjacent, no patches are made. Each line is copied once, between its padding. The values under one row of taps are contiguous there, and windows are a pixel apart,
-//! so a matrix of overlapping rows is what the instructions read, with a segment for each row of taps. It goes on from the end of one line to the start of the next; the results
-//! of windows between them are dropped. The padding of segments is multiplied with 0, so lines with infinities or NaN take the way of patches.
+//! If windows are adjacent, no patches are made. Each line is copied once, with its padding. The values under one row of taps are contiguous in it, and windows are one pixel apart,
+//! so the instructions can read the lines as a matrix whose rows overlap and which has a segment for each row of taps. Some of its rows reach from the end of one line into the
+//! next one: their results are dropped. Segments are padded up to the depth of a tile with whatever follows them, which is multiplied by weights of 0; lines that contain infinities
+//! or NaN are therefore copied into patches.
 
 use std::ops::Range;
 
@@ -11,7 +12,7 @@ use half::bf16;
 
 use super::patches::{Covered, Patches, ResultRow};
 use crate::cpu::vectorised::vectorised;
-use crate::gemm::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, STEP, Step, Sums, WIDTH};
+use crate::gemm::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, STEP, Step, WIDTH};
 use crate::gemm::gemm::{Onto, Threads};
 use crate::gemm::pairs::{DEPTH, Panels, Side, Stored, with_each, with_lines, with_panels, with_rows};
 use crate::half::Element;
@@ -219,7 +220,7 @@ impl Patches<'_, bf16> {
                             for v in 0..along_x.n_taps {
                                 let at = tap * line_pixels + v;
                                 let first = row * n_cols + (i * along_x.n_taps + v) * c;
-                                let y = Sums { data: &mut sums[first..], stride: n_cols, n_cols: c };
+                                let y = (&mut sums[first..], n_cols);
                                 pixels[at % 2].after(at / 2).times_into(instructions, left, n_rows, y, onto);
                             }
                         }

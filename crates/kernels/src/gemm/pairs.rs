@@ -222,13 +222,19 @@ impl Panels<'_> {
     /// If `a` has more K indices than were packed, or `y` another length.
     pub(crate) fn times(self, instructions: Bf16Instructions, a: Lines<'_>, y: &mut [f32], onto: Onto) {
         assert_eq!(y.len(), a.n_rows * self.n, "results of {} rows and {} columns", a.n_rows, self.n);
-        self.times_into(instructions, a, a.n_rows, Sums { data: y, stride: self.n, n_cols: self.n }, onto);
+        self.times_into(instructions, a, a.n_rows, (y, self.n), onto);
     }
 
-    /// The same for the first `n_rows` rows of `a`, into a part of each row of a larger matrix.
-    pub(crate) fn times_into(self, instructions: Bf16Instructions, a: Lines<'_>, n_rows: usize, y: Sums<'_>, onto: Onto) {
+    /// The same for the first `n_rows` rows of `a`, into a part of each row of a larger matrix, whose rows are `stride` apart.
+    pub(crate) fn times_into(
+        self,
+        instructions: Bf16Instructions,
+        a: Lines<'_>,
+        n_rows: usize,
+        (y, stride): (&mut [f32], usize),
+        onto: Onto,
+    ) {
         let Self { n, n_pairs, .. } = self;
-        let Sums { data: y, stride, .. } = y;
         assert_eq!(a.n_segments, 1, "segments, whose edges would have to be copied");
         let registers = instructions.registers();
         let padded = a.depth.next_multiple_of(STEP);

@@ -47,6 +47,15 @@ fn cases() -> Vec<Case> {
     cases
 }
 
+/// Images, one of whose values may be infinite.
+fn pixels(images: Images, infinity_at: Option<usize>) -> Vec<bf16> {
+    let mut pixels = numbers(images.len(), 1);
+    if let Some(at) = infinity_at {
+        pixels[at] = bf16::INFINITY;
+    }
+    pixels
+}
+
 /// The patches of all pixels, in f32.
 fn packed(patches: &Patches<'_, bf16>, rows: &[ResultRow]) -> Vec<f32> {
     patches.pack(rows, 0..patches.walks[0].n_taps, &mut Vec::new()).to_vec()
@@ -69,10 +78,7 @@ fn products_equal_those_of_patches() {
         let mut n_by_lines = 0;
         for Case { place, images, walks, rows, n } in cases() {
             for infinity_at in [None, Some(images.len() / 2)] {
-                let mut source = numbers(images.len(), 1);
-                if let Some(at) = infinity_at {
-                    source[at] = bf16::INFINITY;
-                }
+                let source = pixels(images, infinity_at);
                 let patches = Patches { source: &source, images, walks };
                 n_by_lines += usize::from(patches.is_by_lines());
                 let k = patches.n_cols(walks[0].n_taps);
@@ -104,10 +110,7 @@ fn sums_equal_those_of_patches() {
         let mut n_by_lines = 0;
         for Case { place, images, walks, rows, n } in cases() {
             for infinity_at in [None, Some(images.len() / 2)] {
-                let mut source = numbers(images.len(), 1);
-                if let Some(at) = infinity_at {
-                    source[at] = bf16::INFINITY;
-                }
+                let source = pixels(images, infinity_at);
                 let patches = Patches { source: &source, images, walks };
                 n_by_lines += usize::from(patches.sums_by_lines());
                 let n_pixels = rows.len() * walks[1].n;
