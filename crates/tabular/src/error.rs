@@ -278,7 +278,7 @@ pub enum Error {
     },
     /// No value of a categorical column is in as many rows as asked for.
     #[error(
-        "column `{column}` has {n_values} different values in at most {largest} training rows each, asked for are at least {min_rows}; drop it, or ask for fewer in `PreprocessingOptions::min_category_rows`",
+        "column `{column}`: its most frequent value is in {largest} training rows, but a value needs at least {min_rows}; drop the column, or lower `PreprocessingOptions::min_category_rows`",
         column = printable(column)
     )]
     RareValues {
