@@ -8,6 +8,7 @@
 //! Both take operands in pairs along K, round each sum to nearest even, and treat subnormal numbers as 0, in operands and in results. AMX is reached by inline assembly,
 //! since its intrinsics are not stable, and Linux has to be asked for its registers.
 #![expect(unsafe_code, reason = "matrix instructions read and write by address")]
+#![cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "other processors have none of these instructions"))]
 
 use std::fmt;
 use std::sync::OnceLock;
