@@ -107,7 +107,8 @@ fn table(path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
         let names = std::iter::once(format!("{name}_predicted")).chain(bounds.iter().take(1).flat_map(|_| bound_names(name)));
         let schema = Schema { label_names, ..Schema::named(names) };
         let numbers = predictions.numbers();
-        let of_row = |(row, &number): (usize, &f64)| std::iter::once(number).chain(bounds.get(row).into_iter().flatten().copied());
+        let of_row =
+            |(row, &number): (usize, &f64)| std::iter::once(number).chain(bounds.get(row).into_iter().flatten().copied());
         let features: Vec<f64> = numbers.iter().enumerate().flat_map(of_row).collect();
         if predictions.are_f32() {
             let [features, numbers] = [&features, numbers].map(|numbers| numbers.iter().map(|&x| x as f32).collect::<Vec<_>>());
