@@ -4,7 +4,7 @@
 mod arg;
 mod dtype;
 mod error;
-mod half;
+mod float;
 mod run_state;
 mod sizes;
 
@@ -16,6 +16,7 @@ mod kernel;
 mod map;
 mod random;
 mod shader;
+mod storage;
 
 mod batch;
 mod conv;

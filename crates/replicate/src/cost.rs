@@ -61,7 +61,7 @@ impl Link {
     }
 
     /// The time of a reduce-scatter, or of an all-gather: half an all-reduce.
-    pub fn one_way(&self, n_ranks: usize, n_bytes: usize, algorithm: Algorithm) -> Duration {
+    fn one_way(&self, n_ranks: usize, n_bytes: usize, algorithm: Algorithm) -> Duration {
         if n_ranks < 2 {
             return Duration::ZERO;
         }

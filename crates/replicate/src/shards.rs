@@ -121,13 +121,4 @@ impl ZeroStage {
         let held = |since: Self| if self >= since { shard } else { n };
         held(Self::Parameters) * of.parameters + held(Self::Gradients) * of.gradients + held(Self::Optimizer) * of.optimizer
     }
-
-    /// Elements that each rank sends, and receives, in a step, as a multiple of the number of parameters: an all-reduce is a reduce-scatter and an
-    /// all-gather, and parameters that are gathered for the forward pass are gathered again for the backward pass.
-    pub const fn traffic(self) -> usize {
-        match self {
-            Self::Replicated | Self::Optimizer | Self::Gradients => 2,
-            Self::Parameters => 3,
-        }
-    }
 }

@@ -15,7 +15,7 @@ pub struct SourceIdentity {
 
 impl SourceIdentity {
     /// The identity of the file at `path` with this metadata.
-    pub fn new(path: &Path, metadata: &Metadata) -> Self {
+    pub(crate) fn new(path: &Path, metadata: &Metadata) -> Self {
         let since_1970 = metadata.modified().ok().and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         Self {
             file_name: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),

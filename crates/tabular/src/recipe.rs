@@ -108,7 +108,7 @@ impl Recipe {
     }
 
     /// A recipe like [`good`](Self::good), whose learning rate, weight decay, dropout, depth, width, embeddings and kind of ensemble are drawn: recipe `index` of those of `seed`.
-    pub fn drawn(rows: &Rows, target: &Target, seed: u64, index: u64) -> Self {
+    pub(crate) fn drawn(rows: &Rows, target: &Target, seed: u64, index: u64) -> Self {
         let philox = Philox::new(seed);
         let uniform = |stream: u32| f64::from(philox.uniform(0x7ab1_0000 + stream, index));
         let one_of =

@@ -9,8 +9,9 @@ use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
-use crate::stored::stored_form::{StoredForm, sharing, with_element};
-use crate::stored::stored_types::{Group, Template};
+use crate::storage::element::with_element;
+use crate::storage::stored_types::{Group, Template};
+use crate::stored::stored_form::{StoredForm, sharing};
 
 const CONCAT_COLUMNS: Template = Template::new(&[part!("concat_columns.wgsl")], &[Group::lane("X").loads().stores()]);
 

@@ -14,8 +14,9 @@ use crate::kernel::twin::TwinArgs;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
-use crate::stored::stored_form::{StoredForm, sharing, with_element};
-use crate::stored::stored_types::{Group, Template};
+use crate::storage::element::with_element;
+use crate::storage::stored_types::{Group, Template};
+use crate::stored::stored_form::{StoredForm, sharing};
 
 const GATHER_ROWS: Template = Template::new(&[part!("gather_rows.wgsl")], &[Group::lane("X").stores()]);
 

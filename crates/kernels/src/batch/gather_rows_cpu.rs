@@ -3,8 +3,8 @@ use rayon::prelude::*;
 use crate::batch::gather_rows::GatherRows;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
-use crate::half::Element;
 use crate::sizes::in_u32;
+use crate::storage::element::Element;
 
 /// Rows per task.
 const BLOCK_ROWS: usize = 256;

@@ -1,5 +1,5 @@
 use crate::batch::shift_columns::ShiftColumns;
-use crate::half::Element;
+use crate::storage::element::Element;
 
 pub(crate) fn run<T: Element>(kernel: &ShiftColumns, x: &[T], y: &mut [T]) {
     let ShiftColumns { n_x_cols, n_y_cols, shift, .. } = *kernel;

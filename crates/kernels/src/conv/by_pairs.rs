@@ -15,8 +15,8 @@ use crate::cpu::vectorised::vectorised;
 use crate::gemm::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, STEP, Step, WIDTH};
 use crate::gemm::gemm::{Onto, Threads};
 use crate::gemm::pairs::{DEPTH, Panels, Side, Stored, with_each, with_lines, with_panels, with_rows};
-use crate::half::Element;
 use crate::kernel::floats::Floats;
+use crate::storage::element::Element;
 
 /// The minimum number of values of a patch for which matrix instructions pay, since smaller ones are mostly copying.
 const MIN_DEPTH: usize = 64;

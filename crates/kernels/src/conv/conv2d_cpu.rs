@@ -8,9 +8,9 @@ use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
 use crate::gemm::gemm::Threads;
 use crate::gemm::pairs::{Stored, with_each};
-use crate::half::Element;
 use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
+use crate::storage::element::Element;
 
 /// Result pixels per task, unless a row is longer.
 pub(crate) const TASK_PIXELS: usize = 256;

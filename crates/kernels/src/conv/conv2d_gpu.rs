@@ -20,7 +20,7 @@ use crate::shader::binding::Binding;
 use crate::shader::dispatch::{Dispatch, MAX_WORKGROUPS};
 use crate::shader::module::Module;
 use crate::sizes::in_u32;
-use crate::stored::stored_types::Template;
+use crate::storage::stored_types::Template;
 
 /// The family for the product of a convolution: the one for a [`Matmul`](crate::Matmul) with many columns.
 pub(crate) fn family(adapter: &Adapter) -> MatmulFamily {
@@ -103,7 +103,7 @@ pub(crate) fn grad_weight(
         .params(window_params([("source_size", &shape.x), ("result_size", &y)], &shape.window))
         .params(sizes.map(|(name, size)| (name, size.into())))
         .bind(args, operand_bindings(&form, ["grad_y", "source"], [0, 1]), [Binding::of("parts").named("y")])?;
-    let sum = sum_of_parts("kernels.conv2d_grad_weight.sum", [n_parts, shape.n_weights()], 3, 2)?;
+    let sum = sum_of_parts("kernels.conv2d_grad_weight.sum", [n_parts, shape.n_weights()], args, "grad_weight")?;
     Ok(vec![products, sum])
 }
 

@@ -13,9 +13,9 @@ use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
 use crate::gemm::gemm::Threads;
 use crate::gemm::pairs::{Stored, with_each};
-use crate::half::Element;
 use crate::kernel::floats::Floats;
 use crate::product::matmul_stored_cpu::Ending;
+use crate::storage::element::Element;
 
 /// Computes the sums of some rows of pixels of a phase; the buffer is memory of the thread.
 type Times<'a> = dyn Fn(usize, &[ResultRow], &mut [f32], &mut Vec<f32>) + Sync + 'a;

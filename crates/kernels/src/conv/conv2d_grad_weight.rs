@@ -14,7 +14,8 @@ use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
 use crate::product::matmul::Matmul;
 use crate::shader::dispatch::Dispatch;
-use crate::stored::stored_form::{StoredForm, with_element};
+use crate::storage::element::with_element;
+use crate::stored::stored_form::StoredForm;
 
 /// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c]`, where
 /// `c₀(o)` is the first input channel of `o`'s group.

@@ -8,8 +8,8 @@ use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
 use crate::gemm::gemm::{Onto, Operand, serial_product};
-use crate::half::Element;
 use crate::kernel::floats::Floats;
+use crate::storage::element::Element;
 
 /// Elements of a block of sums that one task adds to: as many as fit in a core's cache next to the patches.
 const BLOCK_LEN: usize = 128 * 1024;

@@ -46,7 +46,7 @@ pub(super) fn grad_weight(kernel: &Conv2dGradWeight, args: &[Arg]) -> Result<Vec
         .params(params(shape, [shape.x, shape.y()]))
         .param("part_rows", parts.n_rows)
         .bind(args, [Binding::at(0), Binding::at(1).named("source")], [Binding::of("parts")])?;
-    Ok(vec![products, sum_of_parts("kernels.conv2d_grad_weight.sum", [parts.n, n_weights], 3, 2)?])
+    Ok(vec![products, sum_of_parts("kernels.conv2d_grad_weight.sum", [parts.n, n_weights], args, "grad_weight")?])
 }
 
 /// The fields that the modules share. Pairs are along the height and along the width.

@@ -10,14 +10,15 @@ use crate::conv::window::Images;
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::gemm::transpose::Transpose;
-use crate::half::Element;
 use crate::kernel::floats::Floats;
 use crate::kernel::twin::TwinArgs;
 use crate::product::epilogue::Epilogue;
 use crate::product::epilogue_cpu::Finish;
 use crate::product::matmul::Matmul;
 use crate::shader::dispatch::Dispatch;
-use crate::stored::stored_form::{StoredForm, with_element};
+use crate::storage::element::Element;
+use crate::storage::element::with_element;
+use crate::stored::stored_form::StoredForm;
 
 /// A convolution, or its gradient in the input.
 #[derive(Debug, Clone, Copy)]

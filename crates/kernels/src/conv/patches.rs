@@ -9,7 +9,7 @@ use crate::conv::window::Images;
 use crate::cpu::vectorised::vectorised;
 use crate::gemm::gemm::{Onto, Operand, Panels, with_panels};
 use crate::gemm::transpose::Transpose;
-use crate::half::{Element, widen};
+use crate::storage::element::{Element, widen};
 
 /// Which pixels result pixels read along one axis: result `i` reads `start + step * i + tap` at each of its taps.
 #[derive(Debug, Clone, Copy)]

@@ -5,7 +5,7 @@ use rayon::prelude::*;
 use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
-use crate::half::Element;
+use crate::storage::element::Element;
 
 /// Elements below which using other threads for a loop does not pay.
 const SERIAL_LEN: usize = 16 * 1024;

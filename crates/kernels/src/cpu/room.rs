@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::cpu::vectorised::vectorised;
-use crate::half::{Element, narrow};
+use crate::storage::element::{Element, narrow};
 
 /// The maximum number of floats of a buffer that is kept.
 const KEPT_LEN: usize = 1024 * 1024;

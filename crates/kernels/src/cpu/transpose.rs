@@ -4,7 +4,7 @@ use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
-use crate::half::Element;
+use crate::storage::element::Element;
 
 /// Rows and columns that are read together: whole cache lines, of as many rows as there are elements in a line.
 const BLOCK: usize = 16;

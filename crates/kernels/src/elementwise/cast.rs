@@ -72,7 +72,7 @@ impl Kernel for Cast {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        let module = module!("cast.wgsl", "../shader/conversions.wgsl");
+        let module = module!("cast.wgsl", "../storage/conversions.wgsl");
         let cast = Dispatch::elementwise(self.name(), "kernels.cast", module, self.n.div_ceil(2))?
             .constants([("FROM", f64::from(self.from.code())), ("TO", f64::from(self.to.code()))]);
         // Elements are processed as bits, whatever their type.

@@ -7,6 +7,7 @@ use crate::expr::wgsl::Lanes;
 use crate::map::layout::{Layout, Pattern};
 use crate::map::map::{INPUTS, Map, OUTPUTS};
 use crate::map::map_input::MapInput;
+use crate::shader::binding::Binding;
 
 /// The names of the constants: the sizes of the layout's dimensions; the strides of an input, its offset, and the distance between its elements within a group of four.
 const SIZES: [&str; Map::MAX_DIMS] = ["SIZE0", "SIZE1", "SIZE2", "SIZE3", "SIZE4", "SIZE5"];
@@ -111,12 +112,10 @@ impl Loads<'_> {
         constants
     }
 
-    /// The element type as which input `input` is bound.
-    pub(crate) fn declaration(&self, binding: usize, input: usize) -> String {
-        if self.inputs[input].draws.is_some() {
-            return format!("@group(0) @binding({binding}) var<storage, read> {}: array<u32>;\n", INPUTS[input]);
-        }
-        declaration(binding, "read", INPUTS[input], self.inputs[input].dtype, self.is_grouped(input))
+    /// How each input that has a buffer of its own is bound.
+    pub(crate) fn bindings(&self) -> impl Iterator<Item = Binding> {
+        let inputs = (0..self.inputs.len()).filter(|input| self.in_place != Some(*input));
+        inputs.map(|input| binding(INPUTS[input], self.inputs[input].dtype, self.is_grouped(input)))
     }
 
     /// `fn load0(e: u32) -> V`, which takes the index of an invocation's first element, or of its group if elements are read in groups of four.
@@ -197,13 +196,10 @@ impl Loads<'_> {
     }
 }
 
-/// A binding, of single elements or groups of four; two 16-bit elements share a word.
-pub(crate) fn declaration(binding: usize, access: &str, name: &str, dtype: DType, is_grouped: bool) -> String {
-    let of = match (dtype.is_half(), is_grouped) {
-        (false, false) => "f32",
-        (false, true) => "vec4f",
-        (true, false) => "u32",
-        (true, true) => "vec2u",
-    };
-    format!("@group(0) @binding({binding}) var<storage, {access}> {name}: array<{of}>;\n")
+/// An argument bound by single elements or by groups of four.
+pub(crate) fn binding(name: &'static str, dtype: DType, is_grouped: bool) -> Binding {
+    match is_grouped {
+        true => Binding::of(name).elements(if dtype.is_half() { "vec2u" } else { "vec4f" }),
+        false => Binding::of(name),
+    }
 }

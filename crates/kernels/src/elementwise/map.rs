@@ -24,7 +24,7 @@ impl Kernel for Map {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![map_module::dispatch(self, &self.layout()?, None)?])
+        Ok(vec![map_module::dispatch(self, &self.args(), &self.layout()?, None)?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

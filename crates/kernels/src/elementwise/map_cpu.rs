@@ -10,11 +10,11 @@ use crate::cpu::vectorised::vectorised;
 use crate::dtype::DType;
 use crate::elementwise::inputs_cpu::Input;
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
-use crate::half::{narrow, widen};
 use crate::kernel::floats::Floats;
 use crate::kernel::twin::TwinArgs;
 use crate::map::layout::Layout;
 use crate::map::map::{INPUTS, Map, OUTPUTS};
+use crate::storage::element::{narrow, widen};
 
 /// Elements per task.
 const TASK_LEN: usize = 64 * 1024;

@@ -74,7 +74,7 @@ impl Kernel for MapInPlace {
     }
 
     fn dispatches(&self, _: &Adapter) -> Result<Vec<Dispatch>, Error> {
-        Ok(vec![map_module::dispatch(&self.map, &self.map.layout()?, Some(self.input))?])
+        Ok(vec![map_module::dispatch(&self.map, &self.args(), &self.map.layout()?, Some(self.input))?])
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {

@@ -2,34 +2,32 @@
 
 use std::fmt::Write;
 
+use crate::arg::Arg;
 use crate::dtype::DType;
-use crate::elementwise::loads::{Loads, declaration};
+use crate::elementwise::loads::{Loads, binding};
 use crate::error::Error;
 use crate::expr::wgsl::{self, Lanes};
 use crate::map::layout::Layout;
 use crate::map::map::{Map, OUTPUTS};
 use crate::random::draws::DRAWS;
 use crate::shader::dispatch::{Dispatch, fold_workgroups};
-use crate::shader::module::{CONVERSIONS, Module, Part};
+use crate::shader::module::{Module, Part};
+use crate::storage::stored_types::CONVERSIONS;
 
 /// Invocations of a workgroup.
 pub(crate) const WORKGROUP: usize = 64;
 
-/// The dispatch of a map; with `in_place`, the dispatch of one whose output replaces that input.
-pub(crate) fn dispatch(map: &Map, layout: &Layout, in_place: Option<usize>) -> Result<Dispatch, Error> {
+/// The dispatch of a map with these arguments; with `in_place`, the dispatch of one whose output replaces that input.
+pub(crate) fn dispatch(map: &Map, args: &[Arg], layout: &Layout, in_place: Option<usize>) -> Result<Dispatch, Error> {
     let module = MapModule { map, loads: Loads { inputs: &map.inputs, layout, lanes: lanes(map, layout), in_place } };
     let n_invocations = map.len().div_ceil(module.loads.lanes.count());
-    let n_inputs = map.inputs.len() - usize::from(in_place.is_some());
-    Ok(Dispatch {
-        label: "kernels.map",
-        wgsl: module.module(),
-        entry: "main",
-        constants: module.constants(),
-        params: vec![],
-        reads: (0..n_inputs).collect(),
-        writes: (n_inputs..n_inputs + map.outputs.len()).collect(),
-        workgroups: fold_workgroups("map", n_invocations.div_ceil(WORKGROUP))?,
-    })
+    let workgroups = fold_workgroups("map", n_invocations.div_ceil(WORKGROUP))?;
+    let outputs = OUTPUTS.iter().zip(&map.outputs).map(|(name, output)| binding(name, output.dtype, module.loads.in_fours()));
+    Dispatch::new("kernels.map", module.module(), workgroups).constants(module.constants()).bind(
+        args,
+        module.loads.bindings(),
+        outputs,
+    )
 }
 
 /// Four elements per invocation if that leaves no remainder in any argument; else two if outputs are stored in 16 bits, since two share a word
@@ -48,6 +46,12 @@ fn lanes(map: &Map, layout: &Layout) -> Lanes {
 
 /// The head comment of the part with the main function.
 const HEAD: &str = "// y[i] = expr(x0[i], x1[i], ...), a few elements per invocation; inputs are broadcast. Twin: elementwise/map_cpu.rs. Bound by bytes.\n";
+
+/// The part that declares the number of invocations of a workgroup, and constants whose values a dispatch has.
+pub(crate) fn constants_part(constants: &[(&'static str, f64)]) -> Part {
+    let declared = constants.iter().map(|(name, _)| format!("override {name}: u32;\n"));
+    Part::own("constants", std::iter::once(format!("const WG: u32 = {WORKGROUP}u;\n")).chain(declared).collect::<String>())
+}
 
 struct MapModule<'a> {
     map: &'a Map,
@@ -68,10 +72,9 @@ impl MapModule<'_> {
         let n_inputs = self.map.inputs.len();
         let dtypes = self.map.inputs.iter().map(|input| input.dtype).chain(self.map.outputs.iter().map(|output| output.dtype));
         let is_packed = dtypes.into_iter().any(DType::is_half);
-        let mut arguments = String::new();
-        self.declarations(&mut arguments);
+        let mut loads = String::new();
         for input in 0..n_inputs {
-            self.loads.load(&mut arguments, input);
+            self.loads.load(&mut loads, input);
         }
         let mut main = String::from(HEAD);
         self.main(&mut main);
@@ -80,25 +83,10 @@ impl MapModule<'_> {
             .with_all(wgsl::functions(&exprs))
             .with_all(is_packed.then_some(CONVERSIONS))
             .with_all(self.map.inputs.iter().any(|input| input.draws.is_some()).then_some(DRAWS))
-            .with(Part::own("arguments", arguments))
+            .with(constants_part(&self.constants()))
+            .with(Part::own("loads", loads))
             .with_all(functions)
             .with(Part::own("main", main))
-    }
-
-    fn declarations(&self, text: &mut String) {
-        let _ = writeln!(text, "const WG: u32 = {WORKGROUP}u;");
-        for (name, _) in self.constants() {
-            let _ = writeln!(text, "override {name}: u32;");
-        }
-        let inputs = (0..self.map.inputs.len()).filter(|input| self.loads.in_place != Some(*input));
-        let mut n_inputs = 0;
-        for (binding, input) in inputs.enumerate() {
-            text.push_str(&self.loads.declaration(binding, input));
-            n_inputs = binding + 1;
-        }
-        for (i, output) in self.map.outputs.iter().enumerate() {
-            text.push_str(&declaration(n_inputs + i, "read_write", OUTPUTS[i], output.dtype, self.loads.in_fours()));
-        }
     }
 
     fn main(&self, text: &mut String) {

@@ -6,7 +6,7 @@
 use pulp::Simd;
 
 use super::derivative::NORMAL_DENSITY_AT_0;
-use crate::cpu::float::rounded;
+use crate::float::rounded;
 
 /// 1.5 · 2²³. Adding it to a small number rounds that number to an integer, which is then in the low bits of the sum.
 const SHIFT: f32 = 12_582_912.0;

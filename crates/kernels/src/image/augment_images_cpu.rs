@@ -3,10 +3,10 @@ use rayon::prelude::*;
 use super::augmentation::{Border, Draws};
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
-use crate::half::Element;
 use crate::image::augment_images::AugmentImages;
 use crate::run_state::EPOCH;
 use crate::sizes::in_u32;
+use crate::storage::element::Element;
 
 /// Images per task.
 const BLOCK_IMAGES: usize = 16;

@@ -10,7 +10,7 @@ use crate::kernel::twin::TwinArgs;
 use crate::run_state::ORDER_LEN;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
-use crate::stored::stored_types::Template;
+use crate::storage::stored_types::Template;
 
 const MIX_ROWS: Template = Template::new(&[part!("mix_rows.wgsl"), part!("../random/random_words.wgsl")], &[]);
 

@@ -7,8 +7,8 @@ use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::transpose_into;
 use crate::cpu::vectorised::vectorised;
 use crate::dtype::DType;
-use crate::half::{Element, widen};
 use crate::kernel::twin::TwinArgs;
+use crate::storage::element::{Element, widen};
 
 /// The number of elements below which using other threads for widening does not pay, and the number per task.
 const PARALLEL_LEN: usize = 32 * 1024;

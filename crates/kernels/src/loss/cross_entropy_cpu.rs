@@ -1,4 +1,4 @@
-use crate::cpu::float::{exp, rounded};
+use crate::float::{exp, rounded};
 use crate::loss::cross_entropy::CrossEntropy;
 use crate::loss::weighted_mean::Reduction;
 use crate::reduce::rows_cpu::{each_row_block, each_row_block_of_two, max, sum, sum_of_two};

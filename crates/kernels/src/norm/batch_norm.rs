@@ -16,8 +16,9 @@ use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::{module, part};
 use crate::shader::param::Param;
-use crate::stored::stored_form::{StoredForm, sharing, with_element};
-use crate::stored::stored_types::{Group, Template};
+use crate::storage::element::with_element;
+use crate::storage::stored_types::{Group, Template};
+use crate::stored::stored_form::{StoredForm, sharing};
 
 const X: &[Group] = &[Group::one("X").loads()];
 const BATCH_NORM_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"), part!("batch_norm_equal_weights.wgsl")], X);

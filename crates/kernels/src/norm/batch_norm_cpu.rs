@@ -2,8 +2,8 @@ use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
-use crate::half::Element;
 use crate::norm::batch_norm::{BatchNormFrozenStats, BatchNormShape, BatchNormStats};
+use crate::storage::element::Element;
 
 pub(crate) fn stats<T: Element>(
     kernel: &BatchNormStats,

@@ -1,5 +1,5 @@
-use crate::cpu::float::exp;
 use crate::expr::exp_of_differences;
+use crate::float::exp;
 use crate::norm::softmax::{Softmax, SoftmaxForm};
 use crate::reduce::rows_cpu::{each_row_block, max, sum, sum_of_two};
 

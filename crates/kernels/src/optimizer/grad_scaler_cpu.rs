@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::cpu::blocks::each_block;
-use crate::cpu::float::rounded;
+use crate::float::rounded;
 use crate::optimizer::grad_scaler::UpdateScale;
 
 /// The exponent bits of an f32, which are all 1 in infinities and NaNs; as a whole, the bits of infinity.

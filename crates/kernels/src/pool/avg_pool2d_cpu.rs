@@ -1,7 +1,7 @@
 use crate::conv::window::Images;
 use crate::cpu::blocks::each_row_in_f32;
-use crate::half::Element;
 use crate::pool::avg_pool2d::AvgPool2d;
+use crate::storage::element::Element;
 
 pub(crate) fn run<T: Element>(kernel: &AvgPool2d, x: &[T], y: &mut [T]) {
     let shape = &kernel.shape;

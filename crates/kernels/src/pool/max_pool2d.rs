@@ -9,8 +9,9 @@ use crate::pool::pool_shape::PoolShape;
 use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
-use crate::stored::stored_form::{StoredForm, sharing, with_element};
-use crate::stored::stored_types::{Group, Template};
+use crate::storage::element::with_element;
+use crate::storage::stored_types::{Group, Template};
+use crate::stored::stored_form::{StoredForm, sharing};
 
 const MAX_POOL2D: Template =
     Template::new(&[part!("max_pool2d.wgsl"), part!("pool_windows.wgsl")], &[Group::lane("X").loads().stores()]);

@@ -6,9 +6,9 @@ use crate::cpu::blocks::each_row_in_f32;
 use crate::cpu::room::in_f32;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
-use crate::half::{Element, widen};
 use crate::pool::pool_shape::PoolShape;
 use crate::sizes::in_u32;
+use crate::storage::element::{Element, widen};
 
 pub(crate) fn run<T: Element>(shape: &PoolShape, x: &[T], y: &mut [T], taps: &mut [u32]) {
     let Images { height, width, n_channels, .. } = shape.y();

@@ -16,7 +16,8 @@ use crate::kernel::twin::TwinArgs;
 use crate::map::map::Map;
 use crate::product::epilogue::Epilogue;
 use crate::shader::dispatch::Dispatch;
-use crate::stored::stored_form::{StoredForm, with_element};
+use crate::storage::element::with_element;
+use crate::stored::stored_form::StoredForm;
 
 /// Matrix products with a fused epilogue: `y[i] = epilogue(op(a[i]) op(b[i]))`, for one pair of matrices or a batch of them.
 ///

@@ -5,8 +5,8 @@ use super::matmul_cpu;
 use super::matmul_stored_cpu;
 use super::matmul_stored_cpu::Reads;
 use crate::cpu::team::OnTeam;
-use crate::half::Element;
 use crate::product::matmul::Matmul;
+use crate::storage::element::Element;
 
 /// All products of a batch: one task for each, which is divided further if it is large, as a single product is.
 pub(crate) fn run(kernel: &Matmul, [a, b]: [&[f32]; 2], packed: Option<&[f32]>, fused: (&Finish, &[f32]), y: &mut [f32]) {

@@ -182,7 +182,6 @@ impl Product<'_> {
 
     /// The sum of the results of all parts of K, in order.
     fn sum_of_parts(&self, n_parts: usize) -> Result<Dispatch, Error> {
-        let index = |name: &str| self.args.iter().position(|arg| arg.name == name).expect("an argument of a product in parts");
-        sum_of_parts("kernels.matmul.sum", [n_parts, self.matmul.m * self.matmul.n], index("parts"), index("y"))
+        sum_of_parts("kernels.matmul.sum", [n_parts, self.matmul.m * self.matmul.n], &self.args, "y")
     }
 }

@@ -17,9 +17,9 @@ use crate::gemm::bf16::{Bf16Instructions, HEIGHT, Lines, STEP};
 use crate::gemm::gemm::{self, Onto, Operand, Threads, product};
 use crate::gemm::pairs::{Stored, with_panels, with_rows};
 use crate::gemm::transpose::Transpose;
-use crate::half::Element;
 use crate::kernel::floats::Floats;
 use crate::product::matmul::Matmul;
+use crate::storage::element::Element;
 
 /// The minimum number of bands of rows into which a result is divided, if it has enough rows.
 const N_BANDS: usize = 16;

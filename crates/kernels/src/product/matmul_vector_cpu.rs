@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
-use crate::half::Element;
+use crate::storage::element::Element;
 
 /// Elements of the matrix below which using other threads for a loop does not pay.
 const SERIAL_LEN: usize = 128 * 1024;

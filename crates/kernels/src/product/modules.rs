@@ -1,7 +1,7 @@
 //! Which parts the modules of matrix products are made of. The main loop of the form and the epilogue are added to these.
 
 use crate::shader::module::part;
-use crate::stored::stored_types::{Group, Template};
+use crate::storage::stored_types::{Group, Template};
 
 /// The operands of tiled and direct forms, loaded as vectors.
 pub(crate) const MATMUL: Template = Template::new(

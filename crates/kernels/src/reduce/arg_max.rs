@@ -9,8 +9,9 @@ use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
-use crate::stored::stored_form::{StoredForm, sharing, with_element};
-use crate::stored::stored_types::{Group, Template};
+use crate::storage::element::with_element;
+use crate::storage::stored_types::{Group, Template};
+use crate::stored::stored_form::{StoredForm, sharing};
 
 const ARG_MAX: Template = Template::new(&[part!("arg_max.wgsl"), part!("../shader/nan.wgsl")], &[Group::one("X").loads()]);
 

@@ -1,9 +1,9 @@
 use rayon::prelude::*;
 
 use crate::cpu::team::OnTeam;
-use crate::half::Element;
 use crate::reduce::arg_max::ArgMax;
 use crate::sizes::in_u32;
+use crate::storage::element::Element;
 
 pub(crate) fn run<T: Element>(kernel: &ArgMax, x: &[T], y: &mut [u32]) {
     let ArgMax { n, n_inner, .. } = *kernel;

@@ -9,8 +9,9 @@ use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::part;
-use crate::stored::stored_form::{StoredForm, sharing, with_element};
-use crate::stored::stored_types::{Group, Template};
+use crate::storage::element::with_element;
+use crate::storage::stored_types::{Group, Template};
+use crate::stored::stored_form::{StoredForm, sharing};
 
 const CUMULATIVE_SUM: Template = Template::new(&[part!("cumulative_sum.wgsl")], &[Group::one("X").loads()]);
 

@@ -2,18 +2,21 @@
 
 use std::fmt::Write;
 
-use crate::dtype::DType;
-use crate::elementwise::loads::{Loads, declaration};
-use crate::elementwise::map_module::WORKGROUP;
+use crate::arg::Arg;
+use crate::elementwise::loads::Loads;
+use crate::elementwise::map_module::{WORKGROUP, constants_part};
 use crate::error::Error;
 use crate::expr::Expr;
 use crate::expr::wgsl::{self, Lanes};
+use crate::kernel::kernel::Kernel;
 use crate::map::layout::{Layout, Pattern};
 use crate::map::map::Map;
 use crate::reduce::map_reduce::MapReduce;
 use crate::reduce::reduce_op::{Fold, Reducer};
+use crate::shader::binding::Binding;
 use crate::shader::dispatch::{Dispatch, fold_workgroups};
-use crate::shader::module::{CONVERSIONS, Module, Part};
+use crate::shader::module::{Module, Part};
+use crate::storage::stored_types::CONVERSIONS;
 
 /// The names of the constants for the positions of elements: sizes and strides of the dimensions that are kept, and of those that are reduced.
 const KEPT: [[&str; 2]; Map::MAX_DIMS] = [
@@ -38,30 +41,35 @@ type Strides = Vec<[usize; 2]>;
 
 pub(super) fn dispatches(reduction: &MapReduce, layout: &Layout) -> Result<Vec<Dispatch>, Error> {
     let passes = reduction.passes();
-    let n_inputs = reduction.inputs.len();
-    let y = n_inputs;
+    let args = reduction.args();
+    let y = reduction.inputs.len();
     let mut dispatches = Vec::with_capacity(passes.len());
     let mut n_before = reduction.n_reduced();
     for (pass, &n_parts) in passes.iter().enumerate() {
-        let buffer = |pass: usize| y + 1 + pass % 2;
-        let reads = if pass == 0 { (0..n_inputs).collect() } else { vec![buffer(pass - 1)] };
-        let write = if n_parts == 1 { y } else { buffer(pass) };
+        let partials = |pass: usize| Binding::at(y + 1 + pass % 2);
+        let write = if n_parts == 1 { Binding::at(y) } else { partials(pass) }.named("y");
         let label = if pass == 0 { "kernels.map_reduce" } else { "kernels.map_reduce_partials" };
         let module = PassModule { reduction, layout, is_first: pass == 0, is_last: n_parts == 1, n_before, n_parts };
-        dispatches.push(module.dispatch(label, reads, write)?);
+        let reads = if pass == 0 { module.loads().bindings().collect() } else { vec![partials(pass - 1).named("before")] };
+        dispatches.push(module.dispatch(label)?.bind(&args, reads, [write])?);
         n_before = n_parts;
     }
     Ok(dispatches)
 }
 
-/// The sum of `n_parts` arrays of `n` elements that are contiguous in argument `read`, into argument `write`, in one dispatch: the last step of kernels that leave a few partial
-/// sums.
-pub(crate) fn sum_of_parts(label: &'static str, [n_parts, n]: [usize; 2], read: usize, write: usize) -> Result<Dispatch, Error> {
+/// The sum of `n_parts` arrays of `n` elements that are contiguous in the argument `parts`, into the argument `y`, in one dispatch: the last step of kernels that leave a few
+/// partial sums.
+pub(crate) fn sum_of_parts(
+    label: &'static str,
+    [n_parts, n]: [usize; 2],
+    args: &[Arg],
+    y: &'static str,
+) -> Result<Dispatch, Error> {
     let reduction = MapReduce::of(Reducer::Sum, &[n_parts, n], &[0]);
     let layout = reduction.layout()?;
     let module =
         PassModule { reduction: &reduction, layout: &layout, is_first: true, is_last: true, n_before: n_parts, n_parts: 1 };
-    module.dispatch(label, vec![read], write)
+    module.dispatch(label)?.bind(args, [Binding::of("parts").named("x0")], [Binding::of(y).named("y")])
 }
 
 /// The head comment of the part with the main function.
@@ -78,17 +86,10 @@ struct PassModule<'a> {
 }
 
 impl PassModule<'_> {
-    fn dispatch(&self, label: &'static str, reads: Vec<usize>, write: usize) -> Result<Dispatch, Error> {
-        Ok(Dispatch {
-            label,
-            wgsl: self.module(),
-            entry: "main",
-            constants: self.constants(),
-            params: vec![],
-            reads,
-            writes: vec![write],
-            workgroups: fold_workgroups("map_reduce", (self.reduction.n_kept() * self.n_parts).div_ceil(WORKGROUP))?,
-        })
+    /// The dispatch, without its arguments.
+    fn dispatch(&self, label: &'static str) -> Result<Dispatch, Error> {
+        let workgroups = fold_workgroups("map_reduce", (self.reduction.n_kept() * self.n_parts).div_ceil(WORKGROUP))?;
+        Ok(Dispatch::new(label, self.module(), workgroups).constants(self.constants()))
     }
 
     fn loads(&self) -> Loads<'_> {
@@ -166,9 +167,8 @@ impl PassModule<'_> {
         let identity = Expr::constant(fold.identity());
         let called: Vec<Expr> = elements.iter().chain(&results).chain([&combined, &identity]).cloned().collect();
         let is_packed = self.is_first && self.reduction.inputs.iter().any(|input| input.dtype.is_half());
-        let mut arguments = String::new();
-        self.declarations(&mut arguments);
-        self.load(&mut arguments);
+        let mut loads = String::new();
+        self.load(&mut loads);
         let functions = |name: &'static str, exprs: Vec<Expr>, n_inputs: usize| {
             exprs.into_iter().enumerate().map(move |(i, expr)| wgsl::function(&format!("{name}{i}"), &expr, n_inputs))
         };
@@ -177,29 +177,13 @@ impl PassModule<'_> {
         Module::new([Lanes::One.part()])
             .with_all(wgsl::functions(&called))
             .with_all(is_packed.then_some(CONVERSIONS))
-            .with(Part::own("arguments", arguments))
+            .with(constants_part(&self.constants()))
+            .with(Part::own("loads", loads))
             .with_all(functions("expr", elements, self.n_loads()))
             .with(wgsl::function("combined", &combined, 2))
             .with(wgsl::function("identity", &identity, 0))
             .with_all(functions("result", results, self.reduction.exprs.len()))
             .with(Part::own("main", main))
-    }
-
-    fn declarations(&self, text: &mut String) {
-        let _ = writeln!(text, "const WG: u32 = {WORKGROUP}u;");
-        for (name, _) in self.constants() {
-            let _ = writeln!(text, "override {name}: u32;");
-        }
-        let n_reads = if self.is_first {
-            for input in 0..self.reduction.inputs.len() {
-                text.push_str(&self.loads().declaration(input, input));
-            }
-            self.reduction.inputs.len()
-        } else {
-            text.push_str(&declaration(0, "read", "before", DType::F32, false));
-            1
-        };
-        text.push_str(&declaration(n_reads, "read_write", "y", DType::F32, false));
     }
 
     fn load(&self, text: &mut String) {

@@ -187,8 +187,5 @@ macro_rules! module {
 }
 pub(crate) use module;
 
-/// The functions by which parts convert floats that are packed in 32-bit words.
-pub(crate) const CONVERSIONS: Part = part!("conversions.wgsl");
-
 #[cfg(test)]
 mod tests;

@@ -82,24 +82,3 @@ pub(crate) fn sharing(kernel: &impl Kernel, which: &[usize], dtypes: &[DType]) -
     let args = kernel.args();
     Some((0..dtypes.len()).map(|i| if which.contains(&i) { shared } else { args[i].dtype }).collect())
 }
-
-/// Evaluates `$body` with `$T` as the [`Element`](crate::half::Element) type of `$dtype`.
-macro_rules! with_element {
-    ($dtype:expr, $T:ident => $body:expr) => {
-        match $dtype {
-            $crate::DType::F16 => {
-                type $T = half::f16;
-                $body
-            }
-            $crate::DType::Bf16 => {
-                type $T = half::bf16;
-                $body
-            }
-            _ => {
-                type $T = f32;
-                $body
-            }
-        }
-    };
-}
-pub(crate) use with_element;

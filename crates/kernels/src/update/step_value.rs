@@ -1,4 +1,4 @@
-use crate::cpu::float::{ln, one_minus_exp_neg};
+use crate::float::{ln, one_minus_exp_neg};
 
 /// A number of the step that a [`Rule`](crate::Rule) reads, the same for all elements, or for all elements of a [group](crate::GROUP_LEN). It follows from the
 /// [state](crate::STATE_LEN) of the run and from a table.

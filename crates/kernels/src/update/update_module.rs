@@ -8,6 +8,7 @@ use super::update::{GROUP_LEN, Groups, Update};
 use crate::error::Error;
 use crate::expr::wgsl::{self, Lanes};
 use crate::kernel::kernel::Kernel;
+use crate::shader::binding::Binding;
 use crate::shader::dispatch::{Dispatch, fold_workgroups};
 use crate::shader::module::part;
 use crate::shader::module::{Module, Part};
@@ -30,43 +31,31 @@ pub(super) fn dispatch<R: Rule<V, I, O>, const V: usize, const I: usize, const O
     let module = Module::new([lanes.part()])
         .with_all(wgsl::functions(&all))
         .with_all(has_correction.then_some(part!("update_exp_neg.wgsl")))
-        .with(Part::own("arguments", declarations(kernel, lanes)))
         .with_all(functions)
         .with(wgsl::function("takes_place", &condition, 1 + V))
         .with(Part::own("main", main(kernel, lanes)));
-    let n_args = kernel.args().len();
     let n_workgroups = kernel.len().div_ceil(lanes.count()).div_ceil(WORKGROUP);
     let workgroups = fold_workgroups(kernel.name(), n_workgroups)?;
-    Ok(Dispatch::new(kernel.name(), module, workgroups).bind_declared(
-        vec![],
-        (0..n_args - O).collect(),
-        (n_args - O..n_args).collect(),
-    ))
-}
-
-fn declarations<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(
-    kernel: &Update<R, V, I, O>,
-    lanes: Lanes,
-) -> String {
-    let mut text = format!("const WG: u32 = {WORKGROUP}u;\n");
-    let of_elements = if lanes == Lanes::Four { "vec4f" } else { "f32" };
     let (inputs, replaced) = Update::<R, V, I, O>::names();
-    for (binding, arg) in kernel.args().iter().enumerate() {
-        let of = match arg.name {
-            "state" => "u32",
-            "groups" => "vec2f",
-            name if inputs.contains(&name) || replaced.contains(&name) => of_elements,
-            _ => "f32",
-        };
-        let access = if replaced.contains(&arg.name) { "read_write" } else { "read" };
-        let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, {access}> {}: array<{of}>;", arg.name);
-    }
-    text
+    let bound = |name: &'static str| match name {
+        "groups" => Binding::of(name).elements("vec2f"),
+        name if lanes == Lanes::Four && (inputs.contains(&name) || replaced.contains(&name)) => {
+            Binding::of(name).elements("vec4f")
+        }
+        name => Binding::of(name),
+    };
+    let args = kernel.args();
+    let (reads, writes) = args.split_at(args.len() - O);
+    let bindings = [reads, writes].map(|args| args.iter().map(|arg| bound(arg.name)).collect::<Vec<_>>());
+    let [reads, writes] = bindings;
+    Dispatch::new(kernel.name(), module, workgroups).bind(&args, reads, writes)
 }
 
 fn main<R: Rule<V, I, O>, const V: usize, const I: usize, const O: usize>(kernel: &Update<R, V, I, O>, lanes: Lanes) -> String {
     let mut text = format!(
-        "{HEAD}@compute @workgroup_size(WG)
+        "{HEAD}const WG: u32 = {WORKGROUP}u;
+
+@compute @workgroup_size(WG)
 fn main(@builtin(workgroup_id) group: vec3u, @builtin(num_workgroups) groups_of: vec3u, @builtin(local_invocation_index) lane: u32) {{
     let i = (group.y * groups_of.x + group.x) * WG + lane;
     if i >= arrayLength(&y0) {{

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use super::*;
 use crate::dtype::DType;
-use crate::stored::stored_types::{Group, Template};
+use crate::storage::stored_types::{Group, Template};
 
 const STORED: Template = Template::new(
     &[Part { name: Cow::Borrowed("module"), text: Cow::Borrowed("fn f() {}"), loops_end: true }],

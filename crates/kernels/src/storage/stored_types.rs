@@ -13,7 +13,10 @@ use std::fmt::Write as _;
 use crate::adapter::adapter::Adapter;
 use crate::dtype::DType;
 use crate::expr::wgsl::Lanes;
-use crate::shader::module::{CONVERSIONS, Module, Part};
+use crate::shader::module::{Module, Part, part};
+
+/// The functions by which parts convert floats that are packed in 32-bit words.
+pub(crate) const CONVERSIONS: Part = part!("conversions.wgsl");
 
 /// A module without the types of its buffers.
 #[derive(Debug, Clone, Copy)]

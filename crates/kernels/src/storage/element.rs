@@ -145,3 +145,24 @@ pub(crate) fn narrow<T: Element>(x: &[f32], y: &mut [T]) {
         *y = T::narrow(x);
     }
 }
+
+/// Evaluates `$body` with `$T` as the [`Element`] type of `$dtype`.
+macro_rules! with_element {
+    ($dtype:expr, $T:ident => $body:expr) => {
+        match $dtype {
+            $crate::DType::F16 => {
+                type $T = half::f16;
+                $body
+            }
+            $crate::DType::Bf16 => {
+                type $T = half::bf16;
+                $body
+            }
+            _ => {
+                type $T = f32;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_element;
