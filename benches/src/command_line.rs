@@ -48,12 +48,14 @@ pub(crate) enum Suite {
     Replicate(Replicate),
     /// The time of a training step on 1, 2 and 4 threads or processes, compared with the predicted time
     Scaling(Scaling),
-    /// Parallel loading, mixed precision, data parallel, sharding, early stopping and evaluation without gradients, one after the other
-    Speedups(TrainedRows),
+    /// Training on photos, from decoding them one by one to decoding them once, augmentation on the device, mixed precision and early stopping
+    ///
+    /// The photos, about 60 MB, are drawn in a temporary folder (TMPDIR).
+    Speedups(Speedups),
     /// Training compared with replays of the training step, and saving a checkpoint of 1 GB compared with a plain write
     ///
     /// The checkpoint is written to a temporary folder (TMPDIR), which needs 3 GB.
-    Overhead(TrainedRows),
+    Overhead(Overhead),
     /// Batches in order and shuffled, memory, CSV import, opening, tables larger than memory, cold files
     ///
     /// Files are kept in a temporary folder (TMPDIR), whose name is printed: about 3 GB, and sparse files of 30 GB that take no space on disk.
@@ -174,9 +176,25 @@ pub(crate) struct Scaling {
     pub(crate) gbit: Option<f64>,
 }
 
-/// Options of the suites `speedups` and `overhead`.
+/// Options of the suite `speedups`.
 #[derive(Clone, Debug, Args)]
-pub(crate) struct TrainedRows {
+pub(crate) struct Speedups {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    /// The device to train on: cpu, gpu, software, or the name or index of an adapter
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    pub(crate) device: String,
+    /// Photos, of which a fifth are for validation [default: 4000; with --smoke 200]
+    #[arg(long, value_name = "N", value_parser = count())]
+    pub(crate) images: Option<usize>,
+    /// Measures PyTorch and torchvision in the same run, with the Python that BRISK_PYTHON names
+    #[arg(long)]
+    pub(crate) peers: bool,
+}
+
+/// Options of the suite `overhead`.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Overhead {
     #[command(flatten)]
     pub(crate) common: Common,
     /// The device to train on: cpu, gpu, software, or the name or index of an adapter
@@ -387,9 +405,10 @@ impl Suite {
                 (kernels.peers && parts.into_iter().any(|part| is_selected(&kernels.only, part)), "torch numpy")
             }
             Self::Amp(amp) => (amp.peers && is_selected(&amp.only, AmpPart::Speed), "torch numpy"),
-            Self::Cifar10(cifar10) => (cifar10.peers, TRAINING),
+            Self::Cifar10(cifar10) => (cifar10.peers, "torch torchvision numpy safetensors"),
+            Self::Speedups(speedups) => (speedups.peers, "torch torchvision numpy"),
             Self::Tabular(tabular) => (tabular.peers, "numpy pandas scikit-learn lightgbm xgboost catboost"),
-            Self::Replicate(_) | Self::Scaling(_) | Self::Speedups(_) | Self::Overhead(_) => return None,
+            Self::Replicate(_) | Self::Scaling(_) | Self::Overhead(_) => return None,
         };
         peers.then_some(packages)
     }

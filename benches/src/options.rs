@@ -41,7 +41,8 @@ impl Options {
             Suite::Amp(suite) => (&suite.common, Some(&suite.device), None, None),
             Suite::Replicate(suite) => (&suite.common, None, None, None),
             Suite::Scaling(suite) => (&suite.common, Some(&suite.device), None, None),
-            Suite::Speedups(suite) | Suite::Overhead(suite) => (&suite.common, Some(&suite.device), suite.rows, None),
+            Suite::Speedups(suite) => (&suite.common, Some(&suite.device), suite.images, None),
+            Suite::Overhead(suite) => (&suite.common, Some(&suite.device), suite.rows, None),
             Suite::Loader(suite) => (&suite.common, None, suite.rows, suite.mb),
             Suite::Kernels(suite) => (&suite.common, suite.device.as_ref(), suite.rows, None),
             Suite::Cifar10(suite) => (&suite.common, Some(&suite.device), None, None),
@@ -52,6 +53,8 @@ impl Options {
         let default_rows = match (suite, scale) {
             (Suite::Kernels(_), Scale::Smoke) => 2048,
             (Suite::Kernels(_), Scale::Full) => 20_480,
+            (Suite::Speedups(_), Scale::Smoke) => 200,
+            (Suite::Speedups(_), Scale::Full) => 4000,
             (_, Scale::Smoke) => 10_000,
             (Suite::Loader(_), Scale::Full) => 1_000_000,
             (_, Scale::Full) => 200_000,

@@ -84,6 +84,21 @@ fn the_amp_suite_runs() {
 }
 
 #[test]
+fn the_speedups_suite_runs() {
+    let rows = smoke(&["speedups"]);
+    let cases: Vec<_> = rows.iter().map(|row| row["case"].as_str().unwrap_or_default()).collect();
+    for case in [
+        "photos decoded one by one, by one thread, an epoch",
+        "+ once, into a table, to the accuracy, with the import",
+        "+ augmented on the device, planned memory",
+        "+ early stopping, the run, with the import",
+        "without early stopping, 2 replicas, sharded (ZeRO 3), an epoch",
+    ] {
+        assert!(cases.contains(&case), "no {case} in {cases:?}");
+    }
+}
+
+#[test]
 fn a_step_is_profiled_in_each_precision() {
     let output = bench(&["amp", "--smoke", "--profile"]);
     let text = String::from_utf8_lossy(&output.stdout);
