@@ -3,10 +3,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use brisk_tensor::Precision;
+use fastrand::Rng;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::Value;
 
 /// One fixture that has been read.
+#[derive(Clone)]
 pub(crate) struct Case {
     pub(crate) file: String,
     pub(crate) op: String,
@@ -66,6 +68,28 @@ impl Case {
 
     pub(crate) fn tensor(&self, name: &str) -> Result<&Values> {
         self.tensors.get(name).with_context(|| format!("{}: no tensor `{name}`", self.file))
+    }
+
+    /// The same case with inputs that are off by a relative error of at most `u`, drawn with `seed`. Those that are whole numbers, labels and indices, stay.
+    pub(crate) fn perturbed(&self, u: f32, seed: u64) -> Self {
+        let (mut rng, mut case) = (Rng::with_seed(seed), self.clone());
+        let inputs = case.tensors.iter_mut().filter(|(name, _)| name.starts_with("in.")).map(|(_, values)| &mut values.floats);
+        for floats in inputs.filter(|floats| floats.iter().any(|value| value.fract() != 0.0)) {
+            floats.iter_mut().for_each(|value| *value *= 1.0 + u * (2.0 * rng.f32() - 1.0));
+        }
+        case
+    }
+
+    /// For each value of `outputs`, whichever of it and of `farthest` is farther from the expected one.
+    pub(crate) fn keep_farthest(&self, farthest: &mut Outputs, outputs: Outputs) {
+        for ((name, values), (_, found)) in farthest.iter_mut().zip(outputs) {
+            let Some(want) = self.tensors.get(name) else { continue };
+            for ((value, found), want) in values.iter_mut().zip(found).zip(&want.floats) {
+                if (found - want).abs() > (*value - want).abs() {
+                    *value = found;
+                }
+            }
+        }
     }
 
     pub(crate) fn has(&self, name: &str) -> bool {
@@ -132,11 +156,10 @@ impl Case {
     /// each with a relative error of about `u`, is off by about `u √k` times one product, which is `u` times the root mean square of such sums; the largest error of thousands is
     /// a few times that. The error of f32 on rounded operands is added.
     fn tolerance(&self, name: &str, want: &[f32], precision: Precision) -> (f64, f64) {
-        let u = match precision {
-            Precision::F32 => return (self.rtol, self.atol),
-            Precision::F16 => 2.0_f64.powi(-11),
-            Precision::Bf16 => 2.0_f64.powi(-8),
-        };
+        if precision == Precision::F32 {
+            return (self.rtol, self.atol);
+        }
+        let u = f64::from(rounding_error(precision));
         // Training adds the same error in each step.
         let u = if self.op.starts_with("train_") { u * self.params["steps"].as_f64().unwrap_or(1.0) } else { u };
         let squares: f64 = want.iter().map(|&want| f64::from(want).powi(2)).sum();
@@ -150,6 +173,15 @@ impl Case {
             _ => 0.0,
         };
         (self.rtol + 4.0 * u, self.atol + 8.0 * u * root_mean_square + steps_apart)
+    }
+}
+
+/// The largest relative rounding error of a format.
+pub(crate) fn rounding_error(precision: Precision) -> f32 {
+    match precision {
+        Precision::F32 => f32::EPSILON / 2.0,
+        Precision::F16 => 2.0_f32.powi(-11),
+        Precision::Bf16 => 2.0_f32.powi(-8),
     }
 }
 

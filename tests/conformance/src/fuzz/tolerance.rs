@@ -6,7 +6,7 @@ use fastrand::Rng;
 
 use super::execute::Way;
 use super::program::Program;
-use crate::case::Outputs;
+use crate::case::{Outputs, rounding_error};
 
 /// What is expected of one output.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub(crate) fn by_perturbed_inputs(
     outputs: &Outputs,
 ) -> Result<Vec<Expected>> {
     const N_RUNS: u64 = 4;
-    let epsilon = epsilon(precision);
+    let epsilon = rounding_error(precision);
     let mut spreads: Vec<Vec<f32>> = outputs.iter().map(|(_, values)| vec![0.0; values.len()]).collect();
     for run in 0..N_RUNS {
         let (mut rng, mut perturbed) = (Rng::with_seed(run), program.clone());
@@ -74,13 +74,4 @@ pub(crate) fn by_perturbed_inputs(
         Expected { name: name.clone(), values: values.clone(), tolerances: spread.into_iter().map(tolerance).collect() }
     });
     Ok(expected.collect())
-}
-
-/// The largest relative rounding error.
-fn epsilon(precision: Precision) -> f32 {
-    match precision {
-        Precision::F32 => f32::EPSILON / 2.0,
-        Precision::F16 => 2.0_f32.powi(-11),
-        Precision::Bf16 => 2.0_f32.powi(-8),
-    }
 }
