@@ -23,7 +23,7 @@ const HEAD_BYTES: u64 = 64 << 10;
 
 /// The length of a block: it is requested and cached as a whole. It is what one checksum of a table covers, the least that can be checked, so that
 /// of the rows around those that a replica needs few are read.
-const FETCH_BYTES: usize = BLOCK_BYTES;
+pub(crate) const FETCH_BYTES: usize = BLOCK_BYTES;
 
 /// The length of a request for an object that is copied as a whole.
 const COPY_BYTES: usize = 4 << 20;

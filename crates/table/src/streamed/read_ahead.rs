@@ -9,9 +9,6 @@ use super::file::TableFile;
 use super::memory::Memory;
 use super::pool::{Pool, Waited};
 
-/// The number of bytes read at a time: large enough for the full speed of a disk, small enough that a budget holds several.
-const PIECE_BYTES: usize = 4 << 20;
-
 /// Memory for rows that are read before they are requested, and the threads that read them; for one table or several.
 ///
 /// It never takes more than its budget. Announced rows that do not fit are read from the file when they are gathered, which is slower but
@@ -135,7 +132,7 @@ impl ReadAhead {
         if rows.is_empty() || !self.running.start(file.n_readers()) {
             return;
         }
-        let piece_rows = (PIECE_BYTES / size_of::<u64>() / file.words_of(1).max(1)).max(1);
+        let piece_rows = (file.piece_bytes() / size_of::<u64>() / file.words_of(1).max(1)).max(1);
         let budget = self.shared().pool.budget_words();
         let mut state = self.shared().lock();
         let mut start = rows.start;
