@@ -258,6 +258,10 @@ impl Object {
 
     /// A block from the server, checked against the checksums of the table if it has some.
     fn fetch(&self, data: &Data, range: Range<usize>) -> Result<Vec<u8>, Error> {
+        // One thread reads the checksums while others read their blocks.
+        if let Some(sums) = data.sums.as_ref().filter(|_| self.sums.try_lock().is_ok_and(|sums| sums.is_none())) {
+            self.sums(data, sums)?;
+        }
         let mut block = self.read_plain(range.clone())?;
         for _ in 1..N_FETCHES {
             match self.check(data, &range, &block) {

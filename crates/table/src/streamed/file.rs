@@ -36,12 +36,13 @@ impl TableFile {
         }
     }
 
-    /// How many threads should read at a time: a server needs time for each request.
+    /// How many threads should read at a time: a server needs time for each request. More of them than requests at a time, since some wait for a block that another one is reading, as that
+    /// of the labels of many rows.
     pub(super) fn n_readers(&self) -> usize {
         match &self.source {
             Source::File { .. } => 1,
             #[cfg(feature = "remote")]
-            Source::Object(object) => object.n_parallel(),
+            Source::Object(object) => 2 * object.n_parallel(),
         }
     }
 
