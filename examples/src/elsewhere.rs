@@ -193,9 +193,9 @@ impl fmt::Display for Url<'_> {
     }
 }
 
-impl Url<'_> {
+impl<'a> Url<'a> {
     /// The last part of its path; empty for a folder that ends with a slash, and for a host without a path.
-    fn name(&self) -> &str {
+    fn name(&self) -> &'a str {
         let url = self.text.split(['?', '#']).next().unwrap_or(self.text);
         let path = url.split_once("://").map_or(url, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
         path.rsplit('/').next().unwrap_or_default()
