@@ -431,6 +431,9 @@ fn replicas_announce_what_they_read() -> Result<(), Error> {
                 self.1[rows].iter().for_each(|times| _ = times.fetch_add(1, Ordering::SeqCst));
             }
         }
+        fn fingerprint(&self) -> Option<u64> {
+            Some(7)
+        }
     }
     let announced = |n: usize| Announced(rows(0, n), (0..n).map(|_| AtomicU32::new(0)).collect());
     let config = TrainerConfig { max_epochs: 1, ..Setting::default().config };
@@ -438,7 +441,7 @@ fn replicas_announce_what_they_read() -> Result<(), Error> {
     fit(4, (&train, &valid), &streamed(None), &config)?;
     for source in [train, valid] {
         let times: BTreeSet<u32> = source.1.iter().map(|times| times.load(Ordering::SeqCst)).collect();
-        assert_eq!(times, BTreeSet::from([1]), "each row, by one replica, once");
+        assert_eq!(times, BTreeSet::from([2]), "each row, by one replica, before the first step and in the epoch");
     }
     Ok(())
 }
