@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use brisk_examples::elsewhere::LocalFile;
 use brisk_examples::run::RunOptions;
 use brisk_examples::{command_line, letters, print};
 use brisk_loader::split;
@@ -37,7 +38,7 @@ fn run(options: &Options) -> Result<()> {
     let input = options.table.as_deref().map(|table| ("TABLE", table));
     let run = options.run.start(input.as_slice())?;
     let drawn = || letters::table("target/letters/letters.safetensors".as_ref(), 15_600);
-    let table = options.table.as_ref().map_or_else(drawn, |path| Ok(Table::open(path)?))?;
+    let table = options.table.as_ref().map_or_else(drawn, |path| Ok(Table::open(LocalFile::of(path)?.path())?))?;
     let [train, valid, test] = split(&table, SEED, [0.8, 0.1, 0.1])?;
     let sizes = MlpConfig { n_inputs: 784, hidden: vec![256], n_outputs: 26, activation: Activation::relu() };
     let mut model = Model::new(SEED, |params| Mlp::new(params, &sizes));

@@ -29,11 +29,17 @@ fn main() -> ExitCode {
     command_line::run_with_given(run)
 }
 
-fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
-    let settings = options.import_options(given);
+fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
     // First: the check creates a file for a moment.
     let stop = StopFlag::on_signals()?;
-    let (source, dest) = (LocalFile::of(&options.source)?, OutputTable::at(&options.dest)?);
+    // Before anything is copied from a server.
+    let dest = OutputTable::at(&options.dest)?;
+    let like = options.like().map(|path| LocalFile::of(path)).transpose()?;
+    if let (Some(path), Some(copy)) = (options.like(), &like) {
+        copy.path().clone_into(path);
+    }
+    let settings = options.import_options(given);
+    let source = LocalFile::of(&options.source)?;
     files::check(&options, &settings, [source.path(), dest.path()])?;
 
     let started = Instant::now();

@@ -204,6 +204,11 @@ pub(crate) const SETTINGS: [(&str, ImportSetting); 27] = [
 ];
 
 impl Options {
+    /// The table to match, if there is one.
+    pub(crate) fn like(&mut self) -> Option<&mut PathBuf> {
+        self.columns.like.as_mut()
+    }
+
     /// The settings of the importer that the command line gives.
     fn explicit(&self, given: &[Given]) -> Vec<ImportSetting> {
         let given = SETTINGS.iter().filter(|(name, _)| given.iter().any(|given| given == name)).map(|(_, setting)| *setting);

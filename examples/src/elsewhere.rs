@@ -58,8 +58,7 @@ pub fn is_table(path: &Path) -> bool {
 fn is_shards(path: &Path) -> bool {
     match path.to_str().filter(|_| is_url(path)) {
         Some(url) => {
-            let path = url.split(['?', '#']).next().unwrap_or(url);
-            let name = path.rsplit('/').next().unwrap_or(path);
+            let name = Url { text: url }.name();
             name.ends_with(".json") || !name.contains('.')
         }
         None => {
@@ -118,6 +117,7 @@ impl LocalFile {
         let name = url.name();
         let path = folder.path().join(if name.is_empty() { "table" } else { name });
         url.download(&path)?;
+        crate::print::call(&path, &url);
         Ok(Self { path, _folder: Some(folder) })
     }
 
@@ -150,6 +150,7 @@ impl OutputTable {
         url.check_upload()?;
         let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
         let path = folder.path().join("table.safetensors");
+        crate::print::call(&path, &url);
         Ok(Self { path, target: target.to_owned(), _folder: Some(folder) })
     }
 
@@ -192,10 +193,11 @@ impl fmt::Display for Url<'_> {
     }
 }
 
-impl Url<'_> {
-    /// The last part of its path.
-    fn name(&self) -> &str {
-        let path = self.text.split(['?', '#']).next().unwrap_or(self.text);
+impl<'a> Url<'a> {
+    /// The last part of its path; empty for a folder that ends with a slash, and for a host without a path.
+    fn name(&self) -> &'a str {
+        let url = self.text.split(['?', '#']).next().unwrap_or(self.text);
+        let path = url.split_once("://").map_or(url, |(_, rest)| rest.split_once('/').map_or("", |(_, path)| path));
         path.rsplit('/').next().unwrap_or_default()
     }
 }
@@ -258,6 +260,8 @@ mod tests {
             ("s3://b/folder", true, true, true),
             ("s3://b/folder/", true, true, true),
             ("https://h/t.json?x", true, true, true),
+            ("https://h.example", true, true, true),
+            ("https://h.example/v1.2/", true, true, true),
             ("https://h/rows.csv", true, false, false),
             ("t.safetensors", false, true, false),
             ("rows.csv", false, false, false),

@@ -7,6 +7,8 @@ use brisk_atomic_file::{AtomicFile, is_same_file, write_atomically};
 use brisk_table::printable;
 use serde_json::Value;
 
+use crate::elsewhere::{is_url, shown};
+
 /// A file of a command line: the option or argument that names it, and its path.
 pub type NamedFile<'a> = (&'a str, &'a Path);
 
@@ -15,12 +17,24 @@ pub type NamedFile<'a> = (&'a str, &'a Path);
 /// # Errors
 /// If it is a folder, a device, a pipe or a socket, or if no file can be created in its folder.
 pub fn check_output(option: &str, path: &Path) -> Result<()> {
+    check_here(option, path)?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {
         bail!("{}: {option} needs a file in a folder that exists", printable(path));
     }
     // Dropped at once, which removes it and leaves the path unchanged.
     AtomicFile::create(path).map(drop).map_err(|error| anyhow!("{}: {option} cannot be written: {error}", printable(path)))
+}
+
+/// Checks that what is written has a path rather than a URL.
+///
+/// # Errors
+/// If it is a URL.
+pub(crate) fn check_here(option: &str, path: &Path) -> Result<()> {
+    if is_url(path) {
+        bail!("{}: {option} is written to this machine; give it a path, and copy it to the server afterwards", shown(path));
+    }
+    Ok(())
 }
 
 /// Checks, before anything is opened for writing, that no output would replace an input or another output.
@@ -89,6 +103,12 @@ mod tests {
         }
         let checked = check_outside(&[("--model", &dir.path().join(path))], ("--data", &dir.path().join("data")));
         assert_eq!(checked.is_ok(), is_outside, "{path}: {checked:?}");
+    }
+
+    #[test]
+    fn an_output_has_a_path() {
+        let error = check_output("--out", Path::new("s3://me:pass@bucket/p.csv")).expect_err("it is a URL").to_string();
+        assert!(error.contains("--out is written to this machine") && !error.contains("pass"), "{error}");
     }
 
     #[test]

@@ -3,11 +3,14 @@ use std::path::Path;
 use anyhow::{Result, anyhow, bail};
 use brisk_atomic_file::AtomicFile;
 
+use crate::files::check_here;
+
 /// Checks, before there is anything to write, that files can be created in the folder `path`, which `option` names. It need not exist yet.
 ///
 /// # Errors
 /// If `path`, or the part of it that exists, is not a folder or cannot be written to.
 pub fn check_folder(option: &str, path: &Path) -> Result<()> {
+    check_here(option, path)?;
     let mut existing = path.ancestors().filter(|folder| !folder.as_os_str().is_empty());
     let existing = existing.find(|folder| folder.symlink_metadata().is_ok()).unwrap_or(Path::new("."));
     let shown = path.display();

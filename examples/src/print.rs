@@ -2,16 +2,32 @@
 
 use std::fmt::Display;
 use std::io::{ErrorKind, Write, stderr, stdout};
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result};
 
 /// The maximum length of a word of a note that is printed in full: about twice the longest path of a folder and a name.
 const MAX_WORD_LEN: usize = 1024;
 
+/// Paths, and what they are called in everything that is printed.
+static CALLED: Mutex<Vec<(String, String)>> = Mutex::new(Vec::new());
+
+/// From now on, whatever names this path is printed with another name for it, such as the URL of which the file is a copy.
+pub fn call(path: &Path, name: impl Display) {
+    let named = (path.display().to_string(), name.to_string());
+    CALLED.lock().unwrap_or_else(PoisonError::into_inner).push(named);
+}
+
+fn as_called(text: &str) -> String {
+    let called = CALLED.lock().unwrap_or_else(PoisonError::into_inner);
+    called.iter().fold(text.to_owned(), |text, (path, name)| text.replace(path, name))
+}
+
 /// Prints a line to standard error, in one piece, since ranks of a job may write at the same time. Write errors are ignored: a run does
 /// not end because its messages cannot be printed.
 pub fn note(line: impl Display) {
-    let _ = stderr().write_all(format!("{}\n", without_escapes(&with_short_words(&line.to_string()))).as_bytes());
+    let _ = stderr().write_all(format!("{}\n", without_escapes(&with_short_words(&as_called(&line.to_string())))).as_bytes());
 }
 
 /// The line that says why a program ends, `error: …`, on standard error.
@@ -33,7 +49,7 @@ fn told(error: &anyhow::Error) -> String {
 /// If they cannot be written for another reason, for example because the disk is full.
 pub fn result(lines: impl Display) -> Result<()> {
     let mut out = stdout().lock();
-    match writeln!(out, "{}", without_escapes(&lines.to_string())).and_then(|()| out.flush()) {
+    match writeln!(out, "{}", without_escapes(&as_called(&lines.to_string()))).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("cannot write to standard output"),
     }
@@ -67,7 +83,13 @@ fn with_short_words(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{MAX_WORD_LEN, with_short_words, without_escapes};
+    use super::*;
+
+    #[test]
+    fn a_copy_is_called_by_what_it_is_a_copy_of() {
+        call(Path::new("/tmp/copy-1/rows.csv"), "https://host/rows.csv");
+        assert_eq!(as_called("error: /tmp/copy-1/rows.csv, line 7: 1,x"), "error: https://host/rows.csv, line 7: 1,x");
+    }
 
     #[test]
     fn the_middle_of_very_long_words_is_left_out() {

@@ -21,7 +21,7 @@ mod transport;
 mod upload;
 
 pub(crate) use location::{Location, Place};
-pub(crate) use object::{Object, read_whole};
+pub(crate) use object::{FETCH_BYTES, Object, read_whole};
 pub use options::{CacheFolder, RemoteOptions};
 pub use session::{Remote, RemoteReport};
 pub(crate) use upload::{delete, put_bytes, put_file};

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use brisk_loader::{Chunk, Layout, RowMemory, RowSelection, RowSource};
+use brisk_loader::{Chunk, Hint, Layout, RowMemory, RowSelection, RowSource};
 use brisk_nn::CategoricalColumn;
 use rayon::prelude::*;
 
@@ -69,35 +69,36 @@ const CODE: u32 = 1;
 const WEIGHT: u32 = 2;
 const HEAVY: u32 = 3;
 
-/// Blocks of the digest that are read and hashed at a time, on all threads: about 16 MiB. The moments of columns depend on it.
+/// Blocks of the digest that are read and hashed at a time, on all threads: about 16 MiB.
 const BLOCKS_AT_A_TIME: usize = 16;
 
 /// The most sections that a source is read in, each by one replica. Many numbers of replicas divide it, and the moments of so many take little memory. The moments of columns depend on it.
 const MAX_SECTIONS: usize = 240;
 
-/// How the rows of a source are read: in sections of consecutive rows, those in chunks, and those in the blocks of the digest. A source whose rows change in between is asked once.
+/// How the rows of a source are read: in sections of consecutive rows, and those in the blocks of the digest. A source whose rows change in between is asked once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sections {
     layout: Layout,
     block_rows: usize,
-    chunk_rows: usize,
-    n_chunks: usize,
+    n_blocks: usize,
     pub(crate) n: usize,
 }
 
 impl Sections {
     pub(crate) fn of<S: RowSource>(source: &S) -> Self {
         let (layout, block_rows) = (source.layout(), RowDigest::block_rows(source));
-        let chunk_rows = block_rows.saturating_mul(BLOCKS_AT_A_TIME);
-        let n_chunks = layout.n_rows.div_ceil(chunk_rows);
-        Self { layout, block_rows, chunk_rows, n_chunks, n: n_chunks.min(MAX_SECTIONS) }
+        let n_blocks = layout.n_rows.div_ceil(block_rows);
+        Self { layout, block_rows, n_blocks, n: n_blocks.min(MAX_SECTIONS) }
     }
 
-    /// The rows of each chunk of a section.
-    fn chunks(self, section: usize) -> impl Iterator<Item = Range<usize>> {
-        let Self { layout, chunk_rows, n_chunks, n, .. } = self;
-        let chunks = section * n_chunks / n..(section + 1) * n_chunks / n;
-        chunks.map(move |chunk| chunk * chunk_rows..layout.n_rows.min((chunk + 1) * chunk_rows))
+    /// The first block of a section; the number of blocks for that after the last.
+    fn first_block(self, section: usize) -> usize {
+        section * self.n_blocks / self.n.max(1)
+    }
+
+    fn rows(self, blocks: Range<usize>) -> Range<usize> {
+        let first_row = |block: usize| self.layout.n_rows.min(block * self.block_rows);
+        first_row(blocks.start)..first_row(blocks.end)
     }
 }
 
@@ -109,9 +110,9 @@ pub(crate) fn moments_of<S: RowSource<Feature: FeedElement>>(set: &'static str, 
     let mut moments = Moments::new(source.n_cols());
     let wanted = Wanted { moments: true, columns: &[], batch_rows: 1 };
     let sections = Sections::of(source);
-    for section in 0..sections.n {
+    for section in (0..sections.n).step_by(BLOCKS_AT_A_TIME) {
         let mut found = Findings::default();
-        found.read(set, source, &wanted, &sections, section..section + 1)?;
+        found.read(set, source, &wanted, &sections, section..sections.n.min(section + BLOCKS_AT_A_TIME))?;
         match found.wrong.iter().find(|wrong| wrong.kind == NON_FINITE) {
             Some(wrong) => return Err(wrong.error(set, source, &wanted)),
             None => merge_sections(&mut moments, &found.moments),
@@ -146,26 +147,34 @@ impl Findings {
         sections: &Sections,
         which: Range<usize>,
     ) -> Result<(), Error> {
-        let Layout { n_rows, n_cols, has_weights, .. } = sections.layout;
+        let Layout { n_cols, has_weights, .. } = sections.layout;
         let n_moments = if wanted.moments { n_cols } else { 0 };
-        let mut memory = RowMemory::new(sections.layout, sections.chunk_rows.min(n_rows).max(1));
-        for section in which {
-            let (mut moments, mut weight) = (Moments::new(n_moments), 0.0);
-            for rows in sections.chunks(section) {
-                for (digest, of_block, wrong) in of_blocks(set, source, wanted, sections, rows.clone(), &mut memory)? {
-                    self.blocks.push(digest);
-                    moments.merge(&of_block);
-                    self.note(&wrong);
+        let (mut block, end) = (sections.first_block(which.start), sections.first_block(which.end));
+        let at_once = |block: usize| sections.rows(block.min(end)..end.min(block + BLOCKS_AT_A_TIME));
+        let mut memory = RowMemory::new(sections.layout, at_once(block).len().max(1));
+        let (mut section, mut moments) = (which.start, Moments::new(n_moments));
+        source.hint(RowSelection::Range(at_once(block)), Hint::WillNeed);
+        while block < end {
+            // A source on a server reads the next rows meanwhile.
+            source.hint(RowSelection::Range(at_once(block + BLOCKS_AT_A_TIME)), Hint::WillNeed);
+            let rows = at_once(block);
+            for (digest, of_block, wrong) in of_blocks(set, source, wanted, sections, rows.clone(), &mut memory)? {
+                self.blocks.push(digest);
+                moments.merge(&of_block);
+                self.note(&wrong);
+                block += 1;
+                if block == sections.first_block(section + 1) {
+                    let moments = std::mem::replace(&mut moments, Moments::new(n_moments));
+                    if wanted.moments {
+                        self.moments.push(moments.count);
+                        self.moments.extend(moments.mean.iter().chain(&moments.squares));
+                    }
+                    section += 1;
                 }
-                let read = memory.chunk(rows.start, rows.len());
-                self.labels.extend_from_slice(read.labels);
-                weight += read.weights.iter().map(|&weight| f64::from(weight)).sum::<f64>();
             }
-            if wanted.moments {
-                self.moments.push(moments.count);
-                self.moments.extend(moments.mean.iter().chain(&moments.squares));
-            }
-            self.weights.extend(has_weights.then_some(weight));
+            let read = memory.chunk(rows.start, rows.len());
+            self.labels.extend_from_slice(read.labels);
+            self.weights.extend(has_weights.then(|| read.weights.iter().map(|&weight| f64::from(weight)).sum::<f64>()));
         }
         Ok(())
     }

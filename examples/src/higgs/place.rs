@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::Options;
 use crate::command_line::usage_error;
 use crate::command_line::value::{MAX_COUNT, one_of, whole};
+use crate::files::check_here;
 
 /// The options of a run that can be resumed.
 #[derive(Debug, Clone, Args)]
@@ -65,8 +66,9 @@ impl PlaceOptions {
     /// Checks the options as far as possible before any rows are loaded; `O` are the options of the program.
     ///
     /// # Errors
-    /// If the file to resume from is not a checkpoint in the folder of a run.
+    /// If the file to resume from is not a checkpoint in the folder of a run, or the folder is a URL.
     pub fn check<O: Parser>(&self) -> Result<()> {
+        self.out.as_deref().map_or(Ok(()), |out| check_here("--out", out))?;
         let Resume::From(path) = &self.resume else { return Ok(()) };
         if self.out.is_some() {
             let message = "--resume FILE continues in the folder of FILE; leave out --out";

@@ -207,7 +207,7 @@ fn another_number_of_replicas_continues_within_an_epoch() -> Result<(), Error> {
     Ok(())
 }
 
-/// Bytes that are computed: 4000 rows of 16,384, so that they are read in four chunks.
+/// Bytes that are computed: 4000 rows of 16,384, of which a MiB is read at a time by one replica.
 struct Wide;
 
 const WIDE_COLS: usize = 16_384;
@@ -244,7 +244,11 @@ fn what_is_known_of_rows_does_not_depend_on_the_replicas() -> Result<(), Error> 
             let adam = brisk_nn::Adam::new(&params);
             let feed = streamed(None);
             let trainer = Trainer::new(&device).batch_rows(64).feed(&feed).replicas(replica);
-            let training = trainer.prepare(Trainable::new(&model, &params, &adam), &Binary::new(), &train, &train)?;
+            let mine = Counted::new(&train);
+            let training = trainer.prepare(Trainable::new(&model, &params, &adam), &Binary::new(), &mine, &mine)?;
+            let n_read: u32 = mine.times.iter().map(|times| times.load(Ordering::SeqCst)).sum();
+            // A MiB is 63 of these rows.
+            assert!(n_read as usize <= 2 * (4000 / n + 63), "one of {n} replicas read {n_read} rows");
             Ok::<_, Error>((training.row_digests()[0], training.scale().clone()))
         })?;
         assert_eq!(train.taken(), 2, "{n} replicas: once as training rows, once as validation rows");
@@ -280,7 +284,7 @@ fn prepare<S: RowSource<Feature = f32>>(replica: &DataParallel, train: &S, valid
 
 #[test]
 fn each_replica_names_a_wrong_value_whichever_read_it() {
-    // So few rows are one chunk, which the last replica reads.
+    // So few rows are one section, which the last replica reads.
     let valid = Counted::new(rows(500, 200));
     let mut features = rows(0, 500).features().to_vec();
     features[123 * N_COLS + 4] = f32::NAN;
@@ -427,6 +431,9 @@ fn replicas_announce_what_they_read() -> Result<(), Error> {
                 self.1[rows].iter().for_each(|times| _ = times.fetch_add(1, Ordering::SeqCst));
             }
         }
+        fn fingerprint(&self) -> Option<u64> {
+            Some(7)
+        }
     }
     let announced = |n: usize| Announced(rows(0, n), (0..n).map(|_| AtomicU32::new(0)).collect());
     let config = TrainerConfig { max_epochs: 1, ..Setting::default().config };
@@ -434,7 +441,7 @@ fn replicas_announce_what_they_read() -> Result<(), Error> {
     fit(4, (&train, &valid), &streamed(None), &config)?;
     for source in [train, valid] {
         let times: BTreeSet<u32> = source.1.iter().map(|times| times.load(Ordering::SeqCst)).collect();
-        assert_eq!(times, BTreeSet::from([1]), "each row, by one replica, once");
+        assert_eq!(times, BTreeSet::from([2]), "each row, by one replica, before the first step and in the epoch");
     }
     Ok(())
 }

@@ -21,6 +21,9 @@ pub enum RemoteError {
     /// There is no object of that name.
     #[error("there is no such object; check the URL")]
     NotFound,
+    /// A URL that is not that of a file names a folder, and there is no index in it.
+    #[error("there is no such index; a folder of shards has one, and the URL of a single table is that of its file")]
+    NoIndex,
     /// No credentials were found.
     #[error("no credentials were found: {problem}; {help}", problem = printable(.problem))]
     NoCredentials {

@@ -211,8 +211,13 @@ impl Cache {
         }
         blocks.sort();
         let mut total: u64 = blocks.iter().map(|(_, n_bytes, _)| n_bytes).sum();
+        if total + n_bytes <= self.limit_bytes {
+            return Ok(total);
+        }
+        // Listing a large cache takes long: what is removed makes room for several blocks.
+        let several = (self.limit_bytes / 16).checked_div(n_bytes).unwrap_or(0) * n_bytes;
         for (_, block_bytes, path) in blocks {
-            if total + n_bytes <= self.limit_bytes {
+            if total + n_bytes + several <= self.limit_bytes {
                 break;
             }
             if fs::remove_file(path).is_ok() {

@@ -21,8 +21,12 @@ use crate::error::{Error, RemoteError};
 /// The length of the first request, which most headers fit into.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// The length of a block: it is requested and cached as a whole. A multiple of what one checksum of a table covers.
-const FETCH_BYTES: usize = 4 * BLOCK_BYTES;
+/// The length of a block: it is requested and cached as a whole. It is what one checksum of a table covers, the least that can be checked, so that
+/// of the rows around those that a replica needs few are read.
+pub(crate) const FETCH_BYTES: usize = BLOCK_BYTES;
+
+/// The length of a request for an object that is copied as a whole.
+const COPY_BYTES: usize = 4 << 20;
 
 /// What is read of a cached block without reading all of it.
 const SMALL_BYTES: usize = 64 << 10;
@@ -182,8 +186,8 @@ impl Object {
     /// Reads all bytes directly and passes them to `take` in pieces, with the position of each; in any order.
     pub(super) fn read_pieces(&self, take: impl Fn(u64, Vec<u8>) -> Result<(), Error> + Sync) -> Result<(), Error> {
         let n_bytes = self.n_bytes() as usize;
-        self.at_once((0..n_bytes).step_by(FETCH_BYTES), |start| {
-            take(start as u64, self.read_plain(start..n_bytes.min(start + FETCH_BYTES))?)
+        self.at_once((0..n_bytes).step_by(COPY_BYTES), |start| {
+            take(start as u64, self.read_plain(start..n_bytes.min(start + COPY_BYTES))?)
         })
     }
 
@@ -254,6 +258,10 @@ impl Object {
 
     /// A block from the server, checked against the checksums of the table if it has some.
     fn fetch(&self, data: &Data, range: Range<usize>) -> Result<Vec<u8>, Error> {
+        // One thread reads the checksums while others read their blocks.
+        if let Some(sums) = data.sums.as_ref().filter(|_| self.sums.try_lock().is_ok_and(|sums| sums.is_none())) {
+            self.sums(data, sums)?;
+        }
         let mut block = self.read_plain(range.clone())?;
         for _ in 1..N_FETCHES {
             match self.check(data, &range, &block) {

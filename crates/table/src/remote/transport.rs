@@ -171,7 +171,7 @@ impl Transport {
             ureq::Error::HostNotFound => transient("the host was not found".to_owned()),
             // rustls reports its errors, such as a certificate that is not valid, as errors of the connection.
             ureq::Error::Io(cause) if cause.kind() == std::io::ErrorKind::InvalidData => {
-                Told::Final(format!("no secure connection: {}", said(&cause.to_string())))
+                Told::Final(format!("no secure connection: {}; the server may speak http: only", said(&cause.to_string())))
             }
             ureq::Error::Io(cause) => transient(said(&cause.to_string())),
             ureq::Error::ConnectionFailed | ureq::Error::BodyExceedsLimit(_) => transient(said(&error.to_string())),

@@ -46,7 +46,13 @@ impl<S: RowStore> ShardedTable<S> {
         let index = index_location(location);
         let path = index.path();
         let too_long = |found| Error::Index { path: path.clone(), reason: IndexError::TooLong { found, limit: MAX_INDEX_BYTES } };
-        let read_index = || read_whole(&index, remote, MAX_INDEX_BYTES)?.map_err(too_long);
+        let is_folder = !location.has_extension("json");
+        let read_index = || match read_whole(&index, remote, MAX_INDEX_BYTES) {
+            Err(Error::Remote { url, reason: RemoteError::NotFound }) if is_folder => {
+                Err(Error::Remote { url, reason: RemoteError::NoIndex })
+            }
+            read => read?.map_err(too_long),
+        };
         Self::open_from(&path, read_index, |shards| {
             let mut objects = open_objects(&index, remote, shards);
             let (open, path, index) = (&open, &path, &index);

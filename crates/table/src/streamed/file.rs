@@ -6,7 +6,7 @@ use super::read_at::read_exact_at;
 use crate::error::Error;
 use crate::parts::{Part, Parts};
 #[cfg(feature = "remote")]
-use crate::remote::Object;
+use crate::remote::{FETCH_BYTES, Object};
 
 /// The file of a table, read at given positions.
 #[derive(Debug)]
@@ -36,12 +36,23 @@ impl TableFile {
         }
     }
 
-    /// How many threads should read at a time: a server needs time for each request.
+    /// How many threads should read at a time: a server needs time for each request. More of them than requests at a time, since some wait for a block that another one is reading, as that
+    /// of the labels of many rows.
     pub(super) fn n_readers(&self) -> usize {
         match &self.source {
             Source::File { .. } => 1,
             #[cfg(feature = "remote")]
-            Source::Object(object) => object.n_parallel(),
+            Source::Object(object) => 2 * object.n_parallel(),
+        }
+    }
+
+    /// How many bytes of rows one of them reads at a time: of a file so many that a disk reaches its full speed, and a budget holds several; of a server about a block, so that several are
+    /// requested at a time.
+    pub(super) fn piece_bytes(&self) -> usize {
+        match &self.source {
+            Source::File { .. } => 4 << 20,
+            #[cfg(feature = "remote")]
+            Source::Object(_) => FETCH_BYTES,
         }
     }
 

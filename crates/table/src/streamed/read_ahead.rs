@@ -9,9 +9,6 @@ use super::file::TableFile;
 use super::memory::Memory;
 use super::pool::{Pool, Waited};
 
-/// The number of bytes read at a time: large enough for the full speed of a disk, small enough that a budget holds several.
-const PIECE_BYTES: usize = 4 << 20;
-
 /// Memory for rows that are read before they are requested, and the threads that read them; for one table or several.
 ///
 /// It never takes more than its budget. Announced rows that do not fit are read from the file when they are gathered, which is slower but
@@ -51,7 +48,10 @@ struct Running {
 struct Shared {
     pool: Arc<Pool>,
     state: Mutex<State>,
-    changed: Condvar,
+    /// There are more jobs, or there will be none. The threads that read wait for it.
+    queued: Condvar,
+    /// Rows were read or are no longer wanted. Those that gather them wait for it.
+    settled: Condvar,
     rows_from_memory: AtomicU64,
     rows_from_file: AtomicU64,
     rows_without_room: AtomicU64,
@@ -100,7 +100,8 @@ impl ReadAhead {
         let shared = Shared {
             pool: Arc::new(Pool::new(budget_bytes / size_of::<u64>())),
             state: Mutex::default(),
-            changed: Condvar::new(),
+            queued: Condvar::new(),
+            settled: Condvar::new(),
             rows_from_memory: AtomicU64::new(0),
             rows_from_file: AtomicU64::new(0),
             rows_without_room: AtomicU64::new(0),
@@ -135,7 +136,7 @@ impl ReadAhead {
         if rows.is_empty() || !self.running.start(file.n_readers()) {
             return;
         }
-        let piece_rows = (PIECE_BYTES / size_of::<u64>() / file.words_of(1).max(1)).max(1);
+        let piece_rows = (file.piece_bytes() / size_of::<u64>() / file.words_of(1).max(1)).max(1);
         let budget = self.shared().pool.budget_words();
         let mut state = self.shared().lock();
         let mut start = rows.start;
@@ -157,7 +158,7 @@ impl ReadAhead {
             state.queued_words += n_words;
             start = end;
         }
-        self.shared().changed.notify_all();
+        self.shared().queued.notify_all();
     }
 
     /// Drops the slots that lie within `rows`.
@@ -170,7 +171,7 @@ impl ReadAhead {
         ready.retain(|key| slots.contains_key(key));
         let pieces = state.pieces.remove(&table);
         drop(state);
-        self.shared().changed.notify_all();
+        self.shared().settled.notify_all();
         // Dropped after the lock is released, since this returns their memory to the pool.
         drop((released, pieces));
     }
@@ -192,7 +193,7 @@ impl ReadAhead {
     pub(super) fn wait_for(&self, table: u64, row: usize) {
         let mut state = self.shared().lock();
         while state.slot_of(table, row).is_some_and(|slot| slot.extent.is_none()) {
-            state = self.shared().changed.wait(state).expect(HOLDERS_DO_NOT_PANIC);
+            state = self.shared().settled.wait(state).expect(HOLDERS_DO_NOT_PANIC);
         }
     }
 
@@ -225,7 +226,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.shared.lock().is_closed = true;
-        self.shared.changed.notify_all();
+        self.shared.queued.notify_all();
         self.shared.pool.close();
         for thread in self.threads.get_mut().into_iter().flat_map(std::mem::take) {
             // Its result is not needed: rows that could not be read will be read again, and errors reported, when they are gathered.
@@ -255,7 +256,7 @@ impl Shared {
                     return Some(job);
                 }
             }
-            state = self.changed.wait(state).expect(HOLDERS_DO_NOT_PANIC);
+            state = self.queued.wait(state).expect(HOLDERS_DO_NOT_PANIC);
         }
     }
 
@@ -297,7 +298,7 @@ impl Shared {
             extent => unwanted = extent,
         }
         drop(state);
-        self.changed.notify_all();
+        self.settled.notify_all();
         drop((unwanted, pieces));
         self.pool.wake();
     }

@@ -8,7 +8,7 @@ mod written;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use brisk_loader::{Batching, Loader, row_source_conformance};
+use brisk_loader::{Batching, Loader, RowBuffers, RowSelection, RowSource as _, row_source_conformance};
 use brisk_table::{
     CacheFolder, Error, ReadAhead, Remote, RemoteError, RemoteOptions, Schema, ShardMismatch, ShardSize, ShardedTable,
     StreamedTable, Table, TableWriter,
@@ -16,8 +16,9 @@ use brisk_table::{
 
 use server::{Fault, Names, Server};
 
-/// Three blocks of 4 MiB.
 const N_ROWS: usize = 800_000;
+/// Blocks of 1 MiB that these rows take.
+const N_BLOCKS: usize = 10;
 
 fn options(cache: CacheFolder) -> RemoteOptions {
     RemoteOptions {
@@ -114,6 +115,11 @@ fn all_kinds_of_tables_are_read() {
         assert_eq!(here.n_rows(), 10_000);
     }
 
+    let error = ShardedTable::open_url(&server.url("/nothing"), &remote).unwrap_err();
+    assert!(matches!(error, Error::Remote { reason: RemoteError::NoIndex, .. }), "{error}");
+    let error = ShardedTable::open_url(&server.url("/nothing.json"), &remote).unwrap_err();
+    assert!(matches!(error, Error::Remote { reason: RemoteError::NotFound, .. }), "{error}");
+
     let shard = server.names_of_objects().into_iter().find(|name| name.contains("00003.safetensors")).unwrap();
     server.put(&shard, ramp_of(3));
     let error = ShardedTable::open_url(&server.url("/t"), &remote).unwrap_err();
@@ -143,9 +149,24 @@ fn opening_and_reading_ahead_take_few_requests() {
     assert_eq!(sum, (N_ROWS as f64) * (N_ROWS as f64 - 1.0) / 2.0);
     let report = ahead.report();
     assert_eq!((report.rows_from_file, report.rows_without_room), (0, 0), "{report:?}");
-    // The header, the checksums and three blocks, each once.
-    assert_eq!(server.requests().len(), 5, "{:?}", server.requests());
+    // The header, the checksums and the blocks, each once.
+    assert_eq!(server.requests().len(), 2 + N_BLOCKS, "{:?}", server.requests());
     assert!(server.requests()[1..].iter().all(|request| request.headers.contains_key("if-match")), "the version is pinned");
+}
+
+/// Of the rows around those that are needed, only what the same checksum covers is read.
+#[test]
+fn a_part_of_the_rows_takes_a_part_of_the_bytes() {
+    let (_server, url) = serving_ramp();
+    let remote = without_cache();
+    let table = StreamedTable::open_url(&url, &ReadAhead::new(64 << 20), &remote).unwrap();
+    let opened = remote.report().bytes_from_server;
+    let (mut features, mut labels) = (vec![0.0; 2 * 100_000], vec![0.0; 100_000]);
+    table.gather(RowSelection::Range(200_000..300_000), RowBuffers::new(&mut features, &mut labels)).unwrap();
+    assert_eq!(features[..2], [200_000.0, 100_000.0]);
+    // 800 kB of features and 400 kB of labels, and less than a block at each end of both.
+    let read = remote.report().bytes_from_server - opened;
+    assert!(read < 1_200_000 + (4 << 20), "{read}");
 }
 
 /// Memory for two pieces, and sixteen threads that want some.

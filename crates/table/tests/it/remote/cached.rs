@@ -39,13 +39,13 @@ fn what_was_read_is_not_read_again() {
     let warm = read(&url, at(folder.path()));
     // The header and the checksums.
     assert!(warm.bytes_from_server < 70_000 && warm.bytes_from_cache + 4096 >= ramp().len() as u64, "{warm:?}");
-    assert_eq!((warm.cache_problem, blocks(folder.path()).len()), (None, 3));
+    assert_eq!((warm.cache_problem, blocks(folder.path()).len()), (None, super::N_BLOCKS));
 
     // A signature does not count, another object does.
     assert_eq!(read(&format!("{url}?sig=1"), at(folder.path())).bytes_from_server, warm.bytes_from_server);
     server.put("/t.safetensors", ramp().to_vec());
     let changed = read(&url, at(folder.path()));
-    assert_eq!((changed.bytes_from_cache, blocks(folder.path()).len()), (0, 6));
+    assert_eq!((changed.bytes_from_cache, blocks(folder.path()).len()), (0, 2 * super::N_BLOCKS));
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn an_object_without_a_name_is_not_cached() {
     assert_eq!(blocks(folder.path()).len(), 0);
     server.set_names(Names::Time);
     read(&url, at(folder.path()));
-    assert_eq!(blocks(folder.path()).len(), 3);
+    assert_eq!(blocks(folder.path()).len(), super::N_BLOCKS);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn damaged_blocks_are_fetched_again() {
         fs::write(&path, bytes).unwrap();
         let report = read(&url, at(folder.path()));
         assert!(report.bytes_from_server > 1 << 20 && report.bytes_from_cache > 1 << 20, "{report:?}");
-        assert_eq!((report.cache_problem, blocks(folder.path()).len()), (None, 3));
+        assert_eq!((report.cache_problem, blocks(folder.path()).len()), (None, super::N_BLOCKS));
     }
 }
 
@@ -117,7 +117,7 @@ fn a_cache_that_cannot_be_written_is_read() {
     server.put("/t.safetensors", ramp().to_vec());
     let report = read(&url, at(folder.path()));
     assert!(report.cache_problem.as_ref().is_some_and(|problem| problem.contains("not written")), "{report:?}");
-    assert_eq!(blocks(folder.path()).len(), 3, "nothing was added");
+    assert_eq!(blocks(folder.path()).len(), super::N_BLOCKS, "nothing was added");
 }
 
 fn child(name: &str, url: &str, cache: &Path, limit: &str) -> Child {
@@ -185,7 +185,7 @@ fn processes_share_the_cache() {
         last.parse::<u64>().unwrap() - first.parse::<u64>().unwrap() > 100_000
     };
     let n_large = server.requests().iter().filter(|request| large(&request.headers["range"])).count();
-    assert_eq!(n_large, 3, "each block once");
+    assert_eq!(n_large, super::N_BLOCKS, "each block once");
 }
 
 /// A process is killed while it fetches. Its locks and files do not hinder others.
@@ -216,7 +216,7 @@ fn a_killed_process_leaves_nothing() {
     let start = Instant::now();
     read(&url, at(folder.path()));
     assert!(start.elapsed() < Duration::from_secs(4), "it waited for a process that is gone");
-    assert_eq!((temps(), blocks(folder.path()).len()), (0, 3));
+    assert_eq!((temps(), blocks(folder.path()).len()), (0, super::N_BLOCKS));
 }
 
 /// Rows that were not announced come from the cache, too.

@@ -185,7 +185,9 @@ impl State {
                 log.len() - 1
             };
             let fault = (lock(&self.plan))(&request, n_before);
-            thread::sleep(*lock(&self.latency));
+            // Copied first: other connections are delayed at the same time, not afterwards.
+            let latency = *lock(&self.latency);
+            thread::sleep(latency);
             match fault {
                 Some(Fault::Silence) => loop {
                     thread::sleep(Duration::from_millis(20));
