@@ -118,7 +118,7 @@ impl TabularModel {
     }
 
     /// Makes the outputs of the network calibrated predictions, and brings the labels to the same units.
-    fn finish(&self, rows: &mut Validated) {
+    pub(super) fn finish(&self, rows: &mut Validated) {
         self.finish_outputs(&mut rows.outputs);
         self.target.restore(&mut rows.labels);
     }

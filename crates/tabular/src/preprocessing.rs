@@ -15,6 +15,7 @@ use crate::number_source::NumberSource;
 use crate::reading::{Decoding, Reading, nfc};
 use crate::scale::{ColumnScale, Scaling};
 
+pub(super) use preprocessed::Cells;
 pub use preprocessed::{FarValues, Preprocessed, UnseenValues};
 
 /// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become the mean of their

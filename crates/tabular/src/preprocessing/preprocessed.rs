@@ -87,6 +87,15 @@ struct Far {
     first: Option<(usize, f32)>,
 }
 
+/// What rows have in a column.
+#[derive(Debug)]
+pub(crate) enum Cells<'a> {
+    /// The numbers as they are read from the column; NaN where they are missing.
+    Numbers { column: &'a NumberColumn, cells: Vec<f32> },
+    /// The model's codes, 0 for unseen values; `None` where values are missing.
+    Category { column: &'a Dictionary, codes: Vec<Option<u32>> },
+}
+
 /// Rows of another source whose columns a [`Preprocessing`] converts to features: [`Preprocessing::over`].
 #[derive(Debug, Clone)]
 pub struct Preprocessed<S> {
@@ -171,22 +180,17 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// # Errors
     /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
     pub fn far_values(&self) -> Result<Vec<FarValues>, Error> {
-        let (n_cols, width) = (self.rows.n_cols(), self.rows.n_categories());
         let columns = &self.preprocessing.numbers;
         let mut found = vec![Far::default(); columns.len()];
-        for_each_chunk(&self.rows, failed("preprocessed"), |read| {
-            for row in 0..read.labels.len() / self.rows.n_labels().max(1) {
-                let (features, codes) = (&read.features[row * n_cols..][..n_cols], &read.categories[row * width..][..width]);
-                for ((column, source), far) in columns.iter().zip(&self.numbers).zip(&mut found) {
-                    let value = source.value(features, codes);
-                    far.n_present += usize::from(!value.is_nan());
-                    if column.is_far(value) {
-                        far.n_rows += 1;
-                        far.first.get_or_insert((read.first + row, value));
-                    }
+        self.for_each_row(|row, features, codes| {
+            for ((column, source), far) in columns.iter().zip(&self.numbers).zip(&mut found) {
+                let value = source.value(features, codes);
+                far.n_present += usize::from(!value.is_nan());
+                if column.is_far(value) {
+                    far.n_rows += 1;
+                    far.first.get_or_insert((row, value));
                 }
             }
-            Ok(())
         })?;
         let of_column = |(column, far): (&NumberColumn, Far)| {
             let Far { n_rows, n_present, first } = far;
@@ -201,6 +205,39 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// The same rows with labels as the [task](Target::task) of `target` takes them: class numbers, or standardised numbers.
     pub fn with_target(self, target: &Target) -> Self {
         Self { target: Some(target.clone()), ..self }
+    }
+
+    /// What all rows have in each column of numbers and in each categorical column that the model uses.
+    ///
+    /// # Errors
+    /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
+    pub(crate) fn cells(&self) -> Result<Vec<Cells<'_>>, Error> {
+        let mut numbers = vec![Vec::new(); self.numbers.len()];
+        let mut categories = vec![Vec::new(); self.categories.len()];
+        self.for_each_row(|_, features, codes| {
+            for (source, cells) in self.numbers.iter().zip(&mut numbers) {
+                cells.push(source.value(features, codes));
+            }
+            for ((&col, known), cells) in self.categories.iter().zip(&self.codes).zip(&mut categories) {
+                let code = codes[col] as usize;
+                cells.push((code > 0).then(|| known.get(code).copied().unwrap_or(0)));
+            }
+        })?;
+        let numbers = self.preprocessing.numbers.iter().zip(numbers);
+        let categories = self.preprocessing.categories.iter().zip(categories);
+        let numbers = numbers.map(|(column, cells)| Cells::Numbers { column, cells });
+        Ok(numbers.chain(categories.map(|(column, codes)| Cells::Category { column, codes })).collect())
+    }
+
+    /// Calls `f` with the number, the features and the codes of each row of the source.
+    fn for_each_row(&self, mut f: impl FnMut(usize, &[S::Feature], &[u32])) -> Result<(), Error> {
+        let Layout { n_cols, n_categories, n_labels, .. } = self.rows.layout();
+        for_each_chunk(&self.rows, failed("preprocessed"), |read| {
+            for i in 0..read.labels.len() / n_labels.max(1) {
+                f(read.first + i, &read.features[i * n_cols..][..n_cols], &read.categories[i * n_categories..][..n_categories]);
+            }
+            Ok(())
+        })
     }
 
     /// The rows in memory, for sources that are read more than once.
