@@ -394,7 +394,7 @@ mod tests {
         let n = 1000;
         let random = |row: usize| (row as u32).wrapping_mul(2_654_435_761) >> 31;
         let outputs: Vec<f32> = (0..n).map(|row| if row % 2 == 0 { 3.0 } else { -3.0 }).collect();
-        let label = |row: usize| if row < 100 { random(row) as f32 } else { f32::from(u8::from(row % 2 == 0)) };
+        let label = |row: usize| if row < 100 { random(row) as f32 } else { f32::from(u8::from(outputs[row] > 0.0)) };
         let labels: Vec<f32> = (0..n).map(label).collect();
         let column = Dictionary::new("kind", ["odd", "plain"].map(str::to_owned).to_vec()).expect("different values");
         let codes = (0..n).map(|row| Some(if row < 100 { 1 } else { 2 })).collect();
