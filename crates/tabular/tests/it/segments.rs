@@ -19,8 +19,9 @@ fn rows_with_other_values_are_predicted_worse() -> Result<(), Error> {
     };
     let rows = |n: usize, green_from: usize| {
         let all: Vec<_> = (0..n).map(|i| row(i, i >= green_from)).collect();
-        let rows = Rows::new(all.iter().map(|row| row.0).collect(), all.iter().map(|row| row.1).collect::<Vec<f32>>(), 1);
-        rows.and_then(|rows| rows.with_categories(all.iter().map(|row| row.2).collect(), 1)).expect("whole rows")
+        let [features, labels]: [Vec<f32>; 2] = [all.iter().map(|row| row.0).collect(), all.iter().map(|row| row.1).collect()];
+        let codes: Vec<u32> = all.iter().map(|row| row.2).collect();
+        Rows::new(features, labels, 1).and_then(|rows| rows.with_categories(codes, 1)).expect("whole rows")
     };
     let colours = ["red", "blue", "green"].map(str::to_owned).to_vec();
     let dictionary = Dictionary::new("colour", colours).expect("different values");
