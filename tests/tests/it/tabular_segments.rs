@@ -7,7 +7,7 @@ use crate::run::noise;
 fn the_program_shows_the_rows_that_are_predicted_worst() {
     let place = Place::new();
     let row = |row: usize| {
-        let (x, is_odd) = (noise(row, 0), row % 6 == 0);
+        let (x, is_odd) = (noise(row, 0), row.is_multiple_of(6));
         let is_yes = if is_odd { noise(row, 1) > 0.0 } else { x > 0.0 };
         format!("{x},{},{}\n", if is_odd { "o<dd" } else { "plain" }, if is_yes { "yes" } else { "no" })
     };

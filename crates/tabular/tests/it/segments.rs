@@ -12,7 +12,7 @@ use crate::noise;
 fn rows_with_other_values_are_predicted_worse() -> Result<(), Error> {
     // `y` is `3 a`, except in green rows, which only occur after training, and in those without `a`.
     let row = |row: usize, is_green: bool| {
-        let is_missing = row % 8 == 0;
+        let is_missing = row.is_multiple_of(8);
         let a = if is_missing { f32::NAN } else { noise(row, 0) };
         let y = if is_missing { 6.0 * noise(row, 1) } else { 3.0 * noise(row, 0) };
         (a, if is_green { y + 5.0 } else { y }, if is_green { 3 } else { 1 + (row % 3 / 2) as u32 })
