@@ -4,6 +4,7 @@
 
 mod notes;
 mod options;
+mod page;
 mod results;
 mod scale;
 
@@ -25,7 +26,8 @@ use brisk_report::thousands;
 use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
     Calibration, ClassWeights, DetectOptions, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions,
-    Preprocessing, PreprocessingOptions, Recipe, TabularModel, TabularWarning, Target, TargetScale, TextOptions, Threshold,
+    Preprocessing, PreprocessingOptions, Recipe, SegmentOptions, TabularModel, TabularWarning, Target, TargetScale, TextOptions,
+    Threshold,
 };
 use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
@@ -146,13 +148,30 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     });
     let at_threshold = at_threshold.transpose()?;
     let held = fitted.model.interval_score(&rows.test)?;
+    let segments = fitted.model.segment_errors(columns, &test, &SegmentOptions::default())?;
     fitted.model.set_scores(scores.values.iter().map(|(name, value)| (format!("test_{name}"), *value)).collect());
     fitted.model.save(&options.out)?;
     let elapsed = started.elapsed().as_secs_f64();
     let n_rows = table.n_rows();
     let (options, device, fitted) = (&options, &device, &fitted);
-    let results =
-        Results { options, device, fitted, planned, chosen, n_rows, warnings, scores, trivial, at_threshold, held, elapsed };
+    let results = Results {
+        options,
+        device,
+        fitted,
+        planned,
+        chosen,
+        n_rows,
+        warnings,
+        scores,
+        trivial,
+        at_threshold,
+        held,
+        segments,
+        elapsed,
+    };
+    if let Some(path) = &options.report {
+        page::of(&results, columns, &test, &rows.test)?.write(path)?;
+    }
     if let Some(path) = &options.json {
         write_json(path, &results.json())?;
     }
@@ -256,9 +275,10 @@ fn check(options: &Options, given: &[Given]) -> Result<()> {
     );
     check_folder("--out", &options.out)?;
     options.save_rows.as_deref().map_or(Ok(()), |folder| check_folder("--save-rows", folder))?;
-    let Some(json) = options.json.as_deref() else { return Ok(()) };
-    check_files_differ(&[("--json", json)], &[("DATA", &options.data)])?;
-    check_output("--json", json)
+    let outputs = [("--json", options.json.as_deref()), ("--report", options.report.as_deref())];
+    let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
+    check_files_differ(&outputs, &[("DATA", &options.data)])?;
+    outputs.into_iter().try_for_each(|(option, path)| check_output(option, path))
 }
 
 /// The table, and what its columns are.

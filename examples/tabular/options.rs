@@ -125,6 +125,9 @@ pub(crate) struct Options {
     /// Write the preprocessed rows to DIR, too: train.safetensors, valid.safetensors and test.safetensors
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(crate) save_rows: Option<PathBuf>,
+    /// Write an HTML page to FILE: scores and errors of the test rows, the rows that are predicted worst, and the importance of columns
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) report: Option<PathBuf>,
     /// Write the results to FILE as one JSON object
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) json: Option<PathBuf>,

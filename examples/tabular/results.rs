@@ -1,9 +1,9 @@
 //! The results of a run, as text and as JSON.
 
 use brisk_nn::tensor::program::Device;
-use brisk_report::{closing_table, mebibytes, rows_per_second, seconds};
+use brisk_report::{closing_table, mebibytes, rows_per_second, seconds, thousands};
 use brisk_table::printable;
-use brisk_tabular::{Calibration, Fitted, FoldScore, IntervalScore, NumberCalibration, TargetScale};
+use brisk_tabular::{Calibration, Fitted, FoldScore, IntervalScore, NumberCalibration, Segment, SegmentErrors, TargetScale};
 use brisk_train::Scores;
 use serde_json::{Map, Value, json};
 
@@ -35,11 +35,13 @@ pub(crate) struct Results<'a> {
     pub(crate) at_threshold: Option<[f64; 2]>,
     /// What intervals are worth on the test rows.
     pub(crate) held: Option<IntervalScore>,
+    /// How well parts of the test rows are predicted.
+    pub(crate) segments: Option<SegmentErrors>,
     pub(crate) elapsed: f64,
 }
 
-/// How many columns the table of importance shows.
-const MAX_SHOWN: usize = 10;
+/// How many columns the table of importance shows, and how many segments the page.
+pub(crate) const MAX_SHOWN: usize = 10;
 
 impl Results<'_> {
     /// The results as one JSON object.
@@ -87,6 +89,9 @@ impl Results<'_> {
             results["threshold"] = json!({
                 "metric": at.metric, "value": at.value, "test_score": chosen, "test_score_at_half": half,
             });
+        }
+        if let Some(segments) = &self.segments {
+            results["worse_segments"] = json!(segments.worse().collect::<Vec<_>>());
         }
         if let (Some(intervals), Some(IntervalScore { coverage, mean_width, .. })) = (model.intervals(), self.held) {
             results["intervals"] = json!(intervals);
@@ -142,8 +147,35 @@ impl Results<'_> {
         intercept + (1.0 - slope) * self.fitted.model.target().offset()
     }
 
-    /// What there is to know about the training.
+    /// The parts of the test rows that are predicted worse than all others, worst first, and how badly.
+    pub(crate) fn worse_segments(&self) -> Vec<(String, String)> {
+        let Some(segments) = &self.segments else { return Vec::new() };
+        let SegmentErrors { score: name, all, .. } = segments;
+        let described = |segment: &Segment| {
+            let score = &segment.score;
+            let [own, of_all] = [score, all].map(|score| number(score.value));
+            let mut text = format!("{} {own}, of all test rows {of_all}", name.replace('_', " "));
+            if let (Some(own), Some(of_all)) = (score.error_rate, all.error_rate) {
+                text += &format!("; {:.1} % are predicted wrong, of all {:.1} %", 100.0 * own, 100.0 * of_all);
+            }
+            if let Some(bias) = score.bias {
+                text += &format!("; on average {} too {}", number(bias.abs()), if bias < 0.0 { "low" } else { "high" });
+            }
+            if score.value >= score.constant {
+                text += "; one prediction for all of them would not be worse";
+            }
+            (segment.to_string(), format!("{text}; {} rows", thousands(score.n_rows as u64)))
+        };
+        segments.worse().map(described).collect()
+    }
+
+    /// What there is to know about the training, as text.
     pub(crate) fn lines(&self) -> String {
+        closing_table(&self.facts())
+    }
+
+    /// What there is to know about the training.
+    pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
         let Self { options, fitted, planned, .. } = self;
         let (report, model) = (fitted.report(), &fitted.model);
         let units = match self.chosen {
@@ -189,13 +221,17 @@ impl Results<'_> {
                 format!("for {asked} % of the numbers; {found:.1} % of those of the test rows, {width} wide on average"),
             ));
         }
+        if let Some((segment, score)) = self.worse_segments().first() {
+            lines.push(("worst rows", format!("{segment}: {score}")));
+        }
         lines.push(("model", printable(&options.out).to_string()));
-        closing_table(&lines)
+        lines.extend(options.report.iter().map(|path| ("report", printable(path).to_string())));
+        lines
     }
 }
 
 /// Four decimals, or less for large numbers; small ones by their first three digits.
-fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     match value.abs() {
         1000.0.. => format!("{value:.1}"),
         size if size > 0.0 && size < 0.001 => format!("{value:.2e}"),

@@ -133,16 +133,20 @@ impl ClassCalibration {
 
 /// The mean log loss of rows with these logits; infinite for logits that are not finite.
 pub(super) fn log_loss(logits: &[f32], labels: &[f32], weights: Option<&[f32]>) -> f64 {
+    let mean = weighted_mean(log_losses(logits, labels), weights);
+    if mean.is_nan() { f64::INFINITY } else { mean }
+}
+
+/// The log loss of each row.
+pub(super) fn log_losses(logits: &[f32], labels: &[f32]) -> impl Iterator<Item = f64> {
     let n_outputs = (logits.len() / labels.len().max(1)).max(1);
-    let of_row = |(row, &label): (&[f32], &f32)| -> f64 {
+    logits.chunks_exact(n_outputs).zip(labels).map(move |(row, &label)| {
         if n_outputs == 1 {
             let logit = f64::from(row[0]);
             return softplus(if label > 0.5 { -logit } else { logit });
         }
         log_sum_exp(row) - f64::from(row[label as usize])
-    };
-    let mean = weighted_mean(logits.chunks_exact(n_outputs).zip(labels).map(of_row), weights);
-    if mean.is_nan() { f64::INFINITY } else { mean }
+    })
 }
 
 /// `ln(1 + exp(x))`.

@@ -26,3 +26,10 @@ pub(super) fn mean_and_deviation(numbers: &[f64]) -> [f64; 2] {
     let mean = numbers.iter().sum::<f64>() / n;
     [mean, (numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / n).sqrt()]
 }
+
+/// How many rows of equal weight have means that are as uncertain as that of `n_rows` rows: Kish's effective sample size.
+pub(super) fn n_effective(n_rows: usize, weights: Option<&[f32]>) -> f64 {
+    let Some(weights) = weights else { return n_rows as f64 };
+    let [sum, squares] = [1, 2].map(|power| weights.iter().map(|&weight| f64::from(weight).powi(power)).sum::<f64>());
+    sum * sum / squares
+}

@@ -1,6 +1,7 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::Mutex;
 
 use brisk_atomic_file::write_atomically;
 use brisk_loader::RowSource;
@@ -118,7 +119,7 @@ impl TabularModel {
     }
 
     /// Makes the outputs of the network calibrated predictions, and brings the labels to the same units.
-    fn finish(&self, rows: &mut Validated) {
+    pub(super) fn finish(&self, rows: &mut Validated) {
         self.finish_outputs(&mut rows.outputs);
         self.target.restore(&mut rows.labels);
     }
@@ -343,7 +344,8 @@ impl TabularModel {
         let predictor = Predictor::new(device, &self.model, self.preprocessing.feature_names().len())?;
         let (preprocessing, target) = (self.preprocessing.clone(), self.target.clone());
         let (calibration, threshold, intervals) = (self.calibration.clone(), self.threshold, self.intervals);
-        Ok(TabularPredictor { predictor, preprocessing, target, calibration, threshold, intervals })
+        let matched = Mutex::default();
+        Ok(TabularPredictor { predictor, preprocessing, matched, target, calibration, threshold, intervals })
     }
 
     /// The task of the target.

@@ -1,6 +1,7 @@
 mod preprocessed;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use brisk_loader::{RowSource, for_each_chunk};
 use brisk_nn::CategoricalColumn;
@@ -15,6 +16,7 @@ use crate::number_source::NumberSource;
 use crate::reading::{Decoding, Reading, nfc};
 use crate::scale::{ColumnScale, Scaling};
 
+pub(super) use preprocessed::{Cells, Matched};
 pub use preprocessed::{FarValues, Preprocessed, UnseenValues};
 
 /// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become the mean of their
@@ -243,8 +245,21 @@ impl Preprocessing {
     /// [`Error::MissingColumns`], [`Error::ColumnKind`], [`Error::ColumnNames`]; [`Error::Value`] for text that is no
     /// number or date where the model needs one.
     pub fn over<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: S) -> Result<Preprocessed<S>, Error> {
-        check_columns(columns, &rows)?;
-        Preprocessed::new(self, columns, rows)
+        Ok(Preprocessed::new(self.matched(columns, &rows, None)?, rows))
+    }
+
+    /// The columns of `rows`, as they are read: those that were `last` matched, if they are the same.
+    pub(super) fn matched<S: RowSource<Feature: FeedElement>>(
+        &self,
+        columns: &Columns,
+        rows: &S,
+        last: Option<&Arc<Matched>>,
+    ) -> Result<Arc<Matched>, Error> {
+        check_columns(columns, rows)?;
+        match last.filter(|last| last.is_of(columns)) {
+            Some(last) => Ok(last.clone()),
+            None => Ok(Arc::new(Matched::new(self, columns, rows)?)),
+        }
     }
 
     /// How numbers are scaled.

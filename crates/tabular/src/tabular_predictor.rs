@@ -1,3 +1,5 @@
+use std::sync::{Arc, Mutex, PoisonError};
+
 use brisk_loader::{Layout, RowMemory, RowSource};
 use brisk_train::{Cell, Error as TrainError, FeedElement, Predictor};
 
@@ -6,7 +8,7 @@ use crate::columns::Columns;
 use crate::error::{Error, failed};
 use crate::intervals::Intervals;
 use crate::predictions::Predictions;
-use crate::preprocessing::Preprocessing;
+use crate::preprocessing::{Matched, Preprocessed, Preprocessing};
 use crate::target::Target;
 use crate::threshold::Threshold;
 
@@ -15,6 +17,8 @@ use crate::threshold::Threshold;
 pub struct TabularPredictor {
     pub(super) predictor: Predictor,
     pub(super) preprocessing: Preprocessing,
+    /// The columns of the last rows: looking up all values of their categories may take longer than predicting a few rows.
+    pub(super) matched: Mutex<Option<Arc<Matched>>>,
     pub(super) target: Target,
     pub(super) calibration: Option<Calibration>,
     pub(super) threshold: Option<Threshold>,
@@ -30,7 +34,7 @@ impl TabularPredictor {
     /// # Errors
     /// As [`Preprocessing::over`]; [`Error::Infinite`]; [`Error::Rows`](brisk_train::Error::Rows) if the source fails; [`Error::Tensor`](brisk_train::Error::Tensor) if the device does.
     pub fn predict<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: &S) -> Result<Predictions, Error> {
-        let rows = self.preprocessing.over(columns, rows)?;
+        let rows = Preprocessed::new(self.matched(columns, rows)?, rows);
         let layout @ Layout { n_rows, .. } = rows.layout();
         let mut memory = RowMemory::new(layout, CHUNK_ROWS.min(n_rows));
         let mut outputs = Vec::new();
@@ -46,6 +50,13 @@ impl TabularPredictor {
             outputs.extend(self.predictor.predict(read.features, read.categories).map_err(named)?);
         }
         Ok(Predictions::new(&self.target, self.calibration.as_ref(), self.threshold, self.intervals, outputs))
+    }
+
+    fn matched<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: &S) -> Result<Arc<Matched>, Error> {
+        let last = self.matched.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let matched = self.preprocessing.matched(columns, rows, last.as_ref())?;
+        *self.matched.lock().unwrap_or_else(PoisonError::into_inner) = Some(matched.clone());
+        Ok(matched)
     }
 
     /// The columns that rows must have.

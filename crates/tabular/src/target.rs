@@ -2,7 +2,7 @@ use brisk_loader::RowSource;
 use brisk_train::{Binary, Classification, FeedElement, Labels, Regression, Task};
 use serde::{Deserialize, Serialize};
 
-use crate::calibration::log_loss;
+use crate::calibration::{log_loss, log_losses};
 use crate::error::{Error, no_rows};
 use crate::mean::{mean_and_deviation, share_of, squared_errors, weighted_mean};
 use crate::target_kind::TargetKind;
@@ -267,6 +267,14 @@ impl Target {
         match self {
             Self::Classes { .. } => log_loss(outputs, labels, weights),
             Self::Number { .. } => weighted_mean(squared_errors(outputs, labels), weights).sqrt(),
+        }
+    }
+
+    /// What the [`loss`](Self::loss) is computed from: the log loss or the squared error of each row.
+    pub(super) fn losses(&self, outputs: &[f32], labels: &[f32]) -> Vec<f64> {
+        match self {
+            Self::Classes { .. } => log_losses(outputs, labels).collect(),
+            Self::Number { .. } => squared_errors(outputs, labels).collect(),
         }
     }
 

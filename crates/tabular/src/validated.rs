@@ -1,3 +1,5 @@
+use crate::mean::n_effective;
+
 /// What a network says of validation rows: its outputs, with the labels and weights of the rows.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Validated {
@@ -7,11 +9,9 @@ pub(super) struct Validated {
 }
 
 impl Validated {
-    /// How many rows of equal weight have means that are as uncertain: Kish's effective sample size.
+    /// How many rows of equal weight have means that are [as uncertain](n_effective).
     pub(super) fn n_effective(&self) -> f64 {
-        let Some(weights) = &self.weights else { return self.labels.len() as f64 };
-        let [sum, squares] = [1, 2].map(|power| weights.iter().map(|&weight| f64::from(weight).powi(power)).sum::<f64>());
-        sum * sum / squares
+        n_effective(self.labels.len(), self.weights.as_deref())
     }
 
     /// Adds rows of the same source.

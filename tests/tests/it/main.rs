@@ -86,6 +86,7 @@ mod tabular_categories;
 mod tabular_cli;
 mod tabular_importance;
 mod tabular_numbers;
+mod tabular_segments;
 mod tabular_splits;
 mod tabular_values;
 mod tabular_weights;

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::sync::Arc;
 
 use brisk_loader::{Hint, Layout, Names, RowBuffers, RowSelection, RowSource, Rows, for_each_chunk};
 use brisk_table::{Dictionary, printable};
@@ -87,10 +88,18 @@ struct Far {
     first: Option<(usize, f32)>,
 }
 
-/// Rows of another source whose columns a [`Preprocessing`] converts to features: [`Preprocessing::over`].
-#[derive(Debug, Clone)]
-pub struct Preprocessed<S> {
-    rows: S,
+/// What rows have in a column.
+#[derive(Debug)]
+pub(crate) enum Cells<'a> {
+    /// The numbers as they are read from the column; NaN where they are missing.
+    Numbers { column: &'a NumberColumn, cells: Vec<f32> },
+    /// The model's codes, 0 for unseen values; `None` where values are missing.
+    Category { column: &'a Dictionary, codes: Vec<Option<u32>> },
+}
+
+/// The columns of a source of rows, as a [`Preprocessing`] reads them. It depends on the values of the source's categories, but not on its rows.
+#[derive(Debug)]
+pub(crate) struct Matched {
     preprocessing: Preprocessing,
     /// Where each column of numbers comes from.
     numbers: Vec<NumberSource>,
@@ -99,12 +108,14 @@ pub struct Preprocessed<S> {
     /// For each categorical column, the model's code for each code of the source.
     codes: Vec<Vec<u32>>,
     columns: Columns,
-    target: Option<Target>,
     feature_names: Vec<String>,
 }
 
-impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
-    pub(crate) fn new(preprocessing: &Preprocessing, columns: &Columns, rows: S) -> Result<Self, Error> {
+impl Matched {
+    pub(crate) fn new<S>(preprocessing: &Preprocessing, columns: &Columns, rows: &S) -> Result<Self, Error>
+    where
+        S: RowSource<Feature: FeedElement>,
+    {
         let is_missing = |name: &&str| {
             !columns.numbers.iter().any(|other| other == name) && !columns.categories.iter().any(|other| other.name() == *name)
         };
@@ -116,7 +127,7 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
             return Err(Error::MissingColumns { names: missing, found: columns.names() });
         }
         let readings = preprocessing.numbers.iter().map(|column| (column.column.as_str(), column.reading));
-        let numbers = NumberSource::find_all(columns, &rows, readings)?;
+        let numbers = NumberSource::find_all(columns, rows, readings)?;
         let (mut categories, mut codes) = (Vec::new(), Vec::new());
         for column in &preprocessing.categories {
             let Some(col) = columns.categories.iter().position(|other| other.name() == column.name()) else {
@@ -129,7 +140,27 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         }
         let feature_names = preprocessing.feature_names();
         let (preprocessing, columns) = (preprocessing.clone(), columns.clone());
-        Ok(Self { rows, numbers, categories, codes, columns, target: None, feature_names, preprocessing })
+        Ok(Self { preprocessing, numbers, categories, codes, columns, feature_names })
+    }
+
+    /// Whether the columns are these, with the same values.
+    pub(crate) fn is_of(&self, columns: &Columns) -> bool {
+        self.columns == *columns
+    }
+}
+
+/// Rows of another source whose columns a [`Preprocessing`] converts to features: [`Preprocessing::over`].
+#[derive(Debug, Clone)]
+pub struct Preprocessed<S> {
+    rows: S,
+    matched: Arc<Matched>,
+    target: Option<Target>,
+}
+
+impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
+    /// Rows whose columns are those of `matched`.
+    pub(crate) fn new(matched: Arc<Matched>, rows: S) -> Self {
+        Self { rows, matched, target: None }
     }
 
     /// The categorical columns with values that did not occur in training, or were too [rare](Preprocessing::rare_values), in which case they count as missing.
@@ -138,10 +169,10 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
     pub fn unseen_values(&self) -> Result<Vec<UnseenValues>, Error> {
         let width = self.rows.n_categories();
-        let mut counts: Vec<Vec<usize>> = self.codes.iter().map(|codes| vec![0; codes.len()]).collect();
-        if width > 0 && self.codes.iter().any(|codes| codes.iter().skip(1).any(|&code| code == 0)) {
+        let mut counts: Vec<Vec<usize>> = self.matched.codes.iter().map(|codes| vec![0; codes.len()]).collect();
+        if width > 0 && self.matched.codes.iter().any(|codes| codes.iter().skip(1).any(|&code| code == 0)) {
             for_each_chunk(&self.rows, failed("preprocessed"), |read| {
-                for (counts, &col) in counts.iter_mut().zip(&self.categories) {
+                for (counts, &col) in counts.iter_mut().zip(&self.matched.categories) {
                     for &code in read.categories.iter().skip(col).step_by(width) {
                         counts.get_mut(code as usize).into_iter().for_each(|count| *count += 1);
                     }
@@ -150,7 +181,8 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
             })?;
         }
         let of_column = |i: usize| {
-            let (counts, codes, column) = (&counts[i], &self.codes[i], &self.columns.categories[self.categories[i]]);
+            let (counts, codes, column) =
+                (&counts[i], &self.matched.codes[i], &self.matched.columns.categories[self.matched.categories[i]]);
             let is_unseen = |code: &usize| codes[*code] == 0 && counts[*code] > 0;
             let unseen: Vec<usize> = (1..codes.len()).filter(is_unseen).collect();
             (!unseen.is_empty()).then(|| UnseenValues {
@@ -159,10 +191,10 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
                 n_values: unseen.len(),
                 n_present: counts.iter().skip(1).sum(),
                 examples: unseen.iter().take(3).filter_map(|&code| column.value(code as u32)).map(str::to_owned).collect(),
-                min_rows: if self.preprocessing.n_rare[i] > 0 { self.preprocessing.min_category_rows } else { 1 },
+                min_rows: if self.matched.preprocessing.n_rare[i] > 0 { self.matched.preprocessing.min_category_rows } else { 1 },
             })
         };
-        Ok((0..self.codes.len()).filter_map(of_column).collect())
+        Ok((0..self.matched.codes.len()).filter_map(of_column).collect())
     }
 
     /// The columns of numbers with values far from all those of training: outside of their range by more than three times its width, or by more than 20 standard
@@ -171,22 +203,17 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// # Errors
     /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
     pub fn far_values(&self) -> Result<Vec<FarValues>, Error> {
-        let (n_cols, width) = (self.rows.n_cols(), self.rows.n_categories());
-        let columns = &self.preprocessing.numbers;
+        let columns = &self.matched.preprocessing.numbers;
         let mut found = vec![Far::default(); columns.len()];
-        for_each_chunk(&self.rows, failed("preprocessed"), |read| {
-            for row in 0..read.labels.len() / self.rows.n_labels().max(1) {
-                let (features, codes) = (&read.features[row * n_cols..][..n_cols], &read.categories[row * width..][..width]);
-                for ((column, source), far) in columns.iter().zip(&self.numbers).zip(&mut found) {
-                    let value = source.value(features, codes);
-                    far.n_present += usize::from(!value.is_nan());
-                    if column.is_far(value) {
-                        far.n_rows += 1;
-                        far.first.get_or_insert((read.first + row, value));
-                    }
+        self.for_each_row(|row, features, codes| {
+            for ((column, source), far) in columns.iter().zip(&self.matched.numbers).zip(&mut found) {
+                let value = source.value(features, codes);
+                far.n_present += usize::from(!value.is_nan());
+                if column.is_far(value) {
+                    far.n_rows += 1;
+                    far.first.get_or_insert((row, value));
                 }
             }
-            Ok(())
         })?;
         let of_column = |(column, far): (&NumberColumn, Far)| {
             let Far { n_rows, n_present, first } = far;
@@ -201,6 +228,39 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// The same rows with labels as the [task](Target::task) of `target` takes them: class numbers, or standardised numbers.
     pub fn with_target(self, target: &Target) -> Self {
         Self { target: Some(target.clone()), ..self }
+    }
+
+    /// What all rows have in each column of numbers and in each categorical column that the model uses.
+    ///
+    /// # Errors
+    /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
+    pub(crate) fn cells(&self) -> Result<Vec<Cells<'_>>, Error> {
+        let mut numbers = vec![Vec::new(); self.matched.numbers.len()];
+        let mut categories = vec![Vec::new(); self.matched.categories.len()];
+        self.for_each_row(|_, features, codes| {
+            for (source, cells) in self.matched.numbers.iter().zip(&mut numbers) {
+                cells.push(source.value(features, codes));
+            }
+            for ((&col, known), cells) in self.matched.categories.iter().zip(&self.matched.codes).zip(&mut categories) {
+                let code = codes[col] as usize;
+                cells.push((code > 0).then(|| known.get(code).copied().unwrap_or(0)));
+            }
+        })?;
+        let numbers = self.matched.preprocessing.numbers.iter().zip(numbers);
+        let categories = self.matched.preprocessing.categories.iter().zip(categories);
+        let numbers = numbers.map(|(column, cells)| Cells::Numbers { column, cells });
+        Ok(numbers.chain(categories.map(|(column, codes)| Cells::Category { column, codes })).collect())
+    }
+
+    /// Calls `f` with the number, the features and the codes of each row of the source.
+    fn for_each_row(&self, mut f: impl FnMut(usize, &[S::Feature], &[u32])) -> Result<(), Error> {
+        let Layout { n_cols, n_categories, n_labels, .. } = self.rows.layout();
+        for_each_chunk(&self.rows, failed("preprocessed"), |read| {
+            for i in 0..read.labels.len() / n_labels.max(1) {
+                f(read.first + i, &read.features[i * n_cols..][..n_cols], &read.categories[i * n_categories..][..n_categories]);
+            }
+            Ok(())
+        })
     }
 
     /// The rows in memory, for sources that are read more than once.
@@ -224,10 +284,10 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
 
     /// Computes the features of one row of the source.
     fn convert(&self, from: &[S::Feature], codes: &[u32], to: &mut [f32]) {
-        let columns = &self.preprocessing.numbers;
+        let columns = &self.matched.preprocessing.numbers;
         let (numbers, indicators) = to.split_at_mut(columns.len());
         let mut indicators = indicators.iter_mut();
-        for ((column, source), to) in columns.iter().zip(&self.numbers).zip(numbers) {
+        for ((column, source), to) in columns.iter().zip(&self.matched.numbers).zip(numbers) {
             let value = source.value(from, codes);
             let is_missing = value.is_nan();
             *to = column.scale.apply(if is_missing { column.mean } else { value.into() });
@@ -247,14 +307,14 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
     type Error = S::Error;
 
     fn layout(&self) -> Layout {
-        Layout { n_cols: self.feature_names.len(), n_categories: self.categories.len(), ..self.rows.layout() }
+        Layout { n_cols: self.matched.feature_names.len(), n_categories: self.matched.categories.len(), ..self.rows.layout() }
     }
 
     fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, f32>) -> Result<(), S::Error> {
         let (from, n) = (self.rows.layout(), rows.len());
         let RowBuffers { features, mut labels, categories, weights } = into;
         let takes_codes = |source: &NumberSource| matches!(source, NumberSource::Codes { .. });
-        let needs_codes = categories.is_some() || (features.is_some() && self.numbers.iter().any(takes_codes));
+        let needs_codes = categories.is_some() || (features.is_some() && self.matched.numbers.iter().any(takes_codes));
         // The source reports the error for buffers of a wrong length.
         let n_raw = |found: Option<usize>, width: usize, needed: usize| match found {
             Some(found) if found != n * width => needed + 1,
@@ -262,9 +322,9 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
         };
         let n_features = features.as_ref().map(|features| features.len());
         let n_codes = categories.as_ref().map(|categories| categories.len());
-        let mut raw = vec![S::Feature::default(); n_raw(n_features, self.feature_names.len(), n * from.n_cols)];
+        let mut raw = vec![S::Feature::default(); n_raw(n_features, self.matched.feature_names.len(), n * from.n_cols)];
         let codes_width = if needs_codes { from.n_categories } else { 0 };
-        let mut codes = vec![0; n_raw(n_codes, self.categories.len(), n * codes_width)];
+        let mut codes = vec![0; n_raw(n_codes, self.matched.categories.len(), n * codes_width)];
         self.rows.gather(
             rows,
             RowBuffers {
@@ -275,11 +335,13 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
             },
         )?;
         let codes_of = |row: usize| &codes[row * codes_width..][..codes_width];
-        for (row, to) in features.into_iter().flat_map(|to| to.chunks_exact_mut(self.feature_names.len())).enumerate() {
+        for (row, to) in features.into_iter().flat_map(|to| to.chunks_exact_mut(self.matched.feature_names.len())).enumerate() {
             self.convert(&raw[row * from.n_cols..][..from.n_cols], codes_of(row), to);
         }
-        for (row, to) in categories.into_iter().flat_map(|to| to.chunks_exact_mut(self.categories.len().max(1))).enumerate() {
-            for ((to, &col), known) in to.iter_mut().zip(&self.categories).zip(&self.codes) {
+        for (row, to) in
+            categories.into_iter().flat_map(|to| to.chunks_exact_mut(self.matched.categories.len().max(1))).enumerate()
+        {
+            for ((to, &col), known) in to.iter_mut().zip(&self.matched.categories).zip(&self.matched.codes) {
                 *to = known.get(codes_of(row)[col] as usize).copied().unwrap_or(0);
             }
         }
@@ -290,7 +352,7 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
     }
 
     fn names(&self) -> Names<'_> {
-        Names { columns: &self.feature_names, ..self.rows.names() }
+        Names { columns: &self.matched.feature_names, ..self.rows.names() }
     }
 
     fn check_intact(&self) -> Result<(), S::Error> {

@@ -1,8 +1,9 @@
 //! Rare values of categories.
 
 use brisk_loader::Rows;
+use brisk_nn::tensor::program::Device;
 use brisk_table::Dictionary;
-use brisk_tabular::{Columns, Error, Preprocessing, PreprocessingOptions};
+use brisk_tabular::{Columns, Error, Network, Preprocessing, PreprocessingOptions, TabularModel, Target};
 
 /// Rows of one category, in which each of the values is as often as said; NFC makes the first two one.
 fn table() -> (Columns, Rows) {
@@ -50,4 +51,27 @@ fn rare_values_are_one_with_unknown_ones() -> Result<(), Error> {
 fn a_column_of_rare_values_only_is_refused() {
     let error = fit(6).expect_err("no value is in 6 rows");
     assert!(matches!(&error, Error::RareValues { column, n_values: 3, largest: 5, min_rows: 6 } if column == "drink"), "{error}");
+}
+
+#[test]
+fn a_predictor_takes_rows_with_other_codes() -> Result<(), Error> {
+    let (columns, rows) = table();
+    let target = Target::Number { name: "y".to_owned(), offset: 0.0, scale: Default::default(), mean: 0.0, std: 1.0 };
+    let model = TabularModel::new(7, fit(1)?, target, Network::Mlp { hidden: vec![8] });
+    let predictor = model.predictor(&Device::cpu().expect("a CPU"))?;
+    let of = |values: [&str; 3], codes: Vec<u32>| {
+        let dictionary = Dictionary::new("drink", values).expect("different values");
+        let columns = Columns { categories: vec![dictionary], ..columns.clone() };
+        let n = codes.len();
+        let rows = Rows::new(vec![0.0; n], vec![0.0; n], 1).and_then(|rows| rows.with_categories(codes, 1)).expect("rows");
+        Ok::<_, Error>(predictor.predict(&columns, &rows)?.numbers().to_vec())
+    };
+    let [tea, milk, unknown] = of(["tea", "milk", "beer"], vec![1, 2, 3])?[..] else { panic!("three rows") };
+    assert!(tea != milk && milk != unknown && tea != unknown, "{tea} {milk} {unknown}");
+    // The codes of the rows before stood for other values.
+    assert_eq!(of(["beer", "tea", "milk"], vec![1, 2, 3])?, [unknown, tea, milk]);
+    assert_eq!(of(["beer", "tea", "milk"], vec![3, 0, 2])?, [milk, unknown, tea]);
+    let error = predictor.predict(&Columns::numbers(["x"]), &rows).expect_err("there is no drink");
+    assert!(matches!(&error, Error::ColumnNames { .. }), "{error}");
+    Ok(())
 }

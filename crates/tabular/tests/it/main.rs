@@ -2,6 +2,7 @@
 
 mod categories;
 mod numbers;
+mod segments;
 
 /// Numbers from -1 to 1 that look random.
 fn noise(row: usize, col: usize) -> f32 {

@@ -1,0 +1,73 @@
+//! The results of a run as an HTML page.
+
+use anyhow::Result;
+use brisk_loader::{RowSource, Rows};
+use brisk_report::{BarChart, Report, Table, thousands};
+use brisk_tabular::{Columns, Target};
+use brisk_train::FeedElement;
+use brisk_train::metrics::Scored;
+
+use crate::results::{MAX_SHOWN, Results, number};
+
+/// The page, with what the model makes of the test rows, whose columns are `columns`; `labelled` are the same rows, preprocessed.
+pub(crate) fn of<S>(results: &Results<'_>, columns: &Columns, test: &S, labelled: &Rows) -> Result<Report>
+where
+    S: RowSource<Feature: FeedElement>,
+{
+    let model = &results.fitted.model;
+    let target = model.target();
+    let mut report = Report::new(target.name());
+    let [n_rows, n_test] = [results.n_rows, labelled.n_rows()].map(|n| thousands(n as u64));
+    report.subtitle(format!("{}, {n_rows} rows, {n_test} of them to test, {}", model.network().kind(), results.device.info()));
+    for (name, value) in &results.scores.values {
+        report.figure(format!("test {}", name.replace('_', " ")), number(*value));
+    }
+
+    report.section("Test rows that are predicted worse than the others");
+    let mut worse = results.worse_segments();
+    let n_more = worse.len().saturating_sub(MAX_SHOWN);
+    worse.truncate(MAX_SHOWN);
+    if n_more > 0 {
+        worse.push(("and".to_owned(), format!("{n_more} more")));
+    }
+    if worse.is_empty() {
+        worse.push(("none".to_owned(), "differences between parts of the rows are within noise".to_owned()));
+    }
+    report.panel(Table::new("By the values of a column, worst first", worse));
+
+    report.section("Test rows");
+    let predictions = model.predictor(results.device)?.predict(columns, test)?;
+    let mut labels = labelled.labels().to_vec();
+    target.restore(&mut labels);
+    // Logits, up to a constant of each row.
+    let logits: Vec<f32> = predictions.probabilities().iter().map(|p| p.max(f32::MIN_POSITIVE).ln()).collect();
+    let n_classes = target.classes().len();
+    let outputs: Vec<f32> = match target {
+        Target::Number { offset, .. } => predictions.numbers().iter().map(|number| (number - offset) as f32).collect(),
+        Target::Classes { .. } if n_classes == 2 => logits.chunks_exact(2).map(|row| row[1] - row[0]).collect(),
+        Target::Classes { .. } => logits,
+    };
+    let scored = match n_classes {
+        0 => Scored::columns(&outputs, &labels, 1),
+        2 => Scored::binary(&outputs, &labels),
+        _ => Scored::classes(&outputs, n_classes, &labels),
+    };
+    let scored = labelled.weights().map_or(scored, |weights| scored.with_weights(weights));
+    if n_classes == 0 {
+        report.regression(&scored)?;
+    } else {
+        report.classification(&scored, target.classes())?;
+    }
+
+    if let Some(importance) = model.importance() {
+        let bars = importance.columns.iter().map(|column| (column.column.as_str(), column.mean.max(0.0)));
+        let title = format!("How much worse the {} becomes if a column is permuted", importance.score.replace('_', " "));
+        report.section("Columns").panel(BarChart::new(title, "", bars));
+    }
+    report.section("Run").table("Training", &results.facts());
+    let warnings = results.warnings.iter().map(|warning| (String::new(), warning.clone()));
+    if !results.warnings.is_empty() {
+        report.panel(Table::new("Warnings", warnings));
+    }
+    Ok(report)
+}
