@@ -154,9 +154,9 @@ impl Results<'_> {
         let described = |segment: &Segment| {
             let score = &segment.score;
             let [own, of_all] = [score, all].map(|score| number(score.value));
-            let mut text = format!("{} {own}, of all test rows {of_all}", name.replace('_', " "));
+            let mut text = format!("{} {own}, for all test rows {of_all}", name.replace('_', " "));
             if let (Some(own), Some(of_all)) = (score.error_rate, all.error_rate) {
-                text += &format!("; {:.1} % are predicted wrong, of all {:.1} %", 100.0 * own, 100.0 * of_all);
+                text += &format!("; {:.1} % are predicted wrong, {:.1} % of all test rows", 100.0 * own, 100.0 * of_all);
             }
             if let Some(bias) = score.bias {
                 text += &format!("; on average {} too {}", number(bias.abs()), if bias < 0.0 { "low" } else { "high" });

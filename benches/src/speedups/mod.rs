@@ -4,6 +4,7 @@
 mod photos;
 
 use std::cell::RefCell;
+use std::num::NonZero;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::rc::Rc;
@@ -145,8 +146,7 @@ impl Found {
 
 /// The photos of a set, in their folder and in a table.
 struct Set {
-    one_thread: Photos,
-    all_threads: Photos,
+    photos: Photos,
     table: ImageTable,
     /// Seconds that the import took.
     import: f64,
@@ -161,12 +161,7 @@ impl Set {
         let started = Instant::now();
         import(folder, &table, &ImagesOptions { channels: Channels::Rgb, size, ..ImagesOptions::default() })?;
         let import = started.elapsed().as_secs_f64();
-        Ok(Self {
-            one_thread: Photos::of(folder, usize::MAX)?,
-            all_threads: Photos::of(folder, 1)?,
-            table: ImageTable::open(&table)?,
-            import,
-        })
+        Ok(Self { photos: Photos::of(folder)?, table: ImageTable::open(&table)?, import })
     }
 }
 
@@ -260,8 +255,7 @@ impl Run<'_> {
         let single = DataParallel::single();
         let (train_table, valid_table) = (train.table.typed::<u8>()?, valid.table.typed::<u8>()?);
         Ok(match self.rung {
-            Rung::OneThread => self.train_on(&AugmentedRows::new(&train.one_thread), &valid.one_thread, single)?,
-            Rung::AllThreads => self.train_on(&AugmentedRows::new(&train.all_threads), &valid.all_threads, single)?,
+            Rung::OneThread | Rung::AllThreads => self.train_on(&AugmentedRows::new(&train.photos), &valid.photos, single)?,
             Rung::Table => self.train_on(&AugmentedRows::new(train_table), &valid_table, single)?,
             Rung::OnDevice | Rung::MixedPrecision | Rung::EarlyStopping => self.train_on(&train_table, &valid_table, single)?,
             Rung::Replicated | Rung::Sharded => {
@@ -282,19 +276,21 @@ impl Run<'_> {
         replicas: &DataParallel,
     ) -> Result<Found, Error> {
         let Self { rung, options, .. } = self;
+        let n_threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let device = match replicas.world_size() {
             1 => options.device.clone(),
             _ => Device::builder().selection(options.selection.clone()).threads(1).open()?,
         };
-        let batches = |chunk_bytes, depth| FeedConfig {
+        let ahead = |depth, workers| FeedConfig {
             choice: FeedChoice::Streamed,
-            chunk_bytes,
-            ahead: Ahead { depth, workers: 1 },
+            // A batch.
+            chunk_bytes: 1,
+            ahead: Ahead { depth, workers },
             ..FeedConfig::default()
         };
         let feed = match rung {
-            Rung::OneThread => batches(1, 1),
-            Rung::AllThreads | Rung::Table => batches(4 * BATCH * train.n_cols(), 4),
+            Rung::OneThread => ahead(1, 1),
+            Rung::AllThreads | Rung::Table => ahead(2 * n_threads, n_threads),
             _ => FeedConfig::default(),
         };
         let config = TrainerConfig {

@@ -26,7 +26,7 @@ const SPECK: usize = 8;
 /// Pixels around an image out of which it is cropped.
 const PAD: usize = 4;
 
-/// Draws `n` photos in `folder`: waves in one of ten directions and lengths, with noise of as much contrast.
+/// Draws `n` photos in `folder`: waves in one of ten directions and lengths, under noise of several times their contrast.
 pub(super) fn draw(folder: &Path, n: usize, seed: u64) -> Result<()> {
     for class in 0..N_CLASSES {
         let class = folder.join(class.to_string());
@@ -55,6 +55,8 @@ fn photo(class: usize, i: usize, seed: u64) -> Vec<u8> {
     let draw = |at: usize| philox.uniform(i, at as u64);
     let [fx, fy] = [1.0 + (class % 5) as f32, 1.0 + (class / 5) as f32 * 2.0];
     let phase = TAU * draw(0);
+    // Some photos show almost nothing of their class.
+    let contrast = 20.0 * draw(1).powi(2);
     let [height, width] = PHOTO;
     let n_specks = width / SPECK;
     let mut pixels = Vec::with_capacity(height * width * 3);
@@ -63,11 +65,11 @@ fn photo(class: usize, i: usize, seed: u64) -> Vec<u8> {
     for y in 0..height {
         for x in 0..width {
             let angle = TAU * (fx * x as f32 + fy * y as f32) / height as f32 + phase;
-            let speck = 220.0 * (draw(1 + y / SPECK * n_specks + x / SPECK) - 0.5);
+            let speck = 220.0 * (draw(2 + y / SPECK * n_specks + x / SPECK) - 0.5);
             for channel in 0..3_u8 {
                 grain = grain.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let fine = (grain >> 24) as f32 / 8.0 - 16.0;
-                let wave = 45.0 * (angle + f32::from(channel)).sin();
+                let wave = contrast * (angle + f32::from(channel)).sin();
                 pixels.push((128.0 + wave + speck + fine).clamp(0.0, 255.0) as u8);
             }
         }
@@ -79,12 +81,11 @@ fn photo(class: usize, i: usize, seed: u64) -> Vec<u8> {
 #[derive(Debug)]
 pub(super) struct Photos {
     files: Vec<(PathBuf, f32)>,
-    grain: usize,
 }
 
 impl Photos {
-    /// The photos of a folder. `grain` of them are enough work for a thread.
-    pub(super) fn of(folder: &Path, grain: usize) -> Result<Self> {
+    /// The photos of a folder.
+    pub(super) fn of(folder: &Path) -> Result<Self> {
         let mut files = Vec::new();
         for class in 0..N_CLASSES {
             let mut names = fs::read_dir(folder.join(class.to_string()))?
@@ -93,7 +94,7 @@ impl Photos {
             names.sort();
             files.extend(names.into_iter().map(|path| (path, class as f32)));
         }
-        Ok(Self { files, grain })
+        Ok(Self { files })
     }
 }
 
@@ -102,7 +103,7 @@ impl RowSource for Photos {
     type Error = io::Error;
 
     fn layout(&self) -> Layout {
-        Layout { grain: self.grain, ..Layout::new(self.files.len(), LEN) }
+        Layout { grain: 1, ..Layout::new(self.files.len(), LEN) }
     }
 
     fn gather(&self, rows: RowSelection<'_>, mut into: RowBuffers<'_, u8>) -> io::Result<()> {
