@@ -184,7 +184,7 @@ pub(crate) struct Speedups {
     /// The device to train on: cpu, gpu, software, or the name or index of an adapter
     #[arg(long, value_name = "NAME", default_value = "cpu")]
     pub(crate) device: String,
-    /// Photos, of which a fifth are for validation [default: 4000; with --smoke 200]
+    /// Photos, of which a fifth are for validation [default: 4000; with --smoke 100]
     #[arg(long, value_name = "N", value_parser = count())]
     pub(crate) images: Option<usize>,
     /// Measures PyTorch and torchvision in the same run, with the Python that BRISK_PYTHON names

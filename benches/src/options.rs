@@ -53,7 +53,7 @@ impl Options {
         let default_rows = match (suite, scale) {
             (Suite::Kernels(_), Scale::Smoke) => 2048,
             (Suite::Kernels(_), Scale::Full) => 20_480,
-            (Suite::Speedups(_), Scale::Smoke) => 200,
+            (Suite::Speedups(_), Scale::Smoke) => 100,
             (Suite::Speedups(_), Scale::Full) => 4000,
             (_, Scale::Smoke) => 10_000,
             (Suite::Loader(_), Scale::Full) => 1_000_000,

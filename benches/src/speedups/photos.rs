@@ -59,13 +59,14 @@ fn photo(class: usize, i: usize, seed: u64) -> Vec<u8> {
     let contrast = 20.0 * draw(1).powi(2);
     let [height, width] = PHOTO;
     let n_specks = width / SPECK;
+    let specks: Vec<f32> = (0..height / SPECK * n_specks).map(|speck| 220.0 * (draw(2 + speck) - 0.5)).collect();
     let mut pixels = Vec::with_capacity(height * width * 3);
     // Fine noise, which is averaged out when the photo is resized but takes its time to decode.
     let mut grain = i.wrapping_mul(0x9E37_79B9) | 1;
     for y in 0..height {
         for x in 0..width {
             let angle = TAU * (fx * x as f32 + fy * y as f32) / height as f32 + phase;
-            let speck = 220.0 * (draw(2 + y / SPECK * n_specks + x / SPECK) - 0.5);
+            let speck = specks[y / SPECK * n_specks + x / SPECK];
             for channel in 0..3_u8 {
                 grain = grain.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let fine = (grain >> 24) as f32 / 8.0 - 16.0;
