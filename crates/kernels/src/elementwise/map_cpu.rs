@@ -87,11 +87,14 @@ impl<'a> Output<'a> {
 
     /// `x` = the elements of `range`, in f32.
     fn widen_into(&self, range: Range<usize>, x: &mut [f32]) {
-        match self {
-            Self::F32(y) => x.copy_from_slice(&y[range]),
-            Self::F16(y) => widen(&y[range], x),
-            Self::Bf16(y) => widen(&y[range], x),
-        }
+        vectorised(
+            #[inline(always)]
+            || match self {
+                Self::F32(y) => x.copy_from_slice(&y[range.clone()]),
+                Self::F16(y) => widen(&y[range.clone()], x),
+                Self::Bf16(y) => widen(&y[range.clone()], x),
+            },
+        );
     }
 
     fn keep(&mut self, range: Range<usize>, buffer: &[f32]) {

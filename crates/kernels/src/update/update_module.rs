@@ -46,8 +46,7 @@ pub(super) fn dispatch<R: Rule<V, I, O>, const V: usize, const I: usize, const O
     };
     let args = kernel.args();
     let (reads, writes) = args.split_at(args.len() - O);
-    let bindings = [reads, writes].map(|args| args.iter().map(|arg| bound(arg.name)).collect::<Vec<_>>());
-    let [reads, writes] = bindings;
+    let [reads, writes] = [reads, writes].map(|args| args.iter().map(|arg| bound(arg.name)).collect::<Vec<_>>());
     Dispatch::new(kernel.name(), module, workgroups).bind(&args, reads, writes)
 }
 
