@@ -26,7 +26,21 @@ pub(crate) fn command(line: &str) -> Command {
     let cargo = env::var_os("CARGO").filter(|_| program == "cargo");
     let mut command = Command::new(cargo.as_deref().unwrap_or(OsStr::new(program)));
     command.args(words).current_dir(root());
+    if program == "cargo" {
+        of_no_package(&mut command);
+    }
     command
+}
+
+/// Removes the variables that describe xtask's own package, which cargo sets for what it runs.
+///
+/// Build scripts of dependencies read them, so they, and all that depends on them, would be built again whenever cargo is started by another program.
+fn of_no_package(cargo: &mut Command) {
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_")) {
+            cargo.env_remove(name);
+        }
+    }
 }
 
 /// Runs a command to its end; its output goes where ours goes.

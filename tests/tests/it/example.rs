@@ -1,6 +1,7 @@
 //! The examples, built once, in the profile of this test.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::Command;
@@ -44,12 +45,12 @@ fn build(name: &str) -> PathBuf {
     let (profile_dir, mut build) = cargo_build();
     let status = build.args(["--example", name]).args(features).status().expect("cargo runs");
     assert!(status.success(), "the example {name} can be built");
-    profile_dir.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX))
+    profile_dir.join("examples").join(format!("{name}{}", env::consts::EXE_SUFFIX))
 }
 
 /// The folder of this test's profile, and the command that builds into it.
 fn cargo_build() -> (PathBuf, Command) {
-    let test = std::env::current_exe().expect("a process has an executable");
+    let test = env::current_exe().expect("a process has an executable");
     // target/PROFILE/deps/it-HASH
     let profile_dir = test.ancestors().nth(2).expect("cargo puts tests below `deps`");
     let target_dir = profile_dir.parent().expect("a profile has a folder of its own");
@@ -60,5 +61,11 @@ fn cargo_build() -> (PathBuf, Command) {
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--profile", profile]).arg("--target-dir").arg(target_dir);
     build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
+    // The build scripts of some dependencies run again, and all that depends on them is built again, where these differ from those of the build of the tests.
+    for (name, _) in env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_")) {
+            build.env_remove(name);
+        }
+    }
     (profile_dir.to_owned(), build)
 }
