@@ -122,6 +122,7 @@ impl Patches<'_, bf16> {
                 depth,
                 n_segments: along_y.n_taps,
                 segment_stride: line_pixels * c,
+                band_stride: HEIGHT * c,
             };
             weights.each_block(instructions, a, |first, col, block| {
                 let (n_cols, end) = (WIDTH.min(n - col), (first + HEIGHT).min(a.n_rows));

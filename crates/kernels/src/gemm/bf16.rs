@@ -24,6 +24,8 @@ pub(crate) const WIDTH: usize = 2 * LANES;
 pub(crate) const HEIGHT: usize = 32;
 /// K indices of a tile, by which operands are padded.
 pub(crate) const STEP: usize = 32;
+/// Lines of a tile of a panel.
+pub(crate) const TILE_LINES: usize = STEP / 2;
 
 /// A pair of K indices of all columns of a panel: the first in the lower half of a word, the second in the upper one.
 #[derive(Debug, Clone, Copy)]
@@ -82,7 +84,8 @@ impl Bf16Instructions {
     }
 }
 
-/// Rows of a left side. Their K indices are contiguous, or contiguous within each of several segments. Rows may overlap.
+/// Rows of a left side. Their K indices are contiguous, or contiguous within each of several segments. Rows may overlap, except for those that are packed: these are in bands of
+/// [`HEIGHT`] rows, with a segment for each tile, so that the lines of a tile are adjacent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines<'a> {
     pub(crate) data: &'a [bf16],
@@ -94,17 +97,25 @@ pub(crate) struct Lines<'a> {
     pub(crate) n_segments: usize,
     /// From one segment of a row to the next.
     pub(crate) segment_stride: usize,
+    /// From one band of [`HEIGHT`] rows to the next.
+    pub(crate) band_stride: usize,
 }
 
 impl<'a> Lines<'a> {
     /// Rows of a single segment.
     pub(crate) fn new(data: &'a [bf16], stride: usize, n_rows: usize, depth: usize) -> Self {
-        Self { data, stride, n_rows, depth, n_segments: 1, segment_stride: 0 }
+        Self { data, stride, n_rows, depth, n_segments: 1, segment_stride: 0, band_stride: HEIGHT * stride }
     }
 
-    /// The rows from `row` on, at most `n` of them.
+    /// The rows from `row` on, at most `n` of them. If they are packed, they are those of one band.
     pub(crate) fn rows(self, row: usize, n: usize) -> Self {
-        Self { data: &self.data[row * self.stride..], n_rows: n.min(self.n_rows - row), ..self }
+        let start = row / HEIGHT * self.band_stride + row % HEIGHT * self.stride;
+        Self { data: &self.data[start..], n_rows: n.min(self.n_rows - row), ..self }
+    }
+
+    /// K indices of all segments.
+    pub(crate) fn len(self) -> usize {
+        self.n_segments * self.depth
     }
 
     fn assert_in_bounds(&self) {
@@ -118,6 +129,36 @@ impl<'a> Lines<'a> {
             self.stride,
             self.data.len()
         );
+    }
+}
+
+/// Lines of a panel of a right side, of which those of a tile are adjacent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Panel<'a> {
+    pub(crate) lines: &'a [PairLine],
+    /// From the first line of a tile to that of the next one.
+    pub(crate) tile_stride: usize,
+}
+
+/// K indices that are adjacent on both sides of a product.
+#[derive(Debug, Clone, Copy)]
+struct Runs {
+    n: usize,
+    /// K indices of a run; fewer in the last one.
+    depth: usize,
+    /// From one run to the next: elements of the left side, lines of the right one.
+    left: usize,
+    right: usize,
+}
+
+impl Runs {
+    fn of(a: &Lines<'_>, panel: &Panel<'_>) -> Self {
+        if panel.tile_stride == TILE_LINES {
+            return Self { n: a.n_segments, depth: a.depth, left: a.segment_stride, right: a.depth / 2 };
+        }
+        assert!(a.n_segments == 1 || a.depth == STEP, "segments of {} K indices and a panel whose tiles are apart", a.depth);
+        let left = if a.n_segments == 1 { STEP } else { a.segment_stride };
+        Self { n: a.len().div_ceil(STEP), depth: STEP, left, right: panel.tile_stride }
     }
 }
 
@@ -139,7 +180,7 @@ mod x86 {
     };
     use std::sync::OnceLock;
 
-    use super::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, STEP, Sums, WIDTH};
+    use super::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, Panel, Runs, STEP, Sums, TILE_LINES, WIDTH};
 
     impl Bf16Instructions {
         /// Whether this machine, and its operating system, have it.
@@ -154,25 +195,30 @@ mod x86 {
         /// [`HEIGHT`] rows or half of them.
         ///
         /// # Panics
-        /// If the depth of `a` is not a multiple of [`Bf16Instructions::depth`], `panel` has too few lines for it, or one of the operands is too short.
+        /// If the depth of `a` is 0 or not a multiple of [`Bf16Instructions::depth`], `panel` has too few lines for it, or one of the operands is too short.
         #[inline]
-        pub(crate) fn multiply(self, tiles: &TileRegisters, a: Lines<'_>, panel: &[PairLine], sums: Sums<'_>, adds: bool) {
+        pub(crate) fn multiply(self, tiles: &TileRegisters, a: Lines<'_>, panel: Panel<'_>, sums: Sums<'_>, adds: bool) {
             a.assert_in_bounds();
             let end = (a.n_rows - 1) * sums.stride + sums.n_cols;
             assert!([LANES, WIDTH].contains(&sums.n_cols), "{} columns", sums.n_cols);
             assert!(end <= sums.data.len(), "sums of {} rows reach past {} elements", a.n_rows, sums.data.len());
+            let last = (a.len() / 2).saturating_sub(1);
             assert!(
-                a.depth.is_multiple_of(self.depth()) && a.n_segments * a.depth <= 2 * panel.len(),
-                "{} segments of depth {} and {} pairs",
+                a.depth.is_multiple_of(self.depth())
+                    && a.depth > 0
+                    && last / TILE_LINES * panel.tile_stride + last % TILE_LINES < panel.lines.len(),
+                "{} segments of depth {} and {} lines, of which tiles are {} apart",
                 a.n_segments,
                 a.depth,
-                panel.len()
+                panel.lines.len(),
+                panel.tile_stride
             );
+            let (runs, panel) = (Runs::of(&a, &panel), panel.lines);
             match self {
                 Self::Amx => {
                     assert!([LANES, HEIGHT].contains(&a.n_rows) && tiles.are_configured, "{} rows of tiles", a.n_rows);
-                    // SAFETY: the operands are long enough, and the tiles are configured.
-                    unsafe { multiply_tiles(a, panel, sums, adds) }
+                    // SAFETY: the operands are long enough for the runs, and the tiles are configured.
+                    unsafe { multiply_tiles(a, panel, runs, sums, adds) }
                 }
                 Self::Avx512 => {
                     assert!(self.is_available(), "a machine without AVX512_BF16");
@@ -183,14 +229,14 @@ mod x86 {
                         // SAFETY: the machine has the instructions, and the operands are long enough for the rows and columns of the function.
                         row += unsafe {
                             match (a.n_rows, n_cols) {
-                                (12.., WIDTH) => multiply_dots::<12, 2>(a, panel, y, stride, adds),
-                                (6.., WIDTH) => multiply_dots::<6, 2>(a, panel, y, stride, adds),
-                                (4.., WIDTH) => multiply_dots::<4, 2>(a, panel, y, stride, adds),
-                                (2.., WIDTH) => multiply_dots::<2, 2>(a, panel, y, stride, adds),
-                                (_, WIDTH) => multiply_dots::<1, 2>(a, panel, y, stride, adds),
-                                (8.., _) => multiply_dots::<8, 1>(a, panel, y, stride, adds),
-                                (4.., _) => multiply_dots::<4, 1>(a, panel, y, stride, adds),
-                                _ => multiply_dots::<1, 1>(a, panel, y, stride, adds),
+                                (12.., WIDTH) => multiply_dots::<12, 2>(a, (panel, runs), y, stride, adds),
+                                (6.., WIDTH) => multiply_dots::<6, 2>(a, (panel, runs), y, stride, adds),
+                                (4.., WIDTH) => multiply_dots::<4, 2>(a, (panel, runs), y, stride, adds),
+                                (2.., WIDTH) => multiply_dots::<2, 2>(a, (panel, runs), y, stride, adds),
+                                (_, WIDTH) => multiply_dots::<1, 2>(a, (panel, runs), y, stride, adds),
+                                (8.., _) => multiply_dots::<8, 1>(a, (panel, runs), y, stride, adds),
+                                (4.., _) => multiply_dots::<4, 1>(a, (panel, runs), y, stride, adds),
+                                _ => multiply_dots::<1, 1>(a, (panel, runs), y, stride, adds),
                             }
                         };
                     }
@@ -294,7 +340,7 @@ mod x86 {
     /// # Safety
     /// The operands must be as long as [`Bf16Instructions::multiply`] checks, and the tiles configured.
     #[inline]
-    unsafe fn multiply_tiles(a: Lines<'_>, panel: &[PairLine], sums: Sums<'_>, adds: bool) {
+    unsafe fn multiply_tiles(a: Lines<'_>, panel: &[PairLine], runs: Runs, sums: Sums<'_>, adds: bool) {
         let (a_stride, y_stride) = (a.stride * size_of::<u16>(), sums.stride * size_of::<f32>());
         let (above, y_above) = (a.data.as_ptr(), sums.data.as_mut_ptr());
         // Not read or written if there are 16 rows.
@@ -332,11 +378,13 @@ mod x86 {
                         "jnz 3b",
                         "add {above}, {skip}",
                         "add {below}, {skip}",
-                        "dec {n_segments}",
+                        "add {panel}, {skipped_lines}",
+                        "dec {n_runs}",
                         "jnz 2b",
                         above = inout(reg) above => _, below = inout(reg) below => _, panel = inout(reg) panel.as_ptr() => _,
-                        n = out(reg) _, n_steps = in(reg) a.depth / STEP, n_segments = inout(reg) a.n_segments => _,
-                        skip = in(reg) a.segment_stride.wrapping_sub(a.depth).wrapping_mul(size_of::<u16>()),
+                        n = out(reg) _, n_steps = in(reg) runs.depth / STEP, n_runs = inout(reg) runs.n => _,
+                        skip = in(reg) runs.left.wrapping_sub(runs.depth).wrapping_mul(size_of::<u16>()),
+                        skipped_lines = in(reg) (runs.right - runs.depth / 2) * size_of::<PairLine>(),
                         stride = in(reg) a_stride, width = in(reg) size_of::<PairLine>(),
                         out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                         out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
@@ -418,7 +466,7 @@ mod x86 {
     #[target_feature(enable = "avx512f,avx512bf16")]
     unsafe fn multiply_dots<const R: usize, const V: usize>(
         a: Lines<'_>,
-        panel: &[PairLine],
+        (panel, runs): (&[PairLine], Runs),
         y: &mut [f32],
         stride: usize,
         adds: bool,
@@ -431,13 +479,14 @@ mod x86 {
                 sums.iter_mut().enumerate().for_each(|(v, sum)| *sum = unsafe { _mm512_loadu_ps(y.add(v * LANES)) });
             }
         }
-        for (segment, panel) in panel.chunks_exact((a.depth / 2).max(1)).take(a.n_segments).enumerate() {
-            for (pair, PairLine(b)) in panel.iter().enumerate() {
+        for run in 0..runs.n {
+            let n_pairs = runs.depth.min(a.len() - run * runs.depth) / 2;
+            for (pair, PairLine(b)) in panel[run * runs.right..][..n_pairs].iter().enumerate() {
                 // SAFETY: a line has two vectors, and is aligned to them; each row of `a` has this pair.
                 unsafe {
                     let b: [__m512bh; V] =
                         std::array::from_fn(|v| std::mem::transmute(_mm512_load_si512(b.as_ptr().add(v * LANES).cast())));
-                    let from = a.data.as_ptr().add(segment * a.segment_stride + 2 * pair);
+                    let from = a.data.as_ptr().add(run * runs.left + 2 * pair);
                     for (row, sums) in sums.iter_mut().enumerate() {
                         let x = from.add(row * a.stride).cast::<i32>().read_unaligned();
                         let x: __m512bh = std::mem::transmute(_mm512_set1_epi32(x));
@@ -457,7 +506,7 @@ mod x86 {
 
 #[cfg(not(target_arch = "x86_64"))]
 mod other {
-    use super::{Bf16Instructions, Lines, PairLine, Sums};
+    use super::{Bf16Instructions, Lines, Panel, Sums};
 
     impl Bf16Instructions {
         /// Whether this machine, and its operating system, have it.
@@ -466,7 +515,7 @@ mod other {
         }
 
         /// Unreachable, since no instructions are available.
-        pub(crate) fn multiply(self, _: &TileRegisters, _: Lines<'_>, _: &[PairLine], _: Sums<'_>, _: bool) {
+        pub(crate) fn multiply(self, _: &TileRegisters, _: Lines<'_>, _: Panel<'_>, _: Sums<'_>, _: bool) {
             panic!("a machine without {self:?}");
         }
 

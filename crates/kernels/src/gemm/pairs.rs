@@ -2,6 +2,8 @@
 //!
 //! The right side is packed in panels of 32 columns, each with its elements in pairs along K, one line a pair. The rows of the left side are read where they lie if they are contiguous along
 //! K and whole, else they are packed, too. Operands are padded with 0.
+//!
+//! Operands whose outer index is K are packed tile by tile along K, so that their rows are read whole and in order, as the processor fetches them ahead.
 
 use std::ops::Range;
 
@@ -9,7 +11,7 @@ use bytemuck::{Pod, Zeroable, cast_slice, cast_slice_mut, pod_align_to_mut};
 use half::bf16;
 use rayon::prelude::*;
 
-use super::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, STEP, Step, Sums, WIDTH};
+use super::bf16::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, Panel, STEP, Step, Sums, TILE_LINES, WIDTH};
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::transpose::{Word, transpose_rows};
@@ -36,8 +38,10 @@ pub(crate) struct Stored<'a> {
 pub(crate) struct Panels<'a> {
     lines: &'a [PairLine],
     n: usize,
-    /// Lines of a panel.
-    n_pairs: usize,
+    /// From one panel to the next.
+    panel_stride: usize,
+    /// From one tile of a panel to the next.
+    tile_stride: usize,
     /// The first line of each panel that is multiplied.
     first: usize,
 }
@@ -67,12 +71,36 @@ pub(crate) fn with_lines<T: Pod, R>(n: usize, f: impl FnOnce(&mut [T]) -> R) -> 
     with_room((n + 1) * n_floats, |room| f(&mut pod_align_to_mut::<f32, T>(room).1[..n]))
 }
 
-/// Calls `f` with the K indices `depth` of a right side, packed.
+/// Calls `f` with the K indices `depth` of a right side, packed tile by tile.
 pub(crate) fn with_panels<R>(b: Stored<'_>, depth: &Range<usize>, threads: Threads, f: impl FnOnce(Panels<'_>) -> R) -> R {
-    with_each(&[Side { b, depth: depth.clone(), n_segments: 1 }], threads, |panels| f(panels[0]))
+    let n_lines = b.n.div_ceil(WIDTH) * TILE_LINES;
+    with_lines(depth.len().div_ceil(STEP) * n_lines, |lines: &mut [PairLine]| {
+        each_step(depth, threads, b.n, lines, n_lines, |step, lines| b.pack_tiles(&step, lines));
+        f(Panels { lines, n: b.n, panel_stride: TILE_LINES, tile_stride: n_lines, first: 0 })
+    })
 }
 
-/// The same for several right sides.
+/// Calls `pack` with each step of K indices, and the `len` elements for it, of an operand of `n` rows or columns.
+fn each_step<T: Send>(
+    depth: &Range<usize>,
+    threads: Threads,
+    n: usize,
+    packed: &mut [T],
+    len: usize,
+    pack: impl Fn(Range<usize>, &mut [T]) + Sync,
+) {
+    let pack = |(i, packed): (usize, &mut [T])| {
+        let start = depth.start + i * STEP;
+        pack(start..(start + STEP).min(depth.end), packed);
+    };
+    if threads == Threads::One || n * depth.len() < SERIAL_LEN {
+        packed.chunks_exact_mut(len).enumerate().for_each(pack);
+    } else {
+        packed.par_chunks_exact_mut(len).enumerate().for_each_on_team(pack);
+    }
+}
+
+/// Calls `f` with several right sides, packed panel by panel, so that products can begin at any pair of K indices.
 pub(crate) fn with_each<R>(sides: &[Side<'_>], threads: Threads, f: impl FnOnce(&[Panels<'_>]) -> R) -> R {
     let n_lines = |side: &Side<'_>| side.b.n.div_ceil(WIDTH) * side.n_pairs();
     with_lines(sides.iter().map(n_lines).sum(), |mut rest: &mut [PairLine]| {
@@ -92,24 +120,29 @@ pub(crate) fn with_each<R>(sides: &[Side<'_>], threads: Threads, f: impl FnOnce(
             } else {
                 lines.par_chunks_exact_mut(n_pairs).enumerate().for_each_on_team(pack);
             }
-            panels.push(Panels { lines, n, n_pairs, first: 0 });
+            panels.push(Panels { lines, n, panel_stride: n_pairs, tile_stride: TILE_LINES, first: 0 });
         }
         f(&panels)
     })
 }
 
-/// Calls `f` with the K indices `depth` of a left side, packed.
+/// Calls `f` with the K indices `depth` of a left side whose outer index is K, packed tile by tile, and with rows of 0 up to a multiple of [`HEIGHT`].
 pub(crate) fn with_rows<R>(a: Stored<'_>, depth: &Range<usize>, threads: Threads, f: impl FnOnce(Lines<'_>) -> R) -> R {
-    let padded = depth.len().next_multiple_of(STEP);
-    let n_steps = padded / STEP;
-    with_lines(a.n * n_steps, |steps: &mut [Step]| {
-        let pack = |(i, steps): (usize, &mut [Step])| a.pack_rows(i * HEIGHT, depth, cast_slice_mut(steps));
-        if threads == Threads::One || a.n * depth.len() < SERIAL_LEN {
-            steps.chunks_mut(HEIGHT * n_steps).enumerate().for_each(pack);
-        } else {
-            steps.par_chunks_mut(HEIGHT * n_steps).enumerate().for_each_on_team(pack);
-        }
-        f(Lines::new(cast_slice(steps), padded, a.n, padded))
+    assert!(a.k_is_outer, "a left side whose rows are contiguous is read where it lies");
+    let (n_steps, n_bands) = (depth.len().div_ceil(STEP), a.n.div_ceil(HEIGHT));
+    // An odd number of bands, since the tiles of one that are a power of two apart would displace each other in the first-level cache.
+    let len = (n_bands | 1) * HEIGHT;
+    with_lines(n_steps * len, |steps: &mut [Step]| {
+        each_step(depth, threads, a.n, steps, len, |step, steps| a.pack_bands(&step, &mut steps[..n_bands * HEIGHT]));
+        f(Lines {
+            data: cast_slice(steps),
+            stride: STEP,
+            n_rows: n_bands * HEIGHT,
+            depth: STEP,
+            n_segments: n_steps,
+            segment_stride: len * STEP,
+            band_stride: HEIGHT * STEP,
+        })
     })
 }
 
@@ -155,38 +188,59 @@ impl Stored<'_> {
         }
     }
 
-    /// Rows from `first` on, each `[depth, padded]`.
-    fn pack_rows(&self, first: usize, depth: &Range<usize>, rows: &mut [bf16]) {
-        let padded = depth.len().next_multiple_of(STEP);
+    /// One step of K indices of all columns: a tile of each panel after the other.
+    fn pack_tiles(&self, step: &Range<usize>, lines: &mut [PairLine]) {
         if !self.k_is_outer {
-            for (i, row) in rows.chunks_exact_mut(padded).enumerate() {
-                let (inside, padding) = row.split_at_mut(depth.len());
-                inside.copy_from_slice(&self.data[(first + i) * self.stride + depth.start..][..depth.len()]);
-                padding.fill(bf16::ZERO);
-            }
+            lines.chunks_exact_mut(TILE_LINES).enumerate().for_each(|(p, tile)| self.pack_panel(p * WIDTH, step, tile));
             return;
         }
-        // Pairs of some K indices of these rows are interleaved, then transposed.
-        let n = rows.len() / padded;
-        let n_pairs = padded / 2;
-        let words: &mut [f32] = cast_slice_mut(rows);
-        let mut pairs = [[0_u32; HEIGHT]; STEP / 2];
-        for at in (0..n_pairs).step_by(pairs.len()) {
-            let lines = &self.data[first + depth.start * self.stride..];
+        if step.len() < STEP || !self.n.is_multiple_of(WIDTH) {
+            lines.fill(PairLine::zeroed());
+        }
+        vectorised(
+            #[inline(always)]
+            || {
+                for pair in 0..step.len().div_ceil(2) {
+                    let [low, high] = self.pair(step, pair);
+                    for (p, first) in (0..self.n).step_by(WIDTH).enumerate() {
+                        let line = &mut lines[p * TILE_LINES + pair].0[..WIDTH.min(self.n - first)];
+                        interleave(&low[first..], high.get(first..).unwrap_or_default(), line);
+                    }
+                }
+            },
+        );
+    }
+
+    /// One step of K indices of all rows: a tile of each band after the other, with 0 beyond the last row.
+    fn pack_bands(&self, step: &Range<usize>, bands: &mut [Step]) {
+        // Pairs of some rows are interleaved, then transposed.
+        const N: usize = 8 * HEIGHT;
+        let mut pairs = [[0_u32; N]; TILE_LINES];
+        for (first, bands) in (0..self.n).step_by(N).zip(bands.chunks_mut(N)) {
+            let n = N.min(self.n - first);
             vectorised(
                 #[inline(always)]
                 || {
-                    for (i, line) in pairs.iter_mut().enumerate() {
-                        let k = 2 * (at + i);
-                        let low = if k < depth.len() { &lines[k * self.stride..] } else { &[] };
-                        let high = if k + 1 < depth.len() { &lines[(k + 1) * self.stride..] } else { &[] };
-                        interleave(low, high, &mut line[..n]);
+                    for (pair, line) in pairs.iter_mut().enumerate().take(step.len().div_ceil(2)) {
+                        let [low, high] = self.pair(step, pair);
+                        interleave(&low[first..], high.get(first..).unwrap_or_default(), &mut line[..n]);
+                        line[n..].fill(0);
                     }
                 },
             );
-            let pairs: &[[f32; HEIGHT]] = cast_slice(&pairs);
-            transpose_rows(pairs.as_flattened(), HEIGHT, STEP / 2, n_pairs, &mut words[at..]);
+            let pairs: &[[f32; N]] = cast_slice(&pairs);
+            for (i, band) in bands.chunks_exact_mut(HEIGHT).enumerate() {
+                transpose_rows(&pairs.as_flattened()[i * HEIGHT..], N, TILE_LINES, TILE_LINES, cast_slice_mut(band));
+            }
         }
+    }
+
+    /// A pair of lines of a step; the second is empty if the first is the last one.
+    #[inline(always)]
+    fn pair(&self, step: &Range<usize>, pair: usize) -> [&[bf16]; 2] {
+        let k = step.start + 2 * pair;
+        let low = &self.data[k * self.stride..][..self.n];
+        [low, if k + 1 < step.end { &self.data[(k + 1) * self.stride..][..self.n] } else { &[] }]
     }
 }
 
@@ -210,19 +264,28 @@ fn vectors(n_cols: usize) -> usize {
     n_cols.next_multiple_of(LANES)
 }
 
-impl Panels<'_> {
+impl<'a> Panels<'a> {
     /// Without the first `n` pairs of K indices.
     pub(crate) fn after(self, n: usize) -> Self {
         Self { first: self.first + n, ..self }
     }
 
+    /// The lines of a panel from a pair of K indices on: the first pair of a tile, unless all are adjacent.
+    fn panel(self, panel: usize, pair: usize) -> Panel<'a> {
+        let at = self.first + pair;
+        let start = panel * self.panel_stride + at / TILE_LINES * self.tile_stride + at % TILE_LINES;
+        Panel { lines: &self.lines[start..], tile_stride: self.tile_stride }
+    }
+
     /// `y = a b` on this thread, or `y += a b`, for `y: [n_rows, n]` whose rows are contiguous.
     ///
     /// # Panics
-    /// If `a` has more K indices than were packed, or `y` another length.
+    /// If `a` has more K indices than were packed, or fewer rows than `y`.
     pub(crate) fn times(self, instructions: Bf16Instructions, a: Lines<'_>, y: &mut [f32], onto: Onto) {
-        assert_eq!(y.len(), a.n_rows * self.n, "results of {} rows and {} columns", a.n_rows, self.n);
-        self.times_into(instructions, a, a.n_rows, (y, self.n), onto);
+        let n_rows = y.len() / self.n;
+        let fits = n_rows <= a.n_rows && y.len() == n_rows * self.n;
+        assert!(fits, "{} results of {} rows and {} columns", y.len(), a.n_rows, self.n);
+        self.times_into(instructions, a, n_rows, (y, self.n), onto);
     }
 
     /// The same for the first `n_rows` rows of `a`, into a part of each row of a larger matrix, whose rows are `stride` apart.
@@ -234,24 +297,23 @@ impl Panels<'_> {
         (y, stride): (&mut [f32], usize),
         onto: Onto,
     ) {
-        let Self { n, n_pairs, .. } = self;
-        assert_eq!(a.n_segments, 1, "segments, whose edges would have to be copied");
+        let n = self.n;
         let registers = instructions.registers();
         let padded = a.depth.next_multiple_of(STEP);
         with_lines(HEIGHT * padded / STEP, |room: &mut [Step]| {
             let room: &mut [bf16] = cast_slice_mut(room);
             let mut edge = [[0.0; WIDTH]; HEIGHT];
             for row in (0..n_rows).step_by(HEIGHT) {
-                let rows = a.rows(row, HEIGHT);
+                let rows = a.rows(row, HEIGHT.min((n_rows - row).next_multiple_of(LANES)));
                 let rows = rows.whole(instructions, room);
-                for start in (0..rows.depth).step_by(DEPTH) {
+                for start in (0..rows.len()).step_by(DEPTH) {
                     let rows = rows.at(start, DEPTH);
                     let adds = onto == Onto::Sum || start > 0;
-                    for (first, panel) in (0..n).step_by(WIDTH).zip(self.lines.chunks_exact(n_pairs)) {
+                    for first in (0..n).step_by(WIDTH) {
                         let n_rows = HEIGHT.min(n_rows - row);
                         let wanted = WIDTH.min(n - first);
                         let n_cols = vectors(wanted);
-                        let panel = &panel[self.first + start / 2..];
+                        let panel = self.panel(first / WIDTH, start / 2);
                         let y = &mut y[row * stride + first..];
                         if n_rows == rows.n_rows && n_cols == wanted {
                             instructions.multiply(&registers, rows, panel, Sums { data: y, stride, n_cols }, adds);
@@ -283,10 +345,10 @@ impl Panels<'_> {
         let registers = instructions.registers();
         let mut block = [[0.0; WIDTH]; HEIGHT];
         for row in (0..a.n_rows).step_by(HEIGHT) {
-            let rows = Lines { data: &a.data[row * a.stride..], n_rows: HEIGHT, ..a };
-            for (first, panel) in (0..self.n).step_by(WIDTH).zip(self.lines.chunks_exact(self.n_pairs)) {
+            let rows = Lines { n_rows: HEIGHT, ..a.rows(row, HEIGHT) };
+            for first in (0..self.n).step_by(WIDTH) {
                 let sums = Sums { data: block.as_flattened_mut(), stride: WIDTH, n_cols: vectors(WIDTH.min(self.n - first)) };
-                instructions.multiply(&registers, rows, &panel[self.first..], sums, false);
+                instructions.multiply(&registers, rows, self.panel(first / WIDTH, 0), sums, false);
                 each(row, first, &block);
             }
         }
@@ -303,6 +365,7 @@ impl<'a> Lines<'a> {
         if is_high && self.depth.is_multiple_of(instructions.depth()) {
             return self;
         }
+        assert_eq!(self.n_segments, 1, "segments, whose edges would have to be copied");
         let padded = self.depth.next_multiple_of(STEP);
         let (rows, padding) = room[..HEIGHT * padded].split_at_mut(self.n_rows * padded);
         for (row, from) in rows.chunks_exact_mut(padded).zip(self.data.chunks(self.stride)) {
@@ -315,9 +378,14 @@ impl<'a> Lines<'a> {
         Lines::new(room, padded, n_rows, padded)
     }
 
-    /// K indices from `start` on, at most `n` of them.
+    /// K indices from `start` on, at most `n` of them: of several segments, whole ones.
     fn at(self, start: usize, n: usize) -> Self {
-        Self { data: &self.data[start..], depth: n.min(self.depth - start), ..self }
+        if self.n_segments == 1 {
+            return Self { data: &self.data[start..], depth: n.min(self.depth - start), ..self };
+        }
+        let first = start / self.depth;
+        let n_segments = (n / self.depth).min(self.n_segments - first);
+        Self { data: &self.data[first * self.segment_stride..], n_segments, ..self }
     }
 }
 

@@ -138,7 +138,7 @@ fn sum_pairs(instructions: Bf16Instructions, [m, n, k]: [usize; 3], a: Stored<'_
         with_panels(b, &depth, Threads::All, |b| {
             with_rows(a, &depth, Threads::All, |a| {
                 each_band_of(HEIGHT, [m, n, depth.len()], y, |rows, y| {
-                    b.times(instructions, a.rows(rows.start, rows.len()), y, onto)
+                    b.times(instructions, a.rows(rows.start, HEIGHT), y, onto);
                 });
             });
         });
