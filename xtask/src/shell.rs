@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::OsStr;
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -52,6 +52,19 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Runs a compiler to its end; a warning is an error, too. Its output is shown when it ends.
+pub(crate) fn run_without_warnings(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("could not start `{}`", shown(command)))?;
+    io::stderr().write_all(&output.stderr).context("could not write to standard error")?;
+    if !output.status.success() {
+        bail!("`{}` failed ({})", shown(command), output.status);
+    }
+    if output.stderr.split(|byte| *byte == b'\n').any(|line| line.starts_with(b"warning")) {
+        bail!("`{}` has warnings", shown(command));
+    }
+    Ok(())
+}
+
 /// Runs a command to its end and returns its standard output; its standard error goes where ours goes.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.stderr(Stdio::inherit()).output().with_context(|| format!("could not start `{}`", shown(command)))?;
@@ -68,7 +81,7 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
 
 /// Prints to standard output. It is not an error if the reader, such as `head`, has closed the pipe.
 pub(crate) fn print(text: &[u8]) -> Result<()> {
-    let mut stdout = std::io::stdout().lock();
+    let mut stdout = io::stdout().lock();
     match stdout.write_all(text).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error).context("could not write to standard output"),
         _ => Ok(()),
@@ -98,6 +111,15 @@ mod tests {
         failing.env("RUSTDOCFLAGS", "-D warnings").stderr(Stdio::null());
         let error = run(&mut failing).expect_err("there is no such subcommand");
         assert!(error.to_string().contains("RUSTDOCFLAGS=\"-D warnings\" cargo no-such-subcommand --flag"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_warning_is_an_error() {
+        let printing = |text: &str| run_without_warnings(Command::new("sh").args(["-c", &format!("echo '{text}' >&2")]));
+        printing("no warning").expect("nothing is wrong");
+        let error = printing("warning: unused variable").expect_err("a warning");
+        assert!(error.to_string().ends_with("has warnings"), "{error}");
     }
 
     #[test]

@@ -1,6 +1,5 @@
-use std::fs::Metadata;
-use std::path::Path;
-use std::time::UNIX_EPOCH;
+#[cfg(feature = "import")]
+use std::{fs::Metadata, path::Path, time::UNIX_EPOCH};
 
 /// The file that a table was made from, as far as its metadata can identify it: enough to know whether the table is up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +12,7 @@ pub struct SourceIdentity {
     pub modified_ns: u64,
 }
 
+#[cfg(feature = "import")]
 impl SourceIdentity {
     /// The identity of the file at `path` with this metadata.
     pub(crate) fn new(path: &Path, metadata: &Metadata) -> Self {

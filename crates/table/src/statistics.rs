@@ -51,7 +51,7 @@ impl Moments {
         Self { columns: vec![NOTHING_SEEN; n_cols] }
     }
 
-    #[cfg(feature = "half")]
+    #[cfg(all(feature = "half", feature = "import"))]
     pub(crate) fn n_cols(&self) -> usize {
         self.columns.len()
     }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, Result};
 use super::target;
 use crate::metadata::packages;
 use crate::packages::Install;
-use crate::shell::{command, run};
+use crate::shell::{command, run_without_warnings};
 
 /// A system to check for.
 struct System {
@@ -42,7 +42,7 @@ pub(crate) fn check(install: Install) -> Result<()> {
         } else {
             check.args(crates.iter().flat_map(|name| ["--package", name])).arg("--lib");
         }
-        run(&mut check).with_context(|| format!("the crates do not compile for {name}"))?;
+        run_without_warnings(&mut check).with_context(|| format!("the crates do not compile without warnings for {name}"))?;
         eprintln!("{name} ({target}): ok, {:.1} s", begin.elapsed().as_secs_f64());
     }
     Ok(())

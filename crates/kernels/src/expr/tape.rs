@@ -60,6 +60,7 @@ impl Tape {
     }
 
     /// Whether it does no more than add two inputs, or similar, so that it is memory-bound.
+    #[cfg(target_arch = "x86_64")]
     pub(super) const fn is_limited_by_memory(&self) -> bool {
         match self.instructions.as_slice() {
             [Instruction { action: Action::Binary(kind, Source::Input(_), Source::Input(_)), .. }] => {
