@@ -5,4 +5,5 @@ pub(crate) mod bf16;
 pub(crate) mod gemm;
 pub(crate) mod packing;
 pub(crate) mod pairs;
+pub(crate) mod split;
 pub(crate) mod transpose;

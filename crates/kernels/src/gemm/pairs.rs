@@ -23,10 +23,10 @@ pub(crate) const DEPTH: usize = 512;
 /// Elements below which packing on other threads takes longer than packing on one.
 const SERIAL_LEN: usize = 64 * 1024;
 
-/// A matrix in bf16, of which element `(i, k)` is `data[i * stride + k]`, or `data[i + k * stride]` if `k` is the outer index.
+/// A matrix, in bf16 unless said otherwise, of which element `(i, k)` is `data[i * stride + k]`, or `data[i + k * stride]` if `k` is the outer index.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Stored<'a> {
-    pub(crate) data: &'a [bf16],
+pub(crate) struct Stored<'a, T = bf16> {
+    pub(crate) data: &'a [T],
     /// Rows of a left side, columns of a right one.
     pub(crate) n: usize,
     pub(crate) stride: usize,
@@ -379,12 +379,12 @@ impl<'a> Lines<'a> {
     }
 
     /// K indices from `start` on, at most `n` of them: of several segments, whole ones.
-    fn at(self, start: usize, n: usize) -> Self {
+    pub(super) fn at(self, start: usize, n: usize) -> Self {
         if self.n_segments == 1 {
             return Self { data: &self.data[start..], depth: n.min(self.depth - start), ..self };
         }
         let first = start / self.depth;
-        let n_segments = (n / self.depth).min(self.n_segments - first);
+        let n_segments = n.div_ceil(self.depth).min(self.n_segments - first);
         Self { data: &self.data[first * self.segment_stride..], n_segments, ..self }
     }
 }

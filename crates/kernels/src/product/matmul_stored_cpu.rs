@@ -2,6 +2,7 @@
 //! are in cache.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 
 use rayon::prelude::*;
 
@@ -16,6 +17,7 @@ use crate::cpu::vectorised::vectorised;
 use crate::gemm::bf16::{Bf16Instructions, HEIGHT, Lines, STEP};
 use crate::gemm::gemm::{self, Onto, Operand, Threads, product};
 use crate::gemm::pairs::{Stored, with_panels, with_rows};
+use crate::gemm::split::Paired;
 use crate::gemm::transpose::Transpose;
 use crate::kernel::floats::Floats;
 use crate::product::matmul::Matmul;
@@ -50,15 +52,20 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish
     // A matrix with one row or column has the same memory layout as its transpose.
     let transposes_a = transpose.a() && m > 1 && k > 1;
     let transposes_b = transpose.b() && n > 1 && k > 1;
-    if let (Floats::Bf16(a), Floats::Bf16(b), Some(instructions)) = (a, b, Bf16Instructions::detect())
-        && m > 1
-        && k > 1
-        && (n > 1 || !transposes_a)
-        && m * n * k >= MIN_PAIRS_WORK
-    {
-        let a = Stored { data: a, n: m, stride: if transposes_a { m } else { k }, k_is_outer: transposes_a };
-        let b = Stored { data: b, n, stride: if transposes_b { k } else { n }, k_is_outer: !transposes_b };
-        return by_pairs(instructions, [m, n, k], a, b, &ending, y);
+    if m > 1 && k > 1 && (n > 1 || !transposes_a) && m * n * k >= MIN_PAIRS_WORK {
+        let layout = Layout { sizes: [m, n, k], a_is_outer: transposes_a, b_is_outer: !transposes_b };
+        match (a, b, Bf16Instructions::detect()) {
+            (Floats::Bf16(a), Floats::Bf16(b), Some(instructions)) => {
+                by_pairs(instructions, layout, a, b, &ending, y);
+                return;
+            }
+            (Floats::F16(a), Floats::F16(b), Some(Bf16Instructions::Amx)) if m.min(n).min(k) >= MIN_SPLIT_LEN => {
+                if by_pairs(Bf16Instructions::Amx, layout, a, b, &ending, y) {
+                    return;
+                }
+            }
+            _ => {}
+        }
     }
     if transposes_a || (m == 1 && k > 1 && !transposes_b) {
         return with_room(if transposes_b { k * n } else { 0 }, |room| {
@@ -90,55 +97,87 @@ const MIN_PAIRS_WORK: usize = 16 * 1024;
 /// The number of elements of both operands of a sum over rows that are packed at a time, so that they fit a core's cache.
 const PAIRS_LEN: usize = 512 * 1024;
 
-/// `y = a b` by matrix instructions for bf16.
-fn by_pairs<Y: Element>(
+/// The size of a side below which splitting the operands of a product in f16 takes longer than it saves.
+const MIN_SPLIT_LEN: usize = 64;
+
+/// The sizes of a product, and which of its operands have K as their outer index.
+#[derive(Debug, Clone, Copy)]
+struct Layout {
+    sizes: [usize; 3],
+    a_is_outer: bool,
+    b_is_outer: bool,
+}
+
+/// `y = a b` by matrix instructions for bf16. Returns false, with `y` unspecified, if there are values that they would multiply wrongly.
+fn by_pairs<T: Paired, Y: Element>(
     instructions: Bf16Instructions,
-    [m, n, k]: [usize; 3],
-    a: Stored<'_>,
-    b: Stored<'_>,
+    layout: Layout,
+    a: &[T],
+    b: &[T],
     ending: &Ending<'_>,
     y: &mut [Y],
-) {
-    if a.k_is_outer {
+) -> bool {
+    let Layout { sizes: [m, n, k], a_is_outer, b_is_outer } = layout;
+    let a = Stored { data: a, n: m, stride: if a_is_outer { m } else { k }, k_is_outer: a_is_outer };
+    let b = Stored { data: b, n, stride: if b_is_outer { n } else { k }, k_is_outer: b_is_outer };
+    let is_finite = AtomicBool::new(true);
+    if a_is_outer && b_is_outer && n < m {
         // A left side is transposed when it is packed, a right one is not: of two such sides, the longer one becomes the right one.
-        if b.k_is_outer && n < m {
-            return in_f32(y, |y| {
-                with_room(m * n, |transposed| {
-                    sum_pairs(instructions, [n, m, k], b, a, transposed);
-                    transpose_into(transposed, n, m, y);
-                });
-                ending.apply(0, y);
+        in_f32(y, |y| {
+            with_room(m * n, |transposed| {
+                sum_pairs(instructions, [n, m, k], b, a, &is_finite, transposed);
+                transpose_into(transposed, n, m, y);
             });
-        }
-        return in_f32(y, |y| {
-            sum_pairs(instructions, [m, n, k], a, b, y);
             ending.apply(0, y);
         });
-    }
-    with_panels(b, &(0..k), Threads::All, |panels| {
-        each_band_of(band_rows([m, n, k]).next_multiple_of(HEIGHT), [m, n, k], y, |rows, y| {
-            let a = Lines::new(a.data, a.stride, m, k);
-            // Few rows at a time, as above.
-            for (row, y) in rows.step_by(HEIGHT).zip(y.chunks_mut(HEIGHT * n)) {
-                in_f32(y, |y| {
-                    panels.times(instructions, a.rows(row, y.len() / n), y, Onto::Nothing);
-                    ending.apply(row, y);
-                });
-            }
+    } else if a_is_outer {
+        in_f32(y, |y| {
+            sum_pairs(instructions, [m, n, k], a, b, &is_finite, y);
+            ending.apply(0, y);
         });
-    });
+    } else {
+        T::with_parts(b, 0..k, Threads::All, &is_finite, |b, depth| {
+            with_panels(b, &depth, Threads::All, |panels| {
+                each_band_of(band_rows([m, n, k]).next_multiple_of(HEIGHT), [m, n, k], y, |rows, y| {
+                    // Few rows at a time, as above.
+                    for (row, y) in rows.step_by(HEIGHT).zip(y.chunks_mut(HEIGHT * n)) {
+                        let a = Stored { data: &a.data[row * a.stride..], n: y.len() / n, ..a };
+                        in_f32(y, |y| {
+                            T::with_parts(a, 0..k, Threads::One, &is_finite, |a, depth| {
+                                let a = Lines::new(a.data, a.stride, a.n, depth.len());
+                                T::times(instructions, (a, panels), depth.len() / T::N_PARTS, y, Onto::Nothing);
+                            });
+                            ending.apply(row, y);
+                        });
+                    }
+                });
+            });
+        });
+    }
+    is_finite.into_inner()
 }
 
 /// `y = a b`, of which some K indices are packed at a time.
-fn sum_pairs(instructions: Bf16Instructions, [m, n, k]: [usize; 3], a: Stored<'_>, b: Stored<'_>, y: &mut [f32]) {
-    let depth = (PAIRS_LEN / (m + n)).max(1).next_multiple_of(STEP).clamp(4 * STEP, 64 * STEP);
+fn sum_pairs<T: Paired>(
+    instructions: Bf16Instructions,
+    [m, n, k]: [usize; 3],
+    a: Stored<'_, T>,
+    b: Stored<'_, T>,
+    is_finite: &AtomicBool,
+    y: &mut [f32],
+) {
+    let depth = (PAIRS_LEN / (T::N_PARTS * (m + n))).max(1).next_multiple_of(STEP).clamp(4 * STEP, 64 * STEP);
     for start in (0..k).step_by(depth) {
         let depth = start..(start + depth).min(k);
         let onto = if start == 0 { Onto::Nothing } else { Onto::Sum };
-        with_panels(b, &depth, Threads::All, |b| {
-            with_rows(a, &depth, Threads::All, |a| {
-                each_band_of(HEIGHT, [m, n, depth.len()], y, |rows, y| {
-                    b.times(instructions, a.rows(rows.start, HEIGHT), y, onto);
+        T::with_parts(b, depth.clone(), Threads::All, is_finite, |b, of_b| {
+            T::with_parts(a, depth, Threads::All, is_finite, |a, of_a| {
+                with_panels(b, &of_b, Threads::All, |b| {
+                    with_rows(a, &of_a, Threads::All, |a| {
+                        each_band_of(HEIGHT, [m, n, of_a.len()], y, |rows, y| {
+                            T::times(instructions, (a.rows(rows.start, HEIGHT), b), of_a.len() / T::N_PARTS, y, onto);
+                        });
+                    });
                 });
             });
         });

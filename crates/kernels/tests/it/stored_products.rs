@@ -90,6 +90,33 @@ fn products_equal_twin() {
     }
 }
 
+/// With AMX, products of this size are computed from two parts of each number in bf16.
+#[test]
+fn large_products_in_f16_equal_those_in_f32() {
+    use DType::{F16, F32};
+    let mut random = Random::new(8);
+    for transpose in TRANSPOSES {
+        for [m, n, k] in [[64, 64, 64], [70, 101, 137], [97, 66, 65], [64, 96, 1500]] {
+            let kernel = Matmul { n_batch: 1, m, n, k, transpose, epilogue: Epilogue::none() };
+            let mut given = [m * k, k * n].map(|len| half_words(F16, &random.floats(len)));
+            let low = stored(kernel.clone(), &[F16, F16, F32]).unwrap_or_else(|error| panic!("{error}"));
+            let found = |given: &[Words; 2]| run_twin(&*low, given).remove(0);
+            let rounded = |given: &[Words; 2]| [0, 1].map(|i| words(&floats_of(F16, &given[i], [m * k, k * n][i])));
+            let expected = |given: &[Words; 2]| run_twin(&kernel, &rounded(given)).remove(0);
+            // Half of what the fourth term of a product can be, times the square root of the number of products.
+            let close = Tolerance { absolute: 8e-6 * (k as f64).sqrt(), relative: 1e-5 };
+            let what = format!("{transpose:?} [{m}, {n}, {k}]");
+            assert_close(&what, floats(&found(&given)), floats(&expected(&given)), close);
+
+            let mut with_infinity = floats_of(F16, &given[0], m * k);
+            with_infinity[k + 3] = f32::NEG_INFINITY;
+            given[0] = half_words(F16, &with_infinity);
+            assert_close(&what, floats(&found(&given)), floats(&expected(&given)), close);
+            assert!(floats(&found(&given)).iter().any(|y| y.is_infinite()), "{what}: no infinity");
+        }
+    }
+}
+
 #[test]
 fn gradients_of_weights_are_summed_in_f32() {
     use DType::{Bf16, F16, F32};
