@@ -87,6 +87,7 @@ impl DataParallel {
             blocks: self.gathered_lists(&mine.blocks)?.concat(),
             labels: self.gathered_lists(&mine.labels)?.concat(),
             moments: self.gathered_lists(&mine.moments)?.concat(),
+            weight_sums: self.gathered_lists(&mine.weight_sums)?.concat(),
             weights: self.gathered_lists(&mine.weights)?.concat(),
             wrong: Vec::new(),
         };
