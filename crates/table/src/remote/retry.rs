@@ -98,7 +98,6 @@ mod tests {
         }
     }
 
-    #[cfg(feature = "s3")]
     #[test]
     fn the_budget_ends_it() {
         let n_sent = Cell::new(0);
@@ -106,13 +105,13 @@ mod tests {
             n_sent.set(n_sent.get() + 1);
             Err::<(), _>(Failure::Transient { what: "503".to_owned(), after })
         };
-        let location = Location::parse("s3://b/x").expect("it is a URL");
+        let location = Location::parse("file:///b/x").expect("it is a URL");
         let seen = RefCell::new(Vec::new());
         let failed = |retry: &Retry| seen.borrow_mut().push((retry.url.clone(), retry.problem.clone(), retry.attempts));
         let ended = retrying(&options(4, Duration::from_secs(9)), &location, || fails(None), failed, || ());
         assert!(matches!(ended, Err(Ended::Error(RemoteError::GaveUp { attempts: 4, .. }))), "{ended:?}");
         assert_eq!(n_sent.get(), 4);
-        let expected = [1, 2, 3].map(|attempts| ("s3://b/x".to_owned(), "503".to_owned(), attempts));
+        let expected = [1, 2, 3].map(|attempts| ("file:///b/x".to_owned(), "503".to_owned(), attempts));
         assert_eq!(*seen.borrow(), expected, "the last failure is the error");
         // The server asks for a longer pause than there is time for.
         let late = || fails(Some(Duration::from_secs(10)));
