@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use brisk_examples::command_line::ServerOption;
 use brisk_examples::elsewhere::LocalFile;
 use brisk_examples::run::RunOptions;
 use brisk_examples::{command_line, letters, print};
@@ -28,6 +29,8 @@ struct Options {
     table: Option<PathBuf>,
     #[command(flatten)]
     run: RunOptions,
+    #[command(flatten)]
+    server: ServerOption,
 }
 
 fn main() -> ExitCode {
@@ -36,6 +39,7 @@ fn main() -> ExitCode {
 
 fn run(options: &Options) -> Result<()> {
     let input = options.table.as_deref().map(|table| ("TABLE", table));
+    options.server.apply(options.table.as_deref())?;
     let run = options.run.start(input.as_slice())?;
     let drawn = || letters::table("target/letters/letters.safetensors".as_ref(), 15_600);
     let table = options.table.as_ref().map_or_else(drawn, |path| Ok(Table::open(LocalFile::of(path)?.path())?))?;

@@ -33,6 +33,9 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
     // First: the check creates a file for a moment.
     let stop = StopFlag::on_signals()?;
     // Before anything is copied from a server.
+    let like = options.like().map(|path| path.clone());
+    let tables = [Some(&options.source), Some(&options.dest), like.as_ref()];
+    options.server.apply(tables.into_iter().flatten().map(|path| path.as_path()))?;
     let dest = OutputTable::at(&options.dest)?;
     let like = options.like().map(|path| LocalFile::of(path)).transpose()?;
     if let (Some(path), Some(copy)) = (options.like(), &like) {

@@ -1,8 +1,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use brisk_examples::command_line::Given;
 use brisk_examples::command_line::value::{self, MAX_COUNT, one_of, whole};
+use brisk_examples::command_line::{Given, ServerOption};
 use brisk_table::{
     ArchiveEnd, ArrayRef, BadRows, Categorical, Channels, CifarLabels, CifarOptions, CifarSet, ColumnOptions, ColumnRef,
     CsvOptions, Decimal, Delimiter, FeatureDType, Format, Header, IdxOptions, ImagesOptions, ImportOptions, ImportSetting,
@@ -22,6 +22,8 @@ pub(crate) struct Options {
     /// or a URL of s3:, gs: or az:
     #[arg(value_name = "OUT")]
     pub(crate) dest: PathBuf,
+    #[command(flatten)]
+    pub(crate) server: ServerOption,
 
     /// Format of IN [default: found from its contents]
     #[arg(long, value_name = "FORMAT", help_heading = "Format", value_parser = one_of(FORMATS))]

@@ -52,6 +52,7 @@ macro_rules! shown {
 
 fn run(options: &Options, given: &[Given]) -> Result<()> {
     let path = &options.table;
+    options.server.apply([path.as_path()])?;
     if let Some(json) = options.json.as_ref().filter(|_| !is_url(path)) {
         let is_index = path.extension().is_some_and(|extension| extension == "json");
         // The shards of an index are in the same folder.

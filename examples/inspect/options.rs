@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use brisk_examples::command_line::ServerOption;
 use brisk_examples::command_line::value::whole;
 use clap::Parser;
 
@@ -20,6 +21,8 @@ pub(crate) struct Options {
     /// Write the description of the table to FILE as one JSON object
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) json: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) server: ServerOption,
 }
 
 const NOTES: &str = "\

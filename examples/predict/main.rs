@@ -79,6 +79,7 @@ fn run(options: Options) -> Result<ExitCode> {
 /// Checks the options as far as possible before any rows are read.
 fn check(options: &Options) -> Result<Output> {
     let Options { data, out, json, .. } = options;
+    options.server.apply([data.as_path()])?;
     let output = Output::of(out)?;
     ensure!(!options.spreadsheet || output == Output::Csv, "--spreadsheet: {} is not a CSV file", printable(out));
     ensure!(is_url(data) || data.exists(), "{}: cannot open the table: there is no such file", printable(data));

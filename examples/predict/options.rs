@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use brisk_examples::command_line::DeviceOption;
+use brisk_examples::command_line::{DeviceOption, ServerOption};
 use brisk_examples::tabular::TextArguments;
 use clap::Parser;
 
@@ -25,6 +25,8 @@ pub(crate) struct Options {
     pub(crate) text: TextArguments,
     #[command(flatten)]
     pub(crate) device: DeviceOption,
+    #[command(flatten)]
+    pub(crate) server: ServerOption,
 }
 
 const EXAMPLES: &str = "\

@@ -1,6 +1,7 @@
 //! The command line of an example: parses its options, prints help and completions, and turns its result into an exit status.
 
 mod device_option;
+mod server_option;
 pub mod value;
 
 use std::ffi::OsStr;
@@ -17,6 +18,7 @@ use crate::interruptible::StoppedImport;
 use crate::print;
 
 pub use device_option::DeviceOption;
+pub use server_option::ServerOption;
 
 /// The exit status of a wrong command line.
 const USAGE_ERROR: u8 = 2;

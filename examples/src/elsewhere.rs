@@ -2,6 +2,12 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "remote")]
+use std::{
+    collections::HashSet,
+    sync::{Mutex, OnceLock, PoisonError},
+    time::Duration,
+};
 
 use anyhow::{Context, Result, bail};
 use brisk_loader::RowSource;
@@ -31,9 +37,13 @@ pub enum Streamed {
     Shards(ShardedTable<StreamedTable>),
 }
 
-/// Whether an argument is a URL rather than a path.
+/// Whether an argument is a URL rather than a path. One that lacks its `//` is, too, unless there is a file of that name: opening it is then an error that says so.
 pub fn is_url(path: &Path) -> bool {
-    path.to_str().is_some_and(|text| text.contains("://") || text.starts_with("file:"))
+    const SCHEMES: [&str; 5] = ["http", "https", "s3", "gs", "az"];
+    path.to_str().is_some_and(|text| {
+        let has_scheme = || text.split_once(':').is_some_and(|(word, _)| SCHEMES.iter().any(|s| s.eq_ignore_ascii_case(word)));
+        text.contains("://") || text.starts_with("file:") || has_scheme() && !path.exists()
+    })
 }
 
 /// A path as it is, or a URL without its secrets.
@@ -172,6 +182,9 @@ impl OutputTable {
 fn url(path: &Path) -> Result<Option<Url<'_>>> {
     let Some(text) = path.to_str().filter(|_| is_url(path)) else { return Ok(None) };
     let url = Url { text };
+    if !text.contains("://") && !text.starts_with("file:") {
+        bail!("{url}: the URL has no `//` after its scheme; {} was probably meant", url.with_slashes());
+    }
     if cfg!(not(feature = "remote")) {
         bail!("{url}: is a URL, which this program was built without; add `--features remote` before `--example`");
     }
@@ -185,15 +198,23 @@ struct Url<'a> {
 
 impl fmt::Display for Url<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (scheme, rest) = self.text.split_once("://").unwrap_or(("file", self.text.trim_start_matches("file:")));
-        let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+        let (scheme, rest) = self.text.split_once(':').unwrap_or(("file", self.text));
+        // Those of a file that has a path only stay as they are.
+        let slashes = if scheme == "file" || rest.starts_with("//") { "//" } else { "" };
+        let rest = rest.strip_prefix("//").unwrap_or(rest).split(['?', '#']).next().unwrap_or(rest);
         let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
         let host = host.rsplit('@').next().unwrap_or(host);
-        write!(f, "{}", printable(&format!("{scheme}://{host}/{path}")))
+        write!(f, "{}", printable(&format!("{scheme}:{slashes}{host}/{path}")))
     }
 }
 
 impl<'a> Url<'a> {
+    /// A URL that lacks the `//` after its scheme, with it and without its secrets.
+    fn with_slashes(&self) -> String {
+        let (scheme, rest) = self.text.split_once(':').unwrap_or(("file", self.text));
+        Url { text: &format!("{scheme}://{}", rest.trim_start_matches('/')) }.to_string()
+    }
+
     /// The last part of its path; empty for a folder that ends with a slash, and for a host without a path.
     fn name(&self) -> &'a str {
         let url = self.text.split(['?', '#']).next().unwrap_or(self.text);
@@ -202,14 +223,49 @@ impl<'a> Url<'a> {
     }
 }
 
+/// The seconds of `--retry-seconds`, if it was given.
+#[cfg(feature = "remote")]
+static RETRY_SECONDS: OnceLock<u64> = OnceLock::new();
+
+/// Sets for how long requests to servers are sent again, before the first is sent.
+#[cfg(feature = "remote")]
+pub(crate) fn set_retry_seconds(seconds: u64) {
+    // The command line is parsed once.
+    let _ = RETRY_SECONDS.set(seconds);
+}
+
+/// The wait for a server about which a person is told.
+#[cfg(feature = "remote")]
+const TELL_AFTER: Duration = Duration::from_secs(3);
+
+/// What is said about an object when its first request has failed for some time.
+#[cfg(feature = "remote")]
+fn told_of(url: &str, problem: &str, most: Duration) -> String {
+    format!("{}: {}, trying again, for up to {} s in all", printable(url), printable(problem), most.as_secs())
+}
+
 /// The connections and the cache of this process. Says once if there is no cache.
 #[cfg(feature = "remote")]
 fn remote() -> Result<&'static Remote> {
-    static REMOTE: std::sync::OnceLock<Remote> = std::sync::OnceLock::new();
+    static REMOTE: OnceLock<Remote> = OnceLock::new();
     if let Some(remote) = REMOTE.get() {
         return Ok(remote);
     }
-    let remote = Remote::new(RemoteOptions::default())?;
+    let retries = RETRY_SECONDS.get().map(|&seconds| {
+        let retry_for = Duration::from_secs(seconds);
+        // The time is the limit, not the number of attempts.
+        RemoteOptions { retry_for, attempts: u32::MAX, ..RemoteOptions::default() }
+    });
+    let options = RemoteOptions { more_retries: "`--retry-seconds`".to_owned(), ..retries.unwrap_or_default() };
+    let most = options.retry_for;
+    let remote = Remote::new(options)?;
+    let told = Mutex::new(HashSet::new());
+    remote.on_retry(move |retry| {
+        let is_long = retry.elapsed + retry.pause >= TELL_AFTER;
+        if is_long && told.lock().unwrap_or_else(PoisonError::into_inner).insert(retry.url.clone()) {
+            crate::print::note(told_of(&retry.url, &retry.problem, most));
+        }
+    });
     if let Some(problem) = remote.report().cache_problem {
         crate::print::note(format_args!("warning: read without a cache: {problem}"));
     }
@@ -263,6 +319,11 @@ mod tests {
             ("https://h.example", true, true, true),
             ("https://h.example/v1.2/", true, true, true),
             ("https://h/rows.csv", true, false, false),
+            ("s3:bucket/t.safetensors", true, true, false),
+            ("HTTPS:host/rows.csv", true, false, false),
+            (r"C:\t.safetensors", false, true, false),
+            ("C:/rows.csv", false, false, false),
+            ("a:b/rows.csv", false, false, false),
             ("t.safetensors", false, true, false),
             ("rows.csv", false, false, false),
         ];
@@ -274,7 +335,37 @@ mod tests {
 
     #[test]
     fn secrets_are_not_shown() {
-        assert_eq!(Url { text: "https://me:pass@h/t?sig=x" }.to_string(), "https://h/t");
+        for (url, expected) in [
+            ("https://me:pass@h/t?sig=x", "https://h/t"),
+            ("https:me:pass@h/t?sig=x", "https:h/t"),
+            ("file:/a/b?c", "file:///a/b"),
+            ("file:///a/b", "file:///a/b"),
+        ] {
+            assert_eq!(Url { text: url }.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn a_scheme_without_slashes_is_an_error_that_says_what_was_meant() {
+        for (text, meant) in [
+            ("s3:bucket/t.safetensors", "s3://bucket/t.safetensors"),
+            ("gs:/bucket/t.safetensors", "gs://bucket/t.safetensors"),
+            ("https:me:pass@host/t.safetensors?sig=x", "https://host/t.safetensors"),
+        ] {
+            let opened = open_rows(Path::new(text), &Held::InMemory).err().expect("there is no such file").to_string();
+            let downloaded = LocalFile::of(Path::new(text)).expect_err("there is no such file").to_string();
+            assert_eq!(opened, downloaded);
+            assert!(opened.contains(meant) && !opened.contains("pass") && !opened.contains("sig"), "{opened}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_whose_name_begins_like_a_url_is_a_file() {
+        // A path relative to the current folder, which other tests share.
+        let folder = tempfile::Builder::new().prefix("s3:").tempdir_in(".").expect("the current folder can be written to");
+        let name = Path::new(folder.path().file_name().expect("it has a name"));
+        assert!(!is_url(name) && is_url(Path::new("s3:other")), "{}", name.display());
     }
 
     #[cfg(not(feature = "remote"))]

@@ -254,6 +254,7 @@ fn warned(detected: &Detected, fitted: &Fitted, options: &Options, is_stopped: b
 
 /// Checks the options as far as possible before any rows are read.
 fn check(options: &Options, given: &[Given]) -> Result<()> {
+    options.server.apply([options.data.as_path()])?;
     let has_hidden = given.iter().any(|option| option == "hidden");
     ensure!(
         !has_hidden || options.model != Some(Kind::ResidualMlp),

@@ -2,8 +2,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::DeviceOption;
 use brisk_examples::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
+use brisk_examples::command_line::{DeviceOption, ServerOption};
 use brisk_examples::tabular::TextArguments;
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::Adapters;
@@ -118,6 +118,8 @@ pub(crate) struct Options {
     pub(crate) precision: Precision,
     #[command(flatten)]
     pub(crate) device: DeviceOption,
+    #[command(flatten)]
+    pub(crate) server: ServerOption,
 
     /// Folder to write the model to
     #[arg(long, value_name = "DIR", help_heading = "Results", default_value = "target/tabular/model")]

@@ -23,5 +23,6 @@ mod upload;
 pub(crate) use location::{Location, Place};
 pub(crate) use object::{FETCH_BYTES, Object, read_whole};
 pub use options::{CacheFolder, RemoteOptions};
+pub use retry::Retry;
 pub use session::{Remote, RemoteReport};
 pub(crate) use upload::{delete, put_bytes, put_file};

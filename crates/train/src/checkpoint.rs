@@ -18,13 +18,12 @@ compile_error!("checkpoints are little-endian and are written as they lie in mem
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use brisk_atomic_file::{listed, write_atomically};
-use index::{Index, is_index};
+use brisk_atomic_file::{listed, read_regular_file, write_atomically};
+use index::{Index, ReadFile, is_index};
 use safetensors::SafeTensors;
 use safetensors::tensor::{Metadata, TensorInfo};
 
@@ -209,16 +208,28 @@ impl Checkpoint {
     /// changed, or a file lacks a tensor that its index lists; [`Error::WrongFile`] if a newer version of brisk wrote it; [`Error::CheckpointEntry`] if it has tensors of further types, or values that
     /// would overflow.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let index = if is_index(path) || !path.exists() { Index::load_if_any(path)? } else { None };
-        index.map_or_else(|| Self::load_file(path), |index| Self::load_indexed(&Index::path_of(path), &index))
+        Self::load_by(path.as_ref(), &mut |_, path| Ok(read_regular_file(path)))
     }
 
-    fn load_indexed(path: &Path, index: &Index) -> Result<Self, Error> {
+    /// The same with the bytes of files as `read` returns them; it is also given the number of the file, from 0 for an index and for the first file.
+    pub(crate) fn load_by(path: &Path, read: &mut ReadFile<'_>) -> Result<Self, Error> {
+        let file = if is_index(path) { None } else { Some(read(0, path)?) };
+        let is_missing = |file: &io::Result<_>| file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        if file.as_ref().is_none_or(is_missing)
+            && let Some(index) = Index::load_if_any(path, read)?
+        {
+            return Self::load_indexed(&Index::path_of(path), &index, read);
+        }
+        let file = file.map_or_else(|| read(0, path), Ok)?;
+        Self::of_file(path, file)
+    }
+
+    fn load_indexed(path: &Path, index: &Index, read: &mut ReadFile<'_>) -> Result<Self, Error> {
         let mut whole = Self { format_version: index.format_version, path: Some(path.to_owned()), ..Self::default() };
         let damaged = |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: None, reason };
-        for file in index.files() {
-            let mut part = match Self::load_file(&path.with_file_name(file)) {
+        for (number, file) in index.files().into_iter().enumerate() {
+            let path = path.with_file_name(file);
+            let mut part = match Self::of_file(&path, read(number, &path)?) {
                 Err(Error::Io { cause, .. }) if cause.kind() == io::ErrorKind::NotFound => {
                     return Err(damaged(format!("its file `{file}` is missing")));
                 }
@@ -234,12 +245,8 @@ impl Checkpoint {
         }
     }
 
-    fn load_file(path: &Path) -> Result<Self, Error> {
-        let failed = |cause| Error::Io { path: path.to_owned(), action: "read the checkpoint", cause };
-        if !fs::metadata(path).map_err(failed)?.is_file() {
-            return Err(failed(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")));
-        }
-        let bytes = fs::read(path).map_err(failed)?;
+    fn of_file(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<Self, Error> {
+        let bytes = bytes.map_err(|cause| Error::Io { path: path.to_owned(), action: "read the checkpoint", cause })?;
         Ok(Self { path: Some(path.to_owned()), ..Self::parse(&bytes, path)? })
     }
 

@@ -7,6 +7,7 @@ mod chunks;
 mod config;
 mod probe;
 mod resident;
+mod row_weights;
 mod source_rows;
 mod table;
 
@@ -20,8 +21,9 @@ use brisk_nn::tensor::program::{self, Device, Uploads};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 use chunks::{Chunks, OpenChunks, SourceChunks};
 use resident::is_computed_on_devices;
+use row_weights::BatchWeights;
 use source_rows::{DigestRows, SourceRows};
-use table::{DeviceTable, EpochOrder};
+use table::{Chunk, DeviceTable, EpochOrder};
 
 use crate::error::Error;
 use crate::host_memory;
@@ -33,6 +35,7 @@ pub(crate) use config::check_batch;
 pub use config::{FeedChoice, FeedConfig, FeedReason};
 pub use probe::FeedProbe;
 pub use resident::ResidentRows;
+pub(crate) use row_weights::RowWeights;
 pub use table::{BatchTensors, PartnerLabels};
 
 /// Batches of a source's rows on a device: resident there, or streamed, with the same batches in the same order.
@@ -61,6 +64,8 @@ struct Stream<'a> {
     rank: Shard,
     chunks: Rc<dyn Chunks + 'a>,
     chunk_batches: usize,
+    /// The weights of whole batches, if rows have weights and parts are read.
+    weights: Option<BatchWeights>,
     uploads: Rc<RefCell<Uploads>>,
     /// Of the device.
     max_binding_bytes: usize,
@@ -108,8 +113,24 @@ impl<'a> Feed<'a> {
         batch_rows: usize,
         config: &FeedConfig,
     ) -> Result<Self, Error> {
+        Self::with_weights(device, set, source, order, batch_rows, config, &RowWeights::Unknown)
+    }
+
+    /// The same with what is known of the weights of the rows: if they are known or not used, streamed rows are always read by part.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub(crate) fn with_weights<S: RowSource<Feature: FeedElement>>(
+        device: &Device,
+        set: &'static str,
+        source: &'a S,
+        order: Order,
+        batch_rows: usize,
+        config: &FeedConfig,
+        weights: &RowWeights,
+    ) -> Result<Self, Error> {
         let n_rows = source.n_rows();
-        let feed = Self::by_choice(device, set, source, order, batch_rows, config)?;
+        let feed = Self::by_choice(device, set, source, order, batch_rows, config, weights)?;
         check_unchanged(set, source, n_rows)?;
         Ok(Self { source: Some(Rc::new(SourceRows { set, source })), ..feed })
     }
@@ -121,38 +142,40 @@ impl<'a> Feed<'a> {
         order: Order,
         batch_rows: usize,
         config: &FeedConfig,
+        weights: &RowWeights,
     ) -> Result<Self, Error> {
-        let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
+        let layout = weights.in_layout(RowLayout { labels: config.labels, ..layout_of(set, source)? });
         if batch_rows == 0 {
             return Err(Error::Setting { name: "batch_rows", found: "0".to_owned(), expected: "at least one row".into() });
         }
         config.check_parts(&order, batch_rows)?;
         let batch_rows = batch_rows.min(source.n_rows()).max(1);
         let len_bytes = ResidentRows::len_bytes_of(layout, source.n_rows());
-        let streamed = |fact: fn(usize, usize) -> FeedReason| {
-            Self::streamed(device, set, source, order.clone(), batch_rows, config, |chunk_bytes| fact(len_bytes, chunk_bytes))
+        let streamed = |fact: &dyn Fn(usize) -> FeedReason| {
+            let feed = Self::streamed(device, set, source, order.clone(), batch_rows, config, weights)?;
+            let chunk_bytes = feed.len_bytes();
+            Ok(feed.because(fact(chunk_bytes)))
         };
         match config.choice {
-            FeedChoice::Streamed => return streamed(|_, chunk_bytes| FeedReason::StreamedAsked { chunk_bytes }),
+            FeedChoice::Streamed => return streamed(&|chunk_bytes| FeedReason::StreamedAsked { chunk_bytes }),
             FeedChoice::Resident => {
-                let rows = ResidentRows::upload_as(device, set, source, config.labels)?;
+                let rows = ResidentRows::upload_as(device, set, source, layout)?;
                 rows.set_order(device, order.clone(), 0, batch_rows)?;
                 return Ok(Self::resident(rows, order, batch_rows, FeedReason::ResidentAsked { len_bytes }));
             }
             FeedChoice::Auto => {}
         }
         if !is_computed_on_devices(&order) {
-            return streamed(|_, chunk_bytes| FeedReason::StreamedForOrder { chunk_bytes });
+            return streamed(&|chunk_bytes| FeedReason::StreamedForOrder { chunk_bytes });
         }
         let budget_bytes = config.budget_bytes.or_else(|| host_budget_bytes(device));
         if let Some(budget_bytes) = budget_bytes.filter(|&budget_bytes| len_bytes > budget_bytes) {
-            let fact = |chunk_bytes| FeedReason::StreamedBeyondBudget { len_bytes, budget_bytes, chunk_bytes };
-            return Self::streamed(device, set, source, order, batch_rows, config, fact);
+            return streamed(&|chunk_bytes| FeedReason::StreamedBeyondBudget { len_bytes, budget_bytes, chunk_bytes });
         }
-        match ResidentRows::upload_as(device, set, source, config.labels) {
+        match ResidentRows::upload_as(device, set, source, layout) {
             Ok(rows) => Ok(Self::resident(rows, order, batch_rows, FeedReason::ResidentFits { len_bytes, budget_bytes })),
             Err(error) if is_out_of_memory(&error) => {
-                streamed(|len_bytes, chunk_bytes| FeedReason::StreamedDeviceFull { len_bytes, chunk_bytes })
+                streamed(&|chunk_bytes| FeedReason::StreamedDeviceFull { len_bytes, chunk_bytes })
             }
             Err(error) => Err(error),
         }
@@ -176,20 +199,24 @@ impl<'a> Feed<'a> {
         order: Order,
         batch_rows: usize,
         config: &FeedConfig,
-        fact: impl FnOnce(usize) -> FeedReason,
+        weights: &RowWeights,
     ) -> Result<Self, Error> {
-        let layout = RowLayout { labels: config.labels, ..layout_of(set, source)? };
+        let layout = weights.in_layout(RowLayout { labels: config.labels, ..layout_of(set, source)? });
         // An epoch of drawn rows has one row per draw.
         let n_rows = order.of_epoch(source.n_rows() as u32, 0).n_positions() as usize;
         let batch_rows = batch_rows.clamp(1, n_rows.max(1));
-        let rank = if layout.has_weights || config.rank.world() == 1 { Shard::WHOLE } else { config.rank };
+        let weights = weights.of_batches(layout, &order).filter(|_| config.rank.world() > 1);
+        let is_whole = config.rank.world() == 1 || (layout.has_weights && weights.is_none());
+        let rank = if is_whole { Shard::WHOLE } else { config.rank };
         check_batch(batch_rows, rank.world())?;
         // The largest part, so that chunks have the same number of batches on all ranks.
-        let batch_bytes = batch_rows.div_ceil(rank.world()).saturating_mul(layout.row_bytes());
+        let weight_bytes = if weights.is_some() { batch_rows * DType::F32.size_bytes() } else { 0 };
+        let batch_bytes = batch_rows.div_ceil(rank.world()).saturating_mul(layout.row_bytes()).saturating_add(weight_bytes);
         let chunk_batches = (config.chunk_bytes / batch_bytes).clamp(1, n_rows.div_ceil(batch_rows).max(1));
         let chunk_rows = chunk_batches * rank.part(batch_rows).len();
         let table = DeviceTable::new(device.max_binding_bytes(), set, layout, chunk_rows);
-        let table = if rank.world() > 1 { table.of_parts() } else { table };
+        let n_weights = if weights.is_some() { chunk_batches * batch_rows } else { 0 };
+        let table = if rank.world() > 1 { table.of_parts(device.max_binding_bytes(), n_weights) } else { table };
         let shard = rank.of_n_batches(chunk_batches);
         let batching = Batching { order: order.clone(), shard, ..Batching::of(chunk_batches * batch_rows) };
         let chunks = Rc::new(SourceChunks::new(set, source, batching, chunk_batches, config.ahead)?);
@@ -197,8 +224,9 @@ impl<'a> Feed<'a> {
         // One slot is filled while the device reads the other. With room for the row numbers, which exist if batches are augmented.
         let slot_bytes = chunk_bytes + chunk_rows * DType::U32.size_bytes();
         let uploads = Rc::new(RefCell::new(device.uploads(slot_bytes, 2)?));
-        let stream = Some(Stream { rank, chunks, chunk_batches, uploads, max_binding_bytes: device.max_binding_bytes() });
-        let fact = fact(chunk_bytes);
+        let max_binding_bytes = device.max_binding_bytes();
+        let stream = Some(Stream { rank, chunks, chunk_batches, weights, uploads, max_binding_bytes });
+        let fact = FeedReason::StreamedAsked { chunk_bytes };
         Ok(Self { table, n_rows, batch_rows, order, fact, stream, drops_last: false, augment: None, source: None })
     }
 
@@ -300,11 +328,6 @@ impl<'a> Feed<'a> {
     /// The same rows, streamed for the reason given.
     pub(crate) fn because(self, fact: FeedReason) -> Self {
         Self { fact, ..self }
-    }
-
-    /// Bytes of a row on the device.
-    pub(crate) fn row_bytes(&self) -> usize {
-        self.table.len_bytes() / self.table.n_rows().max(1)
     }
 
     /// Rows of a batch.
@@ -447,6 +470,9 @@ impl OpenFeed<'_> {
             }
             let batches = first..(first + stream.chunk_batches).min(n_batches);
             let n_real = (stream.chunk_batches * feed.batch_rows).min(feed.n_rows - first * feed.batch_rows);
+            let first_row = first * feed.batch_rows;
+            let weights = stream.weights.as_ref().map(|weights| weights.at(epoch, first_row..first_row + n_real));
+            let chunk = Chunk { batch_weights: weights.as_deref().unwrap_or_default(), ..chunk };
             feed.table.write(&mut stream.uploads.borrow_mut(), 0, chunk)?;
             let order = feed.order_of(epoch, None, n_real);
             let set_order = |offset| feed.table.set_order(device, &order, offset);

@@ -23,6 +23,8 @@ pub(crate) struct Survey {
     pub(crate) labels: Vec<f32>,
     /// Those of all columns, if they were asked for.
     pub(crate) moments: Option<Moments>,
+    /// The weight of each row, if it was asked for and rows have weights.
+    pub(crate) weights: Vec<f32>,
     /// The first category or weight that cannot be used.
     pub(crate) wrong_code_or_weight: Option<Error>,
     /// The first feature that is NaN or infinite.
@@ -34,6 +36,8 @@ pub(crate) struct Survey {
 pub(crate) struct Wanted<'a> {
     /// Whether means and deviations of the columns are computed.
     pub(crate) moments: bool,
+    /// Whether the weights of the rows are kept.
+    pub(crate) weights: bool,
     /// The model's categorical columns, as many as the rows have.
     pub(crate) columns: &'a [CategoricalColumn],
     /// Weights of so many rows are summed.
@@ -48,8 +52,10 @@ pub(crate) struct Findings {
     pub(crate) labels: Vec<f32>,
     /// Of each section, if wanted: the number of rows, then the means, then the squared deviations.
     pub(crate) moments: Vec<f64>,
-    /// The sum of the weights of each section, if rows have weights.
-    pub(crate) weights: Vec<f64>,
+    /// The sum of the weights of rows that were read together, if rows have weights.
+    pub(crate) weight_sums: Vec<f64>,
+    /// The weight of each row, if wanted and rows have weights.
+    pub(crate) weights: Vec<f32>,
     /// The values that cannot be used: at most one of each [kind](Wrong::kind).
     pub(crate) wrong: Vec<Wrong>,
 }
@@ -108,7 +114,7 @@ impl Sections {
 /// [`Error::Rows`] if the source fails.
 pub(crate) fn moments_of<S: RowSource<Feature: FeedElement>>(set: &'static str, source: &S) -> Result<Moments, Error> {
     let mut moments = Moments::new(source.n_cols());
-    let wanted = Wanted { moments: true, columns: &[], batch_rows: 1 };
+    let wanted = Wanted { moments: true, weights: false, columns: &[], batch_rows: 1 };
     let sections = Sections::of(source);
     for section in (0..sections.n).step_by(BLOCKS_AT_A_TIME) {
         let mut found = Findings::default();
@@ -174,7 +180,10 @@ impl Findings {
             }
             let read = memory.chunk(rows.start, rows.len());
             self.labels.extend_from_slice(read.labels);
-            self.weights.extend(has_weights.then(|| read.weights.iter().map(|&weight| f64::from(weight)).sum::<f64>()));
+            self.weight_sums.extend(has_weights.then(|| read.weights.iter().map(|&weight| f64::from(weight)).sum::<f64>()));
+            if wanted.weights {
+                self.weights.extend_from_slice(read.weights);
+            }
         }
         Ok(())
     }
@@ -199,7 +208,7 @@ impl Findings {
             merge_sections(&mut moments, &self.moments);
             moments
         });
-        let all_zero = !self.weights.is_empty() && self.weights.iter().sum::<f64>() == 0.0;
+        let all_zero = !self.weight_sums.is_empty() && self.weight_sums.iter().sum::<f64>() == 0.0;
         let wrong_code_or_weight = first(&[CODE, WEIGHT, HEAVY]);
         Survey {
             digest: RowDigest::of_blocks(source, &self.blocks),
@@ -207,6 +216,7 @@ impl Findings {
             wrong_code_or_weight: wrong_code_or_weight.or_else(|| all_zero.then(|| all_weights_are_zero(set, source.n_rows()))),
             moments,
             labels: self.labels,
+            weights: self.weights,
         }
     }
 }

@@ -31,7 +31,7 @@ use validation::Validation;
 
 use crate::data_parallel::{DataParallel, StateMemory};
 use crate::error::Error;
-use crate::feed::{Feed, FeedConfig};
+use crate::feed::{Feed, FeedChoice, FeedConfig, RowWeights};
 use crate::flat::Flat;
 use crate::memory_check::check_memory;
 use crate::row_digest::RowDigest;
@@ -156,9 +156,11 @@ impl<'a> Training<'a> {
         layout_of("valid", valid)?;
         let scale = scale.or_else(|| Standardisation::known(train));
         let needs_moments = scale.is_none() || is_scale_kept;
-        let wanted = Wanted { moments: needs_moments, columns: module.categories(), batch_rows: config.batch_rows };
+        let shares_weights = train.has_weights() && !replicas.is_single() && feed.choice != FeedChoice::Resident;
+        let columns = module.categories();
+        let wanted = Wanted { moments: needs_moments, weights: shares_weights, columns, batch_rows: config.batch_rows };
         let of_train = replicas.survey("train", train, &wanted)?;
-        let of_valid = replicas.survey("valid", valid, &Wanted { moments: false, batch_rows: 1, ..wanted })?;
+        let of_valid = replicas.survey("valid", valid, &Wanted { moments: false, weights: false, batch_rows: 1, ..wanted })?;
         let digests = [of_train.digest, of_valid.digest];
         let n_cols = train.n_cols();
         replicas
@@ -195,7 +197,8 @@ impl<'a> Training<'a> {
         let feed =
             Feeds { device, replicas, config: FeedConfig { labels: task.labels().dtype(), ..replicas.feed_config(feed)? } };
         let shuffled = (Order::Shuffled { seed: config.seed }, Some(config.seed));
-        let train = feed.feed("train", train, shuffled, config.batch_rows)?;
+        let weights = if shares_weights { RowWeights::Known(of_train.weights.into()) } else { RowWeights::Unknown };
+        let train = feed.feed("train", train, shuffled, config.batch_rows, &weights)?;
         let train = if config.drop_last { train.drop_last() } else { train };
         let train = match &augment {
             None => train,
@@ -206,7 +209,8 @@ impl<'a> Training<'a> {
         // The first rows of the table are those of any number of replicas only in its order.
         let order = (n_valid_rows < valid.n_rows()).then_some(Order::Sequential);
         let feed = Feeds { config: FeedConfig { budget_bytes: left, order, ..feed.config }, ..feed };
-        let valid = feed.feed("valid", valid, (Order::Sequential, None), EVALUATION_ROWS)?.first_rows(n_valid_rows);
+        let valid =
+            feed.feed("valid", valid, (Order::Sequential, None), EVALUATION_ROWS, &RowWeights::Unused)?.first_rows(n_valid_rows);
 
         let mut warnings = config.warnings(train.n_rows());
         warnings.extend(misfit);

@@ -8,6 +8,7 @@ use brisk_train::{EarlyStopping, GradientClip, TrainerConfig};
 use clap::Args;
 use serde_json::{Value, json};
 
+use crate::command_line::ServerOption;
 use crate::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
 use crate::elsewhere::{is_table, is_url, shown};
 use crate::{check_files_differ, check_folder, check_output};
@@ -81,14 +82,18 @@ pub struct Options {
     /// Write the results to FILE as one JSON object
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub json: Option<PathBuf>,
+    /// Requests to servers.
+    #[command(flatten)]
+    pub server: ServerOption,
 }
 
 impl Options {
     /// Checks the options as far as possible before any rows are loaded.
     ///
     /// # Errors
-    /// If `--train` or `--test` does not exist, or files cannot be written to `--runs`, `--data-dir` or `--json`.
+    /// If `--train` or `--test` does not exist, `--retry-seconds` has no effect, or files cannot be written to `--runs`, `--data-dir` or `--json`.
     pub fn check(&self) -> Result<()> {
+        self.server.apply([&self.train, &self.test].into_iter().filter_map(|path| path.as_deref()))?;
         for (option, path) in [("--train", &self.train), ("--test", &self.test)] {
             let Some(path) = path.as_ref().filter(|path| !is_url(path)) else { continue };
             std::fs::metadata(path).with_context(|| format!("{}: cannot open the file of {option}", path.display()))?;

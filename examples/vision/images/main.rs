@@ -162,6 +162,7 @@ fn run(options: Options) -> Result<ExitCode> {
 
 /// Checks the output paths before anything is read.
 fn check(options: &Options) -> Result<()> {
+    options.server.apply([options.data.as_path()])?;
     ensure!(
         is_url(&options.data) || options.data.exists(),
         "{}: cannot open the images: there is no such file or folder",

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 
-use brisk_examples::command_line::DeviceOption;
 use brisk_examples::command_line::value::{self, MAX_COUNT, one_of, positive, precision, whole};
+use brisk_examples::command_line::{DeviceOption, ServerOption};
 use brisk_nn::tensor::Precision;
 use brisk_table::{BadRows, Channels};
 use brisk_vision_examples::images::RecipeOptions;
@@ -45,6 +45,8 @@ pub(crate) struct Options {
     pub(crate) precision: Precision,
     #[command(flatten)]
     pub(crate) device: DeviceOption,
+    #[command(flatten)]
+    pub(crate) server: ServerOption,
 
     /// Write the trained model to FILE
     #[arg(long, value_name = "FILE", help_heading = "Results", default_value = MODEL)]

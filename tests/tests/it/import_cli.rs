@@ -365,7 +365,7 @@ fn an_import_runs_in_the_background_of_a_script() {
 const OF_EVERY_FORMAT: [&str; 5] = ["--format", "--stats", "--json", "--completions", "--help"];
 
 /// Every other option, with a value that changes something, and the formats that use it.
-const OPTIONS: [(&str, &str, &[&str]); 27] = [
+const OPTIONS: [(&str, &str, &[&str]); 28] = [
     ("--label", "1", &["csv"]),
     ("--label-kind", "classes", &["csv", "svm"]),
     ("--weight", "b", &["csv", "npy"]),
@@ -393,6 +393,8 @@ const OPTIONS: [(&str, &str, &[&str]); 27] = [
     ("--skip-lines", "1", &["csv"]),
     ("--on-bad-row", "skip", &["csv", "svm", "images"]),
     ("--threads", "1", &["csv", "svm", "images"]),
+    // For URLs only.
+    ("--retry-seconds", "5", &[]),
 ];
 
 #[test]

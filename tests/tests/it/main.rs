@@ -72,6 +72,8 @@ mod recipes;
 mod refusals;
 mod replicas;
 mod selective;
+#[cfg(feature = "all-formats")]
+mod servers_cli;
 mod settings;
 mod several_labels;
 mod shared_device_cli;

@@ -74,6 +74,13 @@ fn lanes(batch_rows: u32, n_lanes: u32) -> Order {
     Order::Lanes(Lanes { seed: Some(3), batch_rows, n_lanes, block_rows: 7, window_blocks: 2 })
 }
 
+/// Rows of different weights, some of which are 0: in batches of 64 in order, those of the first half of the fourth batch, which is the first of two parts, and of the whole fifth.
+fn weighted(rows: Rows) -> Rows {
+    let weight = |row: usize| if (192..224).contains(&row) || (256..320).contains(&row) { 0.0 } else { (row % 5) as f32 * 0.7 };
+    let weights = (0..rows.n_rows()).map(weight).collect::<Vec<_>>();
+    rows.with_weights(weights).expect("a weight a row")
+}
+
 /// The report and the weights of each replica.
 fn fit<S: RowSource<Feature = f32>>(
     n: usize,
@@ -104,11 +111,14 @@ fn each_row_is_read_once_per_pass() -> Result<(), Error> {
             assert_eq!(valid.taken(), 1 + 2, "{n} replicas, {order:?}: what is known before the first step, and two validations");
         }
     }
-    // The sum of the weights of a batch needs those of all its rows.
-    let weighted = |n_rows| rows(0, n_rows).with_weights(vec![2.0; n_rows]).expect("a weight a row");
-    let [train, valid] = [weighted(731), weighted(100)].map(Counted::new);
-    fit(3, (&train, &valid), &streamed(None), &config)?;
-    assert_eq!(train.taken(), 1 + 2 * 3, "rows with weights are streamed by all replicas");
+    // So are rows with weights: each replica knows the weights of all.
+    let [train, valid] = [weighted(rows(0, 731)), weighted(rows(731, 1300))].map(Counted::new);
+    for n in [1, 2, 3] {
+        for order in [Some(lanes(64, 4)), Some(Order::Sequential), None] {
+            check_same_bits(&fit(n, (&train, &valid), &streamed(order.clone()), &config)?);
+            assert_eq!([train.taken(), valid.taken()], [1 + 2; 2], "{n} replicas, {order:?}: rows with weights");
+        }
+    }
     // Without a fingerprint, replicas compare digests of all rows.
     let [train, valid] = [rows(0, 731), rows(731, 100)].map(|rows| Counted { fingerprint: None, ..Counted::new(rows) });
     fit(3, (&train, &valid), &streamed(None), &config)?;
@@ -120,13 +130,20 @@ fn each_row_is_read_once_per_pass() -> Result<(), Error> {
 fn the_run_is_that_of_resident_rows() -> Result<(), Error> {
     let config = TrainerConfig { seed: 3, ..Setting::default().config };
     let (train, valid) = (rows(0, 731), rows(731, 1300));
-    let order = Some(Order::Shuffled { seed: 3 });
+    check_run((&train, &valid), &Order::Shuffled { seed: 3 }, &config)?;
+    let (train, valid) = (weighted(train), weighted(valid));
+    check_run((&train, &valid), &Order::Shuffled { seed: 3 }, &config)?;
+    check_run((&train, &valid), &Order::Sequential, &config)
+}
+
+fn check_run((train, valid): (&Rows, &Rows), order: &Order, config: &TrainerConfig) -> Result<(), Error> {
+    let order = Some(order.clone());
     for n in [2, 3, 5] {
         let resident = FeedConfig { choice: FeedChoice::Resident, order: order.clone(), ..FeedConfig::default() };
-        let expected = fit(n, (&train, &valid), &resident, &config)?;
+        let expected = fit(n, (train, valid), &resident, config)?;
         for chunk_bytes in [0, 5_000, 1 << 30] {
             let feed = FeedConfig { chunk_bytes, ..streamed(order.clone()) };
-            let found = fit(n, (&train, &valid), &feed, &config)?;
+            let found = fit(n, (train, valid), &feed, config)?;
             check_same_bits(&found);
             assert!(found[0].1 == expected[0].1, "{n} replicas, chunks of {chunk_bytes} bytes: weights");
             for (found, expected) in history(&found[0].0).into_iter().zip(history(&expected[0].0)) {
@@ -138,9 +155,9 @@ fn the_run_is_that_of_resident_rows() -> Result<(), Error> {
     }
     // By lanes, the runs of all numbers of replicas are the same.
     let feed = streamed(Some(lanes(64, 4)));
-    let single = &fit(1, (&train, &valid), &feed, &config)?[0];
+    let single = &fit(1, (train, valid), &feed, config)?[0];
     for n in [2, 3, 4, 5] {
-        check_alike(single, &fit(n, (&train, &valid), &feed, &config)?[0], 1e-5);
+        check_alike(single, &fit(n, (train, valid), &feed, config)?[0], 1e-5);
     }
     Ok(())
 }
@@ -172,9 +189,14 @@ fn dropout_is_that_of_resident_rows() -> Result<(), Error> {
 #[test]
 fn another_number_of_replicas_continues_within_an_epoch() -> Result<(), Error> {
     let (train, valid) = (rows(0, 731), rows(731, 1300));
+    check_resumed(&train, &valid)?;
+    check_resumed(&weighted(train), &weighted(valid))
+}
+
+fn check_resumed(train: &Rows, valid: &Rows) -> Result<(), Error> {
     let config = TrainerConfig { max_epochs: 2, ..Setting::default().config };
     let feed = streamed(Some(lanes(64, 4)));
-    let whole = &fit(1, (&train, &valid), &feed, &config)?[0];
+    let whole = &fit(1, (train, valid), &feed, &config)?[0];
     let root = tempfile::tempdir().expect("a temporary folder");
     let (_, folder) = into_folder(root.path());
     let mut last: Option<Checkpoint> = None;
@@ -185,7 +207,7 @@ fn another_number_of_replicas_continues_within_an_epoch() -> Result<(), Error> {
             let (ready, device) = (Setting::default().ready(), cpu(1));
             let Ready { model, params, adam, .. } = &ready;
             let trainer = Trainer::new(&device).config(config.clone()).feed(&feed).replicas(replica);
-            let training = trainer.prepare(Trainable::new(model, params, adam), &Binary::new(), &train, &valid)?;
+            let training = trainer.prepare(Trainable::new(model, params, adam), &Binary::new(), train, valid)?;
             let mut outputs = quiet();
             outputs.folder = Some(folder.clone());
             let report = match &last {

@@ -51,8 +51,8 @@ pub enum RemoteError {
     NoRanges,
     /// All attempts failed.
     #[error(
-        "gave up after {attempts} attempts in {seconds} s; the last: {last}; check the server and the network, or allow more in `RemoteOptions`",
-        last = printable(.last)
+        "gave up after {attempts} attempts in {seconds} s; the last: {last}; check the server and the network, or allow more by {more}",
+        last = printable(.last), more = printable(.more)
     )]
     GaveUp {
         /// The number of requests that were sent.
@@ -61,6 +61,8 @@ pub enum RemoteError {
         seconds: u64,
         /// What went wrong the last time.
         last: String,
+        /// What allows more: [`RemoteOptions::more_retries`](crate::RemoteOptions::more_retries).
+        more: String,
     },
     /// The store can only be read.
     #[error("a table cannot be written by {scheme}; write it to s3:, gs:, az: or file:, or to a folder")]

@@ -83,7 +83,7 @@ pub(crate) struct Location {
 }
 
 impl Location {
-    fn parse(text: &str) -> Result<Self, Error> {
+    pub(super) fn parse(text: &str) -> Result<Self, Error> {
         // A URL that is not valid may contain secrets anywhere, so that only its scheme is shown.
         let (word, _) = text.split_once(':').unwrap_or((text, ""));
         let wrong = |problem: String| Error::Remote { url: printable(word).to_string(), reason: RemoteError::Url { problem } };
@@ -93,6 +93,13 @@ impl Location {
         let scheme =
             scheme.ok_or_else(|| wrong("is not a scheme that tables have; use http, https, s3, gs, az or file".to_owned()))?;
         let location = Self { url, scheme };
+        // `https:host/x` would be read as `https://host/x`, and in `s3:bucket/x` the bucket would be part of a name.
+        if let Some((word, rest)) = text.split_once(':').filter(|(_, rest)| scheme != Scheme::File && !rest.starts_with("//")) {
+            let rest = rest.trim_start_matches('/');
+            let meant = Url::parse(&format!("{word}://{rest}")).map(|url| Self { url, scheme }.shown());
+            let meant = meant.unwrap_or_else(|_| format!("{word}://…"));
+            return Err(wrong(format!("has no `//` after its scheme; {meant} was probably meant")));
+        }
         let (found, feature, is_enabled) = scheme.feature();
         if !is_enabled {
             let instead = "download the table and open the file";
@@ -223,6 +230,22 @@ mod tests {
         let text = "Error performing GET https://me:pass@host/t?sig=abc&x=1 in 3s, then 'http://host/u' (s3://b/c?d)";
         assert_eq!(redacted(text), "Error performing GET https://host/t?… in 3s, then 'http://host/u' (s3://b/c?…)");
         assert_eq!(redacted("no URL? none"), "no URL? none");
+    }
+
+    #[test]
+    fn a_scheme_without_slashes_is_an_error_that_says_what_was_meant() {
+        for (text, meant) in [
+            ("s3:bucket/x", "s3://bucket/x"),
+            ("s3:/bucket/x", "s3://bucket/x"),
+            ("gs:bucket", "gs://bucket"),
+            ("az:box/x", "az://box/x"),
+            ("https:host/x", "https://host/x"),
+            ("HTTP:me:pass@host/x?sig=1", "http://host/x?…"),
+        ] {
+            let error = Location::parse(text).expect_err("it has no `//`").to_string();
+            assert!(error.contains(meant) && !error.contains("pass") && !error.contains("sig"), "{text}: {error}");
+        }
+        assert!(Location::parse("file:/a/b").is_ok(), "a file: URL needs no host");
     }
 
     #[cfg(feature = "http")]

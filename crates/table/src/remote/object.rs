@@ -75,9 +75,11 @@ impl Object {
         let session = &remote.session;
         let (store, object) = session.store_of(location)?;
         let request = || get(&store, &object, location, 0..HEAD_BYTES, None);
-        let (head, identity) = match session.send(request) {
+        let (head, identity) = match session.send(location, request) {
             // There is no range in an empty object.
-            Err(Ended::BeyondEnd) => session.send(|| head(&store, &object, location)).map(|identity| (Vec::new(), identity)),
+            Err(Ended::BeyondEnd) => {
+                session.send(location, || head(&store, &object, location)).map(|identity| (Vec::new(), identity))
+            }
             got => got,
         }
         .map_err(|ended| ended.error(location))?;
@@ -137,7 +139,7 @@ impl Object {
         let tag = self.identity.strong_tag();
         let range = bytes.start as u64..bytes.end as u64;
         let request = || get(&self.store, &self.object, &self.location, range.clone(), tag.clone());
-        let (got, identity) = self.session.send(request).map_err(|ended| ended.error(&self.location))?;
+        let (got, identity) = self.session.send(&self.location, request).map_err(|ended| ended.error(&self.location))?;
         self.session.counts.bytes_from_server.fetch_add(got.len() as u64, Ordering::Relaxed);
         if let Some(problem) = self.identity.difference(&identity) {
             return Err(self.location.error(RemoteError::Changed { problem }));

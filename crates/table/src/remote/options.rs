@@ -36,6 +36,9 @@ pub struct RemoteOptions {
     /// The pause before a request is repeated the first time. It doubles each time, up to 10 s, and each pause is shortened at random by up to
     /// half of it. 100 ms by default.
     pub first_pause: Duration,
+    /// What the error of a request that has used up its attempts names as the way to allow more: the option of a program, such as `` `--retry-seconds` ``.
+    /// `` `RemoteOptions` `` by default.
+    pub more_retries: String,
     /// The folder in which [`ShardedWriter::create_url`](crate::ShardedWriter::create_url) writes a shard before it is sent. A folder of this user in
     /// the system's folder for temporary files by default.
     pub staging: Option<PathBuf>,
@@ -54,6 +57,7 @@ impl Default for RemoteOptions {
             attempts: 8,
             retry_for: Duration::from_secs(120),
             first_pause: Duration::from_millis(100),
+            more_retries: "`RemoteOptions`".to_owned(),
             staging: None,
             settings: Vec::new(),
         }

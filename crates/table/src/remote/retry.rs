@@ -9,6 +9,22 @@ use crate::error::{Error, RemoteError};
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
+/// A request that has failed and will be sent again: what [`Remote::on_retry`](super::Remote::on_retry) is called with.
+#[non_exhaustive]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// The URL of the object, without secrets.
+    pub url: String,
+    /// What went wrong: the answer of the server, or the problem of the connection.
+    pub problem: String,
+    /// How often the request has been sent.
+    pub attempts: u32,
+    /// The time since it was first sent.
+    pub elapsed: Duration,
+    /// The pause before it is sent again.
+    pub pause: Duration,
+}
+
 /// Why repeating a request ended without success.
 #[derive(Debug)]
 pub(super) enum Ended {
@@ -26,10 +42,12 @@ impl Ended {
 }
 
 /// Sends a request until it succeeds, fails for good or the budget is spent: exponential back-off with jitter, or the pause that the server
-/// asks for. `repeated` is called before each repetition.
+/// asks for. `failed` is called before each pause, and `repeated` after it.
 pub(super) fn retrying<T>(
     options: &RemoteOptions,
+    location: &Location,
     mut send: impl FnMut() -> Result<T, Failure>,
+    failed: impl Fn(&Retry),
     repeated: impl Fn(),
 ) -> Result<T, Ended> {
     let start = Instant::now();
@@ -45,8 +63,9 @@ pub(super) fn retrying<T>(
         let pause = pause(options.first_pause, attempts).max(after.unwrap_or_default());
         if attempts >= options.attempts || start.elapsed() + pause > options.retry_for {
             let seconds = start.elapsed().as_secs_f64().round() as u64;
-            return Err(Ended::Error(RemoteError::GaveUp { attempts, seconds, last }));
+            return Err(Ended::Error(RemoteError::GaveUp { attempts, seconds, last, more: options.more_retries.clone() }));
         }
+        failed(&Retry { url: location.shown(), problem: last, attempts, elapsed: start.elapsed(), pause });
         thread::sleep(pause);
         repeated();
     }
@@ -61,7 +80,7 @@ fn pause(first: Duration, attempts: u32) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
+    use std::cell::{Cell, RefCell};
 
     use super::*;
 
@@ -86,11 +105,18 @@ mod tests {
             n_sent.set(n_sent.get() + 1);
             Err::<(), _>(Failure::Transient { what: "503".to_owned(), after })
         };
-        let ended = retrying(&options(4, Duration::from_secs(9)), || fails(None), || ());
+        let location = Location::parse("file:///b/x").expect("it is a URL");
+        let seen = RefCell::new(Vec::new());
+        let failed = |retry: &Retry| seen.borrow_mut().push((retry.url.clone(), retry.problem.clone(), retry.attempts));
+        let ended = retrying(&options(4, Duration::from_secs(9)), &location, || fails(None), failed, || ());
         assert!(matches!(ended, Err(Ended::Error(RemoteError::GaveUp { attempts: 4, .. }))), "{ended:?}");
         assert_eq!(n_sent.get(), 4);
+        let expected = [1, 2, 3].map(|attempts| ("file:///b/x".to_owned(), "503".to_owned(), attempts));
+        assert_eq!(*seen.borrow(), expected, "the last failure is the error");
         // The server asks for a longer pause than there is time for.
-        let ended = retrying(&options(4, Duration::from_secs(9)), || fails(Some(Duration::from_secs(10))), || ());
+        let late = || fails(Some(Duration::from_secs(10)));
+        let ended =
+            retrying(&options(4, Duration::from_secs(9)), &location, late, |_| unreachable!("it is not sent again"), || ());
         assert!(matches!(ended, Err(Ended::Error(RemoteError::GaveUp { attempts: 1, .. }))), "{ended:?}");
     }
 }

@@ -1,7 +1,7 @@
 use std::env;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use object_store::path::Path;
 
@@ -11,7 +11,7 @@ use super::location::Location;
 use super::options::{CacheFolder, RemoteOptions};
 use super::permits::Permits;
 use super::recent::Recent;
-use super::retry::{Ended, retrying};
+use super::retry::{Ended, Retry, retrying};
 use super::runtime::Runtime;
 use super::store::{Store, Stores};
 use crate::error::{Error, RemoteError};
@@ -57,7 +57,6 @@ pub struct RemoteReport {
     pub cache_problem: Option<String>,
 }
 
-#[derive(Debug)]
 pub(super) struct Session {
     pub(super) options: RemoteOptions,
     pub(super) cache: Option<Cache>,
@@ -68,6 +67,16 @@ pub(super) struct Session {
     pub(super) permits: Permits,
     pub(super) stores: Mutex<Stores>,
     pub(super) counts: Counts,
+    on_retry: OnceLock<OnRetry>,
+}
+
+type OnRetry = Box<dyn Fn(&Retry) + Send + Sync>;
+
+/// Without the closure.
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("options", &self.options).field("counts", &self.counts).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -112,9 +121,25 @@ impl Remote {
             permits: Permits::new(options.parallel),
             stores: Mutex::default(),
             counts: Counts::default(),
+            on_retry: OnceLock::new(),
             options,
         };
         Ok(Self { session: Arc::new(session) })
+    }
+
+    /// Calls `f` for each request that has failed and will be sent again, before the pause, on the thread that waits for the answer: to say why nothing happens. Only the first call of this
+    /// method sets it, for all clones; it returns whether it was that.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_table::{CacheFolder, Remote, RemoteOptions};
+    ///
+    /// let remote = Remote::new(RemoteOptions { cache: CacheFolder::Off, ..RemoteOptions::default() })?;
+    /// remote.on_retry(|retry| eprintln!("{}: {}, trying again", retry.url, retry.problem));
+    /// # Ok::<(), brisk_table::Error>(())
+    /// ```
+    pub fn on_retry(&self, f: impl Fn(&Retry) + Send + Sync + 'static) -> bool {
+        self.session.on_retry.set(Box::new(f)).is_ok()
     }
 
     /// What was read so far.
@@ -156,7 +181,7 @@ impl Remote {
 
 impl Session {
     /// Sends a request until it succeeds or its budget is spent.
-    pub(super) fn send<T, F>(&self, mut request: impl FnMut() -> F) -> Result<T, Ended>
+    pub(super) fn send<T, F>(&self, location: &Location, mut request: impl FnMut() -> F) -> Result<T, Ended>
     where
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
@@ -164,9 +189,15 @@ impl Session {
         let _permit = self.permits.take();
         retrying(
             &self.options,
+            location,
             || {
                 self.counts.n_requests.fetch_add(1, Ordering::Relaxed);
                 self.runtime.wait(request())
+            },
+            |retry| {
+                if let Some(on_retry) = self.on_retry.get() {
+                    on_retry(retry);
+                }
             },
             || _ = self.counts.n_retries.fetch_add(1, Ordering::Relaxed),
         )

@@ -92,7 +92,7 @@ impl<'a> Upload<'a> {
         T: Send + 'static,
         F: Future<Output = object_store::Result<T>> + Send + 'static,
     {
-        let sent = self.session.send(|| {
+        let sent = self.session.send(self.location, || {
             let (request, location) = (request(self.store.clone(), self.object.clone()), self.location.clone());
             async move { request.await.map_err(|error| Failure::of(&error, &location)) }
         });

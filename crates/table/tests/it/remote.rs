@@ -5,12 +5,12 @@ mod server;
 #[cfg(feature = "s3")]
 mod written;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use brisk_loader::{Batching, Loader, RowBuffers, RowSelection, RowSource as _, row_source_conformance};
 use brisk_table::{
-    CacheFolder, Error, ReadAhead, Remote, RemoteError, RemoteOptions, Schema, ShardMismatch, ShardSize, ShardedTable,
+    CacheFolder, Error, ReadAhead, Remote, RemoteError, RemoteOptions, Retry, Schema, ShardMismatch, ShardSize, ShardedTable,
     StreamedTable, Table, TableWriter,
 };
 
@@ -233,13 +233,35 @@ fn the_server_says_how_long_to_wait() {
 }
 
 #[test]
+fn a_program_is_told_what_is_tried_again() {
+    let (server, url) = serving_ramp();
+    server.misbehave(|_, n| (n < 2).then_some(Fault::Status(503, "", "")));
+    let (remote, told) = (without_cache(), Arc::new(Mutex::new(Vec::new())));
+    let tell = told.clone();
+    assert!(remote.on_retry(move |retry: &Retry| tell.lock().unwrap().push(retry.clone())));
+    assert!(!remote.clone().on_retry(|_| unreachable!("it was set before")));
+    let with_secrets = url.replace("://", "://me:pass@") + "?sig=secret";
+    StreamedTable::open_url(&with_secrets, &ReadAhead::new(0), &remote).unwrap();
+    let told = told.lock().unwrap();
+    assert_eq!(told.iter().map(|retry| retry.attempts).collect::<Vec<_>>(), [1, 2]);
+    for retry in &*told {
+        assert_eq!(retry.url, format!("{url}?…"));
+        assert!(retry.problem.contains("503") && retry.pause > Duration::ZERO, "{retry:?}");
+    }
+    assert!(told[1].elapsed >= told[0].pause, "{told:?}");
+}
+
+#[test]
 fn what_does_not_pass_is_an_error() {
     let (server, _) = serving_ramp();
     let few = || RemoteOptions { attempts: 3, ..options(CacheFolder::Off) };
     server.misbehave(|_, _| Some(Fault::Status(503, "", "<Error><Code>SlowDown</Code><Message>Please.</Message></Error>")));
     let error = open_error(&server, few());
     assert!(error.to_string().contains("3 attempts") && error.to_string().contains("SlowDown: Please"), "{error}");
+    assert!(error.to_string().contains("`RemoteOptions`"), "{error}");
     assert!(matches!(reason(error), RemoteError::GaveUp { attempts: 3, .. }));
+    let error = open_error(&server, RemoteOptions { more_retries: "--patience".to_owned(), ..few() });
+    assert!(error.to_string().contains("--patience") && !error.to_string().contains("RemoteOptions"), "{error}");
 
     server.misbehave(|_, _| Some(Fault::Status(429, "Retry-After: 1000\r\n", "")));
     assert!(matches!(reason(open_error(&server, few())), RemoteError::GaveUp { attempts: 1, .. }), "there is no time to wait");

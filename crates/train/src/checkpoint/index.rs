@@ -15,6 +15,9 @@ use super::format::FORMAT_VERSION;
 use super::{checksum, format};
 use crate::error::Error;
 
+/// Reads a file, of a number. The outer error is that of replicas that cannot communicate.
+pub(crate) type ReadFile<'f> = dyn FnMut(usize, &Path) -> Result<io::Result<Vec<u8>>, Error> + 'f;
+
 /// `NAME.safetensors.index.json`, in the folder of the files that it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Index {
@@ -52,10 +55,10 @@ impl Index {
         Ok(format!("{stem}-{generation}-{:05}-of-{n_ranks:05}.safetensors", rank + 1))
     }
 
-    /// The index of the checkpoint `NAME.safetensors`, if there is one.
-    pub(crate) fn load_if_any(path: &Path) -> Result<Option<Self>, Error> {
+    /// The index of the checkpoint `NAME.safetensors`, if there is one, from the bytes that `read` returns.
+    pub(super) fn load_if_any(path: &Path, read: &mut ReadFile<'_>) -> Result<Option<Self>, Error> {
         let path = Self::path_of(path);
-        let bytes = match brisk_atomic_file::read_regular_file(&path) {
+        let bytes = match read(0, &path)? {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(cause) => return Err(Error::Io { path, action: "read the index of a checkpoint", cause }),

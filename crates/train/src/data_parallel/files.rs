@@ -1,13 +1,17 @@
 //! Checkpoints of state that is sharded across replicas.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use brisk_atomic_file::read_regular_file;
 use brisk_nn::{DividedBucket, Division, Parameters, Placement};
+use bytemuck::cast_slice;
 use serde::{Deserialize, Serialize};
 
 use super::DataParallel;
+use super::rows::PIECE_BYTES;
 use crate::checkpoint::Checkpoint;
 use crate::checkpoint::index::Index;
 use crate::error::Error;
@@ -20,7 +24,8 @@ pub enum CheckpointFiles {
     #[default]
     One,
     /// One per replica, `NAME-GENERATION-00001-of-00004.safetensors`, with about as many tensors each, and `NAME.safetensors.index.json`, which lists where each tensor
-    /// is, as on model hubs. All replicas need access to the folder of replica 0. [`Checkpoint::load`] takes the path of either form.
+    /// is, as on model hubs. All replicas need access to the folder of replica 0. [`Checkpoint::load`] takes the path of either form, and
+    /// [`DataParallel::load_checkpoint`] reads each file once for all replicas.
     OneAReplica,
 }
 
@@ -113,6 +118,43 @@ impl DataParallel {
         self.communication.as_ref().map_or(Ok(()), |communication| Ok(communication.barrier().wait()?))
     }
 
+    /// Reads and checks a checkpoint together with the other replicas, which all get the whole of it: each file is read by one of them, which sends it to the others. With as many replicas as have
+    /// written [a file each](CheckpointFiles::OneAReplica), each reads its own file; otherwise they take the files in turn. A single file, and the index of several, are read by replica 0. All replicas call it, with
+    /// a path of the same name.
+    ///
+    /// # Cost
+    /// The memory of the largest file, in addition to that of the checkpoint.
+    /// # Errors
+    /// Those of [`Checkpoint::load`], on all replicas; [`Error::Replica`], also for paths of different names.
+    pub fn load_checkpoint(&self, path: impl AsRef<Path>) -> Result<Checkpoint, Error> {
+        let path = path.as_ref();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.agree(vec![("the name of the checkpoint".to_owned(), name)])?;
+        Checkpoint::load_by(path, &mut |number, path| self.read_by(number % self.world_size(), path))
+    }
+
+    /// The bytes of a file that one replica reads, or its error, on all replicas.
+    fn read_by(&self, reader: usize, path: &Path) -> Result<io::Result<Vec<u8>>, Error> {
+        let mine = if self.rank() == reader { read_regular_file(path) } else { Ok(Vec::new()) };
+        let Some(communication) = &self.communication else { return Ok(mine) };
+        let problem = mine.as_ref().err().map(|error| (error.kind() == io::ErrorKind::NotFound, error.to_string()));
+        let [is_missing, said] = problem.map_or_else(Default::default, |(is_missing, said)| [is_missing.to_string(), said]);
+        let said = self.gather_text(said)?.swap_remove(reader);
+        if !said.is_empty() {
+            let is_missing = self.gather_text(is_missing)?[reader] == "true";
+            let kind = if is_missing { io::ErrorKind::NotFound } else { io::ErrorKind::Other };
+            return Ok(Err(io::Error::new(kind, said)));
+        }
+        let mut bytes = mine.unwrap_or_default();
+        let len = communication.broadcast(cast_slice::<u64, u32>(&[bytes.len() as u64]).to_vec(), reader).wait()?;
+        bytes.resize(len[0] as usize | (len[1] as usize) << 32, 0);
+        for piece in bytes.chunks_mut(PIECE_BYTES) {
+            let sent = communication.broadcast(piece.to_vec(), reader).wait()?;
+            piece.copy_from_slice(&sent);
+        }
+        Ok(Ok(bytes))
+    }
+
     /// Checks that all replicas resume from the same checkpoint.
     pub(crate) fn agree_on_checkpoint(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
         if self.is_single() {
@@ -143,6 +185,6 @@ impl DataParallel {
 }
 
 fn utf8(path: &Path) -> Result<&str, Error> {
-    let cause = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not UTF-8, and replicas exchange paths as UTF-8");
+    let cause = || io::Error::new(io::ErrorKind::InvalidInput, "it is not UTF-8, and replicas exchange paths as UTF-8");
     path.to_str().ok_or_else(|| Error::Io { path: path.to_owned(), action: "name the path", cause: cause() })
 }

@@ -11,7 +11,7 @@ use crate::rows::FeedElement;
 use crate::survey::{Findings, Sections, Survey, Wanted, Wrong};
 
 /// The most bytes that a replica sends at a time; MPI counts in 32 bits.
-const PIECE_BYTES: usize = 64 << 20;
+pub(super) const PIECE_BYTES: usize = 64 << 20;
 
 impl DataParallel {
     /// What a run needs to know about all rows of a set. If all replicas know the same [fingerprint](RowSource::fingerprint) of the source, each reads its share of the rows; otherwise each reads
@@ -87,6 +87,7 @@ impl DataParallel {
             blocks: self.gathered_lists(&mine.blocks)?.concat(),
             labels: self.gathered_lists(&mine.labels)?.concat(),
             moments: self.gathered_lists(&mine.moments)?.concat(),
+            weight_sums: self.gathered_lists(&mine.weight_sums)?.concat(),
             weights: self.gathered_lists(&mine.weights)?.concat(),
             wrong: Vec::new(),
         };

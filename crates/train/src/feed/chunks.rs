@@ -80,7 +80,7 @@ impl<S: RowSource<Feature: FeedElement>> OpenChunks for Running<'_, '_, S> {
             check_finite(set, source, batch.features, |row| batch.ids[row] as usize)?;
             let features = S::Feature::features(batch.features);
             let (labels, categories, weights, ids) = (batch.labels, batch.categories, batch.weights, batch.ids);
-            if f(index, Chunk { features, labels, categories, weights, ids })?.is_break() {
+            if f(index, Chunk { features, labels, categories, weights, batch_weights: &[], ids })?.is_break() {
                 return Ok(());
             }
             index += 1;

@@ -1,6 +1,6 @@
 use brisk_loader::{Order, RowSource, for_each_chunk};
 use brisk_nn::tensor::program::Device;
-use brisk_nn::tensor::{DType, Graph, Persistent};
+use brisk_nn::tensor::{Graph, Persistent};
 
 use super::table::{BatchTensors, Chunk, DeviceTable, EpochOrder};
 use crate::error::Error;
@@ -28,10 +28,10 @@ impl ResidentRows {
     /// [`Error::RowSet`]; [`Error::Value`] names a row and a column that hold NaN or infinity; [`Error::Rows`] if the source fails;
     /// [`Error::Memory`], [`Error::Tensor`] if the device has no room.
     pub fn upload<S: RowSource<Feature: FeedElement>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
-        Self::upload_as(device, name, source, DType::F32)
+        Self::upload_as(device, name, source, layout_of(name, source)?)
     }
 
-    /// The same with labels of the given dtype: f32, or u32 for class numbers.
+    /// The same with labels of the layout's dtype: f32, or u32 for class numbers; and without weights, if it has none.
     ///
     /// # Errors
     /// As [`upload`](Self::upload).
@@ -39,9 +39,8 @@ impl ResidentRows {
         device: &Device,
         name: &'static str,
         source: &S,
-        labels: DType,
+        layout: RowLayout,
     ) -> Result<Self, Error> {
-        let layout = RowLayout { labels, ..layout_of(name, source)? };
         let needed_bytes = Self::len_bytes_of(layout, source.n_rows());
         let available_bytes = host_memory::available_bytes().filter(|_| host_memory::is_used_by(device));
         if let Some(available_bytes) = available_bytes.filter(|&available_bytes| needed_bytes > available_bytes) {
@@ -65,7 +64,11 @@ impl ResidentRows {
                 check_finite(name, source, read.features, |row| read.first + row)?;
                 let features = S::Feature::features(read.features);
                 let (labels, categories, weights) = (read.labels, read.categories, read.weights);
-                table.write(&mut uploads, read.first, Chunk { features, labels, categories, weights, ids: &[] })
+                table.write(
+                    &mut uploads,
+                    read.first,
+                    Chunk { features, labels, categories, weights, batch_weights: &[], ids: &[] },
+                )
             },
         )?;
         let rows = Self { table };

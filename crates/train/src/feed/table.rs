@@ -21,6 +21,8 @@ pub(crate) struct DeviceTable {
     label_scale: Option<[Persistent; 2]>,
     categories: Option<Windows>,
     weights: Option<Windows>,
+    /// Of all rows of each batch, if the table has a part of them.
+    batch_weights: Option<Windows>,
     /// The numbers of the rows in the source, if batches are augmented and the table has only some of the rows.
     ids: Option<Windows>,
     /// Of the rows in the table.
@@ -52,6 +54,8 @@ pub(crate) struct Chunk<'a> {
     pub(crate) categories: &'a [u32],
     /// Ignored if rows have none.
     pub(crate) weights: &'a [f32],
+    /// Those of all rows of each batch; ignored if the table has all rows of each.
+    pub(crate) batch_weights: &'a [f32],
     /// Ignored if the table has all rows.
     pub(crate) ids: &'a [u32],
 }
@@ -95,15 +99,18 @@ impl DeviceTable {
             labels: windows("labels", layout.labels, layout.n_labels),
             categories: (layout.n_categories > 0).then(|| windows("categories", DType::U32, layout.n_categories)),
             weights: layout.has_weights.then(|| windows("weights", DType::F32, 1)),
+            batch_weights: None,
             ids: None,
             order: Graph::order_buffer(),
             order_of_all: None,
         }
     }
 
-    /// The same table for a part of each batch.
-    pub(crate) fn of_parts(self) -> Self {
-        Self { order_of_all: Some(Graph::order_buffer()), ..self }
+    /// The same table for a part of each batch, and the weights of `n_weights` rows of whole batches.
+    pub(crate) fn of_parts(self, max_binding_bytes: usize, n_weights: usize) -> Self {
+        let weights = |n_rows| Windows::new("batch_weights", DType::F32, n_rows, 1, max_binding_bytes);
+        let batch_weights = Some(n_weights).filter(|&n| n > 0).map(weights);
+        Self { order_of_all: Some(Graph::order_buffer()), batch_weights, ..self }
     }
 
     /// The same table for some of the source's rows, with their row numbers in the source.
@@ -121,8 +128,8 @@ impl DeviceTable {
     }
 
     pub(crate) fn len_bytes(&self) -> usize {
-        let optional = [&self.categories, &self.weights, &self.ids].map(Option::as_ref);
-        let parts = [[Some(&self.features), Some(&self.labels), None], optional].concat();
+        let optional = [&self.categories, &self.weights, &self.batch_weights, &self.ids].map(Option::as_ref);
+        let parts = [&[Some(&self.features), Some(&self.labels)], &optional[..]].concat();
         parts.into_iter().flatten().map(Windows::len_bytes).sum()
     }
 
@@ -149,6 +156,9 @@ impl DeviceTable {
         }
         if let Some(weights) = &self.weights {
             add_parts(&mut parts, weights, first, chunk.weights)?;
+        }
+        if let Some(weights) = &self.batch_weights {
+            add_parts(&mut parts, weights, first, chunk.batch_weights)?;
         }
         if let Some(ids) = &self.ids {
             add_parts(&mut parts, ids, first, chunk.ids)?;
@@ -187,7 +197,7 @@ impl DeviceTable {
     pub(crate) fn record_weights(&self, graph: &Graph, scale: &Standardisation, state: &Persistent, batch_rows: usize) -> Tensor {
         let [_, _, zero, one] = scale.buffers();
         let batch = graph.batch(self.order_of_all.as_ref().unwrap_or(&self.order), state, batch_rows);
-        match &self.weights {
+        match self.batch_weights.as_ref().or(self.weights.as_ref()) {
             Some(weights) => batch.weights.multiply(&graph.gather(&batch, weights, zero, one).reshape(&[batch_rows])),
             None => batch.weights,
         }

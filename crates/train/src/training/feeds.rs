@@ -5,8 +5,9 @@ use brisk_nn::tensor::program::Device;
 
 use crate::data_parallel::DataParallel;
 use crate::error::Error;
-use crate::feed::{Feed, FeedConfig};
-use crate::rows::FeedElement;
+use crate::feed::{Feed, FeedConfig, RowWeights};
+use crate::rows::inspect::layout_of;
+use crate::rows::{FeedElement, RowLayout};
 
 /// What the feeds of a run have in common.
 #[derive(Debug)]
@@ -25,20 +26,23 @@ impl Feeds<'_> {
         source: &'a S,
         (order, seed): (Order, Option<u64>),
         batch_rows: usize,
+        weights: &RowWeights,
     ) -> Result<Feed<'a>, Error> {
         let Self { device, replicas, config } = self;
-        let feed = Feed::new(device, set, source, config.order.clone().unwrap_or(order), batch_rows, config)?;
-        if config.order.is_some() || config.rank.world() == 1 || feed.has_weights() {
-            return Ok(feed);
+        let feed = |order| Feed::with_weights(device, set, source, order, batch_rows, config, weights);
+        let in_order = feed(config.order.clone().unwrap_or(order))?;
+        if config.order.is_some() || config.rank.world() == 1 {
+            return Ok(in_order);
         }
-        if !replicas.any(feed.fact().is_streamed())? {
-            return Ok(feed);
+        if !replicas.any(in_order.fact().is_streamed())? {
+            return Ok(in_order);
         }
-        let Some(lanes) = Lanes::of_batches(batch_rows, feed.row_bytes(), seed) else { return Ok(feed) };
-        let reason = feed.fact().clone();
-        drop(feed);
-        let feed = Feed::new(device, set, source, Order::Lanes(lanes), batch_rows, config)?;
-        Ok(if reason.is_streamed() { feed.because(reason) } else { feed })
+        let row_bytes = RowLayout { labels: config.labels, ..layout_of(set, source)? }.row_bytes();
+        let Some(lanes) = Lanes::of_batches(batch_rows, row_bytes, seed) else { return Ok(in_order) };
+        let reason = in_order.fact().clone();
+        drop(in_order);
+        let by_lanes = feed(Order::Lanes(lanes))?;
+        Ok(if reason.is_streamed() { by_lanes.because(reason) } else { by_lanes })
     }
 }
 

@@ -196,7 +196,7 @@ fn reserved_names_are_the_files_own() {
 fn a_folder_or_a_device_is_no_checkpoint() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     for path in [folder.path(), Path::new("/dev/zero")] {
-        assert!(message(Checkpoint::load(path)).contains("it is not a regular file"), "{}", path.display());
+        assert!(message(Checkpoint::load(path)).contains("expected a file"), "{}", path.display());
     }
 }
 

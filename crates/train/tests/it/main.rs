@@ -3,6 +3,7 @@
 mod any_checkpoint;
 mod at_step;
 mod checkpoint;
+mod checkpoint_of_replicas;
 #[path = "../../../table/tests/it/damage.rs"]
 mod damage;
 mod damaged;
