@@ -54,17 +54,15 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish
     let transposes_b = transpose.b() && n > 1 && k > 1;
     if m > 1 && k > 1 && (n > 1 || !transposes_a) && m * n * k >= MIN_PAIRS_WORK {
         let layout = Layout { sizes: [m, n, k], a_is_outer: transposes_a, b_is_outer: !transposes_b };
-        match (a, b, Bf16Instructions::detect()) {
-            (Floats::Bf16(a), Floats::Bf16(b), Some(instructions)) => {
-                by_pairs(instructions, layout, a, b, &ending, y);
-                return;
+        let is_done = match (a, b, Bf16Instructions::detect()) {
+            (Floats::Bf16(a), Floats::Bf16(b), Some(instructions)) => by_pairs(instructions, layout, a, b, &ending, y),
+            (Floats::F16(a), Floats::F16(b), Some(Bf16Instructions::Amx)) => {
+                m.min(n).min(k) >= MIN_SPLIT_LEN && by_pairs(Bf16Instructions::Amx, layout, a, b, &ending, y)
             }
-            (Floats::F16(a), Floats::F16(b), Some(Bf16Instructions::Amx)) if m.min(n).min(k) >= MIN_SPLIT_LEN => {
-                if by_pairs(Bf16Instructions::Amx, layout, a, b, &ending, y) {
-                    return;
-                }
-            }
-            _ => {}
+            _ => false,
+        };
+        if is_done {
+            return;
         }
     }
     if transposes_a || (m == 1 && k > 1 && !transposes_b) {

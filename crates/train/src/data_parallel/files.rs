@@ -147,7 +147,7 @@ impl DataParallel {
         }
         let mut bytes = mine.unwrap_or_default();
         let len = communication.broadcast(cast_slice::<u64, u32>(&[bytes.len() as u64]).to_vec(), reader).wait()?;
-        bytes.resize(len[0] as usize | (len[1] as usize) << 32, 0);
+        bytes.resize((u64::from(len[0]) | u64::from(len[1]) << 32) as usize, 0);
         for piece in bytes.chunks_mut(PIECE_BYTES) {
             let sent = communication.broadcast(piece.to_vec(), reader).wait()?;
             piece.copy_from_slice(&sent);
