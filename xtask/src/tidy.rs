@@ -69,7 +69,7 @@ const RULES: &[Rule] = &[
     source::files_are_short,
     source::nothing_is_left_over,
     source::libraries_do_not_print,
-    source::unsafe_is_in_one_file,
+    source::unsafe_is_listed,
     source::no_machine_is_named,
     weight::stays_low,
 ];

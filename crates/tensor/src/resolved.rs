@@ -19,7 +19,8 @@ pub struct Resolved {
     /// [`allow_f16_accumulation`](brisk_program::DeviceBuilder::allow_f16_accumulation) has an effect: for products that do not run on tensor cores and whose sizes are
     /// multiples of 4. `None` if all are added in f32.
     pub f16_places: Option<usize>,
-    /// The processor's instructions for products of bf16, which the CPU executor uses where both operands are bf16; `None` for other precisions and other devices.
+    /// The processor's instructions for products of bf16, which the CPU executor uses where both operands are bf16, and with AMX for large products where both are f16; `None` for f32 and for
+    /// other devices.
     pub bf16_instructions: Option<Bf16Instructions>,
 }
 
@@ -48,7 +49,8 @@ impl fmt::Display for Resolved {
             write!(f, ", products on matrix units of {size} by {size}")?;
         }
         if let Some(instructions) = bf16_instructions {
-            write!(f, ", products by {instructions}")?;
+            let which = if *storage == DType::F16 { "large products" } else { "products" };
+            write!(f, ", {which} by {instructions}")?;
         }
         f16_places.map_or(Ok(()), |n| {
             let which = if matrix_units.is_some() { "other products" } else { "products" };
@@ -93,7 +95,11 @@ impl Precision {
             conversion,
             matrix_units: f16_adapter.filter(|_| on_units).and_then(|adapter| adapter.coop).map(|shape| shape.size()),
             f16_places: f16_adapter.filter(|_| in_tiles).and_then(Adapter::f16_places),
-            bf16_instructions: (self == Self::Bf16 && adapter.is_none()).then(Bf16Instructions::detect).flatten(),
+            bf16_instructions: Bf16Instructions::detect().filter(|instructions| match self {
+                Self::F32 => false,
+                Self::F16 => adapter.is_none() && *instructions == Bf16Instructions::Amx,
+                Self::Bf16 => adapter.is_none(),
+            }),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Steps in f16 and bf16: the shaders give the same as the twins, and both are close to f32.
 
+use brisk_kernels::Bf16Instructions;
 use brisk_nn::{
     Activation, AvgPool2d, BatchNorm, BatchNormConfig, Checkpointed, Conv2d, Conv2dConfig, GlobalAvgPool2d, GradScaler,
     GradScalerConfig, Linear, Module, Parameters, ParametersBuilder, Philox, Sequential, Sgd, StepInputs,
@@ -106,9 +107,10 @@ fn what_a_device_has_of_a_precision_is_said() {
         "stored in f16, computed in f32, converted by bits",
         "stored in bf16, computed in f32, converted by bits",
     ];
-    let by =
-        brisk_kernels::Bf16Instructions::detect().map_or(String::new(), |instructions| format!(", products by {instructions}"));
-    assert_eq!(said(&cpu(1)), [expected[0], expected[1], &format!("{}{by}", expected[2])]);
+    let instructions = Bf16Instructions::detect();
+    let by = instructions.map_or(String::new(), |instructions| format!(", products by {instructions}"));
+    let of_f16 = if instructions == Some(Bf16Instructions::Amx) { ", large products by AMX" } else { "" };
+    assert_eq!(said(&cpu(1)), [expected[0], &format!("{}{of_f16}", expected[1]), &format!("{}{by}", expected[2])]);
     let Some(gpu) = gpu() else { return };
     let has_f16 = gpu.adapter().is_some_and(|adapter| adapter.features.contains(brisk_kernels::wgpu::Features::SHADER_F16));
     let found = said(&gpu);

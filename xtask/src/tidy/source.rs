@@ -69,51 +69,35 @@ pub(super) fn libraries_do_not_print(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-/// Files that may contain `unsafe` in addition to the one file of their crate, each for a reason that has nothing to do with the other file.
-const SECOND_UNSAFE: [&str; 7] = [
-    // Unsafe interfaces of wgpu: experimental features, and shaders without guards in their loops.
-    "crates/kernels/src/shader/unchecked.rs",
-    // Helper threads call a closure that borrows from the stack of the thread that waits for them; the other file is about tiles of a matrix.
-    "crates/kernels/src/cpu/team.rs",
-    // Intrinsics for stores that bypass the caches, which take raw pointers.
-    "crates/kernels/src/cpu/streaming.rs",
-    // Matrix instructions, which read and write by address; the other file is about tiles of a matrix.
-    "crates/kernels/src/gemm/bf16.rs",
-    // Functions that pass on to their callers what a map requires of them, for tables of one file and of several.
-    "crates/table/src/mapped.rs",
-    // SSE2 intrinsics on values, which are unsafe to call although every x86-64 processor has them.
-    "crates/table/src/csv/block.rs",
-    // Calls of a C library, enabled by a feature; the other file is about memory that threads share.
-    "crates/replicate/src/mpi.rs",
-];
+/// The page that lists the files of the libraries with `unsafe`, and why each is sound.
+const UNSAFE_LIST: &str = "ARCHITECTURE.md";
 
-/// A crate forbids `unsafe` code, or has it in one file.
-pub(super) fn unsafe_is_in_one_file(workspace: &Workspace) -> Vec<Finding> {
+/// A crate forbids `unsafe` code, or its files that have some are listed, and no others.
+pub(super) fn unsafe_is_listed(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let section = workspace.file(UNSAFE_LIST).and_then(|file| file.text.split_once("\n## Unsafe code\n"));
+    let rows = section.map_or("", |(_, section)| section.split("\n## ").next().unwrap_or(section)).lines();
+    let names = rows.filter_map(|row| row.strip_prefix("| `")?.split_once('`')).map(|(name, _)| format!("crates/{name}"));
+    let listed: Vec<String> = names.collect();
+    let mut found = Vec::new();
     for package in workspace.packages.iter().filter(|package| package.short_name().is_some()) {
         let sources = format!("{}/src/", package.folder);
-        let library = format!("{sources}lib.rs");
-        if workspace.file(&library).is_some_and(|file| file.text.contains("#![forbid(unsafe_code)]")) {
-            continue;
-        }
         let is_unsafe = |file: &&File| code_lines(&file.text).iter().any(|(_, code)| has_word(code, "unsafe"));
-        let files: Vec<&str> = workspace
-            .rust_files(&sources)
-            .filter(is_unsafe)
-            .map(|file| file.path.as_str())
-            .filter(|path| !SECOND_UNSAFE.contains(path))
-            .collect();
-        match files[..] {
-            [] => {
-                findings.push(Finding::new(library, 0, "is the root of a crate without `unsafe`; add `#![forbid(unsafe_code)]`"))
-            }
-            [_] => {}
-            [first, ..] => findings.push(Finding::new(
-                first,
-                0,
-                format!("`unsafe` is in {} files of one crate, expected one: {}", files.len(), files.join(", ")),
-            )),
+        let files: Vec<&str> = workspace.rust_files(&sources).filter(is_unsafe).map(|file| file.path.as_str()).collect();
+        let library = format!("{sources}lib.rs");
+        if files.is_empty() && !workspace.file(&library).is_some_and(|file| file.text.contains("#![forbid(unsafe_code)]")) {
+            findings.push(Finding::new(library, 0, "is the root of a crate without `unsafe`; add `#![forbid(unsafe_code)]`"));
         }
+        for path in &files {
+            if !listed.iter().any(|listed| listed == path) {
+                let why = format!("has `unsafe`; say in {UNSAFE_LIST} under Unsafe code what it does and why it is sound");
+                findings.push(Finding::new(*path, 0, why));
+            }
+        }
+        found.extend(files);
+    }
+    for path in listed.iter().filter(|path| !found.contains(&path.as_str())) {
+        findings.push(Finding::new(UNSAFE_LIST, 0, format!("lists {path} under Unsafe code, which has no `unsafe`")));
     }
     findings
 }

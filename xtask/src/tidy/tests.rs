@@ -248,26 +248,31 @@ fn only_programs_print() {
 }
 
 #[test]
-fn unsafe_code_is_in_one_file() {
+fn unsafe_code_is_listed() {
     let library = "#![doc = include_str!(\"../README.md\")]\n";
-    check(
-        source::unsafe_is_in_one_file,
-        with("crates/table/src/lib.rs", library),
-        &[("crates/table/src/lib.rs", "#![forbid(unsafe_code)]")],
-    );
-    let block = "fn f(p: *const u8) -> u8 { unsafe { *p } }";
+    let rule = source::unsafe_is_listed;
+    check(rule, with("crates/table/src/lib.rs", library), &[("crates/table/src/lib.rs", "#![forbid(unsafe_code)]")]);
     let one = |workspace: &mut Workspace| {
         with("crates/table/src/lib.rs", library)(workspace);
-        with("crates/table/src/map.rs", block)(workspace);
-    };
-    check(source::unsafe_is_in_one_file, one, &[]);
-    let two = |workspace: &mut Workspace| {
-        one(workspace);
-        with("crates/table/src/rows.rs", block)(workspace);
+        with("crates/table/src/map.rs", "fn f(p: *const u8) -> u8 { unsafe { *p } }")(workspace);
         // The name of the lint and a comment are not unsafe code.
         with("crates/table/src/safe.rs", "#![deny(unsafe_code)] // unsafe\n")(workspace);
     };
-    check(source::unsafe_is_in_one_file, two, &[("crates/table/src/map.rs", "2 files of one crate")]);
+    check(rule, one, &[("crates/table/src/map.rs", "say in ARCHITECTURE.md")]);
+    let list = |names: [&str; 2]| {
+        let rows = names.map(|name| format!("| `{name}` | reads `memory` | it is sound |\n")).concat();
+        format!("# Architecture\n\n## Unsafe code\n\n| file | what |\n| --- | --- |\n{rows}\n## More\n\n| `a.rs` |\n")
+    };
+    let listing = |names| {
+        let text = list(names);
+        move |workspace: &mut Workspace| {
+            one(workspace);
+            with("ARCHITECTURE.md", text.clone())(workspace);
+        }
+    };
+    check(rule, listing(["table/src/map.rs"; 2]), &[]);
+    let gone = listing(["table/src/map.rs", "table/src/safe.rs"]);
+    check(rule, gone, &[("ARCHITECTURE.md", "crates/table/src/safe.rs under Unsafe code, which has no `unsafe`")]);
 }
 
 #[test]
