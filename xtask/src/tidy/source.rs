@@ -83,20 +83,20 @@ pub(super) fn unsafe_is_listed(workspace: &Workspace) -> Vec<Finding> {
     for package in workspace.packages.iter().filter(|package| package.short_name().is_some()) {
         let sources = format!("{}/src/", package.folder);
         let is_unsafe = |file: &&File| code_lines(&file.text).iter().any(|(_, code)| has_word(code, "unsafe"));
-        let files: Vec<&str> = workspace.rust_files(&sources).filter(is_unsafe).map(|file| file.path.as_str()).collect();
+        let files: Vec<String> = workspace.rust_files(&sources).filter(is_unsafe).map(|file| file.path.clone()).collect();
         let library = format!("{sources}lib.rs");
         if files.is_empty() && !workspace.file(&library).is_some_and(|file| file.text.contains("#![forbid(unsafe_code)]")) {
             findings.push(Finding::new(library, 0, "is the root of a crate without `unsafe`; add `#![forbid(unsafe_code)]`"));
         }
         for path in &files {
-            if !listed.iter().any(|listed| listed == path) {
+            if !listed.contains(path) {
                 let why = format!("has `unsafe`; say in {UNSAFE_LIST} under Unsafe code what it does and why it is sound");
-                findings.push(Finding::new(*path, 0, why));
+                findings.push(Finding::new(path, 0, why));
             }
         }
         found.extend(files);
     }
-    for path in listed.iter().filter(|path| !found.contains(&path.as_str())) {
+    for path in listed.iter().filter(|path| !found.contains(path)) {
         findings.push(Finding::new(UNSAFE_LIST, 0, format!("lists {path} under Unsafe code, which has no `unsafe`")));
     }
     findings
