@@ -1,6 +1,6 @@
 //! The run of one replica, in order.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
@@ -11,8 +11,8 @@ use brisk_nn::tensor::Graph;
 use brisk_report::{mebibytes, thousands};
 use brisk_train::metrics::roc_auc;
 use brisk_train::{
-    Binary, Checkpoint, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag, Trainable,
-    Trainer, TrainerConfig,
+    Binary, DataParallel, Feed, FeedConfig, FeedProbe, Outputs, Progress, RunFolder, Scorer, StopFlag, Trainable, Trainer,
+    TrainerConfig,
 };
 use serde_json::{Value, json};
 
@@ -156,20 +156,21 @@ fn place_of_all(replicas: &DataParallel, options: &Options, config: &Value, note
         found.as_ref().map_or_else(Default::default, |place| [place.folder.path().display().to_string(), checkpoint(place)]);
     let [folder, checkpoint] = said.map(|mine| texts::gather(replicas, &mine).map(|all| all[0].clone()));
     let (folder, checkpoint) = (PathBuf::from(folder?), Some(checkpoint?).filter(|path| !path.is_empty()).map(PathBuf::from));
-    let place = match found {
-        Some(place) => Ok(place),
-        None => load(&folder, checkpoint),
-    };
-    // A replica that cannot read what the others can ends the run on all of them, with its name.
+    let create = || RunFolder::create_at(&folder).map(|folder| Place { folder, checkpoint: None });
+    let place = found.map_or_else(create, Ok);
+    // A replica that cannot use the folder that the others can ends the run on all of them, with its name.
     let errors = texts::gather(replicas, &place.as_ref().err().map_or(String::new(), |error| format!("{error:#}")))?;
-    match errors.iter().position(|error| !error.is_empty()) {
+    let place = match errors.iter().position(|error| !error.is_empty()) {
         Some(rank) => bail!("rank {rank}: {}", errors[rank]),
-        None => place,
-    }
-}
-
-fn load(folder: &Path, checkpoint: Option<PathBuf>) -> Result<Place> {
-    let folder = RunFolder::create_at(folder)?;
-    let checkpoint = checkpoint.map(|path| Checkpoint::load(&path).map(|checkpoint| (path, checkpoint))).transpose()?;
-    Ok(Place { folder, checkpoint })
+        None => place?,
+    };
+    let checkpoint = match checkpoint {
+        // Each file is read once for all replicas.
+        Some(path) if replicas.world_size() > 1 => {
+            let checkpoint = replicas.load_checkpoint(&path)?;
+            Some((path, checkpoint))
+        }
+        _ => place.checkpoint,
+    };
+    Ok(Place { checkpoint, ..place })
 }
