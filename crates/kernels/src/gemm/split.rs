@@ -1,7 +1,8 @@
 //! Matrices in f16 for products by [matrix instructions](super::bf16) for bf16.
 //!
 //! A number in f16 has 11 significant bits, so it is the sum of two in bf16, which has 8: the nearest one, and what is left. Of the four terms of a product, the one of what is left on both
-//! sides is at most 2⁻¹⁶ of the product, a sixteenth of what rounding to f16 changes; the other three are computed.
+//! sides is at most 2⁻¹⁶ of the product; the other three are computed. Rounding an operand to f16 has changed the product by up to 2⁻¹¹ before. Sums in which products cancel keep an error of
+//! that share of the products, not of the sum.
 //!
 //! Henry, Tang & Heinecke 2019, *Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations*.
 
@@ -39,7 +40,7 @@ pub(crate) trait Paired: Element {
         f: impl FnOnce(Stored<'_>, Range<usize>) -> R,
     ) -> R;
 
-    /// `y = a b` on this thread, or `y += a b`, for parts of `n_k` K indices each.
+    /// `y = a b` on this thread, or `y += a b`, for parts of `n_k` K indices each. With several parts, `n_k` is a multiple of [`STEP`].
     fn times(instructions: Bf16Instructions, (a, b): (Lines<'_>, Panels<'_>), n_k: usize, y: &mut [f32], onto: Onto) {
         for (i, [of_a, of_b]) in Self::TERMS.iter().enumerate() {
             let onto = if i == 0 { onto } else { Onto::Sum };
