@@ -12,8 +12,10 @@ use crate::elementwise::inputs_cpu::Input;
 use crate::expr::{BLOCK_LEN, Evaluator, Operand, Scratch};
 use crate::kernel::floats::Floats;
 use crate::kernel::twin::TwinArgs;
+use crate::map::form::{Form, Further};
 use crate::map::layout::Layout;
 use crate::map::map::{INPUTS, Map, OUTPUTS};
+use crate::random::draws_cpu::Drawn;
 use crate::storage::element::{narrow, widen};
 
 /// Elements per task.
@@ -28,11 +30,26 @@ pub(crate) fn run(map: &Map, layout: &Layout, in_place: Option<usize>, args: &mu
         Some(replaced) if replaced == i => Input::Output,
         _ => Input::new(args, name, input, pattern, &layout.sizes),
     });
-    let inputs = inputs.collect();
+    let inputs: Vec<Input<'_>> = inputs.collect();
     let outputs: Vec<Output<'_>> = OUTPUTS.iter().zip(&map.outputs).map(|(name, _)| Output::of(args, name)).collect();
     let exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
-    let job = Job { evaluator: Evaluator::new(&exprs), inputs, sizes: &layout.sizes };
+    // For a few elements, finding the form would take longer than it saves.
+    let form = if map.len() > SERIAL_LEN { form_of(map, &inputs) } else { None };
+    let job = Job { evaluator: Evaluator::new(&exprs), form, inputs, sizes: &layout.sizes };
     if map.len() <= SERIAL_LEN { job.run(0, outputs) } else { job.split(outputs) }
+}
+
+/// The form of the expression, and the random numbers that it reads, if all other inputs are whole.
+fn form_of(map: &Map, inputs: &[Input<'_>]) -> Option<(Form, Option<Drawn>)> {
+    let [output] = &map.outputs[..] else { return None };
+    let is_whole = |input: &Input<'_>| matches!(input, Input::All(_) | Input::Output);
+    let (further, drawn) = match inputs {
+        [value] if is_whole(value) => (Further::None, None),
+        [value, Input::Drawn(drawn)] if is_whole(value) => (Further::None, Some(*drawn)),
+        [value, other] if is_whole(value) && is_whole(other) => (Further::Matrix, None),
+        _ => return None,
+    };
+    Some((Form::of(&output.expr, further, drawn.is_some())?, drawn))
 }
 
 /// An output, or part of it.
@@ -111,6 +128,8 @@ impl<'a> Output<'a> {
 
 struct Job<'a> {
     evaluator: Evaluator,
+    /// The loop instead of the evaluator, except where that is one loop as well.
+    form: Option<(Form, Option<Drawn>)>,
     inputs: Vec<Input<'a>>,
     sizes: &'a [usize],
 }
@@ -181,7 +200,20 @@ impl Job<'_> {
         for ((result, output), buffer) in results.iter_mut().zip(outputs.iter_mut()).zip(output_buffers.iter_mut()) {
             *result = output.in_f32(range.clone(), buffer);
         }
-        self.evaluator.run_block(&operands[..self.inputs.len()], &mut results[..n_outputs], scratch);
+        match (self.form, operands[0]) {
+            (Some((form, drawn)), Operand::Slice(value)) if range.len() <= BLOCK_LEN => {
+                let further = match operands[1] {
+                    Operand::Slice(further) if drawn.is_none() => further,
+                    _ => &[],
+                };
+                results[0].copy_from_slice(value);
+                vectorised(
+                    #[inline(always)]
+                    || form.run(further, drawn, start + range.start, results[0]),
+                );
+            }
+            _ => self.evaluator.run_block(&operands[..self.inputs.len()], &mut results[..n_outputs], scratch),
+        }
         for (output, buffer) in outputs.iter_mut().zip(output_buffers.iter()) {
             output.keep(range.clone(), buffer);
         }

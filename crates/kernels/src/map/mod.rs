@@ -1,5 +1,6 @@
 //! Elementwise computations as values: an expression for each element of broadcast inputs, and the fusion of two of them.
 
+pub(crate) mod form;
 mod fusion;
 pub(crate) mod layout;
 #[expect(clippy::module_inception, reason = "the type that the folder is about")]
