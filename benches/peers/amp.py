@@ -2,11 +2,11 @@
 
     python amp.py N_THREADS     reads requests and prints one line for each
 
-`TASK PRECISION BATCH N_ROWS` trains one epoch of a task, `mlp` or `convnet`, in f32, f16 or bf16 on shuffled batches: rows per second, and the mean loss. The
+`TASK PRECISION BATCH N_ROWS` trains one epoch of a task, `mlp`, `convnet` or `tab_m`, in f32, f16 or bf16 on shuffled batches: rows per second, and the mean loss. The
 first request for a task and a precision also warms up.
 
 The networks are those of the suite: 28-256-256-256-1 with ReLU, and four convolutions of 3 by 3 with batch normalisation and CELU over images of 16 by 16, channels
-last. Binary cross-entropy, fused Adam, gradient scaling in f16. Rows are gathered by index_select into a buffer that is kept.
+last; TabM-mini is an ensemble of 32 members, which share three layers of 512 units: each multiplies the rows by its own scales, and has an output layer of its own. Binary cross-entropy, fused Adam, gradient scaling in f16. Rows are gathered by index_select into a buffer that is kept.
 """
 import sys
 import time
@@ -33,10 +33,31 @@ def convnet():
     return nn.Sequential(*layers).to(memory_format=torch.channels_last), (3, 16, 16)
 
 
+class TabM(nn.Module):
+    def __init__(self, n_members=32, n_inputs=28, width=512):
+        super().__init__()
+        self.scales = nn.Parameter(torch.randint(0, 2, (n_members, n_inputs)).float() * 2 - 1)
+        layers = []
+        for n_in in (n_inputs, width, width):
+            layers += [nn.Linear(n_in, width), nn.ReLU(), nn.Dropout(0.1)]
+        self.shared = nn.Sequential(*layers)
+        self.weight = nn.Parameter(torch.empty(n_members, width, 1).uniform_(-(width**-0.5), width**-0.5))
+        self.bias = nn.Parameter(torch.zeros(n_members, 1, 1))
+
+    def forward(self, x):
+        """[n_rows, n_inputs] to [n_rows, n_members]"""
+        h = self.shared((x.unsqueeze(1) * self.scales).flatten(0, 1)).view(len(x), len(self.scales), -1)
+        return (torch.bmm(h.transpose(0, 1), self.weight) + self.bias).squeeze(2).t()
+
+
+def tab_m():
+    return TabM(), (28,)
+
+
 class Run:
     def __init__(self, task, precision, batch, n_rows):
         torch.manual_seed(0)
-        self.model, shape = {"mlp": mlp, "convnet": convnet}[task]()
+        self.model, shape = {"mlp": mlp, "convnet": convnet, "tab_m": tab_m}[task]()
         self.dtype, self.batch = DTYPES[precision], batch
         self.labels = (torch.arange(n_rows) % 2).float()
         self.rows = torch.randn(n_rows, *shape) + 0.1 * self.labels.view(-1, *[1] * len(shape))
@@ -54,8 +75,8 @@ class Run:
         self.optimizer.zero_grad(set_to_none=True)
         x = torch.index_select(self.rows, 0, rows, out=self.buffer) if len(rows) == self.batch else self.rows[rows]
         with torch.autocast("cpu", dtype=self.dtype or torch.bfloat16, enabled=self.dtype is not None):
-            logits = self.model(x).squeeze(1)
-        loss = self.loss(logits.float(), self.labels[rows])
+            logits = self.model(x)
+        loss = self.loss(logits.float(), self.labels[rows].unsqueeze(1).expand_as(logits))
         self.scaler.scale(loss).backward()
         self.scaler.step(self.optimizer)
         self.scaler.update()

@@ -5,7 +5,7 @@ use brisk_program::{Device, DeviceKind};
 use brisk_tensor::Precision;
 
 use super::SUITE;
-use super::task::{Run, large_batches, tasks, wide};
+use super::task::{Run, large_batches, tab_m, tasks, wide};
 use crate::options::{Options, Scale};
 use crate::peer::Peer;
 use crate::row::{Better, Row};
@@ -26,7 +26,9 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
         .transpose()?;
     let mut rows = Vec::new();
     let [mlp, convnet] = tasks(options);
-    for (task, target, is_wide) in [mlp, large_batches(options), convnet].into_iter().map(|task| (task, 0.8, false)).chain(wide) {
+    for (task, target, is_wide) in
+        [mlp, large_batches(options), tab_m(options), convnet].into_iter().map(|task| (task, 0.8, false)).chain(wide)
+    {
         let adding_in_f16 = || Device::builder().selection(options.selection.clone()).allow_f16_accumulation().open();
         let adding_in_f16 = is_wide.then(adding_in_f16).transpose()?;
         let mut cases = Precision::ALL.map(|precision| (precision.to_string(), precision, &options.device)).to_vec();

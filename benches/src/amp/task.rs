@@ -4,8 +4,9 @@ use brisk_kernels::STATE_LEN;
 use brisk_loader::{Order, Rows};
 use brisk_nn::tensor::Pool2d;
 use brisk_nn::{
-    Activation, Adam, BatchNorm, BatchNormConfig, Bias, Bound, Conv2d, Conv2dConfig, GlobalMaxPool2d, GradScaler,
-    GradScalerConfig, Linear, MaxPool2d, Mlp, MlpConfig, Module, Parameters, ParametersBuilder, Sequential, StepInputs,
+    Activation, Adam, Adapters, BatchNorm, BatchNormConfig, Bias, Bound, Conv2d, Conv2dConfig, GlobalMaxPool2d, GradScaler,
+    GradScalerConfig, Linear, MaxPool2d, MeanOf, Mlp, MlpConfig, Module, NumberEmbedding, Parameters, ParametersBuilder,
+    Sequential, StepInputs, TabM, TabMConfig,
 };
 use brisk_program::{Device, Executable, Plan, Profile};
 use brisk_tensor::{DType, Graph, Mode, Persistent, Precision, Reduction, Tensor};
@@ -70,6 +71,32 @@ pub(super) fn tasks(options: &Options) -> [Task; 2] {
 pub(super) fn large_batches(options: &Options) -> Task {
     let [mlp, _] = tasks(options);
     Task { batch: if options.scale == Scale::Smoke { 128 } else { 8192 }, ..mlp }
+}
+
+/// An ensemble for tables, at the sizes of the paper: 32 members with three shared layers of 512 units, of which each multiplies the rows by scales of its own.
+pub(super) fn tab_m(options: &Options) -> Task {
+    let [mlp, _] = tasks(options);
+    let is_smoke = options.scale == Scale::Smoke;
+    let (name, build): (_, Build) = match is_smoke {
+        true => ("TabM-mini, 4 x 28-16-16-1", |params| tab_m_of(params, 4, vec![16; 2])),
+        false => ("TabM-mini, 32 x 28-512-512-512-1", |params| tab_m_of(params, 32, vec![512; 3])),
+    };
+    let (batch, n_train) = if is_smoke { (32, 128) } else { (256, 2560) };
+    Task { name, peer: Some("tab_m"), build, batch, n_train, ..mlp }
+}
+
+fn tab_m_of(params: &mut ParametersBuilder, n_members: usize, hidden: Vec<usize>) -> Box<dyn Module> {
+    let config = TabMConfig {
+        n_inputs: N_COLS,
+        numbers: NumberEmbedding::Plain,
+        n_members,
+        adapters: Adapters::First,
+        hidden,
+        dropout: 0.1,
+        n_outputs: 1,
+        mean_of: MeanOf::Sigmoids,
+    };
+    Box::new(TabM::new(params, &config, &[]))
 }
 
 /// Layers so wide that products dominate the time: for hardware, whose tensor cores compute in 16 bits.
@@ -161,6 +188,7 @@ impl<'a> Run<'a> {
         device.write(&inputs.lr, &[task.lr])?;
 
         let graph = Graph::training("step");
+        graph.share_state(&inputs.state);
         let recorded = task.record(&graph, &train, model.as_ref(), &params, &inputs, precision, device)?;
         let step = graph.compile(device)?;
         let graph = Graph::inference("scores");
@@ -260,7 +288,14 @@ impl Task {
         let (logits, loss) = graph.autocast(precision, || {
             let logits = model.forward(bound, &x);
             let logits = logits.reshape(&[logits.n_elements()]);
-            let loss = logits.bce_with_logits(labels, weights, Reduction::Mean, 1.0);
+            // Those of all members of an ensemble, one member after the other.
+            let n_rows = labels.n_elements();
+            let n_members = logits.n_elements() / n_rows;
+            let of_members = |of_rows: &Tensor| match n_members {
+                1 => of_rows.clone(),
+                _ => of_rows.reshape(&[1, n_rows]).expand(&[n_members, n_rows]).reshape(&[n_members * n_rows]),
+            };
+            let loss = logits.bce_with_logits(&of_members(labels), &of_members(weights), Reduction::Mean, 1.0);
             (logits, loss)
         });
         if graph.mode() == Mode::Training {
