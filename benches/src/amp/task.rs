@@ -221,20 +221,26 @@ impl<'a> Run<'a> {
 
     /// One epoch over shuffled rows, after this many steps.
     pub(super) fn epoch(&self, epoch: u32, n_steps: u32) -> Result<()> {
-        let order = Order::Shuffled { seed: self.seed };
-        self.train.set_order(&self.device, order, epoch, self.task.batch)?;
-        let mut state = [0; STATE_LEN];
-        state[1] = n_steps;
-        self.device.write(&self.inputs.state, &state)?;
+        self.at_start_of(epoch, n_steps)?;
         self.step.run(self.train.n_batches(self.task.batch))?;
         Ok(self.device.wait()?)
     }
 
-    /// Of a step, after the first epoch.
+    fn at_start_of(&self, epoch: u32, n_steps: u32) -> Result<()> {
+        let order = Order::Shuffled { seed: self.seed };
+        self.train.set_order(&self.device, order, epoch, self.task.batch)?;
+        let mut state = [0; STATE_LEN];
+        state[1] = n_steps;
+        Ok(self.device.write(&self.inputs.state, &state)?)
+    }
+
+    /// Of at most `n_steps` steps of the second epoch: after its last batch there are no rows, and so no numbers.
     pub(super) fn profile(&self, n_steps: usize) -> Result<Profile> {
         self.start()?;
         self.epoch(0, 0)?;
-        Ok(self.step.profile(n_steps)?)
+        let n_batches = self.train.n_batches(self.task.batch);
+        self.at_start_of(1, n_batches as u32)?;
+        Ok(self.step.profile(n_steps.min(n_batches))?)
     }
 
     pub(super) fn start(&self) -> Result<()> {
