@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use brisk_tensor::Precision;
 use clap::builder::RangedU64ValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -337,6 +338,9 @@ pub(crate) struct Tabular {
     /// The time of each model [default: no limit]
     #[arg(long, value_name = "N", value_parser = positive)]
     pub(crate) minutes: Option<f64>,
+    /// The precision of our training: f32, f16 or bf16 [default: the fastest of the device, as in the example tabular]
+    #[arg(long, value_name = "TYPE")]
+    pub(crate) precision: Option<Precision>,
     /// Measures scikit-learn's HistGradientBoosting, LightGBM, XGBoost and CatBoost in the same run, with the Python that BRISK_PYTHON names
     #[arg(long)]
     pub(crate) peers: bool,

@@ -10,6 +10,7 @@ use brisk_table::{Header, Table as Rowed};
 use brisk_tabular::{
     Columns, DetectOptions, Effort, Fitting, Preprocessing, Scaling, TabularModel, Target, TargetKind, TextOptions,
 };
+use brisk_tensor::Precision;
 use flate2::read::GzDecoder;
 use tempfile::TempDir;
 
@@ -266,7 +267,8 @@ fn trained(
         recipes.iter_mut().for_each(|recipe| recipe.max_epochs = 1);
     }
     let max_time = suite.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
-    let fitting = Fitting { max_time, ..Fitting::new(recipes, seed) };
+    let precision = suite.precision.unwrap_or_else(|| Precision::fastest(&options.device));
+    let fitting = Fitting { max_time, precision, ..Fitting::new(recipes, seed) };
     let fitted = fitting.fit(&options.device, preprocessing.clone(), target.clone(), &train, &valid)?;
     let seconds = started.elapsed().as_secs_f64();
     let metric = fitted.model.evaluate(&test)?.get(metric).with_context(|| format!("{metric} of the test rows"))?;

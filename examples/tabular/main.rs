@@ -69,7 +69,8 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     };
     let rows = sets_of(&target)?;
     let chosen = {
-        let fitting = scale::fitting(&options, options.recipes(&rows.train, &target), options.time_left(started)?, &stop);
+        let fitting =
+            scale::fitting(&options, &device, options.recipes(&rows.train, &target), options.time_left(started)?, &stop);
         let folds = options.folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
         match (&rows.valid, folds.as_deref()) {
             (Some(valid), _) => scale::chosen(&device, &options, &fitting, &preprocessing, &target, &rows.train, valid),
@@ -108,7 +109,7 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         trainer.stop_on(&stop).progress()
     };
     let fitting = Fitting {
-        precision: options.precision,
+        precision: options.precision_on(&device),
         class_weights: options.class_weights,
         threshold: options.threshold,
         intervals: options.intervals,
@@ -194,7 +195,7 @@ fn planned(
     let (task, params) = (model.task(), model.model().params());
     print::note(format_args!("parameters: {}", thousands(params.n_trained() as u64)));
     let optimizer = Adam::new(params);
-    let trainer = recipe.trainer(device).precision(options.precision);
+    let trainer = recipe.trainer(device).precision(options.precision_on(device));
     let training = trainer.prepare(Trainable::new(model.model().module(), params, &optimizer), &*task, train, valid)?;
     // The scores of a table do use the weights of validation rows.
     let warnings = training.warnings().iter().filter(|warning| !matches!(warning, Warning::UnusedWeights { .. }));

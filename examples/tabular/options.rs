@@ -2,12 +2,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
+use brisk_examples::command_line::value::{MAX_COUNT, list, one_of, positive, precision_or_auto, whole};
 use brisk_examples::command_line::{DeviceOption, ServerOption};
 use brisk_examples::tabular::TextArguments;
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::Adapters;
 use brisk_nn::tensor::Precision;
+use brisk_nn::tensor::program::Device;
 use brisk_report::seconds;
 use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind, TargetScale, ThresholdMetric};
 use clap::Parser;
@@ -113,9 +114,9 @@ pub(crate) struct Options {
     /// Seed of the initial weights, the order of rows and the split into 70 % training, 10 % validation and 20 % test rows, unless it is one by --time
     #[arg(long, value_name = "N", help_heading = "Training", default_value = "0", value_parser = whole::<u64>(0..=MAX_COUNT))]
     pub(crate) seed: u64,
-    /// Precision of matrix products; parameters are f32 in each
-    #[arg(long, value_name = "TYPE", help_heading = "Running", default_value = "f32", value_parser = precision())]
-    pub(crate) precision: Precision,
+    /// Precision of matrix products in training: auto is bf16 on a CPU with instructions for it, AMX or AVX512_BF16, and f32 elsewhere; parameters and predictions are f32 in each
+    #[arg(long, value_name = "TYPE", help_heading = "Running", default_value = "auto", value_parser = precision_or_auto())]
+    pub(crate) precision: Option<Precision>,
     #[command(flatten)]
     pub(crate) device: DeviceOption,
     #[command(flatten)]
@@ -144,6 +145,11 @@ pub(crate) enum Kind {
 }
 
 impl Options {
+    /// The precision of training on this device.
+    pub(crate) fn precision_on(&self, device: &Device) -> Precision {
+        self.precision.unwrap_or_else(|| Precision::fastest(device))
+    }
+
     /// The networks to train for these preprocessed training rows, and how.
     pub(crate) fn recipes(&self, rows: &Rows, target: &Target) -> Vec<Recipe> {
         let of_one = |network: Network| vec![Recipe::of_one(network, rows.n_rows())];

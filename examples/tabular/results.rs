@@ -53,7 +53,7 @@ impl Results<'_> {
             "rows": self.n_rows, "epochs": report.n_epochs, "best_epoch": report.best_epoch, "seconds": self.elapsed,
             "train_seconds": fitted.reports.iter().map(|report| report.train_seconds).sum::<f64>(), "weights": fitted.weights,
             "loader_rows_per_s": planned.loader_rows_per_s, "train_rows_per_s": report.train_rows_per_s,
-            "planned_peak_bytes": planned.peak_bytes, "precision": options.precision.to_string(), "simulated": false,
+            "planned_peak_bytes": planned.peak_bytes, "precision": options.precision_on(device).to_string(), "simulated": false,
             "parameters": model.model().params().n_trained(), "target": model.target().name(),
             "task": model.target().kind().to_string(), "ended": report.ended.to_string(),
             "model_folder": options.out.to_string_lossy(), "warnings": self.warnings, "importance": model.importance(),
@@ -176,8 +176,9 @@ impl Results<'_> {
 
     /// What there is to know about the training.
     pub(crate) fn facts(&self) -> Vec<(&'static str, String)> {
-        let Self { options, fitted, planned, .. } = self;
+        let Self { options, device, fitted, planned, .. } = self;
         let (report, model) = (fitted.report(), &fitted.model);
+        let precision = options.precision_on(device);
         let units = match self.chosen {
             None => "",
             Some((TargetScale::Standard, _)) => " of the standardised target",
@@ -187,6 +188,7 @@ impl Results<'_> {
             ("epochs", format!("{}, {}", report.n_epochs, report.ended)),
             ("best epoch", format!("{}, {} {}{units}", report.best_epoch, report.watched, number(report.best_value))),
             ("training", format!("{} rows/s", rows_per_second(report.train_rows_per_s))),
+            ("precision", format!("{precision}, {}", precision.resolved(device))),
             ("memory", mebibytes(planned.peak_bytes as u64)),
             ("time", seconds(self.elapsed)),
         ];

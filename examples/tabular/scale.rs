@@ -39,6 +39,7 @@ pub(crate) type Chosen = (TargetScale, Option<TargetScaleReason>);
 /// What the short trainings by which the scale is chosen have of the settings.
 pub(crate) fn fitting<'a>(
     options: &Options,
+    device: &Device,
     recipes: Vec<Recipe>,
     max_time: Option<Duration>,
     stop: &'a StopFlag,
@@ -47,7 +48,12 @@ pub(crate) fn fitting<'a>(
         print::note("a short training, to choose the scale of the target");
         trainer.stop_on(stop).progress()
     };
-    Fitting { precision: options.precision, max_time, configure: Box::new(configure), ..Fitting::new(recipes, options.seed) }
+    Fitting {
+        precision: options.precision_on(device),
+        max_time,
+        configure: Box::new(configure),
+        ..Fitting::new(recipes, options.seed)
+    }
 }
 
 /// The scale of the target, chosen by validation rows unless `--target-scale` says which; `None` for classes.

@@ -60,6 +60,22 @@ impl fmt::Display for Resolved {
 }
 
 impl Precision {
+    /// The precision in which `device` trains fastest, as far as that has been measured: bf16 on the CPU if its processor has [instructions](Bf16Instructions) for products of bf16, else f32.
+    /// bf16 has the range of f32, so that the loss needs no scaling.
+    ///
+    /// # Examples
+    /// ```
+    /// use brisk_tensor::{Precision, program::Device};
+    ///
+    /// let device = Device::cpu()?;
+    /// let precision = Precision::fastest(&device);
+    /// assert_eq!(precision == Precision::Bf16, Precision::Bf16.resolved(&device).bf16_instructions.is_some());
+    /// # Ok::<(), brisk_tensor::Error>(())
+    /// ```
+    pub fn fastest(device: &Device) -> Self {
+        if Self::Bf16.resolved(device).bf16_instructions.is_some() { Self::Bf16 } else { Self::F32 }
+    }
+
     /// How `device` computes in this precision. No device falls back to another type; they differ only in speed.
     ///
     /// # Examples

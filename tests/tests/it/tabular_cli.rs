@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use brisk_program::Device;
 use brisk_table::{Schema, Table, TableWriter};
+use brisk_tensor::Precision;
 
 use crate::example::built;
 use crate::place::Place;
@@ -147,6 +149,23 @@ fn classes_are_learned_and_predicted() {
     let table = Table::open(place.path("names.safetensors")).expect("a table");
     assert_eq!((table.classes(), table.n_cols()), (&["apple", "lemon", "plum"].map(str::to_owned)[..], 3));
     assert_eq!(table.labels::<u32>().expect("classes")[..2], [1, 0]);
+}
+
+#[test]
+fn the_precision_is_the_fastest_of_the_device_unless_one_is_asked_for() {
+    let place = place();
+    let fastest = Precision::fastest(&Device::cpu().expect("a CPU"));
+    for (asked, expected) in [(None, fastest), (Some("bf16"), Precision::Bf16), (Some("f32"), Precision::F32)] {
+        let precision = asked.map(|asked| ["--precision", asked]);
+        let args = ["fruit.csv", "--drop", "price", "--device", "cpu", "--out", "model", "--json", "out.json"];
+        let args: Vec<&str> = args.into_iter().chain(FAST).chain(precision.into_iter().flatten()).collect();
+        let shown = place.succeed("tabular", &args);
+        let results = place.json("out.json");
+        assert_eq!(results["precision"], expected.to_string(), "{asked:?}: {results}");
+        assert!(results["test_accuracy"].as_f64() > Some(0.9), "{expected}: {results}");
+        let line = shown.lines().find(|line| line.starts_with("precision ")).expect("a line of its own");
+        assert!(line.contains(&format!("{expected}, stored in {expected}")), "{line}");
+    }
 }
 
 #[test]
