@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 #[cfg(feature = "remote")]
 use std::{
     collections::HashSet,
@@ -13,7 +14,8 @@ use anyhow::{Context, Result, bail};
 use brisk_loader::RowSource;
 use brisk_table::{Error, ReadAhead, ShardedTable, StreamedTable, Table, printable};
 #[cfg(feature = "remote")]
-use brisk_table::{Remote, RemoteOptions};
+use brisk_table::{Remote, RemoteFolder, RemoteOptions};
+use brisk_train::CheckpointStore;
 use tempfile::TempDir;
 
 /// The rows of a table, wherever they are.
@@ -178,6 +180,17 @@ impl OutputTable {
     }
 }
 
+/// The folder at a URL that checkpoints are copied to, or from.
+///
+/// # Errors
+/// If it is a path, or no such store can be used; if this program was built without URLs.
+pub fn checkpoint_store(folder: &Path) -> Result<Arc<dyn CheckpointStore>> {
+    match url(folder)? {
+        Some(url) => url.store(),
+        None => bail!("{}: is a path, expected the URL of a folder, such as s3://BUCKET/runs/7", printable(folder)),
+    }
+}
+
 /// A URL of the command line; `None` for a path.
 fn url(path: &Path) -> Result<Option<Url<'_>>> {
     let Some(text) = path.to_str().filter(|_| is_url(path)) else { return Ok(None) };
@@ -302,6 +315,9 @@ remote_methods! {
     fn download(&self, path: &Path) -> () { |url, remote| remote.download(url, path) }
     fn upload(&self, path: &Path) -> () { |url, remote| remote.upload(path, url) }
     fn check_upload(&self) -> () { |url, remote| remote.check_upload(url) }
+    fn store(&self) -> Arc<dyn CheckpointStore> {
+        |url, remote| RemoteFolder::at(url, remote).map(|folder| Arc::new(folder) as Arc<dyn CheckpointStore>)
+    }
 }
 
 #[cfg(test)]
