@@ -87,13 +87,13 @@ impl Training<'_> {
         let generation = joint.generation(&path);
         let (newest, mut mine) = (*generation.as_ref().unwrap_or(&0), None);
         let written = due.write(|checkpoint, path| {
-            mine = self.replicas.save(checkpoint, path, newest)?;
+            // A file without tensors is not in the index.
+            let file = self.replicas.save(checkpoint, path, newest)?;
+            mine = file.filter(|_| checkpoint.tensors().next().is_some());
             Ok(())
         })?;
-        match mine {
-            Some(mine) => joint.send(self.replicas, generation, &mine, &path, &replaced).map(|()| written),
-            None => Ok(written),
-        }
+        joint.send(self.replicas, generation, mine.as_deref(), &path, &replaced)?;
+        Ok(written)
     }
 
     /// Warns of copies that have failed.
@@ -102,7 +102,8 @@ impl Training<'_> {
             Some(RunCopies::Beside(copies)) => copies.new_failures(),
             Some(RunCopies::Joint(joint)) => {
                 let has_told = |failure: &Failure| {
-                    let of_object = |warning: &Warning| matches!(warning, Warning::NotCopied { object, .. } if *object == failure.object);
+                    let of_object =
+                        |warning: &Warning| matches!(warning, Warning::NotCopied { object, .. } if *object == failure.object);
                     fit.report.warnings.iter().any(of_object)
                 };
                 joint.failures().into_iter().filter(|failure| !has_told(failure)).collect()

@@ -46,13 +46,13 @@ impl JointCopies {
         Ok(found.map_or(0, |index| index.generation))
     }
 
-    /// Sends this replica's file of a checkpoint, and, once all have sent theirs, the index. `generation` is what [`generation`](Self::generation) returned. All replicas call it, and get the same
+    /// Sends this replica's file of a checkpoint, if it has one, and, once all have sent theirs, the index. `generation` is what [`generation`](Self::generation) returned. All replicas call it, and get the same
     /// failure if one fails.
     pub(super) fn send(
         &mut self,
         replicas: &DataParallel,
         generation: Result<u64, Error>,
-        mine: &Path,
+        mine: Option<&Path>,
         path: &Path,
         replaced: &[PathBuf],
     ) -> Result<(), Error> {
@@ -63,7 +63,8 @@ impl JointCopies {
         let known = generation.map(drop).map_err(|error| error.to_string());
         let mut failed = first_problem(replicas, known)?;
         if failed.is_none() {
-            failed = first_problem(replicas, self.store.put(mine, &object_of(mine)).map_err(|error| error.to_string()))?;
+            let sent = mine.map_or(Ok(()), |mine| self.store.put(mine, &object_of(mine)));
+            failed = first_problem(replicas, sent.map_err(|error| error.to_string()))?;
             let published = match (&failed, self.companions.is_some()) {
                 (None, true) => self.publish(&index),
                 (Some(_), true) => self.remember(&index).map(drop).map_err(|error| error.to_string()),

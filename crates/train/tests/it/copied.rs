@@ -8,8 +8,8 @@ use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::{Activation, Mlp, MlpConfig};
 use brisk_table::{CacheFolder, Remote, RemoteFolder, RemoteOptions};
 use brisk_train::{
-    Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, Fetched, FitReport, Model, Regression, RunFolder, Trainer,
-    TrainerConfig, Warning, ZeroStage, run_threads,
+    BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, Fetched, FitReport, Model, Regression,
+    RunFolder, Trainer, TrainerConfig, Warning, ZeroStage, run_threads,
 };
 use tempfile::TempDir;
 
@@ -68,19 +68,21 @@ fn train(
     }
 }
 
-fn by_itself(epochs: usize, folder: &RunFolder, store: Option<RemoteFolder>, from: Option<&Checkpoint>) -> Result<FitReport, Error> {
+fn by_itself(
+    epochs: usize,
+    folder: &RunFolder,
+    store: Option<RemoteFolder>,
+    from: Option<&Checkpoint>,
+) -> Result<FitReport, Error> {
     train(DataParallel::single(), epochs, folder, store, from)
 }
 
 /// The same with replicas that write a file each; the report of the first.
-fn together(
-    n: usize,
-    epochs: usize,
-    folder: &RunFolder,
-    server: &Server,
-    from: Option<&Checkpoint>,
-) -> Result<FitReport, Error> {
-    let config = DataParallelConfig { files: CheckpointFiles::OneAReplica, zero: ZeroStage::Parameters, ..DataParallelConfig::default() };
+fn together(n: usize, epochs: usize, folder: &RunFolder, server: &Server, from: Option<&Checkpoint>) -> Result<FitReport, Error> {
+    // A bucket for each parameter, so that each replica has some.
+    let buckets = BucketSizes { first_bytes: 4, bytes: 4 };
+    let (files, zero) = (CheckpointFiles::OneAReplica, ZeroStage::Parameters);
+    let config = DataParallelConfig { buckets, files, zero, ..DataParallelConfig::default() };
     let reports = run_threads(n, &config, |replica| train(replica, epochs, folder, Some(store(server)), from))?;
     assert!(reports.iter().all(|report| report.history == reports[0].history), "all have the same history");
     Ok(reports.into_iter().next().expect("there is a replica"))
@@ -146,7 +148,9 @@ fn a_run_resumes_from_the_server() -> Result<(), Error> {
 
     // On another machine.
     let (_other, elsewhere) = fetched(&server, Fetched::Newer);
-    for (here, there) in [(folder.last(), elsewhere.last()), (folder.best(), elsewhere.best()), (folder.config(), elsewhere.config())] {
+    for (here, there) in
+        [(folder.last(), elsewhere.last()), (folder.best(), elsewhere.best()), (folder.config(), elsewhere.config())]
+    {
         assert!(bytes(&here) == bytes(&there), "{} differs", there.display());
     }
     let report = by_itself(5, &elsewhere, Some(store(&server)), Some(&newest(&elsewhere)))?;

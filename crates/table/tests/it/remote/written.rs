@@ -242,7 +242,10 @@ fn objects_of_a_folder_are_written_read_and_removed() {
             assert_eq!(objects.read("a.b").unwrap(), None, "{url}");
         }
         for name in ["../a", "a/b", "", ".."] {
-            assert!(objects.put(&file, name).is_err() && objects.read(name).is_err() && objects.delete(name).is_err(), "{url}: {name}");
+            assert!(
+                objects.put(&file, name).is_err() && objects.read(name).is_err() && objects.delete(name).is_err(),
+                "{url}: {name}"
+            );
         }
     }
     assert!(server.names_of_objects().is_empty() && server.n_uploads() == 0, "nothing is left");

@@ -129,7 +129,10 @@ fn what_failed_is_told_once_and_tried_again() {
     // Now it is new.
     run.write(&best, "2", &[]);
     run.expect("put best.safetensors", false);
-    assert_eq!((run.copies.wait(), run.copies.new_failures()), (vec![failure("best.safetensors")], vec![failure("best.safetensors")]));
+    assert_eq!(
+        (run.copies.wait(), run.copies.new_failures()),
+        (vec![failure("best.safetensors")], vec![failure("best.safetensors")])
+    );
 }
 
 #[test]
