@@ -19,14 +19,22 @@ pub(super) struct JointCopies {
     companions: Option<Companions>,
     /// On replica 0, the files in the store of each checkpoint that was sent, by the object of its index: those that the index there lists, and those of attempts that failed.
     known: BTreeMap<String, BTreeSet<String>>,
-    /// The last failure for each object, until it is copied.
+    /// The last failure for each object, until it is copied or is no longer needed.
     failed: BTreeMap<String, Failure>,
+    /// On replica 0, checkpoints that were replaced and are still to be removed.
+    obsolete: Vec<PathBuf>,
 }
 
 impl JointCopies {
     /// `folder` is the run's folder on replica 0, and `None` on others.
     pub(super) fn new(store: Arc<dyn CheckpointStore>, folder: Option<&RunFolder>) -> Self {
-        Self { store, companions: folder.map(Companions::of), known: BTreeMap::new(), failed: BTreeMap::new() }
+        Self {
+            store,
+            companions: folder.map(Companions::of),
+            known: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            obsolete: Vec::new(),
+        }
     }
 
     /// On replica 0, the newest generation of the checkpoint `NAME.safetensors` in the store; 0 if there is none. New files get a greater one, so that they never replace files that an index in the
@@ -59,6 +67,10 @@ impl JointCopies {
         let index = Index::path_of(path);
         let name = self.store.name_of(&object_of(&index));
         let failure = |reason: String| Failure { object: name.clone(), reason };
+        for replaced in replaced {
+            self.failed.remove(&self.store.name_of(&object_of(&Index::path_of(replaced))));
+            self.obsolete.push(replaced.clone());
+        }
         // Without knowing which files there are, none is sent.
         let known = generation.map(drop).map_err(|error| error.to_string());
         let mut failed = first_problem(replicas, known)?;
@@ -78,7 +90,7 @@ impl JointCopies {
             }
             None => {
                 self.failed.remove(&name);
-                self.remove_old(&index, replaced);
+                self.remove_old(&index);
             }
         }
         Ok(())
@@ -104,16 +116,16 @@ impl JointCopies {
         Ok(files)
     }
 
-    /// Removes the files of earlier checkpoints of this name, and of the checkpoints that this one replaces. What cannot be removed only takes space, and is removed with the next one.
-    fn remove_old(&mut self, index: &Path, replaced: &[PathBuf]) {
+    /// Removes the files of earlier checkpoints of this name, and those of checkpoints that were replaced. What cannot be removed only takes space, and is removed with the next one.
+    fn remove_old(&mut self, index: &Path) {
         let store = self.store.clone();
         let Some(known) = self.known.get_mut(&object_of(index)) else { return };
         let files = files_of(index).unwrap_or_default();
         known.retain(|file| files.contains(file) || store.delete(file).is_err());
-        for replaced in replaced {
+        for obsolete in std::mem::take(&mut self.obsolete) {
             // Finds its files.
-            drop(self.generation(replaced));
-            let index = object_of(&Index::path_of(replaced));
+            drop(self.generation(&obsolete));
+            let index = object_of(&Index::path_of(&obsolete));
             let files = self.known.remove(&index).unwrap_or_default();
             [index].iter().chain(&files).for_each(|object| drop(store.delete(object)));
         }

@@ -92,7 +92,7 @@ fn together(n: usize, epochs: usize, folder: &RunFolder, server: &Server, from: 
 #[track_caller]
 fn fetched(server: &Server, expected: Fetched) -> (TempDir, RunFolder) {
     let (dir, folder) = new_folder();
-    assert_eq!(folder.fetch(&store(server)).expect("the server answers"), expected);
+    assert_eq!(folder.fetch(&store(server)).expect("the server answers"), expected, "what was fetched");
     (dir, folder)
 }
 
@@ -111,9 +111,9 @@ fn epoch(checkpoint: &Checkpoint) -> usize {
 fn check_same_run(report: &FitReport, whole: &FitReport, from: usize) {
     let values = |report: &FitReport| report.watched_values();
     let (found, expected) = (values(report), values(whole)[from..].to_vec());
-    assert_eq!(found.len(), expected.len());
+    assert_eq!(found.len(), expected.len(), "epochs since epoch {from}");
     assert!(found.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= 1e-5 * b.abs()), "{found:?} differs from {expected:?}");
-    assert_eq!((report.n_epochs, report.best_epoch), (whole.n_epochs, whole.best_epoch));
+    assert_eq!((report.n_epochs, report.best_epoch), (whole.n_epochs, whole.best_epoch), "epochs and the best of them");
 }
 
 fn is_put_of(request: &Request, name: &str) -> bool {

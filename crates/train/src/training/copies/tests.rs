@@ -94,7 +94,7 @@ fn the_log_comes_first_and_only_the_newest_is_sent() {
     assert_eq!(run.requests.recv().expect("the thread runs"), "put metrics.csv");
     run.write(&kept, "k", &[]);
     run.write(&last, "2", &[]);
-    run.write(&other, "o", &[kept.clone()]);
+    run.write(&other, "o", std::slice::from_ref(&kept));
     run.write(&last, "3", &[]);
     fs::remove_file(&kept).expect("it is there");
     run.answers.send(true).expect("the thread waits");
