@@ -226,7 +226,7 @@ pub fn train(
     outputs: &mut Outputs,
     note: &dyn Fn(&str),
 ) -> Result<FitReport> {
-    let Some((path, checkpoint)) = checkpoint else { return Ok(trainer.fit(outputs)?) };
+    let Some((path, checkpoint)) = checkpoint else { return trainer.fit(outputs).map_err(in_words_of_options) };
     let allowed = &options.resume_anyway;
     let differences = trainer.resume_differences(&checkpoint);
     if differences.iter().all(|difference| allowed.contains(&difference.mismatch)) {
@@ -236,8 +236,11 @@ pub fn train(
     trainer.resume_with(&checkpoint, allowed, outputs).map_err(in_words_of_options)
 }
 
-/// A refused checkpoint, with the option that allows it.
+/// A refused checkpoint, with the option that allows it; a store that has another run.
 fn in_words_of_options(error: Error) -> anyhow::Error {
+    if let Error::Setting { name: "store of checkpoints", found, .. } = &error {
+        return anyhow!("--checkpoints-to {found}; resume that run with --resume auto, or name another folder");
+    }
     let Error::ResumeMismatch { checkpoint, differences } = &error else { return error.into() };
     let list: Vec<String> = differences.iter().map(ToString::to_string).collect();
     let mut kinds: Vec<&str> = differences.iter().map(|difference| difference.mismatch.name()).collect();

@@ -92,6 +92,7 @@ fn a_run_goes_on_from_the_server_to_which_it_was_copied() {
     assert!(stderr.contains("fetched the run at"), "{stderr}");
     let auc = |results: &Value| results["test_auc"].as_f64().expect("a number");
     assert!((auc(&resumed) - auc(&whole)).abs() < 1e-3, "{resumed} differs from {whole}");
+    place.refuse("higgs", &[&RUN[..], &to_server, &["--out", "third"]].concat(), &["--checkpoints-to", "--resume auto"]);
     let (status, _, stderr) = train(&place, "data_parallel", &["--epochs", "4", "--resume", &url]);
     assert_eq!(status, Some(0), "{stderr}");
 }
