@@ -79,7 +79,7 @@ impl Options {
             return refuse(message);
         }
         self.check_devices()?;
-        self.run.check()?;
+        self.run.check(Some(&self.place))?;
         self.place.check::<Self>()
     }
 

@@ -106,6 +106,7 @@ pub(crate) fn train(
     let mut outputs = Outputs {
         progress: if is_first { Progress::stderr(run.epochs, trainer.train_rows().n_rows() as u64) } else { Progress::quiet() },
         folder: Some(folder.clone()),
+        store: options.place.store()?,
         config: Some(config),
         stop: stop.clone(),
         ..Outputs::default()

@@ -27,7 +27,7 @@ fn run(options: Options) -> Result<ExitCode> {
     let Options { device, run: options, place } = options;
     // First: the checks create files for a moment.
     let stop = StopFlag::on_signals()?;
-    options.check()?;
+    options.check(Some(&place))?;
     place.check::<Options>()?;
     let started = Instant::now();
 
@@ -81,6 +81,7 @@ fn run(options: Options) -> Result<ExitCode> {
     let mut outputs = Outputs {
         progress: Progress::stderr(options.epochs, trainer.train_rows().n_rows() as u64),
         folder: Some(folder.clone()),
+        store: place.store()?,
         config: Some(config),
         stop: stop.clone(),
         ..Outputs::default()

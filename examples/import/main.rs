@@ -18,7 +18,7 @@ use brisk_examples::import_error::{self, in_words_of, warning_in_words_of};
 use brisk_examples::interruptible::{self, interruptible};
 use brisk_examples::{command_line, print, statistics_table, write_json};
 use brisk_report::{closing_table, mebibytes, rows_per_second, seconds, thousands};
-use brisk_table::{Error, ImportOptions, ImportReport, ReadAhead, StreamedTable, import_with_progress, printable};
+use brisk_table::{Error, ImportOptions, ImportReport, ReadAhead, ShardSize, StreamedTable, import_with_progress, printable};
 use brisk_train::StopFlag;
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
     let like = options.like().map(|path| path.clone());
     let tables = [Some(&options.source), Some(&options.dest), like.as_ref()];
     options.server.apply(tables.into_iter().flatten().map(|path| path.as_path()))?;
-    let dest = OutputTable::at(&options.dest)?;
+    let dest = OutputTable::at(&options.dest, options.shard_rows.map(ShardSize::Rows))?;
     let like = options.like().map(|path| LocalFile::of(path)).transpose()?;
     if let (Some(path), Some(copy)) = (options.like(), &like) {
         copy.path().clone_into(path);
@@ -91,6 +91,7 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
     let several = |words: &[String]| if words.is_empty() { "none".to_owned() } else { words.join(", ") };
     print::result(closing_table(&[
         ("table", printable(&shown(&options.dest)).to_string()),
+        ("shards", options.shard_rows.map_or_else(|| "none".to_owned(), |rows| thousands(report.n_rows.div_ceil(rows) as u64))),
         ("rows", thousands(report.n_rows as u64)),
         ("left out", thousands(report.n_skipped)),
         ("columns", shape.join(" x ")),

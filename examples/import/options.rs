@@ -44,6 +44,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Running", allow_negative_numbers = true, value_parser = whole::<usize>(1..=1024))]
     threads: Option<usize>,
 
+    /// Write a folder of shards of N rows each, with an index, instead of one file; OUT is the folder, or its URL. The table is written to a temporary file first
+    #[arg(long, value_name = "N", help_heading = "Results", allow_negative_numbers = true, value_parser = whole::<usize>(1..=MAX_COUNT))]
+    pub(crate) shard_rows: Option<usize>,
     /// Print statistics of each column: missing values, mean, standard deviation, minimum and maximum
     #[arg(long = "stats", help_heading = "Results")]
     pub(crate) statistics: bool,
@@ -161,7 +164,8 @@ Examples:
   cargo run --release --example import -- houses.csv houses.safetensors --label price --label rent
   cargo run --release --example import -- test.csv test.safetensors --like rows.safetensors
   cargo run --release --example import -- images/ images.safetensors --size 64
-  cargo run --release --features remote --example import -- rows.csv s3://BUCKET/rows.safetensors";
+  cargo run --release --features remote --example import -- rows.csv s3://BUCKET/rows.safetensors
+  cargo run --release --features remote --example import -- rows.csv s3://BUCKET/rows --shard-rows 1000000";
 
 const FORMATS: [(&str, Format); 8] = [
     ("csv", Format::Csv),

@@ -28,7 +28,7 @@ fn run(options: Options) -> Result<ExitCode> {
     if let Some(n) = options.worker_of {
         return worker::work(n, &options).map(|()| ExitCode::SUCCESS);
     }
-    options.run.check()?;
+    options.run.check(None)?;
     Device::builder().selection(options.device.clone()).check()?;
     let started = Instant::now();
     // The rows are simulated or imported once, before several processes need them.

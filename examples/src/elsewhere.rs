@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 #[cfg(feature = "remote")]
 use std::{
     collections::HashSet,
@@ -11,10 +12,13 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 use brisk_loader::RowSource;
-use brisk_table::{Error, ReadAhead, ShardedTable, StreamedTable, Table, printable};
+use brisk_table::{Error, ReadAhead, ShardSize, ShardedTable, ShardedWriter, StreamedTable, Table, printable};
 #[cfg(feature = "remote")]
-use brisk_table::{Remote, RemoteOptions};
+use brisk_table::{Remote, RemoteFolder, RemoteOptions};
+use brisk_train::CheckpointStore;
 use tempfile::TempDir;
+
+use crate::folder::check_folder;
 
 /// The rows of a table, wherever they are.
 pub type TableRows = Box<dyn RowSource<Feature = f32, Error = Error> + Send + Sync>;
@@ -137,31 +141,47 @@ impl LocalFile {
     }
 }
 
-/// A table that a program writes: the file itself, or one that is sent to a URL when it is complete.
+/// A table that a program writes: the file itself, or one that is sent to a URL, or copied into shards, when it is complete.
 #[derive(Debug)]
 pub struct OutputTable {
     path: PathBuf,
     target: PathBuf,
+    shards: Option<ShardSize>,
     _folder: Option<TempDir>,
 }
 
 impl OutputTable {
-    /// The output at a path or URL.
+    /// The output at a path or URL: a file, or a folder of shards.
     ///
     /// # Errors
-    /// If nothing can be written to that URL, as far as that is known; if this program was built without URLs.
-    pub fn at(target: &Path) -> Result<Self> {
-        let Some(url) = url(target)? else {
-            return Ok(Self { path: target.to_owned(), target: target.to_owned(), _folder: None });
+    /// If nothing can be written to that path or URL, as far as that is known; if this program was built without URLs.
+    pub fn at(target: &Path, shards: Option<ShardSize>) -> Result<Self> {
+        let folder = match (url(target)?, shards) {
+            (None, None) => return Ok(Self { path: target.to_owned(), target: target.to_owned(), shards, _folder: None }),
+            (Some(url), None) if !url.name().ends_with(".safetensors") => {
+                bail!("{url}: a table is written to a name that ends in .safetensors");
+            }
+            (Some(url), Some(_)) if url.name().contains('.') => {
+                bail!("{url}: shards are written to a folder, whose name has no `.`");
+            }
+            (Some(url), _) => {
+                url.check_upload()?;
+                tempfile::tempdir()
+            }
+            (None, Some(_)) => {
+                check_folder("OUT, a folder of shards,", target)?;
+                let parent = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                if !parent.is_dir() {
+                    bail!("{}: shards are written to a folder whose parent exists", printable(target));
+                }
+                // On the same disk, which has room for the table.
+                tempfile::Builder::new().prefix(".import-").tempdir_in(parent)
+            }
         };
-        if !url.name().ends_with(".safetensors") {
-            bail!("{url}: a table is written to a name that ends in .safetensors");
-        }
-        url.check_upload()?;
-        let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
+        let folder = folder.context("cannot create a temporary folder")?;
         let path = folder.path().join("table.safetensors");
-        crate::print::call(&path, &url);
-        Ok(Self { path, target: target.to_owned(), _folder: Some(folder) })
+        crate::print::call(&path, shown(target));
+        Ok(Self { path, target: target.to_owned(), shards, _folder: Some(folder) })
     }
 
     /// Where the program writes it.
@@ -169,12 +189,32 @@ impl OutputTable {
         &self.path
     }
 
-    /// Sends it to its URL, if it has one.
+    /// Sends it to its URL, if it has one, or copies it into shards.
     ///
     /// # Errors
-    /// If it cannot be sent; an old table is then unchanged.
+    /// If it cannot be sent or copied; an old table is then unchanged.
     pub fn send(&self) -> Result<()> {
-        url(&self.target)?.map_or(Ok(()), |url| url.upload(&self.path))
+        match (url(&self.target)?, self.shards) {
+            (None, None) => Ok(()),
+            (Some(url), None) => url.upload(&self.path),
+            (Some(url), Some(size)) => url.copy_into_shards(&self.whole()?, size).map(drop),
+            (None, Some(size)) => Ok(ShardedWriter::copy(&self.whole()?, &self.target, size).map(drop)?),
+        }
+    }
+
+    fn whole(&self) -> Result<StreamedTable> {
+        Ok(StreamedTable::open(&self.path, &ReadAhead::new(0))?)
+    }
+}
+
+/// The folder at a URL that checkpoints are copied to, or from.
+///
+/// # Errors
+/// If it is a path, or no such store can be used; if this program was built without URLs.
+pub fn checkpoint_store(folder: &Path) -> Result<Arc<dyn CheckpointStore>> {
+    match url(folder)? {
+        Some(url) => url.store(),
+        None => bail!("{}: is a path, expected the URL of a folder, such as s3://BUCKET/runs/7", printable(folder)),
     }
 }
 
@@ -302,6 +342,12 @@ remote_methods! {
     fn download(&self, path: &Path) -> () { |url, remote| remote.download(url, path) }
     fn upload(&self, path: &Path) -> () { |url, remote| remote.upload(path, url) }
     fn check_upload(&self) -> () { |url, remote| remote.check_upload(url) }
+    fn copy_into_shards(&self, table: &StreamedTable, size: ShardSize) -> usize {
+        |url, remote| ShardedWriter::copy_url(table, url, size, remote)
+    }
+    fn store(&self) -> Arc<dyn CheckpointStore> {
+        |url, remote| RemoteFolder::at(url, remote).map(|folder| Arc::new(folder) as Arc<dyn CheckpointStore>)
+    }
 }
 
 #[cfg(test)]

@@ -101,7 +101,7 @@ pub use map::Access;
 pub use npy::{ArrayRef, NpyLabels, NpyOptions};
 pub use remedy::{Expected, Remedy};
 #[cfg(feature = "remote")]
-pub use remote::{CacheFolder, Remote, RemoteOptions, RemoteReport, Retry};
+pub use remote::{CacheFolder, Remote, RemoteFolder, RemoteOptions, RemoteReport, Retry};
 pub use schema::{Schema, Weights};
 pub use shards::{ShardSize, ShardedTable, ShardedWriter};
 pub use source_identity::SourceIdentity;

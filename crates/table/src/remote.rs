@@ -6,6 +6,7 @@
 mod cache;
 mod copy;
 mod failure;
+mod folder;
 mod identity;
 mod location;
 mod object;
@@ -20,6 +21,7 @@ mod store;
 mod transport;
 mod upload;
 
+pub use folder::RemoteFolder;
 pub(crate) use location::{Location, Place};
 pub(crate) use object::{FETCH_BYTES, Object, read_whole};
 pub use options::{CacheFolder, RemoteOptions};

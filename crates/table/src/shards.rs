@@ -1,11 +1,13 @@
 //! Tables of several files: a folder with an index and shards, each of which is also a table.
 
+mod copy;
 mod folder;
 #[cfg(feature = "remote")]
 mod remote;
 #[cfg(feature = "remote")]
 mod server_folder;
 mod table;
+mod target;
 mod writer;
 
 pub use table::ShardedTable;

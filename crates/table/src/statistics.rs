@@ -1,4 +1,4 @@
-use crate::dtype::Element;
+use crate::dtype::{DType, Element};
 
 /// The number of rows whose mean is computed before their deviations: few enough that they stay in the L1 cache in between.
 const BLOCK_ROWS: usize = 128;
@@ -71,6 +71,24 @@ impl Moments {
                 self.add_with_gaps(block);
             }
         }
+    }
+
+    /// Adds values of a dtype by their bytes, which are aligned for it. `false` for one that has no [`Element`].
+    pub(crate) fn add_stored(&mut self, dtype: DType, bytes: &[u8]) -> bool {
+        match dtype {
+            DType::F32 => self.add::<f32>(bytemuck::cast_slice(bytes)),
+            DType::U8 => self.add::<u8>(bytes),
+            DType::U32 => self.add::<u32>(bytemuck::cast_slice(bytes)),
+            DType::I32 => self.add::<i32>(bytemuck::cast_slice(bytes)),
+            DType::I64 => self.add::<i64>(bytemuck::cast_slice(bytes)),
+            DType::F64 => self.add::<f64>(bytemuck::cast_slice(bytes)),
+            #[cfg(feature = "half")]
+            DType::F16 => self.add::<half::f16>(bytemuck::cast_slice(bytes)),
+            #[cfg(feature = "half")]
+            DType::BF16 => self.add::<half::bf16>(bytemuck::cast_slice(bytes)),
+            _ => return false,
+        }
+        true
     }
 
     /// Adds the same value of one column that many times.

@@ -97,11 +97,11 @@ impl TableWriter {
     }
 
     /// Starts a shard, at a path that no other writer has ever used.
-    pub(crate) fn create_shard(path: &Path, schema: Schema) -> Result<Self, Error> {
+    pub(crate) fn create_shard(path: &Path, schema: Schema, metadata: TableMetadata) -> Result<Self, Error> {
         schema.check()?;
         let file = AtomicFile::create_first(path);
         let file = file.map_err(|cause| Error::Write { path: path.to_owned(), written_bytes: 0, cause })?;
-        Self::start_in(file, schema, TableMetadata::default())
+        Self::start_in(file, schema, metadata)
     }
 
     fn start_in(file: AtomicFile, schema: Schema, metadata: TableMetadata) -> Result<Self, Error> {
@@ -184,6 +184,15 @@ impl TableWriter {
             labels: bytemuck::cast_slice(rows.labels),
             weights: rows.weights,
         })
+    }
+
+    /// Appends rows of another table, whose parts match the schema and are aligned for their types.
+    pub(crate) fn push_stored(&mut self, rows: Parts<'_>) -> Result<(), Error> {
+        let stored = self.schema.dtype;
+        if !self.moments.add_stored(stored, rows.features) {
+            return Err(Error::NotGathered { path: self.out.file().path().to_owned(), tensor: FEATURES, stored });
+        }
+        self.append(rows)
     }
 
     fn append(&mut self, rows: Parts<'_>) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::io;
 use std::path::PathBuf;
 
-use phrases::{bytes, count, epochs, memory_parts, mismatches, written};
+use phrases::{bytes, count, epochs, memory_parts, mismatches, naming, written};
 
 pub use cell::Cell;
 pub use difference::{ResumeDifference, ResumeMismatch};
@@ -31,6 +31,14 @@ pub enum Error {
     /// A file cannot be written: its path is that of a folder, its folder does not exist, or the disk is full. An earlier file at this path is unchanged.
     #[error(transparent)]
     Write(#[from] brisk_atomic_file::WriteError),
+    /// An object of a [store](crate::CheckpointStore) cannot be read.
+    #[error("cannot read the copy of a run: {}", naming(object, &cause.to_string()))]
+    Store {
+        /// The object.
+        object: String,
+        /// The error of the store.
+        cause: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// Another run is using the folder.
     #[error(
         "{path}: {} is running in this folder; wait until it ends, or use another folder",

@@ -3,6 +3,7 @@
 mod batch_finder;
 mod callback;
 mod checkpoint;
+mod checkpoint_store;
 mod data_parallel;
 mod early_stopping;
 mod error;
@@ -52,6 +53,7 @@ pub use brisk_report as report;
 pub use brisk_report::{EpochMetrics, MetricsLog, StepLog};
 pub use callback::{BatchesEnd, Callback, RunView, StepEnd, ValidationEnd};
 pub use checkpoint::{Checkpoint, SharedSlice, TensorData};
+pub use checkpoint_store::{CheckpointStore, StoreError};
 pub use data_parallel::{
     BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, UnevenInputs, run_threads,
 };
@@ -71,7 +73,7 @@ pub use progress::Progress;
 pub use report_file::{ReportFile, ReportPanels};
 pub use row_digest::RowDigest;
 pub use rows::FeedElement;
-pub use run_folder::{FoundCheckpoint, RunFolder};
+pub use run_folder::{Fetched, FoundCheckpoint, RunFolder};
 pub use scorer::Scorer;
 pub use selective::{Selective, least_confident};
 pub use standardisation::Standardisation;

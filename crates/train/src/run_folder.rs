@@ -1,4 +1,5 @@
 mod checkpoints;
+mod fetch;
 mod lock;
 
 use std::fs;
@@ -14,6 +15,7 @@ use serde_json::Value;
 use crate::error::Error;
 
 pub use checkpoints::FoundCheckpoint;
+pub use fetch::Fetched;
 
 const CREATE: &str = "create the folder of a run";
 
@@ -145,6 +147,11 @@ impl RunFolder {
     /// `metrics.json`: the same rows, one JSON object per line.
     pub fn metrics_json(&self) -> PathBuf {
         self.path.join("metrics.json")
+    }
+
+    /// What a run needs, besides a checkpoint, to resume in another folder.
+    pub(crate) fn companions(&self) -> [PathBuf; 3] {
+        [self.config(), self.metrics_csv(), self.metrics_json()]
     }
 
     /// `best.safetensors`: the checkpoint with the best metric.

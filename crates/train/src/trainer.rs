@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use brisk_loader::{Order, RowSource};
 use brisk_metrics::Scored;
@@ -13,6 +14,7 @@ use brisk_report::{Panel, thousands};
 
 use crate::callback::Callback;
 use crate::checkpoint::Checkpoint;
+use crate::checkpoint_store::CheckpointStore;
 use crate::data_parallel::DataParallel;
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
@@ -283,6 +285,16 @@ impl<'a> Trainer<'a> {
     /// Writes checkpoints and logs to the folder.
     pub fn folder(mut self, folder: &RunFolder) -> Self {
         self.outputs.folder = Some(folder.clone());
+        self
+    }
+
+    /// Copies each checkpoint to a store as well, such as a folder at a URL, once it is in the run's [folder](Self::folder). All replicas need this. [`RunFolder::fetch`]
+    /// copies a run back, to resume it on another machine.
+    ///
+    /// A thread copies, so that training does not wait: first the log and the settings, then a checkpoint. What cannot be copied is a [warning](crate::Warning::NotCopied), and
+    /// is copied with the next checkpoint.
+    pub fn store(mut self, store: impl CheckpointStore + 'static) -> Self {
+        self.outputs.store = Some(Arc::new(store));
         self
     }
 

@@ -3,10 +3,13 @@ mod best_checkpoints;
 mod checkpoint_writer;
 mod checks;
 mod computation;
+mod copied;
+mod copies;
 mod due;
 mod epochs;
 mod feeds;
 mod fit;
+mod joint_copies;
 mod losses;
 mod notified;
 mod resume;
@@ -24,6 +27,7 @@ use brisk_nn::tensor::program::Device;
 use brisk_nn::{Augment, Ema, Optimizer, Parameters};
 use checkpoint_writer::CheckpointWriter;
 use computation::Computation;
+use copied::RunCopies;
 use feeds::Feeds;
 use resume::compared;
 use snapshot::SnapshotMemory;
@@ -80,6 +84,7 @@ pub struct Training<'a> {
     computation: Vec<Computation>,
     warnings: Vec<Warning>,
     writer: RefCell<CheckpointWriter>,
+    copies: RefCell<Option<RunCopies>>,
     memory: RefCell<SnapshotMemory>,
 }
 
@@ -257,6 +262,7 @@ impl<'a> Training<'a> {
             replicas,
             warnings,
             writer: RefCell::default(),
+            copies: RefCell::default(),
             memory: RefCell::default(),
         };
         training.start_over()?;

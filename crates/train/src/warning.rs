@@ -1,5 +1,8 @@
 use std::fmt;
 
+use brisk_atomic_file::printable;
+
+use crate::error::phrases::naming;
 use crate::gradient_clip::GradientClip;
 
 /// Something that is allowed but hardly ever intended. Its `Display` is one line for people.
@@ -62,6 +65,20 @@ pub enum Warning {
         batch: usize,
         /// The mean loss.
         loss: f64,
+    },
+    /// A checkpoint, or what belongs to it, could not be copied to the run's [store](crate::Outputs::store), for the first time or again. It is copied with the next one.
+    NotCopied {
+        /// The object in the store.
+        object: String,
+        /// The error of the store.
+        reason: String,
+    },
+    /// At the end of the run, the store does not have its latest checkpoints. Those in the run's folder are complete.
+    CopiesMissing {
+        /// The objects that are missing, or are older ones.
+        objects: Vec<String>,
+        /// The last error of the store.
+        reason: String,
     },
     /// All steps of an epoch were skipped, so that it trained nothing, while the loss scale was reduced.
     NoStepTaken {
@@ -135,6 +152,17 @@ impl fmt::Display for Warning {
                      lower the learning rate, clip gradients, or find the operation with `TrainerConfig::detect_anomaly`"
                 )
             }
+            Self::NotCopied { object, reason } => {
+                write!(f, "not copied; the next checkpoint tries again: {}", printable(&naming(object, reason)))
+            }
+            Self::CopiesMissing { objects, reason } => {
+                let problem = naming(&objects.join(", "), reason);
+                write!(
+                    f,
+                    "the run has ended without copies of its latest checkpoints: {}; copy the run's folder before it is lost",
+                    printable(&problem)
+                )
+            }
             Self::NoStepTaken { epoch, n_skipped, scale } => {
                 let steps = if *n_skipped == 1 { "the only step".to_owned() } else { format!("all {n_skipped} steps") };
                 write!(
@@ -160,6 +188,8 @@ mod tests {
             Warning::LargeLoss { loss: 1e20 },
             Warning::UndefinedMetric { metric: "valid_r2".to_owned(), reason: "r2: all 20 labels are the same".to_owned() },
             Warning::NonFiniteValidLoss { epoch: 1, batch: 8, loss: f64::INFINITY },
+            Warning::NotCopied { object: "s3://b/last.safetensors".to_owned(), reason: "403\nForbidden".to_owned() },
+            Warning::CopiesMissing { objects: vec!["s3://b/last.safetensors".to_owned()], reason: "403".to_owned() },
             Warning::NoStepTaken { epoch: 1, n_skipped: 1, scale: 256.0 },
             Warning::NoStepTaken { epoch: 2, n_skipped: 8, scale: 256.0 },
         ];

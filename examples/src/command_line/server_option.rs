@@ -10,7 +10,7 @@ use {
     anyhow::ensure,
 };
 
-/// The option of every example that reads or writes tables at URLs, in builds with the feature `remote`.
+/// The option of every example that reads or writes at URLs, in builds with the feature `remote`.
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct ServerOption {
@@ -22,14 +22,14 @@ pub struct ServerOption {
 }
 
 impl ServerOption {
-    /// Applies the option to all requests of this process. `tables` are those that the program reads and writes.
+    /// Applies the option to all requests of this process. `places` are those that the program reads and writes.
     ///
     /// # Errors
-    /// If it is given, and no table is at a URL.
+    /// If it is given, and none of them is a URL.
     #[cfg(feature = "remote")]
-    pub fn apply<'p>(&self, tables: impl IntoIterator<Item = &'p Path>) -> Result<()> {
+    pub fn apply<'p>(&self, places: impl IntoIterator<Item = &'p Path>) -> Result<()> {
         let Some(seconds) = self.retry_seconds else { return Ok(()) };
-        ensure!(tables.into_iter().any(is_url), "`--retry-seconds` has no effect without a table at a URL; leave it out");
+        ensure!(places.into_iter().any(is_url), "`--retry-seconds` has no effect without a URL; leave it out");
         set_retry_seconds(seconds);
         Ok(())
     }

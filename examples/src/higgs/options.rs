@@ -8,6 +8,7 @@ use brisk_train::{EarlyStopping, GradientClip, TrainerConfig};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::PlaceOptions;
 use crate::command_line::ServerOption;
 use crate::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
 use crate::elsewhere::{is_table, is_url, shown};
@@ -91,9 +92,10 @@ impl Options {
     /// Checks the options as far as possible before any rows are loaded.
     ///
     /// # Errors
-    /// If `--train` or `--test` does not exist, `--retry-seconds` has no effect, or files cannot be written to `--runs`, `--data-dir` or `--json`.
-    pub fn check(&self) -> Result<()> {
-        self.server.apply([&self.train, &self.test].into_iter().filter_map(|path| path.as_deref()))?;
+    /// If `--train` or `--test` does not exist, `--retry-seconds` has no effect on them or on `place`, or files cannot be written to `--runs`, `--data-dir` or `--json`.
+    pub fn check(&self, place: Option<&PlaceOptions>) -> Result<()> {
+        let tables = [&self.train, &self.test].into_iter().filter_map(|path| path.as_deref());
+        self.server.apply(tables.chain(place.into_iter().flat_map(PlaceOptions::servers)))?;
         for (option, path) in [("--train", &self.train), ("--test", &self.test)] {
             let Some(path) = path.as_ref().filter(|path| !is_url(path)) else { continue };
             std::fs::metadata(path).with_context(|| format!("{}: cannot open the file of {option}", path.display()))?;

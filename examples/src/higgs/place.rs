@@ -3,10 +3,13 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, anyhow, bail};
-use brisk_train::{Checkpoint, Error, FitReport, FoundCheckpoint, Outputs, ResumeMismatch, RunFolder, Training};
+use brisk_train::{
+    Checkpoint, CheckpointStore, Error, Fetched, FitReport, FoundCheckpoint, Outputs, ResumeMismatch, RunFolder, Training,
+};
 use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use clap::error::ErrorKind;
 use clap::{Args, Parser};
@@ -15,6 +18,7 @@ use serde_json::Value;
 use super::Options;
 use crate::command_line::usage_error;
 use crate::command_line::value::{MAX_COUNT, one_of, whole};
+use crate::elsewhere::{checkpoint_store, is_url, shown};
 use crate::files::check_here;
 
 /// The options of a run that can be resumed.
@@ -24,12 +28,16 @@ pub struct PlaceOptions {
     /// Folder of this run itself, so that its name is known beforehand [default: a new folder in --runs]
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub out: Option<PathBuf>,
+    /// Copy each checkpoint to this folder at a URL as well, with the log and the settings: s3:, gs:, az:, file:, or http: of a server that takes PUT. On a machine that has
+    /// no checkpoint of the run, or an older one, --resume auto resumes from there
+    #[arg(long, value_name = "URL", help_heading = "Results")]
+    pub checkpoints_to: Option<PathBuf>,
     /// Steps between checkpoints within an epoch; with 0 there is one only at the end of each epoch
     #[arg(long, value_name = "N", help_heading = "Results", default_value = "0", allow_negative_numbers = true,
         value_parser = whole::<usize>(0..=MAX_COUNT))]
     pub checkpoint_every: usize,
-    /// Resume from FILE, a checkpoint in the folder of a run; or from `auto`: the newest checkpoint in --out, or else in the newest folder in --runs
-    /// with the same settings. With `auto` a run starts from the start if there is no checkpoint that can be read; what an earlier run left in the folder is
+    /// Resume from FILE, a checkpoint in the folder of a run; from URL, to which --checkpoints-to has copied a run; or from `auto`: the newest checkpoint in --out, or else in the newest
+    /// folder in --runs with the same settings. With `auto` a run starts from the start if there is no checkpoint that can be read; what an earlier run left in the folder is
     /// then kept in a folder in it, earlier-1
     #[arg(long, value_name = "FILE", help_heading = "Results", default_value = "", hide_default_value = true,
         value_parser = OsStringValueParser::new().map(Resume::from))]
@@ -48,7 +56,7 @@ pub enum Resume {
     No,
     /// At the newest checkpoint, if there is one.
     Auto,
-    /// At this checkpoint.
+    /// At this checkpoint, or that of the run which was copied to this URL.
     From(PathBuf),
 }
 
@@ -66,16 +74,40 @@ impl PlaceOptions {
     /// Checks the options as far as possible before any rows are loaded; `O` are the options of the program.
     ///
     /// # Errors
-    /// If the file to resume from is not a checkpoint in the folder of a run, or the folder is a URL.
+    /// If the file to resume from is not a checkpoint in the folder of a run, the folder is a URL, or checkpoints cannot be copied to or from one, as far as that is known
+    /// without a request.
     pub fn check<O: Parser>(&self) -> Result<()> {
         self.out.as_deref().map_or(Ok(()), |out| check_here("--out", out))?;
+        self.store()?;
         let Resume::From(path) = &self.resume else { return Ok(()) };
+        if is_url(path) {
+            return checkpoint_store(path).map(drop).context("--resume");
+        }
         if self.out.is_some() {
             let message = "--resume FILE continues in the folder of FILE; leave out --out";
             return Err(usage_error::<O>(ErrorKind::ArgumentConflict, message));
         }
         let checked = Checkpoint::load(path).and_then(|_| RunFolder::open(folder_of(path)));
         checked.map(drop).with_context(|| format!("--resume {}", path.display()))
+    }
+}
+
+impl PlaceOptions {
+    /// Where checkpoints are copied to.
+    ///
+    /// # Errors
+    /// If it is no URL, or one that cannot be used.
+    pub fn store(&self) -> Result<Option<Arc<dyn CheckpointStore>>> {
+        self.checkpoints_to.as_deref().map(checkpoint_store).transpose().context("--checkpoints-to")
+    }
+
+    /// The URLs of other machines, if they are URLs.
+    pub(super) fn servers(&self) -> impl Iterator<Item = &Path> {
+        let resume = match &self.resume {
+            Resume::From(path) => Some(path),
+            Resume::No | Resume::Auto => None,
+        };
+        self.checkpoints_to.iter().chain(resume).map(PathBuf::as_path)
     }
 }
 
@@ -95,6 +127,8 @@ impl Place {
     /// If the folder has a run and resuming was not requested, if another run uses it, or a checkpoint cannot be read.
     pub fn find(options: &PlaceOptions, run: &Options, config: &Value, note: &dyn Fn(&str)) -> Result<Self> {
         let folder = match (&options.resume, &options.out) {
+            (Resume::From(url), Some(out)) if is_url(url) => RunFolder::create_at(out)?,
+            (Resume::From(url), None) if is_url(url) => create_new(run)?,
             (Resume::From(path), _) => RunFolder::open(folder_of(path))?,
             (Resume::Auto, Some(out)) => RunFolder::create_at(out)?,
             (Resume::Auto, None) => match newest_of(&run.runs, config) {
@@ -111,7 +145,18 @@ impl Place {
         folder.lock()?;
         let checkpoint = match &options.resume {
             Resume::No => None,
-            Resume::Auto => newest_checkpoint(&folder, note)?,
+            Resume::Auto => {
+                if let Some(url) = &options.checkpoints_to {
+                    fetch(&folder, url, note)?;
+                }
+                newest_checkpoint(&folder, note)?
+            }
+            Resume::From(url) if is_url(url) => {
+                if fetch(&folder, url, note)? == Fetched::Nothing {
+                    bail!("--resume {}: no run was copied there; give the URL that --checkpoints-to had", shown(url));
+                }
+                newest_checkpoint(&folder, note)?
+            }
             Resume::From(path) => {
                 let checkpoint = Checkpoint::load(path).with_context(|| format!("--resume {}", path.display()))?;
                 Some((path.clone(), checkpoint))
@@ -119,6 +164,15 @@ impl Place {
         };
         Ok(Self { folder, checkpoint })
     }
+}
+
+/// Copies the run at a URL to a folder, if it is newer than that in the folder.
+fn fetch(folder: &RunFolder, url: &Path, note: &dyn Fn(&str)) -> Result<Fetched> {
+    let fetched = folder.fetch(&*checkpoint_store(url)?)?;
+    if fetched == Fetched::Newer {
+        note(&format!("fetched the run at {} into {}", shown(url), folder.path().display()));
+    }
+    Ok(fetched)
 }
 
 fn folder_of(path: &Path) -> &Path {
@@ -172,7 +226,7 @@ pub fn train(
     outputs: &mut Outputs,
     note: &dyn Fn(&str),
 ) -> Result<FitReport> {
-    let Some((path, checkpoint)) = checkpoint else { return Ok(trainer.fit(outputs)?) };
+    let Some((path, checkpoint)) = checkpoint else { return trainer.fit(outputs).map_err(in_words_of_options) };
     let allowed = &options.resume_anyway;
     let differences = trainer.resume_differences(&checkpoint);
     if differences.iter().all(|difference| allowed.contains(&difference.mismatch)) {
@@ -182,8 +236,11 @@ pub fn train(
     trainer.resume_with(&checkpoint, allowed, outputs).map_err(in_words_of_options)
 }
 
-/// A refused checkpoint, with the option that allows it.
+/// A refused checkpoint, with the option that allows it; a store that has another run.
 fn in_words_of_options(error: Error) -> anyhow::Error {
+    if let Error::Setting { name: "store of checkpoints", found, .. } = &error {
+        return anyhow!("--checkpoints-to {found}; resume that run with --resume auto, or name another folder");
+    }
     let Error::ResumeMismatch { checkpoint, differences } = &error else { return error.into() };
     let list: Vec<String> = differences.iter().map(ToString::to_string).collect();
     let mut kinds: Vec<&str> = differences.iter().map(|difference| difference.mismatch.name()).collect();

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use brisk_train::{Ended, Error, FitReport, StopFlag};
+use brisk_train::{Ended, Error, FitReport, StopFlag, Warning};
 
 use crate::interruptible::StoppedImport;
 use crate::print;
@@ -16,7 +16,7 @@ Ctrl-C, SIGTERM and SIGHUP end a run after its current step, with a checkpoint a
 
 Exit status:
   0    the run has ended
-  1    it failed
+  1    it failed, or has ended without the copies of its checkpoints
   2    the options are wrong
   128+N  it was stopped by signal N: 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP";
 
@@ -32,7 +32,9 @@ pub enum StartedBy {
 /// The exit status of a run with results. If it was stopped, prints where its checkpoint is and how to resume from it.
 pub fn finish(report: &FitReport, stop: &StopFlag, checkpoint: &Path, started_by: StartedBy) -> ExitCode {
     if report.ended != Ended::Stopped {
-        return ExitCode::SUCCESS;
+        // What the results say about the run is right, but its checkpoints may be lost with this machine.
+        let are_missing = report.warnings.iter().any(|warning| matches!(warning, Warning::CopiesMissing { .. }));
+        return if are_missing { ExitCode::FAILURE } else { ExitCode::SUCCESS };
     }
     let by = by_signal(stop);
     print::note(format_args!(

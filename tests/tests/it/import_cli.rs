@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Output};
 
-use brisk_table::Table;
+use brisk_table::{ShardedTable, Table};
 use serde_json::Value;
 
 use crate::example::built;
@@ -448,4 +448,16 @@ fn what_is_suspicious_is_told() {
     assert!(!stderr.contains("warning"), "{stderr}");
     let (output, _, stderr) = run(&place, &["frame.csv", "out.safetensors"]);
     assert!(output.status.code() == Some(1) && stderr.contains("`--label`") && stderr.contains("`--keep-index`"), "{stderr}");
+}
+
+#[test]
+fn shards_are_a_folder_with_an_index() {
+    let place = Place::new();
+    place.write("in.csv", "y,x\n0,1\n1,2\n0,3\n1,4\n0,5\n");
+    let shown = place.succeed("import", &["in.csv", "shards", "--shard-rows", "2"]);
+    assert!(shown.contains("shards"), "{shown}");
+    assert_eq!(left(&place), ["shards"], "nothing else is left");
+    let table = ShardedTable::open(place.path("shards")).expect("it is a table");
+    assert_eq!((table.n_rows(), table.n_shards(), table.column_names()), (5, 3, &["x".to_owned()][..]));
+    place.refuse("import", &["in.csv", "in.csv", "--shard-rows", "2"], &["in.csv", "folder"]);
 }

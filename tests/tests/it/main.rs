@@ -73,6 +73,10 @@ mod refusals;
 mod replicas;
 mod selective;
 #[cfg(feature = "all-formats")]
+#[path = "../../../crates/table/tests/it/remote/server.rs"]
+#[expect(dead_code, reason = "the tests of tables use the rest")]
+mod server;
+#[cfg(feature = "all-formats")]
 mod servers_cli;
 mod settings;
 mod several_labels;

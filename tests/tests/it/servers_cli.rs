@@ -1,10 +1,14 @@
 //! Examples that read from servers, called from the command line.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread;
 
+use serde_json::Value;
+
 use crate::place::Place;
+use crate::server::{Fault, Server};
 
 /// The URL of a server that answers each request with the next of these status lines and headers, and with the last one from then on.
 fn serving(answers: &'static [&'static str]) -> String {
@@ -60,4 +64,66 @@ fn a_scheme_without_slashes_is_no_file() {
         place.write("s3:rows.csv", "x,y\n1,0\n");
         place.succeed("import", &["s3:rows.csv", "t.safetensors"]);
     }
+}
+
+/// A run over few rows.
+const RUN: [&str; 8] = ["--rows", "2000", "--hidden", "8", "--batch", "100", "--data-dir", "data"];
+
+/// Runs an example that trains; returns its exit status, its results and its messages.
+fn train(place: &Place, example: &'static str, args: &[&str]) -> (Option<i32>, Value, String) {
+    let (output, stderr) = place.run(example, &[&RUN, args, &["--json", "results.json"]].concat());
+    (output.status.code(), place.json("results.json"), stderr)
+}
+
+#[test]
+fn a_run_goes_on_from_the_server_to_which_it_was_copied() {
+    let (place, server) = (Place::new(), Server::start());
+    let url = server.url("/runs/7");
+    let to_server = ["--checkpoints-to", url.as_str()];
+    let (status, whole, stderr) = train(&place, "data_parallel", &["--epochs", "3", "--out", "whole"]);
+    assert_eq!(status, Some(0), "{stderr}");
+    let (status, _, stderr) = train(&place, "data_parallel", &[&to_server[..], &["--epochs", "2", "--out", "first"]].concat());
+    assert_eq!(status, Some(0), "{stderr}");
+    fs::remove_dir_all(place.path("first")).expect("it was written");
+    // Another number of replicas, on another machine.
+    let again = ["--epochs", "3", "--replicas", "3", "--out", "second", "--resume", "auto"];
+    let (status, resumed, stderr) = train(&place, "data_parallel", &[&to_server[..], &again].concat());
+    assert_eq!((status, &resumed["epochs"]), (Some(0), &Value::from(3)), "{stderr}");
+    assert!(stderr.contains("fetched the run at"), "{stderr}");
+    let auc = |results: &Value| results["test_auc"].as_f64().expect("a number");
+    assert!((auc(&resumed) - auc(&whole)).abs() < 1e-3, "{resumed} differs from {whole}");
+    place.refuse("higgs", &[&RUN[..], &to_server, &["--out", "third"]].concat(), &["--checkpoints-to", "--resume auto"]);
+    let (status, _, stderr) = train(&place, "data_parallel", &["--epochs", "4", "--resume", &url]);
+    assert_eq!(status, Some(0), "{stderr}");
+}
+
+#[test]
+fn a_run_without_copies_of_its_checkpoints_has_failed() {
+    let (place, server) = (Place::new(), Server::start());
+    server.misbehave(|request, _| (request.method == "PUT").then_some(Fault::Status(403, "", "")));
+    let url = server.url("/runs/7");
+    let (status, results, stderr) = train(&place, "higgs", &["--epochs", "1", "--out", "run", "--checkpoints-to", &url]);
+    assert_eq!((status, &results["epochs"]), (Some(1), &Value::from(1)), "{stderr}");
+    assert!(stderr.contains(&url) && stderr.contains("has ended without copies"), "{stderr}");
+    place.refuse("higgs", &["--checkpoints-to", "runs"], &["--checkpoints-to", "URL"]);
+    place.refuse("higgs", &["--checkpoints-to", "s3:b/runs"], &["s3://b/runs was probably meant"]);
+}
+
+#[test]
+fn shards_are_written_to_a_store() {
+    let (place, server) = (Place::new(), Server::start());
+    place.write("rows.csv", "y,x\n0,1\n1,2\n0,3\n1,4\n0,5\n");
+    let run = |example: &'static str, args: &[&str]| {
+        let mut command = place.command(example, args);
+        command.env("AWS_ENDPOINT", format!("http://{}", server.address)).env("AWS_ALLOW_HTTP", "true").env("AWS_REGION", "here");
+        let output = command.env("AWS_ACCESS_KEY_ID", "key").env("AWS_SECRET_ACCESS_KEY", "s3cret").output().expect("it runs");
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        assert!(output.status.success(), "{args:?}: {said:?}");
+        said
+    };
+    run("import", &["rows.csv", "s3://bucket/rows", "--shard-rows", "2"]);
+    assert_eq!(server.names_of_objects().len(), 4, "an index and three shards: {:?}", server.names_of_objects());
+    let [shown, _] = run("inspect", &["s3://bucket/rows"]);
+    assert!(shown.contains("shards") && shown.contains('5'), "{shown}");
+    place.refuse("import", &["rows.csv", "s3://bucket/rows.safetensors", "--shard-rows", "2"], &["folder", "rows.safetensors"]);
 }

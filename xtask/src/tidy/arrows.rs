@@ -19,7 +19,8 @@ const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("tensor", Some(&["program", "kernels"])),
     ("nn", Some(&["tensor", "program", "kernels"])),
     ("vision", Some(&["nn", "tensor", "program", "kernels"])),
-    ("train", Some(&["nn", "tensor", "program", "kernels", "loader", "replicate", "metrics", "report", "atomic-file"])),
+    // Tables only for their folders at URLs, with the feature `remote`.
+    ("train", Some(&["nn", "tensor", "program", "kernels", "loader", "replicate", "metrics", "report", "table", "atomic-file"])),
     ("tabular", Some(&["train", "nn", "table", "loader", "atomic-file"])),
     // It re-exports the others.
     ("brisk", None),

@@ -14,7 +14,7 @@ const LABEL: &str = "label";
 const LABEL_NAMES: &str = "label_names";
 
 /// The contents of a table's `__metadata__`.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct TableMetadata {
     /// Whether this crate wrote the file.
     pub(crate) is_ours: bool,

@@ -37,7 +37,9 @@ impl Remote {
     /// # Errors
     /// [`Error::Remote`] if the object cannot be written; [`Error::Io`] if the file cannot be read.
     pub fn upload(&self, path: impl AsRef<Path>, url: &str) -> Result<(), Error> {
-        put_file(&server(url, "write")?, self, path.as_ref())
+        let location = server(url, "write")?;
+        self.check_writable(&location)?;
+        put_file(&location, self, path.as_ref())
     }
 
     /// Checks, as far as that is known without a request, that [`upload`](Self::upload) can write to a URL.

@@ -6,7 +6,7 @@ use url::Url;
 use crate::error::{Error, RemoteError};
 
 /// Where a URL leads to.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Place {
     /// A file of this machine.
     File(PathBuf),

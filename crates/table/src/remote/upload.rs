@@ -23,7 +23,7 @@ const MAX_PARTS: u64 = 10_000;
 /// Parts at a time: each is in memory.
 const N_AT_ONCE: usize = 4;
 
-/// Writes a whole object, which replaces one of this name.
+/// Writes a whole object, which replaces one of this name. Web servers may refuse it.
 pub(crate) fn put_bytes(location: &Location, remote: &Remote, bytes: Vec<u8>) -> Result<(), Error> {
     let upload = Upload::to(location, remote)?;
     let payload = PutPayload::from(bytes);
@@ -33,17 +33,17 @@ pub(crate) fn put_bytes(location: &Location, remote: &Remote, bytes: Vec<u8>) ->
     })
 }
 
-/// Copies a file to an object, which appears when all of it was written.
+/// Copies a file to an object, which appears when all of it was written. Web servers may refuse it.
 pub(crate) fn put_file(location: &Location, remote: &Remote, path: &Path) -> Result<(), Error> {
     let failed = |cause| Error::Io { path: path.to_owned(), action: "read", cause };
     let file = File::open(path).map_err(failed)?;
     let n_bytes = file.metadata().map_err(failed)?.len();
-    if n_bytes <= PART_BYTES {
+    let upload = Upload::to(location, remote)?;
+    if n_bytes <= PART_BYTES || upload.store.parts.is_none() {
         let mut bytes = Vec::new();
         (&file).read_to_end(&mut bytes).map_err(failed)?;
         return put_bytes(location, remote, bytes);
     }
-    let upload = Upload::to(location, remote)?;
     let id = upload.send(|store, object| {
         let parts = store.parts.expect("it was checked to be there");
         async move { parts.create_multipart(&object).await }
@@ -82,7 +82,6 @@ struct Upload<'a> {
 
 impl<'a> Upload<'a> {
     fn to(location: &'a Location, remote: &'a Remote) -> Result<Self, Error> {
-        remote.check_writable(location)?;
         let (store, object) = remote.session.store_of(location)?;
         Ok(Self { session: &remote.session, location, store, object })
     }

@@ -1,18 +1,15 @@
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::folder::IndexToBe;
-#[cfg(feature = "remote")]
-use super::server_folder::ServerFolder;
+use super::target::Target;
 use crate::dictionary::Dictionary;
 use crate::dtype::Element;
 use crate::error::Error;
-use crate::format::{ShardEntry, ShardIndex};
+use crate::format::{ShardEntry, ShardIndex, TableMetadata};
 use crate::parts::Opened;
 #[cfg(feature = "remote")]
-use crate::remote::{Place, Remote};
+use crate::remote::Remote;
 use crate::schema::{Schema, Weights};
-use crate::writer::{RowBatch, TableWriter};
+use crate::writer::{Parts, RowBatch, TableWriter};
 
 /// The size of shards. The last one may be smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +53,8 @@ pub struct ShardedWriter {
     target: Target,
     schema: Schema,
     shard_rows: usize,
-    dictionaries: Vec<Dictionary>,
-    classes: Vec<String>,
+    /// What every shard stores, its dictionaries and classes among it.
+    metadata: TableMetadata,
     entries: Vec<ShardEntry>,
     n_rows: usize,
 }
@@ -68,13 +65,7 @@ impl ShardedWriter {
     /// # Errors
     /// [`Error::Schema`] for an invalid schema, or shards of no rows; [`Error::Write`] if no file can be created in that folder.
     pub fn create(folder: impl AsRef<Path>, schema: Schema, size: ShardSize) -> Result<Self, Error> {
-        let folder = folder.as_ref();
-        schema.check()?;
-        let shard_rows = rows_in(size, &schema)?;
-        let failed = |cause| Error::Write { path: folder.to_owned(), written_bytes: 0, cause };
-        let new_folder = NewFolder::create(folder).map_err(failed)?;
-        let index = IndexToBe::create(folder).map_err(failed)?;
-        Self::start(Target::Folder { index, new_folder }, schema, shard_rows)
+        Self::start(|| Target::folder(folder.as_ref()), schema, TableMetadata::default(), size)
     }
 
     /// Starts a table in the folder at a URL: of a store (`s3:`, `gs:` or `az:`, each with its feature), or of this machine (`file:`).
@@ -87,30 +78,22 @@ impl ShardedWriter {
     /// [`Error::Remote`] if the store cannot be used, or can only be read; otherwise as for [`create`](Self::create).
     #[cfg(feature = "remote")]
     pub fn create_url(url: &str, schema: Schema, size: ShardSize, remote: &Remote) -> Result<Self, Error> {
-        match Place::of(url)? {
-            Place::File(path) => Self::create(path, schema, size),
-            Place::Server(location) => {
-                schema.check()?;
-                let shard_rows = rows_in(size, &schema)?;
-                Self::start(Target::Server(ServerFolder::create(&location, remote)?), schema, shard_rows)
-            }
-        }
+        Self::start(|| Target::at_url(url, remote), schema, TableMetadata::default(), size)
     }
 
-    fn start(mut target: Target, schema: Schema, shard_rows: usize) -> Result<Self, Error> {
+    /// Starts a table whose shards all store `metadata`.
+    pub(super) fn start(
+        target: impl FnOnce() -> Result<Target, Error>,
+        schema: Schema,
+        metadata: TableMetadata,
+        size: ShardSize,
+    ) -> Result<Self, Error> {
+        schema.check()?;
+        let shard_rows = rows_in(size, &schema)?;
+        let mut target = target()?;
         let shard_path = target.next_shard();
-        let shard = TableWriter::create_shard(&shard_path, schema.clone())?;
-        Ok(Self {
-            shard,
-            shard_path,
-            target,
-            schema,
-            shard_rows,
-            dictionaries: Vec::new(),
-            classes: Vec::new(),
-            entries: Vec::new(),
-            n_rows: 0,
-        })
+        let shard = TableWriter::create_shard(&shard_path, schema.clone(), metadata.clone())?;
+        Ok(Self { shard, shard_path, target, schema, shard_rows, metadata, entries: Vec::new(), n_rows: 0 })
     }
 
     /// Appends rows; large slices and single rows are both fine.
@@ -148,10 +131,7 @@ impl ShardedWriter {
         let n_rows = rows.labels.len() / n_labels;
         let mut start = 0;
         while start < n_rows {
-            if self.shard.n_rows() == self.shard_rows {
-                self.next_shard()?;
-            }
-            let end = n_rows.min(start + self.shard_rows - self.shard.n_rows());
+            let end = n_rows.min(start + self.room()?);
             let per_row = |len: usize| len / n_rows;
             let [cols, categories, weights] = [rows.features.len(), rows.categories.len(), rows.weights.len()].map(per_row);
             self.shard.push_batch(RowBatch {
@@ -166,18 +146,33 @@ impl ShardedWriter {
         Ok(())
     }
 
+    /// Appends rows of another table, no more than there is [room](Self::room) for.
+    pub(super) fn push_stored(&mut self, n_rows: usize, rows: Parts<'_>) -> Result<(), Error> {
+        self.shard.push_stored(rows)?;
+        self.n_rows += n_rows;
+        Ok(())
+    }
+
+    /// How many rows the shard still has room for, at least one; starts the next one if it is full.
+    pub(super) fn room(&mut self) -> Result<usize, Error> {
+        if self.shard.n_rows() == self.shard_rows {
+            self.next_shard()?;
+        }
+        Ok(self.shard_rows - self.shard.n_rows())
+    }
+
     /// Sets the dictionaries of the categorical columns, one for each in the order of the schema. Every shard stores them, so they must be set
     /// before the first shard is full.
     ///
     /// # Errors
     /// [`Error::Schema`] if they are not the dictionaries of those columns, or if a shard is already full.
     pub fn set_dictionaries(&mut self, dictionaries: Vec<Dictionary>) -> Result<(), Error> {
-        if !self.entries.is_empty() && dictionaries != self.dictionaries {
+        if !self.entries.is_empty() && dictionaries != self.metadata.dictionaries {
             let problem = "dictionaries may not change once a shard is full; set them before, or make shards larger".to_owned();
             return Err(Error::Schema { problem });
         }
         self.shard.set_dictionaries(dictionaries.clone())?;
-        self.dictionaries = dictionaries;
+        self.metadata.dictionaries = dictionaries;
         Ok(())
     }
 
@@ -188,12 +183,12 @@ impl ShardedWriter {
     /// [`Error::Schema`] if a class is named twice, or if a shard is already full.
     pub fn set_classes<S: Into<String>>(&mut self, names: impl IntoIterator<Item = S>) -> Result<(), Error> {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
-        if !self.entries.is_empty() && names != self.classes {
+        if !self.entries.is_empty() && names != self.metadata.classes {
             let problem = "classes may not change once a shard is full; set them before, or make shards larger".to_owned();
             return Err(Error::Schema { problem });
         }
         self.shard.set_classes(names.iter().cloned())?;
-        self.classes = names;
+        self.metadata.classes = names;
         Ok(())
     }
 
@@ -216,59 +211,11 @@ impl ShardedWriter {
 
     fn next_shard(&mut self) -> Result<(), Error> {
         let next_path = self.target.next_shard();
-        let mut next = TableWriter::create_shard(&next_path, self.schema.clone())?;
-        if !self.dictionaries.is_empty() {
-            next.set_dictionaries(self.dictionaries.clone())?;
-        }
-        next.set_classes(self.classes.iter().cloned())?;
+        let next = TableWriter::create_shard(&next_path, self.schema.clone(), self.metadata.clone())?;
         let full = std::mem::replace(&mut self.shard, next);
         let full_path = std::mem::replace(&mut self.shard_path, next_path);
         self.entries.push(finished(full, &full_path)?);
         self.target.keep(&full_path)
-    }
-}
-
-/// Where shards and their index go.
-#[derive(Debug)]
-enum Target {
-    /// To a folder, which is removed last if it is new and the table is not finished.
-    Folder { index: IndexToBe, new_folder: Option<NewFolder> },
-    #[cfg(feature = "remote")]
-    Server(ServerFolder),
-}
-
-impl Target {
-    /// The path to which the next shard is written.
-    fn next_shard(&mut self) -> PathBuf {
-        match self {
-            Self::Folder { index, .. } => index.next_shard(),
-            #[cfg(feature = "remote")]
-            Self::Server(folder) => folder.next_shard(),
-        }
-    }
-
-    /// Puts a finished shard where it belongs.
-    fn keep(&mut self, _shard: &Path) -> Result<(), Error> {
-        match self {
-            Self::Folder { .. } => Ok(()),
-            #[cfg(feature = "remote")]
-            Self::Server(folder) => folder.send(_shard),
-        }
-    }
-
-    fn publish(self, entries: &ShardIndex) -> Result<(), Error> {
-        match self {
-            Self::Folder { index, new_folder } => {
-                let path = index.path();
-                index.publish(entries).map_err(|cause| Error::Write { path, written_bytes: 0, cause })?;
-                if let Some(folder) = new_folder {
-                    folder.keep();
-                }
-                Ok(())
-            }
-            #[cfg(feature = "remote")]
-            Self::Server(folder) => folder.publish(entries),
-        }
     }
 }
 
@@ -295,35 +242,5 @@ fn rows_in(size: ShardSize, schema: &Schema) -> Result<usize, Error> {
             Err(Error::Schema { problem: format!("shards of {size:?}, expected at least one") })
         }
         _ => Ok(rows.max(1)),
-    }
-}
-
-/// A folder that was created for the table, and is removed if the table is not finished.
-#[derive(Debug)]
-struct NewFolder {
-    path: PathBuf,
-    is_kept: bool,
-}
-
-impl NewFolder {
-    fn create(path: &Path) -> std::io::Result<Option<Self>> {
-        match fs::create_dir(path) {
-            Ok(()) => Ok(Some(Self { path: path.to_owned(), is_kept: false })),
-            Err(_) if path.is_dir() => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    fn keep(mut self) {
-        self.is_kept = true;
-    }
-}
-
-impl Drop for NewFolder {
-    fn drop(&mut self) {
-        if !self.is_kept {
-            // The folder is kept if another program has put something there.
-            _ = fs::remove_dir(&self.path);
-        }
     }
 }

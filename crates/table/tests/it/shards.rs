@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use brisk_table::{
-    DType, Dictionary, Error, RowBatch, Schema, ShardMismatch, ShardSize, ShardedTable, ShardedWriter, Table, Verified, Weights,
+    DType, Dictionary, Error, ReadAhead, RowBatch, Schema, ShardMismatch, ShardSize, ShardedTable, ShardedWriter, StreamedTable,
+    Table, TableWriter, Verified, Weights,
 };
 use serde_json::Value;
 
@@ -351,4 +352,53 @@ fn a_dropped_writer_leaves_nothing() {
     drop(writer);
     assert_eq!(names(&folder), before);
     drop(parent);
+}
+
+#[test]
+fn a_table_is_copied_into_shards_with_all_that_it_records() {
+    let parent = tempfile::tempdir().unwrap();
+    let [path, folder, one] = ["t.safetensors", "shards", "one"].map(|name| parent.path().join(name));
+    let schema = Schema {
+        categories: vec!["colour".into()],
+        label_dtype: DType::U32,
+        weights: Weights::Present,
+        label_names: vec!["kind".into()],
+        ..Schema::named(["x", "y"])
+    };
+    let mut writer = TableWriter::create(&path, schema).unwrap();
+    const N_ROWS: usize = 1000;
+    writer
+        .push_batch(RowBatch {
+            features: &(0..2 * N_ROWS).map(|i| i as f32 / 3.0).collect::<Vec<_>>(),
+            categories: &(0..N_ROWS).map(|i| i as u32 % 3).collect::<Vec<_>>(),
+            labels: &(0..N_ROWS).map(|i| i as u32 % 2).collect::<Vec<_>>(),
+            weights: &(0..N_ROWS).map(|i| i as f32).collect::<Vec<_>>(),
+        })
+        .unwrap();
+    writer.set_dictionaries(vec![Dictionary::new("colour", ["red", "green"]).unwrap()]).unwrap();
+    writer.set_classes(["cat", "dog"]).unwrap();
+    writer.finish().unwrap();
+
+    let table = Table::open(&path).unwrap();
+    let streamed = StreamedTable::open(&path, &ReadAhead::new(0)).unwrap();
+    assert_eq!(ShardedWriter::copy(&streamed, &folder, ShardSize::Rows(300)).unwrap(), N_ROWS);
+    let shards = ShardedTable::open(&folder).unwrap();
+    shards.verify().unwrap();
+    assert_eq!((shards.n_rows(), shards.n_shards(), shards.n_categories()), (N_ROWS, 4, 1));
+    assert_eq!((shards.column_names(), shards.label_names()), (table.column_names(), table.label_names()));
+    assert_eq!((shards.dictionaries(), shards.classes()), (table.dictionaries(), table.classes()));
+    assert_eq!(shards.rows::<f32>(300..600).unwrap(), table.rows::<f32>(300..600).unwrap());
+    for (found, expected) in shards.statistics().unwrap().iter().zip(table.statistics().unwrap()) {
+        assert!(found.count == expected.count && (found.mean - expected.mean).abs() < 1e-9, "{found:?} is not {expected:?}");
+    }
+
+    // Back to one shard: the same rows and header.
+    ShardedWriter::copy(&shards, &one, ShardSize::Rows(N_ROWS)).unwrap();
+    let one = ShardedTable::open(&one).unwrap();
+    let again = one.shard(0).unwrap();
+    assert_eq!(
+        (again.rows::<f32>(0..N_ROWS).unwrap(), again.labels::<u32>().unwrap()),
+        (table.rows(0..N_ROWS).unwrap(), table.labels().unwrap())
+    );
+    assert_eq!((again.weights(), again.categories(0..N_ROWS).unwrap()), (table.weights(), table.categories(0..N_ROWS).unwrap()));
 }

@@ -58,14 +58,18 @@ impl Index {
     /// The index of the checkpoint `NAME.safetensors`, if there is one, from the bytes that `read` returns.
     pub(super) fn load_if_any(path: &Path, read: &mut ReadFile<'_>) -> Result<Option<Self>, Error> {
         let path = Self::path_of(path);
-        let bytes = match read(0, &path)? {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(cause) => return Err(Error::Io { path, action: "read the index of a checkpoint", cause }),
-        };
-        let damaged = |reason: String| Error::Damaged { path: path.clone(), len_bytes: Some(bytes.len() as u64), reason };
-        let json: Value = serde_json::from_slice(&bytes).map_err(|error| damaged(error.to_string()))?;
-        let format_version = format::check(&path, json["metadata"][format::KEY].as_str(), &bytes, &[])?;
+        match read(0, &path)? {
+            Ok(bytes) => Self::parse(&bytes, &path).map(Some),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(cause) => Err(Error::Io { path, action: "read the index of a checkpoint", cause }),
+        }
+    }
+
+    /// Reads and checks the bytes of an index, which errors call `path`.
+    pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Self, Error> {
+        let damaged = |reason: String| Error::Damaged { path: path.to_owned(), len_bytes: Some(bytes.len() as u64), reason };
+        let json: Value = serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))?;
+        let format_version = format::check(path, json["metadata"][format::KEY].as_str(), bytes, &[])?;
         let map = json["weight_map"].as_object().ok_or_else(|| damaged("it has no `weight_map`".to_owned()))?;
         let mut tensors = BTreeMap::new();
         for (name, file) in map {
@@ -75,7 +79,7 @@ impl Index {
             let file = file.ok_or_else(|| damaged(format!("`{name}` is in a file of another folder")))?;
             tensors.insert(name.clone(), file.to_owned());
         }
-        Ok(Some(Self { generation: json["metadata"]["generation"].as_u64().unwrap_or(0), tensors, format_version }))
+        Ok(Self { generation: json["metadata"]["generation"].as_u64().unwrap_or(0), tensors, format_version })
     }
 
     /// Writes the index atomically: from then on the checkpoint is this one.

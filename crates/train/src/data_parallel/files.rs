@@ -92,15 +92,18 @@ impl DataParallel {
         Ok((!path.is_empty()).then(|| path.into()))
     }
 
-    /// Writes each replica's part of a checkpoint. All replicas call it.
-    pub(crate) fn save(&self, mine: &Checkpoint, path: &Path) -> Result<(), Error> {
+    /// Writes each replica's part of a checkpoint, and returns the file of this replica if each of them has one. Replica 0 gives a generation that the files' is to be greater than.
+    /// All replicas call it.
+    pub(crate) fn save(&self, mine: &Checkpoint, path: &Path, newest: u64) -> Result<Option<PathBuf>, Error> {
         if self.files() == CheckpointFiles::One {
-            return if self.rank() == 0 { mine.save(path) } else { Ok(()) };
+            return if self.rank() == 0 { mine.save(path).map(|()| None) } else { Ok(None) };
         }
-        let generation = if self.rank() == 0 { Index::next_generation(path) } else { 0 };
+        let next = || Index::next_generation(path).max(newest.saturating_add(1));
+        let generation = if self.rank() == 0 { next() } else { 0 };
         let generation: u64 = self.broadcast_text(generation.to_string())?.parse().unwrap_or(generation);
         let file = |rank: usize| Index::file_name(path, generation, rank, self.world_size());
-        mine.save(path.with_file_name(file(self.rank())?))?;
+        let own_path = path.with_file_name(file(self.rank())?);
+        mine.save(&own_path)?;
         // A replica answers once it has written its file.
         let names = self.gather_text(mine.tensors().map(|(name, ..)| name).collect::<Vec<_>>().join("\n"))?;
         if self.rank() == 0 {
@@ -115,7 +118,8 @@ impl DataParallel {
             // A single file of that name, from an earlier run, would be mistaken for the latest. Usually there is none.
             drop(std::fs::remove_file(path));
         }
-        self.communication.as_ref().map_or(Ok(()), |communication| Ok(communication.barrier().wait()?))
+        self.communication.as_ref().map_or(Ok(()), |communication| communication.barrier().wait())?;
+        Ok(Some(own_path))
     }
 
     /// Reads and checks a checkpoint together with the other replicas, which all get the whole of it: each file is read by one of them, which sends it to the others. With as many replicas as have
@@ -170,7 +174,7 @@ impl DataParallel {
     }
 
     /// The text of each replica, by rank.
-    fn gather_text(&self, text: String) -> Result<Vec<String>, Error> {
+    pub(crate) fn gather_text(&self, text: String) -> Result<Vec<String>, Error> {
         let lengths = self.gathered(vec![text.len() as u32])?;
         let most = lengths.iter().max().map_or(0, |&most| most as usize);
         if most == 0 {

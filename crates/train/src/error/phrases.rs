@@ -15,6 +15,11 @@ pub(super) fn written(checkpoint: Option<&Path>) -> String {
     checkpoint.map_or("no checkpoint was written".to_owned(), |path| format!("a checkpoint was written to {}", path.display()))
 }
 
+/// The reason of a problem with an object, which it names.
+pub(crate) fn naming(object: &str, reason: &str) -> String {
+    if reason.contains(object) { reason.to_owned() } else { format!("{object}: {reason}") }
+}
+
 /// `1 row`, `2 rows`.
 pub(crate) fn count(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }

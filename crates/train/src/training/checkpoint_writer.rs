@@ -9,6 +9,7 @@ use std::sync::mpsc::{self, Receiver, Sender, TryRecvError};
 use std::thread::{self, JoinHandle};
 
 use super::best_checkpoints;
+use super::copies::CopyQueue;
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 
@@ -19,6 +20,8 @@ pub(super) struct DueCheckpoint {
     pub(super) path: PathBuf,
     /// Earlier checkpoints, removed once this one is on disk.
     pub(super) replaced: Vec<PathBuf>,
+    /// Where it is submitted once it is on disk, to be copied.
+    pub(super) copies: Option<CopyQueue>,
     /// The run's finished epochs, and the steps in them.
     pub(super) n_epochs: usize,
     pub(super) n_steps: usize,
@@ -33,10 +36,13 @@ pub(super) struct WrittenCheckpoint {
 }
 
 impl DueCheckpoint {
-    /// Writes it with `save`, then removes the checkpoints that it replaces.
+    /// Writes it with `save`, submits it to be copied, then removes the checkpoints that it replaces.
     pub(super) fn write(self, save: impl FnOnce(&Checkpoint, &Path) -> Result<(), Error>) -> Result<WrittenCheckpoint, Error> {
-        let Self { checkpoint, path, replaced, n_epochs, n_steps } = self;
+        let Self { checkpoint, path, replaced, copies, n_epochs, n_steps } = self;
         save(&checkpoint, &path)?;
+        if let Some(copies) = copies {
+            copies.add(&path, &replaced);
+        }
         replaced.iter().try_for_each(|replaced| best_checkpoints::remove(replaced))?;
         Ok(WrittenCheckpoint { path, n_epochs, n_steps })
     }

@@ -39,6 +39,7 @@ impl Training<'_> {
         let (n_epochs, n_steps) = (run.n_epochs, run.n_steps);
         // Also if a callback panics.
         let _end = EndOfCheckpoints(self);
+        self.start_copies(outputs)?;
         // The threads that stream rows run as long as the fit does.
         let with_valid = |train: &mut OpenFeed<'_>| {
             self.scorer.feed().open(&self.device, |valid| self.fit_over(run, log, train, valid, outputs))
@@ -50,6 +51,7 @@ impl Training<'_> {
         if let Err(error) = &result {
             // This error is reported, whether or not the checkpoints before it can be written.
             drop(self.finish_checkpoints(outputs));
+            self.finish_copies(outputs);
             let view = RunView { epoch: n_epochs, n_steps, ..self.view() };
             outputs.callbacks.iter_mut().for_each(|callback| callback.on_exception(&view, error));
         }
@@ -92,6 +94,9 @@ impl Training<'_> {
     /// What comes before the first epoch of this call.
     fn start(&self, fit: &mut Fit<'_, '_>, is_complete: bool, valid: &mut OpenFeed<'_>) -> Result<(), Error> {
         let is_new = fit.run.n_epochs + fit.run.n_batches == 0;
+        if is_new {
+            self.check_store(fit)?;
+        }
         if is_complete && !is_new {
             // The run may have been killed between its last two checkpoints.
             self.save_last(&fit.run, fit.outputs)?;
@@ -178,6 +183,7 @@ impl Training<'_> {
             self.save_last(&run, outputs)?;
         }
         self.finish_checkpoints(outputs)?;
+        report.warnings.extend(self.finish_copies(outputs));
         self.check_any_step(&run)?;
         let Some(best) = run.best.take() else {
             let is_resumable = report.ended == Ended::Stopped;
@@ -275,9 +281,13 @@ impl Training<'_> {
     }
 
     pub(super) fn warn(&self, fit: &mut Fit<'_, '_>, warning: Warning) {
-        self.show(fit.outputs, |progress| progress.note(&format!("warning: {warning}")));
-        fit.outputs.notify_warning(&warning);
+        self.show_warning(&warning, fit.outputs);
         fit.report.warnings.push(warning);
+    }
+
+    pub(super) fn show_warning(&self, warning: &Warning, outputs: &mut Outputs) {
+        self.show(outputs, |progress| progress.note(&format!("warning: {warning}")));
+        outputs.notify_warning(warning);
     }
 
     pub(super) fn show(&self, outputs: &mut Outputs, show: impl FnOnce(&mut Progress)) {
@@ -293,6 +303,8 @@ struct EndOfCheckpoints<'t, 'a>(&'t Training<'a>);
 impl Drop for EndOfCheckpoints<'_, '_> {
     fn drop(&mut self) {
         drop(self.0.writer.take());
+        // After the last of them was submitted.
+        drop(self.0.copies.take());
         drop(self.0.memory.take());
     }
 }

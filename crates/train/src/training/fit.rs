@@ -1,11 +1,14 @@
 //! The run: epochs of training steps, each followed by a validation.
 
+use std::sync::Arc;
+
 use brisk_report::MetricsLog;
 use serde_json::Value;
 
 use super::Training;
 use crate::callback::Callback;
 use crate::checkpoint::Checkpoint;
+use crate::checkpoint_store::CheckpointStore;
 use crate::error::Error;
 use crate::error::ResumeMismatch;
 use crate::fit_report::FitReport;
@@ -22,6 +25,8 @@ pub struct Outputs<'a> {
     pub progress: Progress,
     /// Where checkpoints and the log are written; nowhere if `None`. The run holds the folder's [lock](RunFolder::lock).
     pub folder: Option<RunFolder>,
+    /// Where checkpoints are copied to, once they are in the folder, with the log and the settings; nowhere if `None`. With replicas, all of them have it.
+    pub store: Option<Arc<dyn CheckpointStore>>,
     /// The settings, for the folder's `config.json`: written once the run has started, or the checkpoint to resume from has been accepted.
     pub config: Option<Value>,
     /// Ends the run after its current steps.
@@ -40,6 +45,7 @@ impl std::fmt::Debug for Outputs<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Outputs")
             .field("folder", &self.folder)
+            .field("store", &self.store)
             .field("n_callbacks", &self.callbacks.len())
             .finish_non_exhaustive()
     }

@@ -121,11 +121,12 @@ impl Training<'_> {
         run: &RunState,
         outputs: &mut Outputs,
     ) -> Result<(), Error> {
-        let due = DueCheckpoint { checkpoint, path, replaced, n_epochs: run.n_epochs, n_steps: run.n_steps };
+        let copies = self.copy_queue();
+        let due = DueCheckpoint { checkpoint, path, replaced, copies, n_epochs: run.n_epochs, n_steps: run.n_steps };
         if self.replicas.is_single() {
             return self.writer.borrow_mut().write(due);
         }
-        self.notify_written(&due.write(|checkpoint, path| self.replicas.save(checkpoint, path))?, outputs)
+        self.notify_written(&self.save_together(due)?, outputs)
     }
 
     /// Notifies the callbacks of checkpoints that have been written.

@@ -191,6 +191,7 @@ impl Training<'_> {
             part.saved = Instant::now();
         }
         self.notify_written_checkpoints(fit.outputs)?;
+        self.warn_of_copies(fit);
         // After the last batch, the epoch ends as usual, and the run ends with it.
         let is_stopped = part.n_done < self.n_batches && self.replicas.is_stop_agreed();
         Ok(is_stopped.then_some(Steps::Ended(Ended::Stopped)))

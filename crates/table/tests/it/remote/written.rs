@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use brisk_table::{
-    CacheFolder, Error, Remote, RemoteError, RemoteOptions, Schema, ShardSize, ShardedTable, ShardedWriter, Table,
+    CacheFolder, Error, Remote, RemoteError, RemoteFolder, RemoteOptions, Schema, ShardSize, ShardedTable, ShardedWriter, Table,
 };
 
 use super::options;
@@ -218,4 +218,50 @@ fn files_are_copied() {
     assert!(remote.upload(&from, &server.url("/copy")).is_err() && remote.check_upload(&server.url("/copy")).is_err());
     assert!(remote.download("s3://bucket/none", &to).is_err());
     assert_eq!(fs::read(&to).unwrap(), b"x", "it is as it was");
+}
+
+#[test]
+fn objects_of_a_folder_are_written_read_and_removed() {
+    let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
+    let remote = Remote::new(s3(&server, folder.path())).unwrap();
+    let here = format!("file://{}/new/runs", folder.path().display());
+    let file = folder.path().join("file");
+    // In two parts where there are parts.
+    let bytes: Vec<u8> = (0..9_000_000_u32).map(|i| (i >> 12) as u8).collect();
+    for url in ["s3://bucket/runs", &server.url("/runs?sig=s3cret"), &here].into_iter().take(if cfg!(unix) { 3 } else { 2 }) {
+        let objects = RemoteFolder::at(url, &remote).unwrap();
+        for bytes in [&bytes[..], b"", b"x"] {
+            fs::write(&file, bytes).unwrap();
+            objects.put(&file, "a.b").unwrap();
+            assert!(objects.read("a.b").unwrap().as_deref() == Some(bytes), "{url}: {} bytes differ", bytes.len());
+        }
+        assert!(!objects.url_of("a.b").contains("s3cret"), "{}", objects.url_of("a.b"));
+        assert_eq!(objects.read("none").unwrap(), None, "{url}");
+        for _ in 0..2 {
+            objects.delete("a.b").unwrap();
+            assert_eq!(objects.read("a.b").unwrap(), None, "{url}");
+        }
+        for name in ["../a", "a/b", "", ".."] {
+            assert!(
+                objects.put(&file, name).is_err() && objects.read(name).is_err() && objects.delete(name).is_err(),
+                "{url}: {name}"
+            );
+        }
+    }
+    assert!(server.names_of_objects().is_empty() && server.n_uploads() == 0, "nothing is left");
+    assert!(RemoteFolder::at("ftp://h/runs", &remote).is_err(), "there is no such store");
+}
+
+#[test]
+fn a_web_server_that_takes_no_objects_is_an_error_of_the_object() {
+    let (server, folder) = (Server::start(), tempfile::tempdir().unwrap());
+    let objects = RemoteFolder::at(&server.url("/runs"), &Remote::new(s3(&server, folder.path())).unwrap()).unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "x").unwrap();
+    for status in [403, 405, 501] {
+        server.misbehave(move |request, _| (request.method != "GET").then_some(Fault::Status(status, "", "")));
+        for error in [objects.put(&file, "a").unwrap_err(), objects.delete("a").unwrap_err()] {
+            assert!(matches!(error, Error::Remote { .. }) && error.to_string().contains("/runs/a"), "{status}: {error}");
+        }
+    }
 }

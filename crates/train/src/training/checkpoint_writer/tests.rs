@@ -6,7 +6,7 @@ fn due(path: &Path, value: f32, replaced: &[&Path]) -> DueCheckpoint {
     let mut checkpoint = Checkpoint::new();
     checkpoint.insert("value", &[1], vec![value]).expect("one value");
     let replaced = replaced.iter().map(|path| path.to_path_buf()).collect();
-    DueCheckpoint { checkpoint, path: path.to_owned(), replaced, n_epochs: 1, n_steps: 2 }
+    DueCheckpoint { checkpoint, path: path.to_owned(), replaced, copies: None, n_epochs: 1, n_steps: 2 }
 }
 
 #[track_caller]
