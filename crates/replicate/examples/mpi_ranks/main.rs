@@ -70,6 +70,13 @@ fn run_case(case: &Case, replica: &mut Mpi) -> Result<(), Error> {
         Case::Panic => assert!(!last, "on purpose"),
         Case::Hang if last => std::thread::sleep(Duration::from_secs(3600)),
         Case::Leave | Case::Hang => {}
+        Case::FewAndMany => {
+            for difference in differences::few_and_many(replica)? {
+                if replica.rank() == 0 {
+                    println!("{difference}");
+                }
+            }
+        }
         Case::Length | Case::Type | Case::Order | Case::Shape | Case::Version => differences::show(replica, case)?,
     }
     replica.barrier()

@@ -38,6 +38,8 @@ pub(crate) enum Case {
     Type,
     /// The last rank calls another operation
     Order,
+    /// The last rank differs in length, type and operation, where either it or the others send few values
+    FewAndMany,
     /// The last rank has a parameter of another shape
     Shape,
     /// The last rank was built with another version
