@@ -24,7 +24,7 @@ use crate::watch::{Message, Peers, Watch, Watching};
 /// One of the replicas that `mpirun` or `srun` has started as processes. A program started without either has a world size of 1.
 ///
 /// Lengths, types and the order of calls are compared between ranks before each operation ([`Error::Mismatch`]), which costs a small message. It also carries
-/// the values if they are few, up to 2 KiB with four ranks and 1 KiB with eight, and then nothing else is sent. Every return code of the library is checked. A process has one handle; it may be moved to another thread, such as a [`CommThread`](crate::CommThread).
+/// the values if they are few, up to 16 KiB with four ranks and 8 KiB with eight, and then nothing else is sent. Every return code of the library is checked. A process has one handle; it may be moved to another thread, such as a [`CommThread`](crate::CommThread).
 ///
 /// A rank that fails, by [`fail`](Collective::fail), a panic or being dropped without [`finish`](Collective::finish), ends the job: every process is
 /// terminated with exit status [`PEER_FAILED`](Self::PEER_FAILED), after the reason has been written to standard error. A rank that waits for longer than
@@ -62,8 +62,8 @@ pub enum SumOrder {
     /// Along the same binary tree as [`Threads`](crate::Threads): bit-identical on every engine and in every run, except for the payload of a NaN. With more than two ranks,
     /// each rank receives one part from all, adds it, and the parts are gathered; with two ranks there is only one summation order.
     Fixed,
-    /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and numbers of ranks. f16 and bf16 are
-    /// added as with `Fixed`.
+    /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and numbers of ranks. f16 and bf16, and
+    /// values that are few, are added as with `Fixed`.
     Engine,
 }
 

@@ -53,7 +53,7 @@ pub use brisk_report::{EpochMetrics, MetricsLog, StepLog};
 pub use callback::{BatchesEnd, Callback, RunView, StepEnd, ValidationEnd};
 pub use checkpoint::{Checkpoint, SharedSlice, TensorData};
 pub use data_parallel::{
-    BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, UnevenInputs, run_threads,
+    BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, UnevenInputs, Waited, run_threads,
 };
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, StopReason};
 pub use error::{Cell, Error, ResumeDifference, ResumeMismatch};

@@ -48,8 +48,8 @@ pub(crate) fn few_and_many(replica: &mut Mpi) -> Result<Vec<String>, Error> {
             replica.all_reduce(&mut [1_u8; 7], ReduceOp::Max)
         })?;
         check(if many { replica.broadcast(&mut values(true), 0) } else { replica.all_gather(&[1.0_f32], &mut vec![0.0; n]) })?;
-        let mut shard = vec![0.0; 1000];
-        check(if many { replica.reduce_scatter(&vec![1.0; 1000 * n], &mut shard, ReduceOp::Sum) } else { replica.barrier() })?;
+        let mut shard = vec![0.0; 2000];
+        check(if many { replica.reduce_scatter(&vec![1.0; 2000 * n], &mut shard, ReduceOp::Sum) } else { replica.barrier() })?;
     }
     let mut sum = [1_u32];
     replica.all_reduce(&mut sum, ReduceOp::Sum)?;

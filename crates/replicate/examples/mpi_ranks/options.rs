@@ -32,6 +32,8 @@ pub(crate) enum Case {
     Leave,
     /// The last rank sleeps while the others wait for it
     Hang,
+    /// The last rank comes late, and the others know for how long
+    Late,
     /// The last rank passes a buffer of another length
     Length,
     /// The last rank passes values of another type

@@ -32,9 +32,9 @@ pub(super) struct Round<'a> {
 /// Words before the values: the call, the microseconds that the rank was busy before it, and the number of bytes.
 const HEADER: usize = 8;
 /// The most bytes that the values of a rank may have.
-const LIMIT: usize = 2 << 10;
+const LIMIT: usize = 16 << 10;
 /// The most bytes that the values of all ranks may have, which the last round halves.
-const ALL: usize = 8 << 10;
+const ALL: usize = 64 << 10;
 
 impl Opening {
     pub(super) fn new(rank: usize, world_size: usize) -> Self {

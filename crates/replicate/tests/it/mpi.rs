@@ -84,3 +84,11 @@ fn processes_compute_the_bits_of_threads() {
     assert_eq!(bits(2, "sum"), bits(2, "sum-by-engine"));
     bits(3, "sum-by-engine");
 }
+
+#[test]
+fn a_late_rank_is_known_to_all() {
+    for n in 2..=3 {
+        let ended = run(n, "late");
+        assert_eq!(ended.status, Some(0), "{n} ranks: {}", ended.stderr);
+    }
+}

@@ -46,7 +46,7 @@ pub(crate) fn bits(replica: &mut impl Collective) -> Result<u64, Error> {
 
 /// The most bytes that the first message of an operation carries over MPI, with `n` ranks.
 pub(crate) fn limit(n: usize) -> usize {
-    2048.min(8192 / n)
+    (16 << 10).min((64 << 10) / n) / 4 * 4
 }
 
 /// Every operation on as many values as the first message carries, and on one fewer and one more.

@@ -17,3 +17,4 @@ mod settings_file;
 #[cfg(all(unix, feature = "signals"))]
 mod stop_flag;
 mod tensorboard;
+mod waited;

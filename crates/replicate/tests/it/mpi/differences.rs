@@ -34,10 +34,10 @@ fn few_values_and_many() {
     let ended = run(3, "few-and-many");
     assert_eq!(ended.status, Some(0), "{}", ended.stderr);
     let pairs = [
-        ["all_reduce(512 F32, Sum)", "all_reduce(513 F32, Sum)"],
+        ["all_reduce(4096 F32, Sum)", "all_reduce(4097 F32, Sum)"],
         ["all_reduce(7 U8, Max)", "all_reduce(100000 U32, Max)"],
-        ["all_gather(1 F32)", "broadcast(513 F32, root 0)"],
-        ["barrier(0 U8)", "reduce_scatter(3000 F32, Sum)"],
+        ["all_gather(1 F32)", "broadcast(4097 F32, root 0)"],
+        ["barrier(0 U8)", "reduce_scatter(6000 F32, Sum)"],
     ];
     let said = |[few, many]: [&str; 2]| format!("{few} and {many}");
     // First the last rank sends few, then the others do.
