@@ -65,7 +65,7 @@ pub(super) fn check(options: &Options) -> Result<Vec<Row>> {
         }
         let row = |case: &str, ours: Vec<f64>, unit, predicted: f64| Row {
             suite: SUITE,
-            case: format!("{case}, 96 MiB at 40 MB/s, {n_ranks} processes"),
+            case: format!("{case}, {} MiB at {:.0} MB/s, {n_ranks} processes", n_bytes >> 20, BYTES_PER_S / 1e6),
             reference: Some(("predicted".to_owned(), vec![predicted; ours.len()])),
             ours,
             unit,
