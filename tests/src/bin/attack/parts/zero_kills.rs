@@ -135,7 +135,8 @@ fn check_last(case: &mut Case<'_>, before: Option<(u64, u64)>, ended: &Ended) ->
         return None;
     }
     let position = |checkpoint: Checkpoint| -> Result<(u64, u64), brisk_train::Error> {
-        let batch = if checkpoint.has_metadata("batch") { checkpoint.metadata("batch", "a number")? } else { 0 };
+        // At the end of an epoch there is none.
+        let batch = checkpoint.metadata("batch", "a number").unwrap_or(0);
         Ok((checkpoint.metadata("epoch", "a number")?, batch))
     };
     match Checkpoint::load(&path).and_then(position) {
