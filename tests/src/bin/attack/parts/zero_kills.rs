@@ -34,7 +34,7 @@ fn prepare(attack: &Attack<'_>) -> Result<Prepared> {
     let training = Training::prepare(attack, &shared, 400, 3)?;
     let mut references = Vec::new();
     for n_ranks in WORLDS {
-        let dir = attack.folder(&format!("zero-kills-{n_ranks}"))?;
+        let dir = attack.folder(&format!("zero-kills-shared-{n_ranks}"))?;
         let ended = job(&training, attack.program("launch", &dir), attack, n_ranks).start()?.wait()?;
         if ended.stderr.contains("without MPI") {
             let why = "data_parallel was built without MPI; build it with `--features mpi`";
