@@ -8,7 +8,7 @@ use brisk_examples::higgs;
 use brisk_examples::higgs::stopped::EXIT_STATUS;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_table::ReadAhead;
-use brisk_train::{BucketSizes, DataParallelConfig, Wire, ZeroStage};
+use brisk_train::{BucketSizes, CheckpointFiles, DataParallelConfig, Wire, ZeroStage};
 use clap::Parser;
 use clap::error::ErrorKind;
 
@@ -33,6 +33,10 @@ pub(crate) struct Options {
         ("0", ZeroStage::Replicated), ("1", ZeroStage::Optimizer), ("2", ZeroStage::Gradients), ("3", ZeroStage::Parameters)
     ]))]
     pub(crate) zero: ZeroStage,
+    /// Files of a checkpoint: one, or one of each replica, all of which then need access to the run's folder
+    #[arg(long, value_name = "FILES", help_heading = "Replicas", default_value = "one",
+        value_parser = one_of([("one", CheckpointFiles::One), ("each", CheckpointFiles::OneAReplica)]))]
+    pub(crate) checkpoint_files: CheckpointFiles,
     /// MiB of gradients that are reduced together [default: 4, and 1 for the first bucket]
     #[arg(long, value_name = "MIB", help_heading = "Replicas", allow_negative_numbers = true, value_parser = positive(4096.0))]
     pub(crate) bucket_mb: Option<f64>,
@@ -92,7 +96,8 @@ impl Options {
 
     /// How the replicas communicate.
     pub(crate) fn parallel(&self) -> DataParallelConfig {
-        let mut parallel = DataParallelConfig { wire: self.wire, zero: self.zero, ..DataParallelConfig::default() };
+        let (wire, zero, files) = (self.wire, self.zero, self.checkpoint_files);
+        let mut parallel = DataParallelConfig { wire, zero, files, ..DataParallelConfig::default() };
         if let Some(mebibytes) = self.bucket_mb {
             let bytes = (mebibytes * f64::from(1 << 20)) as usize;
             // The first bucket stays small, so that communication starts early.

@@ -1,4 +1,5 @@
 use std::fmt::Debug;
+use std::time::Duration;
 
 use crate::element::{Element, ElementType};
 use crate::error::Error;
@@ -53,6 +54,12 @@ pub trait Collective: Debug + Send {
 
     /// Sets the step of the run that comes next, for the message of a rank that waits too long. Engines whose errors do not contain the step ignore it.
     fn at_step(&mut self, _step: u64) {}
+
+    /// By rank, how long the other ranks waited for it in the operations since this was last called, on average over them: in each operation, all wait for the rank
+    /// that calls it last. The same on all ranks, up to the time of a message; no clocks of different machines are compared. Empty if the engine does not measure it.
+    fn take_waits(&mut self) -> Vec<Duration> {
+        Vec::new()
+    }
 
     /// Tells the other ranks that this one has failed: the operations they wait in return [`Error::PeerFailed`].
     fn fail(&mut self, why: &str);

@@ -13,6 +13,7 @@ pub mod guide;
 mod halves;
 #[cfg(feature = "mpi")]
 mod mpi;
+mod reading;
 mod reduce_op;
 mod run;
 mod shards;
@@ -20,6 +21,7 @@ mod started;
 mod threads;
 mod tree;
 mod vectorised;
+mod waits;
 #[cfg(feature = "mpi")]
 mod watch;
 
@@ -32,6 +34,7 @@ pub use element::{Element, ElementType};
 pub use error::Error;
 #[cfg(feature = "mpi")]
 pub use mpi::{Mpi, MpiConfig, SumOrder};
+pub use reading::{Bound, Reading};
 pub use reduce_op::ReduceOp;
 pub use run::run_replicas;
 pub use shards::{Shards, StateBytes, ZeroStage};

@@ -1,13 +1,16 @@
 //! Replicas that are processes, on one host or several, connected by MPI.
 #![expect(unsafe_code, reason = "MPI is a C library; its arguments and return codes are checked here")]
 
+mod opening;
+
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mpi_sys as ffi;
+use opening::Opening;
 
-use crate::call::{Call, Encoded, How};
+use crate::call::{Call, How};
 use crate::collective::{Collective, DynSlice, DynSliceMut};
 use crate::collective::{check_reduce, check_same, check_shards, typed, typed_mut};
 use crate::element::with_element;
@@ -15,12 +18,13 @@ use crate::element::{Element, ElementType};
 use crate::error::Error;
 use crate::reduce_op::ReduceOp;
 use crate::tree::{part, reduce_into};
-use crate::watch::{Message, Peers, Watch};
+use crate::waits::Waits;
+use crate::watch::{Message, Peers, Watch, Watching};
 
 /// One of the replicas that `mpirun` or `srun` has started as processes. A program started without either has a world size of 1.
 ///
-/// Lengths, types and the order of calls are compared between ranks before each operation ([`Error::Mismatch`]), which costs a small message; every
-/// return code of the library is checked. A process has one handle; it may be moved to another thread, such as a [`CommThread`](crate::CommThread).
+/// Lengths, types and the order of calls are compared between ranks before each operation ([`Error::Mismatch`]), which costs a small message. It also carries
+/// the values if they are few, up to 16 KiB with four ranks and 8 KiB with eight, and then nothing else is sent. Every return code of the library is checked. A process has one handle; it may be moved to another thread, such as a [`CommThread`](crate::CommThread).
 ///
 /// A rank that fails, by [`fail`](Collective::fail), a panic or being dropped without [`finish`](Collective::finish), ends the job: every process is
 /// terminated with exit status [`PEER_FAILED`](Self::PEER_FAILED), after the reason has been written to standard error. A rank that waits for longer than
@@ -35,6 +39,10 @@ pub struct Mpi {
     engine: String,
     in_place: *mut c_void,
     order: SumOrder,
+    opening: Opening,
+    /// When the opening of the last operation ended.
+    opened: Option<Instant>,
+    waits: Waits,
     watch: Watch,
     finished: bool,
 }
@@ -54,8 +62,8 @@ pub enum SumOrder {
     /// Along the same binary tree as [`Threads`](crate::Threads): bit-identical on every engine and in every run, except for the payload of a NaN. With more than two ranks,
     /// each rank receives one part from all, adds it, and the parts are gathered; with two ranks there is only one summation order.
     Fixed,
-    /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and numbers of ranks. f16 and bf16 are
-    /// added as with `Fixed`.
+    /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and numbers of ranks. f16 and bf16, and
+    /// values that are few, are added as with `Fixed`.
     Engine,
 }
 
@@ -185,7 +193,9 @@ impl Mpi {
         // The watch calls the library while another thread is inside an operation.
         let peers = watch_comm.map(|comm| Box::new(WatchMessages { comm, world_size }) as Box<dyn Peers>);
         let watch = Watch::start(rank, config.timeout, peers);
-        Ok(Self { comm, rank, world_size, engine, in_place, order: config.order, watch, finished: false })
+        let (opening, waits) = (Opening::new(rank, world_size), Waits::new(world_size));
+        let order = config.order;
+        Ok(Self { comm, rank, world_size, engine, in_place, order, opening, opened: None, waits, watch, finished: false })
     }
 
     /// Whether this process was started by an MPI launcher (`mpirun`, `srun --mpi`).
@@ -193,42 +203,41 @@ impl Mpi {
         ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"].iter().any(|name| std::env::var_os(name).is_some())
     }
 
-    /// Compares the call with those of the other ranks, and watches the time until the operation ends.
-    fn begin(&self, call: Call) -> Result<Watching<'_>, Error> {
-        self.watch.enter(call.op);
-        let watching = Watching(&self.watch);
-        if self.world_size == 1 {
-            return Ok(watching);
+    /// Compares the call with those of the other ranks, and watches the time until the operation ends. `values` are sent too if they are few.
+    fn begin(&mut self, call: Call, values: &[u8]) -> Result<Watching, Error> {
+        let watching = self.watch.enter(call.op);
+        // All ranks have opened the last operation at the same time, up to the time of a message, so these times tell who comes last.
+        let busy = self.opened.map_or(Duration::ZERO, |opened| watching.since - opened);
+        self.opening.put(call.encode(), u32::try_from(busy.as_micros()).unwrap_or(u32::MAX), values);
+        while let Some(round) = self.opening.round() {
+            let (n_sent, n_at_most) = (round.sent.len() as c_int, round.received.len() as c_int);
+            // SAFETY: two separate buffers of these lengths. What is received is no longer than its buffer: that has room for the longest slots.
+            checked(call.op, unsafe {
+                ffi::MPI_Sendrecv(
+                    round.sent.as_ptr().cast(),
+                    n_sent,
+                    ffi::RSMPI_UINT32_T,
+                    round.to as c_int,
+                    0,
+                    round.received.as_mut_ptr().cast(),
+                    n_at_most,
+                    ffi::RSMPI_UINT32_T,
+                    round.from as c_int,
+                    0,
+                    self.comm,
+                    ffi::RSMPI_STATUS_IGNORE,
+                )
+            })?;
+            if !self.opening.take_in() {
+                let text = "a rank sent something else than a call; start all ranks with the same program".to_owned();
+                return Err(Error::Engine { op: call.op, code: 0, text });
+            }
         }
-        let mine = call.encode();
-        // The maximum of each number and of its complement: both equal this rank's own exactly if all ranks sent the same.
-        let mut extremes = [0_u32; 12];
-        for (i, number) in mine.iter().enumerate() {
-            (extremes[i], extremes[6 + i]) = (*number, !*number);
-        }
-        let sent = extremes;
-        // SAFETY: both buffers have 12 numbers.
-        checked(call.op, unsafe {
-            let (from, to) = (sent.as_ptr().cast(), extremes.as_mut_ptr().cast());
-            ffi::MPI_Allreduce(from, to, 12, ffi::RSMPI_UINT32_T, ffi::RSMPI_MAX, self.comm)
-        })?;
-        if extremes == sent {
-            return Ok(watching);
-        }
-        Err(self.mismatch(mine)?)
-    }
-
-    /// The two calls that differ, once it is known that some do.
-    fn mismatch(&self, mine: Encoded) -> Result<Error, Error> {
-        let mut all = vec![mine; self.world_size];
-        // SAFETY: 6 numbers are sent, and as many received from each rank.
-        checked("compare", unsafe {
-            let (from, to) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
-            ffi::MPI_Allgather(from, 6, ffi::RSMPI_UINT32_T, to, 6, ffi::RSMPI_UINT32_T, self.comm)
-        })?;
-        let other = all.iter().position(|call| *call != all[0]).unwrap_or(0);
-        let text = |rank: usize| Call::decode(all[rank]).to_string();
-        Ok(Error::Mismatch { rank: 0, mine: text(0), other, theirs: text(other) })
+        self.opened = Some(Instant::now());
+        self.waits.add((0..self.world_size).map(|rank| Duration::from_micros(self.opening.busy_us(rank).into())));
+        let Some(other) = self.opening.other() else { return Ok(watching) };
+        let text = |rank: usize| Call::decode(self.opening.call(rank)).to_string();
+        Err(Error::Mismatch { rank: 0, mine: text(0), other, theirs: text(other) })
     }
 
     /// Each rank receives its part of a piece from all ranks and reduces it along the tree; then all parts are gathered.
@@ -282,11 +291,7 @@ impl Mpi {
         let element = values.element();
         // SAFETY: constants of the library, which are valid once it has been started.
         let (datatype, op) = unsafe {
-            let datatype = match element {
-                ElementType::F32 => ffi::RSMPI_FLOAT,
-                ElementType::U8 => ffi::RSMPI_UINT8_T,
-                _ => ffi::RSMPI_UINT32_T,
-            };
+            let datatype = if element == ElementType::F32 { ffi::RSMPI_FLOAT } else { ffi::RSMPI_UINT32_T };
             (datatype, if reduce == ReduceOp::Max { ffi::RSMPI_MAX } else { ffi::RSMPI_SUM })
         };
         let bytes = values.into_bytes();
@@ -308,10 +313,6 @@ impl Mpi {
     fn reduce_scatter_in_order<T: Element>(&self, input: &[T], shard: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
         let mut received = vec![T::zeroed(); input.len()];
         let count = self.count("reduce_scatter", "shard", size_of_val(shard))?;
-        if count == 0 {
-            // Libraries refuse buffers of the same address, as those of nothing may be.
-            return Ok(());
-        }
         // SAFETY: `count` bytes go to and come from each rank: both buffers are as long as all shards.
         checked("reduce_scatter", unsafe {
             let (from, to) = (input.as_ptr().cast(), received.as_mut_ptr().cast());
@@ -344,15 +345,6 @@ impl Mpi {
     }
 }
 
-/// An operation is watched while this exists.
-struct Watching<'a>(&'a Watch);
-
-impl Drop for Watching<'_> {
-    fn drop(&mut self) {
-        self.0.leave();
-    }
-}
-
 impl Drop for Mpi {
     fn drop(&mut self) {
         if !self.finished {
@@ -379,13 +371,18 @@ impl Collective for Mpi {
         const OP: &str = "all_reduce";
         let (element, len) = (values.element(), values.len());
         check_reduce(OP, self.rank, element, reduce)?;
-        let _watching = self.begin(Call { op: OP, element, len, how: How::By(reduce) })?;
-        // Maxima of floats are computed here, since the library does not define them for NaN; so are sums of f16 and bf16, which it does not support.
-        let is_whole = !element.is_float();
+        let few = self.opening.has_room_for(values.bytes.len());
+        let call = Call { op: OP, element, len, how: How::By(reduce) };
+        let _watching = self.begin(call, if few { values.bytes } else { &[] })?;
+        if few {
+            with_element!(element, T => self.opening.reduce::<T>(0, reduce, typed_mut(values)));
+            return Ok(());
+        }
+        // Maxima of floats are computed here, since the library does not define them for NaN; so are sums of f16 and bf16, which it does not support, and of bytes,
+        // which wrap around here and in Open MPI with AVX stay at 255.
         // With two ranks there is only one summation order.
         let any_order = self.order == SumOrder::Engine || self.world_size == 2;
-        let by_engine = is_whole || (element == ElementType::F32 && reduce != ReduceOp::Max && any_order);
-        // Sums of bytes wrap around in the library as well.
+        let by_engine = element == ElementType::U32 || (element == ElementType::F32 && reduce != ReduceOp::Max && any_order);
         if by_engine {
             return self.all_reduce_by_engine(values, reduce);
         }
@@ -398,7 +395,14 @@ impl Collective for Mpi {
         check_reduce(OP, self.rank, element, reduce)?;
         check_same(OP, self.rank, element, shard.element())?;
         check_shards(OP, (self.rank, self.world_size), shard.len(), ("input", len))?;
-        let _watching = self.begin(Call { op: OP, element, len, how: How::By(reduce) })?;
+        let few = self.opening.has_room_for(input.bytes().len());
+        let call = Call { op: OP, element, len, how: How::By(reduce) };
+        let _watching = self.begin(call, if few { input.bytes() } else { &[] })?;
+        if few {
+            let at = self.rank * shard.len();
+            with_element!(element, T => self.opening.reduce::<T>(at, reduce, typed_mut(shard)));
+            return Ok(());
+        }
         with_element!(element, T => self.reduce_scatter_in_order::<T>(typed(input), typed_mut(shard), reduce))
     }
 
@@ -408,9 +412,11 @@ impl Collective for Mpi {
         check_same(OP, self.rank, element, output.element())?;
         check_shards(OP, (self.rank, self.world_size), len, ("output", output.len()))?;
         let count = self.count(OP, "shard", shard.bytes().len())?;
-        let _watching = self.begin(Call { op: OP, element, len, how: How::Plainly })?;
-        if count == 0 {
-            // As in `reduce_scatter_in_order`; the ranks have compared their calls.
+        let few = self.opening.has_room_for(shard.bytes().len());
+        let _watching = self.begin(Call { op: OP, element, len, how: How::Plainly }, if few { shard.bytes() } else { &[] })?;
+        if few {
+            let parts = output.into_bytes().chunks_exact_mut(shard.bytes().len().max(1));
+            parts.enumerate().for_each(|(rank, part)| part.copy_from_slice(self.opening.values(rank)));
             return Ok(());
         }
         // SAFETY: `count` bytes are sent, and as many received from each rank: the output is as long as all shards.
@@ -427,7 +433,13 @@ impl Collective for Mpi {
             return Err(Error::Root { op: OP, rank, root, world_size });
         }
         let (element, len) = (values.element(), values.len());
-        let _watching = self.begin(Call { op: OP, element, len, how: How::From(root) })?;
+        let few = self.opening.has_room_for(values.bytes.len());
+        let call = Call { op: OP, element, len, how: How::From(root) };
+        let _watching = self.begin(call, if few && rank == root { values.bytes } else { &[] })?;
+        if few {
+            values.bytes.copy_from_slice(self.opening.values(root));
+            return Ok(());
+        }
         for piece in values.into_bytes().chunks_mut(PIECE_BYTES) {
             // SAFETY: the piece's bytes are read on the root and written on the other ranks; pieces have the same lengths on all ranks, since the values do.
             checked(OP, unsafe {
@@ -444,6 +456,10 @@ impl Collective for Mpi {
 
     fn at_step(&mut self, step: u64) {
         self.watch.at_step(step);
+    }
+
+    fn take_waits(&mut self) -> Vec<Duration> {
+        self.waits.take()
     }
 
     fn fail(&mut self, why: &str) {
@@ -464,10 +480,9 @@ impl Collective for Mpi {
 }
 
 impl Mpi {
-    fn meet(&self, op: &'static str) -> Result<(), Error> {
-        let _watching = self.begin(Call { op, element: ElementType::U8, len: 0, how: How::Plainly })?;
-        // SAFETY: the communicator is alive.
-        checked(op, unsafe { ffi::MPI_Barrier(self.comm) })
+    /// Waits for all ranks: none has what all sent before all have sent it.
+    fn meet(&mut self, op: &'static str) -> Result<(), Error> {
+        self.begin(Call { op, element: ElementType::U8, len: 0, how: How::Plainly }, &[]).map(drop)
     }
 }
 

@@ -132,6 +132,10 @@ impl Collective for Threads {
         self.shared.barrier(self.rank, "barrier")
     }
 
+    fn take_waits(&mut self) -> Vec<Duration> {
+        self.shared.take_waits(self.rank)
+    }
+
     fn fail(&mut self, why: &str) {
         self.shared.fail(self.rank, why);
     }

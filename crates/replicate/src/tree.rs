@@ -105,7 +105,8 @@ fn reduce_block<'a, 'b, T: Element, C: Combine<T>>(
     let mut depth = 0;
     for first in (0..n_ranks).step_by(2) {
         if partials.len() == depth {
-            partials.push(vec![T::Sum::default(); BLOCK]);
+            // The first block is the longest.
+            partials.push(vec![T::Sum::default(); len]);
         }
         let partial = &mut partials[depth][..len];
         depth += 1;

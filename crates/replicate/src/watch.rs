@@ -18,6 +18,20 @@ pub(crate) struct Watch {
     thread: Option<JoinHandle<()>>,
 }
 
+/// An operation is watched while this exists.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    /// When it began.
+    pub(crate) since: Instant,
+    shared: Arc<Shared>,
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.shared.lock().inside = None;
+    }
+}
+
 /// Short messages between the watching threads of all ranks, independent of the operations.
 pub(crate) trait Peers: Debug + Send {
     /// How many ranks there are.
@@ -71,12 +85,11 @@ impl Watch {
         Self { shared, thread: Some(thread) }
     }
 
-    pub(crate) fn enter(&self, op: &'static str) {
-        self.shared.lock().inside = Some((op, Instant::now()));
-    }
-
-    pub(crate) fn leave(&self) {
-        self.shared.lock().inside = None;
+    /// An operation begins, and lasts until what is returned is dropped.
+    pub(crate) fn enter(&self, op: &'static str) -> Watching {
+        let since = Instant::now();
+        self.shared.lock().inside = Some((op, since));
+        Watching { since, shared: self.shared.clone() }
     }
 
     pub(crate) fn at_step(&self, step: u64) {

@@ -30,10 +30,12 @@ mod rows;
 mod scatter;
 mod staging;
 mod threads;
+mod waited;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Instant;
 
 use brisk_loader::Shard;
 use brisk_nn::tensor::program::{Device, HostStep};
@@ -43,6 +45,7 @@ use brisk_replicate::{BucketSizes, Collective, CommThread, Element, ReduceOp, Wi
 use exchange::{Exchange, Finish, Start, UnevenRule};
 use serde::{Deserialize, Serialize};
 use staging::Staging;
+use waited::Waits;
 
 use crate::error::Error;
 use crate::settings::by_name;
@@ -53,6 +56,7 @@ pub(crate) use memory::HostShare;
 pub use memory::StateMemory;
 pub use overlap::Overlap;
 pub use threads::run_threads;
+pub use waited::Waited;
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
@@ -111,6 +115,7 @@ pub struct DataParallel {
     engine: String,
     config: DataParallelConfig,
     overlap: Arc<Overlap>,
+    waits: Arc<Waits>,
     staging: Arc<Staging>,
     stop: Arc<Stop>,
     /// How many replicas had a batch in the last step, if they are counted.
@@ -196,7 +201,8 @@ impl DataParallel {
 
     fn with(communication: Option<Arc<CommThread>>, engine: String, config: DataParallelConfig) -> Self {
         let (overlap, staging, stop, active) = <(Arc<_>, Arc<_>, Arc<_>, Arc<_>)>::default();
-        Self { communication, engine, config, overlap, staging, stop, active, is_within_threads: false }
+        let waits = Arc::default();
+        Self { communication, engine, config, overlap, waits, staging, stop, active, is_within_threads: false }
     }
 
     /// A replica for which [`run_threads`] calls [`finish`](Self::finish).
@@ -478,6 +484,12 @@ impl DataParallel {
         &self.overlap
     }
 
+    /// Which replica came last in the steps so far, and how long the others waited for it; about the same on all replicas. `None` before the end of the second step, for a
+    /// single replica, and for a communication library that does not measure it.
+    pub fn waited(&self) -> Option<Waited> {
+        self.waits.waited().filter(|_| self.world_size() > 1)
+    }
+
     /// Requests that the run ends. Returns whether it ends now, because there are no other replicas. Otherwise the request is sent with the next loss, so that all
     /// replicas end after the same step.
     pub(crate) fn ask_to_stop(&self) -> bool {
@@ -497,10 +509,12 @@ impl DataParallel {
         self.stop.is_agreed.load(Ordering::Relaxed)
     }
 
-    /// Sets the number of the next step, for the error message of a replica that waits too long.
+    /// Sets the number of the next step, for the error message of a replica that waits too long and for [`waited`](Self::waited).
     pub fn at_step(&self, step: u64) {
         let Some(communication) = &self.communication else { return };
+        let waits = self.waits.clone();
         let tell = communication.start("at_step", move |collective| {
+            waits.begin(step, Instant::now(), &collective.take_waits());
             collective.at_step(step);
             Ok(())
         });

@@ -2,6 +2,7 @@ use brisk_nn::ScalerReport;
 use brisk_nn::tensor::program::Profile;
 use brisk_report::EpochMetrics;
 
+use crate::data_parallel::Waited;
 use crate::early_stopping::StopReason;
 use crate::warning::Warning;
 
@@ -30,6 +31,8 @@ pub struct FitReport {
     pub warnings: Vec<Warning>,
     /// Loss scale and skipped steps, if products are computed in f16.
     pub scaler: Option<ScalerReport>,
+    /// How long replicas waited for the last one, with several replicas.
+    pub waited: Option<Waited>,
     /// The time of each kernel of the step, if [requested](crate::TrainerConfig::profile_batches).
     pub profile: Option<Profile>,
 }

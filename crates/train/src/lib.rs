@@ -55,7 +55,7 @@ pub use callback::{BatchesEnd, Callback, RunView, StepEnd, ValidationEnd};
 pub use checkpoint::{Checkpoint, SharedSlice, TensorData};
 pub use checkpoint_store::{CheckpointStore, StoreError};
 pub use data_parallel::{
-    BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, UnevenInputs, run_threads,
+    BatchStatistics, CheckpointFiles, DataParallel, DataParallelConfig, Overlap, StateMemory, UnevenInputs, Waited, run_threads,
 };
 pub use early_stopping::{EarlyStopping, EarlyStoppingState, StopReason};
 pub use error::{Cell, Error, ResumeDifference, ResumeMismatch};

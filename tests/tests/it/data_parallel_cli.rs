@@ -89,6 +89,7 @@ fn help_is_the_documentation() {
         "devices",
         "wire",
         "zero",
+        "checkpoint-files",
         "bucket-mb",
         "timeout",
         "stream",

@@ -90,6 +90,7 @@ fn check(setting: &Setting, weights: Option<&[f32]>, tolerance: f64) -> Result<(
 fn forget_time(mut runs: Vec<Run>, others: &[Run]) -> Vec<Run> {
     for (run, other) in runs.iter_mut().zip(others) {
         (run.0.train_seconds, run.0.train_rows_per_s) = (other.0.train_seconds, other.0.train_rows_per_s);
+        run.0.waited = other.0.waited.clone();
     }
     runs
 }

@@ -3,6 +3,7 @@
 use brisk_replicate::{Collective, CollectiveExt, Error, Mpi, ReduceOp, agree};
 
 use crate::options::Case;
+use crate::sums;
 
 /// Makes the last rank differ from the others as `case` says.
 pub(crate) fn show(replica: &mut Mpi, case: &Case) -> Result<(), Error> {
@@ -19,6 +20,41 @@ pub(crate) fn show(replica: &mut Mpi, case: &Case) -> Result<(), Error> {
             agree(replica, &[("layers.0.weight".to_owned(), shape.to_owned())])
         }
     }
+}
+
+/// Calls that the last rank makes differently, one after the other; the errors.
+///
+/// MPI itself could not go on after an operation in which lengths differ; here no rank has begun it.
+pub(crate) fn few_and_many(replica: &mut Mpi) -> Result<Vec<String>, Error> {
+    let (rank, n) = (replica.rank(), replica.world_size());
+    let most = sums::limit(n) / 4;
+    let mut errors = Vec::new();
+    let mut check = |result: Result<(), Error>| match result {
+        Err(Error::Mismatch { mine, theirs, .. }) => {
+            errors.push(format!("{mine} and {theirs}"));
+            Ok(())
+        }
+        Err(other) => Err(other),
+        Ok(()) => panic!("rank {rank} has not noticed the difference"),
+    };
+    for last in [false, true] {
+        // Who differs is the last rank; who sends many is each in turn.
+        let many = last == (rank + 1 == n);
+        let values = |many: bool| vec![1.0_f32; if many { most + 1 } else { most }];
+        check(replica.all_reduce(&mut values(many), ReduceOp::Sum))?;
+        check(if many {
+            replica.all_reduce(&mut vec![1_u32; 100_000], ReduceOp::Max)
+        } else {
+            replica.all_reduce(&mut [1_u8; 7], ReduceOp::Max)
+        })?;
+        check(if many { replica.broadcast(&mut values(true), 0) } else { replica.all_gather(&[1.0_f32], &mut vec![0.0; n]) })?;
+        let mut shard = vec![0.0; 2000];
+        check(if many { replica.reduce_scatter(&vec![1.0; 2000 * n], &mut shard, ReduceOp::Sum) } else { replica.barrier() })?;
+    }
+    let mut sum = [1_u32];
+    replica.all_reduce(&mut sum, ReduceOp::Sum)?;
+    assert_eq!(sum, [n as u32], "no message of the operations before is left");
+    Ok(errors)
 }
 
 /// Behaves as a rank built with version 0.0.1: makes the calls of `agree` with that version in its list.

@@ -4,6 +4,8 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a program")]
 
 mod differences;
+#[path = "../../tests/it/late.rs"]
+mod late;
 mod options;
 mod steps;
 #[path = "../../tests/it/sums.rs"]
@@ -70,6 +72,14 @@ fn run_case(case: &Case, replica: &mut Mpi) -> Result<(), Error> {
         Case::Panic => assert!(!last, "on purpose"),
         Case::Hang if last => std::thread::sleep(Duration::from_secs(3600)),
         Case::Leave | Case::Hang => {}
+        Case::Late => late::check(replica)?,
+        Case::FewAndMany => {
+            for difference in differences::few_and_many(replica)? {
+                if replica.rank() == 0 {
+                    println!("{difference}");
+                }
+            }
+        }
         Case::Length | Case::Type | Case::Order | Case::Shape | Case::Version => differences::show(replica, case)?,
     }
     replica.barrier()

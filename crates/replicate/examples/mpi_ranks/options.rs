@@ -32,12 +32,16 @@ pub(crate) enum Case {
     Leave,
     /// The last rank sleeps while the others wait for it
     Hang,
+    /// The last rank comes late, and the others know for how long
+    Late,
     /// The last rank passes a buffer of another length
     Length,
     /// The last rank passes values of another type
     Type,
     /// The last rank calls another operation
     Order,
+    /// The last rank differs in length, type and operation, where either it or the others send few values
+    FewAndMany,
     /// The last rank has a parameter of another shape
     Shape,
     /// The last rank was built with another version

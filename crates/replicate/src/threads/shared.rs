@@ -1,7 +1,8 @@
 //! Operations of replicas on each other's buffers, without intermediate copies.
 #![expect(unsafe_code, reason = "replicas read and write each other's buffers while all of them are inside one operation")]
 
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::meeting::Meeting;
 use crate::call::{Call, How};
@@ -10,11 +11,14 @@ use crate::error::Error;
 use crate::reduce_op::ReduceOp;
 use crate::tree;
 use crate::tree::part;
+use crate::waits::Waits;
 
 /// The state that the replicas of a group share.
 #[derive(Debug)]
 pub(super) struct Shared {
     meeting: Meeting<Offer>,
+    /// What each rank has counted.
+    waits: Vec<Mutex<Waits>>,
     n_ranks: usize,
     limit: Duration,
 }
@@ -23,6 +27,7 @@ pub(super) struct Shared {
 #[derive(Debug, Clone)]
 struct Offer {
     call: Call,
+    since: Instant,
     address: *mut u8,
 }
 
@@ -68,11 +73,17 @@ impl Drop for Section<'_> {
 
 impl Shared {
     pub(super) fn new(n_ranks: usize, limit: Duration) -> Self {
-        Self { meeting: Meeting::new(n_ranks), n_ranks, limit }
+        let waits = (0..n_ranks).map(|_| Mutex::new(Waits::new(n_ranks))).collect();
+        Self { meeting: Meeting::new(n_ranks), waits, n_ranks, limit }
     }
 
     pub(super) fn n_ranks(&self) -> usize {
         self.n_ranks
+    }
+
+    /// As [`take_waits`](crate::Collective::take_waits) of `rank`.
+    pub(super) fn take_waits(&self, rank: usize) -> Vec<Duration> {
+        self.waits[rank].lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Ends the group on behalf of `rank`.
@@ -145,8 +156,12 @@ impl Shared {
 
     /// Meets the other replicas and checks that all make the same call.
     fn open(&self, rank: usize, call: Call, address: *mut u8) -> Result<Section<'_>, Error> {
-        let offers = self.meeting.enter(rank, call.op, Offer { call, address }, self.limit)?;
+        let offers = self.meeting.enter(rank, call.op, Offer { call, since: Instant::now(), address }, self.limit)?;
         let section = Section { shared: self, rank, offers };
+        if let Some(first) = section.offers.iter().map(|offer| offer.since).min() {
+            let mut waits = self.waits[rank].lock().unwrap_or_else(PoisonError::into_inner);
+            waits.add(section.offers.iter().map(|offer| offer.since - first));
+        }
         // Compared with the first rank, so that all ranks report the same two.
         let first = section.offers[0].call;
         match section.offers.iter().position(|offer| offer.call != first) {

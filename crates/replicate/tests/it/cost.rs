@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brisk_replicate::{Algorithm, Link, Step, ZeroStage};
+use brisk_replicate::{Algorithm, Bound, Link, Reading, Step, ZeroStage};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -86,4 +86,50 @@ fn efficiency_falls_with_ranks_and_never_rises_above_what_is_computed() {
         assert!(efficiencies.windows(2).all(|pair| pair[0] > pair[1]), "{stage:?}: {efficiencies:?}");
         assert!(efficiencies[0] < 34.0 / 30.0, "{stage:?}: {efficiencies:?}");
     }
+}
+
+/// 1 GB in blocks of 1 MB; a server of 1 GB/s, hosts of 100 MB/s with two ranks each.
+const TABLE: Reading = Reading {
+    table_bytes: 1e9,
+    n_shards: 10,
+    block_bytes: 1e6,
+    requests_at_a_time: 8,
+    latency: Duration::from_millis(20),
+    server_bytes_per_s: 1e9,
+    host_bytes_per_s: 100e6,
+    ranks_per_host: 2,
+    cached: 0.0,
+    cache_bytes_per_s: 400e6,
+    ahead_bytes: 10e6,
+};
+
+#[track_caller]
+fn check_reading(table: &Reading, n_ranks: usize, bound: Bound, expected_s: f64) {
+    assert_eq!(table.bound(n_ranks), bound, "{n_ranks} ranks");
+    let found = table.read(n_ranks).as_secs_f64();
+    assert!((found - expected_s).abs() < 1e-6, "{n_ranks} ranks: {found} s, not {expected_s}");
+}
+
+#[test]
+fn reading() {
+    // A request takes 20 ms and 10 ms: eight at a time are faster than the host.
+    check_reading(&TABLE, 1, Bound::Host, 0.02 + 10.0);
+    // Two share a host; each also reads the rest of two blocks.
+    check_reading(&TABLE, 2, Bound::Host, 0.02 + (500e6 + 1e6) / 50e6);
+    check_reading(&TABLE, 4, Bound::Host, 0.02 + (250e6 + 1e6) / 50e6);
+    check_reading(&TABLE, 100, Bound::Server, 0.02 + (10e6 + 1e6) / 10e6);
+    // One request at a time.
+    check_reading(&Reading { requests_at_a_time: 1, ..TABLE }, 1, Bound::Requests, 0.02 + 1000.0 * 0.03);
+    // All of it is in the cache; half of it is, which is read meanwhile.
+    check_reading(&Reading { cached: 1.0, ..TABLE }, 2, Bound::Cache, 501e6 / 200e6);
+    check_reading(&Reading { cached: 0.5, ..TABLE }, 2, Bound::Host, 0.02 + 250.5e6 / 50e6);
+}
+
+#[test]
+fn what_is_read_ahead_is_waited_for_and_the_rest_is_hidden() {
+    let seconds = |compute| TABLE.epoch(1, Duration::from_secs(compute)).as_secs_f64();
+    // A hundredth of 10.02 s.
+    assert!((seconds(20) - 20.1002).abs() < 1e-6 && (seconds(0) - 10.02).abs() < 1e-6, "{} {}", seconds(20), seconds(0));
+    // The index, then eight beginnings and two, and their bytes.
+    assert!((TABLE.open(1).as_secs_f64() - (0.06 + 10e6 / 100e6)).abs() < 1e-6, "{:?}", TABLE.open(1));
 }

@@ -5,6 +5,7 @@ mod buckets;
 mod compression;
 mod cost;
 mod failures;
+mod late;
 #[cfg(feature = "mpi")]
 mod mpi;
 mod sharding;

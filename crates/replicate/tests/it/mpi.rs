@@ -75,7 +75,7 @@ fn bits(n: usize, case: &str) -> String {
 
 #[test]
 fn processes_compute_the_bits_of_threads() {
-    for n in 1..=4 {
+    for n in 1..=5 {
         let threads = run_replicas(n, sums::bits).expect("no replica fails");
         assert!(threads.iter().all(|bits| *bits == threads[0]), "ranks differ: {threads:x?}");
         assert_eq!(bits(n, "sum"), format!("{:016x}", threads[0]), "{n} ranks");
@@ -83,4 +83,12 @@ fn processes_compute_the_bits_of_threads() {
     // With two ranks there is only one summation order.
     assert_eq!(bits(2, "sum"), bits(2, "sum-by-engine"));
     bits(3, "sum-by-engine");
+}
+
+#[test]
+fn a_late_rank_is_known_to_all() {
+    for n in 2..=3 {
+        let ended = run(n, "late");
+        assert_eq!(ended.status, Some(0), "{n} ranks: {}", ended.stderr);
+    }
 }

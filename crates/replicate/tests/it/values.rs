@@ -3,6 +3,8 @@
 use brisk_replicate::{Collective, CollectiveExt, Element, Error, ReduceOp, run_replicas};
 use half::{bf16, f16};
 
+use crate::late;
+
 const WORLDS: [usize; 6] = [1, 2, 3, 4, 7, 8];
 const LENGTHS: [usize; 7] = [0, 1, 3, 63, 65, 2048, 10_001];
 
@@ -159,5 +161,12 @@ fn everything_repeats_bit_for_bit() {
     for world in [1, 3, 4] {
         let bits = || run_replicas(world, crate::sums::bits);
         assert_eq!(bits(), bits(), "{world} ranks");
+    }
+}
+
+#[test]
+fn a_late_rank_is_known_to_all() {
+    for n in 2..=3 {
+        run_replicas(n, late::check).expect("no replica fails");
     }
 }

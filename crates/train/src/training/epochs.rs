@@ -20,6 +20,9 @@ use crate::run_folder::RunFolder;
 use crate::run_state::RunState;
 use crate::warning::Warning;
 
+/// The share of the time from which a replica that the others wait for is shown.
+const SHOWN_SHARE: f64 = 0.05;
+
 /// A run in progress: its position, its results so far, and its outputs.
 #[derive(Debug)]
 pub(super) struct Fit<'f, 'o> {
@@ -178,6 +181,10 @@ impl Training<'_> {
     /// Restores the best model and reports the run.
     fn finish(&self, fit: Fit<'_, '_>, valid: &mut OpenFeed<'_>) -> Result<FitReport, Error> {
         let Fit { mut run, mut report, outputs, n_rows, .. } = fit;
+        report.waited = self.replicas.waited();
+        if let Some(waited) = report.waited.as_ref().filter(|waited| waited.shares[waited.rank()] >= SHOWN_SHARE) {
+            self.show(outputs, |progress| progress.note(&waited.to_string()));
+        }
         self.show(outputs, Progress::finished);
         if report.ended == Ended::Stopped {
             self.save_last(&run, outputs)?;
@@ -250,6 +257,7 @@ impl Training<'_> {
             train_rows_per_s: 0.0,
             warnings: self.warnings.clone(),
             scaler: is_scaled.then_some(scaler),
+            waited: None,
             profile: None,
         };
         let seconds_before = run.seconds;

@@ -23,3 +23,4 @@ mod settings_file;
 #[cfg(all(unix, feature = "signals"))]
 mod stop_flag;
 mod tensorboard;
+mod waited;

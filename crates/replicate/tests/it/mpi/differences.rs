@@ -30,6 +30,22 @@ fn the_order_of_calls() {
 }
 
 #[test]
+fn few_values_and_many() {
+    let ended = run(3, "few-and-many");
+    assert_eq!(ended.status, Some(0), "{}", ended.stderr);
+    let pairs = [
+        ["all_reduce(4096 F32, Sum)", "all_reduce(4097 F32, Sum)"],
+        ["all_reduce(7 U8, Max)", "all_reduce(100000 U32, Max)"],
+        ["all_gather(1 F32)", "broadcast(4097 F32, root 0)"],
+        ["barrier(0 U8)", "reduce_scatter(6000 F32, Sum)"],
+    ];
+    let said = |[few, many]: [&str; 2]| format!("{few} and {many}");
+    // First the last rank sends few, then the others do.
+    let expected: Vec<String> = pairs.map(|[few, many]| said([many, few])).into_iter().chain(pairs.map(said)).collect();
+    assert_eq!(ended.stdout.lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
 fn the_shape_of_a_parameter() {
     check("shape", "`layers.0.weight` differs between rank 0 and rank 2: [256, 28] f32 against [300, 28] f32; start all ranks");
 }

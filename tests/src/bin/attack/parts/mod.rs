@@ -16,6 +16,7 @@ pub(crate) mod silent;
 mod training_kills;
 mod unlike_ranks;
 mod wrong_results;
+mod zero_kills;
 
 use anyhow::Result;
 
@@ -68,6 +69,7 @@ pub(crate) const PARTS: &[Part] = &[
     shard_kills::PART,
     training_kills::PART,
     rank_kills::PART,
+    zero_kills::PART,
     same_pid::PART,
     hostile::PART,
     full_disk::PART,
