@@ -18,4 +18,5 @@ pub use rename::{PublishError, replace};
 pub use same_file::{FileId, is_same_file};
 pub use scratch::scratch_file;
 pub use target::{open_regular_file, read_regular_file, special_file};
+pub use temp_name::remove_leftovers;
 pub use write::{WriteError, check_output, write_atomically};

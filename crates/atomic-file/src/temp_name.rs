@@ -60,6 +60,35 @@ impl TempNames {
     }
 }
 
+/// Removes the temporary files in `folder` whose writers are gone, if `is_target` is true of the name of the file that they were to become. Writers of a file remove those of earlier
+/// writers of the same name; this is for names that are not written again, such as those with a number. A file that cannot be removed is left.
+///
+/// # Examples
+/// ```
+/// let folder = tempfile::tempdir()?;
+/// let left = folder.path().join(".model-7.safetensors.0123456789abcdef.tmp");
+/// std::fs::write(&left, "half of it")?;
+/// brisk_atomic_file::remove_leftovers(folder.path(), |name| name == "model-8.safetensors");
+/// assert!(left.exists());
+/// brisk_atomic_file::remove_leftovers(folder.path(), |name| name.starts_with("model-"));
+/// assert!(!left.exists());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub fn remove_leftovers(folder: &Path, is_target: impl Fn(&str) -> bool) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        if entry.file_name().to_str().and_then(target_of).is_some_and(&is_target) {
+            drop(Leftover::seize(&entry.path()));
+        }
+    }
+}
+
+/// The name of the file that a temporary file is to become; `None` for other files.
+fn target_of(name: &str) -> Option<&str> {
+    let (target, id) = name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once('.')?;
+    (is_random(id.as_bytes()) || is_process_and_number(id.as_bytes())).then_some(target)
+}
+
 fn is_random(id: &[u8]) -> bool {
     id.len() == 16 && id.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

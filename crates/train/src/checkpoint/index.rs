@@ -8,7 +8,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use brisk_atomic_file::write_atomically;
+use brisk_atomic_file::{remove_leftovers, write_atomically};
 use serde_json::{Value, json};
 
 use super::format::FORMAT_VERSION;
@@ -117,15 +117,24 @@ impl Index {
             // A file that cannot be removed only takes space.
             drop(fs::remove_file(file));
         }
+        // No later generation writes files of the same names, so none would remove what a killed replica has left.
+        if let Some((folder, stem)) = folder_and_stem(path) {
+            remove_leftovers(folder, |name| generation_of(stem, name).is_some());
+        }
     }
 }
 
 /// All files of checkpoints of the name `NAME.safetensors` that are named as [`Index::file_name`] does, each with its generation.
 pub(crate) fn files_of(path: &Path) -> Vec<(u64, PathBuf)> {
-    let Some(stem) = path.file_stem().and_then(|stem| stem.to_str()) else { return Vec::new() };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some((folder, stem)) = folder_and_stem(path) else { return Vec::new() };
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some((generation_of(stem, entry.file_name().to_str()?)?, entry.path()))).collect()
+}
+
+/// Where the files of checkpoints of the name `NAME.safetensors` are, and what their names begin with.
+fn folder_and_stem(path: &Path) -> Option<(&Path, &str)> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Some((folder, path.file_stem()?.to_str()?))
 }
 
 /// The generation in `STEM-GENERATION-00001-of-00004.safetensors`.

@@ -61,14 +61,16 @@ fn files_of_earlier_checkpoints_and_of_interrupted_ones_are_removed() {
     saved(folder.path(), 1);
     // What a crash leaves before there is an index, and files that are not ours.
     let others = ["best-1-00001-of-00002.safetensors", "last-1-of-2.safetensors", "last-x-00001-of-00002.safetensors"];
-    for name in ["last-9-00003-of-00004.safetensors"].iter().chain(&others) {
+    let others = others.into_iter().chain([".best-9-00001-of-00002.safetensors.0123456789abcdef.tmp"]).collect::<Vec<_>>();
+    let ours = ["last-9-00003-of-00004.safetensors", ".last-9-00004-of-00004.safetensors.0123456789abcdef.tmp"];
+    for name in ours.iter().chain(&others) {
         fs::write(folder.path().join(name), "").expect("writable");
     }
     let path = folder.path().join("last.safetensors");
     assert_eq!(Index::next_generation(&path), 10, "beyond all that are there");
     let (_, index) = saved(folder.path(), 10);
     index.remove_other_files(&path);
-    let mut expected = others.map(str::to_owned).to_vec();
+    let mut expected: Vec<String> = others.into_iter().map(str::to_owned).collect();
     expected.extend(index.tensors.into_values());
     expected.push("last.safetensors.index.json".to_owned());
     expected.sort();
