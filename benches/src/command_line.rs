@@ -166,7 +166,8 @@ pub(crate) struct Scaling {
     /// Measures processes too; the program must be built with the feature `mpi`
     #[arg(long)]
     pub(crate) peers: bool,
-    /// Also predicts the efficiency of DDP and ZeRO 1 to 3 on up to 4096 ranks, over typical links and the link between threads here
+    /// Also predicts the efficiency of DDP and ZeRO 1 to 3 on up to 4096 ranks, over typical links and the link between threads here, and the time in which they
+    /// read a table on a server, beside that of processes and a server here
     #[arg(long)]
     pub(crate) simulate: bool,
     /// Latency of one more link to predict for, in microseconds per message

@@ -37,6 +37,11 @@ fn main() -> ExitCode {
             let args: Vec<_> = std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
             replicate::rank(&args).map(|()| ExitCode::SUCCESS)
         }
+        // The suite scaling starts it.
+        [_, reader, ..] if reader == scaling::READER => {
+            let args: Vec<_> = std::env::args_os().skip(2).map(|arg| arg.to_string_lossy().into_owned()).collect();
+            scaling::reader(&args).map(|()| ExitCode::SUCCESS)
+        }
         [program, needs, args @ ..] if needs == NEEDS => {
             // Help and errors are printed when the suite is run.
             if let Ok(line) = CommandLine::try_parse_from(std::iter::once(program).chain(args)) {

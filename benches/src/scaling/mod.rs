@@ -2,6 +2,7 @@
 
 mod check;
 mod links;
+mod reading;
 mod simulate;
 
 use anyhow::Result;
@@ -13,12 +14,18 @@ use crate::row::Table;
 
 #[cfg(feature = "mpi")]
 pub(crate) use check::rank;
+pub(crate) use reading::{READER, reader};
 
 const SUITE: &str = "scaling";
 
 /// Tables of measured and predicted times, and JSON rows of the predictions for more ranks than can be measured.
 pub(crate) fn run(options: &Options, scaling: &Scaling) -> Result<(Vec<Table>, Vec<Value>)> {
-    let (rows, shared_memory) = check::run(options)?;
-    let predictions = if scaling.simulate { simulate::run(options, links::links(shared_memory, scaling))? } else { Vec::new() };
+    let (mut rows, shared_memory) = check::run(options)?;
+    let mut predictions = Vec::new();
+    if scaling.simulate {
+        predictions = simulate::run(options, links::links(shared_memory, scaling))?;
+        predictions.extend(reading::simulate());
+        rows.extend(reading::check(options)?);
+    }
     Ok((vec![Table { device: options.device.info().clone(), rows }], predictions))
 }

@@ -1,0 +1,198 @@
+//! The time in which ranks read a table on a server: predicted, and measured with processes and a server of this machine, whose link is limited.
+
+use std::io::{BufRead, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use brisk_loader::{Batching, Lanes, Loader, Order, Shard};
+use brisk_replicate::Reading;
+use brisk_table::{CacheFolder, ReadAhead, Remote, RemoteOptions, Schema, StreamedTable, TableWriter};
+use serde_json::{Value, json};
+
+use super::SUITE;
+use crate::options::{Options, Scale};
+use crate::row::{Better, Row};
+
+#[path = "../../../crates/table/tests/it/remote/server.rs"]
+#[expect(dead_code, reason = "the tests of brisk-table use the rest")]
+mod server;
+
+/// The argument that starts this program as a rank that reads.
+pub(crate) const READER: &str = "--as-a-reader";
+
+const N_COLS: usize = 28;
+const ROW_BYTES: usize = (N_COLS + 1) * 4;
+const BATCH_ROWS: usize = 1024;
+const AHEAD_BYTES: usize = 16 << 20;
+/// The link of the server here.
+const BYTES_PER_S: f64 = 40e6;
+const LATENCY: Duration = Duration::from_millis(20);
+/// The bytes that `brisk-table` requests at a time.
+const BLOCK_BYTES: f64 = (1 << 20) as f64;
+
+/// An epoch of 1, 2 and 4 processes that share the link of a server, beside its prediction. Each has a cache of its own, as on hosts of their own.
+pub(super) fn check(options: &Options) -> Result<Vec<Row>> {
+    let n_bytes = if options.scale == Scale::Smoke { 2 << 20 } else { 96 << 20 };
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("table.safetensors");
+    let n_rows = write(&path, n_bytes)?;
+    let server = server::Server::start();
+    server.put("/t.safetensors", std::fs::read(&path)?);
+    server.set_link(BYTES_PER_S, LATENCY);
+    let mut rows = Vec::new();
+    for n_ranks in [1, 2, 4] {
+        let model = Reading {
+            table_bytes: (n_rows * ROW_BYTES) as f64,
+            n_shards: 1,
+            server_bytes_per_s: BYTES_PER_S,
+            host_bytes_per_s: f64::INFINITY,
+            ranks_per_host: 1,
+            ..typical()
+        };
+        let (mut seconds, mut bytes) = (Vec::new(), Vec::new());
+        for round in 0..options.n_rounds {
+            let caches = folder.path().join(format!("caches-{n_ranks}-{round}"));
+            let read = epoch(n_ranks, &server.url("/t.safetensors"), &caches)?;
+            ensure!(
+                read.iter().map(|rank| rank.n_rows).sum::<usize>() == n_rows,
+                "{n_ranks} ranks read other rows than the table's"
+            );
+            seconds.push(read.iter().map(|rank| rank.seconds).fold(0.0, f64::max));
+            bytes.push(read.iter().map(|rank| rank.bytes).fold(0.0, f64::max));
+            std::fs::remove_dir_all(&caches)?;
+        }
+        let row = |case: &str, ours: Vec<f64>, unit, predicted: f64| Row {
+            suite: SUITE,
+            case: format!("{case}, {} MiB at {:.0} MB/s, {n_ranks} processes", n_bytes >> 20, BYTES_PER_S / 1e6),
+            reference: Some(("predicted".to_owned(), vec![predicted; ours.len()])),
+            ours,
+            unit,
+            target: None,
+            better: Better::Less,
+        };
+        rows.push(row("reading an epoch", seconds, "s", model.epoch(n_ranks, Duration::ZERO).as_secs_f64()));
+        rows.push(row("bytes that a rank reads", bytes, "B", model.rank_bytes(n_ranks)));
+    }
+    Ok(rows)
+}
+
+/// Stores in the same region; a rank a GPU, eight to a host with 25 Gbit/s, whose cache is on an NVMe drive.
+fn typical() -> Reading {
+    Reading {
+        table_bytes: 1e12,
+        n_shards: 1000,
+        block_bytes: BLOCK_BYTES,
+        requests_at_a_time: RemoteOptions::default().parallel,
+        latency: LATENCY,
+        server_bytes_per_s: 100e9 / 8.0,
+        host_bytes_per_s: 25e9 / 8.0,
+        ranks_per_host: 8,
+        cached: 0.0,
+        cache_bytes_per_s: 2e9,
+        ahead_bytes: 64e6,
+    }
+}
+
+/// Prints the time of an epoch of 1 TB on 1 to 4096 ranks, cold and from caches, and returns the figures too.
+#[expect(clippy::print_stdout, reason = "its figures are its result")]
+pub(super) fn simulate() -> Vec<Value> {
+    let n_ranks: Vec<usize> = (0..=12).map(|power| 1 << power).collect();
+    let mut predictions = Vec::new();
+    println!(
+        "\nReading an epoch of 1 TB in 1000 shards, by blocks of 1 MiB, 16 requests at a time and rank, 20 ms each; 8 ranks a host of 25 Gbit/s; caches of 2 GB/s a host. Nothing is \
+         computed meanwhile. Minutes, and what limits them:\n"
+    );
+    println!("| server | cached |{}", n_ranks.iter().map(|n| format!(" {n} |")).collect::<String>());
+    println!("| --- | ---: |{}", " ---: |".repeat(n_ranks.len()));
+    for gbit in [10.0, 100.0, 1000.0] {
+        for cached in [0.0, 0.5, 1.0] {
+            let model = Reading { server_bytes_per_s: gbit * 1e9 / 8.0, cached, ..typical() };
+            let mut cells = String::new();
+            for &n in &n_ranks {
+                let (seconds, bound) = (model.epoch(n, Duration::ZERO).as_secs_f64(), model.bound(n));
+                cells += &format!(" {:.1} {} |", seconds / 60.0, format!("{bound:?}").to_lowercase());
+                predictions.push(json!({
+                    "suite": SUITE, "server_gbit_per_s": gbit, "cached": cached, "n_ranks": n, "rank_bytes": model.rank_bytes(n),
+                    "open_s": model.open(n).as_secs_f64(), "epoch_s": seconds, "bound": format!("{bound:?}"),
+                }));
+            }
+            println!("| {gbit} Gbit/s | {:.0} % |{cells}", 100.0 * cached);
+        }
+    }
+    predictions
+}
+
+fn write(path: &Path, n_bytes: usize) -> Result<usize> {
+    let n_rows = n_bytes / ROW_BYTES / BATCH_ROWS * BATCH_ROWS;
+    let mut writer = TableWriter::create(path, Schema::shaped(&[N_COLS]))?;
+    for batch in 0..n_rows / BATCH_ROWS {
+        writer.push(&[batch as f32; BATCH_ROWS * N_COLS], &[1.0; BATCH_ROWS])?;
+    }
+    writer.finish()?;
+    Ok(n_rows)
+}
+
+/// What a rank has read in an epoch.
+struct Read {
+    n_rows: usize,
+    seconds: f64,
+    bytes: f64,
+}
+
+/// An epoch of `n_ranks` processes, which begin it at the same time, after all have opened the table.
+fn epoch(n_ranks: usize, url: &str, caches: &Path) -> Result<Vec<Read>> {
+    let program = std::env::current_exe()?;
+    let start = |rank: usize| -> Result<(Child, BufReader<std::process::ChildStdout>)> {
+        let mut command = Command::new(&program);
+        command.args([READER, url, &rank.to_string(), &n_ranks.to_string()]).arg(caches.join(rank.to_string()));
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start a rank that reads")?;
+        let said = BufReader::new(child.stdout.take().context("a rank has a standard output")?);
+        Ok((child, said))
+    };
+    let mut ranks = (0..n_ranks).map(start).collect::<Result<Vec<_>>>()?;
+    let line = |said: &mut BufReader<_>| -> Result<String> {
+        let mut line = String::new();
+        said.read_line(&mut line)?;
+        Ok(line)
+    };
+    for (_, said) in &mut ranks {
+        ensure!(line(said)? == "open\n", "a rank cannot open the table");
+    }
+    for (child, _) in &mut ranks {
+        child.stdin.take().context("a rank has a standard input")?.write_all(b"read\n")?;
+    }
+    let mut read = Vec::new();
+    for (mut child, mut said) in ranks {
+        let said: Value = serde_json::from_str(&line(&mut said)?).context("a rank prints what it has read")?;
+        ensure!(child.wait()?.success(), "a rank that reads has failed");
+        let figure = |key: &str| said[key].as_f64().with_context(|| format!("a rank printed no `{key}`: {said}"));
+        read.push(Read { n_rows: figure("rows")? as usize, seconds: figure("seconds")?, bytes: figure("bytes")? });
+    }
+    Ok(read)
+}
+
+/// As a rank: reads its part of an epoch, once it is told to.
+#[expect(clippy::print_stdout, reason = "the process that started it reads it")]
+pub(crate) fn reader(args: &[String]) -> Result<()> {
+    let [url, rank, n_ranks, cache] = args else {
+        bail!("a rank that reads is given a URL, its rank, the number of ranks, and a cache")
+    };
+    let remote = Remote::new(RemoteOptions { cache: CacheFolder::At(cache.into()), ..RemoteOptions::default() })?;
+    let table = StreamedTable::open_url(url, &ReadAhead::new(AHEAD_BYTES), &remote)?;
+    let lanes = Lanes::of_batches(BATCH_ROWS, ROW_BYTES, Some(1)).context("a batch has lanes")?;
+    let shard = Shard::parts(rank.parse()?, n_ranks.parse()?);
+    let mut loader = Loader::new(&table, Batching { order: Order::Lanes(lanes), shard, ..Batching::of(BATCH_ROWS) })?;
+    println!("open");
+    let before = remote.report().bytes_from_server;
+    std::io::stdin().read_line(&mut String::new())?;
+    let since = Instant::now();
+    let (mut batches, mut n_rows) = (loader.epoch(0), 0);
+    while let Some(batch) = batches.next_batch()? {
+        n_rows += batch.rows;
+    }
+    let seconds = since.elapsed().as_secs_f64();
+    println!("{}", json!({ "rows": n_rows, "seconds": seconds, "bytes": remote.report().bytes_from_server - before }));
+    Ok(())
+}
