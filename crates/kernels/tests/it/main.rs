@@ -47,6 +47,7 @@ mod grad_scaler;
 mod grouped_conv2d;
 mod layer_norm;
 mod map;
+mod map_forms;
 mod map_fusion;
 mod map_in_place;
 mod map_reduce;
