@@ -32,6 +32,8 @@ mod categories_only;
 mod causes;
 mod checkpoints;
 mod cifar10;
+#[cfg(feature = "all-formats")]
+mod copied_checkpoints;
 mod data_parallel_cli;
 #[cfg(all(unix, feature = "mpi"))]
 mod data_parallel_ranks;

@@ -4,8 +4,6 @@ mod any_checkpoint;
 mod at_step;
 mod checkpoint;
 mod checkpoint_of_replicas;
-#[cfg(feature = "remote")]
-mod copied;
 #[path = "../../../table/tests/it/damage.rs"]
 mod damage;
 mod damaged;
@@ -15,10 +13,6 @@ mod progress;
 mod pytorch;
 mod row_numbers;
 mod run_folder;
-#[cfg(feature = "remote")]
-#[path = "../../../table/tests/it/remote/server.rs"]
-#[expect(dead_code, reason = "the tests of tables use the rest")]
-mod server;
 mod settings_file;
 #[cfg(all(unix, feature = "signals"))]
 mod stop_flag;
