@@ -103,10 +103,15 @@ fn a_step_is_profiled_in_each_precision() {
     let output = bench(&["amp", "--smoke", "--profile"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    for case in ["28-256-256-256-1, batch 64, f32", "28-256-256-256-1, batch 128, f16", "convnet, batch 16, bf16"] {
+    for case in [
+        "28-256-256-256-1, batch 64, f32",
+        "28-256-256-256-1, batch 128, f16",
+        "TabM-mini, 4 x 28-16-16-1, batch 32, bf16",
+        "convnet, batch 16, bf16",
+    ] {
         assert!(text.contains(case), "no {case} in {text}");
     }
-    assert_eq!(text.matches("roofline  form").count(), 9, "{text}");
+    assert_eq!(text.matches("roofline  form").count(), 12, "{text}");
     assert!(text.contains("conv2d_grad_weight"), "{text}");
 }
 
