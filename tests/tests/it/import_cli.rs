@@ -362,7 +362,7 @@ fn an_import_runs_in_the_background_of_a_script() {
 }
 
 /// The options of `--help` that any format takes.
-const OF_EVERY_FORMAT: [&str; 5] = ["--format", "--stats", "--json", "--completions", "--help"];
+const OF_EVERY_FORMAT: [&str; 6] = ["--format", "--stats", "--json", "--shard-rows", "--completions", "--help"];
 
 /// Every other option, with a value that changes something, and the formats that use it.
 const OPTIONS: [(&str, &str, &[&str]); 28] = [
