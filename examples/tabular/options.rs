@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use brisk_examples::command_line::value::{MAX_COUNT, list, one_of, positive, precision_or_auto, whole};
+use brisk_examples::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
 use brisk_examples::command_line::{DeviceOption, ServerOption};
 use brisk_examples::tabular::TextArguments;
 use brisk_loader::{RowSource, Rows};
@@ -114,8 +114,8 @@ pub(crate) struct Options {
     /// Seed of the initial weights, the order of rows and the split into 70 % training, 10 % validation and 20 % test rows, unless it is one by --time
     #[arg(long, value_name = "N", help_heading = "Training", default_value = "0", value_parser = whole::<u64>(0..=MAX_COUNT))]
     pub(crate) seed: u64,
-    /// Precision of matrix products in training: auto is bf16 on a CPU with instructions for it, AMX or AVX512_BF16, and f32 elsewhere; parameters and predictions are f32 in each
-    #[arg(long, value_name = "TYPE", help_heading = "Running", default_value = "auto", value_parser = precision_or_auto())]
+    /// Precision of matrix products in training; parameters and predictions are f32 in each [default: bf16 on a CPU with instructions for it, AMX or AVX512_BF16, else f32]
+    #[arg(long, value_name = "TYPE", help_heading = "Running", value_parser = precision())]
     pub(crate) precision: Option<Precision>,
     #[command(flatten)]
     pub(crate) device: DeviceOption,

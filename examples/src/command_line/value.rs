@@ -74,11 +74,6 @@ pub fn precision() -> impl TypedValueParser<Value = Precision> {
     one_of([("f32", Precision::F32), ("f16", Precision::F16), ("bf16", Precision::Bf16)])
 }
 
-/// The same, or `auto`, which is `None`: [the fastest](Precision::fastest) of the device.
-pub fn precision_or_auto() -> impl TypedValueParser<Value = Option<Precision>> {
-    one_of([("auto", None), ("f32", Some(Precision::F32)), ("f16", Some(Precision::F16)), ("bf16", Some(Precision::Bf16))])
-}
-
 /// The channels of images.
 pub fn channels() -> impl TypedValueParser<Value = Channels> {
     one_of([("first", Channels::AsStored), ("grey", Channels::Grey), ("rgb", Channels::Rgb), ("rgba", Channels::Rgba)])
