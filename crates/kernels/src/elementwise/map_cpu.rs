@@ -33,10 +33,17 @@ pub(crate) fn run(map: &Map, layout: &Layout, in_place: Option<usize>, args: &mu
     let inputs: Vec<Input<'_>> = inputs.collect();
     let outputs: Vec<Output<'_>> = OUTPUTS.iter().zip(&map.outputs).map(|(name, _)| Output::of(args, name)).collect();
     let exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
-    // For a few elements, finding the form would take longer than it saves.
-    let form = if map.len() > SERIAL_LEN { form_of(map, &inputs) } else { None };
-    let job = Job { evaluator: Evaluator::new(&exprs), form, inputs, sizes: &layout.sizes };
+    let mut job = Job { evaluator: Evaluator::new(&exprs), form: None, inputs, sizes: &layout.sizes };
+    // Not for a few elements, for which finding the form would take longer than it saves, nor where the evaluator is one loop as well.
+    if map.len() > TASK_LEN && !(are_in_place(&outputs) && job.is_stream()) {
+        job.form = form_of(map, &job.inputs);
+    }
     if map.len() <= SERIAL_LEN { job.run(0, outputs) } else { job.split(outputs) }
+}
+
+/// Whether results are computed in the outputs themselves.
+fn are_in_place(outputs: &[Output<'_>]) -> bool {
+    outputs.iter().all(|output| matches!(output, Output::F32(_)))
 }
 
 /// The form of the expression, and the random numbers that it reads, if all other inputs are whole.
@@ -128,7 +135,7 @@ impl<'a> Output<'a> {
 
 struct Job<'a> {
     evaluator: Evaluator,
-    /// The loop instead of the evaluator, except where that is one loop as well.
+    /// The loop instead of the evaluator, if there is one.
     form: Option<(Form, Option<Drawn>)>,
     inputs: Vec<Input<'a>>,
     sizes: &'a [usize],
@@ -173,8 +180,7 @@ impl Job<'_> {
             inputs: self.inputs.iter().map(Input::buffer).collect(),
             outputs: outputs.iter().map(|output| buffer(!matches!(output, Output::F32(_)))).collect(),
         };
-        let in_place = outputs.iter().all(|output| matches!(output, Output::F32(_)));
-        let block_len = if in_place && self.is_stream() { n } else { BLOCK_LEN };
+        let block_len = if are_in_place(&outputs) && self.is_stream() { n } else { BLOCK_LEN };
         for block in (0..n).step_by(block_len.max(1)) {
             self.run_block(start, block..(block + block_len).min(n), &mut outputs, &mut memory);
         }
@@ -201,7 +207,7 @@ impl Job<'_> {
             *result = output.in_f32(range.clone(), buffer);
         }
         match (self.form, operands[0]) {
-            (Some((form, drawn)), Operand::Slice(value)) if range.len() <= BLOCK_LEN => {
+            (Some((form, drawn)), Operand::Slice(value)) => {
                 let further = match operands[1] {
                     Operand::Slice(further) if drawn.is_none() => further,
                     _ => &[],

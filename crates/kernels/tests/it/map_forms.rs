@@ -7,7 +7,7 @@ use crate::random::Random;
 use crate::run::*;
 
 /// More than are evaluated operation by operation, and no multiple of a block.
-const MANY: usize = 40_003;
+const MANY: usize = 70_003;
 const FEW: usize = 16_000;
 
 fn stored(dtype: DType, values: &[f32]) -> Words {
