@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use brisk_loader::{Batching, Lanes, Loader, Order, Shard};
-use brisk_replicate::Reading;
+use brisk_replicate::TableReading;
 use brisk_table::{CacheFolder, ReadAhead, Remote, RemoteOptions, Schema, StreamedTable, TableWriter};
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub(super) fn check(options: &Options) -> Result<Vec<Row>> {
     server.set_link(BYTES_PER_S, LATENCY);
     let mut rows = Vec::new();
     for n_ranks in [1, 2, 4] {
-        let model = Reading {
+        let model = TableReading {
             table_bytes: (n_rows * ROW_BYTES) as f64,
             n_shards: 1,
             server_bytes_per_s: BYTES_PER_S,
@@ -79,8 +79,8 @@ pub(super) fn check(options: &Options) -> Result<Vec<Row>> {
 }
 
 /// Stores in the same region; a rank a GPU, eight to a host with 25 Gbit/s, whose cache is on an NVMe drive.
-fn typical() -> Reading {
-    Reading {
+fn typical() -> TableReading {
+    TableReading {
         table_bytes: 1e12,
         n_shards: 1000,
         block_bytes: BLOCK_BYTES,
@@ -108,7 +108,7 @@ pub(super) fn simulate() -> Vec<Value> {
     println!("| --- | ---: |{}", " ---: |".repeat(n_ranks.len()));
     for gbit in [10.0, 100.0, 1000.0] {
         for cached in [0.0, 0.5, 1.0] {
-            let model = Reading { server_bytes_per_s: gbit * 1e9 / 8.0, cached, ..typical() };
+            let model = TableReading { server_bytes_per_s: gbit * 1e9 / 8.0, cached, ..typical() };
             let mut cells = String::new();
             for &n in &n_ranks {
                 let (seconds, bound) = (model.epoch(n, Duration::ZERO).as_secs_f64(), model.bound(n));

@@ -34,7 +34,7 @@ pub use element::{Element, ElementType};
 pub use error::Error;
 #[cfg(feature = "mpi")]
 pub use mpi::{Mpi, MpiConfig, SumOrder};
-pub use reading::{Bound, Reading};
+pub use reading::{ReadBound, TableReading};
 pub use reduce_op::ReduceOp;
 pub use run::run_replicas;
 pub use shards::{Shards, StateBytes, ZeroStage};

@@ -7,9 +7,9 @@ use std::time::Duration;
 /// # Examples
 /// ```
 /// use std::time::Duration;
-/// use brisk_replicate::{Bound, Reading};
+/// use brisk_replicate::{ReadBound, TableReading};
 ///
-/// let table = Reading {
+/// let table = TableReading {
 ///     table_bytes: 100e9,
 ///     n_shards: 100,
 ///     block_bytes: 1e6,
@@ -22,13 +22,13 @@ use std::time::Duration;
 ///     cache_bytes_per_s: 2e9,
 ///     ahead_bytes: 64e6,
 /// };
-/// assert_eq!(table.bound(8), Bound::Host);
-/// assert_eq!(table.bound(512), Bound::Server);
+/// assert_eq!(table.bound(8), ReadBound::Host);
+/// assert_eq!(table.bound(512), ReadBound::Server);
 /// let compute = Duration::from_secs(60);
 /// assert!(table.epoch(512, compute) < 2 * compute, "100 GB at 10 GB/s take 10 s");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Reading {
+pub struct TableReading {
     /// Bytes of all rows.
     pub table_bytes: f64,
     /// Files of the table. A rank asks for the beginning of each before the first epoch.
@@ -55,7 +55,7 @@ pub struct Reading {
 
 /// What limits the speed of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Bound {
+pub enum ReadBound {
     /// The bandwidth of the server.
     Server,
     /// The bandwidth of each host.
@@ -66,7 +66,7 @@ pub enum Bound {
     Cache,
 }
 
-impl Reading {
+impl TableReading {
     /// Bytes that each rank reads in an epoch: its rows, and the rest of the blocks in which its region begins and ends.
     pub fn rank_bytes(&self, n_ranks: usize) -> f64 {
         // Half a block at each end, if there are neighbours.
@@ -75,13 +75,13 @@ impl Reading {
     }
 
     /// The speed at which each rank reads from the server, in bytes per second, and what limits it.
-    fn server_speed(&self, n_ranks: usize) -> (f64, Bound) {
+    fn server_speed(&self, n_ranks: usize) -> (f64, ReadBound) {
         let server = self.server_bytes_per_s / n_ranks.max(1) as f64;
         let host = self.host_bytes_per_s / self.ranks_per_host.clamp(1, n_ranks.max(1)) as f64;
-        let (link, bound) = if server <= host { (server, Bound::Server) } else { (host, Bound::Host) };
+        let (link, bound) = if server <= host { (server, ReadBound::Server) } else { (host, ReadBound::Host) };
         let block_s = self.latency.as_secs_f64() + self.block_bytes / link;
         let requests = self.requests_at_a_time as f64 * self.block_bytes / block_s;
-        if requests < link { (requests, Bound::Requests) } else { (link, bound) }
+        if requests < link { (requests, ReadBound::Requests) } else { (link, bound) }
     }
 
     /// Seconds per byte from the server, and from the cache, of the bytes that come from there.
@@ -91,9 +91,9 @@ impl Reading {
     }
 
     /// What limits the speed of reading: of server and cache, the one that takes longer.
-    pub fn bound(&self, n_ranks: usize) -> Bound {
+    pub fn bound(&self, n_ranks: usize) -> ReadBound {
         let [server, cache] = self.s_per_byte(n_ranks);
-        if cache > server { Bound::Cache } else { self.server_speed(n_ranks).1 }
+        if cache > server { ReadBound::Cache } else { self.server_speed(n_ranks).1 }
     }
 
     /// The time in which each of `n_ranks` opens the table: the index, and then the beginning of every file.

@@ -45,7 +45,7 @@ use brisk_replicate::{BucketSizes, Collective, CommThread, Element, ReduceOp, Wi
 use exchange::{Exchange, Finish, Start, UnevenRule};
 use serde::{Deserialize, Serialize};
 use staging::Staging;
-use waited::Waits;
+use waited::StepWaits;
 
 use crate::error::Error;
 use crate::settings::by_name;
@@ -115,7 +115,7 @@ pub struct DataParallel {
     engine: String,
     config: DataParallelConfig,
     overlap: Arc<Overlap>,
-    waits: Arc<Waits>,
+    waits: Arc<StepWaits>,
     staging: Arc<Staging>,
     stop: Arc<Stop>,
     /// How many replicas had a batch in the last step, if they are counted.
@@ -522,7 +522,7 @@ impl DataParallel {
         drop(tell);
     }
 
-    /// Waits for the others, and ends the group cleanly. Replicas of [`run_threads`] do not call it: `run_threads` does when they return.
+    /// StepWaits for the others, and ends the group cleanly. Replicas of [`run_threads`] do not call it: `run_threads` does when they return.
     ///
     /// # Errors
     /// [`Error::Replica`], if another has failed; [`Error::Tensor`] within `run_threads`.

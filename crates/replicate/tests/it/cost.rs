@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use brisk_replicate::{Algorithm, Bound, Link, Reading, Step, ZeroStage};
+use brisk_replicate::{Algorithm, Link, ReadBound, Step, TableReading, ZeroStage};
 
 const MS: fn(u64) -> Duration = Duration::from_millis;
 
@@ -89,7 +89,7 @@ fn efficiency_falls_with_ranks_and_never_rises_above_what_is_computed() {
 }
 
 /// 1 GB in blocks of 1 MB; a server of 1 GB/s, hosts of 100 MB/s with two ranks each.
-const TABLE: Reading = Reading {
+const TABLE: TableReading = TableReading {
     table_bytes: 1e9,
     n_shards: 10,
     block_bytes: 1e6,
@@ -104,7 +104,7 @@ const TABLE: Reading = Reading {
 };
 
 #[track_caller]
-fn check_reading(table: &Reading, n_ranks: usize, bound: Bound, expected_s: f64) {
+fn check_reading(table: &TableReading, n_ranks: usize, bound: ReadBound, expected_s: f64) {
     assert_eq!(table.bound(n_ranks), bound, "{n_ranks} ranks");
     let found = table.read(n_ranks).as_secs_f64();
     assert!((found - expected_s).abs() < 1e-6, "{n_ranks} ranks: {found} s, not {expected_s}");
@@ -113,16 +113,16 @@ fn check_reading(table: &Reading, n_ranks: usize, bound: Bound, expected_s: f64)
 #[test]
 fn reading() {
     // A request takes 20 ms and 10 ms: eight at a time are faster than the host.
-    check_reading(&TABLE, 1, Bound::Host, 0.02 + 10.0);
+    check_reading(&TABLE, 1, ReadBound::Host, 0.02 + 10.0);
     // Two share a host; each also reads the rest of two blocks.
-    check_reading(&TABLE, 2, Bound::Host, 0.02 + (500e6 + 1e6) / 50e6);
-    check_reading(&TABLE, 4, Bound::Host, 0.02 + (250e6 + 1e6) / 50e6);
-    check_reading(&TABLE, 100, Bound::Server, 0.02 + (10e6 + 1e6) / 10e6);
+    check_reading(&TABLE, 2, ReadBound::Host, 0.02 + (500e6 + 1e6) / 50e6);
+    check_reading(&TABLE, 4, ReadBound::Host, 0.02 + (250e6 + 1e6) / 50e6);
+    check_reading(&TABLE, 100, ReadBound::Server, 0.02 + (10e6 + 1e6) / 10e6);
     // One request at a time.
-    check_reading(&Reading { requests_at_a_time: 1, ..TABLE }, 1, Bound::Requests, 0.02 + 1000.0 * 0.03);
+    check_reading(&TableReading { requests_at_a_time: 1, ..TABLE }, 1, ReadBound::Requests, 0.02 + 1000.0 * 0.03);
     // All of it is in the cache; half of it is, which is read meanwhile.
-    check_reading(&Reading { cached: 1.0, ..TABLE }, 2, Bound::Cache, 501e6 / 200e6);
-    check_reading(&Reading { cached: 0.5, ..TABLE }, 2, Bound::Host, 0.02 + 250.5e6 / 50e6);
+    check_reading(&TableReading { cached: 1.0, ..TABLE }, 2, ReadBound::Cache, 501e6 / 200e6);
+    check_reading(&TableReading { cached: 0.5, ..TABLE }, 2, ReadBound::Host, 0.02 + 250.5e6 / 50e6);
 }
 
 #[test]

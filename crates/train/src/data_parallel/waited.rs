@@ -45,7 +45,7 @@ impl fmt::Display for Waited {
 
 /// Adds up waits step by step.
 #[derive(Debug, Default)]
-pub(super) struct Waits(Mutex<Tally>);
+pub(super) struct StepWaits(Mutex<Tally>);
 
 #[derive(Debug, Default)]
 struct Tally {
@@ -65,7 +65,7 @@ struct Step {
     is_first: bool,
 }
 
-impl Waits {
+impl StepWaits {
     /// A step begins, after these waits by rank in the step before it.
     pub(super) fn begin(&self, number: u64, now: Instant, by_rank: &[Duration]) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).begin(number, now, by_rank);
@@ -153,7 +153,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     /// Steps of 10 ms that begin with `first`; the last of these waits are those of the step before.
-    fn waits_of(waits: &Waits, first: u64, steps: &[[u32; 2]]) {
+    fn waits_of(waits: &StepWaits, first: u64, steps: &[[u32; 2]]) {
         let began = Instant::now();
         for (i, by_rank) in (0..).zip(steps) {
             waits.begin(first + i, began + 10 * MS * i as u32, &by_rank.map(|wait| wait * MS));
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn the_wait_of_each_step_is_that_until_the_next() {
-        let waits = Waits::default();
+        let waits = StepWaits::default();
         // Before the first step, in the first step, and in steps 1 to 4.
         waits_of(&waits, 0, &[[900, 0], [0, 800], [1, 0], [0, 6], [1, 0], [1, 0]]);
         let waited = waits.waited().expect("four steps have ended");
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_run_that_begins_again_counts_from_its_second_step() {
-        let waits = Waits::default();
+        let waits = StepWaits::default();
         waits_of(&waits, 7, &[[0, 0], [0, 0]]);
         assert_eq!(waits.waited(), None);
         waits_of(&waits, 3, &[[500, 0], [500, 0], [2, 0], [0, 3]]);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn batches_of_one_step_are_added() {
-        let waits = Waits::default();
+        let waits = StepWaits::default();
         let began = Instant::now();
         for (number, wait) in [(0, 9), (1, 9), (1, 2), (1, 2), (2, 2)] {
             waits.begin(number, began, &[Duration::ZERO, wait * MS]);
