@@ -18,7 +18,7 @@ use crate::text_options::TextOptions;
 use crate::threshold::Threshold;
 
 /// The version of the format.
-pub(super) const FORMAT: u64 = 6;
+pub(super) const FORMAT: u64 = 7;
 
 /// The largest size of a layer.
 const MAX_SIZE: usize = 1 << 20;
@@ -120,7 +120,7 @@ impl Description {
             }
             Network::Mlp { hidden } => hidden.clone(),
             Network::ResidualMlp { width, hidden, .. } => vec![*width, *hidden],
-            Network::TabM { n_members, hidden, dropout, numbers, .. } => {
+            Network::TabM { n_members, hidden, dropout, numbers, category_dim, .. } => {
                 require((0.0..1.0).contains(dropout), "network.dropout", "a probability below 1")?;
                 let of_numbers = match numbers {
                     NumberEmbedding::Plain => 1,
@@ -137,7 +137,7 @@ impl Description {
                         *n_frequencies
                     }
                 };
-                [&[*n_members, numbers.dim(), of_numbers], &hidden[..]].concat()
+                [&[*n_members, numbers.dim(), of_numbers, *category_dim], &hidden[..]].concat()
             }
         };
         require(sizes.iter().all(|size| (1..=MAX_SIZE).contains(size)), "network", "a network with sizes from 1 to 2^20")

@@ -41,6 +41,8 @@ pub enum Network {
         dropout: f32,
         /// How the features are embedded, at [`quantile_edges`](Network::quantile_edges) or by waves.
         numbers: NumberEmbedding,
+        /// The most dimensions of the embedding of a categorical column, which has half as many as there are codes if those are fewer.
+        category_dim: usize,
     },
     /// Networks that were trained one by one, whose weighted mean is predicted: of numbers or of probabilities.
     Ensemble {
@@ -93,13 +95,19 @@ impl Network {
         }
     }
 
-    /// The edges of `n_bins` bins with about as many of `rows` each, for each feature. Where values are repeated so often that several edges would be the same, the others are evenly
+    /// The edges of `n_bins` bins with about as many of `rows` each, for each feature. A feature of few different values for its rows, at most 256, has an edge at each of them, such as an amount that
+    /// most rows do not have and others have in common. Where values are repeated so often that several edges would be the same, the others are evenly
     /// spaced among the remaining values; there are fewer bins if there are not as many different values.
     pub fn quantile_edges(rows: &Rows, n_bins: usize) -> Vec<Vec<f32>> {
         let (n_cols, n_rows) = (rows.n_cols(), rows.n_rows());
         let column = |col: usize| {
             let mut values: Vec<f32> = rows.features().iter().skip(col).step_by(n_cols).copied().collect();
             values.sort_unstable_by(f32::total_cmp);
+            let n_different = 1 + values.windows(2).filter(|pair| pair[0] != pair[1]).count();
+            if n_different <= MAX_DISCRETE && n_rows >= ROWS_PER_VALUE * n_different {
+                values.dedup();
+                return at_least_two(values);
+            }
             let quantile = |i: usize| {
                 let at = i as f64 / n_bins as f64 * (n_rows - 1) as f64;
                 let (below, share) = (at.floor() as usize, at.fract() as f32);
@@ -115,11 +123,7 @@ impl Network {
             edges.sort_unstable_by(f32::total_cmp);
             // 0 and -0 are one edge.
             edges.dedup();
-            match edges[..] {
-                [] => vec![0.0, 1.0],
-                [only] => vec![only, only + only.abs().max(1.0)],
-                _ => edges,
-            }
+            at_least_two(edges)
         };
         (0..n_cols).map(column).collect()
     }
@@ -147,7 +151,9 @@ impl Network {
                 let sizes = ResidualMlpConfig { n_inputs, width, hidden, n_blocks, n_outputs };
                 Box::new(ResidualMlp::with_categories(params, &sizes, categories))
             }
-            Self::TabM { n_members, adapters, hidden, dropout, numbers } => {
+            Self::TabM { n_members, adapters, hidden, dropout, numbers, category_dim } => {
+                let of_column = |column: &CategoricalColumn| CategoricalColumn { dim: column.dim.min(*category_dim), ..*column };
+                let categories: Vec<CategoricalColumn> = categories.iter().map(of_column).collect();
                 let config = TabMConfig {
                     n_inputs,
                     numbers: numbers.clone(),
@@ -158,7 +164,7 @@ impl Network {
                     n_outputs,
                     mean_of,
                 };
-                Box::new(TabM::new(params, &config, categories))
+                Box::new(TabM::new(params, &config, &categories))
             }
             Self::Ensemble { members } => {
                 let member = |(i, member): (usize, &Member)| {
@@ -171,6 +177,18 @@ impl Network {
         }
     }
 }
+
+fn at_least_two(edges: Vec<f32>) -> Vec<f32> {
+    match edges[..] {
+        [] => vec![0.0, 1.0],
+        [only] => vec![only, only + only.abs().max(1.0)],
+        _ => edges,
+    }
+}
+
+/// The most different values of a feature that has an edge at each of them, and the fewest rows for each value.
+const MAX_DISCRETE: usize = 256;
+const ROWS_PER_VALUE: usize = 64;
 
 /// What the names of the parameters of a member of an ensemble begin with.
 pub(super) fn member_path(member: usize) -> String {

@@ -13,8 +13,8 @@ use crate::target::Target;
 pub enum Effort {
     /// About half a minute for a table of 20,000 rows on two cores: a TabM-mini of 16 members.
     Quick,
-    /// Some minutes: two of 32 members with larger embeddings, of which one is trained for longer than the other. Which of them overfits, or is not finished, depends on the table, so the model has the
-    /// better one, or both.
+    /// Some minutes: two of 32 members with larger embeddings, of which one is trained for longer than the other, and with more bins of the numbers. Which of them overfits, or is not finished, depends
+    /// on the table, so the model has the better one, or both.
     #[default]
     Good,
     /// Up to five times that: the networks of [`Good`](Self::Good) and others with settings that are drawn, of which those are kept that predict validation rows best together.
@@ -24,6 +24,13 @@ pub enum Effort {
 /// The steps of a recipe whose learning rate is annealed: classes are learned, and soon overfitted, in fewer than numbers.
 const SHORT: usize = 1_600;
 const LONG: usize = 4_500;
+
+/// Bins of a column of numbers.
+const FEW_BINS: usize = 48;
+const MANY_BINS: usize = 128;
+
+/// Categories with larger embeddings are overfitted.
+const CATEGORY_DIM: usize = 8;
 
 /// The networks that [`Effort::Best`] trains besides those of [`Effort::Good`] unless its time ends before.
 const N_DRAWN: u64 = 8;
@@ -74,7 +81,7 @@ pub struct Recipe {
 impl Recipe {
     /// That of [`Effort::Quick`].
     pub fn quick(rows: &Rows, target: &Target) -> Self {
-        let network = tab_m(Adapters::First, 16, vec![256, 256], 0.1, piecewise_linear(rows, 48, 8));
+        let network = tab_m(Adapters::First, 16, vec![256, 256], 0.1, piecewise_linear(rows, FEW_BINS, 8), CATEGORY_DIM);
         Self::annealed(network, rows, target, if target.classes().is_empty() { 3_000 } else { SHORT })
     }
 
@@ -84,7 +91,8 @@ impl Recipe {
     }
 
     fn good_for(rows: &Rows, target: &Target, n_steps: usize) -> Self {
-        let network = tab_m(Adapters::First, 32, vec![256, 256], 0.1, piecewise_linear(rows, 48, 16));
+        let n_bins = if n_steps < LONG { FEW_BINS } else { MANY_BINS };
+        let network = tab_m(Adapters::First, 32, vec![256, 256], 0.1, piecewise_linear(rows, n_bins, 16), CATEGORY_DIM);
         Self::annealed(network, rows, target, n_steps)
     }
 
@@ -118,13 +126,13 @@ impl Recipe {
         let hidden = vec![one_of(1, &[192, 256, 384]); one_of(2, &[1, 2, 3])];
         let dim = one_of(3, &[8, 16, 24]);
         let numbers = if uniform(10) < 0.7 {
-            piecewise_linear(rows, one_of(4, &[16, 32, 48, 64]), dim)
+            piecewise_linear(rows, one_of(4, &[16, 48, 128, 256]), dim)
         } else {
             NumberEmbedding::Periodic { n_frequencies: one_of(4, &[16, 24, 32, 48]), std: logarithmic(11, 0.3, 3.0) as f32, dim }
         };
         let dropout = if uniform(5) < 0.3 { 0.0 } else { (0.4 * uniform(6)) as f32 };
         Self {
-            network: tab_m(adapters, 32, hidden, dropout, numbers),
+            network: tab_m(adapters, 32, hidden, dropout, numbers, one_of(13, &[4, 8, 16])),
             lr: logarithmic(7, 4e-3, 2e-2),
             weight_decay: if uniform(8) < 0.3 { 0.0 } else { logarithmic(9, 1e-4, 1e-1) as f32 },
             ..Self::good_for(rows, target, logarithmic(12, SHORT as f64, LONG as f64) as usize)
@@ -168,8 +176,15 @@ impl Recipe {
     }
 }
 
-fn tab_m(adapters: Adapters, n_members: usize, hidden: Vec<usize>, dropout: f32, numbers: NumberEmbedding) -> Network {
-    Network::TabM { n_members, adapters, hidden, dropout, numbers }
+fn tab_m(
+    adapters: Adapters,
+    n_members: usize,
+    hidden: Vec<usize>,
+    dropout: f32,
+    numbers: NumberEmbedding,
+    category_dim: usize,
+) -> Network {
+    Network::TabM { n_members, adapters, hidden, dropout, numbers, category_dim }
 }
 
 fn piecewise_linear(rows: &Rows, n_bins: usize, dim: usize) -> NumberEmbedding {

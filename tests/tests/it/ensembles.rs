@@ -134,7 +134,8 @@ fn a_model_folder_keeps_the_ensemble() -> Result<(), brisk_tabular::Error> {
     let repeated = Rows::new([vec![0.0; 90], (1..=10).map(|i| i as f32).collect()].concat(), vec![0.0; 100], 1).expect("rows");
     assert_eq!(Network::quantile_edges(&repeated, 4), [[0.0, 2.0, 5.0, 8.0, 10.0]], "more than half of the values are 0");
     let numbers = NumberEmbedding::PiecewiseLinear { edges, dim: 4 };
-    let network = Network::TabM { n_members: 4, adapters: Adapters::All, hidden: vec![16], dropout: 0.0, numbers };
+    let (hidden, category_dim) = (vec![16], 8);
+    let network = Network::TabM { n_members: 4, adapters: Adapters::All, hidden, dropout: 0.0, numbers, category_dim };
     let mut model = TabularModel::new(1, preprocessing, target, network);
     let (train, task) = (model.rows(&columns, &all)?, model.task());
     Trainer::new(&cpu(2)).batch_rows(32).max_epochs(10).learning_rate(0.01).fit(model.model_mut(), &*task, &train, &train)?;
