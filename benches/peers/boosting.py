@@ -1,10 +1,10 @@
 """Gradient boosting at its defaults, or tuned, for `bench tabular --peers`.
 
-    python3 boosting.py FOLDER PEER METRIC SEED [SECONDS]
+    python3 boosting.py FOLDER PEER METRICS SEED [SECONDS]
 
 The folder has the cells of the rows to train on, to validate and to test, as raw numbers. No peer stops early at its defaults, so each trains on the rows to train on and to validate. With
-SECONDS, settings are drawn at random until the time is over, each is trained with early stopping, and the model with the best metric of the validation rows is kept. Prints the metric of the test
-rows, seconds and the peak memory of the process in bytes.
+SECONDS, settings are drawn at random until the time is over, each is trained with early stopping, and the model with the best value of the first metric on the validation rows is kept. METRICS are
+separated by commas. Prints the metrics of the test rows, seconds and the peak memory of the process in bytes.
 """
 
 import resource
@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import accuracy_score, mean_squared_error, roc_auc_score
+from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, mean_squared_error, roc_auc_score
 
 
 def cells(folder, sets):
@@ -100,15 +100,21 @@ def score(model, metric, rows, labels):
     """The metric; of errors the smaller is the better one."""
     if metric == "rmse":
         return mean_squared_error(labels, model.predict(rows)) ** 0.5
+    if metric == "mae":
+        return mean_absolute_error(labels, model.predict(rows))
     if metric == "auc":
         return roc_auc_score(labels, model.predict_proba(rows)[:, 1])
+    if metric == "log_loss":
+        # In float64, since a probability of 1 in float32 has an infinite loss.
+        return log_loss(labels, model.predict_proba(rows).astype(np.float64), labels=model.classes_)
     return accuracy_score(labels, np.ravel(model.predict(rows)).astype(int))
 
 
 def main():
     # LightGBM's arguments of old and new releases differ.
     warnings.simplefilter("ignore")
-    folder, peer, metric, seed = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+    folder, peer, metrics, seed = Path(sys.argv[1]), sys.argv[2], sys.argv[3].split(","), int(sys.argv[4])
+    metric = metrics[0]
     limit = float(sys.argv[5]) if len(sys.argv) > 5 else None
     import pandas
 
@@ -147,7 +153,7 @@ def main():
             if best is None or of_valid > best_score:
                 best, best_score = model, of_valid
     seconds = time.perf_counter() - started
-    print(score(best, metric, *test), seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    print(*(score(best, metric, *test) for metric in metrics), seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 if __name__ == "__main__":

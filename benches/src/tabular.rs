@@ -33,28 +33,49 @@ struct Known {
     target: Option<&'static str>,
     header: Header,
     skip_lines: usize,
-    metric: &'static str,
+    /// Columns that are no features.
+    drop: &'static [&'static str],
+    /// The word for a missing value.
+    missing: Option<&'static str>,
 }
 
-const TABLES: [Known; 5] = [
+const TABLES: [Known; 7] = [
     Known {
         target: Some("median_house_value"),
         header: Header::Present,
-        ..known("california_housing", "tabular/california_housing.csv.gz", "rmse")
+        ..known("california_housing", "tabular/california_housing.csv.gz")
     },
-    Known { test_file: Some("tabular/adult.test.gz"), ..known("adult", "tabular/adult.data.gz", "auc") },
+    Known { test_file: Some("tabular/adult.test.gz"), ..known("adult", "tabular/adult.data.gz") },
     Known {
         test_file: Some("higgs/higgs_test.csv.gz"),
         target: Some("label"),
         header: Header::Present,
-        ..known("higgs", "higgs/higgs_train.csv.gz", "auc")
+        ..known("higgs", "higgs/higgs_train.csv.gz")
     },
-    known("digits", "tabular/digits.csv.gz", "accuracy"),
-    Known { skip_lines: 1, ..known("breast_cancer", "tabular/breast_cancer.csv.gz", "auc") },
+    Known {
+        target: Some("Label"),
+        header: Header::Present,
+        // The weight tells the label.
+        drop: &["EventId", "Weight", "KaggleSet", "KaggleWeight"],
+        missing: Some("-999.0"),
+        ..known("atlas", "higgs/atlas_higgs_10k.csv.gz")
+    },
+    known("kddcup", "tabular/kddcup.data_10_percent.gz"),
+    known("digits", "tabular/digits.csv.gz"),
+    Known { skip_lines: 1, ..known("breast_cancer", "tabular/breast_cancer.csv.gz") },
 ];
 
-const fn known(name: &'static str, file: &'static str, metric: &'static str) -> Known {
-    Known { name, file, test_file: None, target: None, header: Header::Absent, skip_lines: 0, metric }
+const fn known(name: &'static str, file: &'static str) -> Known {
+    Known { name, file, test_file: None, target: None, header: Header::Absent, skip_lines: 0, drop: &[], missing: None }
+}
+
+/// The metrics of a kind of target. The first one is that by which peers choose their settings and models are ranked.
+fn metrics(kind: TargetKind) -> &'static [&'static str] {
+    match kind {
+        TargetKind::Binary => &["auc", "accuracy", "log_loss"],
+        TargetKind::Classes => &["accuracy", "log_loss"],
+        TargetKind::Number => &["rmse", "mae"],
+    }
 }
 
 /// A file to measure.
@@ -64,15 +85,19 @@ struct Case {
     how: DetectOptions,
     /// Rows at the end that are the test rows; `None` for a fifth of all, drawn by the seed.
     n_test: Option<usize>,
-    metric: Option<&'static str>,
 }
 
 pub(crate) fn run(options: &Options, suite: &Tabular) -> Result<Vec<Table>> {
     let scratch = tempfile::tempdir()?;
     let n_seeds = if options.scale == Scale::Smoke { 1 } else { suite.seeds };
-    let mut rows = Vec::new();
+    let (mut rows, mut ranks) = (Vec::new(), Vec::new());
     for case in cases(options, suite, &scratch)? {
-        rows.extend(measured(options, suite, &case, n_seeds, scratch.path())?);
+        let measured = measured(options, suite, &case, n_seeds, scratch.path())?;
+        ranks.push(measured.ranks());
+        rows.extend(measured.rows(&case.name));
+    }
+    if ranks.len() > 1 && suite.peers {
+        rows.extend(mean_ranks(suite, &ranks));
     }
     Ok(vec![Table { device: options.device.info().clone(), rows }])
 }
@@ -84,14 +109,13 @@ fn cases(options: &Options, suite: &Tabular, scratch: &TempDir) -> Result<Vec<Ca
         let line = |row: usize| format!("{},{},{:.3}\n", x(row, 0), x(row, 1), x(row, 0) * x(row, 1) + 0.1 * x(row, 2));
         fs::write(&path, (0..300).fold("a,b,y\n".to_owned(), |text, row| text + &line(row)))?;
         let how = DetectOptions { target: Some("y".to_owned()), ..DetectOptions::default() };
-        return Ok(vec![Case { name: "generated".to_owned(), path, how, n_test: None, metric: None }]);
+        return Ok(vec![Case { name: "generated".to_owned(), path, how, n_test: None }]);
     }
     let of_file = |path: &PathBuf| Case {
         name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
         path: path.clone(),
         how: DetectOptions { target: suite.target.clone(), ..DetectOptions::default() },
         n_test: None,
-        metric: None,
     };
     let mut cases: Vec<Case> = suite.file.iter().map(of_file).collect();
     if let Some(data) = std::env::var_os("BRISK_DATA").map(PathBuf::from) {
@@ -127,33 +151,50 @@ impl Known {
             let rows = rows.iter().map(|row| row.trim_end_matches('.')).collect::<Vec<_>>().join("\n");
             fs::write(&path, format!("{}\n{rows}\n", read(self.file)?.trim_end()))?;
         }
-        let text = TextOptions { header: self.header, skip_lines: self.skip_lines, ..TextOptions::default() };
-        let how = DetectOptions { target: self.target.map(str::to_owned), text, ..DetectOptions::default() };
-        Ok(Case { name: self.name.to_owned(), path, how, n_test, metric: Some(self.metric) })
+        let missing_values = self.missing.iter().map(|&word| word.to_owned()).collect();
+        let text = TextOptions { header: self.header, skip_lines: self.skip_lines, missing_values, ..TextOptions::default() };
+        let drop = self.drop.iter().map(|&column| column.to_owned()).collect();
+        let how = DetectOptions { target: self.target.map(str::to_owned), drop, text, ..DetectOptions::default() };
+        Ok(Case { name: self.name.to_owned(), path, how, n_test })
     }
 }
 
 /// What a model came to in one run.
 struct Figures {
-    metric: f64,
+    /// Of the test rows. Shares of what is right are close to 1 for all models, so these are shares of what is wrong.
+    errors: Vec<f64>,
     seconds: f64,
     peak_bytes: f64,
 }
 
-/// One of them.
-type Figure = fn(&Figures) -> f64;
+/// The figures of a table, of each effort and of each peer, by seed.
+struct Measured {
+    metrics: &'static [&'static str],
+    efforts: Vec<BenchedEffort>,
+    ours: Vec<Vec<Figures>>,
+    peers: Vec<Competitor>,
+    theirs: Vec<Vec<Figures>>,
+}
 
-fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scratch: &Path) -> Result<Vec<Row>> {
+/// A peer, and whether its settings are searched.
+type Competitor = (&'static str, bool);
+
+fn competitors(suite: &Tabular) -> Vec<Competitor> {
+    let of_peer = |peer: &&'static str| std::iter::once((*peer, false)).chain(suite.tuned.then_some((*peer, true)));
+    PEERS.iter().filter(|_| suite.peers).flat_map(of_peer).collect()
+}
+
+/// The share of what is wrong.
+fn error_of(metric: &str, found: f64) -> f64 {
+    if matches!(metric, "auc" | "accuracy") { 1.0 - found } else { found }
+}
+
+fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scratch: &Path) -> Result<Measured> {
     let detected = TabularModel::detect(&case.path, &case.how)?;
-    let metric = case.metric.unwrap_or(match detected.target.kind() {
-        TargetKind::Binary => "auc",
-        TargetKind::Classes => "accuracy",
-        TargetKind::Number => "rmse",
-    });
+    let metrics = metrics(detected.target.kind());
     let efforts: Vec<BenchedEffort> = selected(&suite.effort).collect();
     let mut ours: Vec<Vec<Figures>> = efforts.iter().map(|_| Vec::new()).collect();
-    let of_peer = |peer: &&'static str| std::iter::once((*peer, false)).chain(suite.tuned.then_some((*peer, true)));
-    let peers: Vec<(&str, bool)> = PEERS.iter().filter(|_| suite.peers).flat_map(of_peer).collect();
+    let peers = competitors(suite);
     let mut theirs: Vec<Vec<Figures>> = peers.iter().map(|_| Vec::new()).collect();
     for seed in 0..n_seeds as u64 {
         let [train, valid, test] = split_rows(&detected.table, &detected.target, case.n_test, seed)?;
@@ -162,7 +203,7 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
                 options,
                 suite,
                 effort.effort(),
-                metric,
+                metrics,
                 &detected.columns,
                 &detected.target,
                 seed,
@@ -178,43 +219,82 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
         let longest = ours.iter().filter_map(|figures| Some(figures.last()?.seconds)).fold(0.0, f64::max);
         for ((peer, is_tuned), figures) in peers.iter().zip(&mut theirs) {
             // A process each, whose peak memory is that of one model.
-            let arguments = [folder.display().to_string(), (*peer).to_owned(), metric.to_owned(), seed.to_string()];
+            let arguments = [folder.display().to_string(), (*peer).to_owned(), metrics.join(","), seed.to_string()];
             let arguments: Vec<String> = arguments.into_iter().chain(is_tuned.then(|| longest.to_string())).collect();
             let answer = Peer::python(python, "benches/peers/boosting.py", &arguments)?.line()?;
             let numbers: Vec<f64> = answer.split(' ').filter_map(|word| word.parse().ok()).collect();
-            let [metric, seconds, peak_bytes] = numbers[..] else { bail!("{peer} answered `{answer}`") };
-            figures.push(Figures { metric, seconds, peak_bytes });
+            let (found, rest) = numbers.split_at(metrics.len().min(numbers.len()));
+            let &[seconds, peak_bytes] = rest else { bail!("{peer} answered `{answer}`") };
+            let errors = metrics.iter().zip(found).map(|(metric, &found)| error_of(metric, found)).collect();
+            figures.push(Figures { errors, seconds, peak_bytes });
         }
         fs::remove_dir_all(&folder)?;
     }
-    // Shares of what is right are close to 1 for all models: the ratio is that of what is wrong.
-    let of_metric: (String, Figure) = match metric {
-        "rmse" => (metric.to_owned(), |figures| figures.metric),
-        _ => (format!("1 - {metric}"), |figures| 1.0 - figures.metric),
-    };
-    let kinds: [(&str, &'static str, Figure); 3] = [
-        (&of_metric.0, "", of_metric.1),
-        ("time", "s", |figures| figures.seconds),
-        ("peak memory", "B", |figures| figures.peak_bytes),
-    ];
-    let mut rows = Vec::new();
-    for (what, unit, of) in kinds {
-        for (effort, ours) in efforts.iter().zip(&ours) {
-            let ours: Vec<f64> = ours.iter().map(of).collect();
-            if ours.iter().any(|figure| figure.is_nan()) {
-                continue;
+    Ok(Measured { metrics, efforts, ours, peers, theirs })
+}
+
+impl Measured {
+    fn rows(&self, table: &str) -> Vec<Row> {
+        let of_metric = |(i, metric): (usize, &&str)| {
+            let is_share = error_of(metric, 0.0) != 0.0;
+            (if is_share { format!("1 - {metric}") } else { (*metric).to_owned() }, "", Some(i))
+        };
+        let others = [("time".to_owned(), "s", None), ("peak memory".to_owned(), "B", None)];
+        let kinds: Vec<(String, &'static str, Option<usize>)> =
+            self.metrics.iter().enumerate().map(of_metric).chain(others).collect();
+        let mut rows = Vec::new();
+        for (what, unit, at) in kinds {
+            let of = |figures: &Figures| match at {
+                Some(at) => figures.errors[at],
+                None if unit == "s" => figures.seconds,
+                None => figures.peak_bytes,
+            };
+            for (effort, ours) in self.efforts.iter().zip(&self.ours) {
+                let ours: Vec<f64> = ours.iter().map(of).collect();
+                if ours.iter().any(|figure| figure.is_nan()) {
+                    continue;
+                }
+                let case = format!("{table}, {}, {what}", effort.name());
+                let peers = self.peers.iter().zip(&self.theirs);
+                let references = peers.map(|(peer, theirs)| Some((described(*peer), theirs.iter().map(of).collect())));
+                let references: Vec<_> = if self.peers.is_empty() { vec![None] } else { references.collect() };
+                rows.extend(references.into_iter().map(|reference| {
+                    let (case, ours) = (case.clone(), ours.clone());
+                    let target = at.filter(|_| reference.is_some()).map(|_| 1.0);
+                    Row { suite: SUITE, case, ours, unit, reference, target, better: Better::Less }
+                }));
             }
-            let case = format!("{}, {}, {what}", case.name, effort.name());
-            let references =
-                peers.iter().zip(&theirs).map(|(peer, theirs)| Some((described(*peer), theirs.iter().map(of).collect())));
-            let references: Vec<_> = if peers.is_empty() { vec![None] } else { references.collect() };
-            rows.extend(references.into_iter().map(|reference| {
-                let (case, ours) = (case.clone(), ours.clone());
-                Row { suite: SUITE, case, ours, unit, reference, target: None, better: Better::Less }
-            }));
+        }
+        rows
+    }
+
+    /// The rank of each effort and then of each peer, by the mean of the first metric over the seeds; 1 for the best one.
+    fn ranks(&self) -> Vec<f64> {
+        let mean = |figures: &Vec<Figures>| figures.iter().map(|figures| figures.errors[0]).sum::<f64>() / figures.len() as f64;
+        let means: Vec<f64> = self.ours.iter().chain(&self.theirs).map(mean).collect();
+        means.iter().map(|of| 1.0 + means.iter().filter(|other| *other < of).count() as f64).collect()
+    }
+}
+
+/// The mean rank over the tables of each effort beside that of each peer.
+fn mean_ranks(suite: &Tabular, ranks: &[Vec<f64>]) -> Vec<Row> {
+    let efforts: Vec<BenchedEffort> = selected(&suite.effort).collect();
+    let mean = |i: usize| vec![ranks.iter().map(|ranks| ranks[i]).sum::<f64>() / ranks.len() as f64];
+    let mut rows = Vec::new();
+    for (i, effort) in efforts.iter().enumerate() {
+        for (j, peer) in competitors(suite).into_iter().enumerate() {
+            rows.push(Row {
+                suite: SUITE,
+                case: format!("mean rank over {} tables, {}", ranks.len(), effort.name()),
+                ours: mean(i),
+                unit: "",
+                reference: Some((described(peer), mean(efforts.len() + j))),
+                target: Some(1.0),
+                better: Better::Less,
+            });
         }
     }
-    Ok(rows)
+    rows
 }
 
 fn described((peer, is_tuned): (&str, bool)) -> String {
@@ -247,7 +327,7 @@ fn trained(
     options: &Options,
     suite: &Tabular,
     effort: Effort,
-    metric: &str,
+    metrics: &[&str],
     columns: &Columns,
     target: &Target,
     seed: u64,
@@ -271,8 +351,11 @@ fn trained(
     let fitting = Fitting { max_time, precision, ..Fitting::new(recipes, seed) };
     let fitted = fitting.fit(&options.device, preprocessing.clone(), target.clone(), &train, &valid)?;
     let seconds = started.elapsed().as_secs_f64();
-    let metric = fitted.model.evaluate(&test)?.get(metric).with_context(|| format!("{metric} of the test rows"))?;
-    Ok(Figures { metric, seconds, peak_bytes: peak_bytes() })
+    let scores = fitted.model.evaluate(&test)?;
+    let error = |metric: &&str| -> Result<f64> {
+        Ok(error_of(metric, scores.get(metric).with_context(|| format!("{metric} of the test rows"))?))
+    };
+    Ok(Figures { errors: metrics.iter().map(error).collect::<Result<_>>()?, seconds, peak_bytes: peak_bytes() })
 }
 
 /// Writes what boosting trains on: numbers with NaN where they are missing, the codes of categories, and labels, as raw numbers.
