@@ -71,7 +71,37 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         };
         println!("| {n_rows} | {ms:.3} | {:.0} | {peer} | {ratio} |", n_rows as f64 / ms * 1e3);
     }
+
+    println!("one row at a time by several threads, which share the predictor");
+    println!("| threads | median, ms | 99th percentile, ms | ratio | rows/s |");
+    println!("|---|---|---|---|---|");
+    for n_threads in [1, 2, 4, 8] {
+        let [median, last, rows_per_s] =
+            by_threads(&predictor, &features[..N_COLS], n_threads, if is_smoke { 3 } else { 20_000 })?;
+        println!("| {n_threads} | {median:.3} | {last:.3} | {:.1} | {rows_per_s:.0} |", last / median);
+    }
     Ok(())
+}
+
+/// The median and the 99th percentile of the milliseconds of a prediction, and the predictions per second of all threads together.
+fn by_threads(predictor: &Predictor, row: &[f32], n_threads: usize, n_repeats: usize) -> Result<[f64; 3], brisk_train::Error> {
+    let start = Instant::now();
+    let of_thread = || -> Result<Vec<f64>, brisk_train::Error> {
+        let predicted = |_| {
+            let start = Instant::now();
+            predictor.predict(row, &[])?;
+            Ok(start.elapsed().as_secs_f64() * 1e3)
+        };
+        (0..n_repeats).map(predicted).collect()
+    };
+    let times = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..n_threads).map(|_| scope.spawn(of_thread)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread that predicts")).collect::<Result<Vec<_>, _>>()
+    })?;
+    let seconds = start.elapsed().as_secs_f64();
+    let mut times = times.concat();
+    times.sort_by(f64::total_cmp);
+    Ok([times[times.len() / 2], times[times.len() * 99 / 100], times.len() as f64 / seconds])
 }
 
 fn peer_ms(python: &str) -> Result<Vec<f64>, Box<dyn std::error::Error>> {
