@@ -5,7 +5,7 @@
 mod auc;
 mod feeds;
 mod options;
-#[path = "../src/higgs/simulate/mod.rs"]
+#[path = "../src/higgs/simulate.rs"]
 mod simulate;
 
 use std::io::Write as _;
