@@ -1,4 +1,5 @@
-//! Twins on the CPU executor: matrix products compared with the `gemm` crate, kernels that move data with a copy of the same number of bytes.
+//! Twins on the CPU executor: matrix products compared with the `gemm` crate and with what the processor multiplies in registers, kernels that move data with a copy of
+//! the same number of bytes.
 
 use std::hint::black_box;
 
@@ -10,6 +11,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::case::Case;
 use super::gemm::gemm;
+use super::peak::Peak;
 use super::turns::{Turns, seconds};
 use crate::options::{Options, Scale};
 use crate::row::{Better, Row, Table};
@@ -23,6 +25,11 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     let mut rows = Vec::new();
     for (name, matmul) in products(square, batch) {
         rows.push(bench.product(name, matmul)?);
+    }
+    let large = product(size(8192, 40), 256, 256, Transpose::B);
+    for (name, matmul) in [("square", product(square, square, square, Transpose::None)), ("hidden layer", large)] {
+        rows.extend(bench.limited(name, &matmul, DType::F32, Peak::of_f32())?);
+        rows.extend(bench.limited(name, &matmul, DType::Bf16, Peak::of_bf16())?);
     }
     // The activations of a layer of 256 at batch 8192.
     let (n_rows, n_cols) = (size(8192, 40), 256);
@@ -45,9 +52,12 @@ pub(super) fn run(options: &Options) -> Result<Table> {
     Ok(Table { device: bench.device.info().clone(), rows })
 }
 
+fn product(m: usize, n: usize, k: usize, transpose: Transpose) -> Matmul {
+    Matmul { n_batch: 1, m, n, k, transpose, epilogue: Epilogue::none() }
+}
+
 /// The square product, and those of 28-256-256-256-1.
 fn products(square: usize, batch: usize) -> [(&'static str, Matmul); 8] {
-    let product = |m, n, k, transpose| Matmul { n_batch: 1, m, n, k, transpose, epilogue: Epilogue::none() };
     [
         ("square", product(square, square, square, Transpose::None)),
         ("first layer", product(batch, 256, 28, Transpose::B)),
@@ -93,6 +103,24 @@ impl Bench {
             target: Some(0.9),
             better: Better::More,
         })
+    }
+
+    /// A product whose operands and result are stored in `dtype`, compared with the processor's instructions for it, if it has some.
+    fn limited(&self, name: &str, matmul: &Matmul, dtype: DType, peak: Option<Peak>) -> Result<Option<Row>> {
+        let Some(peak) = peak else { return Ok(None) };
+        let case = Case::stored(&self.device, matmul.clone(), dtype, &self.turns)?;
+        let n_runs = peak.n_runs(&self.pool, &self.turns)?;
+        let [ours, limit] = self.turns.take([&mut || case.flops_per_s(), &mut || peak.flops_per_s(&self.pool, n_runs)])?;
+        let &Matmul { m, n, k, .. } = matmul;
+        Ok(Some(Row {
+            suite: "kernels",
+            case: format!("twin, {name}, {m} x {n} x {k}, {dtype}"),
+            ours,
+            unit: "FLOP/s",
+            reference: Some((format!("limit:flops, {} in registers", peak.name), limit)),
+            target: Some(0.85),
+            better: Better::More,
+        }))
     }
 
     fn move_bytes(&self, name: &str, kernel: impl Kernel) -> Result<Row> {

@@ -8,6 +8,7 @@ mod elementwise;
 mod families;
 mod gemm;
 mod limits;
+mod peak;
 mod replay;
 mod turns;
 mod twins;
