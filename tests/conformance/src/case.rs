@@ -160,8 +160,13 @@ impl Case {
             return (self.rtol, self.atol);
         }
         let u = f64::from(rounding_error(precision));
-        // Training adds the same error in each step.
-        let u = if self.op.starts_with("train_") { u * self.params["steps"].as_f64().unwrap_or(1.0) } else { u };
+        // Training adds the same error in each step, and a network in each layer.
+        let n_layers = || self.params["hidden"].as_array().map_or(1.0, |hidden| (hidden.len() + 1) as f64);
+        let u = match self.op.as_str() {
+            "tab_m" => u * n_layers(),
+            op if op.starts_with("train_") => u * self.params["steps"].as_f64().unwrap_or(1.0),
+            _ => u,
+        };
         let squares: f64 = want.iter().map(|&want| f64::from(want).powi(2)).sum();
         let root_mean_square = (squares / want.len().max(1) as f64).sqrt();
         // Adam divides a gradient by its size: if rounding decides whether a unit near 0 is active, its weights make a full step or none. The losses show whether

@@ -13,6 +13,7 @@ mod ranks;
 mod replicas;
 mod runs;
 mod scores;
+mod tab_m;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -146,7 +147,7 @@ fn run_case(case: &Case, device: &Device, precision: Precision, replicas: Option
     }
     // Beyond the format's tolerance, which can still be the effect of rounded operands.
     let of_rounded = match self::outputs(case, device, Form::Rounded(precision)) {
-        Ok(None) if case.op.starts_with("train_") => of_perturbed(case, device, precision),
+        Ok(None) if case.op.starts_with("train_") || case.op == "tab_m" => of_perturbed(case, device, precision),
         of_rounded => of_rounded,
     };
     match of_rounded {
@@ -155,7 +156,7 @@ fn run_case(case: &Case, device: &Device, precision: Precision, replicas: Option
     }
 }
 
-/// The results of training runs in f32 whose inputs are off by a rounding error of the format, of each value the one that is farthest from the expected one: a rounding error
+/// The results of networks in f32 whose inputs are off by a rounding error of the format, of each value the one that is farthest from the expected one: a rounding error
 /// that makes another of two pixels the maximum sends the gradients of the following steps elsewhere.
 fn of_perturbed(case: &Case, device: &Device, precision: Precision) -> Result<Option<Outputs>> {
     const N_RUNS: u64 = 16;
@@ -173,7 +174,7 @@ fn of_perturbed(case: &Case, device: &Device, precision: Precision) -> Result<Op
 
 /// Runs the case; `None` if its operator is unknown.
 fn outputs(case: &Case, device: &Device, form: Form) -> Result<Option<Outputs>> {
-    let runners = [algebra::run, operators::run, optimizers::run, runs::run, convnet::run, scores::run];
+    let runners = [algebra::run, operators::run, optimizers::run, runs::run, convnet::run, scores::run, tab_m::run];
     runners.into_iter().find_map(|runner| runner(case, device, form).transpose()).transpose()
 }
 
