@@ -25,7 +25,6 @@ pub(crate) const READER: &str = "--as-a-reader";
 const N_COLS: usize = 28;
 const ROW_BYTES: usize = (N_COLS + 1) * 4;
 const BATCH_ROWS: usize = 1024;
-const AHEAD_BYTES: usize = 16 << 20;
 /// The link of the server here.
 const BYTES_PER_S: f64 = 40e6;
 const LATENCY: Duration = Duration::from_millis(20);
@@ -49,6 +48,7 @@ pub(super) fn check(options: &Options) -> Result<Vec<Row>> {
             server_bytes_per_s: BYTES_PER_S,
             host_bytes_per_s: f64::INFINITY,
             ranks_per_host: 1,
+            ahead_bytes: ahead_bytes(&lanes()?, n_ranks) as f64,
             ..typical()
         };
         let (mut seconds, mut bytes) = (Vec::new(), Vec::new());
@@ -124,11 +124,21 @@ pub(super) fn simulate() -> Vec<Value> {
     predictions
 }
 
+fn lanes() -> Result<Lanes> {
+    Lanes::of_batches(BATCH_ROWS, ROW_BYTES, Some(1)).context("a batch has lanes")
+}
+
+/// The memory for what a rank reads ahead: of each of its lanes, three windows.
+fn ahead_bytes(lanes: &Lanes, n_ranks: usize) -> usize {
+    let window_rows = lanes.block_rows as usize * lanes.window_blocks as usize;
+    3 * window_rows * ROW_BYTES * (lanes.n_lanes as usize).div_ceil(n_ranks)
+}
+
 fn write(path: &Path, n_bytes: usize) -> Result<usize> {
     let n_rows = n_bytes / ROW_BYTES / BATCH_ROWS * BATCH_ROWS;
     let mut writer = TableWriter::create(path, Schema::shaped(&[N_COLS]))?;
     for batch in 0..n_rows / BATCH_ROWS {
-        writer.push(&[batch as f32; BATCH_ROWS * N_COLS], &[1.0; BATCH_ROWS])?;
+        writer.push(&[batch as f32; BATCH_ROWS * N_COLS], &[1.0_f32; BATCH_ROWS])?;
     }
     writer.finish()?;
     Ok(n_rows)
@@ -180,9 +190,10 @@ pub(crate) fn reader(args: &[String]) -> Result<()> {
         bail!("a rank that reads is given a URL, its rank, the number of ranks, and a cache")
     };
     let remote = Remote::new(RemoteOptions { cache: CacheFolder::At(cache.into()), ..RemoteOptions::default() })?;
-    let table = StreamedTable::open_url(url, &ReadAhead::new(AHEAD_BYTES), &remote)?;
-    let lanes = Lanes::of_batches(BATCH_ROWS, ROW_BYTES, Some(1)).context("a batch has lanes")?;
-    let shard = Shard::parts(rank.parse()?, n_ranks.parse()?);
+    let (lanes, n_ranks) = (lanes()?, n_ranks.parse()?);
+    let ahead = ReadAhead::new(ahead_bytes(&lanes, n_ranks));
+    let table = StreamedTable::open_url(url, &ahead, &remote)?;
+    let shard = Shard::parts(rank.parse()?, n_ranks);
     let mut loader = Loader::new(&table, Batching { order: Order::Lanes(lanes), shard, ..Batching::of(BATCH_ROWS) })?;
     println!("open");
     let before = remote.report().bytes_from_server;
@@ -193,6 +204,8 @@ pub(crate) fn reader(args: &[String]) -> Result<()> {
         n_rows += batch.rows;
     }
     let seconds = since.elapsed().as_secs_f64();
+    let report = ahead.report();
+    ensure!(report.rows_without_room == 0 && report.rows_from_file == 0, "rows were read singly: {report:?}");
     println!("{}", json!({ "rows": n_rows, "seconds": seconds, "bytes": remote.report().bytes_from_server - before }));
     Ok(())
 }

@@ -21,20 +21,23 @@ pub struct Lanes {
 }
 
 impl Lanes {
-    /// Lanes for batches of `batch_rows` rows of `row_bytes` bytes: up to 64, with at least 16 rows of each in a batch, so that rows are copied in runs, and windows of about 1 MiB. `None`
-    /// for a batch that cannot be divided into at least two of them. With more ranks than lanes, several ranks read the same lane: choose more lanes then.
+    /// Lanes for batches of `batch_rows` rows of `row_bytes` bytes: up to 64, with at least 16 rows of each in a batch, so that rows are copied in runs. Blocks have about 1 MiB, since
+    /// tables on a server are read by as much, and the windows of all lanes together have at least 16 blocks. `None` for a batch that cannot be divided into at least two lanes. With more ranks than
+    /// lanes, several ranks read the same lane: choose more lanes then.
     pub fn of_batches(batch_rows: usize, row_bytes: usize, seed: Option<u64>) -> Option<Self> {
         const LANE_ROWS: usize = 16;
         const MAX_LANES: usize = 64;
-        const BLOCK_BYTES: usize = 256 << 10;
-        const WINDOW_BLOCKS: u32 = 4;
+        /// 1 MiB of features, if labels and weights add up to an eighth of that. A block of a power of two such rows then is one request, where their size allows it.
+        const BLOCK_BYTES: usize = 9 << 17;
+        const WINDOWS_BLOCKS: usize = 16;
         let most = (batch_rows / LANE_ROWS).min(MAX_LANES);
         let n_lanes = (2..=most).rev().find(|n_lanes| batch_rows.is_multiple_of(*n_lanes))?;
         let block_rows = (BLOCK_BYTES / row_bytes.max(1)).max(1);
         // A power of two, as blocks of files are; there are fewer than 2^32 rows.
         let block_rows = 1 << block_rows.ilog2().min(31);
         let batch_rows = u32::try_from(batch_rows).ok()?;
-        Some(Self { seed, batch_rows, n_lanes: n_lanes as u32, block_rows, window_blocks: WINDOW_BLOCKS })
+        let window_blocks = WINDOWS_BLOCKS.div_ceil(n_lanes) as u32;
+        Some(Self { seed, batch_rows, n_lanes: n_lanes as u32, block_rows, window_blocks })
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {

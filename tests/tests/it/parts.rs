@@ -189,19 +189,22 @@ fn dropout_is_that_of_resident_rows() -> Result<(), Error> {
 #[test]
 fn another_number_of_replicas_continues_within_an_epoch() -> Result<(), Error> {
     let (train, valid) = (rows(0, 731), rows(731, 1300));
-    check_resumed(&train, &valid)?;
-    check_resumed(&weighted(train), &weighted(valid))
+    // Twelve batches an epoch: five on four replicas, ten more on three, the rest on one.
+    check_resumed(&train, &valid, [(4, Some(5)), (3, Some(15)), (1, None)])?;
+    // More replicas than lanes, each of which two of them share.
+    check_resumed(&train, &valid, [(8, Some(5)), (3, Some(15)), (5, None)])?;
+    check_resumed(&weighted(train), &weighted(valid), [(4, Some(5)), (3, Some(15)), (1, None)])
 }
 
-fn check_resumed(train: &Rows, valid: &Rows) -> Result<(), Error> {
+/// One run, parts of which are on these numbers of replicas, up to these steps.
+fn check_resumed(train: &Rows, valid: &Rows, parts: [(usize, Option<usize>); 3]) -> Result<(), Error> {
     let config = TrainerConfig { max_epochs: 2, ..Setting::default().config };
     let feed = streamed(Some(lanes(64, 4)));
     let whole = &fit(1, (train, valid), &feed, &config)?[0];
     let root = tempfile::tempdir().expect("a temporary folder");
     let (_, folder) = into_folder(root.path());
     let mut last: Option<Checkpoint> = None;
-    // Twelve batches an epoch: five on four replicas, ten more on three, the rest on one.
-    for (n, max_steps) in [(4, Some(5)), (3, Some(15)), (1, None)] {
+    for (n, max_steps) in parts {
         let config = TrainerConfig { max_steps, ..config.clone() };
         let runs = run_threads(n, &CONFIG, |replica| {
             let (ready, device) = (Setting::default().ready(), cpu(1));

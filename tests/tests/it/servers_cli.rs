@@ -5,9 +5,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::thread;
 
+use brisk_table::Table;
 use serde_json::Value;
 
 use crate::place::Place;
+use crate::run::noise;
 use crate::server::{Fault, Server};
 
 /// The URL of a server that answers each request with the next of these status lines and headers, and with the last one from then on.
@@ -126,4 +128,58 @@ fn shards_are_written_to_a_store() {
     let [shown, _] = run("inspect", &["s3://bucket/rows"]);
     assert!(shown.contains("shards") && shown.contains('5'), "{shown}");
     place.refuse("import", &["rows.csv", "s3://bucket/rows.safetensors", "--shard-rows", "2"], &["folder", "rows.safetensors"]);
+}
+
+/// What each program reads from a server is what it reads from the file.
+#[test]
+fn programs_read_from_a_server_what_they_read_from_files() {
+    let (place, server) = (Place::new(), Server::start());
+    let rows: String = (0..600)
+        .map(|row| {
+            let [a, b] = [0, 1].map(|column| noise(row, column));
+            format!("{},{a},{b}\n", u8::from(a + 0.3 * b > 0.0))
+        })
+        .collect();
+    place.write("rows.csv", format!("y,a,b\n{rows}"));
+    server.put("/rows.csv", fs::read(place.path("rows.csv")).expect("it was written"));
+    let run = |example: &'static str, args: &[&str]| {
+        let output = place.command(example, args).env("XDG_CACHE_HOME", place.path("cache")).output().expect("the example runs");
+        let [shown, said] = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        assert!(output.status.success(), "{example} {args:?}: {said}");
+        shown
+    };
+    let csv = server.url("/rows.csv");
+    run("import", &["rows.csv", "here.safetensors"]);
+    run("import", &[&csv, "there.safetensors"]);
+    let [here, there] = ["here", "there"].map(|name| Table::open(place.path(format!("{name}.safetensors"))).expect("a table"));
+    assert_eq!((here.n_rows(), here.rows::<f32>(0..600).ok()), (600, there.rows::<f32>(0..600).ok()));
+
+    server.put("/t.safetensors", fs::read(place.path("here.safetensors")).expect("it was imported"));
+    let url = server.url("/t.safetensors");
+    let shown = run("inspect", &[&url]);
+    assert!(shown.contains("600") && shown.contains(&url), "{shown}");
+
+    let auc = |example: &'static str, table: &str, args: &[&str]| {
+        let small = ["--hidden", "8", "--batch", "100", "--epochs", "2", "--json", "results.json"];
+        run(example, &[&["--train", table, "--test", table][..], &small, args].concat());
+        place.json("results.json")["test_auc"].as_f64().expect("a number")
+    };
+    for (example, args) in [("higgs", &[][..]), ("data_parallel", &["--stream", "16", "--replicas", "2"])] {
+        let (here, there) = (auc(example, "here.safetensors", args), auc(example, &url, args));
+        assert!(here == there && here > 0.6, "{example}: {here} from the file, {there} from the server");
+    }
+
+    let predicted = ["rows.csv", csv.as_str()].map(|rows| {
+        let small = ["--model", "mlp", "--hidden", "8", "--epochs", "3", "--target", "y"];
+        run("tabular", &[&[rows, "--out", "model"][..], &small].concat());
+        run("predict", &["model", rows, "--out", "predicted.csv"]);
+        fs::remove_dir_all(place.path("model")).expect("it was written");
+        let predicted = fs::read_to_string(place.path("predicted.csv")).expect("it was written");
+        fs::remove_file(place.path("predicted.csv")).expect("it is there");
+        predicted
+    });
+    assert!(predicted[0].lines().count() == 601 && predicted[0] == predicted[1], "the predictions differ");
+    let paths =
+        ["/rows.csv", "/t.safetensors"].map(|path| server.requests().iter().filter(|request| request.path == path).count());
+    assert!(paths[0] >= 3 && paths[1] >= 3, "requests by object: {paths:?}");
 }

@@ -32,12 +32,12 @@ pub enum RemoteError {
         /// How to give them.
         help: &'static str,
     },
-    /// The server refuses the credentials, or they do not allow the request.
+    /// The server refuses the credentials, which may have expired, or the time of the request, or they do not allow the request.
     #[error("the server refuses the request: {problem}; {help}", problem = printable(.problem))]
     Refused {
         /// What the server says.
         problem: String,
-        /// How to give credentials.
+        /// What to do about it.
         help: &'static str,
     },
     /// The object was replaced while it was read.

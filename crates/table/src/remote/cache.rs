@@ -199,14 +199,20 @@ impl Cache {
 
     /// Removes blocks until there is room for `n_bytes`. Returns the size of the others.
     fn remove_oldest(&self, n_bytes: u64) -> io::Result<u64> {
-        let mut blocks = Vec::new();
+        let (mut blocks, now) = (Vec::new(), SystemTime::now());
         for entry in fs::read_dir(&self.folder)? {
             let path = entry?.path();
             if path.extension().is_some_and(|extension| extension == BLOCK)
                 // Another process may have removed it.
                 && let Ok(metadata) = fs::metadata(&path)
             {
-                blocks.push((metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH), metadata.len(), path));
+                let mut used = metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                // By a clock that was ahead. It would stay the last that is used, and the cache would keep it for good.
+                if used > now {
+                    _ = File::open(&path).and_then(|file| file.set_modified(now));
+                    used = now;
+                }
+                blocks.push((used, metadata.len(), path));
             }
         }
         blocks.sort();
@@ -340,6 +346,23 @@ mod tests {
         let cache = Cache::open(folder.path(), block_bytes).unwrap();
         assert_eq!([0, 2, 3].map(|block| has(&cache, &key, block, 1000)), [false, false, true]);
         assert_eq!(cache.problem(), None);
+    }
+
+    #[test]
+    fn a_block_from_the_future_makes_room_like_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let key = Key::new("k".to_owned());
+        let block_bytes = 1000 + key.text.len() as u64 + TRAILER_BYTES as u64;
+        let cache = Cache::open(folder.path(), 2 * block_bytes).unwrap();
+        put(&cache, &key, 0, &[0; 1000]);
+        let in_a_day = SystemTime::now() + Duration::from_secs(86_400);
+        File::open(folder.path().join(key.file_name(0))).and_then(|file| file.set_modified(in_a_day)).unwrap();
+        // The third block finds the cache full, and corrects the time of the first.
+        for block in 1..6 {
+            thread::sleep(Duration::from_millis(15));
+            put(&cache, &key, block, &[block as u8; 1000]);
+        }
+        assert_eq!([0, 4, 5].map(|block| has(&cache, &key, block, 1000)), [false, true, true]);
     }
 
     #[test]

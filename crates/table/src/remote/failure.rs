@@ -40,7 +40,8 @@ impl Failure {
 
     /// The meaning of an error of `object_store`.
     pub(super) fn of(error: &object_store::Error, location: &Location) -> Self {
-        let help = location.scheme.help();
+        let problem = said(&error.to_string());
+        let help = help(&problem, location);
         let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
         while let Some(found) = cause {
             if let Some(told) = found.downcast_ref::<Told>() {
@@ -56,7 +57,6 @@ impl Failure {
             }
             cause = found.source();
         }
-        let problem = said(&error.to_string());
         Self::Final(match error {
             object_store::Error::NotFound { .. } => RemoteError::NotFound,
             object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
@@ -66,7 +66,7 @@ impl Failure {
                 RemoteError::Changed { problem: "the server has another version".to_owned() }
             }
             // Amazon S3 answers these with 400.
-            _ if ["ExpiredToken", "InvalidToken", "AuthorizationHeaderMalformed"]
+            _ if ["ExpiredToken", "InvalidToken", "AuthorizationHeaderMalformed", CLOCK]
                 .iter()
                 .any(|code| problem.starts_with(code)) =>
             {
@@ -74,6 +74,20 @@ impl Failure {
             }
             _ => RemoteError::Failed { problem },
         })
+    }
+}
+
+/// What Amazon S3 calls a signature whose time is not that of its clock.
+const CLOCK: &str = "RequestTimeTooSkewed";
+
+/// What to do about a request that was refused.
+fn help(problem: &str, location: &Location) -> &'static str {
+    if problem.starts_with(CLOCK) {
+        "set the clock of this machine, which differs from that of the server"
+    } else if problem.starts_with("ExpiredToken") {
+        "get new credentials, which replace AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, and start again; a training run resumes from its last checkpoint"
+    } else {
+        location.scheme.help()
     }
 }
 
@@ -95,7 +109,39 @@ pub(super) fn said(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::said;
+    use super::*;
+
+    /// What becomes of an answer of Amazon S3 with this code.
+    fn refused(code: &str, is_denied: bool) -> (String, &'static str) {
+        let (path, source) =
+            ("o".to_owned(), format!("status code: 4xx: <Error><Code>{code}</Code><Message>No.</Message></Error>").into());
+        let error = match is_denied {
+            true => object_store::Error::PermissionDenied { path, source },
+            false => object_store::Error::Generic { store: "S3", source },
+        };
+        match Failure::of(&error, &Location::parse("file:///b/o").expect("it is a URL")) {
+            Failure::Final(RemoteError::Refused { problem, help }) => (problem, help),
+            other => panic!("{code}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_wrong_clock_and_expired_credentials_are_named() {
+        for is_denied in [true, false] {
+            let (problem, help) = refused("RequestTimeTooSkewed", is_denied);
+            assert!(
+                problem.starts_with("RequestTimeTooSkewed") && help.contains("clock") && !help.contains("KEY"),
+                "{problem}; {help}"
+            );
+            let (problem, help) = refused("ExpiredToken", is_denied);
+            assert!(
+                problem.starts_with("ExpiredToken") && help.contains("AWS_SESSION_TOKEN") && help.contains("resumes"),
+                "{problem}; {help}"
+            );
+        }
+        let (_, help) = refused("AccessDenied", true);
+        assert!(help.contains("permissions"), "that of the scheme: {help}");
+    }
 
     #[test]
     fn the_words_of_the_server_are_found() {

@@ -186,11 +186,12 @@ impl Session {
         T: Send + 'static,
         F: Future<Output = Result<T, Failure>> + Send + 'static,
     {
-        let _permit = self.permits.take();
         retrying(
             &self.options,
             location,
             || {
+                // Not during pauses, in which others can send theirs.
+                let _permit = self.permits.take();
                 self.counts.n_requests.fetch_add(1, Ordering::Relaxed);
                 self.runtime.wait(request())
             },

@@ -1,6 +1,8 @@
 //! Tables on a server: what is read is what was written, or an error says why.
 
 mod cached;
+mod lanes;
+mod nginx;
 mod server;
 #[cfg(feature = "s3")]
 mod written;
