@@ -1,4 +1,4 @@
-//! Models of tables at each effort, beside gradient boosting: the test metric, seconds and peak memory.
+//! Models of tables at each effort, beside gradient boosting: test metrics, seconds and peak memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,28 +33,40 @@ struct Known {
     target: Option<&'static str>,
     header: Header,
     skip_lines: usize,
-    metric: &'static str,
+    /// Columns that are not known of new rows, or that only number them.
+    drop: &'static [&'static str],
+    /// What stands for a missing value, besides the usual words.
+    missing: &'static [&'static str],
 }
 
-const TABLES: [Known; 5] = [
+const TABLES: [Known; 7] = [
     Known {
         target: Some("median_house_value"),
         header: Header::Present,
-        ..known("california_housing", "tabular/california_housing.csv.gz", "rmse")
+        ..known("california_housing", "tabular/california_housing.csv.gz")
     },
-    Known { test_file: Some("tabular/adult.test.gz"), ..known("adult", "tabular/adult.data.gz", "auc") },
+    Known { test_file: Some("tabular/adult.test.gz"), ..known("adult", "tabular/adult.data.gz") },
     Known {
         test_file: Some("higgs/higgs_test.csv.gz"),
         target: Some("label"),
         header: Header::Present,
-        ..known("higgs", "higgs/higgs_train.csv.gz", "auc")
+        ..known("higgs", "higgs/higgs_train.csv.gz")
     },
-    known("digits", "tabular/digits.csv.gz", "accuracy"),
-    Known { skip_lines: 1, ..known("breast_cancer", "tabular/breast_cancer.csv.gz", "auc") },
+    Known {
+        target: Some("Label"),
+        header: Header::Present,
+        // The weights of the simulation differ between signal and background.
+        drop: &["EventId", "Weight", "KaggleSet", "KaggleWeight"],
+        missing: &["-999.0"],
+        ..known("atlas", "higgs/atlas_higgs_10k.csv.gz")
+    },
+    known("kddcup", "tabular/kddcup.data_10_percent.gz"),
+    known("digits", "tabular/digits.csv.gz"),
+    Known { skip_lines: 1, ..known("breast_cancer", "tabular/breast_cancer.csv.gz") },
 ];
 
-const fn known(name: &'static str, file: &'static str, metric: &'static str) -> Known {
-    Known { name, file, test_file: None, target: None, header: Header::Absent, skip_lines: 0, metric }
+const fn known(name: &'static str, file: &'static str) -> Known {
+    Known { name, file, test_file: None, target: None, header: Header::Absent, skip_lines: 0, drop: &[], missing: &[] }
 }
 
 /// A file to measure.
@@ -64,16 +76,15 @@ struct Case {
     how: DetectOptions,
     /// Rows at the end that are the test rows; `None` for a fifth of all, drawn by the seed.
     n_test: Option<usize>,
-    metric: Option<&'static str>,
 }
 
 pub(crate) fn run(options: &Options, suite: &Tabular) -> Result<Vec<Table>> {
     let scratch = tempfile::tempdir()?;
     let n_seeds = if options.scale == Scale::Smoke { 1 } else { suite.seeds };
-    let mut rows = Vec::new();
-    for case in cases(options, suite, &scratch)? {
-        rows.extend(measured(options, suite, &case, n_seeds, scratch.path())?);
-    }
+    let cases = cases(options, suite, &scratch)?;
+    let measured = |case| measured(options, suite, case, n_seeds, scratch.path());
+    let measured: Vec<Measured> = cases.iter().map(measured).collect::<Result<_>>()?;
+    let rows = measured.iter().flat_map(Measured::rows).chain(mean_ranks(&measured)).collect();
     Ok(vec![Table { device: options.device.info().clone(), rows }])
 }
 
@@ -84,14 +95,13 @@ fn cases(options: &Options, suite: &Tabular, scratch: &TempDir) -> Result<Vec<Ca
         let line = |row: usize| format!("{},{},{:.3}\n", x(row, 0), x(row, 1), x(row, 0) * x(row, 1) + 0.1 * x(row, 2));
         fs::write(&path, (0..300).fold("a,b,y\n".to_owned(), |text, row| text + &line(row)))?;
         let how = DetectOptions { target: Some("y".to_owned()), ..DetectOptions::default() };
-        return Ok(vec![Case { name: "generated".to_owned(), path, how, n_test: None, metric: None }]);
+        return Ok(vec![Case { name: "generated".to_owned(), path, how, n_test: None }]);
     }
     let of_file = |path: &PathBuf| Case {
         name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
         path: path.clone(),
         how: DetectOptions { target: suite.target.clone(), ..DetectOptions::default() },
         n_test: None,
-        metric: None,
     };
     let mut cases: Vec<Case> = suite.file.iter().map(of_file).collect();
     if let Some(data) = std::env::var_os("BRISK_DATA").map(PathBuf::from) {
@@ -127,42 +137,70 @@ impl Known {
             let rows = rows.iter().map(|row| row.trim_end_matches('.')).collect::<Vec<_>>().join("\n");
             fs::write(&path, format!("{}\n{rows}\n", read(self.file)?.trim_end()))?;
         }
-        let text = TextOptions { header: self.header, skip_lines: self.skip_lines, ..TextOptions::default() };
-        let how = DetectOptions { target: self.target.map(str::to_owned), text, ..DetectOptions::default() };
-        Ok(Case { name: self.name.to_owned(), path, how, n_test, metric: Some(self.metric) })
+        let [drop, missing_values] = [self.drop, self.missing].map(|words| words.iter().map(|&word| word.to_owned()).collect());
+        let text = TextOptions { header: self.header, skip_lines: self.skip_lines, missing_values, ..TextOptions::default() };
+        let how = DetectOptions { target: self.target.map(str::to_owned), drop, text, ..DetectOptions::default() };
+        Ok(Case { name: self.name.to_owned(), path, how, n_test })
     }
+}
+
+/// The metrics of the test rows. Models of tuned peers are chosen, and all are ranked, by the first.
+fn metrics_of(kind: TargetKind) -> &'static [&'static str] {
+    match kind {
+        TargetKind::Binary => &["auc", "accuracy", "log_loss"],
+        TargetKind::Classes => &["accuracy", "log_loss"],
+        TargetKind::Number => &["rmse"],
+    }
+}
+
+/// Shares of what is right are close to 1 for all models: they are compared by what is wrong.
+fn is_share(metric: &str) -> bool {
+    matches!(metric, "auc" | "accuracy")
 }
 
 /// What a model came to in one run.
 struct Figures {
-    metric: f64,
+    /// One per metric, each the less the better.
+    errors: Vec<f64>,
     seconds: f64,
     peak_bytes: f64,
 }
 
-/// One of them.
-type Figure = fn(&Figures) -> f64;
+impl Figures {
+    fn new(metrics: &[&str], values: &[f64], seconds: f64, peak_bytes: f64) -> Self {
+        let error = |(metric, &value): (&&str, &f64)| if is_share(metric) { 1.0 - value } else { value };
+        Self { errors: metrics.iter().zip(values).map(error).collect(), seconds, peak_bytes }
+    }
+}
 
-fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scratch: &Path) -> Result<Vec<Row>> {
+/// One of them.
+type Figure = Box<dyn Fn(&Figures) -> f64>;
+
+/// The models of a table.
+struct Measured {
+    name: String,
+    metrics: &'static [&'static str],
+    /// By the name of the effort; figures of each seed.
+    ours: Vec<(&'static str, Vec<Figures>)>,
+    /// By the name of the peer.
+    theirs: Vec<(String, Vec<Figures>)>,
+}
+
+fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scratch: &Path) -> Result<Measured> {
     let detected = TabularModel::detect(&case.path, &case.how)?;
-    let metric = case.metric.unwrap_or(match detected.target.kind() {
-        TargetKind::Binary => "auc",
-        TargetKind::Classes => "accuracy",
-        TargetKind::Number => "rmse",
-    });
+    let metrics = metrics_of(detected.target.kind());
     let efforts: Vec<BenchedEffort> = selected(&suite.effort).collect();
-    let mut ours: Vec<Vec<Figures>> = efforts.iter().map(|_| Vec::new()).collect();
+    let mut ours: Vec<_> = efforts.iter().map(|effort| (effort.name(), Vec::new())).collect();
     let of_peer = |peer: &&'static str| std::iter::once((*peer, false)).chain(suite.tuned.then_some((*peer, true)));
     let peers: Vec<(&str, bool)> = PEERS.iter().filter(|_| suite.peers).flat_map(of_peer).collect();
-    let mut theirs: Vec<Vec<Figures>> = peers.iter().map(|_| Vec::new()).collect();
+    let mut theirs: Vec<_> = peers.iter().map(|peer| (described(*peer), Vec::new())).collect();
     for seed in 0..n_seeds as u64 {
         let [train, valid, test] = split_rows(&detected.table, &detected.target, case.n_test, seed)?;
-        for (effort, figures) in efforts.iter().zip(&mut ours) {
+        for (effort, (_, figures)) in efforts.iter().zip(&mut ours) {
             figures.push(trained(
                 options,
                 suite,
                 effort.effort(),
-                metric,
                 &detected.columns,
                 &detected.target,
                 seed,
@@ -175,46 +213,94 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
         let folder = scratch.join(format!("{}-{seed}", case.name));
         write_cells(&folder, &detected.target, &[("train", &train), ("valid", &valid), ("test", &test)])?;
         let python = options.peers.as_ref().context("--peers has a Python")?;
-        let longest = ours.iter().filter_map(|figures| Some(figures.last()?.seconds)).fold(0.0, f64::max);
-        for ((peer, is_tuned), figures) in peers.iter().zip(&mut theirs) {
+        let longest = ours.iter().filter_map(|(_, figures)| Some(figures.last()?.seconds)).fold(0.0, f64::max);
+        for ((peer, is_tuned), (_, figures)) in peers.iter().zip(&mut theirs) {
             // A process each, whose peak memory is that of one model.
-            let arguments = [folder.display().to_string(), (*peer).to_owned(), metric.to_owned(), seed.to_string()];
+            let arguments = [folder.display().to_string(), (*peer).to_owned(), metrics.join(","), seed.to_string()];
             let arguments: Vec<String> = arguments.into_iter().chain(is_tuned.then(|| longest.to_string())).collect();
             let answer = Peer::python(python, "benches/peers/boosting.py", &arguments)?.line()?;
             let numbers: Vec<f64> = answer.split(' ').filter_map(|word| word.parse().ok()).collect();
-            let [metric, seconds, peak_bytes] = numbers[..] else { bail!("{peer} answered `{answer}`") };
-            figures.push(Figures { metric, seconds, peak_bytes });
+            let [values @ .., seconds, peak_bytes] = &numbers[..] else { bail!("{peer} answered `{answer}`") };
+            ensure!(values.len() == metrics.len(), "{peer} answered `{answer}` when asked for {}", metrics.join(", "));
+            figures.push(Figures::new(metrics, values, *seconds, *peak_bytes));
         }
         fs::remove_dir_all(&folder)?;
     }
-    // Shares of what is right are close to 1 for all models: the ratio is that of what is wrong.
-    let of_metric: (String, Figure) = match metric {
-        "rmse" => (metric.to_owned(), |figures| figures.metric),
-        _ => (format!("1 - {metric}"), |figures| 1.0 - figures.metric),
-    };
-    let kinds: [(&str, &'static str, Figure); 3] = [
-        (&of_metric.0, "", of_metric.1),
-        ("time", "s", |figures| figures.seconds),
-        ("peak memory", "B", |figures| figures.peak_bytes),
-    ];
-    let mut rows = Vec::new();
-    for (what, unit, of) in kinds {
-        for (effort, ours) in efforts.iter().zip(&ours) {
-            let ours: Vec<f64> = ours.iter().map(of).collect();
-            if ours.iter().any(|figure| figure.is_nan()) {
-                continue;
+    Ok(Measured { name: case.name.clone(), metrics, ours, theirs })
+}
+
+impl Measured {
+    /// A row for each effort and peer, of every metric, then of the time, then of the memory.
+    fn rows(&self) -> Vec<Row> {
+        let of_metric = |(i, metric): (usize, &&str)| {
+            let name = metric.replace('_', " ");
+            let name = if is_share(metric) { format!("1 - {name}") } else { name };
+            let figure: Figure = Box::new(move |figures| figures.errors[i]);
+            (name, "", figure)
+        };
+        let mut kinds: Vec<_> = self.metrics.iter().enumerate().map(of_metric).collect();
+        kinds.push(("time".to_owned(), "s", Box::new(|figures| figures.seconds)));
+        kinds.push(("peak memory".to_owned(), "B", Box::new(|figures| figures.peak_bytes)));
+        let mut rows = Vec::new();
+        for (what, unit, of) in kinds {
+            for (effort, ours) in &self.ours {
+                let ours: Vec<f64> = ours.iter().map(&of).collect();
+                if ours.iter().any(|figure| figure.is_nan()) {
+                    continue;
+                }
+                let case = format!("{}, {effort}, {what}", self.name);
+                let theirs = self.theirs.iter().map(|(peer, theirs)| (peer.clone(), theirs.iter().map(&of).collect()));
+                rows.extend(rows_beside(&case, &ours, unit, theirs.collect()));
             }
-            let case = format!("{}, {}, {what}", case.name, effort.name());
-            let references =
-                peers.iter().zip(&theirs).map(|(peer, theirs)| Some((described(*peer), theirs.iter().map(of).collect())));
-            let references: Vec<_> = if peers.is_empty() { vec![None] } else { references.collect() };
-            rows.extend(references.into_iter().map(|reference| {
-                let (case, ours) = (case.clone(), ours.clone());
-                Row { suite: SUITE, case, ours, unit, reference, target: None, better: Better::Less }
-            }));
         }
+        rows
     }
-    Ok(rows)
+
+    /// The rank of an effort among the peers, then those of the peers, by the first metric for a seed: 1 for the best, and the mean of their ranks for equal ones.
+    fn ranks(&self, effort: usize, seed: usize) -> Vec<f64> {
+        let models = std::iter::once(&self.ours[effort].1).chain(self.theirs.iter().map(|(_, theirs)| theirs));
+        let errors: Vec<f64> = models.map(|figures| figures[seed].errors[0]).collect();
+        let rank = |error: &f64| {
+            let n_better = errors.iter().filter(|other| *other < error).count();
+            let n_equal = errors.iter().filter(|other| *other == error).count();
+            n_better as f64 + (n_equal as f64 + 1.0) / 2.0
+        };
+        errors.iter().map(rank).collect()
+    }
+}
+
+/// A row for each peer; one without a peer if there are none.
+fn rows_beside(case: &str, ours: &[f64], unit: &'static str, peers: Vec<(String, Vec<f64>)>) -> Vec<Row> {
+    let references = if peers.is_empty() { vec![None] } else { peers.into_iter().map(Some).collect() };
+    let row = |reference| {
+        let (case, ours) = (case.to_owned(), ours.to_vec());
+        Row { suite: SUITE, case, ours, unit, reference, target: None, better: Better::Less }
+    };
+    references.into_iter().map(row).collect()
+}
+
+/// For each effort and peer, the mean of their ranks over the tables; none for a single table, or without peers.
+fn mean_ranks(tables: &[Measured]) -> Vec<Row> {
+    let [first, _, ..] = tables else { return Vec::new() };
+    if first.theirs.is_empty() {
+        return Vec::new();
+    }
+    let mut rows = Vec::new();
+    for (effort, (name, figures)) in first.ours.iter().enumerate() {
+        // By model, then by seed.
+        let mut means = vec![vec![0.0; figures.len()]; 1 + first.theirs.len()];
+        for seed in 0..figures.len() {
+            for table in tables {
+                let ranks = table.ranks(effort, seed);
+                means.iter_mut().zip(ranks).for_each(|(mean, rank)| mean[seed] += rank / tables.len() as f64);
+            }
+        }
+        let ours = means.remove(0);
+        let case = format!("{} tables, {name}, mean rank", tables.len());
+        let peers = first.theirs.iter().map(|(peer, _)| peer.clone()).zip(means);
+        rows.extend(rows_beside(&case, &ours, "", peers.collect()));
+    }
+    rows
 }
 
 fn described((peer, is_tuned): (&str, bool)) -> String {
@@ -242,12 +328,10 @@ fn split_rows<'a>(table: &'a Rowed, target: &Target, n_test: Option<usize>, seed
     Ok([rows(train)?, rows(valid)?, test])
 }
 
-#[expect(clippy::too_many_arguments, reason = "a run consists of all of them, each of another type")]
 fn trained(
     options: &Options,
     suite: &Tabular,
     effort: Effort,
-    metric: &str,
     columns: &Columns,
     target: &Target,
     seed: u64,
@@ -271,8 +355,10 @@ fn trained(
     let fitting = Fitting { max_time, precision, ..Fitting::new(recipes, seed) };
     let fitted = fitting.fit(&options.device, preprocessing.clone(), target.clone(), &train, &valid)?;
     let seconds = started.elapsed().as_secs_f64();
-    let metric = fitted.model.evaluate(&test)?.get(metric).with_context(|| format!("{metric} of the test rows"))?;
-    Ok(Figures { metric, seconds, peak_bytes: peak_bytes() })
+    let (scores, metrics) = (fitted.model.evaluate(&test)?, metrics_of(fitted.model.target().kind()));
+    let value = |metric: &&str| scores.get(metric).with_context(|| format!("{metric} of the test rows"));
+    let values: Vec<f64> = metrics.iter().map(value).collect::<Result<_>>()?;
+    Ok(Figures::new(metrics, &values, seconds, peak_bytes()))
 }
 
 /// Writes what boosting trains on: numbers with NaN where they are missing, the codes of categories, and labels, as raw numbers.
@@ -322,5 +408,39 @@ impl BenchedEffort {
             Self::Good => "good",
             Self::Best => "best",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(ours: f64, theirs: [f64; 2]) -> Measured {
+        let figures = |error| vec![Figures::new(&["rmse"], &[error], 1.0, 1.0)];
+        let theirs = ["A", "B"].map(str::to_owned).into_iter().zip(theirs.map(figures)).collect();
+        Measured {
+            name: "table".to_owned(),
+            metrics: metrics_of(TargetKind::Number),
+            ours: vec![("quick", figures(ours))],
+            theirs,
+        }
+    }
+
+    #[test]
+    fn ranks_are_averaged_over_tables() {
+        // First and last; A is second, then shares the first two ranks with B.
+        let tables = [measured(1.0, [2.0, 3.0]), measured(9.0, [5.0, 5.0])];
+        let rows = mean_ranks(&tables);
+        let of_row = |row: &Row| (row.case.clone(), row.ours[0], row.reference.clone().expect("there are peers"));
+        let [case, of_a, of_b] = [("2 tables, quick, mean rank"), "A", "B"].map(str::to_owned);
+        let expected = [(case.clone(), 2.0, (of_a, vec![1.75])), (case, 2.0, (of_b, vec![2.25]))];
+        assert_eq!(rows.iter().map(of_row).collect::<Vec<_>>(), expected);
+        assert!(mean_ranks(&tables[..1]).is_empty(), "a single table has a rank of its own");
+    }
+
+    #[test]
+    fn shares_are_compared_by_what_is_wrong() {
+        let metrics = metrics_of(TargetKind::Binary);
+        assert_eq!(Figures::new(metrics, &[0.75, 0.5, 0.4], 1.0, 1.0).errors, [0.25, 0.5, 0.4]);
     }
 }
