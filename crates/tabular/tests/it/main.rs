@@ -2,6 +2,7 @@
 
 mod categories;
 mod numbers;
+mod predicted_rows;
 mod segments;
 
 /// Numbers from -1 to 1 that look random.
