@@ -3,6 +3,7 @@
 mod categories;
 mod numbers;
 mod predicted_rows;
+mod quantiles;
 mod segments;
 
 /// Numbers from -1 to 1 that look random.
