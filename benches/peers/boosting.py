@@ -1,10 +1,10 @@
 """Gradient boosting at its defaults, or tuned, for `bench tabular --peers`.
 
-    python3 boosting.py FOLDER PEER METRICS SEED [SECONDS]
+    python3 boosting.py FOLDER PEER METRIC,… SEED [SECONDS]
 
 The folder has the cells of the rows to train on, to validate and to test, as raw numbers. No peer stops early at its defaults, so each trains on the rows to train on and to validate. With
-SECONDS, settings are drawn at random until the time is over, each is trained with early stopping, and the model with the best value of the first metric on the validation rows is kept. METRICS are
-separated by commas. Prints the metrics of the test rows, seconds and the peak memory of the process in bytes.
+SECONDS, settings are drawn at random until the time is over, each is trained with early stopping, and the model with the best first metric of the validation rows is kept. Prints the metrics of the
+test rows, seconds and the peak memory of the process in bytes.
 """
 
 import resource
@@ -14,7 +14,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import accuracy_score, log_loss, mean_absolute_error, mean_squared_error, roc_auc_score
+from sklearn.metrics import accuracy_score, log_loss, mean_squared_error, roc_auc_score
 
 
 def cells(folder, sets):
@@ -96,25 +96,46 @@ def fit(peer, model, train, labels, valid, valid_labels):
         model.fit(train, labels, eval_set=(valid, valid_labels))
 
 
-def score(model, metric, rows, labels):
-    """The metric; of errors the smaller is the better one."""
-    if metric == "rmse":
-        return mean_squared_error(labels, model.predict(rows)) ** 0.5
-    if metric == "mae":
-        return mean_absolute_error(labels, model.predict(rows))
-    if metric == "auc":
-        return roc_auc_score(labels, model.predict_proba(rows)[:, 1])
-    if metric == "log_loss":
-        # In float64, since a probability of 1 in float32 has an infinite loss.
-        return log_loss(labels, model.predict_proba(rows).astype(np.float64), labels=model.classes_)
-    return accuracy_score(labels, np.ravel(model.predict(rows)).astype(int))
+class Classifier:
+    """A classifier of numbered classes, some of which may have no row to train on: no peer takes such numbers. Their probability is 0."""
+
+    def __init__(self, model, labels, n_classes):
+        self.model, self.trained, self.n_classes = model, np.unique(labels), n_classes
+
+    def codes(self, labels):
+        """The labels as a peer takes them."""
+        return np.searchsorted(self.trained, labels)
+
+    def known(self, rows, labels):
+        """The rows whose class has rows to train on, and their labels as a peer takes them."""
+        is_known = np.isin(labels, self.trained)
+        return rows[is_known], self.codes(labels[is_known])
+
+    def probabilities(self, rows):
+        """A column for each class, of rows that sum to 1."""
+        of_trained = self.model.predict_proba(rows).astype(np.float64)
+        columns = np.zeros((len(rows), self.n_classes))
+        columns[:, self.trained] = of_trained / of_trained.sum(axis=1, keepdims=True)
+        return columns
+
+
+def scores(model, metrics, rows, labels):
+    """The metrics."""
+    if metrics == ["rmse"]:
+        return [mean_squared_error(labels, model.predict(rows)) ** 0.5]
+    probabilities = model.probabilities(rows)
+    of = {
+        "auc": lambda: roc_auc_score(labels, probabilities[:, 1]),
+        "accuracy": lambda: accuracy_score(labels, probabilities.argmax(axis=1)),
+        "log_loss": lambda: log_loss(labels, probabilities, labels=range(model.n_classes)),
+    }
+    return [of[metric]() for metric in metrics]
 
 
 def main():
     # LightGBM's arguments of old and new releases differ.
     warnings.simplefilter("ignore")
     folder, peer, metrics, seed = Path(sys.argv[1]), sys.argv[2], sys.argv[3].split(","), int(sys.argv[4])
-    metric = metrics[0]
     limit = float(sys.argv[5]) if len(sys.argv) > 5 else None
     import pandas
 
@@ -131,7 +152,7 @@ def main():
     n_train, n_valid = (len(cells(folder, [name])[2]) for name in ("train", "valid"))
     n_known = n_train + n_valid
     values = [[str(code) for code in np.unique(all_codes[:n_known, i]) if code] for i in range(all_codes.shape[1])]
-    kind = "number" if metric == "rmse" else "classes"
+    kind = "number" if metrics == ["rmse"] else "classes"
     labels = labels if kind == "number" else labels.astype(int)
 
     def part(start, end):
@@ -141,19 +162,30 @@ def main():
     test = part(n_known, len(labels))
     categorical = [f"c{i}" for i in range(all_codes.shape[1])]
     started = time.perf_counter()
+
+    def trained(settings, rows, of_rows, stop_on=None):
+        """A model of these rows; with rows to stop on, by the early stopping of the peer."""
+        model = estimator(peer, kind, seed, categorical, settings)
+        named = None if kind == "number" else Classifier(model, of_rows, labels.max() + 1)
+        if named:
+            of_rows, stop_on = named.codes(of_rows), stop_on and named.known(*stop_on)
+        if stop_on:
+            fit(peer, model, rows, of_rows, *stop_on)
+        else:
+            model.fit(rows, of_rows)
+        return named or model
+
     if limit is None:
-        best = estimator(peer, kind, seed, categorical, {})
-        best.fit(*known)
+        best = trained({}, *known)
     else:
         rng, best, best_score = np.random.default_rng(seed), None, None
         while best is None or time.perf_counter() - started < limit:
-            model = estimator(peer, kind, seed, categorical, drawn(peer, rng))
-            fit(peer, model, *train, *valid)
-            of_valid = score(model, metric, *valid) * (-1 if metric == "rmse" else 1)
+            model = trained(drawn(peer, rng), *train, valid)
+            of_valid = scores(model, metrics[:1], *valid)[0] * (-1 if metrics[0] == "rmse" else 1)
             if best is None or of_valid > best_score:
                 best, best_score = model, of_valid
     seconds = time.perf_counter() - started
-    print(*(score(best, metric, *test) for metric in metrics), seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    print(*scores(best, metrics, *test), seconds, 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 
 
 if __name__ == "__main__":

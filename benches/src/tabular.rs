@@ -1,4 +1,4 @@
-//! Models of tables at each effort, beside gradient boosting: the test metric, seconds and peak memory.
+//! Models of tables at each effort, beside gradient boosting: test metrics, seconds and peak memory.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,10 +33,10 @@ struct Known {
     target: Option<&'static str>,
     header: Header,
     skip_lines: usize,
-    /// Columns that are no features.
+    /// Columns that are not known of new rows, or that only number them.
     drop: &'static [&'static str],
-    /// The word for a missing value.
-    missing: Option<&'static str>,
+    /// What stands for a missing value, besides the usual words.
+    missing: &'static [&'static str],
 }
 
 const TABLES: [Known; 7] = [
@@ -55,9 +55,9 @@ const TABLES: [Known; 7] = [
     Known {
         target: Some("Label"),
         header: Header::Present,
-        // The weight tells the label.
+        // The weights of the simulation differ between signal and background.
         drop: &["EventId", "Weight", "KaggleSet", "KaggleWeight"],
-        missing: Some("-999.0"),
+        missing: &["-999.0"],
         ..known("atlas", "higgs/atlas_higgs_10k.csv.gz")
     },
     known("kddcup", "tabular/kddcup.data_10_percent.gz"),
@@ -66,16 +66,7 @@ const TABLES: [Known; 7] = [
 ];
 
 const fn known(name: &'static str, file: &'static str) -> Known {
-    Known { name, file, test_file: None, target: None, header: Header::Absent, skip_lines: 0, drop: &[], missing: None }
-}
-
-/// The metrics of a kind of target. The first one is that by which peers choose their settings and models are ranked.
-fn metrics(kind: TargetKind) -> &'static [&'static str] {
-    match kind {
-        TargetKind::Binary => &["auc", "accuracy", "log_loss"],
-        TargetKind::Classes => &["accuracy", "log_loss"],
-        TargetKind::Number => &["rmse", "mae"],
-    }
+    Known { name, file, test_file: None, target: None, header: Header::Absent, skip_lines: 0, drop: &[], missing: &[] }
 }
 
 /// A file to measure.
@@ -90,15 +81,10 @@ struct Case {
 pub(crate) fn run(options: &Options, suite: &Tabular) -> Result<Vec<Table>> {
     let scratch = tempfile::tempdir()?;
     let n_seeds = if options.scale == Scale::Smoke { 1 } else { suite.seeds };
-    let (mut rows, mut ranks) = (Vec::new(), Vec::new());
-    for case in cases(options, suite, &scratch)? {
-        let measured = measured(options, suite, &case, n_seeds, scratch.path())?;
-        ranks.push(measured.ranks());
-        rows.extend(measured.rows(&case.name));
-    }
-    if ranks.len() > 1 && suite.peers {
-        rows.extend(mean_ranks(suite, &ranks));
-    }
+    let cases = cases(options, suite, &scratch)?;
+    let measured = |case| measured(options, suite, case, n_seeds, scratch.path());
+    let measured: Vec<Measured> = cases.iter().map(measured).collect::<Result<_>>()?;
+    let rows = measured.iter().flat_map(Measured::rows).chain(mean_ranks(&measured)).collect();
     Ok(vec![Table { device: options.device.info().clone(), rows }])
 }
 
@@ -151,59 +137,70 @@ impl Known {
             let rows = rows.iter().map(|row| row.trim_end_matches('.')).collect::<Vec<_>>().join("\n");
             fs::write(&path, format!("{}\n{rows}\n", read(self.file)?.trim_end()))?;
         }
-        let missing_values = self.missing.iter().map(|&word| word.to_owned()).collect();
+        let [drop, missing_values] = [self.drop, self.missing].map(|words| words.iter().map(|&word| word.to_owned()).collect());
         let text = TextOptions { header: self.header, skip_lines: self.skip_lines, missing_values, ..TextOptions::default() };
-        let drop = self.drop.iter().map(|&column| column.to_owned()).collect();
         let how = DetectOptions { target: self.target.map(str::to_owned), drop, text, ..DetectOptions::default() };
         Ok(Case { name: self.name.to_owned(), path, how, n_test })
     }
 }
 
+/// The metrics of the test rows. Models of tuned peers are chosen, and all are ranked, by the first.
+fn metrics_of(kind: TargetKind) -> &'static [&'static str] {
+    match kind {
+        TargetKind::Binary => &["auc", "accuracy", "log_loss"],
+        TargetKind::Classes => &["accuracy", "log_loss"],
+        TargetKind::Number => &["rmse"],
+    }
+}
+
+/// Shares of what is right are close to 1 for all models: they are compared by what is wrong.
+fn is_share(metric: &str) -> bool {
+    matches!(metric, "auc" | "accuracy")
+}
+
 /// What a model came to in one run.
 struct Figures {
-    /// Of the test rows. Shares of what is right are close to 1 for all models, so these are shares of what is wrong.
+    /// One per metric, each the less the better.
     errors: Vec<f64>,
     seconds: f64,
     peak_bytes: f64,
 }
 
-/// The figures of a table, of each effort and of each peer, by seed.
+impl Figures {
+    fn new(metrics: &[&str], values: &[f64], seconds: f64, peak_bytes: f64) -> Self {
+        let error = |(metric, &value): (&&str, &f64)| if is_share(metric) { 1.0 - value } else { value };
+        Self { errors: metrics.iter().zip(values).map(error).collect(), seconds, peak_bytes }
+    }
+}
+
+/// One of them.
+type Figure = Box<dyn Fn(&Figures) -> f64>;
+
+/// The models of a table.
 struct Measured {
+    name: String,
     metrics: &'static [&'static str],
-    efforts: Vec<BenchedEffort>,
-    ours: Vec<Vec<Figures>>,
-    peers: Vec<Competitor>,
-    theirs: Vec<Vec<Figures>>,
-}
-
-/// A peer, and whether its settings are searched.
-type Competitor = (&'static str, bool);
-
-fn competitors(suite: &Tabular) -> Vec<Competitor> {
-    let of_peer = |peer: &&'static str| std::iter::once((*peer, false)).chain(suite.tuned.then_some((*peer, true)));
-    PEERS.iter().filter(|_| suite.peers).flat_map(of_peer).collect()
-}
-
-/// The share of what is wrong.
-fn error_of(metric: &str, found: f64) -> f64 {
-    if matches!(metric, "auc" | "accuracy") { 1.0 - found } else { found }
+    /// By the name of the effort; figures of each seed.
+    ours: Vec<(&'static str, Vec<Figures>)>,
+    /// By the name of the peer.
+    theirs: Vec<(String, Vec<Figures>)>,
 }
 
 fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scratch: &Path) -> Result<Measured> {
     let detected = TabularModel::detect(&case.path, &case.how)?;
-    let metrics = metrics(detected.target.kind());
+    let metrics = metrics_of(detected.target.kind());
     let efforts: Vec<BenchedEffort> = selected(&suite.effort).collect();
-    let mut ours: Vec<Vec<Figures>> = efforts.iter().map(|_| Vec::new()).collect();
-    let peers = competitors(suite);
-    let mut theirs: Vec<Vec<Figures>> = peers.iter().map(|_| Vec::new()).collect();
+    let mut ours: Vec<_> = efforts.iter().map(|effort| (effort.name(), Vec::new())).collect();
+    let of_peer = |peer: &&'static str| std::iter::once((*peer, false)).chain(suite.tuned.then_some((*peer, true)));
+    let peers: Vec<(&str, bool)> = PEERS.iter().filter(|_| suite.peers).flat_map(of_peer).collect();
+    let mut theirs: Vec<_> = peers.iter().map(|peer| (described(*peer), Vec::new())).collect();
     for seed in 0..n_seeds as u64 {
         let [train, valid, test] = split_rows(&detected.table, &detected.target, case.n_test, seed)?;
-        for (effort, figures) in efforts.iter().zip(&mut ours) {
+        for (effort, (_, figures)) in efforts.iter().zip(&mut ours) {
             figures.push(trained(
                 options,
                 suite,
                 effort.effort(),
-                metrics,
                 &detected.columns,
                 &detected.target,
                 seed,
@@ -216,83 +213,92 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
         let folder = scratch.join(format!("{}-{seed}", case.name));
         write_cells(&folder, &detected.target, &[("train", &train), ("valid", &valid), ("test", &test)])?;
         let python = options.peers.as_ref().context("--peers has a Python")?;
-        let longest = ours.iter().filter_map(|figures| Some(figures.last()?.seconds)).fold(0.0, f64::max);
-        for ((peer, is_tuned), figures) in peers.iter().zip(&mut theirs) {
+        let longest = ours.iter().filter_map(|(_, figures)| Some(figures.last()?.seconds)).fold(0.0, f64::max);
+        for ((peer, is_tuned), (_, figures)) in peers.iter().zip(&mut theirs) {
             // A process each, whose peak memory is that of one model.
             let arguments = [folder.display().to_string(), (*peer).to_owned(), metrics.join(","), seed.to_string()];
             let arguments: Vec<String> = arguments.into_iter().chain(is_tuned.then(|| longest.to_string())).collect();
             let answer = Peer::python(python, "benches/peers/boosting.py", &arguments)?.line()?;
             let numbers: Vec<f64> = answer.split(' ').filter_map(|word| word.parse().ok()).collect();
-            let (found, rest) = numbers.split_at(metrics.len().min(numbers.len()));
-            let &[seconds, peak_bytes] = rest else { bail!("{peer} answered `{answer}`") };
-            let errors = metrics.iter().zip(found).map(|(metric, &found)| error_of(metric, found)).collect();
-            figures.push(Figures { errors, seconds, peak_bytes });
+            let [values @ .., seconds, peak_bytes] = &numbers[..] else { bail!("{peer} answered `{answer}`") };
+            ensure!(values.len() == metrics.len(), "{peer} answered `{answer}` when asked for {}", metrics.join(", "));
+            figures.push(Figures::new(metrics, values, *seconds, *peak_bytes));
         }
         fs::remove_dir_all(&folder)?;
     }
-    Ok(Measured { metrics, efforts, ours, peers, theirs })
+    Ok(Measured { name: case.name.clone(), metrics, ours, theirs })
 }
 
 impl Measured {
-    fn rows(&self, table: &str) -> Vec<Row> {
+    /// A row for each effort and peer, of every metric, then of the time, then of the memory.
+    fn rows(&self) -> Vec<Row> {
         let of_metric = |(i, metric): (usize, &&str)| {
-            let is_share = error_of(metric, 0.0) != 0.0;
-            (if is_share { format!("1 - {metric}") } else { (*metric).to_owned() }, "", Some(i))
+            let name = metric.replace('_', " ");
+            let name = if is_share(metric) { format!("1 - {name}") } else { name };
+            let figure: Figure = Box::new(move |figures| figures.errors[i]);
+            (name, "", figure)
         };
-        let others = [("time".to_owned(), "s", None), ("peak memory".to_owned(), "B", None)];
-        let kinds: Vec<(String, &'static str, Option<usize>)> =
-            self.metrics.iter().enumerate().map(of_metric).chain(others).collect();
+        let mut kinds: Vec<_> = self.metrics.iter().enumerate().map(of_metric).collect();
+        kinds.push(("time".to_owned(), "s", Box::new(|figures| figures.seconds)));
+        kinds.push(("peak memory".to_owned(), "B", Box::new(|figures| figures.peak_bytes)));
         let mut rows = Vec::new();
-        for (what, unit, at) in kinds {
-            let of = |figures: &Figures| match at {
-                Some(at) => figures.errors[at],
-                None if unit == "s" => figures.seconds,
-                None => figures.peak_bytes,
-            };
-            for (effort, ours) in self.efforts.iter().zip(&self.ours) {
-                let ours: Vec<f64> = ours.iter().map(of).collect();
+        for (what, unit, of) in kinds {
+            for (effort, ours) in &self.ours {
+                let ours: Vec<f64> = ours.iter().map(&of).collect();
                 if ours.iter().any(|figure| figure.is_nan()) {
                     continue;
                 }
-                let case = format!("{table}, {}, {what}", effort.name());
-                let peers = self.peers.iter().zip(&self.theirs);
-                let references = peers.map(|(peer, theirs)| Some((described(*peer), theirs.iter().map(of).collect())));
-                let references: Vec<_> = if self.peers.is_empty() { vec![None] } else { references.collect() };
-                rows.extend(references.into_iter().map(|reference| {
-                    let (case, ours) = (case.clone(), ours.clone());
-                    let target = at.filter(|_| reference.is_some()).map(|_| 1.0);
-                    Row { suite: SUITE, case, ours, unit, reference, target, better: Better::Less }
-                }));
+                let case = format!("{}, {effort}, {what}", self.name);
+                let theirs = self.theirs.iter().map(|(peer, theirs)| (peer.clone(), theirs.iter().map(&of).collect()));
+                rows.extend(rows_beside(&case, &ours, unit, theirs.collect()));
             }
         }
         rows
     }
 
-    /// The rank of each effort and then of each peer, by the mean of the first metric over the seeds; 1 for the best one.
-    fn ranks(&self) -> Vec<f64> {
-        let mean = |figures: &Vec<Figures>| figures.iter().map(|figures| figures.errors[0]).sum::<f64>() / figures.len() as f64;
-        let means: Vec<f64> = self.ours.iter().chain(&self.theirs).map(mean).collect();
-        means.iter().map(|of| 1.0 + means.iter().filter(|other| *other < of).count() as f64).collect()
+    /// The rank of an effort among the peers, then those of the peers, by the first metric for a seed: 1 for the best, and the mean of their ranks for equal ones.
+    fn ranks(&self, effort: usize, seed: usize) -> Vec<f64> {
+        let models = std::iter::once(&self.ours[effort].1).chain(self.theirs.iter().map(|(_, theirs)| theirs));
+        let errors: Vec<f64> = models.map(|figures| figures[seed].errors[0]).collect();
+        let rank = |error: &f64| {
+            let n_better = errors.iter().filter(|other| *other < error).count();
+            let n_equal = errors.iter().filter(|other| *other == error).count();
+            n_better as f64 + (n_equal as f64 + 1.0) / 2.0
+        };
+        errors.iter().map(rank).collect()
     }
 }
 
-/// The mean rank over the tables of each effort beside that of each peer.
-fn mean_ranks(suite: &Tabular, ranks: &[Vec<f64>]) -> Vec<Row> {
-    let efforts: Vec<BenchedEffort> = selected(&suite.effort).collect();
-    let mean = |i: usize| vec![ranks.iter().map(|ranks| ranks[i]).sum::<f64>() / ranks.len() as f64];
+/// A row for each peer; one without a peer if there are none.
+fn rows_beside(case: &str, ours: &[f64], unit: &'static str, peers: Vec<(String, Vec<f64>)>) -> Vec<Row> {
+    let references = if peers.is_empty() { vec![None] } else { peers.into_iter().map(Some).collect() };
+    let row = |reference| {
+        let (case, ours) = (case.to_owned(), ours.to_vec());
+        Row { suite: SUITE, case, ours, unit, reference, target: None, better: Better::Less }
+    };
+    references.into_iter().map(row).collect()
+}
+
+/// For each effort and peer, the mean of their ranks over the tables; none for a single table, or without peers.
+fn mean_ranks(tables: &[Measured]) -> Vec<Row> {
+    let [first, _, ..] = tables else { return Vec::new() };
+    if first.theirs.is_empty() {
+        return Vec::new();
+    }
     let mut rows = Vec::new();
-    for (i, effort) in efforts.iter().enumerate() {
-        for (j, peer) in competitors(suite).into_iter().enumerate() {
-            rows.push(Row {
-                suite: SUITE,
-                case: format!("mean rank over {} tables, {}", ranks.len(), effort.name()),
-                ours: mean(i),
-                unit: "",
-                reference: Some((described(peer), mean(efforts.len() + j))),
-                target: Some(1.0),
-                better: Better::Less,
-            });
+    for (effort, (name, figures)) in first.ours.iter().enumerate() {
+        // By model, then by seed.
+        let mut means = vec![vec![0.0; figures.len()]; 1 + first.theirs.len()];
+        for seed in 0..figures.len() {
+            for table in tables {
+                let ranks = table.ranks(effort, seed);
+                means.iter_mut().zip(ranks).for_each(|(mean, rank)| mean[seed] += rank / tables.len() as f64);
+            }
         }
+        let ours = means.remove(0);
+        let case = format!("{} tables, {name}, mean rank", tables.len());
+        let peers = first.theirs.iter().map(|(peer, _)| peer.clone()).zip(means);
+        rows.extend(rows_beside(&case, &ours, "", peers.collect()));
     }
     rows
 }
@@ -322,12 +328,10 @@ fn split_rows<'a>(table: &'a Rowed, target: &Target, n_test: Option<usize>, seed
     Ok([rows(train)?, rows(valid)?, test])
 }
 
-#[expect(clippy::too_many_arguments, reason = "a run consists of all of them, each of another type")]
 fn trained(
     options: &Options,
     suite: &Tabular,
     effort: Effort,
-    metrics: &[&str],
     columns: &Columns,
     target: &Target,
     seed: u64,
@@ -351,11 +355,10 @@ fn trained(
     let fitting = Fitting { max_time, precision, ..Fitting::new(recipes, seed) };
     let fitted = fitting.fit(&options.device, preprocessing.clone(), target.clone(), &train, &valid)?;
     let seconds = started.elapsed().as_secs_f64();
-    let scores = fitted.model.evaluate(&test)?;
-    let error = |metric: &&str| -> Result<f64> {
-        Ok(error_of(metric, scores.get(metric).with_context(|| format!("{metric} of the test rows"))?))
-    };
-    Ok(Figures { errors: metrics.iter().map(error).collect::<Result<_>>()?, seconds, peak_bytes: peak_bytes() })
+    let (scores, metrics) = (fitted.model.evaluate(&test)?, metrics_of(fitted.model.target().kind()));
+    let value = |metric: &&str| scores.get(metric).with_context(|| format!("{metric} of the test rows"));
+    let values: Vec<f64> = metrics.iter().map(value).collect::<Result<_>>()?;
+    Ok(Figures::new(metrics, &values, seconds, peak_bytes()))
 }
 
 /// Writes what boosting trains on: numbers with NaN where they are missing, the codes of categories, and labels, as raw numbers.
@@ -405,5 +408,39 @@ impl BenchedEffort {
             Self::Good => "good",
             Self::Best => "best",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(ours: f64, theirs: [f64; 2]) -> Measured {
+        let figures = |error| vec![Figures::new(&["rmse"], &[error], 1.0, 1.0)];
+        let theirs = ["A", "B"].map(str::to_owned).into_iter().zip(theirs.map(figures)).collect();
+        Measured {
+            name: "table".to_owned(),
+            metrics: metrics_of(TargetKind::Number),
+            ours: vec![("quick", figures(ours))],
+            theirs,
+        }
+    }
+
+    #[test]
+    fn ranks_are_averaged_over_tables() {
+        // First and last; A is second, then shares the first two ranks with B.
+        let tables = [measured(1.0, [2.0, 3.0]), measured(9.0, [5.0, 5.0])];
+        let rows = mean_ranks(&tables);
+        let of_row = |row: &Row| (row.case.clone(), row.ours[0], row.reference.clone().expect("there are peers"));
+        let [case, of_a, of_b] = [("2 tables, quick, mean rank"), "A", "B"].map(str::to_owned);
+        let expected = [(case.clone(), 2.0, (of_a, vec![1.75])), (case, 2.0, (of_b, vec![2.25]))];
+        assert_eq!(rows.iter().map(of_row).collect::<Vec<_>>(), expected);
+        assert!(mean_ranks(&tables[..1]).is_empty(), "a single table has a rank of its own");
+    }
+
+    #[test]
+    fn shares_are_compared_by_what_is_wrong() {
+        let metrics = metrics_of(TargetKind::Binary);
+        assert_eq!(Figures::new(metrics, &[0.75, 0.5, 0.4], 1.0, 1.0).errors, [0.25, 0.5, 0.4]);
     }
 }

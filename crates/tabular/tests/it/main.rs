@@ -2,6 +2,8 @@
 
 mod categories;
 mod numbers;
+mod predicted_rows;
+mod quantiles;
 mod segments;
 
 /// Numbers from -1 to 1 that look random.
