@@ -35,14 +35,14 @@ fn run(options: Options) -> Result<ExitCode> {
     let rows = Data::open(&options.run, &StopFlag::new(), &|said| print::note(said))?.train.n_rows();
 
     // Each round measures every number of processes, so that other work on the machine affects all of them equally.
-    let mut measured: Vec<Vec<Together>> = vec![Vec::new(); options.processes.len()];
+    let mut measured: Vec<Vec<Throughput>> = vec![Vec::new(); options.processes.len()];
     for round in 1..=options.rounds {
         for (&n, rounds) in options.processes.iter().zip(&mut measured) {
             print::note(format_args!("round {round} of {}: {n} at a time", options.rounds));
-            rounds.push(Together::of(together::run(n)?));
+            rounds.push(Throughput::of(together::run(n)?));
         }
     }
-    let measured: Vec<Together> = measured.into_iter().map(median).collect();
+    let measured: Vec<Throughput> = measured.into_iter().map(median).collect();
     if let Some(path) = &options.run.json {
         write_json(path, &results(&options, &measured, started.elapsed().as_secs_f64()))?;
     }
@@ -60,14 +60,14 @@ fn run(options: Options) -> Result<ExitCode> {
 
 /// The throughput of several processes together.
 #[derive(Debug, Clone)]
-struct Together {
+struct Throughput {
     trained_per_s: f64,
     scored_per_s: f64,
     /// The results of the first of them.
     first: Value,
 }
 
-impl Together {
+impl Throughput {
     fn of(results: Vec<Value>) -> Self {
         Self {
             trained_per_s: together::rate(&results, "n_trained", "trained"),
@@ -77,15 +77,15 @@ impl Together {
     }
 }
 
-fn median(mut rounds: Vec<Together>) -> Together {
+fn median(mut rounds: Vec<Throughput>) -> Throughput {
     let middle = rounds.len() / 2;
     rounds.sort_by(|a, b| a.scored_per_s.total_cmp(&b.scored_per_s));
     let scored_per_s = rounds[middle].scored_per_s;
     rounds.sort_by(|a, b| a.trained_per_s.total_cmp(&b.trained_per_s));
-    Together { scored_per_s, ..rounds.swap_remove(middle) }
+    Throughput { scored_per_s, ..rounds.swap_remove(middle) }
 }
 
-fn table(options: &Options, measured: &[Together]) -> String {
+fn table(options: &Options, measured: &[Throughput]) -> String {
     let heading = format!(
         "{:>9}  {:>20}  {:>8}  {:>19}  {:>8}  {:>11}",
         "processes", "trained rows/s, all", "of first", "scored rows/s, all", "of first", "memory each"
@@ -105,7 +105,7 @@ fn table(options: &Options, measured: &[Together]) -> String {
 }
 
 /// The results for `--json`: those of the first process, and the throughput of all.
-fn results(options: &Options, measured: &[Together], seconds: f64) -> Value {
+fn results(options: &Options, measured: &[Throughput], seconds: f64) -> Value {
     let mut results = measured[0].first.clone();
     results["seconds"] = json!(seconds);
     results["memory_limit_bytes"] = json!(options.memory_bytes());

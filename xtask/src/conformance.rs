@@ -10,7 +10,7 @@ use crate::programs::{Profile, built, finish};
 #[path = "../../tests/conformance/src/command_line.rs"]
 mod command_line;
 
-pub(crate) use command_line::{CommandLine as Options, Precision};
+pub(crate) use command_line::{CasePrecision, CommandLine as Options};
 
 pub(crate) fn run(args: &[OsString]) -> Result<ExitCode> {
     finish(Command::new(built("bin", "conformance", Profile::Dev)?).args(args))

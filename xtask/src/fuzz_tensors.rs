@@ -5,7 +5,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::Result;
 
-use crate::conformance::Precision as Chosen;
+use crate::conformance::CasePrecision;
 use crate::peers::{self, Consent};
 use crate::programs::{Profile, built, finish};
 

@@ -18,7 +18,7 @@ use brisk_kernels::{self as kernels, CoopShape, MatmulFamily, wgpu};
 
 use crate::error::Error;
 use crate::executor::{Compiled, Executor, Staging};
-use crate::gpu::failure::{Failure, Report, Work};
+use crate::gpu::failure::{FailedWork, Failure, Work};
 use crate::gpu::host::GpuPart;
 use crate::gpu::pipeline_cache::{CacheFile, PipelineCache};
 use crate::gpu::uploads::Ring;
@@ -271,10 +271,10 @@ impl GpuDevice {
         self.failed_as(self.failure.of_now(reason))
     }
 
-    fn failed_as(&self, report: Report) -> Error {
+    fn failed_as(&self, report: FailedWork) -> Error {
         // The loss of a device, from which other errors follow, is only reported to a caller that waits.
         let _ = self.device.poll(wgpu::PollType::Wait { submission_index: None, timeout: Some(Duration::from_secs(1)) });
-        let Report { during, reason, .. } = self.failure.reported().unwrap_or(report);
+        let FailedWork { during, reason, .. } = self.failure.reported().unwrap_or(report);
         Error::DeviceFailed { device: self.name.clone(), during, reason }
     }
 }

@@ -35,7 +35,7 @@ use crate::graph::cast::Rounded;
 use crate::graph::failure::FirstError;
 use crate::graph::node::Node;
 use crate::graph::row_weights::RowWeights;
-use crate::graph::run_state::{Cursor, Source};
+use crate::graph::run_state::{IndexUse, Source};
 use crate::graph::tensor::Tensor;
 use crate::graph::tensor::n_elements;
 use crate::place::OpenScope;
@@ -78,7 +78,7 @@ pub(crate) struct Inner {
     pub(crate) constants: Vec<(Persistent, Arc<[u8]>)>,
     went_back: bool,
     /// The batch indices that batches are gathered by, and results stored by.
-    pub(crate) cursors: Vec<Cursor>,
+    pub(crate) index_uses: Vec<IndexUse>,
     /// Where random numbers come from.
     pub(crate) source: Source,
     pub(crate) first_error: FirstError,
@@ -135,7 +135,7 @@ impl Graph {
             in_segment: false,
             constants: Vec::new(),
             went_back: false,
-            cursors: Vec::new(),
+            index_uses: Vec::new(),
             source: Source::default(),
             first_error,
             scopes: Vec::new(),

@@ -69,19 +69,19 @@ impl Tensor {
     #[track_caller]
     fn reduce(&self, op: Reducer, dims: impl Into<Dims>) -> Self {
         match dims.into().of(op.name(), self) {
-            Ok(dims) => self.graph().apply(Reduction { op, dims }, &[self]),
+            Ok(dims) => self.graph().apply(ReductionOp { op, dims }, &[self]),
             Err(error) => self.refused(error, self.shape()),
         }
     }
 }
 
 #[derive(Debug)]
-struct Reduction {
+struct ReductionOp {
     op: Reducer,
     dims: Reduced,
 }
 
-impl Operation for Reduction {
+impl Operation for ReductionOp {
     fn name(&self) -> &'static str {
         self.op.name()
     }
@@ -134,7 +134,7 @@ impl Operation for Reduction {
     }
 }
 
-impl Reduction {
+impl ReductionOp {
     fn kernel(&self, shape: &[usize]) -> MapReduce {
         reduction(self.op, Expr::input(0), shape, &[shape], self.dims.numbers())
     }

@@ -22,7 +22,7 @@ pub(crate) struct CommandLine {
     pub(crate) devices: Vec<String>,
     /// Can be given several times [default: f32]
     #[arg(long = "precision", value_name = "PRECISION")]
-    pub(crate) precisions: Vec<Precision>,
+    pub(crate) precisions: Vec<CasePrecision>,
     /// Runs only cases of this operator; can be given several times
     #[arg(long = "op", value_name = "OP")]
     pub(crate) ops: Vec<String>,
@@ -38,7 +38,7 @@ pub(crate) struct CommandLine {
 
 /// The precision that cases run in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Precision {
+pub(crate) enum CasePrecision {
     F32,
     F16,
     Bf16,

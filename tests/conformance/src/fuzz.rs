@@ -17,7 +17,7 @@ use brisk_program::{Device, Rewrite};
 use brisk_tensor::Precision;
 use serde_json::{Value, json};
 
-use crate::command_line::Precision as Chosen;
+use crate::command_line::CasePrecision;
 use command_line::CommandLine;
 use execute::Way;
 use peer::Peer;

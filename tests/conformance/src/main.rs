@@ -24,7 +24,7 @@ use brisk_tensor::Precision;
 use clap::Parser;
 
 use case::{Case, Outcome, Outputs, rounding_error};
-use command_line::{CommandLine, Precision as Chosen};
+use command_line::{CasePrecision, CommandLine};
 use form::Form;
 
 #[expect(clippy::print_stderr, reason = "an error goes to standard error")]
@@ -82,12 +82,12 @@ impl Options {
     }
 }
 
-impl From<Chosen> for Precision {
-    fn from(precision: Chosen) -> Self {
+impl From<CasePrecision> for Precision {
+    fn from(precision: CasePrecision) -> Self {
         match precision {
-            Chosen::F32 => Self::F32,
-            Chosen::F16 => Self::F16,
-            Chosen::Bf16 => Self::Bf16,
+            CasePrecision::F32 => Self::F32,
+            CasePrecision::F16 => Self::F16,
+            CasePrecision::Bf16 => Self::Bf16,
         }
     }
 }

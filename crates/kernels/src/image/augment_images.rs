@@ -139,7 +139,7 @@ impl Kernel for AugmentImages {
     }
 
     fn twin(&self, args: &mut TwinArgs<'_>) {
-        let batch = augment_images_cpu::Batch { rows: args.read("rows"), ids: args.read("ids"), order: args.read("order") };
+        let batch = augment_images_cpu::ImageBatch { rows: args.read("rows"), ids: args.read("ids"), order: args.read("order") };
         let (mean, inv_std) = (args.read("mean"), args.read("inv_std"));
         with_element!(args.dtype("y"), Y => match self.dtype {
             DType::U8 => augment_images_cpu::run::<u8, Y>(self, args.read("table"), &batch, mean, inv_std, args.write("y")),

@@ -12,7 +12,7 @@ use crate::storage::element::Element;
 const BLOCK_IMAGES: usize = 16;
 
 /// Which images of the table a batch has, and the ids by which random numbers are drawn for them.
-pub(crate) struct Batch<'a> {
+pub(crate) struct ImageBatch<'a> {
     pub(crate) rows: &'a [u32],
     pub(crate) ids: &'a [u32],
     pub(crate) order: &'a [u32],
@@ -21,7 +21,7 @@ pub(crate) struct Batch<'a> {
 pub(crate) fn run<T: Copy + Into<f32> + Sync, Y: Element>(
     kernel: &AugmentImages,
     table: &[T],
-    batch: &Batch<'_>,
+    batch: &ImageBatch<'_>,
     mean: &[f32],
     inv_std: &[f32],
     y: &mut [Y],

@@ -16,12 +16,12 @@ pub(crate) struct Failure {
 #[derive(Debug, Default)]
 struct Inner {
     work: Mutex<Work>,
-    reported: Mutex<Option<Report>>,
+    reported: Mutex<Option<FailedWork>>,
 }
 
 /// The driver's error, and the work that the device was given last.
 #[derive(Debug, Clone)]
-pub(crate) struct Report {
+pub(crate) struct FailedWork {
     cause: Cause,
     pub(crate) reason: String,
     pub(crate) during: String,
@@ -63,7 +63,7 @@ impl Failure {
 
     /// Keeps the first report, except that the loss of the device replaces an earlier error, which only followed from it.
     fn report(&self, cause: Cause, reason: String) {
-        let report = Report { cause, ..self.of_now(reason) };
+        let report = FailedWork { cause, ..self.of_now(reason) };
         let mut reported = lock(&self.inner.reported);
         if reported.as_ref().is_none_or(|earlier| earlier.cause < cause) {
             *reported = Some(report);
@@ -71,12 +71,12 @@ impl Failure {
     }
 
     /// A report of a failure that this crate has noticed itself.
-    pub(crate) fn of_now(&self, reason: String) -> Report {
-        Report { cause: Cause::Error, reason, during: lock(&self.inner.work).to_string() }
+    pub(crate) fn of_now(&self, reason: String) -> FailedWork {
+        FailedWork { cause: Cause::Error, reason, during: lock(&self.inner.work).to_string() }
     }
 
     /// The report, if there is one.
-    pub(crate) fn reported(&self) -> Option<Report> {
+    pub(crate) fn reported(&self) -> Option<FailedWork> {
         lock(&self.inner.reported).clone()
     }
 }

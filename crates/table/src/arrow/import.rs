@@ -28,7 +28,7 @@ pub(super) struct Plan<'a> {
 }
 
 /// Rows of a source, or the error in their place.
-pub(super) type Batch = Result<RecordBatch, SourceError>;
+pub(super) type ReadRows = Result<RecordBatch, SourceError>;
 
 impl<'a> Plan<'a> {
     pub(super) fn new(path: &'a Path, origin: Origin, schema: &Schema, options: &'a ArrowOptions) -> Result<Self, Error> {
@@ -49,7 +49,7 @@ impl<'a> Plan<'a> {
         dest: &Path,
         n_waiting: usize,
         feed: impl FnOnce(&mut dyn FnMut(J) -> Result<(), NobodyWaits>) + Send,
-        read: impl Fn(J, &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>) + Sync,
+        read: impl Fn(J, &mut dyn FnMut(ReadRows) -> Result<(), NobodyWaits>) + Sync,
         progress: &mut dyn FnMut(usize),
     ) -> Result<ImportReport, Error> {
         let Self { path, options, origin, like, columns } = self;

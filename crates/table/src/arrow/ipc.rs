@@ -9,7 +9,7 @@ use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_schema::ArrowError;
 
 use super::ArrowOptions;
-use super::import::{Batch, Plan, report};
+use super::import::{Plan, ReadRows, report};
 use crate::error::Error;
 use crate::error::SourceError;
 use crate::import::{Counted, ImportReport, Input, NobodyWaits, Origin, Progress, guarded};
@@ -50,7 +50,7 @@ fn write(
 ) -> Result<ImportReport, Error> {
     let total_bytes = plan.origin.source.n_bytes;
     let (fields, chunk_rows) = (plan.columns.fields(), plan.chunk_rows());
-    let feed = |put: &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>| {
+    let feed = |put: &mut dyn FnMut(ReadRows) -> Result<(), NobodyWaits>| {
         for index in 0_u64.. {
             let mut next = || batches.next().map(|batch| batch?.project(&fields)).transpose();
             let batch = match sound(&format!("batch {index}"), &mut next) {

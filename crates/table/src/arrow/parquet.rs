@@ -7,7 +7,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions, Parq
 use parquet::errors::ParquetError;
 
 use super::ArrowOptions;
-use super::import::{Batch, Plan, report};
+use super::import::{Plan, ReadRows, report};
 use crate::error::Error;
 use crate::error::SourceError;
 use crate::import::{ImportReport, NobodyWaits, Origin, Progress, guarded};
@@ -36,7 +36,7 @@ pub(super) fn read(
         // An error means that the import has ended: then the rest need not be read.
         _ = (0..n_groups).try_for_each(put);
     };
-    let read = |group: usize, put: &mut dyn FnMut(Batch) -> Result<(), NobodyWaits>| {
+    let read = |group: usize, put: &mut dyn FnMut(ReadRows) -> Result<(), NobodyWaits>| {
         let part = format!("row group {group}");
         let reader = sound(&part, || {
             let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(File::open(path)?, metadata.clone());

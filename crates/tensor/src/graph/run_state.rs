@@ -22,7 +22,7 @@ pub(crate) struct Source {
 
 /// A use of a batch index.
 #[derive(Debug)]
-pub(crate) struct Cursor {
+pub(crate) struct IndexUse {
     pub(crate) op: &'static str,
     pub(crate) state: Slice,
     pub(crate) place: Place,
@@ -77,7 +77,7 @@ impl Graph {
     pub fn hold(&self, state: &Persistent) {
         let state = self.buffer(state);
         let mut inner = self.inner_mut();
-        inner.cursors.iter_mut().filter(|cursor| cursor.state == state).for_each(|cursor| cursor.is_held = true);
+        inner.index_uses.iter_mut().filter(|cursor| cursor.state == state).for_each(|cursor| cursor.is_held = true);
     }
 
     #[track_caller]
@@ -85,7 +85,7 @@ impl Graph {
         let state = self.buffer(state);
         let mut inner = self.inner_mut();
         let place = Place::caller(&inner.scopes, inner.outer);
-        inner.cursors.push(Cursor { op: "batch", state, place, is_held: false });
+        inner.index_uses.push(IndexUse { op: "batch", state, place, is_held: false });
     }
 
     /// Ends a step: the batch index and the step count increase by one; a skipped step is counted as such.
@@ -101,12 +101,12 @@ impl Graph {
     pub(super) fn check_cursors(&self) -> Result<(), Error> {
         let inner = self.inner();
         let names: Vec<_> = inner.program.kernel_names().collect();
-        let stays = |cursor: &&Cursor| {
+        let stays = |cursor: &&IndexUse| {
             !cursor.is_held && !inner.program.readers(cursor.state).into_iter().any(|at| names[at] == "advance")
         };
-        match inner.cursors.iter().find(stays) {
+        match inner.index_uses.iter().find(stays) {
             None => Ok(()),
-            Some(Cursor { op, place, .. }) => {
+            Some(IndexUse { op, place, .. }) => {
                 let graph = inner.program.name().to_owned();
                 let error = if *op == "batch" { Error::NotAdvanced { op, graph } } else { Error::SameDraws { op, graph } };
                 Err(Error::At { error: Box::new(error), place: place.clone() })
@@ -120,7 +120,7 @@ impl Graph {
         let state = self.buffer(&self.state());
         let mut inner = self.inner_mut();
         let place = Place::caller(&inner.scopes, inner.outer);
-        inner.cursors.push(Cursor { op, state, place, is_held: false });
+        inner.index_uses.push(IndexUse { op, state, place, is_held: false });
         let source = &mut inner.source;
         let draws = Draws { seed: seed.unwrap_or(source.seed), stream: source.n_streams, ..Draws::default() };
         source.n_streams += 1;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-use super::Chosen as Precision;
+use super::CasePrecision;
 
 /// Runs random programs of tensor operations, forward and backward, and compares the results
 ///
@@ -25,7 +25,7 @@ pub(crate) struct CommandLine {
     pub(crate) seed: u64,
     /// Can be given several times [default: all]
     #[arg(long = "precision", value_name = "PRECISION")]
-    pub(crate) precisions: Vec<Precision>,
+    pub(crate) precisions: Vec<CasePrecision>,
     /// Another device: software, gpu, or the name or index of an adapter; can be given several times
     #[arg(long = "device", value_name = "NAME")]
     pub(crate) devices: Vec<String>,

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::case::Case;
 use crate::command_line::{Options, PROGRAMS, PartName};
 use crate::parts::{Cases, PARTS, Part, Prepared};
-use crate::report::{Report, Row};
+use crate::report::{AttackReport, Row};
 use crate::run::{Run, quoted};
 
 /// The programs, a scratch folder and the options, which all parts share.
@@ -53,7 +53,7 @@ impl<'a> Attack<'a> {
 
     /// Runs the selected parts.
     #[expect(clippy::print_stderr, reason = "progress goes to standard error")]
-    pub(crate) fn run(&self) -> Result<Report> {
+    pub(crate) fn run(&self) -> Result<AttackReport> {
         let is_wanted = |part: &&Part| self.options.only.is_empty() || self.options.only.contains(&part.name);
         // Parts with listed cases only run first; the others share the remaining time.
         let (listed, drawn): (Vec<_>, Vec<_>) = PARTS.iter().filter(is_wanted).partition(|part| part.weight == 0.0);
@@ -70,7 +70,7 @@ impl<'a> Attack<'a> {
             row.time = begin.elapsed();
             rows.push(row);
         }
-        Ok(Report { seed: self.options.seed, rows })
+        Ok(AttackReport { seed: self.options.seed, rows })
     }
 
     fn attack(&self, part: &Part, until: Instant) -> Result<Row> {

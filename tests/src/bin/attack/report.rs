@@ -89,12 +89,12 @@ impl Row {
 
 /// The result of an attack.
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct AttackReport {
     pub(crate) seed: u64,
     pub(crate) rows: Vec<Row>,
 }
 
-impl Report {
+impl AttackReport {
     /// Whether nothing was found and, if `require` is set, nothing was left out.
     pub(crate) fn is_clean(&self, require: bool) -> bool {
         self.rows.iter().all(|row| row.findings.is_empty() && !(require && row.not_possible.is_some()))
@@ -118,7 +118,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for AttackReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let line = |f: &mut fmt::Formatter<'_>, part: &str, attempts: u64, counts: [u64; 4], seconds: f64| {
             let [losses, panics, hangs, wrong] = counts;
