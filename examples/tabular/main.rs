@@ -7,10 +7,11 @@ mod options;
 mod page;
 mod results;
 mod scale;
+mod to_go;
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use brisk_examples::command_line::Given;
@@ -22,7 +23,7 @@ use brisk_loader::{RowSource, Rows, Subset};
 use brisk_nn::Adam;
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
-use brisk_report::thousands;
+use brisk_report::{seconds, thousands};
 use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights, printable};
 use brisk_tabular::{
     Calibration, ClassWeights, DetectOptions, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions,
@@ -33,6 +34,7 @@ use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
 use options::{Kind, Options};
 use results::{Planned, Results};
+use to_go::to_go;
 
 fn main() -> ExitCode {
     command_line::run_with_given(run)
@@ -99,12 +101,20 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
 
     // Training.
     let n_networks = recipes.len();
+    let n_all = n_networks * folds.as_ref().map_or(1, Vec::len);
+    let began = Instant::now();
     let configure = |trainer: Trainer<'static>, network: usize| {
         if let Some(folds) = folds.as_ref().filter(|_| network.is_multiple_of(n_networks)) {
             print::note(format_args!("fold {} of {}", network / n_networks + 1, folds.len()));
         }
         if n_networks > 1 {
             print::note(format_args!("network {} of at most {n_networks}", network % n_networks + 1));
+        }
+        if network > 0 {
+            // No time left is no error any more: there is a network.
+            let left = options.time_left(started).unwrap_or(Some(Duration::ZERO));
+            let about = to_go(began.elapsed(), network, n_all, left);
+            print::note(format_args!("about {} to go", seconds(about.as_secs_f64())));
         }
         trainer.stop_on(&stop).progress()
     };

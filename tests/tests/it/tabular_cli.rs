@@ -63,12 +63,15 @@ fn an_effort_keeps_the_networks_that_are_best_together() {
     let small = ["--members", "2", "--hidden", "8", "--epochs", "4", "--lr", "0.01", "--batch", "64"];
     for effort in ["quick", "best"] {
         let args = ["fruit.csv", "--drop", "price", "--effort", effort, "--out", "model", "--json", "out.json"];
-        let shown = place.succeed("tabular", &[&args[..], &small].concat());
+        let (output, stderr) = place.run("tabular", &[&args[..], &small].concat());
+        assert!(output.status.success(), "{stderr}");
+        let shown = String::from_utf8(output.stdout).expect("results are UTF-8");
+        let n_estimates = stderr.lines().filter(|line| line.starts_with("about ") && line.ends_with(" to go")).count();
         let results = place.json("out.json");
         let weights: Vec<f64> = results["weights"].as_array().expect("weights").iter().filter_map(|x| x.as_f64()).collect();
         assert_eq!(
-            (weights.len(), shown.contains("networks")),
-            if effort == "quick" { (1, false) } else { (9, true) },
+            (weights.len(), shown.contains("networks"), n_estimates),
+            if effort == "quick" { (1, false, 0) } else { (9, true, 8) },
             "{shown}"
         );
         assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-5 && results["temperature"].as_f64() > Some(0.0), "{results}");
