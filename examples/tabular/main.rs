@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release --example tabular -- DATA [--target COLUMN]`
 
+mod linear;
 mod notes;
 mod options;
 mod page;
@@ -32,7 +33,7 @@ use brisk_tabular::{
 };
 use brisk_train::{Ended, FeedProbe, StopFlag, Trainable, Trainer, Warning};
 
-use options::{Kind, Options};
+use options::{Kind, Options, is_none};
 use results::{Planned, Results};
 use to_go::to_go;
 
@@ -149,6 +150,14 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     fitted.model.set_text_options(detected.text.clone());
     let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
     let warnings = warned(&detected, &fitted, &options, is_stopped);
+    let linear = match (is_stopped, &rows.valid, folds.as_deref()) {
+        (false, Some(valid), _) => linear::scores((&options, &device, &stop), &fitted, (&rows.train, valid, &rows.test)),
+        (false, None, Some([first, ..])) => {
+            linear::scores((&options, &device, &stop), &fitted, (&first.train, &first.valid, &rows.test))
+        }
+        _ => Ok(None),
+    };
+    let linear = linear.map_err(|error| in_options_of(Program::Tabular, error))?;
 
     // The results.
     let (scores, trivial) = (fitted.model.evaluate(&rows.test)?, fitted.model.evaluate_constant(&rows.train, &rows.test)?);
@@ -174,19 +183,25 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
         n_rows,
         warnings,
         scores,
+        linear,
         trivial,
         at_threshold,
         held,
         segments,
         elapsed,
     };
-    if let Some(path) = &options.report {
-        page::of(&results, columns, &test, &rows.test)?.write(path)?;
+    if let Some(path) = options.report_path() {
+        page::of(&results, columns, &test, &rows.test)?.write(&path)?;
     }
     if let Some(path) = &options.json {
         write_json(path, &results.json())?;
     }
     print::result(results.scores())?;
+    if results.linear_is_better() {
+        print::note(
+            "a linear model predicts the test rows better: compare `--effort quick` and `--model mlp`, which are smaller networks",
+        );
+    }
     results.folds().map_or(Ok(()), print::result)?;
     results.importance().map_or(Ok(()), print::result)?;
     print::result(results.lines())?;
@@ -287,7 +302,8 @@ fn check(options: &Options, given: &[Given]) -> Result<()> {
     );
     check_folder("--out", &options.out)?;
     options.save_rows.as_deref().map_or(Ok(()), |folder| check_folder("--save-rows", folder))?;
-    let outputs = [("--json", options.json.as_deref()), ("--report", options.report.as_deref())];
+    // The page in the model folder is written with it.
+    let outputs = [("--json", options.json.as_deref()), ("--report", options.report.as_deref().filter(|path| !is_none(path)))];
     let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
     check_files_differ(&outputs, &[("DATA", &options.data)])?;
     outputs.into_iter().try_for_each(|(option, path)| check_output(option, path))

@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
@@ -128,7 +128,7 @@ pub(crate) struct Options {
     /// Write the preprocessed rows to DIR, too: train.safetensors, valid.safetensors and test.safetensors
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(crate) save_rows: Option<PathBuf>,
-    /// Write an HTML page to FILE: scores and errors of the test rows, the rows that are predicted worst, and the importance of columns
+    /// Write the HTML page to FILE, or to none: scores and errors of the test rows, the rows that are predicted worst, and the importance of columns [default: report.html in the folder of --out]
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) report: Option<PathBuf>,
     /// Write the results to FILE as one JSON object
@@ -144,7 +144,20 @@ pub(crate) enum Kind {
     TabM(Adapters),
 }
 
+/// Whether the word is that for no file.
+pub(crate) fn is_none(path: &Path) -> bool {
+    path == Path::new("none")
+}
+
 impl Options {
+    /// Where the page is written, if it is.
+    pub(crate) fn report_path(&self) -> Option<PathBuf> {
+        match &self.report {
+            None => Some(self.out.join("report.html")),
+            Some(path) => Some(path.clone()).filter(|path| !is_none(path)),
+        }
+    }
+
     /// The precision of training on this device.
     pub(crate) fn precision_on(&self, device: &Device) -> Precision {
         self.precision.unwrap_or_else(|| Precision::fastest(device))

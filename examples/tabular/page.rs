@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 use brisk_loader::{RowSource, Rows};
-use brisk_report::{BarChart, Report, Table, thousands};
+use brisk_report::{BarChart, LineChart, Report, Series, Table, seconds, thousands};
 use brisk_tabular::{Columns, Target};
-use brisk_train::FeedElement;
 use brisk_train::metrics::Scored;
+use brisk_train::{FeedElement, FitReport};
 
 use crate::results::{MAX_SHOWN, Results, number};
 
@@ -22,6 +22,11 @@ where
     for (name, value) in &results.scores.values {
         report.figure(format!("test {}", name.replace('_', " ")), number(*value));
     }
+
+    let compared = results.compared().map(|(name, [own, linear, constant])| {
+        (name.replace('_', " "), format!("{own}; linear model {linear}; {} {constant}", results.constant()))
+    });
+    report.panel(Table::new("Beside simpler predictions", compared.collect::<Vec<_>>()));
 
     report.section("Test rows that are predicted worse than the others");
     let mut worse = results.worse_segments();
@@ -64,6 +69,22 @@ where
         let title = format!("How much worse the {} becomes if a column is permuted", importance.score.replace('_', " "));
         report.section("Columns").panel(BarChart::new(title, "", bars));
     }
+    let reports = || results.fitted.reports.iter().enumerate();
+    let watched = &results.fitted.report().watched;
+    let curve = |(i, network): (usize, &FitReport)| {
+        let values = network.watched_values().into_iter().enumerate().map(|(i, value)| [(i + 1) as f64, value]);
+        Series::new(format!("network {}", i + 1), values)
+    };
+    let curves = LineChart::new(watched.replace('_', " ")).x_label("epoch");
+    let curves = reports().map(curve).fold(curves, LineChart::series);
+    let cost = |((i, network), weight): ((usize, &FitReport), &f32)| {
+        let best = format!("best {watched} {} in epoch {}", number(network.best_value), network.best_epoch);
+        let weight = if *weight > 0.0 { format!("weight {}", number(f64::from(*weight))) } else { "not kept".to_owned() };
+        (format!("network {}", i + 1), format!("{}, {best}, {weight}", seconds(network.train_seconds)))
+    };
+    let costs: Vec<_> = reports().zip(&results.fitted.weights).map(cost).collect();
+    report.section("Networks").panel(curves).panel(Table::new("What each took, and what it is worth", costs));
+
     report.section("Run").table("Training", &results.facts());
     let warnings = results.warnings.iter().map(|warning| (String::new(), warning.clone()));
     if !results.warnings.is_empty() {

@@ -29,6 +29,8 @@ pub(crate) struct Results<'a> {
     pub(crate) warnings: Vec<String>,
     /// Of the test rows.
     pub(crate) scores: Scores,
+    /// Those of a linear model of the same columns, unless the run was stopped.
+    pub(crate) linear: Option<Scores>,
     /// Those of a constant prediction.
     pub(crate) trivial: Scores,
     /// The score at the threshold, and at 0.5.
@@ -64,7 +66,9 @@ impl Results<'_> {
             results["target_scale"] = json!(scale);
             results["target_scale_reason"] = json!(reason.map(|reason| reason.to_string()));
         }
-        for (prefix, scores) in [("test", &self.scores), ("trivial", &self.trivial)] {
+        for (prefix, scores) in [("test", Some(&self.scores)), ("linear", self.linear.as_ref()), ("trivial", Some(&self.trivial))]
+        {
+            let Some(scores) = scores else { continue };
             scores.values.iter().for_each(|(name, value)| results[format!("{prefix}_{name}")] = Value::from(*value));
         }
         match model.calibration() {
@@ -101,15 +105,34 @@ impl Results<'_> {
         results
     }
 
-    /// The test scores next to those of a constant prediction.
+    /// The test scores next to those of a linear model and of a constant prediction.
     pub(crate) fn scores(&self) -> String {
-        let model = &self.fitted.model;
-        let constant = if model.target().classes().is_empty() { "mean of the training rows" } else { "shares of the classes" };
-        let mut table = format!("{:<12}{:>14}   {constant}\n", "test", model.network().kind());
-        for ((name, value), (_, trivial)) in self.scores.values.iter().zip(&self.trivial.values) {
-            table += &format!("{name:<12}{:>14}   {}\n", number(*value), number(*trivial));
+        let constant = self.constant();
+        let mut table = format!("{:<12}{:>14}{:>16}   {constant}\n", "test", self.fitted.model.network().kind(), "linear model");
+        for (name, [own, linear, constant]) in self.compared() {
+            table += &format!("{name:<12}{own:>14}{linear:>16}   {constant}\n");
         }
         table
+    }
+
+    /// Whether the linear model predicts the test rows better, by the loss that the networks were trained on.
+    pub(crate) fn linear_is_better(&self) -> bool {
+        let name = if self.fitted.model.target().classes().is_empty() { "rmse" } else { "log_loss" };
+        let of_linear = self.linear.as_ref().and_then(|scores| scores.get(name));
+        of_linear.zip(self.scores.get(name)).is_some_and(|(linear, own)| linear < own)
+    }
+
+    /// What the constant prediction is.
+    pub(crate) fn constant(&self) -> &'static str {
+        if self.fitted.model.target().classes().is_empty() { "mean of the training rows" } else { "shares of the classes" }
+    }
+
+    /// The name of each score, and its values for the model, the linear model and the constant prediction.
+    pub(crate) fn compared(&self) -> impl Iterator<Item = (&str, [String; 3])> {
+        self.scores.values.iter().zip(&self.trivial.values).map(|((name, own), (_, constant))| {
+            let linear = self.linear.as_ref().and_then(|scores| scores.get(name));
+            (name.as_str(), [number(*own), linear.map_or_else(|| "-".to_owned(), number), number(*constant)])
+        })
     }
 
     /// The scores of the folds, as text.
@@ -227,7 +250,7 @@ impl Results<'_> {
             lines.push(("worst rows", format!("{segment}: {score}")));
         }
         lines.push(("model", printable(&options.out).to_string()));
-        lines.extend(options.report.iter().map(|path| ("report", printable(path).to_string())));
+        lines.extend(options.report_path().map(|path| ("report", printable(&path).to_string())));
         lines
     }
 }

@@ -133,12 +133,13 @@ fn classes_are_learned_and_predicted() {
         assert!(!results[key].is_null(), "no {key}: {results}");
     }
     assert_eq!((&results["target"], &results["task"], &results["simulated"]), (&"name".into(), &"classes".into(), &false.into()));
-    assert!(shown.contains("shares of the classes"), "{shown}");
+    assert!(shown.contains("linear model") && shown.contains("shares of the classes"), "{shown}");
+    assert!(results["linear_accuracy"].as_f64() > results["trivial_accuracy"].as_f64(), "{results}");
     assert!(shown.contains(&format!("best epoch   {}, valid_accuracy ", results["best_epoch"])), "{shown}");
     let mut left: Vec<_> =
         fs::read_dir(place.path("model")).expect("the folder").map(|entry| entry.expect("an entry").file_name()).collect();
     left.sort();
-    assert_eq!(left, ["model.json", "parameters.safetensors"], "and no temporary table");
+    assert_eq!(left, ["model.json", "parameters.safetensors", "report.html"], "and no temporary table");
 
     // Columns in a different order, additional ones, no target; an unknown colour.
     place.write("new.csv", "note,colour,size,weight\nripe,yellow,7,150\n?,red,8.5,?\nx,pink,6,120\n");
