@@ -234,8 +234,8 @@ fn folders_that_are_no_model_are_refused() -> Result<(), Error> {
         fs::write(&description, text.replacen(from, to, 1)).expect("it can be written");
         load()
     };
-    let error = replace("\"format\": 6", "\"format\": 5");
-    assert!(error.contains("the model has format 5, this version of brisk reads format 6"), "{error}");
+    let error = replace("\"format\": 7", "\"format\": 6");
+    assert!(error.contains("the model has format 6, this version of brisk reads format 7"), "{error}");
     let error = replace("\"kind\": \"mlp\"", "\"kind\": \"cnn\"");
     assert!(
         error.contains("`network") && error.contains("unknown variant `cnn`, expected one of `mlp`, `resnet`, `tabm`"),
