@@ -44,7 +44,7 @@ impl Effort {
                 let other = if target.classes().is_empty() { SHORT } else { LONG };
                 let mut recipes = vec![Recipe::good(rows, target), Recipe::good_for(rows, target, other)];
                 // Large tables have the same fewest epochs in both.
-                recipes.dedup();
+                recipes.dedup_by_key(|recipe| recipe.max_epochs);
                 recipes
             }
             Self::Best => {
