@@ -111,7 +111,7 @@ pub(super) fn said(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// What becomes of an answer of Amazon S3 with this code.
+    /// The problem and the help of the error for a response of Amazon S3 with this error code.
     fn refused(code: &str, is_denied: bool) -> (String, &'static str) {
         let (path, source) =
             ("o".to_owned(), format!("status code: 4xx: <Error><Code>{code}</Code><Message>No.</Message></Error>").into());
