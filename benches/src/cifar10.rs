@@ -1,5 +1,5 @@
-//! The CIFAR-10 recipes: speed and first losses compared with PyTorch, augmentation compared with torchvision, the ladder of tricks, and the
-//! planned cost of the full recipes.
+//! The CIFAR-10 recipes: speed and first losses compared with PyTorch, augmentation compared with torchvision, the ladder of
+//! tricks, and the planned cost of the full recipes.
 
 mod augment;
 mod images;

@@ -9,12 +9,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Measures brisk, and prints its figures, those of the reference, and their ratio
 ///
-/// `cargo xtask bench SUITE` builds this program for release and runs it. The crates table, loader, kernels, program and train also have benches of
-/// their own: `cargo bench -p brisk-table`.
+/// `cargo xtask bench SUITE` builds this program for release and runs it. The crates table, loader, kernels, program and train
+/// also have benches of their own: `cargo bench -p brisk-table`.
 ///
-/// A reference is a hardware limit such as a copy in memory or, with --peers, another library in the same run. Python libraries are imported by the Python that
-/// BRISK_PYTHON names, or else by the one in target/peers-venv. Burn is measured by the program that BRISK_BURN names, or else by benches/peers/burn, which is built
-/// in target/burn-peer and takes about forty minutes of one core the first time. For replicate and scaling, the peer is MPI.
+/// A reference is a hardware limit such as a copy in memory or, with --peers, another library in the same run. Python libraries
+/// are imported by the Python that BRISK_PYTHON names, or else by the one in target/peers-venv. Burn is measured by the program
+/// that BRISK_BURN names, or else by benches/peers/burn, which is built in target/burn-peer and takes about forty minutes of one
+/// core the first time. For replicate and scaling, the peer is MPI.
 #[derive(Debug, Parser)]
 #[command(name = "bench", bin_name = "cargo xtask bench", subcommand_value_name = "SUITE", subcommand_help_heading = "Suites")]
 pub(crate) struct CommandLine {
@@ -45,11 +46,13 @@ pub(crate) enum Suite {
     Higgs(Higgs),
     /// Mixed precision compared with f32: memory, time, and the test AUC and accuracy after training
     Amp(Amp),
-    /// All-reduce between threads compared with copies, between processes compared with MPI itself, and its overlap with a backward pass
+    /// All-reduce between threads compared with copies, between processes compared with MPI itself, and its overlap with a
+    /// backward pass
     Replicate(Replicate),
     /// The time of a training step on 1, 2 and 4 threads or processes, compared with the predicted time
     Scaling(Scaling),
-    /// Training on photos, from decoding them one by one to decoding them once, augmentation on the device, mixed precision and early stopping
+    /// Training on photos, from decoding them one by one to decoding them once, augmentation on the device, mixed precision and
+    /// early stopping
     ///
     /// The photos, about 60 MB, are drawn in a temporary folder (TMPDIR).
     Speedups(Speedups),
@@ -59,11 +62,14 @@ pub(crate) enum Suite {
     Overhead(Overhead),
     /// Batches in order and shuffled, memory, CSV import, opening, tables larger than memory, cold files
     ///
-    /// Files are kept in a temporary folder (TMPDIR), whose name is printed: about 3 GB, and sparse files of 30 GB that take no space on disk.
+    /// Files are kept in a temporary folder (TMPDIR), whose name is printed: about 3 GB, and sparse files of 30 GB that take no
+    /// space on disk.
     Loader(Loader),
-    /// The WGSL and the plain-Rust twins of kernels compared with hardware limits and PyTorch, the cost of a replayed dispatch, convolutions, Burn
+    /// The WGSL and the plain-Rust twins of kernels compared with hardware limits and PyTorch, the cost of a replayed dispatch,
+    /// convolutions, Burn
     Kernels(Kernels),
-    /// The CIFAR-10 recipes: training speed and first losses compared with PyTorch, augmentation with torchvision, and the ladder of tricks
+    /// The CIFAR-10 recipes: training speed and first losses compared with PyTorch, augmentation with torchvision, and the ladder
+    /// of tricks
     Cifar10(Cifar10),
     /// Models of tables at each effort, compared with gradient boosting: the test metric, time and peak memory
     ///
@@ -166,8 +172,8 @@ pub(crate) struct Scaling {
     /// Measures processes too; the program must be built with the feature `mpi`
     #[arg(long)]
     pub(crate) peers: bool,
-    /// Also predicts the efficiency of DDP and ZeRO 1 to 3 on up to 4096 ranks, over typical links and the link between threads here, and the time in which they
-    /// read a table on a server, beside that of processes and a server here
+    /// Also predicts the efficiency of DDP and ZeRO 1 to 3 on up to 4096 ranks, over typical links and the link between threads
+    /// here, and the time in which they read a table on a server, beside that of processes and a server here
     #[arg(long)]
     pub(crate) simulate: bool,
     /// Latency of one more link to predict for, in microseconds per message
@@ -257,7 +263,8 @@ pub(crate) struct Kernels {
     /// Measures only this part; can be given several times
     #[arg(long, value_name = "PART")]
     pub(crate) only: Vec<KernelsPart>,
-    /// Measures PyTorch's elementwise functions, convolutions and convolutional network, with the Python that BRISK_PYTHON names, and Burn, with the program that BRISK_BURN names, in the same run
+    /// Measures PyTorch's elementwise functions, convolutions and convolutional network, with the Python that BRISK_PYTHON names,
+    /// and Burn, with the program that BRISK_BURN names, in the same run
     #[arg(long)]
     pub(crate) peers: bool,
 }
@@ -304,8 +311,8 @@ pub(crate) struct Cifar10 {
     /// The precision of products, in training that is timed and in the ladder
     #[arg(long, value_enum, value_name = "NAME", default_value_t = ProductPrecision::F32)]
     pub(crate) precision: ProductPrecision,
-    /// Measures networks at their full width too, on a GPU with the recipe's batch size, and trains the ladder at full width on all images in the article's epochs, for which a
-    /// CPU takes days
+    /// Measures networks at their full width too, on a GPU with the recipe's batch size, and trains the ladder at full width on
+    /// all images in the article's epochs, for which a CPU takes days
     #[arg(long)]
     pub(crate) full: bool,
     /// Measures PyTorch and torchvision in the same run, with the Python that BRISK_PYTHON names
@@ -342,10 +349,12 @@ pub(crate) struct Tabular {
     /// The precision of our training: f32, f16 or bf16 [default: the fastest of the device, as in the example tabular]
     #[arg(long, value_name = "TYPE")]
     pub(crate) precision: Option<Precision>,
-    /// Measures scikit-learn's HistGradientBoosting, LightGBM, XGBoost and CatBoost in the same run, with the Python that BRISK_PYTHON names
+    /// Measures scikit-learn's HistGradientBoosting, LightGBM, XGBoost and CatBoost in the same run, with the Python that
+    /// BRISK_PYTHON names
     #[arg(long)]
     pub(crate) peers: bool,
-    /// Measures these also with settings that are drawn at random and chosen by the validation rows, for as long as our longest effort takes
+    /// Measures these also with settings that are drawn at random and chosen by the validation rows, for as long as our longest
+    /// effort takes
     #[arg(long, requires = "peers")]
     pub(crate) tuned: bool,
 }

@@ -1,4 +1,5 @@
-//! Training rows per second of 28-256-256-256-1 (ReLU, f32, Adam), shuffled: brisk, PyTorch, and the limit set by the matrix products.
+//! Training rows per second of 28-256-256-256-1 (ReLU, f32, Adam), shuffled: brisk, PyTorch, and the limit set by the matrix
+//! products.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,6 @@
-//! The overhead of the trainer: training compared with replays of the training step, saving a checkpoint compared with a plain write, and the pause of
-//! training for a checkpoint compared with a copy in memory. Also the cost of metrics, and how much busy threads in the background slow down the training step.
+//! The overhead of the trainer: training compared with replays of the training step, saving a checkpoint compared with a plain
+//! write, and the pause of training for a checkpoint compared with a copy in memory. Also the cost of metrics, and how much busy
+//! threads in the background slow down the training step.
 
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -87,8 +88,8 @@ fn epochs(options: &Options, n_epochs: usize) -> Result<Row> {
     })
 }
 
-/// Throughput of the replayed training step with one busy thread per core in the background, compared with its throughput without them. With equal shares of the
-/// processor the ratio would be 0.5.
+/// Throughput of the replayed training step with one busy thread per core in the background, compared with its throughput without
+/// them. With equal shares of the processor the ratio would be 0.5.
 fn with_busy_threads(options: &Options) -> Result<Row> {
     let (features, labels) = higgs_table(options.n_rows, SEED);
     let train = Rows::new(features, labels, N_COLS)?;
@@ -125,7 +126,8 @@ fn with_busy_threads(options: &Options) -> Result<Row> {
     })
 }
 
-/// Rows validated per second with all metrics of a binary task, which the host computes, compared with only computing the outputs and reading them.
+/// Rows validated per second with all metrics of a binary task, which the host computes, compared with only computing the outputs
+/// and reading them.
 fn metrics(options: &Options) -> Result<Row> {
     let (features, labels) = higgs_table(options.n_rows, SEED);
     let table = Rows::new(features, labels.clone(), N_COLS)?;
@@ -179,9 +181,11 @@ impl Callback for Stopwatch {
     }
 }
 
-/// Bytes per second of saving a checkpoint of `n_bytes`, compared with writing the same number of bytes to a new file, syncing it and renaming it.
+/// Bytes per second of saving a checkpoint of `n_bytes`, compared with writing the same number of bytes to a new file, syncing it
+/// and renaming it.
 ///
-/// The plain file is a new one in each round, as the checkpoint is: truncating an old file would let the system reuse its cached pages, which is faster.
+/// The plain file is a new one in each round, as the checkpoint is: truncating an old file would let the system reuse its cached
+/// pages, which is faster.
 fn checkpoint(options: &Options, n_bytes: usize) -> Result<Row> {
     let folder = tempfile::Builder::new().prefix("brisk-bench-").tempdir()?;
     let n_values = n_bytes / CHECKPOINT_TENSORS / size_of::<f32>();
@@ -223,9 +227,11 @@ fn checkpoint(options: &Options, n_bytes: usize) -> Result<Row> {
     })
 }
 
-/// Seconds for which training pauses after an epoch for a checkpoint of `n_bytes`, compared with copying the parameters and moments from memory to memory by all threads.
+/// Seconds for which training pauses after an epoch for a checkpoint of `n_bytes`, compared with copying the parameters and
+/// moments from memory to memory by all threads.
 ///
-/// A pause lasts from the end of a validation to the start of the next epoch. Before training continues the checkpoint is on disk, as it would be after enough steps.
+/// A pause lasts from the end of a validation to the start of the next epoch. Before training continues the checkpoint is on
+/// disk, as it would be after enough steps.
 fn pauses(options: &Options, n_bytes: usize) -> Result<Row> {
     let root = tempfile::Builder::new().prefix("brisk-bench-").tempdir()?;
     let folder = RunFolder::create(root.path(), None, SystemTime::now())?;
@@ -240,7 +246,8 @@ fn pauses(options: &Options, n_bytes: usize) -> Result<Row> {
     Trainer::new(&options.device)
         .batch_rows(PAUSED_ROWS)
         .learning_rate(1e-9)
-        // No pause precedes the first epoch or follows the last one, and during the first two pauses memory is mapped that the others use again.
+        // No pause precedes the first epoch or follows the last one, and during the first two pauses memory is mapped that the
+        // others use again.
         .max_epochs(options.n_rounds + 3)
         .folder(&folder)
         .callback(pauses)

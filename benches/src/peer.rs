@@ -4,8 +4,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// A program that measures something each time it is asked, one line per question, so that measurements of peers and of brisk alternate
-/// and peers are started only once.
+/// A program that measures something each time it is asked, one line per question, so that measurements of peers and of brisk
+/// alternate and peers are started only once.
 pub(crate) struct Peer {
     name: String,
     process: Child,

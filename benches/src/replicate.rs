@@ -1,4 +1,5 @@
-//! Collectives between threads, compared with copies of the same bytes; between processes, compared with MPI's own; and overlapped with a backward pass.
+//! Collectives between threads, compared with copies of the same bytes; between processes, compared with MPI's own; and
+//! overlapped with a backward pass.
 
 mod mpi;
 pub(crate) mod network;

@@ -46,7 +46,8 @@ pub(crate) struct Row {
 pub(crate) enum Better {
     /// The larger, for rates. The ratio is brisk divided by the reference.
     More,
-    /// The smaller, for times, bytes and counts. The ratio is the reference divided by brisk, so that a larger ratio is better here as well.
+    /// The smaller, for times, bytes and counts. The ratio is the reference divided by brisk, so that a larger ratio is better
+    /// here as well.
     Less,
 }
 

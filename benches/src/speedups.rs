@@ -1,5 +1,6 @@
-//! The effect of each of the settings that make training on images fast, one after the other: where photos are decoded, where they are augmented, mixed precision, early stopping; and
-//! of replicas, sharding and evaluation without gradients. Each is a line of a trainer's set-up.
+//! The effect of each of the settings that make training on images fast, one after the other: where photos are decoded, where
+//! they are augmented, mixed precision, early stopping; and of replicas, sharding and evaluation without gradients. Each is a
+//! line of a trainer's set-up.
 
 mod photos;
 

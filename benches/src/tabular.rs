@@ -256,7 +256,8 @@ impl Measured {
         rows
     }
 
-    /// The rank of an effort among the peers, then those of the peers, by the first metric for a seed: 1 for the best, and the mean of their ranks for equal ones.
+    /// The rank of an effort among the peers, then those of the peers, by the first metric for a seed: 1 for the best, and the
+    /// mean of their ranks for equal ones.
     fn ranks(&self, effort: usize, seed: usize) -> Vec<f64> {
         let models = std::iter::once(&self.ours[effort].1).chain(self.theirs.iter().map(|(_, theirs)| theirs));
         let errors: Vec<f64> = models.map(|figures| figures[seed].errors[0]).collect();
@@ -307,7 +308,8 @@ fn described((peer, is_tuned): (&str, bool)) -> String {
     if is_tuned { format!("{peer}, tuned") } else { peer.to_owned() }
 }
 
-/// 70 % of the rows to train on, 10 % to validate, 20 % to test; of each class, if there are classes. Test rows of their own are the same for each seed.
+/// 70 % of the rows to train on, 10 % to validate, 20 % to test; of each class, if there are classes. Test rows of their own are
+/// the same for each seed.
 fn split_rows<'a>(table: &'a Rowed, target: &Target, n_test: Option<usize>, seed: u64) -> Result<[Subset<&'a Rowed>; 3]> {
     let n_rows = table.n_rows();
     let n_own = n_rows - n_test.unwrap_or(0);

@@ -58,7 +58,8 @@ fn mlp(params: &mut ParametersBuilder) -> Model {
     Model { blocks: blocks.into_iter().chain([head]).collect(), row_shape: vec![128] }
 }
 
-/// Three blocks of two convolutions with batch normalisation and GELU, of 32, 64 and 128 channels, each followed by average pooling, on images of 32 by 32.
+/// Three blocks of two convolutions with batch normalisation and GELU, of 32, 64 and 128 channels, each followed by average
+/// pooling, on images of 32 by 32.
 fn convnet(params: &mut ParametersBuilder) -> Model {
     let mut n_in = 3;
     let mut blocks: Vec<_> = [32, 64, 128]

@@ -4,8 +4,8 @@ use brisk_examples::command_line::{DeviceOption, value};
 use brisk_nn::tensor::Precision;
 use clap::{Parser, ValueEnum};
 
-/// Reports the type in which each operation of a training step runs, and the memory of the step: in f32, in mixed precision, with accumulated
-/// gradients, with activation checkpoints, and for inference
+/// Reports the type in which each operation of a training step runs, and the memory of the step: in f32, in mixed precision, with
+/// accumulated gradients, with activation checkpoints, and for inference
 #[derive(Debug, Parser)]
 #[command(name = "amp_report", after_help = EXAMPLES)]
 pub(crate) struct Options {

@@ -2,8 +2,8 @@
 //!
 //! `cargo run --release --example caller_device`
 //!
-//! Between two passes of the program, `y = tanh(x Wᵀ + bias)` is recorded as two kernels, a product and an activation. Only the program itself submits,
-//! waits and reads back.
+//! Between two passes of the program, `y = tanh(x Wᵀ + bias)` is recorded as two kernels, a product and an activation. Only the
+//! program itself submits, waits and reads back.
 
 use std::process::ExitCode;
 

@@ -1,5 +1,5 @@
-//! A custom training loop: a generative adversarial network (Goodfellow et al. 2014, arXiv:1406.2661), two models and two optimizers that step in
-//! turn on every batch. The generator learns to turn noise into points of a ring.
+//! A custom training loop: a generative adversarial network (Goodfellow et al. 2014, arXiv:1406.2661), two models and two
+//! optimizers that step in turn on every batch. The generator learns to turn noise into points of a ring.
 //!
 //! `cargo run --release --example custom_loop`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
@@ -41,7 +41,8 @@ fn train(run: &Run) -> Result<()> {
     let real = |batch: &BatchTensors| batch.x.narrow(1, 0..2);
     let fake = |batch: &BatchTensors, params: &Bound| generator.forward(params, &batch.x.narrow(1, 2..4));
 
-    // The discriminator distinguishes points of the ring from generated ones; the generator is trained so that its points are classified as real.
+    // The discriminator distinguishes points of the ring from generated ones; the generator is trained so that its points are
+    // classified as real.
     let (lr, scale) = (Schedule::constant(1e-3), Standardisation::none(4));
     let d_step = Step::over(device, &feed, &scale).train(&d_params, &d_adam, &lr).freeze(&g_params).record(|batch, params| {
         let [of_real, of_fake] = [real(batch), fake(batch, &params[1])].map(|x| discriminator.forward(&params[0], &x));

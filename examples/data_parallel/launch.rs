@@ -2,7 +2,8 @@
 
 use anyhow::{Result, bail};
 
-/// Environment variables with the number of processes that a launcher has started; MPI's come first, since mpirun may run within a step of Slurm.
+/// Environment variables with the number of processes that a launcher has started; MPI's come first, since mpirun may run within
+/// a step of Slurm.
 const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
 
 /// The number of processes that were started together with this one, `None` for a single process.

@@ -19,8 +19,8 @@ pub(crate) struct Options {
     /// Number of replicas; under mpirun or srun the number of processes [default: 2]
     #[arg(long, value_name = "N", help_heading = "Replicas", allow_negative_numbers = true, value_parser = whole::<usize>(1..=1024))]
     pub(crate) replicas: Option<usize>,
-    /// Devices for the replicas of each host, in turn: cpu, software, or the name or index of an adapter [default: BRISK_DEVICE for all of them, else
-    /// each hardware GPU in turn, else the CPU, whose cores they share]
+    /// Devices for the replicas of each host, in turn: cpu, software, or the name or index of an adapter
+    /// [default: BRISK_DEVICE for all of them, else each hardware GPU in turn, else the CPU, whose cores they share]
     #[arg(long, value_name = "A,B", help_heading = "Replicas", value_delimiter = ',', action = clap::ArgAction::Set, num_args = 1,
         value_parser = device())]
     pub(crate) devices: Vec<Selection>,
@@ -44,7 +44,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "SECONDS", help_heading = "Replicas", allow_negative_numbers = true, value_parser = positive(1_048_576.0))]
     timeout: Option<f64>,
 
-    /// Leave the rows in their tables; each replica reads its part of them in each epoch, into at most MIB of memory [default: all rows in memory]
+    /// Leave the rows in their tables; each replica reads its part of them in each epoch, into at most MIB of memory
+    /// [default: all rows in memory]
     #[arg(long, value_name = "MIB", help_heading = "Data", allow_negative_numbers = true, value_parser = whole::<usize>(8..=1 << 20))]
     pub(crate) stream: Option<usize>,
 

@@ -26,7 +26,8 @@ pub(crate) fn parts<'a>(rows: &'a TableRows, options: &Options) -> Result<[Subse
     })
 }
 
-/// How rows reach the device: streamed ones by lanes, of which each replica reads its own, else in shuffled blocks, of which two windows fit into the memory for them.
+/// How rows reach the device: streamed ones by lanes, of which each replica reads its own, else in shuffled blocks, of which two
+/// windows fit into the memory for them.
 pub(crate) fn feed(rows: &TableRows, options: &Options) -> FeedConfig {
     let Some(mebibytes) = options.stream else { return FeedConfig::default() };
     let (seed, block_rows) = (options.run.seed, block_rows(rows));

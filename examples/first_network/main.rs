@@ -1,7 +1,7 @@
 //! A first network: reads letters of 28 x 28 pixels, trains, tests, and saves the model.
 //!
-//! `cargo run --release --example first_network`; `-- TABLE` trains on a table of your own with labels 0 to 25, as `import --first-label 1` makes from the letters
-//! of EMNIST.
+//! `cargo run --release --example first_network`; `-- TABLE` trains on a table of your own with labels 0 to 25, as
+//! `import --first-label 1` makes from the letters of EMNIST.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Imports rows of any format into a table that training maps, with the importers of brisk-table and a progress bar.
 //!
-//! `cargo run --release --example import -- rows.csv rows.safetensors --label signal`; several `--label` make a table for a regression with several targets, or for
-//! several labels of a row. `-- --help` lists all options.
+//! `cargo run --release --example import -- rows.csv rows.safetensors --label signal`; several `--label` make a table for a
+//! regression with several targets, or for several labels of a row. `-- --help` lists all options.
 
 mod bar;
 mod files;

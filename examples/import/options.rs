@@ -14,12 +14,12 @@ use clap::{Args, Parser};
 #[derive(Debug, Parser)]
 #[command(name = "import", after_help = NOTES)]
 pub(crate) struct Options {
-    /// Rows to import: CSV or TSV, svmlight, numpy's .npy or .npz, IDX as of MNIST, CIFAR's binary files, or a folder or .tar of images; plain, .gz, .zst or .xz;
-    /// or the URL of such a file
+    /// Rows to import: CSV or TSV, svmlight, numpy's .npy or .npz, IDX as of MNIST, CIFAR's binary files, or a folder or .tar of
+    /// images; plain, .gz, .zst or .xz; or the URL of such a file
     #[arg(value_name = "IN")]
     pub(crate) source: PathBuf,
-    /// Table to write, which replaces a file of this name once the import has succeeded; through a symbolic link, the file that it points to;
-    /// or a URL of s3:, gs: or az:
+    /// Table to write, which replaces a file of this name once the import has succeeded; through a symbolic link, the file that
+    /// it points to; or a URL of s3:, gs: or az:
     #[arg(value_name = "OUT")]
     pub(crate) dest: PathBuf,
     #[command(flatten)]
@@ -44,7 +44,8 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Running", allow_negative_numbers = true, value_parser = whole::<usize>(1..=1024))]
     threads: Option<usize>,
 
-    /// Write a folder of shards of N rows each, with an index, instead of one file; OUT is the folder, or its URL. The table is written to a temporary file first
+    /// Write a folder of shards of N rows each, with an index, instead of one file; OUT is the folder, or its URL. The table is
+    /// written to a temporary file first
     #[arg(long, value_name = "N", help_heading = "Results", allow_negative_numbers = true, value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) shard_rows: Option<usize>,
     /// Print statistics of each column: missing values, mean, standard deviation, minimum and maximum
@@ -88,13 +89,15 @@ struct Columns {
         ("f32", FeatureDType::F32), ("f16", FeatureDType::F16), ("u8", FeatureDType::U8)
     ]))]
     dtype: FeatureDType,
-    /// Subtract a number from a column before it is rounded to 32 bits, so that time stamps and other large numbers keep their last digits
+    /// Subtract a number from a column before it is rounded to 32 bits, so that time stamps and other large numbers keep their
+    /// last digits
     #[arg(long, value_name = "COLUMN=NUMBER", value_parser = offset)]
     offset: Vec<(ColumnRef, f64)>,
     /// Keep the index of a data frame as a column: what pandas writes in a column without a name, or as `__index_level_0__`
     #[arg(long)]
     keep_index: bool,
-    /// Match this table, as a test set matches its training set: its columns, categories, classes and means; of images also the size and channels
+    /// Match this table, as a test set matches its training set: its columns, categories, classes and means; of images also the
+    /// size and channels
     #[arg(long, value_name = "TABLE")]
     like: Option<PathBuf>,
 }
@@ -121,7 +124,8 @@ struct Arrays {
     /// Channels of images; `first` for those of the first image, which all others must have
     #[arg(long, value_name = "CHANNELS", default_value = "first", value_parser = value::channels())]
     channels: Channels,
-    /// Resize images to SIZE, a side or HEIGHTxWIDTH; the longer side of an image of another aspect ratio is cropped [default: all images have one size]
+    /// Resize images to SIZE, a side or HEIGHTxWIDTH; the longer side of an image of another aspect ratio is cropped
+    /// [default: all images have one size]
     #[arg(long, value_name = "SIZE", value_parser = value::image_size())]
     size: Option<[usize; 2]>,
     /// How photos are turned: upright, as the EXIF data of a JPEG file says, or as they are stored

@@ -22,7 +22,8 @@ pub(crate) struct Options {
     /// How many times a job that lost a rank is restarted [default: 0, or the number of values of --restart-ranks]
     #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(0..=1 << 20))]
     restarts: Option<usize>,
-    /// Number of ranks after the first restart, after the second, and so on; the last number is used from then on [default: RANKS]
+    /// Number of ranks after the first restart, after the second, and so on; the last number is used from then on
+    /// [default: RANKS]
     #[arg(long, value_name = "M,…", value_delimiter = ',', action = clap::ArgAction::Set, num_args = 1, allow_negative_numbers = true,
         value_parser = whole::<usize>(1..=1 << 20))]
     restart_ranks: Vec<usize>,
@@ -52,7 +53,8 @@ Example:
   target/release/examples/launch -n 4 --restarts 3 target/release/examples/data_parallel --out runs/mine";
 
 impl Options {
-    /// The absolute path of the program, since ranks can run in another folder, once the options that depend on each other have been checked.
+    /// The absolute path of the program, since ranks can run in another folder, once the options that depend on each other have
+    /// been checked.
     pub(crate) fn program(&self) -> Result<PathBuf> {
         let resumed = self.args().iter().position(|arg| arg == "--resume");
         if self.n_restarts() > 0 && resumed.is_some_and(|at| self.args().get(at + 1).is_none_or(|from| from != "auto")) {

@@ -1,4 +1,5 @@
-//! A custom loss, in five lines of tensor algebra: a contrastive loss that trains two encoders to map two views of an item to similar vectors.
+//! A custom loss, in five lines of tensor algebra: a contrastive loss that trains two encoders to map two views of an item to
+//! similar vectors.
 //!
 //! `cargo run --release --example own_loss`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
@@ -11,9 +12,11 @@ use brisk_nn::tensor::{DType, Dims, Graph, Persistent, Tensor, Transpose, check_
 use brisk_nn::{Activation, Adam, Bound, Linear, Optimizer as _, ParametersBuilder, Philox, Schedule, StepInputs};
 use serde_json::json;
 
-/// InfoNCE (van den Oord et al. 2018, arXiv:1807.03748): row `i` of `a` should be more similar to row `i` of `b` than to all other rows of `b`.
+/// InfoNCE (van den Oord et al. 2018, arXiv:1807.03748): row `i` of `a` should be more similar to row `i` of `b` than to all
+/// other rows of `b`.
 ///
-/// Its gradient follows from those of the operations. A shape that does not fit is reported by `backward`, with the line in this function.
+/// Its gradient follows from those of the operations. A shape that does not fit is reported by `backward`, with the line in this
+/// function.
 fn info_nce(a: &Tensor, b: &Tensor) -> Tensor {
     let [a, b] = [a, b].map(unit);
     let similarities = a.matmul(&b, Transpose::B) / TEMPERATURE;
@@ -109,7 +112,8 @@ fn encoded(graph: &Graph, encoders: &[[Linear; 2]; 2], params: &Bound, seed: u64
 const VIEW_LEN: usize = 10;
 const N_FACTORS: usize = 4;
 
-/// Each item has `N_FACTORS` random factors. A view of it consists of fixed mixtures of them: sines of sums in the first view, sums in the second.
+/// Each item has `N_FACTORS` random factors. A view of it consists of fixed mixtures of them: sines of sums in the first view,
+/// sums in the second.
 fn views(seed: u64) -> [Vec<f32>; 2] {
     let (items, mixing) = (Philox::new(seed), Philox::new(7));
     let mixed = |view: usize, item: usize, col: usize| -> f32 {

@@ -1,4 +1,5 @@
-//! A custom task: counts, learned by the likelihood of a Poisson distribution and evaluated by a custom metric, the mean deviance.
+//! A custom task: counts, learned by the likelihood of a Poisson distribution and evaluated by a custom metric, the mean
+//! deviance.
 //!
 //! `cargo run --release --example own_task`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 

@@ -10,7 +10,8 @@ use clap::Parser;
 pub(crate) struct Options {
     /// Folder of the model
     pub(crate) model: PathBuf,
-    /// Rows to predict, of any format, or the URL of a file of them, with the columns of the training table; others are left out, and a target is not needed
+    /// Rows to predict, of any format, or the URL of a file of them, with the columns of the training table; others are left out,
+    /// and a target is not needed
     pub(crate) data: PathBuf,
     /// File to write: .csv, .parquet (with the feature all-formats) or a brisk table, .safetensors
     #[arg(long, value_name = "FILE", help_heading = "Results")]

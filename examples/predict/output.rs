@@ -98,7 +98,8 @@ fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
 }
 
-/// Probabilities as features and class numbers as labels; numbers as features and labels, with the bounds of intervals among the features.
+/// Probabilities as features and class numbers as labels; numbers as features and labels, with the bounds of intervals among the
+/// features.
 fn table(path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
     let classes = predictions.classes();
     let label_names = vec![name.to_owned()];

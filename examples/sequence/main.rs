@@ -1,5 +1,5 @@
-//! A network for sequences: tokens, positions, attention with a causal mask, in brisk's tensor operations. It learns to predict the next token of sequences whose second half
-//! repeats the first, which takes attention to a token half a sequence back.
+//! A network for sequences: tokens, positions, attention with a causal mask, in brisk's tensor operations. It learns to predict
+//! the next token of sequences whose second half repeats the first, which takes attention to a token half a sequence back.
 //!
 //! `cargo run --release --example sequence`; `-- --precision f16` trains in mixed precision.
 

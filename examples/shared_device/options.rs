@@ -3,7 +3,8 @@ use brisk_examples::higgs;
 use brisk_nn::tensor::program::Selection;
 use clap::Parser;
 
-/// Measures the throughput of several processes that share one device: 1, 2 and 4 of them train a small network and score rows at the same time
+/// Measures the throughput of several processes that share one device: 1, 2 and 4 of them train a small network and score rows at
+/// the same time
 #[derive(Debug, Clone, Parser)]
 #[command(name = "shared_device", after_help = EXAMPLES)]
 #[command(mut_arg("rows", |arg| arg.default_value("20000")), mut_arg("epochs", |arg| arg.default_value("2")))]

@@ -27,8 +27,8 @@ const COMPLETIONS: &str = "completions";
 
 /// Runs an example: parses its command line and passes the options to `program`.
 ///
-/// The exit status is the one that `program` returns, 1 if it returns an error (that of the signal if the error is [`StoppedImport`]), and 2 for a wrong command line. `--help` and `--completions SHELL`
-/// print to standard output.
+/// The exit status is the one that `program` returns, 1 if it returns an error (that of the signal if the error is
+/// [`StoppedImport`]), and 2 for a wrong command line. `--help` and `--completions SHELL` print to standard output.
 pub fn run<O: Parser>(program: impl FnOnce(O) -> Result<ExitCode>) -> ExitCode {
     run_with_given(|options, _| program(options))
 }
@@ -100,7 +100,8 @@ fn option_without_value(command: &Command, matches: &ArgMatches) -> Option<Strin
     options.find(|arg| is_empty(arg.get_id().as_str())).map(ToString::to_string)
 }
 
-/// The options of `command`, and those of every example. If an option is given twice, the last value is used, so that a script can append to its defaults.
+/// The options of `command`, and those of every example. If an option is given twice, the last value is used, so that a script
+/// can append to its defaults.
 fn with_common_options(command: Command) -> Command {
     let help = Arg::new("help").short('h').long("help").action(ArgAction::Help).help("Print help");
     let completions = Arg::new(COMPLETIONS)

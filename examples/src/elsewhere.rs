@@ -41,7 +41,8 @@ pub enum Streamed {
     Shards(ShardedTable<StreamedTable>),
 }
 
-/// Whether an argument is a URL rather than a path. One that lacks its `//` is, too, unless there is a file of that name: opening it is then an error that says so.
+/// Whether an argument is a URL rather than a path. One that lacks its `//` is, too, unless there is a file of that name: opening
+/// it is then an error that says so.
 pub fn is_url(path: &Path) -> bool {
     const SCHEMES: [&str; 5] = ["http", "https", "s3", "gs", "az"];
     path.to_str().is_some_and(|text| {

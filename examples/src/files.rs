@@ -58,7 +58,8 @@ pub fn check_files_differ(outputs: &[NamedFile<'_>], inputs: &[NamedFile<'_>]) -
     Ok(())
 }
 
-/// Checks, before there is anything to write, that no output would be among the files of an input folder, where the next run would read it.
+/// Checks, before there is anything to write, that no output would be among the files of an input folder, where the next run
+/// would read it.
 ///
 /// # Errors
 /// If the folder contains the path of an output, possibly through links. The output and its folder need not exist.

@@ -5,7 +5,8 @@ use brisk_atomic_file::AtomicFile;
 
 use crate::files::check_here;
 
-/// Checks, before there is anything to write, that files can be created in the folder `path`, which `option` names. It need not exist yet.
+/// Checks, before there is anything to write, that files can be created in the folder `path`, which `option` names. It need not
+/// exist yet.
 ///
 /// # Errors
 /// If `path`, or the part of it that exists, is not a folder or cannot be written to.

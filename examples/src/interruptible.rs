@@ -8,7 +8,8 @@ use std::process::ExitCode;
 use brisk_table::printable;
 use brisk_train::{StopFlag, StopSignal};
 
-/// The panic payload that unwinds an importer, which then removes what it has written: a progress callback has no other way to stop it.
+/// The panic payload that unwinds an importer, which then removes what it has written: a progress callback has no other way to
+/// stop it.
 struct Interrupted;
 
 /// Does `work`, which calls [`check`] from time to time; `None` if a stop was requested meanwhile.

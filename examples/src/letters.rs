@@ -12,7 +12,8 @@ pub const N_CLASSES: usize = 26;
 /// Pixels along each side of an image.
 pub const SIDE: usize = 28;
 
-/// Opens the table at `path`, which is drawn first if it does not exist: `n_rows` letters, each with a different position, size and slant, with noise.
+/// Opens the table at `path`, which is drawn first if it does not exist: `n_rows` letters, each with a different position, size
+/// and slant, with noise.
 ///
 /// # Errors
 /// If the table cannot be written or read.

@@ -24,8 +24,8 @@ fn as_called(text: &str) -> String {
     called.iter().fold(text.to_owned(), |text, (path, name)| text.replace(path, name))
 }
 
-/// Prints a line to standard error, in one piece, since ranks of a job may write at the same time. Write errors are ignored: a run does
-/// not end because its messages cannot be printed.
+/// Prints a line to standard error, in one piece, since ranks of a job may write at the same time. Write errors are ignored: a
+/// run does not end because its messages cannot be printed.
 pub fn note(line: impl Display) {
     let _ = stderr().write_all(format!("{}\n", without_escapes(&with_short_words(&as_called(&line.to_string())))).as_bytes());
 }
@@ -55,7 +55,8 @@ pub fn result(lines: impl Display) -> Result<()> {
     }
 }
 
-/// The text with control characters other than line ends and tabs escaped, so that none from a file or a file name reaches the terminal.
+/// The text with control characters other than line ends and tabs escaped, so that none from a file or a file name reaches the
+/// terminal.
 fn without_escapes(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     for char in text.chars() {
@@ -68,7 +69,8 @@ fn without_escapes(text: &str) -> String {
     plain
 }
 
-/// The text without the middle of words longer than any path, so that an argument that a script passes by mistake does not fill the terminal.
+/// The text without the middle of words longer than any path, so that an argument that a script passes by mistake does not fill
+/// the terminal.
 fn with_short_words(text: &str) -> String {
     let short = |piece: &str| {
         let word = piece.trim_end();

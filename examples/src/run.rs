@@ -58,8 +58,8 @@ pub struct Run {
 }
 
 impl Run {
-    /// Writes the results to the file of `--json`, if it is given: the device, the time, and the members of `results`, which are f32 on simulated rows unless they say
-    /// otherwise.
+    /// Writes the results to the file of `--json`, if it is given: the device, the time, and the members of `results`, which are
+    /// f32 on simulated rows unless they say otherwise.
     ///
     /// # Errors
     /// If the file cannot be written.

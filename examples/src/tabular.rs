@@ -24,7 +24,8 @@ pub struct TextArguments {
     #[arg(long, value_name = "N", help_heading = "Data", default_value = "0", allow_negative_numbers = true,
         value_parser = whole::<usize>(0..=MAX_COUNT))]
     pub skip_lines: usize,
-    /// Word for a missing value, besides empty cells and the usual NA, NaN, null, None, -, ., ?, \N, #N/A, #DIV/0!; may be repeated
+    /// Word for a missing value, besides empty cells and the usual NA, NaN, null, None, -, ., ?, \N, #N/A, #DIV/0!; may be
+    /// repeated
     #[arg(long, value_name = "WORD", help_heading = "Data", allow_hyphen_values = true)]
     pub missing_value: Vec<String>,
     /// Decimal mark of numbers in text, a point or a comma [default: . ; in predict that of the training table]

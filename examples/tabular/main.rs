@@ -1,4 +1,5 @@
-//! From a table of any format to a trained network: finds the kinds of the columns and of the target, trains, tests, and writes a model folder.
+//! From a table of any format to a trained network: finds the kinds of the columns and of the target, trains, tests, and writes a
+//! model folder.
 //!
 //! `cargo run --release --example tabular -- DATA [--target COLUMN]`
 

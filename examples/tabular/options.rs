@@ -19,10 +19,11 @@ use crate::scale::Asked;
 #[derive(Debug, Parser)]
 #[command(name = "tabular", after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Table to train on: CSV, TSV, Parquet and other formats, plain or compressed, or a brisk table (.safetensors); or the URL of such a
-    /// file
+    /// Table to train on: CSV, TSV, Parquet and other formats, plain or compressed, or a brisk table (.safetensors); or the URL
+    /// of such a file
     pub(crate) data: PathBuf,
-    /// Column to predict, by name or by index from 0 [default: one called target, label, class or y, else the last; of a brisk table its label]
+    /// Column to predict, by name or by index from 0
+    /// [default: one called target, label, class or y, else the last; of a brisk table its label]
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     pub(crate) target: Option<String>,
     /// What the target is [default: classes if it is text, or if it has few different whole numbers, else number]
@@ -38,7 +39,8 @@ pub(crate) struct Options {
     /// Column of the groups of rows, such as patients: all rows of a group are trained on, validated or tested. It is no feature
     #[arg(long, value_name = "COLUMN", help_heading = "Data", conflicts_with = "time")]
     pub(crate) group: Option<String>,
-    /// Column of the times of rows, numbers or dates: the latest are tested, those before them validated. It remains a feature unless --drop names it, too
+    /// Column of the times of rows, numbers or dates: the latest are tested, those before them validated. It remains a feature
+    /// unless --drop names it, too
     #[arg(long, value_name = "COLUMN", help_heading = "Data")]
     pub(crate) time: Option<String>,
     /// Column of the weights of rows, numbers of at least 0: how much each counts in training and in scores. It is no feature
@@ -53,7 +55,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "HOW", help_heading = "Data", default_value = "standard",
         value_parser = one_of([("standard", Scaling::Standard), ("quantile", Scaling::Quantile)]))]
     pub(crate) scaling: Scaling,
-    /// How a target that is a number is scaled for training: standard, log (its logarithm: for positive numbers with a long tail, such as prices), or auto, the one that predicts validation rows better after a short training; log is tried if the numbers are above 0 and have such a tail [default: auto]
+    /// How a target that is a number is scaled for training: standard, log (its logarithm: for positive numbers with a long tail,
+    /// such as prices), or auto, the one that predicts validation rows better after a short training; log is tried if the numbers
+    /// are above 0 and have such a tail [default: auto]
     #[arg(long, value_name = "HOW", help_heading = "Training", value_parser = one_of([("auto", Asked::Auto),
         ("standard", Asked::For(TargetScale::Standard)), ("log", Asked::For(TargetScale::Log))]))]
     pub(crate) target_scale: Option<Asked>,
@@ -61,28 +65,35 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Data", default_value = "1", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) min_category_rows: usize,
 
-    /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones, in minutes; best, several with drawn settings, of which those are kept that are best together
+    /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones, in minutes;
+    /// best, several with drawn settings, of which those are kept that are best together
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
         value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]
     pub(crate) effort: Effort,
-    /// Ends training after this time, counted from the start of the program; the linear model that the scores are compared with takes a twentieth more, at least a second [default: no limit]
+    /// Ends training after this time, counted from the start of the program; the linear model that the scores are compared with
+    /// takes a twentieth more, at least a second [default: no limit]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = positive(1e6))]
     pub(crate) minutes: Option<f64>,
-    /// How much the classes count in training: observed, by their rows, or balanced, all alike; predicted probabilities are those of the observed frequencies in any case
+    /// How much the classes count in training: observed, by their rows, or balanced, all alike; predicted probabilities are those
+    /// of the observed frequencies in any case
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "observed",
         value_parser = one_of([("observed", ClassWeights::Observed), ("balanced", ClassWeights::Balanced)]))]
     pub(crate) class_weights: ClassWeights,
-    /// What the probability is chosen for, on the validation rows, above which the second of two classes is predicted: f1, accuracy or balanced-accuracy [default: 0.5]
+    /// What the probability is chosen for, on the validation rows, above which the second of two classes is predicted: f1,
+    /// accuracy or balanced-accuracy [default: 0.5]
     #[arg(long, value_name = "METRIC", help_heading = "Training", value_parser = one_of([("f1", ThresholdMetric::F1),
         ("accuracy", ThresholdMetric::Accuracy), ("balanced-accuracy", ThresholdMetric::BalancedAccuracy)]))]
     pub(crate) threshold: Option<ThresholdMetric>,
-    /// Share of the numbers that intervals of predictions are to hold, such as 0.9: predict then writes their lower and upper bounds. They are as wide as the errors on the validation rows are
+    /// Share of the numbers that intervals of predictions are to hold, such as 0.9: predict then writes their lower and upper
+    /// bounds. They are as wide as the errors on the validation rows are
     #[arg(long, value_name = "SHARE", help_heading = "Training", value_parser = coverage)]
     pub(crate) intervals: Option<f64>,
-    /// Trains a model for each of K folds of the rows that are not tested, validates it by the fold, and predicts the mean of the models [default: one model, validated by a tenth of the rows]
+    /// Trains a model for each of K folds of the rows that are not tested, validates it by the fold, and predicts the mean of the
+    /// models [default: one model, validated by a tenth of the rows]
     #[arg(long, value_name = "K", help_heading = "Training", value_parser = whole::<usize>(2..=100), conflicts_with = "time")]
     pub(crate) folds: Option<usize>,
-    /// Network, instead of those of --effort: mlp; resnet, a residual network; tabm, an ensemble of networks that share most weights; tabm-mini, whose hidden layers are the same
+    /// Network, instead of those of --effort: mlp; resnet, a residual network; tabm, an ensemble of networks that share most
+    /// weights; tabm-mini, whose hidden layers are the same
     #[arg(long, value_name = "KIND", help_heading = "Training", value_parser = one_of([
         ("mlp", Kind::Mlp), ("resnet", Kind::ResidualMlp), ("tabm", Kind::TabM(Adapters::All)),
         ("tabm-mini", Kind::TabM(Adapters::First))]))]
@@ -93,28 +104,34 @@ pub(crate) struct Options {
     /// Members of an ensemble [default: 32, with quick 16]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=1024))]
     pub(crate) members: Option<usize>,
-    /// Maximum number of epochs; with --minutes those that fit, if they are fewer [default: 1600 to 4500 steps, but 6 to 100 epochs; of an mlp or a resnet 100]
+    /// Maximum number of epochs; with --minutes those that fit, if they are fewer
+    /// [default: 1600 to 4500 steps, but 6 to 100 epochs; of an mlp or a resnet 100]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) epochs: Option<usize>,
     /// Rows per batch [default: a 128th of the training rows, of an mlp or a resnet a 400th, from 32 to 1024]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) batch: Option<usize>,
-    /// Epochs without a better validation score after which the run ends [default: half of the maximum number of epochs; of an mlp or a resnet 10]
+    /// Epochs without a better validation score after which the run ends
+    /// [default: half of the maximum number of epochs; of an mlp or a resnet 10]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) patience: Option<usize>,
-    /// Validation score that decides when training ends and which epoch is kept, such as valid_auc [default: valid_rmse; of classes valid_log_loss; of an mlp or a resnet valid_auc or valid_accuracy]
+    /// Validation score that decides when training ends and which epoch is kept, such as valid_auc
+    /// [default: valid_rmse; of classes valid_log_loss; of an mlp or a resnet valid_auc or valid_accuracy]
     #[arg(long, value_name = "NAME", help_heading = "Training")]
     pub(crate) monitor: Option<String>,
-    /// Learning rate of AdamW, which falls to 0 in the maximum number of epochs, except for an mlp or a resnet [default: 0.01; of an mlp or a resnet 0.001]
+    /// Learning rate of AdamW, which falls to 0 in the maximum number of epochs, except for an mlp or a resnet
+    /// [default: 0.01; of an mlp or a resnet 0.001]
     #[arg(long, value_name = "RATE", help_heading = "Training", value_parser = positive(f64::MAX))]
     pub(crate) lr: Option<f64>,
     /// Weight decay of AdamW [default: 0.0003; of an mlp or a resnet 0.01]
     #[arg(long, value_name = "RATE", help_heading = "Training", value_parser = positive(1e6))]
     pub(crate) weight_decay: Option<f64>,
-    /// Seed of the initial weights, the order of rows and the split into 70 % training, 10 % validation and 20 % test rows, unless it is one by --time
+    /// Seed of the initial weights, the order of rows and the split into 70 % training, 10 % validation and 20 % test rows,
+    /// unless it is one by --time
     #[arg(long, value_name = "N", help_heading = "Training", default_value = "0", value_parser = whole::<u64>(0..=MAX_COUNT))]
     pub(crate) seed: u64,
-    /// Precision of matrix products in training; parameters and predictions are f32 in each [default: bf16 on a CPU with instructions for it, AMX or AVX512_BF16, else f32]
+    /// Precision of matrix products in training; parameters and predictions are f32 in each
+    /// [default: bf16 on a CPU with instructions for it, AMX or AVX512_BF16, else f32]
     #[arg(long, value_name = "TYPE", help_heading = "Running", value_parser = precision())]
     pub(crate) precision: Option<Precision>,
     #[command(flatten)]
@@ -128,7 +145,8 @@ pub(crate) struct Options {
     /// Write the preprocessed rows to DIR, too: train.safetensors, valid.safetensors and test.safetensors
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub(crate) save_rows: Option<PathBuf>,
-    /// Write the HTML page to FILE, or to none: scores and errors of the test rows, the rows that are predicted worst, and the importance of columns [default: report.html in the folder of --out]
+    /// Write the HTML page to FILE, or to none: scores and errors of the test rows, the rows that are predicted worst, and the
+    /// importance of columns [default: report.html in the folder of --out]
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) report: Option<PathBuf>,
     /// Write the results to FILE as one JSON object

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// About the time of the networks that are left, at the pace of those that were trained, of which there is at least one; at most the time that is `left`.
+/// About the time of the networks that are left, at the pace of those that were trained, of which there is at least one; at most
+/// the time that is `left`.
 pub(crate) fn to_go(elapsed: Duration, n_trained: usize, n_networks: usize, left: Option<Duration>) -> Duration {
     let at_this_pace = elapsed.mul_f64(n_networks.saturating_sub(n_trained) as f64 / n_trained.max(1) as f64);
     left.map_or(at_this_pace, |left| left.min(at_this_pace))

@@ -1,5 +1,5 @@
-/// The area under the ROC curve: the probability that a row labelled 1 scores above one labelled 0, ties counting half. `None` if all
-/// labels are the same.
+/// The area under the ROC curve: the probability that a row labelled 1 scores above one labelled 0, ties counting half. `None` if
+/// all labels are the same.
 pub(crate) fn roc_auc(scores: &[f32], labels: &[f32]) -> Option<f64> {
     let mut rows: Vec<(f32, bool)> = scores.iter().copied().zip(labels.iter().map(|&label| label > 0.5)).collect();
     rows.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -168,7 +168,8 @@ fn mlp(n_inputs: usize, weights: &VarBuilder) -> candle_core::Result<Sequential>
     Ok(model.add(linear(n_in, 1, weights.pp("out"))?))
 }
 
-/// The mean over the rows of `max(z, 0) - z y + ln(1 + exp(-|z|))`, which does not overflow for any logit; candle's own takes the logarithm of a sigmoid.
+/// The mean over the rows of `max(z, 0) - z y + ln(1 + exp(-|z|))`, which does not overflow for any logit; candle's own takes the
+/// logarithm of a sigmoid.
 fn binary_cross_entropy(logits: &Tensor, labels: &Tensor) -> candle_core::Result<Tensor> {
     let small = (logits.abs()?.neg()?.exp()? + 1.0)?.log()?;
     ((logits.relu()? - (logits * labels)?)? + small)?.mean_all()

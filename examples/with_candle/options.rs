@@ -3,7 +3,8 @@ use std::path::PathBuf;
 use clap::Parser;
 use clap::builder::RangedU64ValueParser;
 
-/// Trains a candle network of 28-256-256-256-1 on rows that brisk-table stores and brisk-loader shuffles, and compares ways to feed it
+/// Trains a candle network of 28-256-256-256-1 on rows that brisk-table stores and brisk-loader shuffles, and compares ways to
+/// feed it
 #[derive(Parser)]
 #[command(name = "with_candle", args_override_self = true)]
 pub(crate) struct Options {

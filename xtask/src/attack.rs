@@ -17,8 +17,8 @@ mod command_line;
 
 /// Attacks the example programs and checks what they leave: kills, signals, full disks, damaged files, odd command lines
 ///
-/// Prints a table of what was tried and found; the exit status is 1 if there was a loss, a panic, a hang or a wrong result. A finding names the
-/// command that repeats it.
+/// Prints a table of what was tried and found; the exit status is 1 if there was a loss, a panic, a hang or a wrong result. A
+/// finding names the command that repeats it.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Attacks the programs in DIR instead of building those of the workspace

@@ -1,4 +1,5 @@
-//! `cargo xtask bench`: builds the benchmarks for release, provides the peers that they need, and passes the command line on to them.
+//! `cargo xtask bench`: builds the benchmarks for release, provides the peers that they need, and passes the command line on to
+//! them.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};

@@ -51,8 +51,8 @@ struct Bar {
     ratio: f64,
 }
 
-/// Adds the cases of one file. Of a case with several measurements in the file, the one with the lowest ratio is kept; the same case of another file
-/// gets its own bar.
+/// Adds the cases of one file. Of a case with several measurements in the file, the one with the lowest ratio is kept; the same
+/// case of another file gets its own bar.
 fn add_bars(bars: &mut Vec<Bar>, rows: &[Value], cases: &[String]) {
     let before = bars.len();
     for row in rows {

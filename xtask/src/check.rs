@@ -63,8 +63,9 @@ const STAGES: &[Stage] = &[
 ///
 /// Runs the stages in the order listed below, and stops at the first that fails.
 ///
-/// Tests run with BRISK_TEST_GPU=require and BRISK_TEST_MPI=require: a test that needs an adapter, MPI or two hosts fails without them instead of being
-/// skipped. Two hosts are network namespaces, which some containers forbid; there, BRISK_TEST_MPI=auto skips those tests and says so.
+/// Tests run with BRISK_TEST_GPU=require and BRISK_TEST_MPI=require: a test that needs an adapter, MPI or two hosts fails without
+/// them instead of being skipped. Two hosts are network namespaces, which some containers forbid; there, BRISK_TEST_MPI=auto
+/// skips those tests and says so.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Runs only this stage; can be given several times
@@ -83,7 +84,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// A command whose tests fail without an adapter or MPI, instead of being skipped. The user can set BRISK_TEST_MPI to `auto` where namespaces are forbidden.
+/// A command whose tests fail without an adapter or MPI, instead of being skipped. The user can set BRISK_TEST_MPI to `auto`
+/// where namespaces are forbidden.
 fn checked(line: &str) -> Command {
     let mut command = command(line);
     command.env("BRISK_TEST_GPU", "require");
@@ -103,7 +105,8 @@ fn clippy(install: Install) -> Result<()> {
     must(&mut command("cargo clippy --workspace --all-targets --all-features -- -D warnings"))
 }
 
-/// Each published crate without features, and with each of its features on its own. The other stages enable all features, which hides missing ones.
+/// Each published crate without features, and with each of its features on its own. The other stages enable all features, which
+/// hides missing ones.
 fn features() -> Result<()> {
     for Package { name, features, .. } in packages()?.iter().filter(|package| package.short_name().is_some()) {
         for feature in std::iter::once("").chain(features.iter().map(String::as_str)) {

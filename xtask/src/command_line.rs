@@ -38,8 +38,8 @@ enum Command {
     WithCandle(with_candle::Options),
     /// Prints the completions of a shell
     ///
-    /// They complete a command named `xtask`, which can be a shell function: `xtask() { cargo xtask "$@"; }`. In bash, load them with
-    /// `source <(cargo xtask completions bash)`.
+    /// They complete a command named `xtask`, which can be a shell function: `xtask() { cargo xtask "$@"; }`. In bash, load them
+    /// with `source <(cargo xtask completions bash)`.
     Completions {
         /// The shell to print completions for
         shell: Shell,

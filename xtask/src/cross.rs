@@ -17,7 +17,8 @@ pub(crate) use check::check;
 
 /// Checks that the crates compile for other systems, or runs them on an emulated one
 ///
-/// Standard libraries of other targets are installed by rustup; compilers and emulators by the package manager of a Debian or Ubuntu system.
+/// Standard libraries of other targets are installed by rustup; compilers and emulators by the package manager of a Debian or
+/// Ubuntu system.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// What to do
@@ -31,8 +32,8 @@ pub(crate) struct Options {
 enum What {
     /// Runs `cargo check` for Windows, macOS, Linux on aarch64, Android and WebAssembly
     Check,
-    /// Builds for Windows with MinGW, runs the tests of brisk-table, brisk-loader and brisk-train with Wine, and compares the results of the example `higgs`
-    /// with those of this machine, bit for bit
+    /// Builds for Windows with MinGW, runs the tests of brisk-table, brisk-loader and brisk-train with Wine, and compares the
+    /// results of the example `higgs` with those of this machine, bit for bit
     Windows,
     /// Builds for Linux on aarch64, runs the example `higgs` with QEMU, and compares its test AUC with that of this machine
     Aarch64,

@@ -17,8 +17,9 @@ use download::Client;
 
 /// Downloads a public data set, checks it and imports it into tables
 ///
-/// A download that was interrupted continues where it stopped, if the server can do that. A file is named without `.part` only once its size and checksum are
-/// those of the published file, and is not downloaded again then. The tables go to the same folder.
+/// A download that was interrupted continues where it stopped, if the server can do that. A file is named without `.part` only
+/// once its size and checksum are those of the published file, and is not downloaded again then. The tables go to the same
+/// folder.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// The data set

@@ -1,4 +1,5 @@
-//! `cargo xtask fuzz-tensors`: builds the conformance runner, which also runs random programs, and passes the command line on to it.
+//! `cargo xtask fuzz-tensors`: builds the conformance runner, which also runs random programs, and passes the command line on to
+//! it.
 
 use std::ffi::OsString;
 use std::process::{Command, ExitCode};

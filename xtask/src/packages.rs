@@ -43,7 +43,8 @@ pub(crate) struct Packages {
     pub(crate) names: &'static [(&'static str, &'static str)],
 }
 
-/// Installs `packages` with the first known package manager that exists here, as root or with a `sudo` that asks for no password; returns the command.
+/// Installs `packages` with the first known package manager that exists here, as root or with a `sudo` that asks for no password;
+/// returns the command.
 ///
 /// Waits while another process holds the package manager's lock, and retries while a package index cannot be reached.
 ///

@@ -28,7 +28,8 @@ pub(crate) fn burn() -> Result<PathBuf> {
     executable(&output(&mut build)?, "bin", "burn-peer").context("cargo built `burn-peer` but printed no path of its executable")
 }
 
-/// A Python that can import these packages, pip's names separated by spaces: the one that BRISK_PYTHON names, or else one in `target`, which is made with the user's consent.
+/// A Python that can import these packages, pip's names separated by spaces: the one that BRISK_PYTHON names, or else one in
+/// `target`, which is made with the user's consent.
 pub(crate) fn python(packages: &str, consent: Consent) -> Result<PathBuf> {
     if let Some(named) = env::var_os("BRISK_PYTHON").map(PathBuf::from) {
         let missing = missing(&named, packages);

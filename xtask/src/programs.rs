@@ -1,4 +1,5 @@
-//! Programs of the workspace that depend on its crates. xtask builds them with cargo and runs them, so it builds in seconds itself.
+//! Programs of the workspace that depend on its crates. xtask builds them with cargo and runs them, so it builds in seconds
+//! itself.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -19,7 +20,8 @@ pub(crate) enum Profile {
     ReleaseWithMpi,
 }
 
-/// Runs `command` to its end in the current folder, which relative paths in its arguments refer to; returns its exit status as ours.
+/// Runs `command` to its end in the current folder, which relative paths in its arguments refer to; returns its exit status as
+/// ours.
 pub(crate) fn finish(command: &mut Command) -> Result<ExitCode> {
     let status = command.status().with_context(|| format!("could not start {}", command.get_program().display()))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());
@@ -28,8 +30,8 @@ pub(crate) fn finish(command: &mut Command) -> Result<ExitCode> {
 
 /// Builds a program of the workspace, which is a `bin` or an `example`, and returns its path.
 ///
-/// The command has `--workspace`, and `--tests --all-features` in the profile of tests, so that features are resolved as for the tests and nothing is built
-/// twice.
+/// The command has `--workspace`, and `--tests --all-features` in the profile of tests, so that features are resolved as for the
+/// tests and nothing is built twice.
 pub(crate) fn built(kind: &str, name: &str, profile: Profile) -> Result<PathBuf> {
     let mut build = command("cargo build --workspace --message-format json-render-diagnostics");
     build.arg(format!("--{kind}={name}"));

@@ -25,7 +25,8 @@ A column is a machine. A cell is how many times as fast (or as small) brisk is a
 value itself. Where a machine has several records of a case, the cell is their median, followed by the lowest and the highest.
 ";
 
-/// The records of all machines, each in the order of their files' names, which begin with the date: folder of the machine and content.
+/// The records of all machines, each in the order of their files' names, which begin with the date: folder of the machine and
+/// content.
 pub(crate) type Records = BTreeMap<String, Vec<String>>;
 
 pub(crate) fn run() -> Result<ExitCode> {

@@ -34,7 +34,8 @@ pub(crate) fn command(line: &str) -> Command {
 
 /// Removes the variables that describe xtask's own package, which cargo sets for what it runs.
 ///
-/// Build scripts of dependencies read them, so they, and all that depends on them, would be built again whenever cargo is started by another program.
+/// Build scripts of dependencies read them, so they, and all that depends on them, would be built again whenever cargo is started
+/// by another program.
 fn of_no_package(cargo: &mut Command) {
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_")) {

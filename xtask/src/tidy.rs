@@ -1,7 +1,7 @@
 //! `cargo xtask tidy`: rules of this workspace that neither the compiler nor clippy knows.
 //!
-//! A rule is a function from the [`Workspace`] to findings, so that each can be tested on a made-up workspace that breaks it. A remark that a reviewer makes twice
-//! becomes a rule.
+//! A rule is a function from the [`Workspace`] to findings, so that each can be tested on a made-up workspace that breaks it. A
+//! remark that a reviewer makes twice becomes a rule.
 
 mod arrows;
 mod circles;

@@ -11,8 +11,8 @@ use crate::shell::command;
 
 /// Prints the WGSL modules of the kernels, or writes every pipeline in the languages of the backends
 ///
-/// A module is a list of parts, each of which is printed under its name. Modules that differ only in element types, activations or epilogues are printed
-/// one after another.
+/// A module is a list of parts, each of which is printed under its name. Modules that differ only in element types, activations
+/// or epilogues are printed one after another.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Options {

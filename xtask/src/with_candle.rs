@@ -11,7 +11,8 @@ use crate::shell::{command, root, run as must, target_dir};
 
 /// Builds, tests and runs examples/with_candle, a package outside the workspace
 ///
-/// It is built for release in target/with_candle. The first build downloads candle and takes about six minutes of one core, so `cargo xtask test` leaves it out.
+/// It is built for release in target/with_candle. The first build downloads candle and takes about six minutes of one core, so
+/// `cargo xtask test` leaves it out.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Options of the example [default: --smoke]

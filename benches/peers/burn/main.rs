@@ -1,13 +1,15 @@
 //! Burn's side of `cargo xtask bench kernels`: reads a line of words, writes a JSON object, so that the two sides alternate.
 //!
-//! `burn-peer cpu|gpu TABLE` opens the adapter of that kind and prints which it is. TABLE is a file of `f32`: rows of a label and 28 features. Then
+//! `burn-peer cpu|gpu TABLE` opens the adapter of that kind and prints which it is. TABLE is a file of `f32`: rows of a label and
+//! 28 features. Then
 //!
-//! - `matmul N`: seconds of one `[N, N]` product of the first numbers of the table by the next, where the table is repeated as needed, with its sum
-//!   and its trace;
-//! - `train BATCH`: rows per second of one epoch of 28-256-256-256-1 with Adam over the whole batches of the table, with its first and last loss.
+//! - `matmul N`: seconds of one `[N, N]` product of the first numbers of the table by the next, where the table is repeated as
+//!   needed, with its sum and its trace;
+//! - `train BATCH`: rows per second of one epoch of 28-256-256-256-1 with Adam over the whole batches of the table, with its
+//!   first and last loss.
 //!
-//! The conditions favour Burn: all data is on the device before the clock starts, already divided into batches; kernels are compiled,
-//! fused and tuned in steps that are not timed; and the device is awaited once, at the end of a turn.
+//! The conditions favour Burn: all data is on the device before the clock starts, already divided into batches; kernels are
+//! compiled, fused and tuned in steps that are not timed; and the device is awaited once, at the end of a turn.
 
 use std::io::{self, BufRead};
 use std::time::Instant;

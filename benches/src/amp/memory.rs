@@ -9,7 +9,8 @@ use crate::row::{Better, Row};
 /// Rows per batch: enough that activations dominate, as in training that is limited by memory.
 const BATCH: usize = 8192;
 
-/// The planned memory for activations and their gradients: half precision compared with f32, and inference compared with training.
+/// The planned memory for activations and their gradients: half precision compared with f32, and inference compared with
+/// training.
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for task in tasks(options) {

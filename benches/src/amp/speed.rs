@@ -13,7 +13,8 @@ use crate::row::{Better, Row};
 /// The script that trains in PyTorch.
 const PEER: &str = "benches/peers/amp.py";
 
-/// Rows per second of an epoch, with the precisions in alternation; the wide network also with products added in f16, if the device supports that.
+/// Rows per second of an epoch, with the precisions in alternation; the wide network also with products added in f16, if the
+/// device supports that.
 #[expect(clippy::print_stdout, reason = "why something is not measured belongs to the report")]
 pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     let is_hardware = options.device.info().kind == DeviceKind::Gpu;

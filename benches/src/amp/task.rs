@@ -37,7 +37,8 @@ type Build = fn(&mut ParametersBuilder) -> Box<dyn Module>;
 const SIDE: usize = 16;
 const N_CHANNELS: usize = 3;
 
-/// The network of HIGGS on a table of its shape; and four convolutions on images of stripes with noise, classified by the direction of the stripes.
+/// The network of HIGGS on a table of its shape; and four convolutions on images of stripes with noise, classified by the
+/// direction of the stripes.
 pub(super) fn tasks(options: &Options) -> [Task; 2] {
     let some = |full: usize, smoke: usize| if options.scale == Scale::Smoke { smoke } else { full };
     let mlp = Task {
@@ -73,7 +74,8 @@ pub(super) fn large_batches(options: &Options) -> Task {
     Task { batch: if options.scale == Scale::Smoke { 128 } else { 8192 }, ..mlp }
 }
 
-/// An ensemble for tables, at the sizes of the paper: 32 members with three shared layers of 512 units, of which each multiplies the rows by scales of its own.
+/// An ensemble for tables, at the sizes of the paper: 32 members with three shared layers of 512 units, of which each multiplies
+/// the rows by scales of its own.
 pub(super) fn tab_m(options: &Options) -> Task {
     let [mlp, _] = tasks(options);
     let is_smoke = options.scale == Scale::Smoke;

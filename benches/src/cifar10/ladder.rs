@@ -1,5 +1,6 @@
-//! The ladder of tricks: accuracy and time of each rung of Page's recipe. Narrowed for a CPU, all rungs train for the same number of epochs, so the accuracy shows the effect
-//! of a trick; at full width each trains for the article's number of epochs, so the time shows it.
+//! The ladder of tricks: accuracy and time of each rung of Page's recipe. Narrowed for a CPU, all rungs train for the same number
+//! of epochs, so the accuracy shows the effect of a trick; at full width each trains for the article's number of epochs, so the
+//! time shows it.
 
 use std::io::{IsTerminal, stderr};
 use std::path::Path;

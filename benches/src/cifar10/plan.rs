@@ -1,5 +1,5 @@
-//! The planned cost of an epoch of a recipe at full width: operations, bytes, kernels and memory; and the least time that GPUs would need, from the peak rates in their
-//! data sheets.
+//! The planned cost of an epoch of a recipe at full width: operations, bytes, kernels and memory; and the least time that GPUs
+//! would need, from the peak rates in their data sheets.
 
 use anyhow::Result;
 use brisk_nn::tensor::program::Program;
@@ -98,7 +98,8 @@ fn step(recipe: &Recipe, precision: Precision) -> Result<Program> {
     Ok(graph.fused())
 }
 
-/// The least time in seconds for a replay of the program: each kernel takes as long as its arithmetic or its memory traffic, whichever takes longer.
+/// The least time in seconds for a replay of the program: each kernel takes as long as its arithmetic or its memory traffic,
+/// whichever takes longer.
 fn roofline(program: &Program, gpu: &Gpu, precision: Precision) -> f64 {
     let product_flops = if precision == Precision::F16 { gpu.f16_matrix_flops } else { gpu.f32_flops };
     let costs: Vec<_> = (0..=program.n_kernels()).map(|n| program.cost_since(n)).collect();

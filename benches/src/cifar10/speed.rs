@@ -269,9 +269,9 @@ impl Trace {
     }
 }
 
-/// At the recipe's rates, rounding errors grow from step to step. Therefore only the first losses must match PyTorch's in f64 within rounding errors; all 20 must be near
-/// those of PyTorch in f32, whose two layouts differ by up to 15 %. Only [`check_slow`] compares the test accuracy after them: here it differs by 10 points between the
-/// layouts.
+/// At the recipe's rates, rounding errors grow from step to step. Therefore only the first losses must match PyTorch's in f64
+/// within rounding errors; all 20 must be near those of PyTorch in f32, whose two layouts differ by up to 15 %. Only
+/// [`check_slow`] compares the test accuracy after them: here it differs by 10 points between the layouts.
 fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
     ensure!(
         exact.difference(ours, 0..4) < 1e-3,
@@ -289,7 +289,8 @@ fn check(ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
     Ok(())
 }
 
-/// With matrix products in 16 bits, the first losses must match PyTorch's in f64 within the rounding of the type, and the later ones must be near those of PyTorch in f32.
+/// With matrix products in 16 bits, the first losses must match PyTorch's in f64 within the rounding of the type, and the later
+/// ones must be near those of PyTorch in f32.
 fn check_in_16_bits(precision: Precision, ours: &Trace, exact: &Trace, in_f32: &[Trace]) -> Result<()> {
     let tolerance = if precision == Precision::F16 { 3e-2 } else { 5e-2 };
     ensure!(

@@ -105,7 +105,8 @@ fn by_twin(kernel: &impl Kernel, args: &[Arg], mut words: Vec<Vec<u32>>) -> Resu
     Ok(words)
 }
 
-/// The initial content of an argument, as words of memory: numbers in -0.5..1, positive ones if a kernel computes their root, and 0 for indices.
+/// The initial content of an argument, as words of memory: numbers in -0.5..1, positive ones if a kernel computes their root, and
+/// 0 for indices.
 fn values(stream: u32, arg: &Arg) -> Vec<u32> {
     let n_words = arg.len_bytes().div_ceil(size_of::<u32>());
     let least = if ["y2", "running_var"].contains(&arg.name) { 0.1 } else { -0.5 };

@@ -1,4 +1,5 @@
-//! A small convolutional network on the CPU executor: a training step, and an epoch with the trainer, each compared with PyTorch on the same number of threads.
+//! A small convolutional network on the CPU executor: a training step, and an epoch with the trainer, each compared with PyTorch
+//! on the same number of threads.
 
 use std::cell::Cell;
 use std::rc::Rc;

@@ -1,4 +1,5 @@
-//! Elementwise functions, softmax and layer norm on the CPU executor, compared with a copy and with PyTorch on the same number of threads.
+//! Elementwise functions, softmax and layer norm on the CPU executor, compared with a copy and with PyTorch on the same number of
+//! threads.
 
 use std::hint::black_box;
 

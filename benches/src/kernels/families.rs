@@ -1,4 +1,5 @@
-//! Kernels on an adapter, by family: those that move data compared with the adapter's copies, products and convolutions with its arithmetic.
+//! Kernels on an adapter, by family: those that move data compared with the adapter's copies, products and convolutions with its
+//! arithmetic.
 
 use anyhow::Result;
 use brisk_program::kernels::expr::Expr;

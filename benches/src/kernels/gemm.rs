@@ -4,8 +4,8 @@
 use brisk_program::kernels::Matmul;
 use gemm_common::Parallelism;
 
-/// Only the product, without the epilogue, on all threads of the current pool. Results are row-major and `gemm` prefers column-major, so it computes
-/// `yᵀ = bᵀ aᵀ`.
+/// Only the product, without the epilogue, on all threads of the current pool. Results are row-major and `gemm` prefers
+/// column-major, so it computes `yᵀ = bᵀ aᵀ`.
 pub(super) fn gemm(matmul: &Matmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     assert!(a.len() == m * k && b.len() == k * n && y.len() == m * n, "operands of {matmul:?}");

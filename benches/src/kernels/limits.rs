@@ -58,7 +58,8 @@ const LANES: usize = 64;
 const WIDTH: usize = 4;
 const N_STEPS: usize = 1024;
 
-/// `a = a f + f` repeated on numbers in registers, without reads or writes in between: `y[i] = Σ a`, over four with different initial values.
+/// `a = a f + f` repeated on numbers in registers, without reads or writes in between: `y[i] = Σ a`, over four with different
+/// initial values.
 #[derive(Debug, Clone)]
 pub(super) struct MultiplyAdd {
     pub(super) n_groups: usize,

@@ -131,7 +131,8 @@ mod x86 {
         (n * N_SUMS * 32 * 2) as u64
     }
 
-    /// The operand of `ldtilecfg` for eight tiles of 16 rows of 64 bytes: the palette, 15 bytes of zeros, the bytes of a row of each tile, the rows of each.
+    /// The operand of `ldtilecfg` for eight tiles of 16 rows of 64 bytes: the palette, 15 bytes of zeros, the bytes of a row of
+    /// each tile, the rows of each.
     #[repr(C, align(64))]
     struct TileShape([u8; 64]);
 

@@ -1,5 +1,5 @@
-//! The cost of a dispatch in addition to its own work: replayed, or submitted one by one. The work is additions of 64 elements, each of which waits for the
-//! previous one.
+//! The cost of a dispatch in addition to its own work: replayed, or submitted one by one. The work is additions of 64 elements,
+//! each of which waits for the previous one.
 
 use std::cell::RefCell;
 use std::time::Instant;
@@ -19,7 +19,8 @@ const N_KERNELS: usize = 50;
 /// Replays per submit.
 const N_REPLAYS: usize = 10;
 const N_DISPATCHES: usize = N_KERNELS * N_REPLAYS;
-/// The initial values of the three buffers: small enough that the sum of fifty additions is finite. Later values overflow, which does not affect the time.
+/// The initial values of the three buffers: small enough that the sum of fifty additions is finite. Later values overflow, which
+/// does not affect the time.
 const START: [f32; 3] = [1e-20, 2e-20, 0.0];
 const HOST_LIMIT_S: f64 = 1e-6;
 
@@ -120,8 +121,8 @@ impl Chain {
     }
 }
 
-/// The same with wgpu only: as an eager library does it, which keeps pipelines and creates everything else for each operation; and as a replay does it,
-/// split into its parts.
+/// The same with wgpu only: as an eager library does it, which keeps pipelines and creates everything else for each operation;
+/// and as a replay does it, split into its parts.
 struct Anew {
     device: wgpu::Device,
     queue: wgpu::Queue,

@@ -1,5 +1,5 @@
-//! Twins on the CPU executor: matrix products compared with the `gemm` crate and with what the processor multiplies in registers, kernels that move data with a copy of
-//! the same number of bytes.
+//! Twins on the CPU executor: matrix products compared with the `gemm` crate and with what the processor multiplies in registers,
+//! kernels that move data with a copy of the same number of bytes.
 
 use std::hint::black_box;
 
@@ -105,7 +105,8 @@ impl Bench {
         })
     }
 
-    /// A product whose operands and result are stored in `dtype`, compared with the processor's instructions for it, if it has some.
+    /// A product whose operands and result are stored in `dtype`, compared with the processor's instructions for it, if it has
+    /// some.
     fn limited(&self, name: &str, matmul: &Matmul, dtype: DType, peak: Option<Peak>) -> Result<Option<Row>> {
         let Some(peak) = peak else { return Ok(None) };
         let case = Case::stored(&self.device, matmul.clone(), dtype, &self.turns)?;

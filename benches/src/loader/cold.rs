@@ -1,4 +1,5 @@
-//! A table that is not in memory: rows shuffled by blocks, compared with reading the file sequentially; and rows at random, for contrast.
+//! A table that is not in memory: rows shuffled by blocks, compared with reading the file sequentially; and rows at random, for
+//! contrast.
 
 use std::fs::File;
 use std::hint::black_box;

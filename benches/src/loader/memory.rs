@@ -61,8 +61,8 @@ fn counted(n_rounds: usize, mut epoch: impl FnMut(u32) -> Result<()>) -> Result<
     Ok(counts)
 }
 
-/// The increase of resident memory in bytes over this many epochs, half of them gathered in place and half in advance by a worker that is
-/// started for each epoch; `None` if the system does not report it.
+/// The increase of resident memory in bytes over this many epochs, half of them gathered in place and half in advance by a worker
+/// that is started for each epoch; `None` if the system does not report it.
 fn growth(rows: &Rows, batching: Batching, n_epochs: u32) -> Result<Option<f64>> {
     let mut loader = Loader::new(rows, batching)?;
     let mut both = |epoch: u32| -> Result<()> {

@@ -147,7 +147,8 @@ mod ranks {
         fn all_reduce(&self, values: &mut [f32], piece_bytes: usize) -> Result<(), Error> {
             for piece in values.chunks_mut(piece_bytes / 4) {
                 let count = piece.len() as std::ffi::c_int;
-                // SAFETY: the library was started by `Mpi::start` and has not been finalized; the call works in place on the `count` elements of `piece`.
+                // SAFETY: the library was started by `Mpi::start` and has not been finalized; the call works in place on the
+                // `count` elements of `piece`.
                 let code = unsafe {
                     let (datatype, op) = (ffi::RSMPI_FLOAT, ffi::RSMPI_SUM);
                     ffi::MPI_Allreduce(self.in_place, piece.as_mut_ptr().cast(), count, datatype, op, ffi::RSMPI_COMM_WORLD)

@@ -32,10 +32,10 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     }])
 }
 
-/// The hidden fraction of each round, the same on both ranks. It compares the time for which a step waits if its buckets are reduced while the backward pass runs
-/// with the wait if all gradients are one bucket, which is reduced after the backward pass; medians of several steps each. The wait is that of the rank that comes
-/// last, since the other also waits for its computation. Neither includes that computation is slower while it shares cores and memory with the reduction, nor the
-/// copying of gradients.
+/// The hidden fraction of each round, the same on both ranks. It compares the time for which a step waits if its buckets are
+/// reduced while the backward pass runs with the wait if all gradients are one bucket, which is reduced after the backward pass;
+/// medians of several steps each. The wait is that of the rank that comes last, since the other also waits for its computation.
+/// Neither includes that computation is slower while it shares cores and memory with the reduction, nor the copying of gradients.
 fn hidden(options: &Options, overlapped: Threads, behind: Threads) -> Result<Vec<f64>> {
     let is_smoke = options.scale == Scale::Smoke;
     let (network, n_calls) = if is_smoke { (WIDE.tiny(), 1) } else { (WIDE, 15) };

@@ -31,9 +31,10 @@ pub(super) fn run(options: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Compared with two bounds: a ring, in which every rank sends and receives 2 (N - 1) / N of the bytes, at the rate at which each rank copies while all do; and one
-/// pass of all ranks at once that reads and writes each rank's buffer in place, which no in-place reduction can undercut. Both last until all ranks are
-/// done, as a reduction does. Small buffers are written by their rank, and are thus in its cache; neither bound includes that half of them must come from another core.
+/// Compared with two bounds: a ring, in which every rank sends and receives 2 (N - 1) / N of the bytes, at the rate at which each
+/// rank copies while all do; and one pass of all ranks at once that reads and writes each rank's buffer in place, which no
+/// in-place reduction can undercut. Both last until all ranks are done, as a reduction does. Small buffers are written by their
+/// rank, and are thus in its cache; neither bound includes that half of them must come from another core.
 fn measured<T: Element + PartialEq>(
     options: &Options,
     case: &str,

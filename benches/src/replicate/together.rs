@@ -2,7 +2,8 @@ use std::time::Instant;
 
 use brisk_replicate::{Collective, CollectiveExt, Error, ReduceOp};
 
-/// The time of `work` on the slowest rank. All ranks begin at the same time: a rank that slept before the first barrier is awake at the second.
+/// The time of `work` on the slowest rank. All ranks begin at the same time: a rank that slept before the first barrier is awake
+/// at the second.
 pub(crate) fn together<C: Collective>(replica: &mut C, work: impl FnOnce(&mut C) -> Result<(), Error>) -> Result<f64, Error> {
     replica.barrier()?;
     replica.barrier()?;
@@ -16,7 +17,8 @@ pub(crate) fn together<C: Collective>(replica: &mut C, work: impl FnOnce(&mut C)
 /// One side of a comparison, which returns the time it took.
 pub(crate) type Side<'a, C> = &'a mut dyn FnMut(&mut C) -> Result<f64, Error>;
 
-/// Rounds in which the sides alternate; the figure of a round is the minimum of `n_calls`, since other processes use the machine too. A preceding round warms up.
+/// Rounds in which the sides alternate; the figure of a round is the minimum of `n_calls`, since other processes use the machine
+/// too. A preceding round warms up.
 pub(crate) fn rounds<C: Collective, const N: usize>(
     replica: &mut C,
     (n_rounds, n_calls): (usize, usize),
@@ -37,7 +39,8 @@ pub(crate) fn rounds<C: Collective, const N: usize>(
     Ok(figures)
 }
 
-/// The number of calls of a round: as many as take about 50 ms, if a byte takes a tenth of a nanosecond, and enough for a minimum of them.
+/// The number of calls of a round: as many as take about 50 ms, if a byte takes a tenth of a nanosecond, and enough for a minimum
+/// of them.
 pub(crate) fn n_calls(n_bytes: usize) -> usize {
     ((512 << 20) / n_bytes).clamp(5, 20)
 }

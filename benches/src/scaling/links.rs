@@ -4,8 +4,8 @@ use brisk_replicate::Link;
 
 use crate::command_line::Scaling;
 
-/// Typical links: Ethernet with TCP, where 94 of 100 bits are payload; InfiniBand with its own protocol; PCIe 4.0 with 16 lanes, where values are copied to host
-/// memory and back, with one queue submission in each direction.
+/// Typical links: Ethernet with TCP, where 94 of 100 bits are payload; InfiniBand with its own protocol; PCIe 4.0 with 16 lanes,
+/// where values are copied to host memory and back, with one queue submission in each direction.
 const TYPICAL: [(&str, f64, f64); 6] = [
     ("Ethernet, 1 Gbit/s", 50.0, 0.94),
     ("Ethernet, 10 Gbit/s", 30.0, 9.4),

@@ -1,4 +1,5 @@
-//! The time in which ranks read a table on a server: predicted, and measured with processes and a server of this machine, whose link is limited.
+//! The time in which ranks read a table on a server: predicted, and measured with processes and a server of this machine, whose
+//! link is limited.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
@@ -31,7 +32,8 @@ const LATENCY: Duration = Duration::from_millis(20);
 /// The bytes that `brisk-table` requests at a time.
 const BLOCK_BYTES: f64 = (1 << 20) as f64;
 
-/// An epoch of 1, 2 and 4 processes that share the link of a server, beside its prediction. Each has a cache of its own, as on hosts of their own.
+/// An epoch of 1, 2 and 4 processes that share the link of a server, beside its prediction. Each has a cache of its own, as on
+/// hosts of their own.
 pub(super) fn check(options: &Options) -> Result<Vec<Row>> {
     let n_bytes = if options.scale == Scale::Smoke { 2 << 20 } else { 96 << 20 };
     let folder = tempfile::tempdir()?;

@@ -1,4 +1,5 @@
-//! Photos in JPEG files, as data sets of images are published: one folder for each class. They are drawn, so that no data set is needed.
+//! Photos in JPEG files, as data sets of images are published: one folder for each class. They are drawn, so that no data set is
+//! needed.
 
 use std::f32::consts::TAU;
 use std::fs;

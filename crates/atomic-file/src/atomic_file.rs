@@ -12,13 +12,13 @@ use crate::temp_name::TempNames;
 /// Writes a file that appears at its path as a whole, or not at all.
 ///
 /// The bytes go to a temporary file in the same folder. [`publish`](Self::publish) syncs it to disk and renames it, so that a
-/// reader, now or after a crash, finds the old content or all of the new. Dropped without `publish`, or on an error, the temporary
-/// file is removed and the path is as it was.
+/// reader, now or after a crash, finds the old content or all of the new. Dropped without `publish`, or on an error, the
+/// temporary file is removed and the path is as it was.
 ///
-/// A process that is killed leaves its temporary file, `.NAME.0123456789abcdef.tmp`. The next `AtomicFile` for the same path removes
-/// it. It recognises the files of running writers, which hold an advisory lock (on Windows, an open handle), and leaves them alone.
-/// On a file system without locks nothing is removed; on a network file system whose locks are local to one host, do not write one
-/// path from several hosts at a time.
+/// A process that is killed leaves its temporary file, `.NAME.0123456789abcdef.tmp`. The next `AtomicFile` for the same path
+/// removes it. It recognises the files of running writers, which hold an advisory lock (on Windows, an open handle), and leaves
+/// them alone. On a file system without locks nothing is removed; on a network file system whose locks are local to one host, do
+/// not write one path from several hosts at a time.
 ///
 /// - **Symbolic links** are followed: the file that the link points to is replaced, and the link stays.
 /// - **Hard links** are not: `path` gets a new file, and the other names keep the old content.
@@ -41,7 +41,8 @@ use crate::temp_name::TempNames;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// Writes are not buffered; for many small ones use a [`BufWriter`](std::io::BufWriter), and publish what its `into_inner` returns.
+/// Writes are not buffered; for many small ones use a [`BufWriter`](std::io::BufWriter), and publish what its `into_inner`
+/// returns.
 #[derive(Debug)]
 pub struct AtomicFile {
     path: PathBuf,
@@ -62,7 +63,8 @@ impl AtomicFile {
         Self::create_impl(path.as_ref(), Leftovers::Remove)
     }
 
-    /// Like [`create`](Self::create), but does not look for leftovers: for a path that no other writer has ever used, such as a random name.
+    /// Like [`create`](Self::create), but does not look for leftovers: for a path that no other writer has ever used, such as a
+    /// random name.
     ///
     /// # Errors
     /// As for [`create`](Self::create).
@@ -88,13 +90,14 @@ impl AtomicFile {
     /// Makes the file durable and puts it in its place: first its content, then its name.
     ///
     /// # Errors
-    /// [`PublishError::Io`] if the disk fails; then the path is unchanged, and the temporary file has been removed. [`PublishError::Kept`] if the
-    /// file is complete but the old one cannot be replaced, as on Windows while a program has it mapped, even after retrying for a
-    /// second; the file is kept under the name that the error gives.
+    /// [`PublishError::Io`] if the disk fails; then the path is unchanged, and the temporary file has been removed.
+    /// [`PublishError::Kept`] if the file is complete but the old one cannot be replaced, as on Windows while a program has it
+    /// mapped, even after retrying for a second; the file is kept under the name that the error gives.
     pub fn publish(mut self) -> Result<(), PublishError> {
         self.file().sync_all()?;
         replace(&self.temp_path, &self.target)?;
-        // Closed, and thereby unlocked, only now: another writer would have taken an unlocked file for a leftover before the rename.
+        // Closed, and thereby unlocked, only now: another writer would have taken an unlocked file for a leftover before the
+        // rename.
         self.file = None;
         Ok(sync_folder(&self.target)?)
     }

@@ -1,15 +1,15 @@
 //! Which temporary files belong to running writers.
 //!
-//! A writer holds an advisory lock on its file for as long as it lives, and the system releases the locks of a killed process. Windows
-//! locks are mandatory and would keep readers from a file that has just been published, so there the open handle serves instead: a file
-//! can be opened for exclusive use only once its writer has closed it.
+//! A writer holds an advisory lock on its file for as long as it lives, and the system releases the locks of a killed process.
+//! Windows locks are mandatory and would keep readers from a file that has just been published, so there the open handle serves
+//! instead: a file can be opened for exclusive use only once its writer has closed it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Creates a file that no sweep removes while it is open. `None` if the name is taken, or if a sweep got to the file between its creation
-/// and its lock; try another name then.
+/// Creates a file that no sweep removes while it is open. `None` if the name is taken, or if a sweep got to the file between its
+/// creation and its lock; try another name then.
 ///
 /// # Errors
 /// Those of the operating system.

@@ -10,9 +10,9 @@ const MAX_CHARS: usize = 4096;
 const MAX_NAMES: usize = 10;
 const MAX_NAME_CHARS: usize = 60;
 
-/// Makes text from a file, or the name of a file, safe to print: control characters, with which a text could change the colours, the title
-/// or the lines of a terminal, are escaped as in Rust; everything after the first 4096 characters is left out. In a name that is not
-/// UTF-8, invalid bytes are shown as `�`.
+/// Makes text from a file, or the name of a file, safe to print: control characters, with which a text could change the colours,
+/// the title or the lines of a terminal, are escaped as in Rust; everything after the first 4096 characters is left out. In a
+/// name that is not UTF-8, invalid bytes are shown as `�`.
 ///
 /// Errors of the crates that read files show names and values in this form.
 ///

@@ -58,8 +58,8 @@ pub fn replace(temp: &Path, target: &Path) -> Result<(), PublishError> {
 
 /// Whether another program, which may be about to release it, keeps the old file from being replaced.
 ///
-/// Unix replaces files that are open. Windows refuses while another writer renames onto the same path, which passes, and while a reader
-/// has the file mapped or opened without sharing, which may take as long as the reader runs.
+/// Unix replaces files that are open. Windows refuses while another writer renames onto the same path, which passes, and while a
+/// reader has the file mapped or opened without sharing, which may take as long as the reader runs.
 fn is_contended(error: &io::Error) -> bool {
     const ACCESS_DENIED: i32 = 5;
     const SHARING_VIOLATION: i32 = 32;

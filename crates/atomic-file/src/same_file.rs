@@ -5,11 +5,11 @@ use std::path::Path;
 
 use crate::target::{folder_of, resolve};
 
-/// Returns whether two paths name the same file: directly, through symbolic links, or as hard links. Files that do not exist yet are compared
-/// by the folder and the name that they would have.
+/// Returns whether two paths name the same file: directly, through symbolic links, or as hard links. Files that do not exist yet
+/// are compared by the folder and the name that they would have.
 ///
-/// Programs use it to refuse an output that would replace an input. No file is opened for writing. A path whose metadata cannot be read is
-/// treated as a different file.
+/// Programs use it to refuse an output that would replace an input. No file is opened for writing. A path whose metadata cannot
+/// be read is treated as a different file.
 ///
 /// # Examples
 /// ```

@@ -35,7 +35,8 @@ pub fn special_file(path: &Path) -> Option<&'static str> {
     (!kind.is_file()).then(|| name_of(kind))
 }
 
-/// Opens a file to read it. A folder, pipe, socket or device is an error and is not opened, since that may block, or reading may never end.
+/// Opens a file to read it. A folder, pipe, socket or device is an error and is not opened, since that may block, or reading may
+/// never end.
 ///
 /// # Errors
 /// Those of the operating system; [`io::ErrorKind::InvalidInput`] for anything but a regular file.

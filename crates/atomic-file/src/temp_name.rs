@@ -60,8 +60,9 @@ impl TempNames {
     }
 }
 
-/// Removes the temporary files in `folder` whose writers are gone, if `is_target` is true of the name of the file that they were to become. Writers of a file remove those of earlier
-/// writers of the same name; this is for names that are not written again, such as those with a number. A file that cannot be removed is left.
+/// Removes the temporary files in `folder` whose writers are gone, if `is_target` is true of the name of the file that they were
+/// to become. Writers of a file remove those of earlier writers of the same name; this is for names that are not written again,
+/// such as those with a number. A file that cannot be removed is left.
 ///
 /// # Examples
 /// ```

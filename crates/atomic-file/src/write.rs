@@ -34,8 +34,8 @@ pub enum WriteError {
     },
 }
 
-/// Writes `path` so that a reader, now or after a crash, finds either the old content or all of the new content. [`AtomicFile`] documents what a killed
-/// process leaves, and when that is removed.
+/// Writes `path` so that a reader, now or after a crash, finds either the old content or all of the new content. [`AtomicFile`]
+/// documents what a killed process leaves, and when that is removed.
 ///
 /// # Errors
 /// [`WriteError`], also if `write` returns an error. Then an existing file is unchanged, and the temporary file has been removed.

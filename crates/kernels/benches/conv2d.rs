@@ -2,8 +2,9 @@
 //!
 //! `BRISK_PYTHON=python cargo bench -p brisk-kernels --bench conv2d [-- --smoke]`
 //!
-//! Without `BRISK_PYTHON`, which names a Python with PyTorch, only brisk is timed. Each case is checked before it is timed, and the two sides alternate, so
-//! that disturbances of the machine affect both. The data is warm. Backward is the gradients of input, weights and bias.
+//! Without `BRISK_PYTHON`, which names a Python with PyTorch, only brisk is timed. Each case is checked before it is timed, and
+//! the two sides alternate, so that disturbances of the machine affect both. The data is warm. Backward is the gradients of
+//! input, weights and bias.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -124,7 +125,8 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Compares some elements of each result with their sums by definition, and `grad_x` and `grad_weight` with `y` by the identity below.
+/// Compares some elements of each result with their sums by definition, and `grad_x` and `grad_weight` with `y` by the identity
+/// below.
 fn check(shape: &ConvShape, forward: &[Vec<f32>], grads: &[Run<'_>; 3]) {
     let (x, weight, bias, y) = (&forward[0], &forward[1], &forward[2], &forward[3]);
     let (out, window) = (shape.y(), shape.window);

@@ -2,8 +2,9 @@
 //!
 //! `cargo bench -p brisk-kernels --bench map [-- --smoke]`
 //!
-//! Each case is checked against single elements before it is timed, and timed in alternation with the copy, so that disturbances of the machine affect both. The data does
-//! not fit in caches. `copy` is one input copied to the output by the same number of threads; an operation with two inputs moves 1.5 times as many bytes.
+//! Each case is checked against single elements before it is timed, and timed in alternation with the copy, so that disturbances
+//! of the machine affect both. The data does not fit in caches. `copy` is one input copied to the output by the same number of
+//! threads; an operation with two inputs moves 1.5 times as many bytes.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::time::Instant;

@@ -2,8 +2,8 @@
 //!
 //! `cargo bench -p brisk-kernels --bench matmul [-- --smoke] [direct|tiled]`
 //!
-//! Pipelines are made and warmed up outside the timed region; several dispatches go into one submit, and the wait for the device is
-//! inside. Operands are warm.
+//! Pipelines are made and warmed up outside the timed region; several dispatches go into one submit, and the wait for the device
+//! is inside. Operands are warm.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::time::Instant;

@@ -1,9 +1,11 @@
-//! The twins of training steps in f16 and bf16, compared with f32: a network of 28-256-256-256-1, as for HIGGS, and the convolutions of small images.
+//! The twins of training steps in f16 and bf16, compared with f32: a network of 28-256-256-256-1, as for HIGGS, and the
+//! convolutions of small images.
 //!
 //! `cargo bench -p brisk-kernels --bench stored [-- [--smoke] [NAME]]`; with a name, only the kernels whose names contain it.
 //!
-//! Weights and activations are stored in 16 bits; biases and the gradients of parameters are f32. The three are timed in alternation, kernel by kernel, so that
-//! disturbances of the machine affect all of them. The data is warm. Each kernel in 16 bits is first checked against f32.
+//! Weights and activations are stored in 16 bits; biases and the gradients of parameters are f32. The three are timed in
+//! alternation, kernel by kernel, so that disturbances of the machine affect all of them. The data is warm. Each kernel in 16
+//! bits is first checked against f32.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::time::Instant;

@@ -1,9 +1,10 @@
-//! The twins compared with what bounds them: plain calls of the `gemm` crate on the same number of threads, and a copy of the same bytes.
+//! The twins compared with what bounds them: plain calls of the `gemm` crate on the same number of threads, and a copy of the
+//! same bytes.
 //!
 //! `cargo bench -p brisk-kernels --bench twins [-- --smoke]`
 //!
-//! Each case is checked before it is timed, and timed in alternation with its bound, so that disturbances of the machine affect both.
-//! The data is warm.
+//! Each case is checked before it is timed, and timed in alternation with its bound, so that disturbances of the machine affect
+//! both. The data is warm.
 #![expect(clippy::print_stdout, unsafe_code, reason = "a benchmark prints, and `gemm` takes raw pointers")]
 
 use std::time::Instant;
@@ -164,8 +165,8 @@ fn check(matmul: &Matmul, held: &[Vec<f32>], y: &mut [f32], a: &[f32], b: &[f32]
     }
 }
 
-/// The `gemm` crate, called as its public interface does, by each thread for its share of the rows. Results are row-major and `gemm` prefers column-major, so it
-/// computes `yᵀ = bᵀ aᵀ`.
+/// The `gemm` crate, called as its public interface does, by each thread for its share of the rows. Results are row-major and
+/// `gemm` prefers column-major, so it computes `yᵀ = bᵀ aᵀ`.
 fn gemm(matmul: &Matmul, a: &[f32], b: &[f32], y: &mut [f32]) {
     let Matmul { m, n, k, transpose, .. } = *matmul;
     let (a_row, a_col) = if transpose.a() { (1, m) } else { (k, 1) };

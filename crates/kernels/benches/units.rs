@@ -1,9 +1,11 @@
-//! Products, convolutions and their gradients in f16 on an adapter's tensor cores, compared with the tiled form in f16 and in f32.
+//! Products, convolutions and their gradients in f16 on an adapter's tensor cores, compared with the tiled form in f16 and in
+//! f32.
 //!
 //! `cargo bench -p brisk-kernels --features coop --bench units [-- --smoke]`
 //!
-//! Each is checked against its twin before it is timed. The three alternate; several dispatches go into one submit, and the wait for the device is inside.
-//! Operands are warm. On a software adapter, where tiles are extremely slow, use `--smoke`, which runs everything once with small sizes.
+//! Each is checked against its twin before it is timed. The three alternate; several dispatches go into one submit, and the wait
+//! for the device is inside. Operands are warm. On a software adapter, where tiles are extremely slow, use `--smoke`, which runs
+//! everything once with small sizes.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use std::time::Instant;

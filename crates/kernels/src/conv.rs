@@ -1,4 +1,5 @@
-//! Convolutions and their gradients: dense ones as implicit matrix products over image patches, those with groups or dilation directly.
+//! Convolutions and their gradients: dense ones as implicit matrix products over image patches, those with groups or dilation
+//! directly.
 //!
 //! No patches are copied to memory: a product reads windows from the images themselves. On the CPU, convolutions of few channels
 //! keep the sums of a tile of pixels in registers (`window_sums.rs`), in vectors of half the width where full ones would be half

@@ -1,4 +1,5 @@
-//! Elementwise kernels: [`Map`](crate::Map)s, and conversions, which also convert integers and keep subnormal numbers on any device.
+//! Elementwise kernels: [`Map`](crate::Map)s, and conversions, which also convert integers and keep subnormal numbers on any
+//! device.
 
 pub(crate) mod cast;
 pub(crate) mod cast_cpu;

@@ -1,12 +1,14 @@
 //! Elementwise arithmetic as a value.
 //!
-//! An [`Expr`] is an expression over numbered inputs and `f32` constants. It can be used in three ways: as WGSL text for `f32` or `vec4f`
-//! ([`wgsl`]), in a vectorised evaluation on the CPU ([`Evaluator`]), and for a symbolic derivative ([`Expr::derivative`]). [`Map`](crate::Map) is the kernel
-//! that computes one for every element of its arguments; substituting one expression into another ([`Expr::substitute`]) fuses two of them.
+//! An [`Expr`] is an expression over numbered inputs and `f32` constants. It can be used in three ways: as WGSL text for `f32` or
+//! `vec4f` ([`wgsl`]), in a vectorised evaluation on the CPU ([`Evaluator`]), and for a symbolic derivative
+//! ([`Expr::derivative`]). [`Map`](crate::Map) is the kernel that computes one for every element of its arguments; substituting
+//! one expression into another ([`Expr::substitute`]) fuses two of them.
 //!
 //! # Values
-//! Operations are those of IEEE 754 `f32`, each rounded separately: nothing is contracted or reordered, so that fused results are bit-identical on the CPU. NaN and infinities
-//! propagate as in PyTorch: `max`, `min`, `clamp` and `relu` of NaN are NaN, comparisons with it are false, and `sign` of it is 0.
+//! Operations are those of IEEE 754 `f32`, each rounded separately: nothing is contracted or reordered, so that fused results are
+//! bit-identical on the CPU. NaN and infinities propagate as in PyTorch: `max`, `min`, `clamp` and `relu` of NaN are NaN,
+//! comparisons with it are false, and `sign` of it is 0.
 //!
 //! | function | error on the CPU | error in WGSL |
 //! | --- | --- | --- |
@@ -21,9 +23,10 @@
 //! Subnormal numbers are kept on the CPU. A GPU may flush them to zero, as WGSL allows.
 //!
 //! # Simplification
-//! Operators simplify while they build, but only if the bits of a finite result stay the same (a NaN may change its sign and payload): constants are folded; equal subexpressions become
-//! one; `x·1`, `x/1`, `x-0` and `x+(-0)` become `x` (not `x+0`, which turns -0 into 0, nor `x·0`, which is NaN for an infinite `x`); division by a power of two becomes
-//! multiplication; double negation is dropped.
+//! Operators simplify while they build, but only if the bits of a finite result stay the same (a NaN may change its sign and
+//! payload): constants are folded; equal subexpressions become one; `x·1`, `x/1`, `x-0` and `x+(-0)` become `x` (not `x+0`, which
+//! turns -0 into 0, nor `x·0`, which is NaN for an infinite `x`); division by a power of two becomes multiplication; double
+//! negation is dropped.
 
 mod activation;
 mod builder;
@@ -116,7 +119,8 @@ impl Expr {
         self.ops.last().and_then(|op| op.as_constant())
     }
 
-    /// The same expression with `inputs[i]` in place of input `i`, simplified: the fusion of the kernels that would compute them one after the other.
+    /// The same expression with `inputs[i]` in place of input `i`, simplified: the fusion of the kernels that would compute them
+    /// one after the other.
     ///
     /// # Panics
     /// If `inputs` has fewer than [`n_inputs`](Self::n_inputs) elements.

@@ -41,8 +41,8 @@ fn power_of_two(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
-/// `1 - exp(-x)` for `x ≥ 0`, accurate even if `x` is small: used for the bias corrections of Adam. Does not use the system's mathematical library, whose results differ between
-/// systems.
+/// `1 - exp(-x)` for `x ≥ 0`, accurate even if `x` is small: used for the bias corrections of Adam. Does not use the system's
+/// mathematical library, whose results differ between systems.
 pub(crate) fn one_minus_exp_neg(x: f32) -> f32 {
     -libm::expm1f(-x)
 }

@@ -1,4 +1,5 @@
-//! Reductions: of a [`Map`](crate::Map) over dimensions, of rows, and what is no sum or maximum, such as arg-max and cumulative sums.
+//! Reductions: of a [`Map`](crate::Map) over dimensions, of rows, and what is no sum or maximum, such as arg-max and cumulative
+//! sums.
 
 pub(crate) mod arg_max;
 pub(crate) mod arg_max_cpu;

@@ -2,24 +2,25 @@
 
 /// Elements of an `order` buffer (u32): `n_rows, bits, n_rounds, stride, offset, epoch, 0, 0, keys[8]`.
 ///
-/// The batch with index `b` takes positions `b * stride + offset + i`, `i < n`, of the epoch's order. Position `p` is row `p` if `n_rounds` is 0,
-/// and row `feistel(p)` if it is 8; [`BatchRows`](crate::BatchRows) treats other values as damage.
-/// Kernels that draw random numbers for each row, such as [`AugmentImages`](crate::AugmentImages), draw different ones in each `epoch`.
+/// The batch with index `b` takes positions `b * stride + offset + i`, `i < n`, of the epoch's order. Position `p` is row `p` if
+/// `n_rounds` is 0, and row `feistel(p)` if it is 8; [`BatchRows`](crate::BatchRows) treats other values as damage. Kernels that
+/// draw random numbers for each row, such as [`AugmentImages`](crate::AugmentImages), draw different ones in each `epoch`.
 pub const ORDER_LEN: usize = 16;
 
 /// Elements of a `state` buffer (u32): `batch, step, skip, n_skipped`.
 ///
-/// `batch` is the index of the batch within the epoch, `step` the number of optimizer steps since the start, including skipped ones, and
-/// `n_skipped` the number of skipped steps. While `skip` is not 0, optimizers and averages do nothing: it is 1 if [`Unscale`](crate::Unscale)
-/// found a gradient that is not finite, and 2 if no step is due: while [`SkipIncomplete`](crate::SkipIncomplete) still sums
-/// gradients, and where [`SkipWeightless`](crate::SkipWeightless) found that no row has a weight.
-/// [`Advance`](crate::Advance) updates all of them on the device.
+/// `batch` is the index of the batch within the epoch, `step` the number of optimizer steps since the start, including skipped
+/// ones, and `n_skipped` the number of skipped steps. While `skip` is not 0, optimizers and averages do nothing: it is 1 if
+/// [`Unscale`](crate::Unscale) found a gradient that is not finite, and 2 if no step is due: while
+/// [`SkipIncomplete`](crate::SkipIncomplete) still sums gradients, and where [`SkipWeightless`](crate::SkipWeightless) found that
+/// no row has a weight. [`Advance`](crate::Advance) updates all of them on the device.
 pub const STATE_LEN: usize = 4;
 
 /// The index of the epoch in an `order` buffer.
 pub(crate) const EPOCH: usize = 5;
 
-/// The same order in a different epoch; orders are made for epoch 0. The order of rows does not change, since it follows from the keys.
+/// The same order in a different epoch; orders are made for epoch 0. The order of rows does not change, since it follows from the
+/// keys.
 pub fn order_in_epoch(mut order: [u32; ORDER_LEN], epoch: u32) -> [u32; ORDER_LEN] {
     order[EPOCH] = epoch;
     order

@@ -1,7 +1,7 @@
 //! Rows per second of batches, in order and shuffled, compared with memcpy and with common PyTorch loaders.
 //!
-//! `cargo bench -p brisk-loader`; if `BRISK_PYTHON` names a Python with torch, the PyTorch loaders are measured in the same run. `BRISK_BENCH_ROWS` sets
-//! the number of rows of the table (1,000,000). `cargo bench -p brisk-loader -- --smoke` is tiny.
+//! `cargo bench -p brisk-loader`; if `BRISK_PYTHON` names a Python with torch, the PyTorch loaders are measured in the same run.
+//! `BRISK_BENCH_ROWS` sets the number of rows of the table (1,000,000). `cargo bench -p brisk-loader -- --smoke` is tiny.
 #![expect(clippy::print_stdout, reason = "a bench reports")]
 
 use std::hint::black_box;

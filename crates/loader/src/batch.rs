@@ -19,8 +19,8 @@ pub struct Batch<'a, T = f32> {
     pub weights: &'a [f32],
     /// `[ids.len(), n_categories]`, row-major; empty for a source without categories. 0 for padding.
     pub categories: &'a [u32],
-    /// The number of each row in the source, `u32::MAX` for padding. Randomness that is keyed by it (in an augmentation, for example)
-    /// is the same on any number of threads and ranks.
+    /// The number of each row in the source, `u32::MAX` for padding. Randomness that is keyed by it (in an augmentation, for
+    /// example) is the same on any number of threads and ranks.
     pub ids: &'a [u32],
     /// The number of real rows. They come first; the others have weight 0.
     pub rows: usize,
@@ -29,8 +29,8 @@ pub struct Batch<'a, T = f32> {
 /// What to do with the last batch if the batch size does not divide the number of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LastBatch {
-    /// Filled up with rows of zeros whose weight is 0, so that all batches have the same shape. With several ranks the last ones may get
-    /// batches of padding only.
+    /// Filled up with rows of zeros whose weight is 0, so that all batches have the same shape. With several ranks the last ones
+    /// may get batches of padding only.
     #[default]
     Pad,
     /// Dropped.
@@ -70,7 +70,8 @@ impl Batching {
         Self { order: Order::Shuffled { seed }, ..self }
     }
 
-    /// Shuffles blocks of `block_rows` rows in each epoch, and rows within windows of `window_blocks` blocks: for sources that do not fit in memory.
+    /// Shuffles blocks of `block_rows` rows in each epoch, and rows within windows of `window_blocks` blocks: for sources that do
+    /// not fit in memory.
     pub fn shuffled_blocks(self, seed: u64, block_rows: u32, window_blocks: u32) -> Self {
         Self { order: Order::Blocks { seed, block_rows, window_blocks }, ..self }
     }

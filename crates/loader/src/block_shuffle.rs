@@ -3,11 +3,12 @@ use std::ops::Range;
 use crate::gather::BLOCK;
 use crate::shuffle::{FEW, Shuffle};
 
-/// The order of one epoch over blocks of rows, for tables far larger than memory: blocks are shuffled, and rows are shuffled within a window of
-/// several blocks. A reader that keeps the blocks of the current window in memory, and reads those of the next one ahead, always has the rows it needs.
+/// The order of one epoch over blocks of rows, for tables far larger than memory: blocks are shuffled, and rows are shuffled
+/// within a window of several blocks. A reader that keeps the blocks of the current window in memory, and reads those of the next
+/// one ahead, always has the rows it needs.
 ///
-/// Like [`Shuffle`], it is a pure function of (seed, epoch, position), computed and never stored. A row stays within its window: if one window
-/// has all blocks, this is a full shuffle; with one block per window, rows are shuffled only within blocks.
+/// Like [`Shuffle`], it is a pure function of (seed, epoch, position), computed and never stored. A row stays within its window:
+/// if one window has all blocks, this is a full shuffle; with one block per window, rows are shuffled only within blocks.
 ///
 /// # Specification
 /// Arithmetic is on `u64`, and wraps in `key`; `finish` and `Shuffle` are those of [`Shuffle`].
@@ -62,12 +63,14 @@ struct Short {
 }
 
 impl BlockShuffle {
-    /// The order of `epoch` under `seed`: blocks of `block_rows` rows, `window_blocks` of them shuffled together. 0 counts as 1. Does not allocate.
+    /// The order of `epoch` under `seed`: blocks of `block_rows` rows, `window_blocks` of them shuffled together. 0 counts as 1.
+    /// Does not allocate.
     pub fn new(n_rows: u32, seed: u64, epoch: u32, block_rows: u32, window_blocks: u32) -> Self {
         Self::of_region(0..n_rows, seed, epoch, block_rows, window_blocks)
     }
 
-    /// The order of the rows of a region. Its blocks are those of the table, so that the first and the last may be only partly in the region.
+    /// The order of the rows of a region. Its blocks are those of the table, so that the first and the last may be only partly in
+    /// the region.
     pub(crate) fn of_region(region: Range<u32>, seed: u64, epoch: u32, block_rows: u32, window_blocks: u32) -> Self {
         let (block_rows, window_blocks) = (block_rows.max(1), window_blocks.max(1));
         let first_block = region.start / block_rows;
@@ -164,7 +167,8 @@ impl BlockShuffle {
         let mut blocks = [0_u32; N];
         let blocks = &mut blocks[..along.len()];
         let first = window * self.window_blocks;
-        // From where on, along the blocks, the missing rows count: those of the first block are before its rows, those of the last after them.
+        // From where on, along the blocks, the missing rows count: those of the first block are before its rows, those of the
+        // last after them.
         let from = |short: Short, after: u64| {
             let is_here = short.missing > 0 && short.position / self.window_blocks == window;
             if is_here { (self.end(u64::from(short.position) + after) as u32 - start, short.missing) } else { (u32::MAX, 0) }

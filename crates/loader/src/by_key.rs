@@ -8,15 +8,15 @@ use crate::split::Fold;
 use crate::split::{check_folds, check_fractions, folds, n_rows_of, parts};
 use crate::subset::Subset;
 
-/// Splits rows by a key that `key` returns for each row: a patient, a session, a day. All rows with the same key are in the same part, so that
-/// no key occurs in two parts.
+/// Splits rows by a key that `key` returns for each row: a patient, a session, a day. All rows with the same key are in the same
+/// part, so that no key occurs in two parts.
 ///
-/// The part depends only on the key, the seed and the fractions, so adding rows later does not move existing rows to another part. Sizes
-/// match the fractions only approximately, and with few keys may differ from them a lot.
+/// The part depends only on the key, the seed and the fractions, so adding rows later does not move existing rows to another
+/// part. Sizes match the fractions only approximately, and with few keys may differ from them a lot.
 ///
 /// # Specification
-/// A key is in the first part for which `finish(seed + finish(key)) / 2^64` is below the sum of the fractions up to it, with the `finish` of
-/// [`Shuffle`](crate::Shuffle) on wrapping `u64`.
+/// A key is in the first part for which `finish(seed + finish(key)) / 2^64` is below the sum of the fractions up to it, with the
+/// `finish` of [`Shuffle`](crate::Shuffle) on wrapping `u64`.
 ///
 /// # Errors
 /// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::TooManyRows`] beyond 2³² − 1.
@@ -54,8 +54,9 @@ pub fn split_by_key<S: RowSource + Clone, const N: usize>(
     array_of(parts(&source, &part_of_row, N)?)
 }
 
-/// Splits rows by a key, as [`split_by_key`] does, into parts of sizes that are as close to the fractions as the groups of rows with the same key allow: groups come in an order that depends
-/// on the seed, and each is assigned to the part that lacks most rows. A part is empty only if its fraction is 0, or if there are fewer groups than parts.
+/// Splits rows by a key, as [`split_by_key`] does, into parts of sizes that are as close to the fractions as the groups of rows
+/// with the same key allow: groups come in an order that depends on the seed, and each is assigned to the part that lacks most
+/// rows. A part is empty only if its fraction is 0, or if there are fewer groups than parts.
 ///
 /// # Errors
 /// As [`split_by_key`].
@@ -94,11 +95,13 @@ pub fn group_split<S: RowSource + Clone, const N: usize>(
     array_of(parts(&source, &part_of_row, N)?)
 }
 
-/// Splits rows by a number of each, such as a time: the first part has the smallest, the last the greatest. Rows with the same number are in the same part, so that sizes match
-/// the fractions only approximately if numbers are repeated; within a part, rows are in the order of the source. NaN comes last.
+/// Splits rows by a number of each, such as a time: the first part has the smallest, the last the greatest. Rows with the same
+/// number are in the same part, so that sizes match the fractions only approximately if numbers are repeated; within a part, rows
+/// are in the order of the source. NaN comes last.
 ///
 /// # Errors
-/// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::Length`] unless there is one number per row; [`Error::TooManyRows`] beyond 2³² − 1.
+/// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::Length`] unless there is one number per row;
+/// [`Error::TooManyRows`] beyond 2³² − 1.
 ///
 /// # Examples
 /// ```
@@ -161,8 +164,9 @@ pub fn key_of(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3))
 }
 
-/// Like [`k_fold`](crate::k_fold), with a key: all rows with the same key are in one fold's validation set. Folds are as even as the groups allow: groups
-/// are assigned from the largest to the smallest, each to the smallest fold so far, as in scikit-learn's `GroupKFold`. There is no randomness, and no seed.
+/// Like [`k_fold`](crate::k_fold), with a key: all rows with the same key are in one fold's validation set. Folds are as even as
+/// the groups allow: groups are assigned from the largest to the smallest, each to the smallest fold so far, as in scikit-learn's
+/// `GroupKFold`. There is no randomness, and no seed.
 ///
 /// # Errors
 /// [`Error::Folds`] for fewer than two folds, or more than there are keys; [`Error::TooManyRows`] beyond 2³² − 1.

@@ -6,8 +6,8 @@ use crate::source::{Feature, Hint, RowSource};
 
 /// Checks that a source fulfils the contract of [`RowSource`]; for the tests of its implementation.
 ///
-/// Checks the first and last few hundred rows, so it is fast even for a large source. It does not know the expected values: it checks
-/// that the values are the same however they are requested, and that invalid requests are errors.
+/// Checks the first and last few hundred rows, so it is fast even for a large source. It does not know the expected values: it
+/// checks that the values are the same however they are requested, and that invalid requests are errors.
 ///
 /// # Panics
 /// If the source violates the contract; the message names the rule.

@@ -9,10 +9,12 @@ use crate::source::{Feature, RowSource};
 
 /// A source whose rows are produced one by one by a function: images that are decoded, files that are parsed.
 ///
-/// Prefetching workers decode different batches in parallel; without workers, the threads of the caller's pool share a batch, one row at a time.
+/// Prefetching workers decode different batches in parallel; without workers, the threads of the caller's pool share a batch, one
+/// row at a time.
 ///
 /// # Errors
-/// Gathering returns [`Error::Decode`] for an error of the function, and [`Error::DecodePanicked`] for a panic. Both name the row.
+/// Gathering returns [`Error::Decode`] for an error of the function, and [`Error::DecodePanicked`] for a panic. Both name the
+/// row.
 ///
 /// # Examples
 /// ```
@@ -47,8 +49,9 @@ where
     T: Feature,
     E: Into<BoxedError>,
 {
-    /// `n_rows` rows of `n_cols` features. `decode` gets the number of a row and its features to fill, and returns its label. It must give the same
-    /// result every time, on any thread. (Random augmentations belong in [`Loader::map_rows`](crate::Loader::map_rows), which knows the epoch.)
+    /// `n_rows` rows of `n_cols` features. `decode` gets the number of a row and its features to fill, and returns its label. It
+    /// must give the same result every time, on any thread. (Random augmentations belong in
+    /// [`Loader::map_rows`](crate::Loader::map_rows), which knows the epoch.)
     pub fn new(n_rows: usize, n_cols: usize, decode: F) -> Self {
         Self { n_rows, n_cols, decode, types: PhantomData }
     }

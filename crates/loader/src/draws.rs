@@ -3,8 +3,9 @@ use crate::shuffle::splitmix64_finish;
 
 /// Rows drawn with replacement, in proportion to their weights, as with PyTorch's `WeightedRandomSampler(weights, n_draws)`.
 ///
-/// Draw `i` of an epoch is a pure function of (seed, epoch, `i`), by Walker's alias table: two random numbers and two reads, whatever the
-/// number of rows. So an epoch can be resumed anywhere, and all threads and ranks agree. The table takes eight bytes per row.
+/// Draw `i` of an epoch is a pure function of (seed, epoch, `i`), by Walker's alias table: two random numbers and two reads,
+/// whatever the number of rows. So an epoch can be resumed anywhere, and all threads and ranks agree. The table takes eight bytes
+/// per row.
 ///
 /// # Specification
 /// Arithmetic is on `u64` and wraps; `finish` is that of [`Shuffle`](crate::Shuffle); `G = 0x9E3779B97F4A7C15`.
@@ -47,8 +48,8 @@ impl WeightedDraws {
     /// A table of weights, which need not sum to 1, and the number of rows per epoch. A row of weight 0 is never drawn.
     ///
     /// # Errors
-    /// [`Error::SampleWeight`] for a weight that is negative or not finite, or if all are 0; [`Error::TooManyRows`] beyond 2³² − 1 weights
-    /// or draws.
+    /// [`Error::SampleWeight`] for a weight that is negative or not finite, or if all are 0; [`Error::TooManyRows`] beyond 2³² −
+    /// 1 weights or draws.
     pub fn new(weights: &[f64], n_draws: usize) -> Result<Self, Error> {
         let n_rows = weights.len();
         let n_most = n_rows.max(n_draws);
@@ -76,7 +77,8 @@ impl WeightedDraws {
                 small.push(plenty);
             }
         }
-        // Because of rounding, some rows may have a share slightly below 1, or of 0; the rest goes to the row with the greatest weight.
+        // Because of rounding, some rows may have a share slightly below 1, or of 0; the rest goes to the row with the greatest
+        // weight.
         for lack in small {
             columns[lack as usize] = (threshold(shares[lack as usize]), greatest as u32);
         }
@@ -123,7 +125,8 @@ fn threshold(share: f64) -> u32 {
     (share * 4_294_967_296.0) as u32
 }
 
-/// Weights for [`WeightedDraws`] with which all classes of labels are drawn equally often: the reciprocal of the number of rows with the same label.
+/// Weights for [`WeightedDraws`] with which all classes of labels are drawn equally often: the reciprocal of the number of rows
+/// with the same label.
 pub fn class_balanced_weights(labels: &[f32]) -> Vec<f64> {
     let classes = crate::classes::Classes::of(labels);
     let counts = classes.counts();

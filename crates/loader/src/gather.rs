@@ -29,7 +29,8 @@ pub struct Layout {
     pub n_categories: usize,
     /// Whether rows have weights. If not, each row has weight 1.
     pub has_weights: bool,
-    /// The number of rows, gathered by number, that are enough work for a thread: small if rows are decoded, large if they are copied.
+    /// The number of rows, gathered by number, that are enough work for a thread: small if rows are decoded, large if they are
+    /// copied.
     pub grain: usize,
 }
 
@@ -91,7 +92,8 @@ impl<'a> RowSelection<'a> {
     pub fn first_beyond(&self, n_rows: usize) -> Option<usize> {
         match self {
             Self::Numbers(numbers) => {
-                // Finds the greatest first: a maximum takes one vector instruction for several rows, whereas a search for the first row out of range does not.
+                // Finds the greatest first: a maximum takes one vector instruction for several rows, whereas a search for the
+                // first row out of range does not.
                 let greatest = numbers.iter().copied().max()?;
                 let mut rows = numbers.iter().map(|&row| row as usize);
                 if (greatest as usize) < n_rows { None } else { rows.find(|&row| row >= n_rows) }
@@ -234,7 +236,8 @@ impl<'a, T> RowBuffers<'a, T> {
         )
     }
 
-    /// Calls `fill` with the number of each row and its part of the buffers, in order: for sources that compute or decode row by row.
+    /// Calls `fill` with the number of each row and its part of the buffers, in order: for sources that compute or decode row by
+    /// row.
     ///
     /// # Errors
     /// The first error of `fill`.
@@ -257,8 +260,8 @@ impl<'a, T> RowBuffers<'a, T> {
         })
     }
 
-    /// A selection for which these buffers, which have wrong lengths, are wrong for any source: what an adapter passes on so that the source
-    /// creates its error.
+    /// A selection for which these buffers, which have wrong lengths, are wrong for any source: what an adapter passes on so that
+    /// the source creates its error.
     pub(crate) fn mismatched(&self) -> RowSelection<'static> {
         let is_empty = self.features.as_ref().is_none_or(|buffer| buffer.is_empty())
             && self.labels.as_ref().is_none_or(|buffer| buffer.is_empty())

@@ -11,10 +11,11 @@ use crate::source::Feature;
 
 /// Values in memory for which the system is asked to use huge pages, for [`Rows`] that are gathered in random order.
 ///
-/// With ordinary pages of 4 KiB, a table has more pages than the processor's TLB has entries, so that each row costs a page walk in addition to
-/// the cache miss itself. With pages of 2 MiB, all pages fit into the TLB.
+/// With ordinary pages of 4 KiB, a table has more pages than the processor's TLB has entries, so that each row costs a page walk
+/// in addition to the cache miss itself. With pages of 2 MiB, all pages fit into the TLB.
 ///
-/// Linux supports this if `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`; on other systems this is ordinary memory.
+/// Linux supports this if `/sys/kernel/mm/transparent_hugepage/enabled` is `madvise` or `always`; on other systems this is
+/// ordinary memory.
 pub struct HugePages<T> {
     map: MmapMut,
     values: PhantomData<T>,
@@ -38,7 +39,8 @@ impl<T: Pod> HugePages<T> {
     pub fn zeroed(len: usize) -> Result<Self, Error> {
         let n_bytes = len.saturating_mul(size_of::<T>());
         let map = MmapOptions::new().len(n_bytes).map_anon().map_err(|cause| Error::Memory { n_bytes, cause })?;
-        // Before the first write, which is when pages are allocated. An error means that the kernel has no huge pages and uses small ones.
+        // Before the first write, which is when pages are allocated. An error means that the kernel has no huge pages and uses
+        // small ones.
         #[cfg(target_os = "linux")]
         let _ = map.advise(memmap2::Advice::HugePage);
         Ok(Self { map, values: PhantomData })

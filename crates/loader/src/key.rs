@@ -1,7 +1,7 @@
 use crate::shuffle::splitmix64_finish;
 
-/// The key of an epoch's randomness. An augmentation that draws by it and by a row's id is bit-identical on any number of threads, workers and
-/// ranks, and after resuming.
+/// The key of an epoch's randomness. An augmentation that draws by it and by a row's id is bit-identical on any number of
+/// threads, workers and ranks, and after resuming.
 ///
 /// # Examples
 /// ```
@@ -21,7 +21,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// 64 random bits for row `id`. `draw` distinguishes several draws for the same row: for example, 0 for a flip, 1 and 2 for a crop.
+    /// 64 random bits for row `id`. `draw` distinguishes several draws for the same row: for example, 0 for a flip, 1 and 2 for a
+    /// crop.
     ///
     /// # Specification
     /// With the `finish` of [`Shuffle`](crate::Shuffle), on wrapping `u64`:

@@ -5,7 +5,8 @@ use crate::block_shuffle::BlockShuffle;
 use crate::error::Error;
 use crate::shuffle::splitmix64_finish;
 
-/// The sizes of an order by lanes, see [`LaneShuffle`]. They must be the same on all ranks, and do not depend on the number of ranks.
+/// The sizes of an order by lanes, see [`LaneShuffle`]. They must be the same on all ranks, and do not depend on the number of
+/// ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lanes {
     /// The seed of the training run; `None` takes the rows of each lane in the order of the source.
@@ -16,18 +17,21 @@ pub struct Lanes {
     pub n_lanes: u32,
     /// The number of rows in a block; at least 1.
     pub block_rows: u32,
-    /// The number of blocks of a lane that are shuffled together; at least 1. Of each lane, two windows are in memory at a time, or three where one ends.
+    /// The number of blocks of a lane that are shuffled together; at least 1. Of each lane, two windows are in memory at a time,
+    /// or three where one ends.
     pub window_blocks: u32,
 }
 
 impl Lanes {
-    /// Lanes for batches of `batch_rows` rows of `row_bytes` bytes: up to 64, with at least 16 rows of each in a batch, so that rows are copied in runs. Blocks have about 1 MiB, since
-    /// tables on a server are read by as much, and the windows of all lanes together have at least 16 blocks. `None` for a batch that cannot be divided into at least two lanes. With more ranks than
-    /// lanes, several ranks read the same lane: choose more lanes then.
+    /// Lanes for batches of `batch_rows` rows of `row_bytes` bytes: up to 64, with at least 16 rows of each in a batch, so that
+    /// rows are copied in runs. Blocks have about 1 MiB, since tables on a server are read by as much, and the windows of all
+    /// lanes together have at least 16 blocks. `None` for a batch that cannot be divided into at least two lanes. With more ranks
+    /// than lanes, several ranks read the same lane: choose more lanes then.
     pub fn of_batches(batch_rows: usize, row_bytes: usize, seed: Option<u64>) -> Option<Self> {
         const LANE_ROWS: usize = 16;
         const MAX_LANES: usize = 64;
-        /// 1 MiB of features, if labels and weights add up to an eighth of that. A block of a power of two such rows then is one request, where their size allows it.
+        /// 1 MiB of features, if labels and weights add up to an eighth of that. A block of a power of two such rows then is one
+        /// request, where their size allows it.
         const BLOCK_BYTES: usize = 9 << 17;
         const WINDOWS_BLOCKS: usize = 16;
         let most = (batch_rows / LANE_ROWS).min(MAX_LANES);
@@ -50,7 +54,8 @@ impl Lanes {
     }
 }
 
-/// `lanes:42:1024:64:4096:2`: the seed (`none` in the order of the source), rows of a batch, lanes, rows of a block, blocks of a window.
+/// `lanes:42:1024:64:4096:2`: the seed (`none` in the order of the source), rows of a batch, lanes, rows of a block, blocks of a
+/// window.
 impl fmt::Display for Lanes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { seed, batch_rows, n_lanes, block_rows, window_blocks } = self;
@@ -59,19 +64,21 @@ impl fmt::Display for Lanes {
     }
 }
 
-/// The order of one epoch over lanes, for a source that several ranks read together: a lane is a region of consecutive rows, and every batch takes the same number of rows of
-/// each lane. The rows of a batch are sorted by lane, so that a rank's [part](crate::Shard::parts) of every batch comes from the same few neighbouring lanes, on any
-/// number of ranks, and the global batches do not depend on that number.
+/// The order of one epoch over lanes, for a source that several ranks read together: a lane is a region of consecutive rows, and
+/// every batch takes the same number of rows of each lane. The rows of a batch are sorted by lane, so that a rank's
+/// [part](crate::Shard::parts) of every batch comes from the same few neighbouring lanes, on any number of ranks, and the global
+/// batches do not depend on that number.
 ///
-/// Within a lane, rows are shuffled as by [`BlockShuffle`]: blocks of the lane, and rows within windows of several blocks. Blocks are those of the source (the rows from a multiple of
-/// `block_rows` on), so that a block in which one lane ends and the next begins belongs to both, each of which has its own rows of it.
+/// Within a lane, rows are shuffled as by [`BlockShuffle`]: blocks of the lane, and rows within windows of several blocks. Blocks
+/// are those of the source (the rows from a multiple of `block_rows` on), so that a block in which one lane ends and the next
+/// begins belongs to both, each of which has its own rows of it.
 ///
-/// It is a pure function of (seed, epoch, position), computed and never stored; every row occurs once in an epoch, and every batch but the last has `batch_rows` rows. A last batch
-/// that is short takes rows of the first lanes only.
+/// It is a pure function of (seed, epoch, position), computed and never stored; every row occurs once in an epoch, and every
+/// batch but the last has `batch_rows` rows. A last batch that is short takes rows of the first lanes only.
 ///
 /// # Specification
-/// Arithmetic is on `u64`, and wraps in `seed_of`; `finish`, `Shuffle` and `key` are those of [`Shuffle`](crate::Shuffle) and [`BlockShuffle`]. Slot `k` of every batch belongs to lane
-/// `k / Q`, and takes the rows of its lane one after the other.
+/// Arithmetic is on `u64`, and wraps in `seed_of`; `finish`, `Shuffle` and `key` are those of [`Shuffle`](crate::Shuffle) and
+/// [`BlockShuffle`]. Slot `k` of every batch belongs to lane `k / Q`, and takes the rows of its lane one after the other.
 /// ```text
 /// B = batch_rows     L = n_lanes     Q = B / L     R = block_rows     W = window_blocks
 /// G = ceil(n_rows / B)        batches            S = n_rows - (G - 1) * B        rows of the last batch
@@ -124,7 +131,8 @@ pub struct LaneShuffle {
 }
 
 impl LaneShuffle {
-    /// The order of `epoch`. A size of 0 counts as 1, and if the lanes do not divide the batch, the last lane has fewer rows of it. Does not allocate.
+    /// The order of `epoch`. A size of 0 counts as 1, and if the lanes do not divide the batch, the last lane has fewer rows of
+    /// it. Does not allocate.
     pub fn new(n_rows: u32, lanes: Lanes, epoch: u32) -> Self {
         let batch_rows = lanes.batch_rows.max(1);
         let lane_rows = batch_rows.div_ceil(lanes.n_lanes.max(1));
@@ -210,7 +218,8 @@ impl LaneShuffle {
         let in_lane = |batch: u32| u64::from(batch) * u64::from(self.lane_rows);
         let first = in_lane(positions.start / self.lanes.batch_rows);
         let last = in_lane((positions.end - 1) / self.lanes.batch_rows + 1) - 1;
-        // Where the first and the last block of a lane lack rows, its windows start earlier than those of other lanes, by less than two blocks.
+        // Where the first and the last block of a lane lack rows, its windows start earlier than those of other lanes, by less
+        // than two blocks.
         let lacking = if self.lanes.seed.is_some() { 2 * u64::from(self.lanes.block_rows.max(1) - 1) } else { 0 };
         (first / self.window_rows()) as u32..((last + lacking) / self.window_rows() + 1) as u32
     }

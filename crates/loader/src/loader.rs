@@ -18,11 +18,11 @@ use crate::timer::Stages;
 /// Iterates over the batches of a source, one epoch at a time.
 ///
 /// [`epoch`](Self::epoch) makes each batch when it is requested, on the caller's rayon pool, and starts no threads;
-/// [`run`](Self::run) runs a training loop on a separate pool; [`prefetch`](Self::prefetch) starts worker threads that make batches ahead. All of
-/// them give the same batches. All memory is allocated before the first batch.
+/// [`run`](Self::run) runs a training loop on a separate pool; [`prefetch`](Self::prefetch) starts worker threads that make
+/// batches ahead. All of them give the same batches. All memory is allocated before the first batch.
 ///
-/// [`map`](Self::map) and [`map_rows`](Self::map_rows) transform the gathered rows with a function: for example bytes to floats, or an image to
-/// a random crop.
+/// [`map`](Self::map) and [`map_rows`](Self::map_rows) transform the gathered rows with a function: for example bytes to floats,
+/// or an image to a random crop.
 ///
 /// # Examples
 /// ```
@@ -57,8 +57,9 @@ impl<S: RowSource> Loader<S> {
     ///
     /// # Errors
     /// [`Error::BatchSize`] for batches of no rows, or larger than the address space; [`Error::NoColumns`] for a source without
-    /// features or categories; [`Error::Shard`] for a rank outside its world, [`Error::Parts`] for a size that is not a multiple of the batches in it; [`Error::TooManyRows`] beyond
-    /// 2³² − 1; [`Error::Blocks`], [`Error::Lanes`] and [`Error::DrawsOfOtherRows`] for an order that does not fit these rows.
+    /// features or categories; [`Error::Shard`] for a rank outside its world, [`Error::Parts`] for a size that is not a multiple
+    /// of the batches in it; [`Error::TooManyRows`] beyond 2³² − 1; [`Error::Blocks`], [`Error::Lanes`] and
+    /// [`Error::DrawsOfOtherRows`] for an order that does not fit these rows.
     pub fn new(source: S, batching: Batching) -> Result<Self, Error> {
         let layout @ Layout { n_rows, .. } = source.layout();
         if layout.n_cols == 0 && layout.n_categories == 0 {
@@ -70,11 +71,11 @@ impl<S: RowSource> Loader<S> {
         Ok(Self { source, batching, maker: AsGathered, layout, scratch: (), buffers, timer: None })
     }
 
-    /// Transforms each batch with `f`, which gets the gathered batch, the key of the epoch's randomness, and the features to fill:
-    /// `[batch.ids.len(), n_cols]`, with unspecified initial values. Only the features are replaced.
+    /// Transforms each batch with `f`, which gets the gathered batch, the key of the epoch's randomness, and the features to
+    /// fill: `[batch.ids.len(), n_cols]`, with unspecified initial values. Only the features are replaced.
     ///
-    /// Workers call `f` in parallel for different batches; the batches do not depend on which worker made them if `f` draws its randomness by
-    /// [`Key`] and ids.
+    /// Workers call `f` in parallel for different batches; the batches do not depend on which worker made them if `f` draws its
+    /// randomness by [`Key`] and ids.
     ///
     /// # Errors
     /// [`Error::BatchSize`] if such batches are larger than the address space. If `f` fails, that batch is [`Error::Transform`];
@@ -103,8 +104,9 @@ impl<S: RowSource> Loader<S> {
         self.made_by(Mapped { n_cols, f, types: PhantomData })
     }
 
-    /// Transforms each row with `f`, which gets the gathered row, the key of the epoch's randomness, and the `n_cols` features to fill. Without
-    /// workers, the threads of the caller's pool share the rows of a batch. `f` is not called for padding, which has the default value.
+    /// Transforms each row with `f`, which gets the gathered row, the key of the epoch's randomness, and the `n_cols` features to
+    /// fill. Without workers, the threads of the caller's pool share the rows of a batch. `f` is not called for padding, which
+    /// has the default value.
     ///
     /// # Errors
     /// As for [`map`](Self::map); errors also name the row.
@@ -190,8 +192,8 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
         }
     }
 
-    /// The batches of `epoch` from a saved [`Epoch::position`] on. Costs no more than starting an epoch, and the batch size or the number of
-    /// ranks may have changed since: the rows before `position` are consumed, the others are not.
+    /// The batches of `epoch` from a saved [`Epoch::position`] on. Costs no more than starting an epoch, and the batch size or
+    /// the number of ranks may have changed since: the rows before `position` are consumed, the others are not.
     ///
     /// # Errors
     /// [`Error::Position`] beyond the last row, which means that the position was saved with another source.
@@ -201,8 +203,8 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
         Ok(Epoch { loader: self, plan, n_batches, n_taken: 0, hints: Hints::default() })
     }
 
-    /// The batches after a saved state: like [`epoch_from`](Self::epoch_from), after checking that the state belongs to these rows in this
-    /// order.
+    /// The batches after a saved state: like [`epoch_from`](Self::epoch_from), after checking that the state belongs to these
+    /// rows in this order.
     ///
     /// # Errors
     /// [`Error::State`] with the property that differs.
@@ -211,11 +213,11 @@ impl<S: RowSource, M: Make<S>> Loader<S, M> {
         self.epoch_from(state.epoch, position)
     }
 
-    /// Runs a training loop on a separate pool of `n_threads` threads, which share the work for each batch. The threads end before this returns.
-    /// 0 counts as 1.
+    /// Runs a training loop on a separate pool of `n_threads` threads, which share the work for each batch. The threads end
+    /// before this returns. 0 counts as 1.
     ///
-    /// On a thread of a pool, [`Epoch::next_batch`] does not allocate. (Called from outside, it goes through rayon's queue, which allocates
-    /// 1.5 KB in some sixty batches.)
+    /// On a thread of a pool, [`Epoch::next_batch`] does not allocate. (Called from outside, it goes through rayon's queue, which
+    /// allocates 1.5 KB in some sixty batches.)
     ///
     /// # Errors
     /// [`Error::Threads`] if the threads cannot be started; then `run` is not called.
@@ -288,8 +290,8 @@ impl<S: RowSource, M: Make<S>> Epoch<'_, S, M> {
     /// The next batch, borrowed until the following call; `None` at the end.
     ///
     /// # Errors
-    /// [`Error::Source`] if the source failed, [`Error::Transform`] if the function of a [`map`](Loader::map) did, [`Error::Panicked`] if either
-    /// panicked. The batch then does not count as taken: calling again tries again.
+    /// [`Error::Source`] if the source failed, [`Error::Transform`] if the function of a [`map`](Loader::map) did,
+    /// [`Error::Panicked`] if either panicked. The batch then does not count as taken: calling again tries again.
     pub fn next_batch(&mut self) -> Result<Option<Batch<'_, M::Out>>, Error> {
         if self.n_taken == self.n_batches {
             return Ok(None);
@@ -317,8 +319,8 @@ impl<S: RowSource, M: Make<S>> Epoch<'_, S, M> {
         self.len() == 0
     }
 
-    /// The number of rows of the epoch that all ranks have consumed with the batches taken so far. Together with the seed and the epoch, this is
-    /// all that [`Loader::epoch_from`] needs.
+    /// The number of rows of the epoch that all ranks have consumed with the batches taken so far. Together with the seed and the
+    /// epoch, this is all that [`Loader::epoch_from`] needs.
     pub fn position(&self) -> usize {
         self.plan.position_after(self.n_taken)
     }

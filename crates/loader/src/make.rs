@@ -14,8 +14,8 @@ use crate::plan::Plan;
 use crate::source::{Feature, RowSource};
 use crate::timer::{Stage, Stages};
 
-/// What a [`Loader`](crate::Loader) does with the rows that it gathers. Sealed: the implementors are [`AsGathered`] and the types that
-/// [`Loader::map`](crate::Loader::map) and [`Loader::map_rows`](crate::Loader::map_rows) create.
+/// What a [`Loader`](crate::Loader) does with the rows that it gathers. Sealed: the implementors are [`AsGathered`] and the types
+/// that [`Loader::map`](crate::Loader::map) and [`Loader::map_rows`](crate::Loader::map_rows) create.
 pub trait Make<S: RowSource>: Sync {
     /// The type of the features in the resulting batches.
     type Out: Feature;

@@ -19,19 +19,22 @@ pub enum Order {
         /// The seed of the training run.
         seed: u64,
     },
-    /// Blocks of rows in a different order in each epoch, and rows shuffled within a window of several blocks: see [`BlockShuffle`]. For tables larger
-    /// than memory, which are then read in large sequential pieces; [`RowSource::hint`](crate::RowSource::hint) tells the source
-    /// which blocks the next window needs, and which are no longer needed.
+    /// Blocks of rows in a different order in each epoch, and rows shuffled within a window of several blocks: see
+    /// [`BlockShuffle`]. For tables larger than memory, which are then read in large sequential pieces;
+    /// [`RowSource::hint`](crate::RowSource::hint) tells the source which blocks the next window needs, and which are no longer
+    /// needed.
     Blocks {
         /// The seed of the training run.
         seed: u64,
         /// The number of rows in a block; at least 1.
         block_rows: u32,
-        /// The number of blocks that are shuffled together; at least 1. Two windows are in memory at a time, the one in use and the one read ahead.
+        /// The number of blocks that are shuffled together; at least 1. Two windows are in memory at a time, the one in use and
+        /// the one read ahead.
         window_blocks: u32,
     },
-    /// As many rows of each of several regions of the source in every batch, shuffled by blocks within the regions: see [`LaneShuffle`]. For sources that several
-    /// ranks read, each only the regions that its [part](crate::Shard::parts) of the batches comes from; hints are given as for [`Blocks`](Self::Blocks), for each region.
+    /// As many rows of each of several regions of the source in every batch, shuffled by blocks within the regions: see
+    /// [`LaneShuffle`]. For sources that several ranks read, each only the regions that its [part](crate::Shard::parts) of the
+    /// batches comes from; hints are given as for [`Blocks`](Self::Blocks), for each region.
     Lanes(Lanes),
     /// Rows drawn by weight, with replacement: see [`WeightedDraws`]. The number of draws is the number of rows in an epoch.
     Weighted {
@@ -174,8 +177,8 @@ impl EpochOrder {
         }
     }
 
-    /// The lanes that some slots of each batch of `batch_rows` rows come from: all of them for batches of another size than that of the lanes. An order without
-    /// lanes has one.
+    /// The lanes that some slots of each batch of `batch_rows` rows come from: all of them for batches of another size than that
+    /// of the lanes. An order without lanes has one.
     pub(crate) fn lanes_of(&self, batch_rows: usize, slots: Range<usize>) -> Range<u32> {
         match self {
             Self::Lanes(shuffle) => shuffle.lanes_of(batch_rows, slots),

@@ -20,7 +20,8 @@ pub(crate) struct Plan {
     lanes: Range<u32>,
 }
 
-/// The contents of a batch. The slots before `n_real` are real rows, those before `n_dealt` repeated rows, those before `n_slots` padding.
+/// The contents of a batch. The slots before `n_real` are real rows, those before `n_dealt` repeated rows, those before `n_slots`
+/// padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slots {
     pub(crate) n_real: usize,
@@ -73,7 +74,8 @@ impl Plan {
         }
     }
 
-    /// The slots of each batch of all ranks that are this rank's, if they are the same in every batch of the order; otherwise all of them.
+    /// The slots of each batch of all ranks that are this rank's, if they are the same in every batch of the order; otherwise all
+    /// of them.
     fn slots_of_rank(&self) -> Range<usize> {
         let (shard, size, batch_rows) = (self.batching.shard, self.batching.size, self.batch_rows());
         match shard.deal {
@@ -84,7 +86,8 @@ impl Plan {
         }
     }
 
-    /// The number of positions of one rank, including repeats; only for an interleaved shard, where it does not depend on the batch size.
+    /// The number of positions of one rank, including repeats; only for an interleaved shard, where it does not depend on the
+    /// batch size.
     fn n_interleaved(&self, remainder: Remainder) -> usize {
         let (left, world) = (self.n_positions - self.start, self.batching.shard.world);
         match remainder {
@@ -165,7 +168,8 @@ impl Plan {
     pub(crate) fn ids(&self, of: Slots, from: usize, ids: &mut [u32]) {
         let (mut position, mut within) = (of.position(from), from % of.run);
         for id in ids.iter_mut() {
-            // The position of a real slot is below the number of rows, which is a `u32`; only the position after the last one may not be.
+            // The position of a real slot is below the number of rows, which is a `u32`; only the position after the last one may
+            // not be.
             *id = position as u32;
             within += 1;
             position = position.wrapping_add(of.step);

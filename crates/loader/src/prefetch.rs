@@ -16,10 +16,11 @@ use crate::state::State;
 /// How many batches are made ahead of the consumer, and by how many threads. Neither changes the batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ahead {
-    /// The number of batches that may be ready or in progress, besides the one that the consumer uses: `depth + 1` are allocated. 0 counts as 1, and more batches than
-    /// an epoch has as that many.
+    /// The number of batches that may be ready or in progress, besides the one that the consumer uses: `depth + 1` are allocated.
+    /// 0 counts as 1, and more batches than an epoch has as that many.
     pub depth: usize,
-    /// The number of threads, each of which makes a different batch. One is enough for rows in memory; use more if a source decodes or waits for a disk. 0 counts as 1.
+    /// The number of threads, each of which makes a different batch. One is enough for rows in memory; use more if a source
+    /// decodes or waits for a disk. 0 counts as 1.
     pub workers: usize,
 }
 
@@ -30,8 +31,8 @@ impl Default for Ahead {
 }
 
 impl<S: RowSource, M: Make<S>> Loader<S, M> {
-    /// Starts worker threads that make batches before they are requested. They live in `scope`, across epochs, until the [`Prefetch`] is dropped,
-    /// which waits for them. (If a `Prefetch` is leaked, its scope waits forever.)
+    /// Starts worker threads that make batches before they are requested. They live in `scope`, across epochs, until the
+    /// [`Prefetch`] is dropped, which waits for them. (If a `Prefetch` is leaked, its scope waits forever.)
     ///
     /// # Examples
     /// ```
@@ -132,8 +133,8 @@ impl<T: Feature> PrefetchEpoch<'_, T> {
     /// The next batch, borrowed until the following call; `None` at the end. Waits if it is not ready.
     ///
     /// # Errors
-    /// [`Error::Source`], [`Error::Transform`] or [`Error::Panicked`] if this batch could not be made, after all batches before it. The epoch is
-    /// then over.
+    /// [`Error::Source`], [`Error::Transform`] or [`Error::Panicked`] if this batch could not be made, after all batches before
+    /// it. The epoch is then over.
     pub fn next_batch(&mut self) -> Result<Option<Batch<'_, T>>, Error> {
         self.take(None)
     }

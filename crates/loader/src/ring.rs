@@ -152,8 +152,8 @@ impl<T: Feature> Ring<T> {
         }
     }
 
-    /// The loop of a worker. Every thread that makes room either wakes a worker or is one: buffers that are no longer wanted are returned by a
-    /// worker, which then looks for the next batch itself.
+    /// The loop of a worker. Every thread that makes room either wakes a worker or is one: buffers that are no longer wanted are
+    /// returned by a worker, which then looks for the next batch itself.
     pub(crate) fn work<S: RowSource, M: Make<S, Out = T>>(&self, worker: usize, source: &S, maker: &M, scratch: &mut M::Scratch) {
         let mut state = self.lock();
         loop {

@@ -6,11 +6,12 @@ use crate::error::Error;
 use crate::gather::{Layout, RowBuffers, RowSelection};
 use crate::source::{Feature, RowSource};
 
-/// Rows in memory: `features` `[n_rows, n_cols]` and `labels` `[n_rows]` or `[n_rows, n_labels]`, row-major, and optionally categories and weights.
+/// Rows in memory: `features` `[n_rows, n_cols]` and `labels` `[n_rows]` or `[n_rows, n_labels]`, row-major, and optionally
+/// categories and weights.
 ///
-/// `F` is any type that can be borrowed as a slice of features, of any [`Feature`] type: `Vec<f32>` for owned rows, `&[u8]` for rows in a
-/// borrowed buffer (a mapped file, an array of another crate), `Arc<[f32]>` for shared rows. The same applies to `L` for labels.
-/// Large tables that are shuffled benefit from [`into_huge_pages`](Self::into_huge_pages).
+/// `F` is any type that can be borrowed as a slice of features, of any [`Feature`] type: `Vec<f32>` for owned rows, `&[u8]` for
+/// rows in a borrowed buffer (a mapped file, an array of another crate), `Arc<[f32]>` for shared rows. The same applies to `L`
+/// for labels. Large tables that are shuffled benefit from [`into_huge_pages`](Self::into_huge_pages).
 ///
 /// # Examples
 /// ```
@@ -126,7 +127,8 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
 }
 
 impl<T, F: Deref<Target = [T]>> Rows<F> {
-    /// Creates rows that have no labels: for a model that learns from its input only, such as an autoencoder, and for rows to predict on.
+    /// Creates rows that have no labels: for a model that learns from its input only, such as an autoencoder, and for rows to
+    /// predict on.
     ///
     /// # Errors
     /// [`Error::Length`] unless `features` are whole rows of `n_cols`, at least one; [`Error::TooManyRows`] beyond 2³² − 1 rows.
@@ -201,13 +203,15 @@ where
     }
 }
 
-/// How many rows have their cache lines requested together: enough to keep the memory busy, few enough that they are still in the L1 cache when copied.
+/// How many rows have their cache lines requested together: enough to keep the memory busy, few enough that they are still in the
+/// L1 cache when copied.
 const TOUCHED: usize = 64;
 
 /// Gathers rows of `width` values, after the checks.
 ///
-/// In a shuffled order, most rows are cache misses. If rows were copied one by one, only a few misses would be in flight at a time; so a value from
-/// the start, the middle and the end of each of the next rows is read first, with nothing between the reads, and the misses overlap. This is a prefetch in safe Rust.
+/// In a shuffled order, most rows are cache misses. If rows were copied one by one, only a few misses would be in flight at a
+/// time; so a value from the start, the middle and the end of each of the next rows is read first, with nothing between the
+/// reads, and the misses overlap. This is a prefetch in safe Rust.
 fn gather_checked<T: Copy>(from: &[T], width: usize, rows: &RowSelection<'_>, to: &mut [T]) {
     let rows = match rows {
         RowSelection::Range(rows) if rows.is_empty() => return,

@@ -4,10 +4,10 @@ use crate::error::Error;
 
 /// Which positions of an epoch's order belong to one rank of a run on several devices or machines.
 ///
-/// With batches of `B` rows on each of `W` ranks, global batch `g` is positions `g·B·W` to `(g+1)·B·W` of the order, however they are distributed; so
-/// the state of a run is one number, the number of positions that all ranks have consumed. Every row belongs to exactly one rank.
-/// [`LastBatch`](crate::LastBatch) determines what happens at the end if the rows cannot be distributed evenly; every rank has the same number of
-/// batches in any case, so that ranks which wait for each other never wait forever.
+/// With batches of `B` rows on each of `W` ranks, global batch `g` is positions `g·B·W` to `(g+1)·B·W` of the order, however they
+/// are distributed; so the state of a run is one number, the number of positions that all ranks have consumed. Every row belongs
+/// to exactly one rank. [`LastBatch`](crate::LastBatch) determines what happens at the end if the rows cannot be distributed
+/// evenly; every rank has the same number of batches in any case, so that ranks which wait for each other never wait forever.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     pub(crate) rank: usize,
@@ -29,8 +29,8 @@ pub(crate) enum Deal {
 /// What [`Shard::distributed_sampler`] does with the remainder if the number of ranks does not divide the number of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remainder {
-    /// Positions from the start are repeated until all ranks have the same number (`drop_last=False`). A repeated row has weight 0 and is not
-    /// counted in [`Batch::rows`](crate::Batch::rows), so that an evaluation over all ranks counts every row once.
+    /// Positions from the start are repeated until all ranks have the same number (`drop_last=False`). A repeated row has weight
+    /// 0 and is not counted in [`Batch::rows`](crate::Batch::rows), so that an evaluation over all ranks counts every row once.
     Repeat,
     /// The remaining positions are dropped (`drop_last=True`).
     Drop,
@@ -40,15 +40,16 @@ impl Shard {
     /// All rows: a single rank.
     pub const WHOLE: Self = Self { rank: 0, world: 1, deal: Deal::Blocks };
 
-    /// Rank `rank` of `world` takes the `rank`-th block of `B` consecutive positions of each global batch. For the same global batch size, the rows of
-    /// a step are then the same, in the same order, on any number of ranks.
+    /// Rank `rank` of `world` takes the `rank`-th block of `B` consecutive positions of each global batch. For the same global
+    /// batch size, the rows of a step are then the same, in the same order, on any number of ranks.
     pub fn blocks(rank: usize, world: usize) -> Self {
         Self { rank, world, deal: Deal::Blocks }
     }
 
-    /// Rank `rank` of `world` takes its [part](Self::part) of each global batch: consecutive positions, as with [`blocks`](Self::blocks), but the number of
-    /// ranks need not divide the batch. [`Batching::size`](crate::Batching::size) is the size of the batch of all ranks together, so that it is the same on any number
-    /// of ranks, and a batch of the loader is this rank's part of it.
+    /// Rank `rank` of `world` takes its [part](Self::part) of each global batch: consecutive positions, as with
+    /// [`blocks`](Self::blocks), but the number of ranks need not divide the batch. [`Batching::size`](crate::Batching::size) is
+    /// the size of the batch of all ranks together, so that it is the same on any number of ranks, and a batch of the loader is
+    /// this rank's part of it.
     ///
     /// With [`Order::Lanes`](crate::Order::Lanes) of the same batch size, a rank reads only its own regions of the source.
     ///
@@ -69,8 +70,9 @@ impl Shard {
         Self { rank, world, deal: Deal::Parts { n_batches: 1 } }
     }
 
-    /// The same parts, `n_batches` batches at a time: [`Batching::size`](crate::Batching::size), a multiple of `n_batches`, is the number of rows of that many global batches,
-    /// and a batch of the loader has this rank's parts of them, one after the other. Shards that are not [`parts`](Self::parts) stay as they are.
+    /// The same parts, `n_batches` batches at a time: [`Batching::size`](crate::Batching::size), a multiple of `n_batches`, is
+    /// the number of rows of that many global batches, and a batch of the loader has this rank's parts of them, one after the
+    /// other. Shards that are not [`parts`](Self::parts) stay as they are.
     pub fn of_n_batches(self, n_batches: usize) -> Self {
         let deal = if matches!(self.deal, Deal::Parts { .. }) { Deal::Parts { n_batches } } else { self.deal };
         Self { deal, ..self }
@@ -87,8 +89,8 @@ impl Shard {
         matches!(self.deal, Deal::Parts { .. })
     }
 
-    /// Rank `rank` of `world` takes positions `rank`, `rank + world`, `rank + 2·world`, …: the rows that PyTorch's `DistributedSampler`
-    /// gives that rank for the same order.
+    /// Rank `rank` of `world` takes positions `rank`, `rank + world`, `rank + 2·world`, …: the rows that PyTorch's
+    /// `DistributedSampler` gives that rank for the same order.
     pub fn distributed_sampler(rank: usize, world: usize, remainder: Remainder) -> Self {
         Self { rank, world, deal: Deal::Interleaved(remainder) }
     }

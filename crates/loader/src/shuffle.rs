@@ -1,13 +1,14 @@
 use crate::gather::BLOCK;
 
-/// The order of one epoch: a keyed bijection of `0..n_rows`, so that position `i` is row `shuffle.row(i)`, computed and never stored.
+/// The order of one epoch: a keyed bijection of `0..n_rows`, so that position `i` is row `shuffle.row(i)`, computed and never
+/// stored.
 ///
 /// There is no index array, any position costs the same, and threads, workers and devices that share the two integers
 /// (seed, epoch) agree on every bit.
 ///
 /// # Specification
-/// A GPU kernel that reads [`keys`](Self::keys) and [`bits`](Self::bits) can implement the same function from this specification. All
-/// arithmetic wraps, on `u32` unless `u64` is stated.
+/// A GPU kernel that reads [`keys`](Self::keys) and [`bits`](Self::bits) can implement the same function from this specification.
+/// All arithmetic wraps, on `u32` unless `u64` is stated.
 /// ```text
 /// bits    = max(2, ceil(log2(n_rows)))          lo_bits = bits / 2        hi_bits = bits - lo_bits
 /// lo_mask = 2^lo_bits - 1                       hi_mask = 2^hi_bits - 1
@@ -24,12 +25,12 @@ use crate::gather::BLOCK;
 ///
 /// row(position): v = position;  do v = feistel(v) while v >= n_rows;  v
 /// ```
-/// `feistel` permutes `0..2^bits`, which is less than twice `n_rows` (from 3 rows on), so the walk takes less than two steps on average. It ends because
-/// it starts below `n_rows` and is on a cycle.
+/// `feistel` permutes `0..2^bits`, which is less than twice `n_rows` (from 3 rows on), so the walk takes less than two steps on
+/// average. It ends because it starts below `n_rows` and is on a cycle.
 ///
 /// # Reference
-/// Luby & Rackoff 1988 for the network; Black & Rogaway 2002, "Ciphers with Arbitrary Finite Domains", for the walk. This is a good
-/// shuffle, not a cipher.
+/// Luby & Rackoff 1988 for the network; Black & Rogaway 2002, "Ciphers with Arbitrary Finite Domains", for the walk. This is a
+/// good shuffle, not a cipher.
 ///
 /// # Examples
 /// ```

@@ -12,12 +12,12 @@ impl<T: Copy + Default + PartialEq + Debug + Send + Sync + 'static> Feature for 
 
 /// Rows that can be gathered into a caller's buffers, in any order: the only interface between this crate and data.
 ///
-/// A row is `n_cols` features and one `f32` label, several, or none; a source may also have categories and weights. How they are stored is up to
-/// the source. Gathering takes `&self` and several threads gather at once, so a source has no cursor. There are at most 2³² − 1 rows, so
-/// that a row number is a `u32` and `u32::MAX` is never a valid one.
+/// A row is `n_cols` features and one `f32` label, several, or none; a source may also have categories and weights. How they are
+/// stored is up to the source. Gathering takes `&self` and several threads gather at once, so a source has no cursor. There are
+/// at most 2³² − 1 rows, so that a row number is a `u32` and `u32::MAX` is never a valid one.
 ///
-/// Two methods are required. The trait is dyn-compatible with its types specified (`&dyn RowSource<Feature = f32, Error = E>`), and `&S`,
-/// `Box<S>` and `Arc<S>` are sources if `S` is. The tests of an implementation should call
+/// Two methods are required. The trait is dyn-compatible with its types specified (`&dyn RowSource<Feature = f32, Error = E>`),
+/// and `&S`, `Box<S>` and `Arc<S>` are sources if `S` is. The tests of an implementation should call
 /// [`row_source_conformance`](crate::row_source_conformance).
 ///
 /// # Examples
@@ -58,8 +58,8 @@ pub trait RowSource: Sync {
     /// Copies what the buffers want of `rows`, in the given order and including repeats.
     ///
     /// # Errors
-    /// A row beyond the last one, or a buffer of the wrong length, is an `Err` and never a panic; so is a failure of the source itself
-    /// (such as a failed read). The contents of the buffers are then unspecified. [`RowBuffers::check`] makes both checks.
+    /// A row beyond the last one, or a buffer of the wrong length, is an `Err` and never a panic; so is a failure of the source
+    /// itself (such as a failed read). The contents of the buffers are then unspecified. [`RowBuffers::check`] makes both checks.
     fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, Self::Feature>) -> Result<(), Self::Error>;
 
     /// The names of columns and labels, for messages. The default has none.
@@ -67,8 +67,9 @@ pub trait RowSource: Sync {
         Names::default()
     }
 
-    /// The mean and the standard deviation of each column over all rows, if the source already has them, for example from a file: training then uses them to
-    /// standardise columns instead of computing its own. `None` if they are unknown, or if a value is missing or not finite. The default returns `None`.
+    /// The mean and the standard deviation of each column over all rows, if the source already has them, for example from a file:
+    /// training then uses them to standardise columns instead of computing its own. `None` if they are unknown, or if a value is
+    /// missing or not finite. The default returns `None`.
     ///
     /// # Shapes
     /// `[n_cols]`.
@@ -76,14 +77,14 @@ pub trait RowSource: Sync {
         None
     }
 
-    /// A number that identifies these rows, such as a checksum of the file. A saved run refuses to resume with rows of another fingerprint.
-    /// `None` if it is unknown.
+    /// A number that identifies these rows, such as a checksum of the file. A saved run refuses to resume with rows of another
+    /// fingerprint. `None` if it is unknown.
     fn fingerprint(&self) -> Option<u64> {
         None
     }
 
-    /// Checks that the rows have not been damaged, if the source has checksums and all bytes in memory: training calls this once before its first step, so
-    /// it should cost much less than gathering all rows. The default does nothing.
+    /// Checks that the rows have not been damaged, if the source has checksums and all bytes in memory: training calls this once
+    /// before its first step, so it should cost much less than gathering all rows. The default does nothing.
     ///
     /// # Errors
     /// The error of the source, which names the damage.
@@ -91,9 +92,9 @@ pub trait RowSource: Sync {
         Ok(())
     }
 
-    /// The number of row `row` where the rows are stored, for messages, since users look up the row in a file rather than in a split.
-    /// Sources that select or reorder rows of another one, such as [`Subset`](crate::Subset), translate it; others return `row`. A row
-    /// beyond the last one is returned unchanged.
+    /// The number of row `row` where the rows are stored, for messages, since users look up the row in a file rather than in a
+    /// split. Sources that select or reorder rows of another one, such as [`Subset`](crate::Subset), translate it; others return
+    /// `row`. A row beyond the last one is returned unchanged.
     fn source_row(&self, row: u32) -> u32 {
         row
     }

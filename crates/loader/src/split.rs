@@ -4,7 +4,8 @@ use crate::shuffle::Shuffle;
 use crate::source::RowSource;
 use crate::subset::Subset;
 
-/// One fold of a cross-validation: [`k_fold`], [`stratified_k_fold`](crate::stratified_k_fold), [`group_k_fold`](crate::group_k_fold).
+/// One fold of a cross-validation: [`k_fold`], [`stratified_k_fold`](crate::stratified_k_fold),
+/// [`group_k_fold`](crate::group_k_fold).
 #[derive(Clone, Debug)]
 pub struct Fold<S> {
     /// All rows except those of `valid`.
@@ -15,8 +16,8 @@ pub struct Fold<S> {
 
 /// Splits rows at random into disjoint parts that together contain all rows, such as training, validation and test sets.
 ///
-/// Sizes are exact: each part ends at its rounded share of the rows, and sizes depend only on `n_rows` and `fractions`. The same seed will always
-/// give the same parts, in later versions too; it may be the same as the seed of the training order.
+/// Sizes are exact: each part ends at its rounded share of the rows, and sizes depend only on `n_rows` and `fractions`. The same
+/// seed will always give the same parts, in later versions too; it may be the same as the seed of the training order.
 ///
 /// # Errors
 /// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::TooManyRows`] beyond 2³² − 1.
@@ -50,8 +51,8 @@ pub fn split<S: RowSource + Clone, const N: usize>(source: S, seed: u64, fractio
     }))
 }
 
-/// The folds of a cross-validation: each row is in the validation set of one fold and in the training sets of all others. Sizes differ by at most
-/// one row.
+/// The folds of a cross-validation: each row is in the validation set of one fold and in the training sets of all others. Sizes
+/// differ by at most one row.
 ///
 /// # Errors
 /// [`Error::Folds`] for fewer than two folds, or more than rows; [`Error::TooManyRows`] beyond 2³² − 1.

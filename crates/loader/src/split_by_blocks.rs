@@ -4,15 +4,15 @@ use crate::source::RowSource;
 use crate::split::{check_fractions, n_rows_of};
 use crate::subset::Subset;
 
-/// Like [`split`](crate::split), but distributes whole blocks of `block_rows` consecutive rows, so that a part that is streamed reads its own blocks of a file and no others. Within a part,
-/// rows are in the order of the source.
+/// Like [`split`](crate::split), but distributes whole blocks of `block_rows` consecutive rows, so that a part that is streamed
+/// reads its own blocks of a file and no others. Within a part, rows are in the order of the source.
 ///
-/// Blocks are assigned at random, depending on the seed: the parts of a table whose rows are sorted are still alike if it has many blocks. The number of blocks of each part is
-/// its rounded share. Stores four bytes per block.
+/// Blocks are assigned at random, depending on the seed: the parts of a table whose rows are sorted are still alike if it has
+/// many blocks. The number of blocks of each part is its rounded share. Stores four bytes per block.
 ///
 /// # Errors
-/// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::NoBlock`] if a part with a fraction above 0 would have no block; [`Error::Blocks`] for blocks
-/// of 0 rows; [`Error::TooManyRows`] beyond 2³² − 1.
+/// [`Error::Fractions`] unless they are all 0 or more and sum to 1; [`Error::NoBlock`] if a part with a fraction above 0 would
+/// have no block; [`Error::Blocks`] for blocks of 0 rows; [`Error::TooManyRows`] beyond 2³² − 1.
 ///
 /// # Examples
 /// ```

@@ -5,11 +5,11 @@ use crate::error::Error;
 use crate::order::Order;
 use crate::plan::Plan;
 
-/// The state of an epoch: everything that is needed to resume it with the same remaining rows. Created by [`Epoch::state`](crate::Epoch::state), for
-/// [`Loader::resume`](crate::Loader::resume).
+/// The state of an epoch: everything that is needed to resume it with the same remaining rows. Created by
+/// [`Epoch::state`](crate::Epoch::state), for [`Loader::resume`](crate::Loader::resume).
 ///
-/// It counts rows that were *consumed*, however many more batches are ready, and does not depend on batch size, ranks, threads or workers: all of
-/// these may change before resuming. It is plain data; `to_string` gives one line, which can be parsed again.
+/// It counts rows that were *consumed*, however many more batches are ready, and does not depend on batch size, ranks, threads or
+/// workers: all of these may change before resuming. It is plain data; `to_string` gives one line, which can be parsed again.
 ///
 /// # Examples
 /// ```

@@ -17,8 +17,8 @@ pub fn labels_of<S: RowSource>(source: &S) -> Result<Vec<f32>, S::Error> {
     Ok(labels)
 }
 
-/// Like [`split`](crate::split), but splits every class of labels by the same fractions: each part has its share of each class, rounded up
-/// or down.
+/// Like [`split`](crate::split), but splits every class of labels by the same fractions: each part has its share of each class,
+/// rounded up or down.
 ///
 /// Rows of a class are assigned at random, depending on the seed; within a part, rows are in the order of the source.
 ///
@@ -62,11 +62,12 @@ pub fn stratified_split<S: RowSource + Clone, const N: usize>(
     }
 }
 
-/// Like [`k_fold`](crate::k_fold), but the numbers of rows of each class differ by at most one between folds: the counts are those of scikit-learn's
-/// `StratifiedKFold(shuffle=True)`. The sizes of folds differ by at most one row, too.
+/// Like [`k_fold`](crate::k_fold), but the numbers of rows of each class differ by at most one between folds: the counts are
+/// those of scikit-learn's `StratifiedKFold(shuffle=True)`. The sizes of folds differ by at most one row, too.
 ///
 /// # Errors
-/// [`Error::Folds`] for fewer than two folds, or more than the largest class has rows; [`Error::Length`] unless there is one label per row.
+/// [`Error::Folds`] for fewer than two folds, or more than the largest class has rows; [`Error::Length`] unless there is one
+/// label per row.
 pub fn stratified_k_fold<S: RowSource + Clone>(
     source: S,
     labels: &[f32],

@@ -9,8 +9,9 @@ use crate::source::{Hint, Names, RowSource};
 
 /// Some rows of a source, which are also a source: a training set, a test set, a fold.
 ///
-/// Subsets from [`split`](crate::split) and [`k_fold`](crate::k_fold) store a few integers and compute their row numbers, those from
-/// [`split_by_blocks`](crate::split_by_blocks) four bytes per block; those that depend on labels or keys, and those from [`of_rows`](Self::of_rows), store four bytes per row.
+/// Subsets from [`split`](crate::split) and [`k_fold`](crate::k_fold) store a few integers and compute their row numbers, those
+/// from [`split_by_blocks`](crate::split_by_blocks) four bytes per block; those that depend on labels or keys, and those from
+/// [`of_rows`](Self::of_rows), store four bytes per row.
 #[derive(Clone, Debug)]
 pub struct Subset<S> {
     source: S,
@@ -26,7 +27,8 @@ enum Rows {
         /// The first position of the subset.
         start: u32,
         n_rows: u32,
-        /// From row `gap_at` of the subset on, `gap` positions are skipped: a fold's training set is on both sides of its validation set.
+        /// From row `gap_at` of the subset on, `gap` positions are skipped: a fold's training set is on both sides of its
+        /// validation set.
         gap_at: u32,
         gap: u32,
     },
@@ -143,7 +145,8 @@ impl Rows {
         block
     }
 
-    /// Calls `f` with the runs of consecutive rows of the source that some consecutive rows of the subset are, and returns `true`; `false` if they are scattered.
+    /// Calls `f` with the runs of consecutive rows of the source that some consecutive rows of the subset are, and returns
+    /// `true`; `false` if they are scattered.
     fn for_each_run<E>(&self, ours: Range<usize>, mut f: impl FnMut(Range<usize>) -> Result<(), E>) -> Result<bool, E> {
         let Self::Blocks { blocks, block_rows, n_rows, .. } = self else { return Ok(false) };
         let (block_rows, end) = (*block_rows as usize, ours.end.min(*n_rows as usize));
@@ -230,7 +233,8 @@ impl<S: RowSource> RowSource for Subset<S> {
         if row < self.rows.len() { self.source.source_row(self.row(row)) } else { row }
     }
 
-    /// Passes on what is said of rows by number, and of ranges of a subset of whole blocks; a range of another subset is scattered over its source.
+    /// Passes on what is said of rows by number, and of ranges of a subset of whole blocks; a range of another subset is
+    /// scattered over its source.
     fn hint(&self, rows: RowSelection<'_>, hint: Hint) {
         match rows {
             RowSelection::Range(rows) => {

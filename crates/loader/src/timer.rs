@@ -20,7 +20,8 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Measures where the time of a loader goes. Pass it to [`Loader::timed`](crate::Loader::timed), and call [`report`](Self::report) at any time.
+/// Measures where the time of a loader goes. Pass it to [`Loader::timed`](crate::Loader::timed), and call
+/// [`report`](Self::report) at any time.
 ///
 /// Costs two clock reads per stage and batch. The times of concurrent threads are added up.
 #[derive(Debug, Default)]
@@ -44,7 +45,8 @@ pub struct StageReport {
     pub transform: Duration,
     /// The time that workers waited for the consumer to take a batch because there was no room for more, summed over all workers.
     pub waited_for_consumer: Duration,
-    /// The time that the consumer waited for batches that were not ready. Without workers, this is all the time spent making batches.
+    /// The time that the consumer waited for batches that were not ready. Without workers, this is all the time spent making
+    /// batches.
     pub waited_for_producer: Duration,
 }
 

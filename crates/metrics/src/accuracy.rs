@@ -7,9 +7,9 @@ use crate::tally::{Row, Tally, Target, check_class_labels};
 
 /// The share of rows whose prediction equals their label.
 ///
-/// A binary prediction is 1 if its logit is positive; a multi-class one is the class of the largest logit, the first of equally large
-/// ones. Multi-label rows count element by element; [`SubsetAccuracy`](crate::SubsetAccuracy) counts rows that are right in all elements, as
-/// `sklearn.metrics.accuracy_score` does.
+/// A binary prediction is 1 if its logit is positive; a multi-class one is the class of the largest logit, the first of equally
+/// large ones. Multi-label rows count element by element; [`SubsetAccuracy`](crate::SubsetAccuracy) counts rows that are right in
+/// all elements, as `sklearn.metrics.accuracy_score` does.
 ///
 /// `sklearn.metrics.accuracy_score(labels, logits > 0)`, `accuracy_score(labels, logits.argmax(1))`.
 #[derive(Clone, Debug)]

@@ -10,7 +10,8 @@ use crate::tally::{Tally, Target};
 pub enum Average {
     /// The score of class 1. For binary classification.
     Binary,
-    /// The mean over classes. A class that is neither labelled nor predicted in any row, rows of weight 0 among them, is left out, unless rows are multi-label.
+    /// The mean over classes. A class that is neither labelled nor predicted in any row, rows of weight 0 among them, is left
+    /// out, unless rows are multi-label.
     Macro,
     /// One score, of the counts of all classes together.
     Micro,
@@ -18,7 +19,8 @@ pub enum Average {
     Weighted,
 }
 
-/// The weights of a class's rows: hits, predicted, labelled; then the number of rows that are predicted or labelled, whatever their weight.
+/// The weights of a class's rows: hits, predicted, labelled; then the number of rows that are predicted or labelled, whatever
+/// their weight.
 pub(crate) type Counts = [f64; 4];
 
 /// The counts per class of all rows.

@@ -7,8 +7,8 @@ use crate::tally::{Sums, Tally, Target, columns};
 
 /// How often each class is predicted as each: `[actual, predicted]`, sums of weights if rows have any.
 ///
-/// `sklearn.metrics.confusion_matrix(labels, predictions, labels=range(n_classes))`. Binary rows have two classes. Multi-label rows
-/// are refused. Its value is a [`MetricValue::Matrix`], so it cannot be watched by early stopping.
+/// `sklearn.metrics.confusion_matrix(labels, predictions, labels=range(n_classes))`. Binary rows have two classes. Multi-label
+/// rows are refused. Its value is a [`MetricValue::Matrix`], so it cannot be watched by early stopping.
 /// # Cost
 /// `8 * n_classes²` bytes, and as many per 16 384 rows of one update.
 #[derive(Clone, Debug)]

@@ -62,11 +62,11 @@ pub fn precision_recall_curve(rows: &Scored<'_>) -> Result<Vec<[f64; 2]>, Error>
     Ok(std::iter::once([0.0, 1.0]).chain(points).collect())
 }
 
-/// Mean predicted probability and observed frequency in bins of equal width, see [`ExpectedCalibrationError`]. Bins without rows are
-/// left out.
+/// Mean predicted probability and observed frequency in bins of equal width, see [`ExpectedCalibrationError`]. Bins without rows
+/// are left out.
 ///
-/// `sklearn.calibration.calibration_curve(labels, probabilities, n_bins=n_bins)` with its results exchanged, except for probabilities
-/// on the edge between two bins, which belong to the upper one here.
+/// `sklearn.calibration.calibration_curve(labels, probabilities, n_bins=n_bins)` with its results exchanged, except for
+/// probabilities on the edge between two bins, which belong to the upper one here.
 /// # Errors
 /// Those of [`ExpectedCalibrationError`].
 pub fn calibration_curve(rows: &Scored<'_>, n_bins: usize) -> Result<Vec<[f64; 2]>, Error> {

@@ -6,8 +6,8 @@ use crate::scored::Scored;
 class_score! {
     /// The harmonic mean of precision and recall, `2 tp / (2 tp + fp + fn)`; 0 where nothing is predicted or labelled.
     ///
-    /// `sklearn.metrics.f1_score(labels, predictions, average=average, zero_division=0)`. A binary prediction is 1 if its logit is
-    /// positive, a multi-class one is the class of the largest logit. Binary rows have two classes for any average but
+    /// `sklearn.metrics.f1_score(labels, predictions, average=average, zero_division=0)`. A binary prediction is 1 if its logit
+    /// is positive, a multi-class one is the class of the largest logit. Binary rows have two classes for any average but
     /// [`Average::Binary`]. The name has the average: `f1` for binary, `f1_macro` and so on for others.
     F1, "f1", |&[hits, predicted, labelled, _]| ratio(2.0 * hits, predicted + labelled)
 }

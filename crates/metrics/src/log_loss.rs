@@ -8,8 +8,9 @@ use crate::tally::{Row, Tally, Target, check_class_labels};
 /// The mean negative logarithm of the probability that the model gives to the label, also known as cross-entropy.
 ///
 /// The probability is the sigmoid of a binary logit, or the softmax of a row's logits. Multi-label rows are averaged over their
-/// labels. `sklearn.metrics.log_loss(labels, probabilities)` of probabilities in f64, which it clips to `[ε, 1 - ε]` with `ε = 2⁻⁵²`: a label costs at least 2.2e-16 and at
-/// most 36.04, whatever the logits are. The loss that a model is trained by is not clipped.
+/// labels. `sklearn.metrics.log_loss(labels, probabilities)` of probabilities in f64, which it clips to `[ε, 1 - ε]` with
+/// `ε = 2⁻⁵²`: a label costs at least 2.2e-16 and at most 36.04, whatever the logits are. The loss that a model is trained by is
+/// not clipped.
 #[derive(Clone, Debug)]
 pub struct LogLoss(Tally<[f64; 1]>);
 

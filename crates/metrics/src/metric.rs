@@ -5,8 +5,8 @@ use std::fmt::{self, Debug};
 
 /// A measure of a model over a set of rows, updated with one batch at a time.
 ///
-/// The trait is open and dyn-compatible: a metric of your own implements it as the built-in ones do. It should add up in `f64`, so
-/// that dividing the rows into other batches changes nothing but rounding.
+/// The trait is open and dyn-compatible: a metric of your own implements it as the built-in ones do. It should add up in `f64`,
+/// so that dividing the rows into other batches changes nothing but rounding.
 ///
 /// # Examples
 /// ```
@@ -59,7 +59,8 @@ pub trait Metric: Debug + Send {
     /// The value over all rows since the last reset.
     ///
     /// # Errors
-    /// [`Error::NoRows`](crate::Error::NoRows); a value that is not defined for the rows, such as the area under a ROC curve of one class.
+    /// [`Error::NoRows`](crate::Error::NoRows); a value that is not defined for the rows, such as the area under a ROC curve of
+    /// one class.
     fn compute(&self) -> Result<MetricValue, Error>;
 
     /// Whether its value is a number, so that logs can have a column for it.

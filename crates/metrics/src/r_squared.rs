@@ -6,8 +6,10 @@ use crate::tally::{Sums, Tally, Target};
 
 /// The coefficient of determination: `1 - Σ (label - prediction)² / Σ (label - mean label)²`.
 ///
-/// Called `r2` in logs and early stopping (`valid_r2`), R² in reports. `sklearn.metrics.r2_score(labels, predictions)`. With several labels per row, the mean over the labels. Labels that are all the
-/// same, a single row among them, have no R²: [`Error::ConstantLabel`], where scikit-learn gives 0, 1, or NaN and a warning. A training run of `brisk-train` leaves it out with a warning.
+/// Called `r2` in logs and early stopping (`valid_r2`), R² in reports. `sklearn.metrics.r2_score(labels, predictions)`. With
+/// several labels per row, the mean over the labels. Labels that are all the same, a single row among them, have no R²:
+/// [`Error::ConstantLabel`], where scikit-learn gives 0, 1, or NaN and a warning. A training run of `brisk-train` leaves it out
+/// with a warning.
 #[derive(Clone, Debug)]
 pub struct RSquared(Tally<Vec<Deviations>>);
 

@@ -8,8 +8,8 @@ use crate::scored::Scored;
 ///
 /// `sklearn.metrics.roc_auc_score(labels, scores)`. Exact, not from a histogram: all scores are kept, 8 bytes per row, and sorted
 /// once by [`Metric::compute`]. Pairs of rows without weights are counted in whole numbers up to 2⁵² pairs. For binary
-/// classification, and for multi-label classification, where it is the mean of the areas of all labels (`average="macro"`). Any increasing function of a score
-/// gives the same area, so logits need no sigmoid.
+/// classification, and for multi-label classification, where it is the mean of the areas of all labels (`average="macro"`). Any
+/// increasing function of a score gives the same area, so logits need no sigmoid.
 ///
 /// Rows of only one class, in any label, have no area: [`Error::OneClass`], where scikit-learn gives NaN and a warning.
 #[derive(Clone, Debug)]

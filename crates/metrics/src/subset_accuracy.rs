@@ -6,7 +6,8 @@ use crate::tally::{Tally, Target};
 
 /// The share of rows whose predictions equal all of their labels, also known as exact match. A positive logit predicts 1.
 ///
-/// For multi-label classification: `sklearn.metrics.accuracy_score(labels, logits > 0)`. [`Accuracy`](crate::Accuracy) counts label by label.
+/// For multi-label classification: `sklearn.metrics.accuracy_score(labels, logits > 0)`. [`Accuracy`](crate::Accuracy) counts
+/// label by label.
 #[derive(Clone, Debug)]
 pub struct SubsetAccuracy(Tally<[f64; 1]>);
 

@@ -87,8 +87,8 @@ impl<T: Sums> Tally<T> {
         self.n_rows
     }
 
-    /// Checks the rows, folds chunks of those with a weight above 0 from `zero` in parallel, and adds the results in order. If a row is refused,
-    /// nothing has been added.
+    /// Checks the rows, folds chunks of those with a weight above 0 from `zero` in parallel, and adds the results in order. If a
+    /// row is refused, nothing has been added.
     pub(crate) fn update(
         &mut self,
         rows: &Scored<'_>,

@@ -6,10 +6,12 @@ use crate::parameters::Parameters;
 /// Gradients summed over several batches before a step: the result of a large batch with the memory of a small one.
 ///
 /// The recorded step is replayed for each batch; the optimizer, the scaler and averages do nothing until a group of batches is
-/// complete, and then see the mean of its gradients. The learning rate of a step is that of its last batch. Dropout draws a new mask for each batch.
+/// complete, and then see the mean of its gradients. The learning rate of a step is that of its last batch. Dropout draws a new
+/// mask for each batch.
 ///
 /// # Reference
-/// `accumulate_grad_batches` of PyTorch Lightning: a group ends with the epoch, and a short one is divided by as many batches as the others.
+/// `accumulate_grad_batches` of PyTorch Lightning: a group ends with the epoch, and a short one is divided by as many batches as
+/// the others.
 /// # Examples
 /// ```
 /// use brisk_nn::tensor::program::Device;
@@ -57,8 +59,8 @@ impl Accumulate {
         self
     }
 
-    /// Records the accumulation, after the backward pass and before everything that reads gradients, including [`GradScaler::unscale`](crate::GradScaler::unscale); `state` is
-    /// the optimizer's.
+    /// Records the accumulation, after the backward pass and before everything that reads gradients, including
+    /// [`GradScaler::unscale`](crate::GradScaler::unscale); `state` is the optimizer's.
     ///
     /// # Errors
     /// [`Error::Program`](brisk_tensor::Error::Program) if `every` is 0.

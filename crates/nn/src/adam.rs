@@ -9,7 +9,8 @@ use crate::step_inputs::StepInputs;
 
 /// Adam and AdamW with their two running means.
 ///
-/// With `t` the number of steps that were not skipped: `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`, `p -= lr / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε)`.
+/// With `t` the number of steps that were not skipped: `m = β₁ m + (1 - β₁) g`, `v = β₂ v + (1 - β₂) g²`,
+/// `p -= lr / (1 - β₁ᵗ) · m / (√v / √(1 - β₂ᵗ) + ε)`.
 ///
 /// # Reference
 /// Kingma & Ba 2015, arXiv:1412.6980; Loshchilov & Hutter 2019, arXiv:1711.05101; `torch.optim.{Adam, AdamW}`.

@@ -2,11 +2,11 @@ use std::fmt::Debug;
 
 use brisk_tensor::{DeviceBatch, Graph, MixedRows, Persistent, Tensor, Windows};
 
-/// How the input of a training batch is made from rows on the device, if they are not only gathered: cropped, mirrored, mixed with noise or with other rows.
-/// Evaluation gathers the rows unchanged. Dyn-compatible.
+/// How the input of a training batch is made from rows on the device, if they are not only gathered: cropped, mirrored, mixed
+/// with noise or with other rows. Evaluation gathers the rows unchanged. Dyn-compatible.
 ///
-/// An implementation records kernels or tensor algebra; nothing runs on the host while an epoch is replayed. Random operations such as [`Tensor::dropout`] and
-/// [`Graph::uniform`] draw new numbers in each step.
+/// An implementation records kernels or tensor algebra; nothing runs on the host while an epoch is replayed. Random operations
+/// such as [`Tensor::dropout`] and [`Graph::uniform`] draw new numbers in each step.
 ///
 /// # Examples
 /// Inputs of which a tenth is missing, a different tenth each time:
@@ -43,7 +43,8 @@ impl<A: Augment + ?Sized> Augment for Box<A> {
 pub struct Augmented {
     /// `[n, …]`: an entry for each row of the batch.
     pub x: Tensor,
-    /// Rows that the rows of the batch are mixed with, whose labels count for their share of the loss; `None` if no rows are mixed.
+    /// Rows that the rows of the batch are mixed with, whose labels count for their share of the loss; `None` if no rows are
+    /// mixed.
     pub mixed: Option<MixedLabels>,
 }
 

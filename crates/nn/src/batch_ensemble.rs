@@ -4,15 +4,18 @@ use brisk_tensor::{Activation, Elementwise, Error, Tensor};
 use crate::init::Init;
 use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
-/// A fully connected layer of each member of an ensemble, whose members share the weight: `relu(s_i ⊙ (W (r_i ⊙ x)) + b_i)` for member `i`, in one product for all members.
+/// A fully connected layer of each member of an ensemble, whose members share the weight: `relu(s_i ⊙ (W (r_i ⊙ x)) + b_i)` for
+/// member `i`, in one product for all members.
 ///
-/// The scales `r` and `s` start as 1, and all members start with the same bias: what makes members different is a first scale of their input.
+/// The scales `r` and `s` start as 1, and all members start with the same bias: what makes members different is a first scale of
+/// their input.
 ///
 /// # Shapes
-/// `x`: `[n_rows n_members, n_in]`, the members of a row after each other; the result `[n_rows n_members, n_out]`. `weight`: `[n_out, n_in]`; `scale_in`:
-/// `[n_members, n_in]`; `scale_out` and `bias`: `[n_members, n_out]`.
+/// `x`: `[n_rows n_members, n_in]`, the members of a row after each other; the result `[n_rows n_members, n_out]`. `weight`:
+/// `[n_out, n_in]`; `scale_in`: `[n_members, n_in]`; `scale_out` and `bias`: `[n_members, n_out]`.
 /// # Reference
-/// Wen, Tran & Ba 2020, *BatchEnsemble: An Alternative Approach to Efficient Ensemble and Lifelong Learning*, arXiv:2002.06715; `LinearBatchEnsemble` of the package `tabm`.
+/// Wen, Tran & Ba 2020, *BatchEnsemble: An Alternative Approach to Efficient Ensemble and Lifelong Learning*, arXiv:2002.06715;
+/// `LinearBatchEnsemble` of the package `tabm`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchEnsemble {
     n_members: usize,

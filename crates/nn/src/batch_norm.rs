@@ -7,15 +7,17 @@ use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
 /// Batch normalisation of each channel with an activation, optionally of ghost batches.
 ///
-/// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference, or if its parameters are
-/// [frozen](Bound::is_frozen), it normalises by the running statistics.
-/// If the graph has [weights](brisk_tensor::Graph::set_row_weights) of the batch's rows, as those of trainers have where they are needed, the statistics are weighted: the padding of a short last batch
-/// and other rows of weight 0 count as absent.
+/// In a training graph it normalises by the statistics of the batch and updates the running statistics; in a graph for inference,
+/// or if its parameters are [frozen](Bound::is_frozen), it normalises by the running statistics. If the graph has
+/// [weights](brisk_tensor::Graph::set_row_weights) of the batch's rows, as those of trainers have where they are needed, the
+/// statistics are weighted: the padding of a short last batch and other rows of weight 0 count as absent.
 ///
 /// # Shapes
-/// `x`: `[n_rows, n_channels]` or `[n_images, height, width, n_channels]`; `weight`, `bias`, `running_mean`, `running_var`: `[n_channels]`.
+/// `x`: `[n_rows, n_channels]` or `[n_images, height, width, n_channels]`; `weight`, `bias`, `running_mean`, `running_var`:
+/// `[n_channels]`.
 /// # Reference
-/// `torch.nn.BatchNorm1d`, `torch.nn.BatchNorm2d`, with the same names, initial values and defaults. Ghost batches: Hoffer et al. 2017, arXiv:1705.08741.
+/// `torch.nn.BatchNorm1d`, `torch.nn.BatchNorm2d`, with the same names, initial values and defaults. Ghost batches: Hoffer et al.
+/// 2017, arXiv:1705.08741.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BatchNorm {
     weight: Weight,
@@ -38,8 +40,9 @@ pub struct BatchNormConfig {
     pub n_channels: usize,
     /// Whether the scale is trained.
     pub scale: Scale,
-    /// The size of ghost batches: in training, every `ghost_rows` consecutive rows or images are normalised by their own statistics; `None` normalises the whole
-    /// batch. Replicas whose parts of a batch are made of whole ghost batches normalise as one device does.
+    /// The size of ghost batches: in training, every `ghost_rows` consecutive rows or images are normalised by their own
+    /// statistics; `None` normalises the whole batch. Replicas whose parts of a batch are made of whole ghost batches normalise
+    /// as one device does.
     pub ghost_rows: Option<usize>,
     /// ε, added to the variance.
     pub eps: f32,
@@ -92,9 +95,10 @@ impl BatchNorm {
     /// Records the layer for the mode of the graph.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of channels; [`Error::Refused`](brisk_tensor::Error::Refused) if a training batch is not made of whole
-    /// ghost batches; [`Error::Program`](brisk_tensor::Error::Program) if a ghost batch has fewer than two values per channel; [`Error::OneValue`](brisk_tensor::Error::OneValue) if the last batch of an
-    /// epoch leaves one.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` has another number of channels;
+    /// [`Error::Refused`](brisk_tensor::Error::Refused) if a training batch is not made of whole ghost batches;
+    /// [`Error::Program`](brisk_tensor::Error::Program) if a ghost batch has fewer than two values per channel;
+    /// [`Error::OneValue`](brisk_tensor::Error::OneValue) if the last batch of an epoch leaves one.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.bias);

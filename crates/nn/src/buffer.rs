@@ -7,8 +7,8 @@ use crate::newest::Newest;
 
 /// A tensor that belongs to a model but is not trained: running statistics, a frozen scale.
 ///
-/// It is kept in a separate buffer next to the flat parameters, so optimizers, norms and weight decay do not include it. A checkpoint keeps it under its name,
-/// as PyTorch's `state_dict` does.
+/// It is kept in a separate buffer next to the flat parameters, so optimizers, norms and weight decay do not include it. A
+/// checkpoint keeps it under its name, as PyTorch's `state_dict` does.
 #[derive(Debug, Clone)]
 pub struct Buffer {
     name: String,

@@ -1,7 +1,7 @@
 use brisk_tensor::{Error, Tensor};
 
-/// The numbers of each column of `x`, `[n_rows, n_columns]`, as `[n_columns, n_rows, 1]`, for a layer `op` that turns each into `dim` numbers; if there are other columns, a failed tensor of its
-/// result.
+/// The numbers of each column of `x`, `[n_rows, n_columns]`, as `[n_columns, n_rows, 1]`, for a layer `op` that turns each into
+/// `dim` numbers; if there are other columns, a failed tensor of its result.
 #[track_caller]
 pub(crate) fn by_column(op: &'static str, x: &Tensor, n_columns: usize, dim: usize) -> Result<Tensor, Tensor> {
     match *x.shape() {

@@ -9,15 +9,17 @@ use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
 
-/// AdamW that moves only those elements of a parameter whose momentum and gradient have the same sign, further by as much as others stand still.
+/// AdamW that moves only those elements of a parameter whose momentum and gradient have the same sign, further by as much as
+/// others stand still.
 ///
-/// As [`Adam`](crate::Adam) with decoupled decay, but with the step `lr s φ m̂ / (√v̂ + ε)`: `φ` is 1 where `m g > 0`, else 0, and `s` is one over the mean of `φ` in the
-/// parameter, at most 1000.
+/// As [`Adam`](crate::Adam) with decoupled decay, but with the step `lr s φ m̂ / (√v̂ + ε)`: `φ` is 1 where `m g > 0`, else 0,
+/// and `s` is one over the mean of `φ` in the parameter, at most 1000.
 ///
 /// # Cost
 /// One kernel for all parameters, and for each parameter one for the mean and one for the step.
 /// # Reference
-/// Liang et al. 2024, *Cautious Optimizers: Improving Training with One Line of Code*, arXiv:2411.16085, with the limit of the authors' implementation.
+/// Liang et al. 2024, *Cautious Optimizers: Improving Training with One Line of Code*, arXiv:2411.16085, with the limit of the
+/// authors' implementation.
 #[derive(Debug, Clone)]
 pub struct CautiousAdamW {
     elementwise: Elementwise,

@@ -5,7 +5,8 @@ use crate::module::Module;
 use crate::parameters::Bound;
 
 /// A module whose activations are recomputed in the backward pass instead of being kept: see
-/// [`Graph::checkpoint`](brisk_tensor::Graph::checkpoint). A model of such blocks takes the memory of their results and of the activations of one block.
+/// [`Graph::checkpoint`](brisk_tensor::Graph::checkpoint). A model of such blocks takes the memory of their results and of the
+/// activations of one block.
 ///
 /// # Examples
 /// ```

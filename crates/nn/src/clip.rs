@@ -4,8 +4,8 @@ use brisk_tensor::{Graph, Tensor};
 use crate::parameters::Parameters;
 
 impl Parameters {
-    /// Records that the gradients are scaled down so that their norm, taken over all of them, is at most `max_norm`. Call it after the
-    /// backward pass and before the optimizer. The result is the norm before scaling, on the device.
+    /// Records that the gradients are scaled down so that their norm, taken over all of them, is at most `max_norm`. Call it
+    /// after the backward pass and before the optimizer. The result is the norm before scaling, on the device.
     ///
     /// # Errors
     /// [`Error::Program`](brisk_tensor::Error::Program) if `max_norm` is negative or NaN.

@@ -42,7 +42,8 @@ pub struct Conv2dConfig {
     pub padding: [usize; 2],
     /// The distance between the taps of a window in pixels.
     pub dilation: [usize; 2],
-    /// Groups of consecutive channels that are convolved separately: as many as channels for a depthwise convolution. They divide `n_in` and `n_out`.
+    /// Groups of consecutive channels that are convolved separately: as many as channels for a depthwise convolution. They divide
+    /// `n_in` and `n_out`.
     pub n_groups: usize,
     /// The initial values of the filters.
     pub filters: Filters,
@@ -116,8 +117,9 @@ impl Conv2d {
     /// Records the layer.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) unless `x` is a batch of images with `n_in` channels, or if `n_groups` does not divide them or the
-    /// filters; [`Error::Program`](brisk_tensor::Error::Program) if no window fits, or for a stride or dilation of 0.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) unless `x` is a batch of images with `n_in` channels, or if `n_groups` does
+    /// not divide them or the filters; [`Error::Program`](brisk_tensor::Error::Program) if no window fits, or for a stride or
+    /// dilation of 0.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let _scope = params.enter(self.weight);

@@ -4,10 +4,11 @@ use brisk_kernels::DType;
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Graph, Mode};
 
-/// How flat parameters are sharded across replicas, from the view of one replica: see [`Parameters::divided`](crate::Parameters::divided).
+/// How flat parameters are sharded across replicas, from the view of one replica: see
+/// [`Parameters::divided`](crate::Parameters::divided).
 ///
-/// The elements are divided into buckets, which are sent as a whole, and each bucket into a piece for every replica. A replica updates only its own pieces, and keeps the optimizer's
-/// state for these only, concatenated in the order of the buckets.
+/// The elements are divided into buckets, which are sent as a whole, and each bucket into a piece for every replica. A replica
+/// updates only its own pieces, and keeps the optimizer's state for these only, concatenated in the order of the buckets.
 ///
 /// # Reference
 /// Rajbhandari et al. 2020, *ZeRO*, arXiv:1910.02054.

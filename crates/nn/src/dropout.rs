@@ -2,10 +2,12 @@ use brisk_tensor::Tensor;
 
 use crate::parameters::Bound;
 
-/// Dropout, in training graphs: each value is set to 0 with probability `p`, else divided by `1 - p`, with a new mask in each step. It has no parameters.
+/// Dropout, in training graphs: each value is set to 0 with probability `p`, else divided by `1 - p`, with a new mask in each
+/// step. It has no parameters.
 ///
-/// The masks follow from the state of the graph that records the layer ([`Graph::state`](brisk_tensor::Graph::state)), which trainers and steps advance, and from the seed of the
-/// run: a resumed run draws the same ones, and replicas draw those of one device. Several dropouts of a model draw different ones.
+/// The masks follow from the state of the graph that records the layer ([`Graph::state`](brisk_tensor::Graph::state)), which
+/// trainers and steps advance, and from the seed of the run: a resumed run draws the same ones, and replicas draw those of one
+/// device. Several dropouts of a model draw different ones.
 ///
 /// # Examples
 /// ```

@@ -9,10 +9,11 @@ use crate::parameter_group::ParameterGroup;
 use crate::parameters::{ParameterId, Parameters};
 use crate::step_inputs::StepInputs;
 
-/// What optimizers have in common whose step is a [`Rule`] of each element: their state, their [groups](ParameterGroup), and how a step is recorded.
+/// What optimizers have in common whose step is a [`Rule`] of each element: their state, their [groups](ParameterGroup), and how
+/// a step is recorded.
 ///
-/// A rule reads the gradient as its only input, and replaces the parameter and the state. It needs neither a shader nor a loop, and its parameters may be
-/// divided into groups, sharded, and trained with loss scaling and accumulated gradients.
+/// A rule reads the gradient as its only input, and replaces the parameter and the state. It needs neither a shader nor a loop,
+/// and its parameters may be divided into groups, sharded, and trained with loss scaling and accumulated gradients.
 ///
 /// # Examples
 /// Sign descent with momentum (Lion without its interpolation):
@@ -75,10 +76,12 @@ pub struct Elementwise {
 /// The method `groups` of an optimizer with a field `elementwise`.
 macro_rules! groups_setter {
     () => {
-        /// Updates only the parameters of these groups, each group with its own rate and decay. Without groups, all parameters are updated.
+        /// Updates only the parameters of these groups, each group with its own rate and decay. Without groups, all parameters
+        /// are updated.
         ///
         /// # Errors
-        /// [`Error::Program`](brisk_tensor::Error::Program) if a parameter is in two of them, or a factor is negative or not finite.
+        /// [`Error::Program`](brisk_tensor::Error::Program) if a parameter is in two of them, or a factor is negative or not
+        /// finite.
         pub fn groups(
             mut self,
             params: &$crate::Parameters,
@@ -100,7 +103,8 @@ pub(crate) enum Elements<'a> {
 }
 
 impl Elementwise {
-    /// An optimizer called `name` in errors, profiles and checkpoints, with these numbers for each element, which are 0 at the start.
+    /// An optimizer called `name` in errors, profiles and checkpoints, with these numbers for each element, which are 0 at the
+    /// start.
     pub fn new(params: &Parameters, name: &'static str, state: &[&str]) -> Self {
         let buffer = |own: &&str| {
             let name = format!("{name}.{own}");
@@ -109,7 +113,8 @@ impl Elementwise {
         Self { name, origin: params.origin(), state: state.iter().map(buffer).collect(), groups: None }
     }
 
-    /// Updates only the parameters of these groups, each group with its own rate and decay, still in one kernel. Without groups, all parameters are updated.
+    /// Updates only the parameters of these groups, each group with its own rate and decay, still in one kernel. Without groups,
+    /// all parameters are updated.
     ///
     /// # Errors
     /// [`Error::Program`] if a parameter is in two of them, or a factor is negative or not finite.
@@ -121,7 +126,8 @@ impl Elementwise {
     /// Records the rule for all parameters: `y0` of the kernel is the parameter, `y1`, … the state.
     ///
     /// # Errors
-    /// [`Error::Program`] for settings that the rule refuses; [`Error::Shape`] and [`Error::Refused`] if the optimizer was made for other parameters.
+    /// [`Error::Program`] for settings that the rule refuses; [`Error::Shape`] and [`Error::Refused`] if the optimizer was made
+    /// for other parameters.
     #[track_caller]
     pub fn record<R: Rule<V, 1, O>, const V: usize, const O: usize>(
         &self,

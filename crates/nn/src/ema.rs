@@ -5,13 +5,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::parameters::Parameters;
 
-/// An exponential moving average of a model's parameters and buffers, kept on the device. It often evaluates better than the parameters themselves.
+/// An exponential moving average of a model's parameters and buffers, kept on the device. It often evaluates better than the
+/// parameters themselves.
 ///
 /// Buffers, such as the running statistics of batch normalisation, are averaged with the same weights as the parameters.
 ///
 /// # Reference
-/// `torch.optim.swa_utils.AveragedModel` with `get_ema_multi_avg_fn` and `use_buffers=True`: the first update copies the parameters, later ones set
-/// `average = decay average + (1 - decay) parameters`.
+/// `torch.optim.swa_utils.AveragedModel` with `get_ema_multi_avg_fn` and `use_buffers=True`: the first update copies the
+/// parameters, later ones set `average = decay average + (1 - decay) parameters`.
 #[derive(Debug, Clone)]
 pub struct Ema {
     average: Persistent,
@@ -96,14 +97,15 @@ impl EmaConfig {
         Self { decay, every: 1, first_step: 1, start: EmaStart::Parameters }
     }
 
-    /// Updates the average on the [first step](Self::first_step) and every `n_steps`th step after it. The decay applies per update.
+    /// Updates the average on the [first step](Self::first_step) and every `n_steps`th step after it. The decay applies per
+    /// update.
     pub fn every(mut self, n_steps: u32) -> Self {
         self.every = n_steps;
         self
     }
 
-    /// Sets the step of the first update, counted from 1; the default is 1. Until then the average is the parameters, unless it starts
-    /// [from the initial ones](Self::from_initial).
+    /// Sets the step of the first update, counted from 1; the default is 1. Until then the average is the parameters, unless it
+    /// starts [from the initial ones](Self::from_initial).
     pub fn first_step(mut self, step: u32) -> Self {
         self.first_step = step;
         self
@@ -143,7 +145,8 @@ impl Ema {
     /// [from these](EmaConfig::from_initial), or is used before the first step.
     ///
     /// # Errors
-    /// As [`Parameters::write_initial`]; [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas.
+    /// As [`Parameters::write_initial`]; [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across
+    /// replicas.
     pub fn write_initial(&self, params: &Parameters, device: &Device) -> Result<(), Error> {
         params.check_whole("ema")?;
         self.averaged(params).write_initial(device)
@@ -152,8 +155,8 @@ impl Ema {
     /// Records an update, after the optimizer and before the step ends; `state` is the state of the run.
     ///
     /// # Errors
-    /// [`Error::Program`](brisk_tensor::Error::Program) if the decay is not within 0 to 1, or the interval or the first step is 0;
-    /// [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas.
+    /// [`Error::Program`](brisk_tensor::Error::Program) if the decay is not within 0 to 1, or the interval or the first step is
+    /// 0; [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas.
     #[track_caller]
     pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) {
         if let Err(error) = params.check_whole("ema") {

@@ -1,6 +1,7 @@
 use std::ops::Range;
 
-/// The maximum number of elements of a tensor, and of all parameters together. The bytes of values, gradients and optimizer state can then be added up without overflow.
+/// The maximum number of elements of a tensor, and of all parameters together. The bytes of values, gradients and optimizer state
+/// can then be added up without overflow.
 pub(crate) const MAX_LEN: usize = usize::MAX / 64;
 
 /// A parameter: its name, its shape and its place in the flat buffer.

@@ -15,19 +15,22 @@ use crate::origin::Origin;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
 
-/// Dynamic loss scaling, which keeps f16 gradients in range: the loss is multiplied by a scale, the gradients are divided by it, a step whose gradients
-/// are not finite is skipped, and the scale is adjusted. All of it happens on the device: a step reads nothing back.
+/// Dynamic loss scaling, which keeps f16 gradients in range: the loss is multiplied by a scale, the gradients are divided by it,
+/// a step whose gradients are not finite is skipped, and the scale is adjusted. All of it happens on the device: a step reads
+/// nothing back.
 ///
-/// A step records two kernels, and one more for each further optimizer: call [`backward`](Self::backward), then [`step`](Self::step) for each
-/// optimizer, then [`update`](Self::update), then [`Graph::advance`] for the `state` of each optimizer. To clip or read gradients,
-/// [`unscale`](Self::unscale) them first. To sum gradients over several batches, call `backward` on the sum of their losses, which have the same scale.
+/// A step records two kernels, and one more for each further optimizer: call [`backward`](Self::backward), then
+/// [`step`](Self::step) for each optimizer, then [`update`](Self::update), then [`Graph::advance`] for the `state` of each
+/// optimizer. To clip or read gradients, [`unscale`](Self::unscale) them first. To sum gradients over several batches, call
+/// `backward` on the sum of their losses, which have the same scale.
 ///
-/// The scale is kept on the device, where [`write_initial`](Self::write_initial) or [`load_state`](Self::load_state) must write it before the first step.
-/// Every step is skipped if the scale falls below 2⁻¹²⁶, unlike in PyTorch; [`report`](Self::report) and [`state`](Self::state) then return an error.
+/// The scale is kept on the device, where [`write_initial`](Self::write_initial) or [`load_state`](Self::load_state) must write
+/// it before the first step. Every step is skipped if the scale falls below 2⁻¹²⁶, unlike in PyTorch; [`report`](Self::report)
+/// and [`state`](Self::state) then return an error.
 ///
-/// With several optimizers, each with its own [`Parameters`], only those with a gradient that is not finite skip the step, and the scale decreases if any
-/// of them does. Each then needs its own `state`, which says whether to skip. Several optimizers for parts of one [`Parameters`] are combined by
-/// [`CombinedOptimizer`](crate::CombinedOptimizer), and all of them skip the step.
+/// With several optimizers, each with its own [`Parameters`], only those with a gradient that is not finite skip the step, and
+/// the scale decreases if any of them does. Each then needs its own `state`, which says whether to skip. Several optimizers for
+/// parts of one [`Parameters`] are combined by [`CombinedOptimizer`](crate::CombinedOptimizer), and all of them skip the step.
 ///
 /// # Reference
 /// `torch.amp.GradScaler`, with the same defaults, trajectories and refusals.
@@ -146,8 +149,8 @@ impl GradScaler {
     /// A scaler without recorded calls.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a growth factor of 1 or less, a backoff factor that is not between 0 and 1, an interval of 0, or an initial scale that is
-    /// not a positive normal number.
+    /// [`Error::Refused`] for a growth factor of 1 or less, a backoff factor that is not between 0 and 1, an interval of 0, or an
+    /// initial scale that is not a positive normal number.
     pub fn new(config: GradScalerConfig) -> Result<Self, Error> {
         const OP: &str = "GradScalerConfig";
         config.check(OP)?;
@@ -169,13 +172,14 @@ impl GradScaler {
         self.config.get()
     }
 
-    /// The counters on the device, [`SCALER_LEN`] words, the first of which says whether a gradient was not finite since the last update. Needed by replicas whose
-    /// gradients differ, which must agree on it.
+    /// The counters on the device, [`SCALER_LEN`] words, the first of which says whether a gradient was not finite since the last
+    /// update. Needed by replicas whose gradients differ, which must agree on it.
     pub fn found(&self) -> &Persistent {
         &self.counts
     }
 
-    /// Writes the initial scale to `device` and resets the counters; before the first step, instead of [`load_state`](Self::load_state).
+    /// Writes the initial scale to `device` and resets the counters; before the first step, instead of
+    /// [`load_state`](Self::load_state).
     ///
     /// # Errors
     /// [`Error::Program`].
@@ -187,8 +191,8 @@ impl GradScaler {
         self.write_scale(device, self.config().init_scale)
     }
 
-    /// The loss times the scale, for [`Graph::backward`]; the alternative to [`backward`](Self::backward). With several losses, scale each of them or their
-    /// sum.
+    /// The loss times the scale, for [`Graph::backward`]; the alternative to [`backward`](Self::backward). With several losses,
+    /// scale each of them or their sum.
     ///
     /// # Errors
     /// [`Error::Refused`] if the loss is not a single number, or has been scaled already.
@@ -214,13 +218,14 @@ impl GradScaler {
         scaled
     }
 
-    /// Records the backward pass of the loss times the scale; the alternative to [`scale`](Self::scale). The scale is passed as the gradient of the loss, so
-    /// no kernel multiplies by it.
+    /// Records the backward pass of the loss times the scale; the alternative to [`scale`](Self::scale). The scale is passed as
+    /// the gradient of the loss, so no kernel multiplies by it.
     ///
     /// A tensor that `scale` returned is refused. A tensor computed from one, such as a sum, is not recognised.
     ///
     /// # Errors
-    /// The first error of the graph, including [`Error::Refused`] for a loss that has been scaled already; as [`Graph::backward`].
+    /// The first error of the graph, including [`Error::Refused`] for a loss that has been scaled already; as
+    /// [`Graph::backward`].
     #[track_caller]
     pub fn backward(&self, loss: &Tensor) -> Result<(), Error> {
         let graph = loss.graph();
@@ -235,12 +240,13 @@ impl GradScaler {
         Ok(())
     }
 
-    /// Records that gradients are divided by the scale, after the backward pass and before they are clipped or otherwise read. If one is
-    /// not finite, `state` says that the step must be skipped; kernels recorded between the two see the gradients unchanged.
+    /// Records that gradients are divided by the scale, after the backward pass and before they are clipped or otherwise read. If
+    /// one is not finite, `state` says that the step must be skipped; kernels recorded between the two see the gradients
+    /// unchanged.
     ///
     /// # Errors
-    /// [`Error::Refused`] if no loss has been scaled, if these gradients have been unscaled or used by a step since the last update, or are not f32, or if
-    /// `state` belongs to other gradients.
+    /// [`Error::Refused`] if no loss has been scaled, if these gradients have been unscaled or used by a step since the last
+    /// update, or are not f32, or if `state` belongs to other gradients.
     #[track_caller]
     pub fn unscale(&self, graph: &Graph, grads: &Persistent, state: &Persistent) {
         if !self.config().enabled {
@@ -281,13 +287,13 @@ impl GradScaler {
         Ok(())
     }
 
-    /// Records the step of the optimizer, which is skipped if a gradient is not finite; [unscales](Self::unscale) the gradients first, unless that has been
-    /// recorded.
+    /// Records the step of the optimizer, which is skipped if a gradient is not finite; [unscales](Self::unscale) the gradients
+    /// first, unless that has been recorded.
     ///
     /// # Errors
-    /// [`Error::Refused`] if these gradients have been used by a step since the last update, were unscaled with another `state`, or are
-    /// [accumulated](crate::Accumulate) after they were unscaled, if the optimizer does not [skip](Optimizer::skips), or if the scaler is part of the
-    /// step of another model in another graph; the errors of the optimizer.
+    /// [`Error::Refused`] if these gradients have been used by a step since the last update, were unscaled with another `state`,
+    /// or are [accumulated](crate::Accumulate) after they were unscaled, if the optimizer does not [skip](Optimizer::skips), or
+    /// if the scaler is part of the step of another model in another graph; the errors of the optimizer.
     #[track_caller]
     pub fn step(&self, graph: &Graph, optimizer: &dyn Optimizer, params: &Parameters, inputs: &StepInputs) {
         let _caller = graph.enter_from_caller();
@@ -310,7 +316,8 @@ impl GradScaler {
         }
     }
 
-    /// Whether a step may use the gradients that were recorded as number `at`. They were not recorded if they could not be unscaled.
+    /// Whether a step may use the gradients that were recorded as number `at`. They were not recorded if they could not be
+    /// unscaled.
     fn check_step(
         &self,
         graph: &Graph,
@@ -343,7 +350,8 @@ impl GradScaler {
         Ok(())
     }
 
-    /// Models that are trained by separate graphs have separate gradients, which one scale and one count of finite steps cannot describe.
+    /// Models that are trained by separate graphs have separate gradients, which one scale and one count of finite steps cannot
+    /// describe.
     fn check_model(&self, graph: &Graph, params: &Parameters) -> Result<(), Error> {
         let (name, scale, origin) = (graph.name(), graph.buffer(&self.scale), params.origin());
         let mut models = self.models.borrow_mut();
@@ -382,8 +390,9 @@ impl GradScaler {
     /// Reads the state of the scaler. Waits for the device, so call it at the end of an epoch, not after every step.
     ///
     /// # Errors
-    /// [`Error::Refused`] while a step is recorded without [`update`](Self::update), and if the scale is 0 or subnormal, so that every step is skipped: because none
-    /// has been written to this device, or because too many steps were skipped, in which case the error says how many. [`Error::Program`].
+    /// [`Error::Refused`] while a step is recorded without [`update`](Self::update), and if the scale is 0 or subnormal, so that
+    /// every step is skipped: because none has been written to this device, or because too many steps were skipped, in which case
+    /// the error says how many. [`Error::Program`].
     pub fn report(&self, device: &Device) -> Result<ScalerReport, Error> {
         self.read("report", device)
     }
@@ -397,7 +406,8 @@ impl GradScaler {
         self.write_scale(device, scale)
     }
 
-    /// The state that a checkpoint must contain, with the names and values of PyTorch's `state_dict`; empty if the scaler is not enabled.
+    /// The state that a checkpoint must contain, with the names and values of PyTorch's `state_dict`; empty if the scaler is not
+    /// enabled.
     ///
     /// # Errors
     /// As [`report`](Self::report).
@@ -411,12 +421,12 @@ impl GradScaler {
         Ok(STATE_NAMES.into_iter().zip(values.chain([growth_interval, growth_tracker].map(f64::from))).collect())
     }
 
-    /// Restores a state: its scale, its count of steps with finite gradients, its factors. Does nothing if the scaler is not enabled. It replaces
-    /// [`write_initial`](Self::write_initial), which must not be called after it.
+    /// Restores a state: its scale, its count of steps with finite gradients, its factors. Does nothing if the scaler is not
+    /// enabled. It replaces [`write_initial`](Self::write_initial), which must not be called after it.
     ///
     /// # Errors
-    /// [`Error::Refused`] if the state lacks one of the names or has an invalid value, or if its factors differ from those that an
-    /// update was recorded with.
+    /// [`Error::Refused`] if the state lacks one of the names or has an invalid value, or if its factors differ from those that
+    /// an update was recorded with.
     pub fn load_state<N: AsRef<str>>(&self, device: &Device, state: &[(N, f64)]) -> Result<(), Error> {
         const OP: &str = "load_state";
         if !self.config().enabled {

@@ -6,7 +6,8 @@ use brisk_kernels::Philox;
 pub enum Init {
     /// The same value for all elements.
     Constant(f32),
-    /// Uniform within `±1 / √fan_in`: PyTorch's initial distribution for linear and convolution layers, for both weights and biases.
+    /// Uniform within `±1 / √fan_in`: PyTorch's initial distribution for linear and convolution layers, for both weights and
+    /// biases.
     FanIn(usize),
     /// As [`FanIn`](Self::FanIn), the same `len` elements again and again: members of an ensemble that start alike.
     RepeatedFanIn {
@@ -29,8 +30,8 @@ pub enum Init {
     },
     /// 1 or -1, with equal chance.
     Signs,
-    /// Filters `[n_out, height, width, n_in]` of which the first `n_in` of each group are the identity, 1 at the centre of their own channel, and the others are drawn as in
-    /// [`FanIn`](Self::FanIn). So the convolution initially passes its input through.
+    /// Filters `[n_out, height, width, n_in]` of which the first `n_in` of each group are the identity, 1 at the centre of their
+    /// own channel, and the others are drawn as in [`FanIn`](Self::FanIn). So the convolution initially passes its input through.
     ///
     /// The identity is that of `torch.nn.init.dirac_`, which makes the other filters zeros.
     Dirac {
@@ -41,7 +42,8 @@ pub enum Init {
         /// Filters of a group; `n_out` without groups.
         n_group_filters: usize,
     },
-    /// Rows of `dim` numbers, normal with deviation 1 and mean 0, the row `padding` zeros: PyTorch's initial distribution for embeddings.
+    /// Rows of `dim` numbers, normal with deviation 1 and mean 0, the row `padding` zeros: PyTorch's initial distribution for
+    /// embeddings.
     Embedding {
         /// Numbers per row.
         dim: usize,
@@ -51,7 +53,8 @@ pub enum Init {
 }
 
 impl Init {
-    /// Writes initial values of parameter number `stream`, starting with its element `first`. They depend only on `seed`, the stream and the element.
+    /// Writes initial values of parameter number `stream`, starting with its element `first`. They depend only on `seed`, the
+    /// stream and the element.
     pub(crate) fn fill(self, seed: u64, stream: u32, first: usize, values: &mut [f32]) {
         let philox = Philox::new(seed);
         let fan_in = |i: usize, fan_in: usize| (2.0 * philox.uniform(stream, i as u64) - 1.0) / (fan_in as f32).sqrt();

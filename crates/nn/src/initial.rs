@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::entry::Entry;
 use crate::init::Init;
 
-/// The initial values of parameters. They are drawn when they are requested, so that a model takes no memory before it is known to fit.
+/// The initial values of parameters. They are drawn when they are requested, so that a model takes no memory before it is known
+/// to fit.
 #[derive(Debug, Clone)]
 pub(crate) struct Initial {
     seed: u64,

@@ -7,10 +7,11 @@ use crate::origin::Origin;
 use crate::parameters::{ParameterId, Parameters};
 use crate::step_inputs::StepInputs;
 
-/// An optimizer whose weights are pulled back to slow weights every few steps: `slow = d slow + (1 - d) weights`, and the weights are set to `slow`.
+/// An optimizer whose weights are pulled back to slow weights every few steps: `slow = d slow + (1 - d) weights`, and the weights
+/// are set to `slow`.
 ///
-/// Running statistics and other buffers of the model are averaged in the same way. The slow weights start as the initial weights, and the slow buffers as the buffers
-/// after the first forward pass. Skipped steps do not count.
+/// Running statistics and other buffers of the model are averaged in the same way. The slow weights start as the initial weights,
+/// and the slow buffers as the buffers after the first forward pass. Skipped steps do not count.
 ///
 /// # Reference
 /// Zhang et al. 2019, *Lookahead Optimizer: k steps forward, 1 step back*, arXiv:1907.08610, with `d = 1 - α`.
@@ -31,7 +32,8 @@ pub struct Lookahead<O> {
     end: Option<u32>,
     origin: Origin,
     slow: Persistent,
-    /// The slow values of the buffers, each at a multiple of 64 elements. As long as the weights, as required of an optimizer's state.
+    /// The slow values of the buffers, each at a multiple of 64 elements. As long as the weights, as required of an optimizer's
+    /// state.
     slow_buffers: Persistent,
 }
 
@@ -39,15 +41,16 @@ pub struct Lookahead<O> {
 const ALIGN: usize = 64;
 
 impl<O: Optimizer> Lookahead<O> {
-    /// `optimizer` with slow weights that are updated after every `every` steps: the i-th update uses the i-th of `decays`, or the last of them.
+    /// `optimizer` with slow weights that are updated after every `every` steps: the i-th update uses the i-th of `decays`, or
+    /// the last of them.
     pub fn new(optimizer: O, params: &Parameters, every: u32, decays: Vec<f32>) -> Self {
         let state = |name| Persistent::new(name, DType::F32, params.state_len());
         let (slow, slow_buffers) = (state("lookahead.slow"), state("lookahead.slow_buffers"));
         Self { optimizer, every, decays, end: None, origin: params.origin(), slow, slow_buffers }
     }
 
-    /// Sets the weights to the slow weights after step number `total_steps` of the run, including skipped steps: the result of the run is then the average, even if the
-    /// steps since the last update are fewer than `every`.
+    /// Sets the weights to the slow weights after step number `total_steps` of the run, including skipped steps: the result of
+    /// the run is then the average, even if the steps since the last update are fewer than `every`.
     pub fn ending_at(mut self, total_steps: usize) -> Self {
         self.end = Some(u32::try_from(total_steps).unwrap_or(u32::MAX));
         self
@@ -93,7 +96,8 @@ impl Rule<1, 1, 1> for Start {
     }
 }
 
-/// After the optimizer: the weights and the slow weights become a mean of both every few steps, and the weights become the slow weights at the end of the run.
+/// After the optimizer: the weights and the slow weights become a mean of both every few steps, and the weights become the slow
+/// weights at the end of the run.
 #[derive(Debug, Clone, Copy)]
 struct Pull {
     every: u32,

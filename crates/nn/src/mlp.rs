@@ -70,7 +70,8 @@ impl Mlp {
     /// # Shapes
     /// `x`: `[n_rows, n_inputs]`; the result `[n_rows, n_outputs]`.
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` or the [categories](Bound::categories) have a different number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` or the [categories](Bound::categories) have a different number of
+    /// columns.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let mut x = self.embeddings.forward(params, x);

@@ -8,19 +8,20 @@ use crate::layer_norm::LayerNorm;
 use crate::linear::Linear;
 use crate::parameters::Bound;
 
-/// A model: it records itself for an input, given its parameters and, for tables, [categories](Bound::categories) in the same graph. Dyn-compatible.
+/// A model: it records itself for an input, given its parameters and, for tables, [categories](Bound::categories) in the same
+/// graph. Dyn-compatible.
 ///
 /// A module holds sizes and settings, not tensors, so it can be shared by threads that each record a graph.
 pub trait Module: Debug + Send + Sync {
-    /// Records the model for `x`. Like all recording, it returns no error; an implementation composes operations, and reports invalid arguments with
-    /// [`Graph::failed`](brisk_tensor::Graph::failed).
+    /// Records the model for `x`. Like all recording, it returns no error; an implementation composes operations, and reports
+    /// invalid arguments with [`Graph::failed`](brisk_tensor::Graph::failed).
     ///
     /// # Errors
     /// [`Error::Shape`](brisk_tensor::Error::Shape) if the model does not take the shape of `x`.
     fn forward(&self, params: &Bound, x: &Tensor) -> Tensor;
 
-    /// The number of columns of `x`, `[n_rows, n_inputs]`, that the model takes, so that the error for a different number is about the rows; `None`, the
-    /// default, if the model does not know.
+    /// The number of columns of `x`, `[n_rows, n_inputs]`, that the model takes, so that the error for a different number is
+    /// about the rows; `None`, the default, if the model does not know.
     fn n_inputs(&self) -> Option<usize> {
         None
     }

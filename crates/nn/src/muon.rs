@@ -11,20 +11,23 @@ use crate::parameters::{ParameterId, Parameters};
 use crate::sgd::Momentum;
 use crate::step_inputs::StepInputs;
 
-/// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it has the same size in all directions. For the matrices of hidden
-/// layers and the filters of convolutions; combine it with another optimizer for biases, normalisations, embeddings and the last layer
-/// ([`CombinedOptimizer`](crate::CombinedOptimizer)).
+/// Muon: momentum whose update is orthogonalised, matrix by matrix, so that it has the same size in all directions. For the
+/// matrices of hidden layers and the filters of convolutions; combine it with another optimizer for biases, normalisations,
+/// embeddings and the last layer ([`CombinedOptimizer`](crate::CombinedOptimizer)).
 ///
-/// With a gradient `g` and `lr` from the table: `b += (1 - μ) (g - b)`; `u = g + μ (b - g)` with Nesterov, `u = b` without; `o` is `u` with its
-/// singular values moved close to 1 by Newton–Schulz steps; `p -= lr λ p + lr s o`, with `s` by the [`MuonScale`].
+/// With a gradient `g` and `lr` from the table: `b += (1 - μ) (g - b)`; `u = g + μ (b - g)` with Nesterov, `u = b` without; `o`
+/// is `u` with its singular values moved close to 1 by Newton–Schulz steps; `p -= lr λ p + lr s o`, with `s` by the
+/// [`MuonScale`].
 ///
-/// A parameter of more than two dimensions is treated as a matrix with a row for each entry of the first: a filter `[n_out, height, width, n_in]` as
-/// `[n_out, height * width * n_in]`. All matrices of one shape are multiplied in batched products.
+/// A parameter of more than two dimensions is treated as a matrix with a row for each entry of the first: a filter
+/// `[n_out, height, width, n_in]` as `[n_out, height * width * n_in]`. All matrices of one shape are multiplied in batched
+/// products.
 ///
 /// # Dtypes
 /// f32 throughout, where PyTorch orthogonalises in bf16; its results are within that format's precision of these.
 /// # Reference
-/// Jordan et al. 2024, *Muon: An optimizer for hidden layers in neural networks*; `torch.optim.Muon`, with the same names and defaults.
+/// Jordan et al. 2024, *Muon: An optimizer for hidden layers in neural networks*; `torch.optim.Muon`, with the same names and
+/// defaults.
 /// # Examples
 /// ```
 /// use brisk_nn::{Activation, Mlp, MlpConfig, Muon, ParametersBuilder};
@@ -59,7 +62,8 @@ pub enum MuonScale {
     /// `√max(1, n_rows / n_cols)` times the learning rate, PyTorch's `original`.
     #[default]
     Original,
-    /// `0.2 √max(n_rows, n_cols)` times the learning rate: about the size of an AdamW step with the same rate. PyTorch's `match_rms_adamw`.
+    /// `0.2 √max(n_rows, n_cols)` times the learning rate: about the size of an AdamW step with the same rate. PyTorch's
+    /// `match_rms_adamw`.
     MatchRmsAdamw,
     /// `√(n_rows / n_cols)` times the learning rate, PyTorch's `spectral_unclamped`.
     SpectralUnclamped,
@@ -146,7 +150,8 @@ impl Muon {
         self
     }
 
-    /// Sets how many Newton–Schulz steps there are, and their coefficients; the default coefficients are (3.4445, -4.7750, 2.0315).
+    /// Sets how many Newton–Schulz steps there are, and their coefficients; the default coefficients are (3.4445, -4.7750,
+    /// 2.0315).
     pub fn newton_schulz(mut self, n_steps: usize, coefficients: [f32; 3]) -> Self {
         (self.newton_schulz.n_steps, self.newton_schulz.coefficients) = (n_steps, coefficients);
         self

@@ -21,7 +21,8 @@ impl Default for NewtonSchulz {
 }
 
 impl NewtonSchulz {
-    /// Records it for a batch of matrices, whose memory it reuses; returns where the result is. `shape` is `[n_batch, n_rows, n_cols]`.
+    /// Records it for a batch of matrices, whose memory it reuses; returns where the result is. `shape` is
+    /// `[n_batch, n_rows, n_cols]`.
     pub(crate) fn record(&self, program: &mut Program, x: Slice, state: Slice, shape: [usize; 3]) -> Result<Slice, Error> {
         let [n_batch, n_rows, n_cols] = shape;
         let len = n_rows * n_cols;
@@ -30,7 +31,8 @@ impl NewtonSchulz {
         let runs = Runs { n: n_batch * len, starts: (0..n_batch).map(|i| i * len).collect(), len };
         program.push(ScaleRuns { runs, to: 1.0, eps: self.eps }, &[norms, state, x])?;
 
-        // The smaller of the two Gram matrices: X Xᵀ, which multiplies X from the left, or Xᵀ X, which multiplies it from the right.
+        // The smaller of the two Gram matrices: X Xᵀ, which multiplies X from the left, or Xᵀ X, which multiplies it from the
+        // right.
         let n = n_rows.min(n_cols);
         let mut x = x;
         for _ in 0..self.n_steps {

@@ -10,39 +10,41 @@ use crate::step_inputs::StepInputs;
 ///
 /// An optimizer that updates each element by a [`Rule`](crate::Rule) of a few lines is [`Elementwise`], which has an example.
 pub trait Optimizer: Debug {
-    /// Records one step. Like all recording, it returns no error; an implementation records with [`Graph::push`] and [`Graph::record`], and reports invalid
-    /// arguments with [`Graph::fail`].
+    /// Records one step. Like all recording, it returns no error; an implementation records with [`Graph::push`] and
+    /// [`Graph::record`], and reports invalid arguments with [`Graph::fail`].
     ///
     /// # Errors
     /// [`Error::Program`](brisk_tensor::Error::Program) if the buffers have different lengths or dtypes.
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs);
 
-    /// What its step consists of, if it is [a rule of each element](Elementwise): the methods below then follow from it. `None` by default.
+    /// What its step consists of, if it is [a rule of each element](Elementwise): the methods below then follow from it. `None`
+    /// by default.
     fn elementwise(&self) -> Option<&Elementwise> {
         None
     }
 
     /// Whether a recorded step leaves parameters and state unchanged while `state.skip` is not 0, as those of
-    /// [`Adam`](crate::Adam) and [`Sgd`](crate::Sgd) do; loss scaling needs that. By default only if it is [elementwise](Self::elementwise): the step of a batch whose row
-    /// weights are all 0 is otherwise one with gradients of 0.
+    /// [`Adam`](crate::Adam) and [`Sgd`](crate::Sgd) do; loss scaling needs that. By default only if it is
+    /// [elementwise](Self::elementwise): the step of a batch whose row weights are all 0 is otherwise one with gradients of 0.
     fn skips(&self) -> bool {
         self.elementwise().is_some()
     }
 
-    /// Whether each element of parameters and state is updated independently, [piece](Parameters::pieces) by piece, so that parameters may be
-    /// [sharded](Parameters::divided) across replicas. By default only if it is [elementwise](Self::elementwise).
+    /// Whether each element of parameters and state is updated independently, [piece](Parameters::pieces) by piece, so that
+    /// parameters may be [sharded](Parameters::divided) across replicas. By default only if it is
+    /// [elementwise](Self::elementwise).
     fn divides(&self) -> bool {
         self.elementwise().is_some()
     }
 
-    /// Whether layers of this parameter are trained: whether a step may change it. By default all of them; those outside the [groups](crate::ParameterGroup) of an optimizer, or in a group with a rate of 0, are
-    /// [frozen](crate::Bound::freeze_where).
+    /// Whether layers of this parameter are trained: whether a step may change it. By default all of them; those outside the
+    /// [groups](crate::ParameterGroup) of an optimizer, or in a group with a rate of 0, are [frozen](crate::Bound::freeze_where).
     fn trains(&self, id: ParameterId) -> bool {
         self.elementwise().is_none_or(|elementwise| elementwise.trains(id))
     }
 
-    /// How this parameter is updated in another way than others, such as the rate and the decay of its [group](crate::ParameterGroup), as text, for runs that resume to compare;
-    /// empty by default.
+    /// How this parameter is updated in another way than others, such as the rate and the decay of its
+    /// [group](crate::ParameterGroup), as text, for runs that resume to compare; empty by default.
     fn described(&self, id: ParameterId) -> String {
         self.elementwise().map_or_else(String::new, |elementwise| elementwise.described(id))
     }

@@ -6,10 +6,12 @@ use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::sgd::{Momentum, Sgd};
 
-/// An optimizer as a value, such as one of a file of settings; the learning rate is that of the schedule. Parameter groups and other optimizers are set in code.
+/// An optimizer as a value, such as one of a file of settings; the learning rate is that of the schedule. Parameter groups and
+/// other optimizers are set in code.
 ///
 /// # In files of settings
-/// A table with the `name` of the optimizer and its values, which have PyTorch's names and defaults: `{ name = "adamw", weight_decay = 0.05 }`.
+/// A table with the `name` of the optimizer and its values, which have PyTorch's names and defaults:
+/// `{ name = "adamw", weight_decay = 0.05 }`.
 /// # Examples
 /// ```
 /// use brisk_nn::{Activation, AdamConfig, Linear, OptimizerConfig, ParametersBuilder};

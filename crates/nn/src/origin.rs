@@ -3,7 +3,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use brisk_tensor::Error;
 
-/// Identifies the model that parameters belong to: copies of [`Parameters`](crate::Parameters), including sharded ones, have the same origin.
+/// Identifies the model that parameters belong to: copies of [`Parameters`](crate::Parameters), including sharded ones, have the
+/// same origin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
     id: u64,

@@ -98,7 +98,8 @@ impl Groups {
         format!("lr_factor: {lr_factor}, weight_decay: {weight_decay:?}, updates_buffers: {updates_buffers}")
     }
 
-    /// Factor and decay of each span of the parameters of a piece, as the kernels take them; the factor is negative for parameters in no group.
+    /// Factor and decay of each span of the parameters of a piece, as the kernels take them; the factor is negative for
+    /// parameters in no group.
     pub(crate) fn table(&self, graph: &Graph, params: &Parameters, piece: &Piece, weight_decay: f32) -> Tensor {
         let mut table = vec![[-1.0, 0.0]; params.len().div_ceil(GROUP_LEN)];
         for group in &self.0 {

@@ -22,11 +22,11 @@ use crate::trained_on::{FeatureScale, TrainedOn};
 /// An optimizer, a norm, a check for infinities, an average or an all-reduce is therefore one kernel for any number of tensors.
 /// Each tensor starts at a multiple of 64 elements; the elements between tensors stay 0.
 ///
-/// Their newest values are those on the device where a program or the host has last written to them, or the initial ones: [`newest`](Self::newest) returns them, and a
-/// saved model, a prediction and an evaluation use them.
+/// Their newest values are those on the device where a program or the host has last written to them, or the initial ones:
+/// [`newest`](Self::newest) returns them, and a saved model, a prediction and an evaluation use them.
 ///
-/// Making parameters takes no memory for their values: a device allocates them when they are first written there or a program is compiled,
-/// and initial values are drawn a piece at a time. So a model of any size can be created, and [measured](Self::len) before it is used.
+/// Making parameters takes no memory for their values: a device allocates them when they are first written, and initial values
+/// are drawn a piece at a time. So a model of any size can be created, and [measured](Self::len) before it is used.
 #[derive(Debug, Clone)]
 pub struct Parameters {
     entries: Vec<Entry>,
@@ -73,8 +73,8 @@ impl ParametersBuilder {
         Self::default()
     }
 
-    /// Calls `make`, and prefixes all names that it adds with `path`: `layers.0.weight` within `encoder` becomes `encoder.layers.0.weight`. So a model can have the same
-    /// module several times.
+    /// Calls `make`, and prefixes all names that it adds with `path`: `layers.0.weight` within `encoder` becomes
+    /// `encoder.layers.0.weight`. So a model can have the same module several times.
     ///
     /// # Examples
     /// ```
@@ -96,7 +96,7 @@ impl ParametersBuilder {
 
     /// Adds a parameter after the last.
     ///
-    /// A name that another tensor has, or a model with more elements than can be counted, is reported when the model is first used: [`Parameters::check`].
+    /// A name that another tensor has, or too many elements, are reported when the model is first used: [`Parameters::check`].
     #[track_caller]
     pub fn add(&mut self, name: impl Into<String>, shape: &[usize], init: Init) -> ParameterId {
         let name = self.named(name.into());
@@ -167,8 +167,8 @@ impl ParametersBuilder {
 }
 
 impl Parameters {
-    /// The same parameters, sharded across replicas: this replica keeps its own pieces between two steps. An optimizer made for them keeps the state of
-    /// those pieces only.
+    /// The same parameters, sharded across replicas: this replica keeps its own pieces between two steps. An optimizer made for
+    /// them keeps the state of those pieces only.
     ///
     /// # Errors
     /// [`Error::Shape`] if the buckets do not cover the elements, or a piece does not begin and end at a multiple of 64.
@@ -254,16 +254,16 @@ impl Parameters {
         values
     }
 
-    /// A number that identifies these initial values, for replicas to compare: it follows from the seed and how values are drawn, and
-    /// from values that were [set](Self::set_initial). It is the same only in programs built with the same version of Rust.
+    /// A number that identifies these initial values, for replicas to compare: it follows from the seed and how values are drawn,
+    /// and from values that were [set](Self::set_initial). It is the same only in programs built with the same version of Rust.
     pub fn initial_fingerprint(&self) -> u64 {
         self.initial.fingerprint(&self.entries)
     }
 
-    /// Checks whether the model was built without mistakes. [`bind`](Self::bind) and [`write_initial`](Self::write_initial) call it.
+    /// Whether the model was built without mistakes. [`bind`](Self::bind) and [`write_initial`](Self::write_initial) call this.
     ///
     /// # Errors
-    /// [`Error::Refused`] for two tensors with the same name, with the lines that added them, or for more elements than can be counted.
+    /// [`Error::Refused`] for two tensors with the same name, with the lines that added them, or for too many elements.
     pub fn check(&self) -> Result<(), Error> {
         self.first_error.clone().map_or(Ok(()), Err)
     }
@@ -369,8 +369,8 @@ impl Parameters {
         Self { values: values.clone(), buffers, newest: Newest::default(), ..self.clone() }
     }
 
-    /// Parameters with the same names and shapes, whose initial values are the [newest](Self::newest) of these, with separate memory for values, gradients and buffers:
-    /// training one does not change the other.
+    /// Parameters with the same names and shapes, whose initial values are the [newest](Self::newest) of these, with separate
+    /// memory for values, gradients and buffers: training one does not change the other.
     ///
     /// # Errors
     /// [`Error::Refused`] for parameters that are sharded across replicas; [`Error::Program`] if a device fails.
@@ -389,14 +389,14 @@ impl Parameters {
         self.origin.is(other.origin)
     }
 
-    /// The standardisation of the features that the [newest](Self::newest) values were trained on, as what trained them has [noted](Self::set_trained_on); `None` if
-    /// nothing has.
+    /// The standardisation of the features that the [newest](Self::newest) values were trained on, as what trained them has
+    /// [noted](Self::set_trained_on); `None` if nothing has.
     pub fn trained_on(&self) -> Option<Arc<FeatureScale>> {
         self.trained_on.newest()
     }
 
-    /// Notes how the features are standardised on which the [newest](Self::newest) values were trained, in all clones of these parameters. What predicts by them then
-    /// returns an error for features in another scale, instead of wrong results.
+    /// Notes how the features are standardised on which the [newest](Self::newest) values were trained, in all clones of these
+    /// parameters. What predicts by them then returns an error for features in another scale, instead of wrong results.
     pub fn set_trained_on(&self, features: Option<Arc<FeatureScale>>) {
         match self.newest_device() {
             Some(_) => self.trained_on.set_newest(features),
@@ -409,7 +409,8 @@ impl Parameters {
         self.newest.device(&self.values)
     }
 
-    /// The newest values `[len]`, padding included: those on the device that has last written to them, or the initial ones. [`Buffer::newest`] returns those of buffers.
+    /// The newest values `[len]`, padding included: those on the device that has last written to them, or the initial ones.
+    /// [`Buffer::newest`] returns those of buffers.
     ///
     /// # Errors
     /// [`Error::Refused`] if this replica keeps only [its own](Division); [`Error::Program`] if the device fails.
@@ -459,7 +460,8 @@ impl Parameters {
         self.buffers.iter().for_each(Buffer::keep_initial);
     }
 
-    /// The same parameters, not sharded, with separate memory for values and gradients, such as to record what a step computes on any number of replicas.
+    /// The same parameters, not sharded, with separate memory for values and gradients, such as to record what a step computes on
+    /// any number of replicas.
     pub fn undivided(&self) -> Self {
         let values = Persistent::required(self.values.name(), DType::F32, self.len);
         let grads = Persistent::new(self.grads.name(), DType::F32, self.len);
@@ -499,7 +501,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// Writes the initial values of some elements of the flat layout to `values`, starting at its element `at`, a piece at a time.
+    /// Writes the initial values of some elements of the flat layout to `values`, starting at its element `at`, a piece at a
+    /// time.
     fn write_initial_range(&self, device: &Device, range: &Range<usize>, at: usize) -> Result<(), Error> {
         for start in range.clone().step_by(CHUNK_LEN) {
             let chunk = start..range.end.min(start + CHUNK_LEN);
@@ -508,7 +511,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// Replaces the initial value of a parameter, such as by one read from a file; also on the device that has the [newest](Self::newest) values, if one has.
+    /// Replaces the initial value of a parameter, such as by one read from a file; also on the device that has the
+    /// [newest](Self::newest) values, if one has.
     ///
     /// # Errors
     /// [`Error::Shape`] if there are more or fewer values than the parameter has; as [`newest`](Self::newest).
@@ -529,7 +533,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// Replaces the initial value of a buffer, such as by one read from a file; also on the device that has the [newest](Buffer::newest) values, if one has.
+    /// Replaces the initial value of a buffer, such as by one read from a file; also on the device that has the
+    /// [newest](Buffer::newest) values, if one has.
     ///
     /// # Errors
     /// [`Error::Shape`] if there are more or fewer values than the buffer has; [`Error::Program`] if the device fails.
@@ -561,8 +566,9 @@ impl Parameters {
         self.bound(graph, tensors, buffers, buckets)
     }
 
-    /// The same without gradients: for parameters that are used but not trained, such as those of a teacher or of a pretrained backbone. Layers with such parameters are
-    /// [frozen](Bound::is_frozen): batch normalisation uses its running statistics and does not update them, unless [`Bound::updating_buffers`] follows.
+    /// The same without gradients: for parameters that are used but not trained, such as those of a teacher or of a pretrained
+    /// backbone. Layers with such parameters are [frozen](Bound::is_frozen): batch normalisation uses its running statistics and
+    /// does not update them, unless [`Bound::updating_buffers`] follows.
     ///
     /// # Errors
     /// As [`bind`](Self::bind); [`Error::Refused`] for parameters that are sharded across replicas.
@@ -620,7 +626,8 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Opens the [scope](Graph::enter_layer) of the layer that the parameter `id` belongs to: `encoder.0` for `encoder.0.weight`. Layers open it while they record.
+    /// Opens the [scope](Graph::enter_layer) of the layer that the parameter `id` belongs to: `encoder.0` for `encoder.0.weight`.
+    /// Layers open it while they record.
     ///
     /// # Panics
     /// If `id` comes from other parameters: a mistake in the model.
@@ -629,7 +636,8 @@ impl Bound {
         self.graph.enter_layer(path, made_at)
     }
 
-    /// Whether none of these parameters of a layer is trained. Such a layer leaves its buffers as they are: batch normalisation uses its running statistics, as in evaluation.
+    /// Whether none of these parameters of a layer is trained. Such a layer leaves its buffers as they are: batch normalisation
+    /// uses its running statistics, as in evaluation.
     ///
     /// # Panics
     /// If an id comes from other parameters: a mistake in the model.
@@ -639,7 +647,8 @@ impl Bound {
         !ids.iter().any(|id| self.trained[id.0])
     }
 
-    /// Marks parameters as frozen, such as those that an optimizer [does not train](crate::Optimizer::trains). They still get gradients.
+    /// Marks parameters as frozen, such as those that an optimizer [does not train](crate::Optimizer::trains). They still get
+    /// gradients.
     pub fn freeze_where(mut self, is_frozen: impl Fn(ParameterId) -> bool) -> Self {
         self.trained.iter_mut().enumerate().for_each(|(i, trained)| *trained &= !is_frozen(ParameterId(i)));
         self

@@ -11,11 +11,11 @@ use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 /// Embeddings of numbers by waves: `relu(W [cos 2πcx, sin 2πcx] + b)` for each column, whose frequencies `c` are trained.
 ///
 /// # Shapes
-/// `x`: `[n_rows, n_columns]`; the result `[n_rows, n_columns dim]`. `frequencies`: `[n_columns, 1, 1, n_frequencies]`; `weight`: `[n_columns, 2 n_frequencies, dim]`;
-/// `bias`: `[n_columns, 1, dim]`.
+/// `x`: `[n_rows, n_columns]`; the result `[n_rows, n_columns dim]`. `frequencies`: `[n_columns, 1, 1, n_frequencies]`; `weight`:
+/// `[n_columns, 2 n_frequencies, dim]`; `bias`: `[n_columns, 1, dim]`.
 /// # Reference
-/// Gorishniy, Rubachev & Babenko 2022, *On Embeddings for Numerical Features in Tabular Deep Learning*, arXiv:2203.05556: PLR; `PeriodicEmbeddings` of the package
-/// `rtdl_num_embeddings`, with `lite=False`.
+/// Gorishniy, Rubachev & Babenko 2022, *On Embeddings for Numerical Features in Tabular Deep Learning*, arXiv:2203.05556: PLR;
+/// `PeriodicEmbeddings` of the package `rtdl_num_embeddings`, with `lite=False`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Periodic {
     n_columns: usize,

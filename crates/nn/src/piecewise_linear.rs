@@ -8,14 +8,16 @@ use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
 /// Embeddings of numbers by a piecewise-linear encoding: `e = w x + c + V ple(x)` for each column, without an activation.
 ///
-/// Between the edges `b₀ < b₁ < … < b_T` of a column, component `t` of `ple(x)` is `(x - b_{t-1}) / (b_t - b_{t-1})`, clamped to 0 and 1, except that the first
-/// is not clamped below and the last not above. `V` starts as zeros, so that the embedding is linear at first.
+/// Between the edges `b₀ < b₁ < … < b_T` of a column, component `t` of `ple(x)` is `(x - b_{t-1}) / (b_t - b_{t-1})`, clamped to
+/// 0 and 1, except that the first is not clamped below and the last not above. `V` starts as zeros, so that the embedding is
+/// linear at first.
 ///
 /// # Shapes
-/// `x`: `[n_rows, n_columns]`; the result `[n_rows, n_columns dim]`. `weight` and `bias`: `[n_columns, 1, dim]`; `pieces`: `[n_columns, n_bins, dim]`.
+/// `x`: `[n_rows, n_columns]`; the result `[n_rows, n_columns dim]`. `weight` and `bias`: `[n_columns, 1, dim]`; `pieces`:
+/// `[n_columns, n_bins, dim]`.
 /// # Reference
-/// Gorishniy, Rubachev & Babenko 2022, *On Embeddings for Numerical Features in Tabular Deep Learning*, arXiv:2203.05556; `PiecewiseLinearEmbeddings` of version
-/// B of the package `rtdl_num_embeddings`.
+/// Gorishniy, Rubachev & Babenko 2022, *On Embeddings for Numerical Features in Tabular Deep Learning*, arXiv:2203.05556;
+/// `PiecewiseLinearEmbeddings` of version B of the package `rtdl_num_embeddings`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PiecewiseLinear {
     n_columns: usize,
@@ -93,8 +95,8 @@ impl PiecewiseLinear {
     }
 }
 
-/// The start, the slope, the minimum and the maximum of each component, `[n_columns, n_bins]` each. The last component of a column is the last of all; columns with fewer
-/// edges have components of 0 before it.
+/// The start, the slope, the minimum and the maximum of each component, `[n_columns, n_bins]` each. The last component of a
+/// column is the last of all; columns with fewer edges have components of 0 before it.
 fn encoding(edges: &[Vec<f32>], n_bins: usize) -> [Vec<f32>; 4] {
     let mut encoding = [const { Vec::new() }; 4];
     for edges in edges {

@@ -5,8 +5,9 @@ use crate::parameters::Bound;
 
 /// All dimensions after the first as one: `[n, a, b, c]` becomes `[n, a b c]`.
 ///
-/// Images are NHWC, so a channel is the last to vary: in PyTorch, whose images are NCHW, the columns after `torch.nn.Flatten` are in a different order. To give
-/// a [`Linear`](crate::Linear) after it the weights of a model from PyTorch, permute the columns of the weight `[n_out, c h w]` to `[n_out, h w c]`.
+/// Images are NHWC, so a channel is the last to vary: in PyTorch, whose images are NCHW, the columns after `torch.nn.Flatten` are
+/// in a different order. To give a [`Linear`](crate::Linear) after it the weights of a model from PyTorch, permute the columns of
+/// the weight `[n_out, c h w]` to `[n_out, h w c]`.
 ///
 /// # Errors
 /// [`Error::Shape`] for a tensor without dimensions.

@@ -87,7 +87,8 @@ impl ResidualMlp {
     /// Records the embeddings, if there are any, and the layers.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` or the [categories](Bound::categories) have a different number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` or the [categories](Bound::categories) have a different number of
+    /// columns.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let mut x = self.first.forward(params, &self.embeddings.forward(params, x));

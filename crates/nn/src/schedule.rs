@@ -17,11 +17,12 @@ pub use steps::Steps;
 
 /// The learning rate of each step, the first being step 0.
 ///
-/// A schedule is data and has no state: [`Schedule::rate`] gives the rate of any step, in any order, so resuming a run only needs its
-/// step. A device takes the rates of an epoch as one table, written before the epoch starts ([`Schedule::table`]).
+/// A schedule is data and has no state: [`Schedule::rate`] gives the rate of any step, in any order, so resuming a run only needs
+/// its step. A device takes the rates of an epoch as one table, written before the epoch starts ([`Schedule::table`]).
 ///
 /// # Units
-/// Steps are optimizer updates, not epochs. A length is a number of steps or a share of the run's steps ([`Steps`]): `500` or `0.1`.
+/// Steps are optimizer updates, not epochs. A length is a number of steps or a share of the run's steps ([`Steps`]): `500` or
+/// `0.1`.
 /// # Reference
 /// `torch.optim.lr_scheduler`, whose names the fields keep. The rate of step `n` here is PyTorch's after `n` calls of
 /// `scheduler.step()`, which is what its optimizer then uses.
@@ -41,8 +42,8 @@ pub use steps::Steps;
 /// assert!((schedule.rate(60, 110) - 0.01).abs() < 1e-12);
 /// ```
 /// # In files of settings
-/// A number is a constant rate. Any other schedule is a table with its `name`, its values, and `warmup` for the steps of a warm-up before it, as in
-/// `{ name = "cosine", lr = 0.1, warmup = 0.05 }`. What PyTorch has defaults for may be left out.
+/// A number is a constant rate. Any other schedule is a table with its `name`, its values, and `warmup` for the steps of a
+/// warm-up before it, as in `{ name = "cosine", lr = 0.1, warmup = 0.05 }`. What PyTorch has defaults for may be left out.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case", deny_unknown_fields, remote = "Self")]
 pub enum Schedule {
@@ -150,7 +151,8 @@ pub enum Schedule {
         /// The schedule after it. Shares of the run are shares of the steps after the warm-up.
         then: Box<Schedule>,
     },
-    /// A function of the step and the run's number of steps. PyTorch's `LambdaLR`, except that the function returns the rate, not a factor.
+    /// A function of the step and the run's number of steps. PyTorch's `LambdaLR`, except that the function returns the rate, not
+    /// a factor.
     #[serde(skip)]
     Function(RateFn),
 }

@@ -7,17 +7,20 @@ use crate::optimizer::Optimizer;
 use crate::parameters::Parameters;
 use crate::step_inputs::StepInputs;
 
-/// AdamW without a schedule: instead of decaying the learning rate, it averages the iterates, so the number of steps need not be known. Use a constant rate, after a
-/// warm-up.
+/// AdamW without a schedule: instead of decaying the learning rate, it averages the iterates, so the number of steps need not be
+/// known. Use a constant rate, after a warm-up.
 ///
-/// The parameters are the points `y` at which gradients are computed, between the iterates `z` and their average `x`. With `γ = lr √(1 - β₂ᵗ)`:
-/// `v = β₂ v + (1 - β₂) g²`, `z -= γ g / (√v + ε) + γ λ y`, `x += c (z - x)` with `c = γ² / Σ γ²`, and `y = (1 - β₁) z + β₁ x`.
+/// The parameters are the points `y` at which gradients are computed, between the iterates `z` and their average `x`. With
+/// `γ = lr √(1 - β₂ᵗ)`: `v = β₂ v + (1 - β₂) g²`, `z -= γ g / (√v + ε) + γ λ y`, `x += c (z - x)` with `c = γ² / Σ γ²`, and
+/// `y = (1 - β₁) z + β₁ x`.
 ///
-/// Evaluate the average, [`record_averaged`](Self::record_averaged), not the parameters. The running statistics of batch normalisation belong to the parameters; to use the
-/// average with them, run some batches of training data through it in training mode first.
+/// Evaluate the average, [`record_averaged`](Self::record_averaged), not the parameters. The running statistics of batch
+/// normalisation belong to the parameters; to use the average with them, run some batches of training data through it in training
+/// mode first.
 ///
 /// # Cost
-/// One kernel, and 36 bytes a parameter, where Adam moves 28. The sum of squared rates is kept for each parameter, so that groups have their own and parameters may be sharded.
+/// One kernel, and 36 bytes a parameter, where Adam moves 28. The sum of squared rates is kept for each parameter, so that groups
+/// have their own and parameters may be sharded.
 /// # Reference
 /// Defazio et al. 2024, *The Road Less Scheduled*, arXiv:2405.15682, algorithm 1.
 /// # Examples
@@ -46,7 +49,8 @@ impl ScheduleFreeAdamW {
         }
     }
 
-    /// Sets β₁, the weight of the average in the points at which gradients are computed, above 0, and β₂, the decay of the mean of squared gradients.
+    /// Sets β₁, the weight of the average in the points at which gradients are computed, above 0, and β₂, the decay of the mean
+    /// of squared gradients.
     pub fn betas(mut self, beta1: f32, beta2: f32) -> Self {
         (self.step.beta1, self.step.beta2) = (beta1, beta2);
         self
@@ -66,11 +70,13 @@ impl ScheduleFreeAdamW {
 
     groups_setter!();
 
-    /// Records, in a graph that evaluates, the computation of the average from the parameters and the optimizer's state. Returns the parameters with the averaged values, and
-    /// their own buffers, to be bound in this graph. Before the first step the average is the parameters.
+    /// Records, in a graph that evaluates, the computation of the average from the parameters and the optimizer's state. Returns
+    /// the parameters with the averaged values, and their own buffers, to be bound in this graph. Before the first step the
+    /// average is the parameters.
     ///
     /// # Errors
-    /// [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas, and for those of another model.
+    /// [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas, and for those of another
+    /// model.
     #[track_caller]
     pub fn record_averaged(&self, graph: &Graph, params: &Parameters) -> Parameters {
         let buffers: Vec<_> = params.buffers().iter().map(|buffer| buffer.values().clone()).collect();

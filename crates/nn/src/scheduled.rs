@@ -9,7 +9,8 @@ use crate::step_inputs::StepInputs;
 /// An optimizer with a separate schedule, for example for a bias that is only trained in the first epochs. Combine it in
 /// [`CombinedOptimizer`](crate::CombinedOptimizer) with optimizers that follow the run's schedule.
 ///
-/// The rates of all steps are a table on the device, from which each step reads its rate; the last one is used for all further steps.
+/// The rates of all steps are a table on the device, from which each step reads its rate; the last one is used for all further
+/// steps.
 ///
 /// # Examples
 /// ```
@@ -35,7 +36,8 @@ pub struct Scheduled<O> {
 }
 
 impl<O: Optimizer> Scheduled<O> {
-    /// `optimizer` with the rates of `schedule` in a run of `total_steps`, including skipped steps. An invalid schedule is an error when the step is recorded.
+    /// `optimizer` with the rates of `schedule` in a run of `total_steps`, including skipped steps. An invalid schedule is an
+    /// error when the step is recorded.
     pub fn new(optimizer: O, schedule: &Schedule, total_steps: usize) -> Self {
         let check = schedule.check(total_steps.max(1));
         let rates = match &check {

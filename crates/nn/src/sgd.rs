@@ -10,7 +10,8 @@ use crate::step_inputs::StepInputs;
 
 /// Stochastic gradient descent with momentum.
 ///
-/// `g += λ p`, `u = μ u + g`, `p -= lr u`, or `p -= lr (g + μ u)` with Nesterov momentum; with the rate folded in, `u = μ u - lr g`, `p += μ u - lr g`.
+/// `g += λ p`, `u = μ u + g`, `p -= lr u`, or `p -= lr (g + μ u)` with Nesterov momentum; with the rate folded in,
+/// `u = μ u - lr g`, `p += μ u - lr g`.
 ///
 /// # Reference
 /// Sutskever et al. 2013; `torch.optim.SGD` with dampening 0.
@@ -29,9 +30,9 @@ pub enum Momentum {
     Heavy,
     /// Nesterov momentum: the step is the gradient plus μ times the accumulated momentum.
     Nesterov,
-    /// Nesterov momentum with the learning rate in the accumulated sum, which is a velocity. It differs from the other form while the rate changes: earlier gradients keep
-    /// the rate of their step. As in Page 2018, *How to train your ResNet*, and in the paper. [`Muon`](crate::Muon) refuses it, because its momentum does not
-    /// read the learning rate.
+    /// Nesterov momentum with the learning rate in the accumulated sum, which is a velocity. It differs from the other form while
+    /// the rate changes: earlier gradients keep the rate of their step. As in Page 2018, *How to train your ResNet*, and in the
+    /// paper. [`Muon`](crate::Muon) refuses it, because its momentum does not read the learning rate.
     FoldedNesterov,
 }
 

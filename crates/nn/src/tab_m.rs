@@ -14,15 +14,17 @@ use crate::parameters::{Bound, ParameterId, ParametersBuilder};
 
 /// An ensemble of networks for tables that share the weights of all layers but the last: TabM and TabM-mini.
 ///
-/// Each member `i` multiplies the embedded row by its own scales `r_i`; then all go through the same hidden layers, in one product for all members, and each has a last
-/// layer of its own. The hidden layers are the same for all members ([`Adapters::First`]: TabM-mini), or also have scales and biases of each ([`Adapters::All`]: TabM). In training, the result has the outputs of each member, whose losses are averaged; otherwise it is that of the ensemble: the mean of the members' numbers
-/// or probabilities.
+/// Each member `i` multiplies the embedded row by its own scales `r_i`; then all go through the same hidden layers, in one
+/// product for all members, and each has a last layer of its own. The hidden layers are the same for all members
+/// ([`Adapters::First`]: TabM-mini), or also have scales and biases of each ([`Adapters::All`]: TabM). In training, the result
+/// has the outputs of each member, whose losses are averaged; otherwise it is that of the ensemble: the mean of the members'
+/// numbers or probabilities.
 ///
 /// # Shapes
 /// `x`: `[n_rows, n_inputs]`; the result `[n_members, n_rows, n_outputs]` in graphs for training, else `[n_rows, n_outputs]`.
 /// # Reference
-/// Gorishniy, Kotelnikov & Babenko 2024, *TabM: Advancing Tabular Deep Learning With Parameter-Efficient Ensembling*, arXiv:2410.24210: with piecewise-linear
-/// embeddings of numbers, TabM† and TabM†-mini.
+/// Gorishniy, Kotelnikov & Babenko 2024, *TabM: Advancing Tabular Deep Learning With Parameter-Efficient Ensembling*,
+/// arXiv:2410.24210: with piecewise-linear embeddings of numbers, TabM† and TabM†-mini.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TabM {
     config: TabMConfig,
@@ -137,7 +139,8 @@ impl TabM {
     /// Records the model.
     ///
     /// # Errors
-    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` or the [categories](Bound::categories) have a different number of columns.
+    /// [`Error::Shape`](brisk_tensor::Error::Shape) if `x` or the [categories](Bound::categories) have a different number of
+    /// columns.
     #[track_caller]
     pub fn forward(&self, params: &Bound, x: &Tensor) -> Tensor {
         let embedded = match self.embeddings.embedded(params, x) {

@@ -6,8 +6,8 @@ use crate::step_inputs::StepInputs;
 
 /// Several optimizers as one, each for its own parameters.
 ///
-/// They step together or skip together: with a [`GradScaler`](crate::GradScaler), a gradient that is not finite in the parameters of one makes all of them skip the
-/// step. In PyTorch, each of several optimizers skips on its own.
+/// They step together or skip together: with a [`GradScaler`](crate::GradScaler), a gradient that is not finite in the parameters
+/// of one makes all of them skip the step. In PyTorch, each of several optimizers skips on its own.
 ///
 /// # Examples
 /// [`Muon`](crate::Muon) for the hidden matrices, AdamW for the rest:
@@ -47,8 +47,8 @@ impl CombinedOptimizer {
         self
     }
 
-    /// Adds an optimizer with its own learning rates, f32, which are read like those of the run: one for each batch of the epoch, the last one for all further batches. The
-    /// caller sets them together with those of the run.
+    /// Adds an optimizer with its own learning rates, f32, which are read like those of the run: one for each batch of the epoch,
+    /// the last one for all further batches. The caller sets them together with those of the run.
     pub fn and_at(mut self, lr: &Persistent, optimizer: impl Optimizer + 'static) -> Self {
         self.parts.push(Part { optimizer: Box::new(optimizer), lr: Some(lr.clone()) });
         self

@@ -1,7 +1,8 @@
 //! The overhead of an operation: recorded once and replayed, or submitted one by one.
 //!
-//! `cargo bench -p brisk-program`; `BRISK_DEVICE` selects the adapter; by default a hardware adapter is used if there is one, else a software adapter. The cpu
-//! executor is always measured too. `-- --smoke` uses tiny sizes. The program is a chain of additions of 64 elements, whose own work is negligible.
+//! `cargo bench -p brisk-program`; `BRISK_DEVICE` selects the adapter; by default a hardware adapter is used if there is one,
+//! else a software adapter. The cpu executor is always measured too. `-- --smoke` uses tiny sizes. The program is a chain of
+//! additions of 64 elements, whose own work is negligible.
 #![expect(clippy::print_stdout, reason = "a bench reports")]
 
 use std::time::Instant;

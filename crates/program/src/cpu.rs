@@ -65,7 +65,8 @@ struct CpuStep {
     packed: Option<(usize, Part)>,
 }
 
-/// Buffers of at least this size are read by all threads of the device, because one thread does not use the whole memory bandwidth.
+/// Buffers of at least this size are read by all threads of the device, because one thread does not use the whole memory
+/// bandwidth.
 const PARALLEL_COPY_BYTES: usize = 4 << 20;
 
 impl CpuDevice {
@@ -96,7 +97,8 @@ impl CpuDevice {
     }
 
     fn on_team(&self, work: impl FnOnce() + Send) {
-        // One run at a time, as on a GPU's queue, so that executables that share buffers cannot deadlock by locking them in different orders.
+        // One run at a time, as on a GPU's queue, so that executables that share buffers cannot deadlock by locking them in
+        // different orders.
         let run = || {
             let _running = lock(&self.running);
             self.team.lead(work);
@@ -104,8 +106,9 @@ impl CpuDevice {
         if rayon::current_thread_index().is_none() {
             return run();
         }
-        // A twin from another crate may use rayon. A rayon worker that waits takes up other jobs of its pool, and one of those may be a run on
-        // this device, which would then wait for the run below it on the same stack. So from a rayon worker, the run is done on a new thread.
+        // A twin from another crate may use rayon. A rayon worker that waits takes up other jobs of its pool, and one of those
+        // may be a run on this device, which would then wait for the run below it on the same stack. So from a rayon worker, the
+        // run is done on a new thread.
         std::thread::scope(|scope| scope.spawn(run).join().unwrap_or_else(|panic| resume_unwind(panic)));
     }
 
@@ -178,8 +181,8 @@ impl Executor for CpuDevice {
         let block = self.block_of(persistent)?;
         let block = lock(&block);
         let bytes = &block.bytes[..out.len()];
-        // While the team is busy with a run, the loop below runs on rayon. A rayon worker that waits takes up other jobs, and one of those may
-        // lock the same block.
+        // While the team is busy with a run, the loop below runs on rayon. A rayon worker that waits takes up other jobs, and one
+        // of those may lock the same block.
         if bytes.len() < PARALLEL_COPY_BYTES || rayon::current_thread_index().is_some() {
             out.copy_from_slice(bytes);
             return Ok(());

@@ -108,16 +108,17 @@ impl Device {
         &self.inner.info
     }
 
-    /// The maximum size in bytes of one kernel argument on this device: 128 MiB to 4 GiB on a GPU; the CPU has no such limit, unless
-    /// [`DeviceBuilder::max_binding_bytes`] set one. A larger table is held in several buffers; an elementwise kernel, such as that of an optimizer,
-    /// is [split](brisk_kernels::Kernel::with_len) into several.
+    /// The maximum size in bytes of one kernel argument on this device: 128 MiB to 4 GiB on a GPU; the CPU has no such limit,
+    /// unless [`DeviceBuilder::max_binding_bytes`] set one. A larger table is held in several buffers; an elementwise kernel,
+    /// such as that of an optimizer, is [split](brisk_kernels::Kernel::with_len) into several.
     pub fn max_binding_bytes(&self) -> usize {
         usize::try_from(self.inner.max_binding_bytes).unwrap_or(usize::MAX)
     }
 
-    /// Bytes this device holds for programs and persistent buffers now, as [`Plan`](crate::Plan) counts them. Memory of dropped persistent
-    /// buffers is freed first. Working memory of kernels is not counted, nor, on a CPU without a [memory limit](crate::DeviceBuilder::memory_limit), copies of the weights
-    /// that programs read and do not write, in the order in which they are multiplied.
+    /// Bytes this device holds for programs and persistent buffers now, as [`Plan`](crate::Plan) counts them. Memory of dropped
+    /// persistent buffers is freed first. Working memory of kernels is not counted, nor, on a CPU without a
+    /// [memory limit](crate::DeviceBuilder::memory_limit), copies of the weights that programs read and do not write, in the
+    /// order in which they are multiplied.
     pub fn allocated_bytes(&self) -> usize {
         self.executor().memory().allocated_bytes()
     }
@@ -135,14 +136,15 @@ impl Device {
         self.executor().memory().limit_bytes()
     }
 
-    /// Bytes that the driver's allocator reports for this device: those of [`allocated_bytes`](Self::allocated_bytes), plus the constants of
-    /// kernels and staging memory. `None` where there is no such report: on the CPU, and on Metal.
+    /// Bytes that the driver's allocator reports for this device: those of [`allocated_bytes`](Self::allocated_bytes), plus the
+    /// constants of kernels and staging memory. `None` where there is no such report: on the CPU, and on Metal.
     pub fn driver_bytes(&self) -> Option<u64> {
         self.gpu()?.driver_bytes()
     }
 
-    /// The underlying wgpu device and queue, to do other work on the same GPU; `None` on the CPU. Commands submitted to the queue run in the order
-    /// of the calls. If the wgpu device is destroyed, this device fails too: calls then return [`Error::DeviceFailed`].
+    /// The underlying wgpu device and queue, to do other work on the same GPU; `None` on the CPU. Commands submitted to the queue
+    /// run in the order of the calls. If the wgpu device is destroyed, this device fails too: calls then return
+    /// [`Error::DeviceFailed`].
     pub fn wgpu(&self) -> Option<(&wgpu::Device, &wgpu::Queue)> {
         self.gpu().map(|gpu| (&gpu.device, &gpu.queue))
     }
@@ -152,7 +154,8 @@ impl Device {
         self.gpu().map(GpuDevice::adapter)
     }
 
-    /// The state of the cache in the folder given to [`DeviceBuilder::pipeline_cache`]; `None` without a folder, and if the adapter has no cache.
+    /// The state of the cache in the folder given to [`DeviceBuilder::pipeline_cache`]; `None` without a folder, and if the
+    /// adapter has no cache.
     pub fn pipeline_cache(&self) -> Option<PipelineCache> {
         self.gpu()?.pipeline_cache()
     }
@@ -161,8 +164,8 @@ impl Device {
     ///
     /// # Errors
     /// [`Error::ReadBeforeWrite`]; [`Error::Kernel`] for a kernel that the adapter cannot run, or whose WGSL it refuses;
-    /// [`Error::SliceOffset`]; [`Error::MemoryLimit`], before anything is allocated; [`Error::BufferLimit`], [`Error::OutOfMemory`];
-    /// [`Error::DeviceFailed`]. On `Err` no transient memory is kept, and the device stays usable.
+    /// [`Error::SliceOffset`]; [`Error::MemoryLimit`], before anything is allocated; [`Error::BufferLimit`],
+    /// [`Error::OutOfMemory`]; [`Error::DeviceFailed`]. On `Err` no transient memory is kept, and the device stays usable.
     pub fn compile(&self, program: &Program) -> Result<Executable, Error> {
         Executable::compile(self, program)
     }
@@ -170,11 +173,12 @@ impl Device {
     /// Sets a persistent buffer to `values`, in stream order with the runs before and after.
     ///
     /// # Dtypes
-    /// `f32`, `u32` and `u8` for buffers of these dtypes, `u16` for the bits of f16 and bf16. Types other than Rust's numeric types, such as those of the crate
-    /// `half` or structs, are taken as bytes.
+    /// `f32`, `u32` and `u8` for buffers of these dtypes, `u16` for the bits of f16 and bf16. Types other than Rust's numeric
+    /// types, such as those of the crate `half` or structs, are taken as bytes.
     /// # Errors
-    /// [`Error::HostType`] for another numeric type; [`Error::HostLen`] if `values` has another number of bytes than the buffer; [`Error::MemoryLimit`] and
-    /// [`Error::BufferLimit`] for a buffer without memory on this device so far; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
+    /// [`Error::HostType`] for another numeric type; [`Error::HostLen`] if `values` has another number of bytes than the buffer;
+    /// [`Error::MemoryLimit`] and [`Error::BufferLimit`] for a buffer without memory on this device so far;
+    /// [`Error::OutOfMemory`], [`Error::DeviceFailed`].
     pub fn write<T: Pod>(&self, persistent: &Persistent, values: &[T]) -> Result<(), Error> {
         check_host_type::<T>(persistent)?;
         self.write_bytes(persistent, bytemuck::cast_slice(values))
@@ -192,8 +196,8 @@ impl Device {
     /// Sets the elements from `start` on.
     ///
     /// # Cost
-    /// A GPU copies whole 4-byte words. If written bytes or halves share a word with neighbours that must not change, that word is read first,
-    /// which waits for all runs so far.
+    /// A GPU copies whole 4-byte words. If written bytes or halves share a word with neighbours that must not change, that word
+    /// is read first, which waits for all runs so far.
     ///
     /// # Errors
     /// As [`write`](Self::write); [`Error::HostLen`] if `values` reach beyond the buffer.
@@ -205,8 +209,8 @@ impl Device {
         self.write_bytes_at(persistent, start, bytes)
     }
 
-    /// Staging memory for values that are written repeatedly: `n_slots` slots of `slot_bytes` each. With two slots the host can fill one
-    /// while the device reads the other.
+    /// Staging memory for values that are written repeatedly: `n_slots` slots of `slot_bytes` each. With two slots the host can
+    /// fill one while the device reads the other.
     ///
     /// # Errors
     /// [`Error::BufferLimit`], [`Error::OutOfMemory`] if there is not enough memory; [`Error::DeviceFailed`].
@@ -243,8 +247,8 @@ impl Device {
         self.executor().memory().is_written(persistent)
     }
 
-    /// The values of a persistent buffer, after all runs so far: zeros if it was never written. They are reinterpreted as `T`, so f32 can be read as its bits
-    /// in u32.
+    /// The values of a persistent buffer, after all runs so far: zeros if it was never written. They are reinterpreted as `T`, so
+    /// f32 can be read as its bits in u32.
     ///
     /// # Errors
     /// As [`write`](Self::write); [`Error::HostLen`] if its bytes are not a multiple of the size of `T`.
@@ -258,7 +262,8 @@ impl Device {
         Ok(values)
     }
 
-    /// [`read`](Self::read) into the caller's memory. For large buffers that is several times as fast if the memory has been written to before, because new memory is mapped page by page.
+    /// [`read`](Self::read) into the caller's memory. For large buffers that is several times as fast if the memory has been
+    /// written to before, because new memory is mapped page by page.
     ///
     /// # Errors
     /// As [`read`](Self::read); [`Error::HostLen`] if `values` has another number of bytes than the buffer.
@@ -292,7 +297,8 @@ impl Device {
     /// [`memory_limit`](DeviceBuilder::memory_limit).
     ///
     /// # Errors
-    /// [`Error::MemoryLimit`] or [`Error::OutOfMemory`] if there is not enough memory even for small buffers; [`Error::DeviceFailed`].
+    /// [`Error::MemoryLimit`] or [`Error::OutOfMemory`] if there is not enough memory even for small buffers;
+    /// [`Error::DeviceFailed`].
     pub fn roofline(&self) -> Result<Roofline, Error> {
         if let Some(roofline) = self.inner.roofline.get() {
             return Ok(*roofline);

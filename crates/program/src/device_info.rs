@@ -10,11 +10,13 @@ pub struct DeviceInfo {
     pub kind: DeviceKind,
     /// `vulkan`, `metal`, `dx12`, or `rust` for the CPU executor.
     pub backend: String,
-    /// Why [`Selection::Best`](crate::Selection::Best) skipped an available GPU: the error of opening it. `None` for a device that was selected explicitly.
+    /// Why [`Selection::Best`](crate::Selection::Best) skipped an available GPU: the error of opening it. `None` for a device
+    /// that was selected explicitly.
     pub fallback: Option<String>,
     /// The driver's errors at failed attempts to open the adapter, before it opened: another process may have kept it busy.
     pub failed_attempts: Vec<String>,
-    /// Why the adapter's cooperative matrices are not used, if it has any and they failed a self-check when the device was opened.
+    /// Why the adapter's cooperative matrices are not used, if it has any and they failed a self-check when the device was
+    /// opened.
     pub coop_refused: Option<String>,
 }
 

@@ -298,7 +298,8 @@ pub enum Error {
     },
 }
 
-/// The error of a [`HostStep`](crate::HostStep), shared by the clones of an [`Error`]. Two are equal if they share the same error.
+/// The error of a [`HostStep`](crate::HostStep), shared by the clones of an [`Error`]. Two are equal if they share the same
+/// error.
 #[derive(Debug, Clone)]
 pub struct HostFailure(Arc<dyn std::error::Error + Send + Sync>);
 

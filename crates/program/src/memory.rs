@@ -94,7 +94,8 @@ impl<M> Memory<M> {
         Ok(block)
     }
 
-    /// Checks that the additional memory of `program` stays within the limit, so that a program that does not fit allocates nothing.
+    /// Checks that the additional memory of `program` stays within the limit, so that a program that does not fit allocates
+    /// nothing.
     pub(crate) fn check_room(&self, program: &Program, plan: &Plan) -> Result<(), Error> {
         let held_bytes = self.allocated_bytes();
         let entries = lock(&self.entries);
@@ -144,7 +145,8 @@ impl Drop for Count {
     }
 }
 
-/// Ignores poisoning: the guarded values are consistent after any panic, because they are replaced as a whole and tables restore themselves.
+/// Ignores poisoning: the guarded values are consistent after any panic, because they are replaced as a whole and tables restore
+/// themselves.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -22,12 +22,14 @@ use crate::record::program::{Buffer, Step};
 
 /// The memory layout of a program's buffers, known before anything runs. A device allocates exactly this.
 ///
-/// Transients are placed in slots: those that are never alive together share the same bytes, others lie beside each other unless some kernel uses both
-/// and writes one of them. Each slot is a separate buffer, and a GPU binds a whole buffer for either reading or writing.
+/// Transients are placed in slots: those that are never alive together share the same bytes, others lie beside each other unless
+/// some kernel uses both and writes one of them. Each slot is a separate buffer, and a GPU binds a whole buffer for either
+/// reading or writing.
 ///
 /// # Units
 /// Bytes as a device allocates them: persistent buffers in whole 4-byte words, slots in multiples of 256. Not included are the
-/// constants of kernels (a few hundred bytes each, on a GPU), and the staging memory of a write or read (two pieces of 16 MiB at most).
+/// constants of kernels (a few hundred bytes each, on a GPU), and the staging memory of a write or read (two pieces of 16 MiB at
+/// most).
 ///
 /// # Examples
 /// ```
@@ -142,8 +144,8 @@ impl fmt::Display for Plan {
     }
 }
 
-/// The maximum number of bytes allocated at any time when several programs are compiled on the same device: each persistent buffer
-/// once, and the transients of every program.
+/// The maximum number of bytes allocated at any time when several programs are compiled on the same device: each persistent
+/// buffer once, and the transients of every program.
 ///
 /// # Errors
 /// As [`Program::plan`].

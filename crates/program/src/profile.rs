@@ -16,7 +16,8 @@ use crate::profile::roofline::Roofline;
 
 /// The time spent in each kernel during some replays, measured by [`Executable::profile`](crate::Executable::profile).
 ///
-/// Its `Display` is a table, the slowest kernel first. [`write_chrome_trace`](Self::write_chrome_trace) is for `chrome://tracing` and Perfetto.
+/// Its `Display` is a table, the slowest kernel first. [`write_chrome_trace`](Self::write_chrome_trace) is for `chrome://tracing`
+/// and Perfetto.
 ///
 /// # Examples
 /// ```
@@ -51,7 +52,8 @@ pub enum Timer {
     Clock,
     /// The GPU's timestamps, at the beginning and end of a pass that holds one kernel.
     Timestamps,
-    /// The processor's clock, around a submit of one kernel and the wait for it: on a GPU without timestamps. Each time includes the cost of a submit.
+    /// The processor's clock, around a submit of one kernel and the wait for it: on a GPU without timestamps. Each time includes
+    /// the cost of a submit.
     Waits,
 }
 
@@ -92,8 +94,8 @@ pub struct KernelProfile {
 }
 
 impl KernelProfile {
-    /// The share of its time that the kernel would take if it only moved its bytes, or only computed, at the device's peak rate: 1 is the roofline. It can
-    /// exceed 1 if data stay in cache.
+    /// The share of its time that the kernel would take if it only moved its bytes, or only computed, at the device's peak rate:
+    /// 1 is the roofline. It can exceed 1 if data stay in cache.
     pub fn roofline_share(&self, roofline: &Roofline) -> f64 {
         let least_s = (self.bytes as f64 / roofline.copy_bytes_per_s).max(self.flops as f64 / roofline.flops_per_s);
         least_s / (1e-9 * self.total_ns.max(1) as f64)
@@ -157,7 +159,8 @@ impl Profile {
         &self.roofline
     }
 
-    /// Writes each call as an event in the trace format of Chrome, which Perfetto reads too: JSON, times in µs from the first kernel's start.
+    /// Writes each call as an event in the trace format of Chrome, which Perfetto reads too: JSON, times in µs from the first
+    /// kernel's start.
     ///
     /// # Errors
     /// Those of `out`.

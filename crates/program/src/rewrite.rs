@@ -22,10 +22,12 @@ use crate::record::program::{Step, StepArg};
 pub enum Rewrite {
     /// An activation, or its derivative, becomes the epilogue of the matrix product or convolution whose result it reads.
     Epilogues,
-    /// A [`Map`] over the result of another is merged with it by substituting its expression, such as an addition and its activation.
+    /// A [`Map`] over the result of another is merged with it by substituting its expression, such as an addition and its
+    /// activation.
     Chains,
-    /// A [`Map`] that is the last to read a transient overwrites it with its result, as a [`MapInPlace`](brisk_kernels::MapInPlace), which needs one buffer less. It is
-    /// applied last, and not at all if transients would then take more memory, since a buffer that lives longer may be harder to place.
+    /// A [`Map`] that is the last to read a transient overwrites it with its result, as a
+    /// [`MapInPlace`](brisk_kernels::MapInPlace), which needs one buffer less. It is applied last, and not at all if transients
+    /// would then take more memory, since a buffer that lives longer may be harder to place.
     InPlace,
 }
 
@@ -35,13 +37,13 @@ impl Rewrite {
 }
 
 impl Program {
-    /// The program with kernels fused: it writes the same values to the same persistent buffers, with less memory traffic. `Display` of both programs
-    /// shows what changed.
+    /// The program with kernels fused: it writes the same values to the same persistent buffers, with less memory traffic.
+    /// `Display` of both programs shows what changed.
     ///
-    /// Two kernels are fused if the first writes a transient that only the second reads, and neither the second nor any kernel in between
-    /// writes what the first reads. The fused kernel runs in the place of the second, so the inputs of the first may live longer: they are fused only if these
-    /// inputs take no more memory than the result that is saved. The rewrites are applied one after the other, each as often as possible. Slices of this program
-    /// do not belong to the new one.
+    /// Two kernels are fused if the first writes a transient that only the second reads, and neither the second nor any kernel in
+    /// between writes what the first reads. The fused kernel runs in the place of the second, so the inputs of the first may live
+    /// longer: they are fused only if these inputs take no more memory than the result that is saved. The rewrites are applied
+    /// one after the other, each as often as possible. Slices of this program do not belong to the new one.
     ///
     /// On a GPU the values are the same up to rounding: its compiler may contract operations that were in two kernels.
     ///
@@ -99,7 +101,8 @@ impl Program {
         })
     }
 
-    /// The step whose only result is `value`, if only step `at` reads `value` and computing it at step `at` instead gives the same result.
+    /// The step whose only result is `value`, if only step `at` reads `value` and computing it at step `at` instead gives the
+    /// same result.
     fn producer(&self, at: usize, value: &StepArg) -> Option<usize> {
         let is_transient = self.buffers()[value.buffer].persistent.is_none() && value.access == Access::Read;
         let n_uses = self.steps().iter().flat_map(|step| &step.args).filter(|arg| arg.buffer == value.buffer).count();
@@ -133,8 +136,8 @@ impl Program {
     }
 }
 
-/// Fuses a producer and a map over its result: given the producer, the map, the index of the result among the map's inputs and the arguments that both read,
-/// returns the fused kernel and the arguments that it reads.
+/// Fuses a producer and a map over its result: given the producer, the map, the index of the result among the map's inputs and
+/// the arguments that both read, returns the fused kernel and the arguments that it reads.
 type Fusion = for<'a> fn(&Step, &Map, usize, Vec<&'a StepArg>) -> Option<(Arc<dyn Kernel>, Vec<&'a StepArg>)>;
 
 /// The producer with the map as its epilogue, which reads the state of the run last.
@@ -174,8 +177,8 @@ fn reads(step: &Step) -> impl Iterator<Item = &StepArg> {
     step.args.iter().filter(|arg| arg.access == Access::Read)
 }
 
-/// The fused step over `reads`, which writes what `consumer` wrote, with the scratch of `before`; `None` if its argument list does not match, or if one of the
-/// arguments that it reads lies in the buffer that it writes.
+/// The fused step over `reads`, which writes what `consumer` wrote, with the scratch of `before`; `None` if its argument list
+/// does not match, or if one of the arguments that it reads lies in the buffer that it writes.
 fn step(kernel: Arc<dyn Kernel>, reads: Vec<&StepArg>, consumer: &Step, before: &Step) -> Option<Step> {
     let written: Vec<&StepArg> = consumer.args.iter().filter(|arg| arg.access == Access::Write).collect();
     let scratch = before.args.iter().filter(|arg| arg.access == Access::Scratch);

@@ -2,9 +2,11 @@ use crate::collective::{Collective, CollectiveExt};
 use crate::error::Error;
 use crate::reduce_op::ReduceOp;
 
-/// Makes sure that all ranks have the same list of names and values, before anything is trained: models that differ would otherwise be averaged into garbage.
+/// Makes sure that all ranks have the same list of names and values, before anything is trained: models that differ would
+/// otherwise be averaged into garbage.
 ///
-/// An entry is, for example, a parameter and its shape (`layers.0.weight`, `[256, 28] f32`), or a setting and its value. The version of this crate is part of the list.
+/// An entry is, for example, a parameter and its shape (`layers.0.weight`, `[256, 28] f32`), or a setting and its value. The
+/// version of this crate is part of the list.
 ///
 /// # Errors
 /// [`Error::Disagreement`] on every rank, with the first entry that differs; those of the collective.

@@ -7,9 +7,9 @@ use crate::reduce_op::ReduceOp;
 
 /// The collective operations between replicas, over host memory.
 ///
-/// Every rank must make the same calls in the same order, with the same lengths and types; an engine that detects a difference returns
-/// [`Error::Mismatch`]. On return the results are bit-identical on all ranks. The trait is dyn-compatible: its methods take [`DynSlice`], whose element type is
-/// known at run time; [`CollectiveExt`] has the same operations on slices.
+/// Every rank must make the same calls in the same order, with the same lengths and types; an engine that detects a difference
+/// returns [`Error::Mismatch`]. On return the results are bit-identical on all ranks. The trait is dyn-compatible: its methods
+/// take [`DynSlice`], whose element type is known at run time; [`CollectiveExt`] has the same operations on slices.
 ///
 /// Dropping a handle without [`finish`](Collective::finish) is a failure for the other ranks.
 pub trait Collective: Debug + Send {
@@ -52,11 +52,13 @@ pub trait Collective: Debug + Send {
     /// [`Error::Mismatch`], [`Error::PeerFailed`], [`Error::Timeout`].
     fn barrier(&mut self) -> Result<(), Error>;
 
-    /// Sets the step of the run that comes next, for the message of a rank that waits too long. Engines whose errors do not contain the step ignore it.
+    /// Sets the step of the run that comes next, for the message of a rank that waits too long. Engines whose errors do not
+    /// contain the step ignore it.
     fn at_step(&mut self, _step: u64) {}
 
-    /// By rank, how long the other ranks waited for it in the operations since this was last called, on average over them: in each operation, all wait for the rank
-    /// that calls it last. The same on all ranks, up to the time of a message; no clocks of different machines are compared. Empty if the engine does not measure it.
+    /// By rank, how long the other ranks waited for it in the operations since this was last called, on average over them: in
+    /// each operation, all wait for the rank that calls it last. The same on all ranks, up to the time of a message; no clocks of
+    /// different machines are compared. Empty if the engine does not measure it.
     fn take_waits(&mut self) -> Vec<Duration> {
         Vec::new()
     }

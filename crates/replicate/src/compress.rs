@@ -19,10 +19,12 @@ pub enum Wire {
     Bf16,
 }
 
-/// An all-reduce of f32 values that are sent in fewer bits, with error feedback: the rounding error of one call is added to the values of the next.
+/// An all-reduce of f32 values that are sent in fewer bits, with error feedback: the rounding error of one call is added to the
+/// values of the next.
 ///
-/// Without error feedback, the part of a gradient below its rounding step is lost in every step; with it the sum over steps is right, one step late.
-/// It pays off where the network is slower than the conversion: between hosts below about 2 GB/s, not between threads.
+/// Without error feedback, the part of a gradient below its rounding step is lost in every step; with it the sum over steps is
+/// right, one step late. It pays off where the network is slower than the conversion: between hosts below about 2 GB/s, not
+/// between threads.
 ///
 /// # Reference
 /// Seide et al. 2014, *1-bit SGD*, for error feedback; `torch.distributed.algorithms.ddp_comm_hooks` for hooks without it.
@@ -54,7 +56,8 @@ pub struct Compressed {
 }
 
 impl Compressed {
-    /// For buffers of `len` elements. Uses 4 bytes per element for the rounding error and 2 for the sent values; none for [`Wire::F32`].
+    /// For buffers of `len` elements. Uses 4 bytes per element for the rounding error and 2 for the sent values; none for
+    /// [`Wire::F32`].
     pub fn new(wire: Wire, len: usize) -> Self {
         let n = |of: Wire| if wire == of { len } else { 0 };
         let lost = vec![0.0; if wire == Wire::F32 { 0 } else { len }];
@@ -69,7 +72,8 @@ impl Compressed {
     /// Replaces `values` on every rank by their reduction over all ranks.
     ///
     /// # Errors
-    /// [`Error::Length`] if the number of values is not the `len` given to [`new`](Self::new); those of [`Collective::all_reduce_values`].
+    /// [`Error::Length`] if the number of values is not the `len` given to [`new`](Self::new); those of
+    /// [`Collective::all_reduce_values`].
     pub fn all_reduce(
         &mut self,
         collective: &mut (impl Collective + ?Sized),

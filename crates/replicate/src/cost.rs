@@ -27,8 +27,9 @@ pub enum Algorithm {
 pub struct Step {
     /// From the batch to the end of the forward pass.
     pub forward: Duration,
-    /// The backward pass. Its time is distributed over the buckets in proportion to their bytes: a bucket's gradients are ready when its share of the time, and that
-    /// of the buckets before it, has passed. The forward pass and the parameters are treated alike.
+    /// The backward pass. Its time is distributed over the buckets in proportion to their bytes: a bucket's gradients are ready
+    /// when its share of the time, and that of the buckets before it, has passed. The forward pass and the parameters are treated
+    /// alike.
     pub backward: Duration,
     /// The optimizer's update.
     pub update: Duration,
@@ -37,7 +38,8 @@ pub struct Step {
 }
 
 impl Link {
-    /// The time of an all-reduce of `n_bytes` over `n_ranks`: `2 (N - 1) / N` of the bytes in each direction, whatever the algorithm.
+    /// The time of an all-reduce of `n_bytes` over `n_ranks`: `2 (N - 1) / N` of the bytes in each direction, whatever the
+    /// algorithm.
     ///
     /// # Reference
     /// Thakur, Rabenseifner & Gropp 2005, *Optimization of collective communication operations in MPICH*.
@@ -45,10 +47,11 @@ impl Link {
         2 * self.one_way(n_ranks, n_bytes, algorithm)
     }
 
-    /// Estimates the link from two measured all-reduces, each given as its bytes and its time; [`all_reduce`](Self::all_reduce) then predicts others.
+    /// Estimates the link from two measured all-reduces, each given as its bytes and its time; [`all_reduce`](Self::all_reduce)
+    /// then predicts others.
     ///
-    /// The latency is zero if the shorter one takes less time than the bandwidth allows. `None` if the longer one takes no more time than the shorter, or has no more
-    /// bytes, and for fewer than two ranks.
+    /// The latency is zero if the shorter one takes less time than the bandwidth allows. `None` if the longer one takes no more
+    /// time than the shorter, or has no more bytes, and for fewer than two ranks.
     pub fn of_all_reduces(n_ranks: usize, algorithm: Algorithm, [short, long]: [(usize, Duration); 2]) -> Option<Self> {
         let n_bytes = long.0.checked_sub(short.0).filter(|&n_bytes| n_bytes > 0)? as f64;
         let n_messages = 2 * algorithm.n_messages(n_ranks);
@@ -91,12 +94,14 @@ impl Step {
         self.forward + self.backward + self.update
     }
 
-    /// The time of the step on each of `n_ranks`, where buckets are reduced one after the other over the link while the rest of the backward pass runs.
+    /// The time of the step on each of `n_ranks`, where buckets are reduced one after the other over the link while the rest of
+    /// the backward pass runs.
     ///
-    /// Depending on the stage, gradients are all-reduced, or they are reduce-scattered, each rank updates its shard, and the new parameters are gathered after the
-    /// update. Sharded parameters are gathered before both passes instead, those of a bucket while the bucket before it is computed, which needs memory for two
-    /// buckets; those of the last layers are kept from the forward to the backward pass. On the link, the gather of the next bucket precedes the reduction of the
-    /// gradients that are computed meanwhile.
+    /// Depending on the stage, gradients are all-reduced, or they are reduce-scattered, each rank updates its shard, and the new
+    /// parameters are gathered after the update. Sharded parameters are gathered before both passes instead, those of a bucket
+    /// while the bucket before it is computed, which needs memory for two buckets; those of the last layers are kept from the
+    /// forward to the backward pass. On the link, the gather of the next bucket precedes the reduction of the gradients that are
+    /// computed meanwhile.
     ///
     /// Not modelled: that computing slows down where it shares memory or cores with communication, and that ranks may be late.
     pub fn predicted(&self, n_ranks: usize, stage: ZeroStage, link: Link, algorithm: Algorithm) -> Duration {
@@ -136,7 +141,8 @@ impl Step {
         }
     }
 
-    /// The scaling efficiency: the speed of `n_ranks` ranks, each with its own batch, relative to `n_ranks` times the speed of one. 1 is ideal.
+    /// The scaling efficiency: the speed of `n_ranks` ranks, each with its own batch, relative to `n_ranks` times the speed of
+    /// one. 1 is ideal.
     ///
     /// # Examples
     /// ```

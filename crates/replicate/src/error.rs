@@ -5,8 +5,8 @@ use crate::reduce_op::ReduceOp;
 
 /// What can go wrong between replicas, with the rank and the operation.
 ///
-/// [`Length`](Error::Length), [`Root`](Error::Root) and [`Unsupported`](Error::Unsupported) are found before anything is sent, and the group can go on. After any
-/// other error the group is dead: every later call of every rank returns the same error.
+/// [`Length`](Error::Length), [`Root`](Error::Root) and [`Unsupported`](Error::Unsupported) are found before anything is sent,
+/// and the group can go on. After any other error the group is dead: every later call of every rank returns the same error.
 #[non_exhaustive]
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
@@ -135,8 +135,8 @@ pub(crate) fn ranks(ranks: &[usize]) -> String {
 }
 
 impl Error {
-    /// Whether a run that ended with this error may succeed when it is restarted from its last checkpoint: a rank or its host was lost, and
-    /// the ranks did not differ or misuse an operation.
+    /// Whether a run that ended with this error may succeed when it is restarted from its last checkpoint: a rank or its host was
+    /// lost, and the ranks did not differ or misuse an operation.
     pub fn restart_helps(&self) -> bool {
         match self {
             Self::PeerFailed { .. } | Self::Timeout { .. } | Self::Closed { .. } | Self::Engine { .. } => true,

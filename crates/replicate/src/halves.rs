@@ -1,4 +1,5 @@
-//! Conversions of f16 and bf16 to and from f32, without branches, so that loops over them are vectorised. To 16 bits they round to nearest, ties to even.
+//! Conversions of f16 and bf16 to and from f32, without branches, so that loops over them are vectorised. To 16 bits they round
+//! to nearest, ties to even.
 
 use half::{bf16, f16};
 

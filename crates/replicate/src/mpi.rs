@@ -23,14 +23,17 @@ use crate::watch::{Message, Peers, Watch, Watching};
 
 /// One of the replicas that `mpirun` or `srun` has started as processes. A program started without either has a world size of 1.
 ///
-/// Lengths, types and the order of calls are compared between ranks before each operation ([`Error::Mismatch`]), which costs a small message. It also carries
-/// the values if they are few, up to 16 KiB with four ranks and 8 KiB with eight, and then nothing else is sent. Every return code of the library is checked. A process has one handle; it may be moved to another thread, such as a [`CommThread`](crate::CommThread).
+/// Lengths, types and the order of calls are compared between ranks before each operation ([`Error::Mismatch`]), which costs a
+/// small message. It also carries the values if they are few, up to 16 KiB with four ranks and 8 KiB with eight, and then nothing
+/// else is sent. Every return code of the library is checked. A process has one handle; it may be moved to another thread, such
+/// as a [`CommThread`](crate::CommThread).
 ///
-/// A rank that fails, by [`fail`](Collective::fail), a panic or being dropped without [`finish`](Collective::finish), ends the job: every process is
-/// terminated with exit status [`PEER_FAILED`](Self::PEER_FAILED), after the reason has been written to standard error. A rank that waits for longer than
-/// [`MpiConfig::timeout`] ends itself in the same way, and so the job. It reports the operation, the step if it was set
-/// ([`at_step`](Collective::at_step)), and the rank that it waited for: the ranks ask each other, and one that has stopped does not answer. With an MPI library
-/// without `MPI_THREAD_MULTIPLE` they cannot ask, and the rank is not named.
+/// A rank that fails, by [`fail`](Collective::fail), a panic or being dropped without [`finish`](Collective::finish), ends the
+/// job: every process is terminated with exit status [`PEER_FAILED`](Self::PEER_FAILED), after the reason has been written to
+/// standard error. A rank that waits for longer than [`MpiConfig::timeout`] ends itself in the same way, and so the job. It
+/// reports the operation, the step if it was set ([`at_step`](Collective::at_step)), and the rank that it waited for: the ranks
+/// ask each other, and one that has stopped does not answer. With an MPI library without `MPI_THREAD_MULTIPLE` they cannot ask,
+/// and the rank is not named.
 #[derive(Debug)]
 pub struct Mpi {
     comm: ffi::MPI_Comm,
@@ -59,11 +62,12 @@ pub struct MpiConfig {
 /// The order in which floats of different ranks are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SumOrder {
-    /// Along the same binary tree as [`Threads`](crate::Threads): bit-identical on every engine and in every run, except for the payload of a NaN. With more than two ranks,
-    /// each rank receives one part from all, adds it, and the parts are gathered; with two ranks there is only one summation order.
+    /// Along the same binary tree as [`Threads`](crate::Threads): bit-identical on every engine and in every run, except for the
+    /// payload of a NaN. With more than two ranks, each rank receives one part from all, adds it, and the parts are gathered;
+    /// with two ranks there is only one summation order.
     Fixed,
-    /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and numbers of ranks. f16 and bf16, and
-    /// values that are few, are added as with `Fixed`.
+    /// Chosen by the library: f32 by its own all-reduce, which is faster, and whose order may differ between versions, sizes and
+    /// numbers of ranks. f16 and bf16, and values that are few, are added as with `Fixed`.
     Engine,
 }
 
@@ -74,8 +78,8 @@ impl Default for MpiConfig {
     }
 }
 
-// SAFETY: the library was started with at least MPI_THREAD_SERIALIZED, and `&mut self` serialises the calls; those of the watch are made with
-// MPI_THREAD_MULTIPLE only.
+// SAFETY: the library was started with at least MPI_THREAD_SERIALIZED, and `&mut self` serialises the calls; those of the watch
+// are made with MPI_THREAD_MULTIPLE only.
 unsafe impl Send for Mpi {}
 
 /// Messages of the watching threads, on a separate communicator.
@@ -101,7 +105,8 @@ impl Peers for WatchMessages {
             Message::Ask => [0, 0, 0],
             Message::Answer { is_inside, step } => [1, u64::from(is_inside), step.map_or(0, |step| step.saturating_add(1))],
         };
-        // The library may read the buffer until the message is sent, if it ever is, so it is leaked. Messages are few, and sent when the job is about to end.
+        // The library may read the buffer until the message is sent, if it ever is, so it is leaked. Messages are few, and sent
+        // when the job is about to end.
         let numbers: &'static WatchMessage = Box::leak(Box::new(numbers));
         // SAFETY: the buffer lives forever; the request is freed at once, which does not cancel the message.
         unsafe {
@@ -118,7 +123,8 @@ impl Peers for WatchMessages {
 
     fn receive(&self) -> Option<(usize, Message)> {
         let mut numbers = WatchMessage::default();
-        // SAFETY: a status is plain numbers, for which zeros are valid; the buffer has room for a message, all of which are of one length.
+        // SAFETY: a status is plain numbers, for which zeros are valid; the buffer has room for a message, all of which are of
+        // one length.
         let from = unsafe {
             let mut status: ffi::MPI_Status = std::mem::zeroed();
             let mut is_there = 0;
@@ -168,7 +174,8 @@ impl Mpi {
             return Err(own("MPI was started in this process before, and may be only once"));
         }
         let (mut level, mut rank, mut world_size) = (0, 0, 0);
-        // SAFETY: called once per process; null for the program's arguments is allowed since MPI-2; the other arguments receive results.
+        // SAFETY: called once per process; null for the program's arguments is allowed since MPI-2; the other arguments receive
+        // results.
         let (comm, watch_comm) = unsafe {
             let wanted = ffi::RSMPI_THREAD_MULTIPLE;
             checked(OP, ffi::MPI_Init_thread(std::ptr::null_mut(), std::ptr::null_mut(), wanted, &mut level))?;
@@ -203,15 +210,18 @@ impl Mpi {
         ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"].iter().any(|name| std::env::var_os(name).is_some())
     }
 
-    /// Compares the call with those of the other ranks, and watches the time until the operation ends. `values` are sent too if they are few.
+    /// Compares the call with those of the other ranks, and watches the time until the operation ends. `values` are sent too if
+    /// they are few.
     fn begin(&mut self, call: Call, values: &[u8]) -> Result<Watching, Error> {
         let watching = self.watch.enter(call.op);
-        // All ranks have opened the last operation at the same time, up to the time of a message, so these times tell who comes last.
+        // All ranks have opened the last operation at the same time, up to the time of a message, so these times tell who comes
+        // last.
         let busy = self.opened.map_or(Duration::ZERO, |opened| watching.since - opened);
         self.opening.put(call.encode(), u32::try_from(busy.as_micros()).unwrap_or(u32::MAX), values);
         while let Some(round) = self.opening.round() {
             let (n_sent, n_at_most) = (round.sent.len() as c_int, round.received.len() as c_int);
-            // SAFETY: two separate buffers of these lengths. What is received is no longer than its buffer: that has room for the longest slots.
+            // SAFETY: two separate buffers of these lengths. What is received is no longer than its buffer: that has room for the
+            // longest slots.
             checked(call.op, unsafe {
                 ffi::MPI_Sendrecv(
                     round.sent.as_ptr().cast(),
@@ -253,7 +263,8 @@ impl Mpi {
             let incoming = vec![counts[self.rank]; self.world_size];
             let incoming_places: Vec<c_int> = (0..self.world_size).map(|rank| (rank * mine.len() * size) as c_int).collect();
             received.resize(received.len().max(mine.len() * self.world_size), T::zeroed());
-            // SAFETY: counts and places lie within `piece`, whose parts they are, and within `received`, which has room for this rank's part from each.
+            // SAFETY: counts and places lie within `piece`, whose parts they are, and within `received`, which has room for this
+            // rank's part from each.
             checked(OP, unsafe {
                 ffi::MPI_Alltoallv(
                     piece.as_ptr().cast(),
@@ -378,9 +389,9 @@ impl Collective for Mpi {
             with_element!(element, T => self.opening.reduce::<T>(0, reduce, typed_mut(values)));
             return Ok(());
         }
-        // Maxima of floats are computed here, since the library does not define them for NaN; so are sums of f16 and bf16, which it does not support, and of bytes,
-        // which wrap around here and in Open MPI with AVX stay at 255.
-        // With two ranks there is only one summation order.
+        // Maxima of floats are computed here, since the library does not define them for NaN; so are sums of f16 and bf16, which
+        // it does not support, and of bytes, which wrap around here and in Open MPI with AVX stay at 255. With two ranks there is
+        // only one summation order.
         let any_order = self.order == SumOrder::Engine || self.world_size == 2;
         let by_engine = element == ElementType::U32 || (element == ElementType::F32 && reduce != ReduceOp::Max && any_order);
         if by_engine {
@@ -441,7 +452,8 @@ impl Collective for Mpi {
             return Ok(());
         }
         for piece in values.into_bytes().chunks_mut(PIECE_BYTES) {
-            // SAFETY: the piece's bytes are read on the root and written on the other ranks; pieces have the same lengths on all ranks, since the values do.
+            // SAFETY: the piece's bytes are read on the root and written on the other ranks; pieces have the same lengths on all
+            // ranks, since the values do.
             checked(OP, unsafe {
                 let n_bytes = piece.len() as c_int;
                 ffi::MPI_Bcast(piece.as_mut_ptr().cast(), n_bytes, ffi::RSMPI_UINT8_T, root as c_int, self.comm)

@@ -104,16 +104,19 @@ impl TableReading {
         latencies + Duration::from_secs_f64(bytes_s)
     }
 
-    /// The time of reading an epoch if nothing is computed. What comes from the server and what comes from the cache are read at the same time.
+    /// The time of reading an epoch if nothing is computed. What comes from the server and what comes from the cache are read at
+    /// the same time.
     pub fn read(&self, n_ranks: usize) -> Duration {
         let [server, cache] = self.s_per_byte(n_ranks);
         let latency = if self.cached < 1.0 { self.latency } else { Duration::ZERO };
         latency + Duration::from_secs_f64(self.rank_bytes(n_ranks) * server.max(cache))
     }
 
-    /// The time of an epoch whose steps take `compute` on each of `n_ranks`: the rows of the first steps are waited for, the others are read meanwhile.
+    /// The time of an epoch whose steps take `compute` on each of `n_ranks`: the rows of the first steps are waited for, the
+    /// others are read meanwhile.
     ///
-    /// Not modelled: decoding, servers and links whose speed varies, and ranks of a host that read the same blocks, which its cache reads once.
+    /// Not modelled: decoding, servers and links whose speed varies, and ranks of a host that read the same blocks, which its
+    /// cache reads once.
     pub fn epoch(&self, n_ranks: usize, compute: Duration) -> Duration {
         let read = self.read(n_ranks);
         let first = read.mul_f64((self.ahead_bytes / self.rank_bytes(n_ranks)).clamp(0.0, 1.0));

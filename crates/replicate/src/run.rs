@@ -8,8 +8,8 @@ use crate::threads::{Threads, ThreadsConfig};
 
 /// Runs `replica` on `n` threads, each with a handle of the same group, and returns their results by rank.
 ///
-/// When a replica returns `Ok`, `finish` is called for it. One that returns an error or panics ends the others: the operations they wait in return
-/// [`Error::PeerFailed`], and `run_replicas` returns the error of the replica that failed first.
+/// When a replica returns `Ok`, `finish` is called for it. One that returns an error or panics ends the others: the operations
+/// they wait in return [`Error::PeerFailed`], and `run_replicas` returns the error of the replica that failed first.
 ///
 /// # Errors
 /// The error of the replica that failed first; a panic becomes [`Error::PeerFailed`].

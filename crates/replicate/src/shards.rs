@@ -115,7 +115,8 @@ impl StateBytes {
 }
 
 impl ZeroStage {
-    /// Bytes of training state on each of `world_size` ranks for `n` parameters, padding included. Activations and buckets come on top.
+    /// Bytes of training state on each of `world_size` ranks for `n` parameters, padding included. Activations and buckets come
+    /// on top.
     pub fn bytes_per_rank(self, n: usize, world_size: usize, of: StateBytes) -> usize {
         let shard = Shards::new(n, world_size).shard_len();
         let held = |since: Self| if self >= since { shard } else { n };

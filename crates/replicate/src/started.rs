@@ -8,8 +8,9 @@ use crate::reduce_op::ReduceOp;
 
 /// A thread that owns a [`Collective`] and performs operations one after the other while the replica continues computing.
 ///
-/// Buffers are moved in and returned by [`Pending::wait`], so nothing is borrowed meanwhile and nothing is copied. Operations run in the order in
-/// which they were started; start them in the same order on every rank. After one has failed, those started after it return its error too.
+/// Buffers are moved in and returned by [`Pending::wait`], so nothing is borrowed meanwhile and nothing is copied. Operations run
+/// in the order in which they were started; start them in the same order on every rank. After one has failed, those started after
+/// it return its error too.
 ///
 /// It makes blocking calls on a thread because few engines make progress on a nonblocking operation unless they are called.
 ///

@@ -14,11 +14,12 @@ use crate::reduce_op::ReduceOp;
 
 /// One of the replicas that run as threads of one process.
 ///
-/// An all-reduce is one pass: each replica reduces its part of the elements from all buffers and stores the result into all of them, between two
-/// rendezvous. There is no staging copy and no temporary of the buffers' size. Floats are summed in f32 along a fixed binary tree of
-/// ranks, so that a run repeats bit for bit; f16 and bf16 are rounded once.
+/// An all-reduce is one pass: each replica reduces its part of the elements from all buffers and stores the result into all of
+/// them, between two rendezvous. There is no staging copy and no temporary of the buffers' size. Floats are summed in f32 along a
+/// fixed binary tree of ranks, so that a run repeats bit for bit; f16 and bf16 are rounded once.
 ///
-/// Replicas block inside operations: give each its own thread ([`run_replicas`](crate::run_replicas) does), not a job in a thread pool.
+/// Replicas block inside operations: give each its own thread ([`run_replicas`](crate::run_replicas) does), not a job in a thread
+/// pool.
 #[derive(Debug)]
 pub struct Threads {
     rank: usize,
@@ -31,8 +32,8 @@ pub struct Threads {
 pub struct ThreadsConfig {
     /// The number of replicas.
     pub world_size: usize,
-    /// How long a rank waits in an operation for the others to call it before it returns [`Error::Timeout`]. Allow minutes, since other ranks may compile
-    /// shaders or write a checkpoint meanwhile.
+    /// How long a rank waits in an operation for the others to call it before it returns [`Error::Timeout`]. Allow minutes, since
+    /// other ranks may compile shaders or write a checkpoint meanwhile.
     pub timeout: Duration,
 }
 

@@ -11,8 +11,8 @@ impl Waits {
         Self { by_rank: vec![Duration::ZERO; n_ranks] }
     }
 
-    /// The ranks have called an operation, each at a time after a moment that is the same for all. The others waited for the last one: the mean of their
-    /// times is added.
+    /// The ranks have called an operation, each at a time after a moment that is the same for all. The others waited for the last
+    /// one: the mean of their times is added.
     pub(crate) fn add(&mut self, came: impl Iterator<Item = Duration>) {
         let (mut sum, mut last) = (Duration::ZERO, (0, Duration::ZERO));
         for (rank, came) in came.enumerate() {

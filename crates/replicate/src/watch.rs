@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 /// The exit status of a process whose peer has failed.
 pub(crate) const PEER_FAILED: i32 = 75;
 
-/// A thread that ends the process when an operation takes too long. Nothing else would notice a rank that hangs, since all others wait for it.
+/// A thread that ends the process when an operation takes too long. Nothing else would notice a rank that hangs, since all others
+/// wait for it.
 ///
-/// It first asks the other ranks for their state. A rank that does not answer has stopped; one that answers that it is outside any operation is the
-/// one that the others wait for.
+/// It first asks the other ranks for their state. A rank that does not answer has stopped; one that answers that it is outside
+/// any operation is the one that the others wait for.
 #[derive(Debug)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
@@ -73,7 +74,8 @@ struct State {
     is_over: bool,
 }
 
-/// How long the process still runs after it has reported which rank it waited for: during that time it answers other ranks, which are about to ask the same.
+/// How long the process still runs after it has reported which rank it waited for: during that time it answers other ranks, which
+/// are about to ask the same.
 const FAREWELL: Duration = Duration::from_secs(1);
 
 impl Watch {
@@ -214,7 +216,8 @@ fn culprit(answers: &[(usize, Option<Message>)]) -> String {
     }
 }
 
-/// Writes the final message of a process in one piece, so that those of several ranks do not mix. If even standard error is closed, the message is lost.
+/// Writes the final message of a process in one piece, so that those of several ranks do not mix. If even standard error is
+/// closed, the message is lost.
 pub(crate) fn say(words: &str) {
     drop(std::io::stderr().write_all(format!("{words}\n").as_bytes()));
 }

@@ -1,6 +1,7 @@
 //! Pixels as PNG, for pages and event files.
 
-/// `pixels`, `[height, width, n_channels]`, as a PNG file, and the number of channels; `None` for a wrong number of pixels or channels.
+/// `pixels`, `[height, width, n_channels]`, as a PNG file, and the number of channels; `None` for a wrong number of pixels or
+/// channels.
 pub(crate) fn encoded([height, width]: [usize; 2], pixels: &[u8]) -> Option<(Vec<u8>, usize)> {
     let n_pixels = height.checked_mul(width).filter(|&n| n > 0)?;
     let colour = match (pixels.len() / n_pixels, pixels.len() % n_pixels) {

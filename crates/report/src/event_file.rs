@@ -18,9 +18,9 @@ use message::{Event, Image, SessionLog, Summary, Value};
 
 /// Writes an event file for TensorBoard, like PyTorch's `SummaryWriter`.
 ///
-/// Each value is one write to the file, so TensorBoard shows it a moment later, and a process that is killed loses at most the value
-/// that it was writing. `tensorboard --logdir FOLDER` shows the runs of all folders below `FOLDER`; a tag such as `loss/train` puts
-/// charts into groups.
+/// Each value is one write to the file, so TensorBoard shows it a moment later, and a process that is killed loses at most the
+/// value that it was writing. `tensorboard --logdir FOLDER` shows the runs of all folders below `FOLDER`; a tag such as
+/// `loss/train` puts charts into groups.
 ///
 /// # Examples
 /// ```
@@ -57,8 +57,8 @@ impl EventWriter {
         Ok(writer)
     }
 
-    /// Creates a new event file in the folder of a run that resumes at `step`. TensorBoard then discards the values of this step and later
-    /// ones in earlier files of the folder.
+    /// Creates a new event file in the folder of a run that resumes at `step`. TensorBoard then discards the values of this step
+    /// and later ones in earlier files of the folder.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -82,8 +82,8 @@ impl EventWriter {
         self.add(step, Value { tag: tag.to_owned(), simple_value: Some(value as f32), ..Value::default() })
     }
 
-    /// Adds a metric by its name in a log: that of training rows and of validation rows are in one group, `loss/train` and `loss/valid` for `train_loss` and
-    /// `valid_loss`.
+    /// Adds a metric by its name in a log: that of training rows and of validation rows are in one group, `loss/train` and
+    /// `loss/valid` for `train_loss` and `valid_loss`.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -128,7 +128,8 @@ impl EventWriter {
     }
 }
 
-/// Creates a file that did not exist before. TensorBoard recognises the name, and reads the files of a folder in the order of their names.
+/// Creates a file that did not exist before. TensorBoard recognises the name, and reads the files of a folder in the order of
+/// their names.
 fn new_file(folder: &Path) -> Result<(PathBuf, File), Error> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (seconds, nanoseconds) = (now.as_secs(), now.subsec_nanos());

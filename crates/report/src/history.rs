@@ -17,7 +17,8 @@ use crate::report::Report;
 pub struct EpochMetrics {
     /// The epoch, from 1.
     pub epoch: usize,
-    /// The batch of the epoch, from 1, after which the model was validated: the last one, unless it was validated within the epoch.
+    /// The batch of the epoch, from 1, after which the model was validated: the last one, unless it was validated within the
+    /// epoch.
     pub batch: usize,
     /// `train_loss`, `valid_loss`, and the metrics of the task, by name: `valid_auc`, ….
     pub values: Vec<(String, f64)>,
@@ -57,7 +58,8 @@ impl EpochMetrics {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunHistory {
-    /// The batch of the run, from 0, that `losses` starts with: 0, unless the run was resumed and nothing is known of its first part.
+    /// The batch of the run, from 0, that `losses` starts with: 0, unless the run was resumed and nothing is known of its first
+    /// part.
     pub first_batch: usize,
     /// The loss of each batch.
     pub losses: Vec<f32>,
@@ -84,7 +86,8 @@ pub struct RunFacts<'a> {
     pub device: String,
     /// How the run ended, such as `after the last epoch`.
     pub ended: String,
-    /// The metric that decides which model is the best, such as `valid_auc`: of the best epoch, it and `valid_loss` are shown in large figures. If `None`, all metrics are.
+    /// The metric that decides which model is the best, such as `valid_auc`: of the best epoch, it and `valid_loss` are shown in
+    /// large figures. If `None`, all metrics are.
     pub watched: Option<&'a str>,
     /// The time of the run in seconds, with that of [`RunHistory::seconds`].
     pub seconds: f64,
@@ -109,7 +112,8 @@ pub struct RunFacts<'a> {
 }
 
 impl RunHistory {
-    /// Adds batches, of which the first is batch `first` of the run. Later ones than it, which a checkpoint did not include, are replaced.
+    /// Adds batches, of which the first is batch `first` of the run. Later ones than it, which a checkpoint did not include, are
+    /// replaced.
     pub fn add_batches(&mut self, first: usize, losses: &[f32], learning_rates: &[f32]) {
         if self.losses.is_empty() {
             self.first_batch = first;
@@ -120,7 +124,8 @@ impl RunHistory {
         }
     }
 
-    /// A page with curves of losses and metrics, learning rates, charts of the validation rows, kernels, settings and environment.
+    /// A page with curves of losses and metrics, learning rates, charts of the validation rows, kernels, settings and
+    /// environment.
     ///
     /// # Errors
     /// [`Error::Metric`] for validation rows that are not those of a classification or a regression.
@@ -182,7 +187,8 @@ impl RunHistory {
         Ok(report)
     }
 
-    /// Everything but the losses and learning rates of batches, as JSON that parses back. `seconds` is the time of the run so far.
+    /// Everything but the losses and learning rates of batches, as JSON that parses back. `seconds` is the time of the run so
+    /// far.
     pub fn to_json(&self, seconds: f64) -> String {
         // Numbers as text, since JSON has neither NaN nor infinities.
         let value = |(name, value): &(String, f64)| json!([name, value.to_string()]);

@@ -28,7 +28,8 @@ impl ImageGrid {
         Self { title: title.into(), images: Vec::new() }
     }
 
-    /// Adds an image of `pixels`, `[height, width, n_channels]`: grey, grey with alpha, RGB or RGBA for 1 to 4 channels. `caption` is printed below it, and `note` in smaller type.
+    /// Adds an image of `pixels`, `[height, width, n_channels]`: grey, grey with alpha, RGB or RGBA for 1 to 4 channels.
+    /// `caption` is printed below it, and `note` in smaller type.
     ///
     /// # Errors
     /// [`Error::ImagePixels`] for a wrong number of pixels or channels.
@@ -45,8 +46,9 @@ impl ImageGrid {
         Ok(self)
     }
 
-    /// The images of `rows` that a model predicts wrongly with the greatest probabilities, at most `n` of them: captions are the predicted classes, notes their
-    /// probabilities and the classes of the labels. `scored` has the model's logits of each row, `names` the classes' names, and may be empty.
+    /// The images of `rows` that a model predicts wrongly with the greatest probabilities, at most `n` of them: captions are the
+    /// predicted classes, notes their probabilities and the classes of the labels. `scored` has the model's logits of each row,
+    /// `names` the classes' names, and may be empty.
     ///
     /// # Errors
     /// [`Error::ImagePixels`] if the rows are not images of this shape; [`Error::Rows`] if they cannot be read.
@@ -98,7 +100,8 @@ impl ImageGrid {
     }
 }
 
-/// The predicted class and its probability: of equal logits the first counts as the largest, as for accuracy, and a single logit is that of class 1.
+/// The predicted class and its probability: of equal logits the first counts as the largest, as for accuracy, and a single logit
+/// is that of class 1.
 fn prediction(logits: &[f32]) -> (usize, f32) {
     if let [logit] = *logits {
         return (usize::from(logit > 0.0), 1.0 / (1.0 + (-logit.abs()).exp()));

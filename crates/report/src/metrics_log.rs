@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// The log of a run: one row per epoch in a CSV file, and the same as one JSON object per line in a second file. A validation within an epoch has a row, too, with
-/// a fractional `epoch`: 1.5 in the middle of the second.
+/// The log of a run: one row per epoch in a CSV file, and the same as one JSON object per line in a second file. A validation
+/// within an epoch has a row, too, with a fractional `epoch`: 1.5 in the middle of the second.
 ///
 /// Each row is on disk when [`MetricsLog::append`] returns, so a run can be watched, and the log of a killed run is complete.
 /// The first row's names are the header. Numbers have the fewest digits that parse back to the same number; `f32` values, such as
@@ -34,7 +34,8 @@ impl MetricsLog {
     /// Starts the log of a new run. Files of a log without rows are reused.
     ///
     /// # Errors
-    /// [`Error::LogExists`] if there is the log of an earlier run, with rows, which [`MetricsLog::resume`] continues; [`Error::Io`].
+    /// [`Error::LogExists`] if there is the log of an earlier run, with rows, which [`MetricsLog::resume`] continues;
+    /// [`Error::Io`].
     pub fn create(csv: &Path, json: &Path) -> Result<Self, Error> {
         let empty = |path: &Path| {
             let path = path.to_owned();
@@ -49,7 +50,8 @@ impl MetricsLog {
         Ok(Self { csv: empty(csv)?, json: empty(json)?, columns: Vec::new() })
     }
 
-    /// Continues the log after its first `n_rows` rows and drops later ones: epochs that the checkpoint does not include are trained again.
+    /// Continues the log after its first `n_rows` rows and drops later ones: epochs that the checkpoint does not include are
+    /// trained again.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::ShortLog`] if there are fewer rows. Both files are then unchanged.
@@ -64,7 +66,8 @@ impl MetricsLog {
     /// Adds a row: the same names in the same order each time.
     ///
     /// # Errors
-    /// [`Error::LogColumns`], [`Error::ColumnName`]; [`Error::Io`], for example on a full disk. Then no part of the row is in the log.
+    /// [`Error::LogColumns`], [`Error::ColumnName`]; [`Error::Io`], for example on a full disk. Then no part of the row is in the
+    /// log.
     pub fn append(&mut self, row: &[(&str, f64)]) -> Result<(), Error> {
         let is_first = self.columns.is_empty();
         if is_first {
@@ -186,8 +189,8 @@ fn joined(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(",")
 }
 
-/// The fewest digits that parse back to the number, without an exponent where that is easy to read. The result is valid JSON except for NaN and
-/// infinities.
+/// The fewest digits that parse back to the number, without an exponent where that is easy to read. The result is valid JSON
+/// except for NaN and infinities.
 fn shortest(value: f64) -> String {
     let size = value.abs();
     let is_readable = size == 0.0 || (1e-5..1e16).contains(&size);

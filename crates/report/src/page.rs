@@ -55,8 +55,8 @@ fn render_section(section: &Section) -> String {
     format!("<section>{heading}<div class=\"panels\">{panels}</div></section>\n")
 }
 
-/// The width of each panel. A half-width panel without a neighbour takes the whole row, and so do bars and images; thirds that do not fill a
-/// row become halves.
+/// The width of each panel. A half-width panel without a neighbour takes the whole row, and so do bars and images; thirds that do
+/// not fill a row become halves.
 fn widths(panels: &[Panel]) -> Vec<f64> {
     let wanted = |panel: &Panel| match panel {
         Panel::Lines(chart) if chart.size == Size::Third => THIRD,

@@ -14,8 +14,8 @@ use crate::{class_panels, epoch_panels, regression_panels};
 
 /// A training run as one HTML page: results in large figures, then sections of charts and tables.
 ///
-/// The page is self-contained: charts are inline SVG, and it loads nothing, runs no script, follows the reader's preference for light or
-/// dark, and prints. Values appear when the pointer is over a chart.
+/// The page is self-contained: charts are inline SVG, and it loads nothing, runs no script, follows the reader's preference for
+/// light or dark, and prints. Values appear when the pointer is over a chart.
 ///
 /// # Examples
 /// ```
@@ -87,15 +87,16 @@ impl Report {
         self
     }
 
-    /// Adds a chart for each metric of the epochs, given as columns with one value per epoch. `train_loss` and `valid_loss` share a
-    /// chart; NaN leaves a gap.
+    /// Adds a chart for each metric of the epochs, given as columns with one value per epoch. `train_loss` and `valid_loss` share
+    /// a chart; NaN leaves a gap.
     pub fn epochs(&mut self, columns: &[(&str, &[f64])]) -> &mut Self {
         let n_epochs = columns.iter().map(|(_, values)| values.len()).max().unwrap_or(0);
         let epochs: Vec<f64> = (1..=n_epochs).map(|epoch| epoch as f64).collect();
         self.within_epochs(&epochs, columns)
     }
 
-    /// The same with values also from within epochs: `epochs` has the position of each, in increasing order, such as 1.5 in the middle of the second epoch.
+    /// The same with values also from within epochs: `epochs` has the position of each, in increasing order, such as 1.5 in the
+    /// middle of the second epoch.
     pub fn within_epochs(&mut self, epochs: &[f64], columns: &[(&str, &[f64])]) -> &mut Self {
         self.panels(epoch_panels::of(epochs, columns, self.best_epoch))
     }
@@ -106,9 +107,9 @@ impl Report {
         self.panel(LineChart::new(title).x_label("step").series(Series::new(title, points)))
     }
 
-    /// Adds charts of a model's outputs and their labels. Binary: ROC and precision-recall curves, calibration, confusion matrix and
-    /// the distribution of scores. Multi-class: confusion matrix and calibration. Multi-label: a ROC curve per label. `classes` are
-    /// names, and may be empty.
+    /// Adds charts of a model's outputs and their labels. Binary: ROC and precision-recall curves, calibration, confusion matrix
+    /// and the distribution of scores. Multi-class: confusion matrix and calibration. Multi-label: a ROC curve per label.
+    /// `classes` are names, and may be empty.
     ///
     /// # Errors
     /// [`Error::Metric`] for rows that are not those of a classification.

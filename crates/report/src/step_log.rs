@@ -8,10 +8,10 @@ use crate::error::Error;
 
 /// Writes the loss and the learning rate of every batch to a file.
 ///
-/// A path that ends in `.jsonl` becomes JSON lines, any other CSV, with the same names: `batch`, counted over the whole run from 0,
-/// `epoch`, from 1, `loss`, `learning_rate`. In JSON, a loss that is not finite is `null`. Lines are in the file as soon as their batches
-/// are appended. A run that starts replaces the file; a run that resumes keeps the lines of earlier batches and replaces the others. Neither replaces a
-/// file that is not such a log, which [`start`](Self::start) refuses.
+/// A path that ends in `.jsonl` becomes JSON lines, any other CSV, with the same names: `batch`, counted over the whole run from
+/// 0, `epoch`, from 1, `loss`, `learning_rate`. In JSON, a loss that is not finite is `null`. Lines are in the file as soon as
+/// their batches are appended. A run that starts replaces the file; a run that resumes keeps the lines of earlier batches and
+/// replaces the others. Neither replaces a file that is not such a log, which [`start`](Self::start) refuses.
 ///
 /// In a run of `brisk-train` it is a callback: `trainer.callback(StepLog::new("runs/letters/batches.csv"))`.
 ///
@@ -48,8 +48,8 @@ impl StepLog {
         self
     }
 
-    /// A run starts at the batch `first`, counted from 0. If the file cannot be written, the error is returned now rather than after the first batches; the
-    /// file does not change yet.
+    /// A run starts at the batch `first`, counted from 0. If the file cannot be written, the error is returned now rather than
+    /// after the first batches; the file does not change yet.
     ///
     /// # Errors
     /// [`Error::NoInterval`]; [`Error::Write`]; [`Error::Io`], also for a file of another kind.
@@ -65,8 +65,8 @@ impl StepLog {
         }
     }
 
-    /// Adds batches of an epoch, of which the first is the batch `first` of the run. The first call after [`start`](Self::start) drops lines of this batch and
-    /// later ones.
+    /// Adds batches of an epoch, of which the first is the batch `first` of the run. The first call after [`start`](Self::start)
+    /// drops lines of this batch and later ones.
     ///
     /// # Errors
     /// [`Error::NoInterval`]; [`Error::Io`], for example on a full disk.
@@ -129,7 +129,8 @@ impl StepLog {
     }
 }
 
-/// The length of the header and the complete lines of batches before `first`; 0 without a file. A file of another kind is an error.
+/// The length of the header and the complete lines of batches before `first`; 0 without a file. A file of another kind is an
+/// error.
 fn kept_bytes(path: &Path, header: &str, first: u64) -> std::io::Result<u64> {
     let text = match read_regular_file(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(0),

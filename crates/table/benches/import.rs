@@ -1,8 +1,8 @@
 //! The speed of importing text and of reading tables: `cargo bench -p brisk-table`.
 //!
-//! Options, after `--`: `--mb N` for about `N` megabytes of text (default 256), `--smoke` for a tiny run, `--file CSV` for your own file.
-//! The page cache is warm. Each figure is the median of five, after a check that the result is correct. Peers run if `BRISK_PYTHON` names
-//! a Python in which they are installed.
+//! Options, after `--`: `--mb N` for about `N` megabytes of text (default 256), `--smoke` for a tiny run, `--file CSV` for your
+//! own file. The page cache is warm. Each figure is the median of five, after a check that the result is correct. Peers run if
+//! `BRISK_PYTHON` names a Python in which they are installed.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::error::Error;

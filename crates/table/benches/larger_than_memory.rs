@@ -1,7 +1,8 @@
-//! Speed of reading tables larger than memory, and of different kinds of memory: `cargo bench -p brisk-table --bench larger_than_memory`.
+//! Speed of reading tables larger than memory, and of different kinds of memory:
+//! `cargo bench -p brisk-table --bench larger_than_memory`.
 //!
-//! Options, after `--`: `--mb N` for a table of about `N` megabytes (default 512), `--smoke` for a tiny run. The file is evicted from the page
-//! cache before each cold run. Each figure is the median of five, measured in turns; rows are checked first.
+//! Options, after `--`: `--mb N` for a table of about `N` megabytes (default 512), `--smoke` for a tiny run. The file is evicted
+//! from the page cache before each cold run. Each figure is the median of five, measured in turns; rows are checked first.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::error::Error;

@@ -1,8 +1,8 @@
 //! Reading a table from a server: `cargo bench -p brisk-table --features http --bench remote`.
 //!
-//! The server is on this machine; its link is limited to 200 MB/s and each answer takes 20 ms, as from a store in the same region. Options, after
-//! `--`: `--mb N` for a table of about `N` megabytes (default 128), `--smoke` for a tiny run. Each figure is the median of five; rows are checked
-//! first.
+//! The server is on this machine; its link is limited to 200 MB/s and each answer takes 20 ms, as from a store in the same
+//! region. Options, after `--`: `--mb N` for a table of about `N` megabytes (default 128), `--smoke` for a tiny run. Each figure
+//! is the median of five; rows are checked first.
 #![expect(clippy::print_stdout, reason = "a benchmark prints its results")]
 
 use std::error::Error;

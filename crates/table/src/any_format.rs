@@ -17,8 +17,8 @@ use crate::import_format::{Format, ImportSetting, Unused};
 pub struct ImportOptions {
     /// The format; detected by default, see [`Format::detect`].
     pub format: Option<Format>,
-    /// The options that were chosen deliberately, as on a command line. If the format has no use for one of them, or the table to match determines it, the import
-    /// is refused. By default, options of other formats have no effect.
+    /// The options that were chosen deliberately, as on a command line. If the format has no use for one of them, or the table to
+    /// match determines it, the import is refused. By default, options of other formats have no effect.
     pub explicit: Vec<ImportSetting>,
     /// How to read text.
     #[cfg(feature = "csv")]

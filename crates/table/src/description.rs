@@ -9,7 +9,8 @@ macro_rules! describe {
                 $crate::row_store::RowStore::n_rows(self)
             }
 
-            /// The number of features per row: the product of [`row_shape`](Self::row_shape); 0 for a table that has only categories.
+            /// The number of features per row: the product of [`row_shape`](Self::row_shape); 0 for a table that has only
+            /// categories.
             pub fn n_cols(&self) -> usize {
                 self.parts().n_cols
             }
@@ -59,8 +60,8 @@ macro_rules! describe {
                 &self.parts().metadata.classes
             }
 
-            /// The values that replaced missing values when the table was imported, one for each of the first columns; `None` if no values were
-            /// filled in. The remaining columns are the indicators of missing values.
+            /// The values that replaced missing values when the table was imported, one for each of the first columns; `None` if
+            /// no values were filled in. The remaining columns are the indicators of missing values.
             pub fn imputed(&self) -> Option<&[f32]> {
                 self.parts().metadata.imputed.as_deref()
             }

@@ -12,15 +12,17 @@
 //! | `padding` | `[k]` | `U8` | zeros, where they are needed to align the next tensor |
 //! | `checksums` | `[1 + blocks]` | `U32` | CRC-32 of the header, then of each 2²⁰ bytes of the tensors before this one |
 //!
-//! Its `__metadata__` has the entries `brisk_table` (the format version) and `label` as text, `columns` and `statistics` as JSON, and for an
-//! imported table `source` (JSON) and `import` (how it was read, as text). If rows have several labels, `label_names` (JSON) replaces `label`.
-//! Any safetensors file with `features` and `labels` is a table; the rest is optional, and tensors with other names are ignored.
+//! Its `__metadata__` has the entries `brisk_table` (the format version) and `label` as text, `columns` and `statistics` as JSON,
+//! and for an imported table `source` (JSON) and `import` (how it was read, as text). If rows have several labels, `label_names`
+//! (JSON) replaces `label`. Any safetensors file with `features` and `labels` is a table; the rest is optional, and tensors with
+//! other names are ignored.
 //!
-//! A table with categories has `dictionaries` in its metadata, as JSON: `[{"name": "workclass", "values": ["Private", …]}, …]`, one for each
-//! column of `categories`. The *k*-th value has code *k*, counted from 1; code 0 stands for a missing or unknown value, and is in no
-//! dictionary. If labels are classes, `classes` is the JSON array of their names, ordered by class number from 0. If an import filled in missing
-//! values, `imputed` has one number for each column except the indicators. The indicators are the last columns; `indicators` lists the columns
-//! that they belong to, and they are 1 where such a column had a missing value. A table that has only categories has `features` of shape `[n, 0]`.
+//! A table with categories has `dictionaries` in its metadata, as JSON: `[{"name": "workclass", "values": ["Private", …]}, …]`,
+//! one for each column of `categories`. The *k*-th value has code *k*, counted from 1; code 0 stands for a missing or unknown
+//! value, and is in no dictionary. If labels are classes, `classes` is the JSON array of their names, ordered by class number
+//! from 0. If an import filled in missing values, `imputed` has one number for each column except the indicators. The indicators
+//! are the last columns; `indicators` lists the columns that they belong to, and they are 1 where such a column had a missing
+//! value. A table that has only categories has `features` of shape `[n, 0]`.
 //!
 //! Headers are not trusted: see [`Layout::parse`].
 

@@ -155,7 +155,8 @@ impl Format {
     /// Every format.
     pub const ALL: [Self; 8] = [Csv, Svmlight, Npy, Idx, Cifar, Images, Arrow, Parquet];
 
-    /// Whether an import of this format uses an option. [`import`](crate::import) refuses the [`explicit`](crate::ImportOptions::explicit) options that it does not.
+    /// Whether an import of this format uses an option. [`import`](crate::import) refuses the
+    /// [`explicit`](crate::ImportOptions::explicit) options that it does not.
     ///
     /// # Examples
     /// ```

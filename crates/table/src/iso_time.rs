@@ -1,5 +1,5 @@
-/// A date of ISO 8601, with or without a time of day: `2024-02-29`, `2024-02-29T13:45`, `2024-02-29 13:45:10.5Z`; or a month, `2024-02`, which is its
-/// first day.
+/// A date of ISO 8601, with or without a time of day: `2024-02-29`, `2024-02-29T13:45`, `2024-02-29 13:45:10.5Z`; or a month,
+/// `2024-02`, which is its first day.
 ///
 /// An offset from UTC is accepted and is not applied: the time is that of the place where it was written down.
 ///
@@ -116,7 +116,8 @@ fn days_in(year: u16, month: u8) -> u8 {
     }
 }
 
-/// Whether text looks like a date or a time of day in a form other than that of [`IsoTime`]: `05.01.2024`, `1/5/24 10:30 PM`, `5 Jan 2024`, `10:30`.
+/// Whether text looks like a date or a time of day in a form other than that of [`IsoTime`]: `05.01.2024`, `1/5/24 10:30 PM`,
+/// `5 Jan 2024`, `10:30`.
 #[cfg(feature = "csv")]
 pub(crate) fn looks_like_date(text: &str) -> bool {
     const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];

@@ -1,5 +1,5 @@
-//! The bytes of a file, mapped or copied. All `unsafe` code of this crate that accesses memory is here; the rest is in `csv/block.rs`,
-//! one call that operates on registers.
+//! The bytes of a file, mapped or copied. All `unsafe` code of this crate that accesses memory is here; the rest is in
+//! `csv/block.rs`, one call that operates on registers.
 #![expect(unsafe_code, reason = "a map is only sound if no process changes the file")]
 
 use std::fs::File;
@@ -44,7 +44,8 @@ impl Bytes {
     pub(crate) fn filled<E: From<io::Error>>(n_bytes: u64, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
         let n_bytes = usize::try_from(n_bytes).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
         let mut copy = MmapMut::map_anon(n_bytes)?;
-        // Randomly gathered rows miss the TLB as often as the cache; with pages of 2 MiB there are 512 times fewer pages. Some systems do not support them.
+        // Randomly gathered rows miss the TLB as often as the cache; with pages of 2 MiB there are 512 times fewer pages. Some
+        // systems do not support them.
         #[cfg(target_os = "linux")]
         let _ = copy.advise(memmap2::Advice::HugePage);
         fill(&mut copy)?;

@@ -10,18 +10,19 @@ use crate::table::Table;
 use crate::tensor_names::TensorNames;
 
 impl Table {
-    /// Opens the table at `path` without reading its rows. They are borrowed from the system's page cache, so they are shared between processes
-    /// and may be far larger than memory.
+    /// Opens the table at `path` without reading its rows. They are borrowed from the system's page cache, so they are shared
+    /// between processes and may be far larger than memory.
     ///
     /// # Safety
-    /// While the table is open, the file must not be changed or shortened, by this process or any other. Replacing it by renaming another file
-    /// over it, as [`TableWriter`](crate::TableWriter) does, is fine: the map keeps the old file. If this cannot be guaranteed, use
-    /// [`Table::open`], or [`StreamedTable`](crate::StreamedTable) for a table larger than memory. A disk error under a map is a signal that
-    /// terminates the process; the other two return an error.
+    /// While the table is open, the file must not be changed or shortened, by this process or any other. Replacing it by renaming
+    /// another file over it, as [`TableWriter`](crate::TableWriter) does, is fine: the map keeps the old file. If this cannot be
+    /// guaranteed, use [`Table::open`], or [`StreamedTable`](crate::StreamedTable) for a table larger than memory. A disk error
+    /// under a map is a signal that terminates the process; the other two return an error.
     /// # Errors
     /// As for [`Table::open`].
     /// # Cost
-    /// Reads the header. Pages are read from disk when first accessed. Only [`Table::verify`] checks the rows, by reading all of them.
+    /// Reads the header. Pages are read from disk when first accessed. Only [`Table::verify`] checks the rows, by reading all of
+    /// them.
     /// # Examples
     /// ```
     /// # let folder = tempfile::tempdir()?;

@@ -1,7 +1,7 @@
 //! Tables elsewhere: read by ranges through a cache, and written in parts.
 //!
-//! A block of a table goes from the server through [`object`], which checks it, into the cache on disk ([`cache`]) and the memory of recent
-//! blocks ([`recent`]); from there it is copied to the rows that were announced.
+//! A block of a table goes from the server through [`object`], which checks it, into the cache on disk ([`cache`]) and the memory
+//! of recent blocks ([`recent`]); from there it is copied to the rows that were announced.
 
 mod cache;
 mod copy;

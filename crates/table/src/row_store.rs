@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::parts::{Part, Parts};
 use crate::statistics::ColumnStatistics;
 
-/// The bytes of rows, independent of where they are stored. All three kinds of table implement it, and gathering needs nothing else.
+/// The bytes of rows, independent of where they are stored. All three kinds of table implement it, and gathering needs nothing
+/// else.
 ///
 /// The trait cannot be named outside of this crate, so no other crate can add kinds of tables.
 pub trait RowStore: Sync {
@@ -24,10 +25,12 @@ pub trait RowStore: Sync {
         self.parts().metadata.statistics.as_deref()
     }
 
-    /// Calls `take` with the bytes of a part of each row and its index in `rows`, in order. All rows must be within the table, which must have the part.
+    /// Calls `take` with the bytes of a part of each row and its index in `rows`, in order. All rows must be within the table,
+    /// which must have the part.
     fn each_row(&self, part: Part, rows: &[u32], take: impl FnMut(usize, &[u8])) -> Result<(), Error>;
 
-    /// Like [`each_row`](Self::each_row), for a range of rows. Each call of `take` has several consecutive rows and the index of the first of them.
+    /// Like [`each_row`](Self::each_row), for a range of rows. Each call of `take` has several consecutive rows and the index of
+    /// the first of them.
     fn each_run(&self, part: Part, rows: Range<usize>, take: impl FnMut(usize, &[u8])) -> Result<(), Error>;
 
     /// A hint that the rows will be read soon; they must be within the table.
@@ -60,13 +63,14 @@ pub trait RowStore: Sync {
     }
 }
 
-/// How many rows are [touched](touch) before the first of them is used: enough to keep the memory busy, few enough that they are still in the L1 cache.
+/// How many rows are [touched](touch) before the first of them is used: enough to keep the memory busy, few enough that they are
+/// still in the L1 cache.
 pub(crate) const TOUCHED: usize = 64;
 
 /// Reads one byte each from the start, the middle and the end of a row.
 ///
-/// In a shuffled order, most rows are cache misses. If rows are used one by one, only a few misses are in flight at a time; if they are touched
-/// one after another, with nothing in between, the misses overlap.
+/// In a shuffled order, most rows are cache misses. If rows are used one by one, only a few misses are in flight at a time; if
+/// they are touched one after another, with nothing in between, the misses overlap.
 pub(crate) fn touch(stored: &[u8]) {
     const CACHE_LINE: usize = 64;
     if let (Some(first), Some(last)) = (stored.first(), stored.last()) {

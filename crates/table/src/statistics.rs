@@ -3,8 +3,9 @@ use crate::dtype::{DType, Element};
 /// The number of rows whose mean is computed before their deviations: few enough that they stay in the L1 cache in between.
 const BLOCK_ROWS: usize = 128;
 
-/// Rows of one dimension have statistics for each column. Other rows, such as images, have them for each index of their last dimension, the
-/// channel: statistics for each of 150,528 values would take a header of 16 MB, and pixels are not normalised one by one.
+/// Rows of one dimension have statistics for each column. Other rows, such as images, have them for each index of their last
+/// dimension, the channel: statistics for each of 150,528 values would take a header of 16 MB, and pixels are not normalised one
+/// by one.
 pub(crate) fn n_statistics(row_shape: &[usize]) -> usize {
     row_shape.last().copied().unwrap_or(0)
 }
@@ -27,8 +28,8 @@ pub struct ColumnStatistics {
 /// Running count, mean and squared deviations of every column; partial results merge.
 ///
 /// # Reference
-/// Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance": deviations are taken about the mean of each block of
-/// rows and blocks are merged in order, so that neither a large mean nor the number of threads affects the result.
+/// Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance": deviations are taken about the mean of each block
+/// of rows and blocks are merged in order, so that neither a large mean nor the number of threads affects the result.
 #[derive(Clone, Debug)]
 pub(crate) struct Moments {
     columns: Vec<Column>,

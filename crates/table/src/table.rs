@@ -38,8 +38,9 @@ impl Table {
     /// # Errors
     /// [`Error::Io`] or [`Error::NotAFile`] if it cannot be read, [`Error::Format`] if it is not a table or is truncated.
     /// # Cost
-    /// Reads the file once. The rows are neither decoded nor checked, so a damaged byte becomes another number. [`Table::verify`] detects it. Training with
-    /// `brisk-train` calls `verify` before the first step for tables that were copied into memory; for others, call it if the file may be damaged.
+    /// Reads the file once. The rows are neither decoded nor checked, so a damaged byte becomes another number. [`Table::verify`]
+    /// detects it. Training with `brisk-train` calls `verify` before the first step for tables that were copied into memory; for
+    /// others, call it if the file may be damaged.
     /// # Examples
     /// ```
     /// # let folder = tempfile::tempdir()?;
@@ -73,12 +74,13 @@ impl Table {
         })
     }
 
-    /// Opens the table at a URL and copies it into memory, several requests at a time: of a server (`https:`, `s3:`, `gs:` or `az:`, each with its
-    /// feature), or of this machine (`file:`). Every block is checked against the checksums of the table.
+    /// Opens the table at a URL and copies it into memory, several requests at a time: of a server (`https:`, `s3:`, `gs:` or
+    /// `az:`, each with its feature), or of this machine (`file:`). Every block is checked against the checksums of the table.
     ///
     /// # Errors
-    /// [`Error::Remote`] if it cannot be read, or is replaced meanwhile; [`Error::FeatureOff`] if the scheme of the URL needs a feature that is off;
-    /// [`Error::Checksum`] if the bytes are not those that were written; otherwise as for [`open`](Self::open).
+    /// [`Error::Remote`] if it cannot be read, or is replaced meanwhile; [`Error::FeatureOff`] if the scheme of the URL needs a
+    /// feature that is off; [`Error::Checksum`] if the bytes are not those that were written; otherwise as for
+    /// [`open`](Self::open).
     /// # Examples
     /// ```no_run
     /// use brisk_table::{Remote, RemoteOptions, Table};
@@ -164,7 +166,8 @@ impl Table {
         Ok(cast(self.bytes_of(labels)))
     }
 
-    /// Borrows the categories of some rows: codes of the [`dictionaries`](Self::dictionaries), 0 where a value is missing or unknown.
+    /// Borrows the categories of some rows: codes of the [`dictionaries`](Self::dictionaries), 0 where a value is missing or
+    /// unknown.
     ///
     /// # Shapes
     /// `[rows.len(), n_categories]`, row-major; empty for a table without categories.
@@ -183,8 +186,8 @@ impl Table {
         Some(cast(self.bytes_of(self.parts.weights.as_ref()?)))
     }
 
-    /// The statistics of each column, gathered when the table was written; `None` for a file written by another program. Rows of several
-    /// dimensions, such as images, have them for each index of the last dimension, the channel.
+    /// The statistics of each column, gathered when the table was written; `None` for a file written by another program. Rows of
+    /// several dimensions, such as images, have them for each index of the last dimension, the channel.
     pub fn statistics(&self) -> Option<&[ColumnStatistics]> {
         self.parts.metadata.statistics.as_deref()
     }
@@ -200,7 +203,8 @@ impl Table {
     /// Checks every byte against the checksums that were written with the table, on all cores.
     ///
     /// # Errors
-    /// [`Error::Checksum`] with the first damaged block; [`Error::NoChecksums`] if the file has none, for example if another program wrote it.
+    /// [`Error::Checksum`] with the first damaged block; [`Error::NoChecksums`] if the file has none, for example if another
+    /// program wrote it.
     /// # Cost
     /// Reads the whole file.
     pub fn verify(&self) -> Result<(), Error> {
@@ -263,8 +267,8 @@ impl RowStore for Table {
         }
     }
 
-    /// The system reclaims pages of a file when it needs memory. Releasing them sooner causes page faults in the next epoch, which cost a seventh of
-    /// the speed of reading in order from a warm map.
+    /// The system reclaims pages of a file when it needs memory. Releasing them sooner causes page faults in the next epoch,
+    /// which cost a seventh of the speed of reading in order from a warm map.
     fn done_with(&self, _rows: Range<usize>) {}
 
     fn check_intact(&self) -> Result<(), Error> {

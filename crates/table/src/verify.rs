@@ -25,7 +25,8 @@ pub trait ReadBytes: Sync {
     fn read_bytes<'a>(&'a self, bytes: Range<usize>, scratch: &'a mut Vec<u8>) -> Result<&'a [u8], Error>;
 }
 
-/// Checks the blocks of one file in order, several at once. `progress` is called with the bytes checked so far, on the caller's thread.
+/// Checks the blocks of one file in order, several at once. `progress` is called with the bytes checked so far, on the caller's
+/// thread.
 pub(crate) fn verify<S: RowStore + ReadBytes>(store: &S, progress: &mut dyn FnMut(Verified)) -> Result<(), Error> {
     let parts = store.parts();
     let Some(sums) = &parts.checksums else {
@@ -61,7 +62,8 @@ struct Run<'a, S> {
 }
 
 impl<S: RowStore + ReadBytes> Run<'_, S> {
-    /// Takes blocks in order until there are none left or one has failed. All blocks before that one were taken too, so the first failure is found.
+    /// Takes blocks in order until there are none left or one has failed. All blocks before that one were taken too, so the first
+    /// failure is found.
     fn check_blocks(&self, mut taken: impl FnMut(&Range<usize>)) {
         let sums = self.parts.checksums.as_ref().expect("the table has checksums, as `verify` saw");
         let mut scratch = Vec::new();

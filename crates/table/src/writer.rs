@@ -41,9 +41,9 @@ pub(crate) struct Parts<'a> {
 
 /// Writes a table row by row; the number of rows need not be known, and memory use does not grow with the table.
 ///
-/// Rows go to an [`AtomicFile`]: [`finish`](Self::finish) syncs it to disk and renames it, so that a reader sees the old table or the
-/// new one and never a part of either; a map of the old table keeps its content. If the writer is dropped without `finish`, or on an error, it
-/// removes what it wrote. Files left by a killed process are removed by the next writer of the same path.
+/// Rows go to an [`AtomicFile`]: [`finish`](Self::finish) syncs it to disk and renames it, so that a reader sees the old table or
+/// the new one and never a part of either; a map of the old table keeps its content. If the writer is dropped without `finish`,
+/// or on an error, it removes what it wrote. Files left by a killed process are removed by the next writer of the same path.
 ///
 /// # Examples
 /// ```
@@ -212,11 +212,12 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Sets the dictionaries of the categorical columns, one for each in the order of the schema. A table with categories needs them before it can
-    /// be finished.
+    /// Sets the dictionaries of the categorical columns, one for each in the order of the schema. A table with categories needs
+    /// them before it can be finished.
     ///
     /// # Errors
-    /// [`Error::Schema`] if they are not the dictionaries of those columns; [`Error::TooManyValues`] if they do not fit into a header.
+    /// [`Error::Schema`] if they are not the dictionaries of those columns; [`Error::TooManyValues`] if they do not fit into a
+    /// header.
     pub fn set_dictionaries(&mut self, dictionaries: Vec<Dictionary>) -> Result<(), Error> {
         if !dictionaries.iter().map(Dictionary::name).eq(&self.schema.categories) {
             let given: Vec<&str> = dictionaries.iter().map(Dictionary::name).collect();
@@ -262,9 +263,10 @@ impl TableWriter {
     /// Completes the table: labels, weights, checksums and header, synced to disk and renamed. Returns the number of rows.
     ///
     /// # Errors
-    /// [`Error::Schema`] if categories have no dictionaries, or codes beyond them; [`Error::TooManyValues`]; [`Error::Write`]. Then
-    /// nothing is left behind, and an old table at the path is unchanged. [`Error::NotReplaced`] if the new table is complete but the
-    /// old one cannot be replaced, as on Windows while a program has it mapped; the new one is kept under the name in the error.
+    /// [`Error::Schema`] if categories have no dictionaries, or codes beyond them; [`Error::TooManyValues`]; [`Error::Write`].
+    /// Then nothing is left behind, and an old table at the path is unchanged. [`Error::NotReplaced`] if the new table is
+    /// complete but the old one cannot be replaced, as on Windows while a program has it mapped; the new one is kept under the
+    /// name in the error.
     pub fn finish(mut self) -> Result<usize, Error> {
         self.check_codes()?;
         self.metadata.statistics = Some(self.moments.statistics());

@@ -1,7 +1,8 @@
 //! The time that a `TabularPredictor` takes for one row and for more, and its parts, of a model that is loaded from its folder.
 //!
-//! `cargo bench -p brisk-tabular --bench predict`: an ensemble of 32 members as `Effort::Good` trains it, for generated rows with the columns of the table *adult*: 6 numbers and 8
-//! categories. `-- FOLDER FILE` measures a model of your own with the rows of a file. `BRISK_DEVICE` picks the device, the CPU with all threads by default. `-- --smoke` is tiny.
+//! `cargo bench -p brisk-tabular --bench predict`: an ensemble of 32 members as `Effort::Good` trains it, for generated rows with
+//! the columns of the table *adult*: 6 numbers and 8 categories. `-- FOLDER FILE` measures a model of your own with the rows of a
+//! file. `BRISK_DEVICE` picks the device, the CPU with all threads by default. `-- --smoke` is tiny.
 #![expect(clippy::print_stdout, reason = "a bench reports")]
 
 use std::hint::black_box;

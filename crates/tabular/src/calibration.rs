@@ -40,7 +40,8 @@ impl Calibration {
     }
 }
 
-/// What makes probabilities of a model those that are observed: a temperature that the logits are divided by, and a share of the frequencies of the classes.
+/// What makes probabilities of a model those that are observed: a temperature that the logits are divided by, and a share of the
+/// frequencies of the classes.
 ///
 /// # Reference
 /// Guo, Pleiss, Sun & Weinberger 2017, *On Calibration of Modern Neural Networks*, arXiv:1706.04599.
@@ -49,11 +50,13 @@ impl Calibration {
 pub struct ClassCalibration {
     /// The logits are divided by it: above 1 for a model that is too sure.
     pub temperature: f32,
-    /// How much of a probability is the frequency of the class: 0, unless a temperature alone leaves the log loss of validation rows worse than that of the frequencies.
+    /// How much of a probability is the frequency of the class: 0, unless a temperature alone leaves the log loss of validation
+    /// rows worse than that of the frequencies.
     pub constant_share: f32,
     /// The frequency of each class among the training rows, by their weights.
     pub frequencies: Vec<f32>,
-    /// Added to the logit of each class after that: 0, unless the classes had [weights](crate::ClassWeights) in the loss, which these numbers undo.
+    /// Added to the logit of each class after that: 0, unless the classes had [weights](crate::ClassWeights) in the loss, which
+    /// these numbers undo.
     pub shifts: Vec<f32>,
 }
 
@@ -64,8 +67,8 @@ const LOG_TEMPERATURES: [f64; 2] = [-3.0, 3.0];
 const LOG_DEVIATION: f64 = 0.5;
 
 impl ClassCalibration {
-    /// The calibration with the lowest log loss for rows whose outputs are the logit of the second of two classes or one of each class, and whose labels are the numbers of the
-    /// classes, of a network that was trained with such weights of the classes.
+    /// The calibration with the lowest log loss for rows whose outputs are the logit of the second of two classes or one of each
+    /// class, and whose labels are the numbers of the classes, of a network that was trained with such weights of the classes.
     pub(super) fn fit(rows: &Validated, frequencies: Vec<f32>, class_weights: Option<&[f32]>) -> Self {
         let shifts =
             class_weights.map_or_else(|| vec![0.0; frequencies.len()], |of| of.iter().map(|weight| -weight.ln()).collect());

@@ -20,7 +20,8 @@ impl Columns {
         Self { numbers: names.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// The columns of a table. Columns without names are called `column_0`, `column_1` and so on. Categories that are all dates of ISO 8601 are decoded.
+    /// The columns of a table. Columns without names are called `column_0`, `column_1` and so on. Categories that are all dates
+    /// of ISO 8601 are decoded.
     ///
     /// # Errors
     /// [`Error::NoDictionaries`] for categories for which the file does not say what their codes stand for.

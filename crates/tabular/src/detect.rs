@@ -20,7 +20,8 @@ use crate::target_kind::{TARGETS, TargetKind};
 use crate::text_options::{TextOptions, check_used};
 use crate::warning::TabularWarning;
 
-/// What [`TabularModel::detect`] is told about a file. Columns are named as in [`ColumnRef::Word`]: by their names, or by their indices from 0.
+/// What [`TabularModel::detect`] is told about a file. Columns are named as in [`ColumnRef::Word`]: by their names, or by their
+/// indices from 0.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DetectOptions {
     /// The column to predict. By default, a column that is called `target`, `label`, `class` or `y`, in any case; else the last.
@@ -31,11 +32,14 @@ pub struct DetectOptions {
     pub drop: Vec<String>,
     /// Columns that are categories, whatever their cells are.
     pub categorical: Vec<String>,
-    /// The column of the groups of rows, such as patients or sessions: all rows of a group are split into the same set. It is no feature.
+    /// The column of the groups of rows, such as patients or sessions: all rows of a group are split into the same set. It is no
+    /// feature.
     pub group: Option<String>,
-    /// The column of the times of rows, numbers or dates of ISO 8601: the latest rows are the last set that rows are split into. It is a feature as well, unless it is dropped.
+    /// The column of the times of rows, numbers or dates of ISO 8601: the latest rows are the last set that rows are split into.
+    /// It is a feature as well, unless it is dropped.
     pub time: Option<String>,
-    /// The column of the weights of rows, numbers of at least 0: how much each counts in the loss, in calibration and in scores, but not in preprocessing. It is no feature.
+    /// The column of the weights of rows, numbers of at least 0: how much each counts in the loss, in calibration and in scores,
+    /// but not in preprocessing. It is no feature.
     pub weight: Option<String>,
     /// Whether the index of a data frame is kept as a column: [`ColumnOptions::keep_index`].
     pub keep_index: bool,
@@ -64,21 +68,23 @@ pub struct Detected {
 }
 
 impl Detected {
-    /// Splits the table, for example into rows to train on, to validate and to test: at random, and those of each class by the same fractions; by
-    /// [groups](DetectOptions::group), whose sizes the fractions fit as far as possible; or by [time](DetectOptions::time), the latest rows last.
+    /// Splits the table, for example into rows to train on, to validate and to test: at random, and those of each class by the
+    /// same fractions; by [groups](DetectOptions::group), whose sizes the fractions fit as far as possible; or by
+    /// [time](DetectOptions::time), the latest rows last.
     ///
     /// # Errors
-    /// [`Error::FewParts`] for fewer groups or different times than parts; [`Error::FewRows`] if a part would have no rows; [`Error::Rows`](brisk_train::Error::Rows).
+    /// [`Error::FewParts`] for fewer groups or different times than parts; [`Error::FewRows`] if a part would have no rows;
+    /// [`Error::Rows`](brisk_train::Error::Rows).
     pub fn split<const N: usize>(&self, seed: u64, fractions: [f64; N]) -> Result<[Subset<&Table>; N], Error> {
         self.splitting.split(&self.table, &self.target, seed, fractions)
     }
 
-    /// The folds of a cross-validation over a part of the table: `rows` are those of `part`, preprocessed and with the [labels](crate::Preprocessed::with_target) of the target. Each fold has
-    /// its share of each class, or whole groups.
+    /// The folds of a cross-validation over a part of the table: `rows` are those of `part`, preprocessed and with the
+    /// [labels](crate::Preprocessed::with_target) of the target. Each fold has its share of each class, or whole groups.
     ///
     /// # Errors
-    /// [`Error::Folds`] for fewer than two folds, or more than there are rows, rows of a class, or groups; [`Error::FoldsOfTimes`] for rows that are split by time;
-    /// [`Error::Rows`](brisk_train::Error::Rows).
+    /// [`Error::Folds`] for fewer than two folds, or more than there are rows, rows of a class, or groups;
+    /// [`Error::FoldsOfTimes`] for rows that are split by time; [`Error::Rows`](brisk_train::Error::Rows).
     pub fn folds<S: RowSource + Clone>(
         &self,
         part: &Subset<&Table>,
@@ -104,19 +110,20 @@ const FAR_FROM_ZERO: f64 = 256.0;
 const MAX_DECODED: u64 = 1_000_000;
 
 impl TabularModel {
-    /// Reads a file of any format, and finds what its columns are, which of them is the target, and what is odd about them. All cells are read before
-    /// anything is decided, so that the order of the rows does not matter.
+    /// Reads a file of any format, and finds what its columns are, which of them is the target, and what is odd about them. All
+    /// cells are read before anything is decided, so that the order of the rows does not matter.
     ///
-    /// - Columns of numbers are numbers. If they are too large for `f32` but close to each other, they are [shifted](crate::Reading::Offset).
+    /// - Columns of numbers are numbers. If they are too large for `f32` but close to each other, they are
+    ///   [shifted](crate::Reading::Offset).
     /// - Dates of ISO 8601 are [decoded](Decoding::Date); other dates are left out.
     /// - A target of numbers that are too large for `f32` is shifted, too: [`Target::offset`].
     /// - Whole numbers with leading zeros, and text, are categories; text whose values are nearly all different is left out.
-    /// - Numbers or dates among which there is other text, and numbers with a currency, a percent sign or separators between thousands, are an error,
-    ///   which shows the first such cells.
+    /// - Numbers or dates among which there is other text, and numbers with a currency, a percent sign or separators between
+    ///   thousands, are an error, which shows the first such cells.
     ///
     /// # Errors
-    /// [`Error::NoTarget`], [`Error::OddCells`], [`Error::FewLabels`], [`Error::TargetKind`], [`Error::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no
-    /// such column; as [`Target::detect`].
+    /// [`Error::NoTarget`], [`Error::OddCells`], [`Error::FewLabels`], [`Error::TargetKind`], [`Error::UnusedOption`];
+    /// [`Error::Table`] if the file cannot be read, or has no such column; as [`Target::detect`].
     ///
     /// # Cost
     /// Reads the file twice. The table is in memory.

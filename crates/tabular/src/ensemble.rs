@@ -48,8 +48,8 @@ impl Module for Ensemble {
     }
 }
 
-/// How often each of several predictions is part of the mean that is best by `loss`, as greedy selection finds it: it starts from the best one, and adds the one, again or
-/// for the first time, that improves the mean most, as long as one does.
+/// How often each of several predictions is part of the mean that is best by `loss`, as greedy selection finds it: it starts from
+/// the best one, and adds the one, again or for the first time, that improves the mean most, as long as one does.
 ///
 /// # Reference
 /// Caruana, Niculescu-Mizil, Crew & Ksikes 2004, *Ensemble Selection from Libraries of Models*.

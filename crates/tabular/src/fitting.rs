@@ -15,7 +15,8 @@ use crate::target::Target;
 use crate::threshold::ThresholdMetric;
 use crate::weights::{ClassWeights, Reweighted, WeightedTask, loss_weights, weights_of};
 
-/// Trains a model by recipes: one network each, of which the model keeps those that predict validation rows best together, and calibrates it.
+/// Trains a model by recipes: one network each, of which the model keeps those that predict validation rows best together, and
+/// calibrates it.
 ///
 /// # Examples
 /// ```
@@ -45,22 +46,25 @@ pub struct Fitting<'a> {
     pub recipes: Vec<Recipe>,
     /// The seed of the first network; those after it have the next ones.
     pub seed: u64,
-    /// The time for all networks. The first of several has at most half of it, each further one half of what is left, and one starts only if there is
-    /// time for half a network like those before. Each trains as many epochs as fit, so that an annealed learning rate reaches its end; if time ends before, the network is as
-    /// good as it was at its best validation.
+    /// The time for all networks. The first of several has at most half of it, each further one half of what is left, and one
+    /// starts only if there is time for half a network like those before. Each trains as many epochs as fit, so that an annealed
+    /// learning rate reaches its end; if time ends before, the network is as good as it was at its best validation.
     pub max_time: Option<Duration>,
     /// The precision of products.
     pub precision: Precision,
-    /// How much the classes count in the loss, by which also the validation decides when training ends and which networks are kept. Rows count by their weights in any case.
+    /// How much the classes count in the loss, by which also the validation decides when training ends and which networks are
+    /// kept. Rows count by their weights in any case.
     pub class_weights: ClassWeights,
     /// What the threshold of predictions is chosen for, on the validation rows; `None` for 0.5.
     pub threshold: Option<ThresholdMetric>,
-    /// The share of numbers that [intervals](crate::Intervals) of predictions are to hold, by the validation rows; `None` for no intervals.
+    /// The share of numbers that [intervals](crate::Intervals) of predictions are to hold, by the validation rows; `None` for no
+    /// intervals.
     pub intervals: Option<f64>,
-    /// Whether and how the importance of columns is measured on the validation rows; `None` for not at all. It predicts at most 5,000 rows, or as many as take about a twentieth of the
-    /// time of the training.
+    /// Whether and how the importance of columns is measured on the validation rows; `None` for not at all. It predicts at most
+    /// 5,000 rows, or as many as take about a twentieth of the time of the training.
     pub importance: Option<ImportanceOptions>,
-    /// More settings of each trainer, such as a progress bar, given the number of the network; with [folds](Self::fit_folds), those of a fold follow those of the folds before it.
+    /// More settings of each trainer, such as a progress bar, given the number of the network; with [folds](Self::fit_folds),
+    /// those of a fold follow those of the folds before it.
     pub configure: Box<dyn Fn(Trainer<'static>, usize) -> Trainer<'static> + 'a>,
 }
 
@@ -74,7 +78,8 @@ pub struct Fitted {
     pub reports: Vec<FitReport>,
     /// The weight of each network in the predictions; 0 for those that were left out.
     pub weights: Vec<f32>,
-    /// The scores of the model of each fold on the rows of the fold, if there are [folds](Fitting::fit_folds). They also decided when its training ended.
+    /// The scores of the model of each fold on the rows of the fold, if there are [folds](Fitting::fit_folds). They also decided
+    /// when its training ended.
     pub fold_scores: Vec<Scores>,
 }
 
@@ -120,8 +125,9 @@ impl<'a> Fitting<'a> {
     /// Trains the networks for rows that are preprocessed and have the [labels](crate::Preprocessed::with_target) of the target.
     ///
     /// # Errors
-    /// As [`Trainer::fit`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes of a number; [`Error::NotTwoClasses`] for
-    /// a threshold; [`Error::NotNumber`], [`Error::Coverage`] and [`Error::FewIntervalRows`] for intervals.
+    /// As [`Trainer::fit`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes of a number;
+    /// [`Error::NotTwoClasses`] for a threshold; [`Error::NotNumber`], [`Error::Coverage`] and [`Error::FewIntervalRows`] for
+    /// intervals.
     pub fn fit<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
         &self,
         device: &Device,

@@ -40,9 +40,10 @@ impl Fitted {
 }
 
 impl Fitting<'_> {
-    /// Trains a model for each fold of a [cross-validation](crate::Detected::folds), each on the rows that are not those of the fold, by which it is validated; the returned model predicts
-    /// their mean. Predictions are calibrated, and a threshold or intervals are chosen, by the predictions for the rows of each fold of the model that was not trained on them. The importance of columns
-    /// is the mean over the models.
+    /// Trains a model for each fold of a [cross-validation](crate::Detected::folds), each on the rows that are not those of the
+    /// fold, by which it is validated; the returned model predicts their mean. Predictions are calibrated, and a threshold or
+    /// intervals are chosen, by the predictions for the rows of each fold of the model that was not trained on them. The
+    /// importance of columns is the mean over the models.
     ///
     /// The folds share the limit of time. A run that is stopped returns the mean of the models up to then.
     ///

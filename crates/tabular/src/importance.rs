@@ -5,8 +5,9 @@ use crate::error::{Error, failed};
 use crate::mean::mean_and_deviation;
 use crate::preprocessing::{ColumnUse, Preprocessing};
 
-/// How much a model needs each column of its table: how much worse its score on validation rows becomes if the values of the column are permuted among the rows, so that they
-/// say nothing about the target. Of columns that say the same, a model may need any.
+/// How much a model needs each column of its table: how much worse its score on validation rows becomes if the values of the
+/// column are permuted among the rows, so that they say nothing about the target. Of columns that say the same, a model may need
+/// any.
 ///
 /// # Reference
 /// Breiman 2001, *Random Forests*; scikit-learn's `permutation_importance`.
@@ -33,7 +34,8 @@ pub struct Importance {
 pub struct ColumnImportance {
     /// The column of the table: all features that it became are permuted together.
     pub column: String,
-    /// The mean difference of the score with the column permuted to the score of the rows as they are; about 0 for a column that the model does not use.
+    /// The mean difference of the score with the column permuted to the score of the rows as they are; about 0 for a column that
+    /// the model does not use.
     pub mean: f64,
     /// The standard deviation over the permutations.
     pub deviation: f64,
@@ -46,8 +48,8 @@ pub struct ImportanceOptions {
     pub max_rows: usize,
     /// Permutations of each column.
     pub n_repeats: usize,
-    /// The most rows to predict, over all columns and permutations: with more, there are fewer permutations, down to three, then fewer rows, down to
-    /// 50, then fewer permutations; nothing is measured if that does not suffice.
+    /// The most rows to predict, over all columns and permutations: with more, there are fewer permutations, down to three, then
+    /// fewer rows, down to 50, then fewer permutations; nothing is measured if that does not suffice.
     pub max_predictions: usize,
     /// The seed of the sample and of the permutations.
     pub seed: u64,
@@ -184,8 +186,8 @@ impl Importance {
         })
     }
 
-    /// The column that alone decides the predictions, which is probably known only after the target is: the rows are predicted nearly without errors, without this column no better than
-    /// by a constant, and no other column matters.
+    /// The column that alone decides the predictions, which is probably known only after the target is: the rows are predicted
+    /// nearly without errors, without this column no better than by a constant, and no other column matters.
     pub fn decisive(&self) -> Option<&ColumnImportance> {
         const LITTLE: f64 = 0.1;
         let [first, others @ ..] = &self.columns[..] else { return None };

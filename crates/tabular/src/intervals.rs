@@ -8,20 +8,26 @@ use crate::validated::Validated;
 
 /// How far numbers are from their predictions: intervals that hold a share of the numbers, by split conformal prediction.
 ///
-/// The distances are those of validation rows: differences from the prediction, or ratios to it if the target is scaled by [`TargetScale::Log`], so that intervals are wider where numbers are larger. The
-/// bounds are chosen one by one, so that about as many numbers are below as above, also where errors are skewed. For a row that is drawn as the validation rows were, a number is
-/// below its interval with a probability of at most `(1 - coverage) / 2`, and above it with the same, whatever the network is and however errors are distributed.
+/// The distances are those of validation rows: differences from the prediction, or ratios to it if the target is scaled by
+/// [`TargetScale::Log`], so that intervals are wider where numbers are larger. The bounds are chosen one by one, so that about as
+/// many numbers are below as above, also where errors are skewed. For a row that is drawn as the validation rows were, a number
+/// is below its interval with a probability of at most `(1 - coverage) / 2`, and above it with the same, whatever the network is
+/// and however errors are distributed.
 ///
-/// That guarantee needs rows by which nothing else was chosen. [`Fitting`](crate::Fitting) takes its validation rows, by which training was stopped, networks were kept and predictions were calibrated:
-/// errors on them are a little smaller than on new rows, so that intervals may hold a little less than the coverage. [`TabularModel::interval_score`](crate::TabularModel::interval_score) says what they
-/// hold of test rows. The guarantee is for the mean over all rows, not for each kind of row; for those of a later time, or of other groups, there is none.
+/// That guarantee needs rows by which nothing else was chosen. [`Fitting`](crate::Fitting) takes its validation rows, by which
+/// training was stopped, networks were kept and predictions were calibrated: errors on them are a little smaller than on new
+/// rows, so that intervals may hold a little less than the coverage.
+/// [`TabularModel::interval_score`](crate::TabularModel::interval_score) says what they hold of test rows. The guarantee is for
+/// the mean over all rows, not for each kind of row; for those of a later time, or of other groups, there is none.
 ///
-/// Quantile regression, conformalised (Romano, Patterson & Candès 2019, *Conformalized Quantile Regression*, arXiv:1905.03222), adapts the width to each row, but needs a network with an output for
-/// each bound, trained by the pinball loss; these networks have one output, the mean.
+/// Quantile regression, conformalised (Romano, Patterson & Candès 2019, *Conformalized Quantile Regression*, arXiv:1905.03222),
+/// adapts the width to each row, but needs a network with an output for each bound, trained by the pinball loss; these networks
+/// have one output, the mean.
 ///
 /// # Reference
-/// Lei, G'Sell, Rinaldo, Tibshirani & Wasserman 2018, *Distribution-Free Predictive Inference for Regression*, arXiv:1604.04173, with a quantile for each side; rows with weights as in Tibshirani, Barber,
-/// Candès & Ramdas 2019, *Conformal Prediction Under Covariate Shift*, arXiv:1904.06019, for a new row of mean weight.
+/// Lei, G'Sell, Rinaldo, Tibshirani & Wasserman 2018, *Distribution-Free Predictive Inference for Regression*, arXiv:1604.04173,
+/// with a quantile for each side; rows with weights as in Tibshirani, Barber, Candès & Ramdas 2019, *Conformal Prediction Under
+/// Covariate Shift*, arXiv:1904.06019, for a new row of mean weight.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Intervals {
@@ -137,7 +143,8 @@ pub(super) fn check_rows(target: &Target, coverage: f64, n_rows: usize) -> Resul
     }
 }
 
-/// The last of ordered distances, from the outermost one on, that at most this share of the weight of all rows and a new one of mean weight is up to; `None` if that is not even the first.
+/// The last of ordered distances, from the outermost one on, that at most this share of the weight of all rows and a new one of
+/// mean weight is up to; `None` if that is not even the first.
 fn quantile(distances: impl ExactSizeIterator<Item = (f64, f64)> + Clone, share: f64) -> Option<f64> {
     let n_rows = distances.len() as f64;
     let total: f64 = distances.clone().map(|(_, weight)| weight).sum();

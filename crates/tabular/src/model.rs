@@ -29,7 +29,8 @@ use crate::threshold::{Threshold, ThresholdMetric};
 use crate::validated::Validated;
 use crate::weights::{WeightedTask, weights_of};
 
-/// A network for a table, with everything needed to predict rows by it: how columns are preprocessed, the target, and the network's sizes.
+/// A network for a table, with everything needed to predict rows by it: how columns are preprocessed, the target, and the
+/// network's sizes.
 ///
 /// # Examples
 /// See [the module](super).
@@ -71,7 +72,8 @@ impl TabularModel {
         Ok(self.preprocessing.over(columns, rows)?.with_target(&self.target))
     }
 
-    /// The metrics of the task on `rows`, which are [preprocessed](Self::rows), in the units of the target; rows count by their weights, if they have any.
+    /// The metrics of the task on `rows`, which are [preprocessed](Self::rows), in the units of the target; rows count by their
+    /// weights, if they have any.
     ///
     /// # Errors
     /// As [`Model::evaluate`].
@@ -79,7 +81,8 @@ impl TabularModel {
         self.scores_of(self.predicted("test", rows)?)
     }
 
-    /// The metrics of the same constant prediction for each of `rows`: the shares of the classes among the rows `of_train`, or the mean of their labels, by the weights of the rows.
+    /// The metrics of the same constant prediction for each of `rows`: the shares of the classes among the rows `of_train`, or
+    /// the mean of their labels, by the weights of the rows.
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
@@ -135,9 +138,10 @@ impl TabularModel {
         Ok(self.target.constant_of(&labels, weights.as_deref()))
     }
 
-    /// Fits the probabilities of classes, or numbers, to `valid`, rows that the network was not trained on, and returns the [calibration](Calibration), which predictions and the
-    /// model's folder then have. If the log loss is not lower than that of the frequencies of the classes among the rows `train`, predictions become a blend of both; numbers with a
-    /// squared error that is not lower than that of their mean [become this mean](NumberCalibration::is_constant).
+    /// Fits the probabilities of classes, or numbers, to `valid`, rows that the network was not trained on, and returns the
+    /// [calibration](Calibration), which predictions and the model's folder then have. If the log loss is not lower than that of
+    /// the frequencies of the classes among the rows `train`, predictions become a blend of both; numbers with a squared error
+    /// that is not lower than that of their mean [become this mean](NumberCalibration::is_constant).
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
@@ -164,8 +168,8 @@ impl TabularModel {
         self.calibration.insert(calibration)
     }
 
-    /// Chooses the [threshold](Threshold) of predictions with the highest score on `valid`, rows that the network was not trained on, after [calibration](Self::calibrate). Predictions
-    /// and the model's folder then have it.
+    /// Chooses the [threshold](Threshold) of predictions with the highest score on `valid`, rows that the network was not trained
+    /// on, after [calibration](Self::calibrate). Predictions and the model's folder then have it.
     ///
     /// # Errors
     /// [`Error::NotTwoClasses`]; as [`evaluate`](Self::evaluate).
@@ -204,8 +208,9 @@ impl TabularModel {
         self.calibration.as_ref()
     }
 
-    /// Chooses how far [intervals](Intervals) reach from predictions so that they hold this share of the numbers, by `valid`, rows that the network was not trained on, after
-    /// [calibration](Self::calibrate). Predictions and the model's folder then have them.
+    /// Chooses how far [intervals](Intervals) reach from predictions so that they hold this share of the numbers, by `valid`,
+    /// rows that the network was not trained on, after [calibration](Self::calibrate). Predictions and the model's folder then
+    /// have them.
     ///
     /// # Errors
     /// [`Error::NotNumber`]; [`Error::Coverage`]; [`Error::FewIntervalRows`]; as [`evaluate`](Self::evaluate).
@@ -221,7 +226,8 @@ impl TabularModel {
         Ok(*self.intervals.insert(Intervals::fit(&self.target, coverage, &rows)?))
     }
 
-    /// How many of the numbers of `rows` are within the model's [intervals](Self::intervals), and how wide these are; `None` without intervals.
+    /// How many of the numbers of `rows` are within the model's [intervals](Self::intervals), and how wide these are; `None`
+    /// without intervals.
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
@@ -235,8 +241,9 @@ impl TabularModel {
         self.intervals
     }
 
-    /// Measures the [importance](Importance) of each column on `valid`, rows that the network was not trained on; predictions are [calibrated](Self::calibrate) if the model is. The
-    /// model's folder then has the result. `None` if there are too many columns for the [most predictions](ImportanceOptions::max_predictions), or if predictions are not finite.
+    /// Measures the [importance](Importance) of each column on `valid`, rows that the network was not trained on; predictions are
+    /// [calibrated](Self::calibrate) if the model is. The model's folder then has the result. `None` if there are too many
+    /// columns for the [most predictions](ImportanceOptions::max_predictions), or if predictions are not finite.
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate) and [`predictor`](Self::predictor).
@@ -270,8 +277,9 @@ impl TabularModel {
         self.importance.as_ref()
     }
 
-    /// One model of several that were trained for the same preprocessing and target, and the weight of each: the [ensemble](Network::Ensemble) with the lowest loss on the rows `valid`,
-    /// by their weights, that greedy selection finds, or one of them. They lose their calibrations.
+    /// One model of several that were trained for the same preprocessing and target, and the weight of each: the
+    /// [ensemble](Network::Ensemble) with the lowest loss on the rows `valid`, by their weights, that greedy selection finds, or
+    /// one of them. They lose their calibrations.
     ///
     /// # Errors
     /// [`Error::NoRecipe`] if there are none; as [`evaluate`](Self::evaluate).
@@ -322,7 +330,8 @@ impl TabularModel {
         Ok(joined)
     }
 
-    /// The networks of which this one consists, with their shares of `weight`, the model itself, and what the names of their parameters begin with.
+    /// The networks of which this one consists, with their shares of `weight`, the model itself, and what the names of their
+    /// parameters begin with.
     fn members(&self, weight: f32) -> Vec<(Member, &Self, String)> {
         match &self.network {
             Network::Ensemble { members } => {
@@ -398,8 +407,8 @@ impl TabularModel {
         self.text = text;
     }
 
-    /// Writes the model to a folder, which is created: `parameters.safetensors`, and `model.json` with everything else. An existing model
-    /// is replaced; if that is interrupted, [`load`](Self::load) returns an error instead of a mixture of the two.
+    /// Writes the model to a folder, which is created: `parameters.safetensors`, and `model.json` with everything else. An
+    /// existing model is replaced; if that is interrupted, [`load`](Self::load) returns an error instead of a mixture of the two.
     ///
     /// # Errors
     /// [`Error::Io`](brisk_train::Error::Io) if the folder cannot be created; [`Error::Write`](brisk_train::Error::Write).
@@ -434,8 +443,8 @@ impl TabularModel {
     ///
     /// # Errors
     /// [`Error::NoModel`] if a file is missing; [`Error::ModelFormat`] for another version of the format;
-    /// [`Error::ModelFile`], [`Error::OtherParameters`], [`Error::Damaged`](brisk_train::Error::Damaged) for files that are damaged or do not belong together;
-    /// [`Error::Io`](brisk_train::Error::Io).
+    /// [`Error::ModelFile`], [`Error::OtherParameters`], [`Error::Damaged`](brisk_train::Error::Damaged) for files that are
+    /// damaged or do not belong together; [`Error::Io`](brisk_train::Error::Io).
     pub fn load(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let [path, parameters] = [DESCRIPTION, PARAMETERS].map(|name| folder.as_ref().join(name));
         for path in [&path, &parameters] {

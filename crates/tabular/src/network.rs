@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use crate::ensemble::Ensemble;
 use crate::target::Target;
 
-/// The network of a [`TabularModel`](crate::TabularModel). All of them embed categories, and concatenate the embeddings with the numbers.
+/// The network of a [`TabularModel`](crate::TabularModel). All of them embed categories, and concatenate the embeddings with the
+/// numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Network {
@@ -41,7 +42,8 @@ pub enum Network {
         dropout: f32,
         /// How the features are embedded, at [`quantile_edges`](Network::quantile_edges) or by waves.
         numbers: NumberEmbedding,
-        /// The most dimensions of the embedding of a categorical column, which has half as many as there are codes if those are fewer.
+        /// The most dimensions of the embedding of a categorical column, which has half as many as there are codes if those are
+        /// fewer.
         category_dim: usize,
     },
     /// Networks that were trained one by one, whose weighted mean is predicted: of numbers or of probabilities.
@@ -95,9 +97,10 @@ impl Network {
         }
     }
 
-    /// The edges of `n_bins` bins with about as many of `rows` each, for each feature. A feature of few different values for its rows, at most 256, has an edge at each of them, such as an amount that
-    /// most rows do not have and others have in common. Where values are repeated so often that several edges would be the same, the others are evenly
-    /// spaced among the remaining values; there are fewer bins if there are not as many different values.
+    /// The edges of `n_bins` bins with about as many of `rows` each, for each feature. A feature of few different values for its
+    /// rows, at most 256, has an edge at each of them, such as an amount that most rows do not have and others have in common.
+    /// Where values are repeated so often that several edges would be the same, the others are evenly spaced among the remaining
+    /// values; there are fewer bins if there are not as many different values.
     pub fn quantile_edges(rows: &Rows, n_bins: usize) -> Vec<Vec<f32>> {
         let (n_cols, n_rows) = (rows.n_cols(), rows.n_rows());
         let column = |col: usize| {

@@ -3,11 +3,14 @@ use serde::{Deserialize, Serialize};
 use crate::mean::{squared_errors, weighted_mean};
 use crate::validated::Validated;
 
-/// A line that makes numbers predicted by a model those that are observed: `slope * prediction + intercept`, in the units of the labels.
+/// A line that makes numbers predicted by a model those that are observed: `slope * prediction + intercept`, in the units of the
+/// labels.
 ///
-/// It is fitted to validation rows by least squares, and is `prediction` itself unless the line predicts them better beyond noise: by the Bayesian information criterion (Schwarz 1978,
-/// *Estimating the Dimension of a Model*), which asks two parameters of n rows to divide the squared error by more than `n^(2/n)`. Predictions of a target that is scaled by [`TargetScale::Log`](crate::TargetScale::Log) are only multiplied. On the validation rows, the squared error
-/// is never above that of the mean of the training rows.
+/// It is fitted to validation rows by least squares, and is `prediction` itself unless the line predicts them better beyond
+/// noise: by the Bayesian information criterion (Schwarz 1978, *Estimating the Dimension of a Model*), which asks two parameters
+/// of n rows to divide the squared error by more than `n^(2/n)`. Predictions of a target that is scaled by
+/// [`TargetScale::Log`](crate::TargetScale::Log) are only multiplied. On the validation rows, the squared error is never above
+/// that of the mean of the training rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NumberCalibration {
@@ -15,7 +18,8 @@ pub struct NumberCalibration {
     pub slope: f64,
     /// What is then added, in the units of the labels, from which [`Target::offset`](crate::Target::offset) is subtracted.
     pub intercept: f64,
-    /// The share of the squared error of the mean of the training rows that calibrated predictions are without, on the validation rows.
+    /// The share of the squared error of the mean of the training rows that calibrated predictions are without, on the validation
+    /// rows.
     pub gain: f64,
     /// The standard error of the gain.
     pub gain_error: f64,
@@ -29,7 +33,8 @@ impl NumberCalibration {
         Self { slope, intercept, gain: 0.0, gain_error: 0.0 }
     }
 
-    /// The calibration for predictions and labels in the same units, where the mean of the training rows is `mean`; with a `zero`, a line through it.
+    /// The calibration for predictions and labels in the same units, where the mean of the training rows is `mean`; with a
+    /// `zero`, a line through it.
     pub(super) fn fit(rows: &Validated, mean: f64, zero: Option<f64>) -> Self {
         let n_rows = rows.n_effective();
         let n_parameters = if zero.is_some() { 1.0 } else { 2.0 };
@@ -68,7 +73,8 @@ impl NumberCalibration {
         (slope > 0.0 && slope.is_finite() && line.intercept.is_finite()).then_some(line)
     }
 
-    /// Whether all rows are predicted to have the mean of the training rows, since on the validation rows the network was not better.
+    /// Whether all rows are predicted to have the mean of the training rows, since on the validation rows the network was not
+    /// better.
     pub fn is_constant(self) -> bool {
         self.slope == 0.0
     }
@@ -78,8 +84,8 @@ impl NumberCalibration {
         (self.slope, self.intercept) == (1.0, 0.0)
     }
 
-    /// Whether predictions are better than the mean of the training rows by more than two standard errors on the validation rows. (The best of many
-    /// epochs was chosen by these rows, so that a network that knows nothing has a gain above 0.)
+    /// Whether predictions are better than the mean of the training rows by more than two standard errors on the validation rows.
+    /// (The best of many epochs was chosen by these rows, so that a network that knows nothing has a gain above 0.)
     pub fn is_better_than_constant(self) -> bool {
         self.gain > 2.0 * self.gain_error
     }

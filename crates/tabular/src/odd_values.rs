@@ -22,8 +22,8 @@ const FAR: f64 = 1e6;
 /// It is, too, if the standard deviation is this many times that of the others.
 const MAX_DEVIATIONS: f64 = 1e3;
 
-/// The smallest and the largest number of a column, if they are far from the others, or look like words for a missing value. `offset` was subtracted from the
-/// numbers; those that are not finite are missing.
+/// The smallest and the largest number of a column, if they are far from the others, or look like words for a missing value.
+/// `offset` was subtracted from the numbers; those that are not finite are missing.
 pub(super) fn outliers(values: &[f32], offset: f64) -> Vec<Outlier> {
     let finite = || values.iter().copied().filter(|value| value.is_finite());
     let [min, max] = finite().fold([f32::INFINITY, f32::NEG_INFINITY], |[min, max], x| [min.min(x), max.max(x)]);
@@ -96,8 +96,8 @@ pub(super) struct NearlyClasses {
     pub(super) n_rows: usize,
 }
 
-/// The labels of classes, if all but a hundredth of the labels are at most `max_classes` whole numbers, and the others would be neither: fractions, or one of many numbers among
-/// two classes.
+/// The labels of classes, if all but a hundredth of the labels are at most `max_classes` whole numbers, and the others would be
+/// neither: fractions, or one of many numbers among two classes.
 pub(super) fn nearly_classes(labels: &[f32], max_classes: usize) -> Option<NearlyClasses> {
     const MIN_SHARE: usize = 200;
     const MAX_OTHERS: usize = 100;

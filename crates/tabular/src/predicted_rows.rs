@@ -23,10 +23,12 @@ pub struct PredictedRows {
 }
 
 impl TabularModel {
-    /// Predicts the rows of a file of any format, which is read as by [`read_rows`](Self::read_rows). For several files, a [`predictor`](Self::predictor) is prepared once.
+    /// Predicts the rows of a file of any format, which is read as by [`read_rows`](Self::read_rows). For several files, a
+    /// [`predictor`](Self::predictor) is prepared once.
     ///
     /// # Errors
-    /// As [`read_rows`](Self::read_rows), [`predictor`](Self::predictor) and [`TabularPredictor::predict`](crate::TabularPredictor::predict).
+    /// As [`read_rows`](Self::read_rows), [`predictor`](Self::predictor) and
+    /// [`TabularPredictor::predict`](crate::TabularPredictor::predict).
     ///
     /// # Examples
     /// ```
@@ -56,7 +58,8 @@ impl TabularModel {
     /// The same for rows whose columns are `columns`. Labels are ignored.
     ///
     /// # Errors
-    /// As [`Preprocessing::over`](crate::Preprocessing::over), [`predictor`](Self::predictor) and [`TabularPredictor::predict`](crate::TabularPredictor::predict).
+    /// As [`Preprocessing::over`](crate::Preprocessing::over), [`predictor`](Self::predictor) and
+    /// [`TabularPredictor::predict`](crate::TabularPredictor::predict).
     pub fn predict_rows<S: RowSource<Feature: FeedElement>>(
         &self,
         device: &Device,

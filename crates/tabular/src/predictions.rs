@@ -51,8 +51,8 @@ impl Predictions {
         self.n_rows
     }
 
-    /// The predicted number of each row, in the units of the target, of which `f32` may have too few digits; for classes the number of the most probable one, from 0, or of two the one
-    /// that the model's [threshold](crate::Threshold) decides for.
+    /// The predicted number of each row, in the units of the target, of which `f32` may have too few digits; for classes the
+    /// number of the most probable one, from 0, or of two the one that the model's [threshold](crate::Threshold) decides for.
     pub fn numbers(&self) -> &[f64] {
         &self.numbers
     }
@@ -65,7 +65,8 @@ impl Predictions {
         shortest(self.numbers[row])
     }
 
-    /// The lower and the upper bound of each row's number, in the units of the target; empty unless the model has [intervals](crate::TabularModel::intervals).
+    /// The lower and the upper bound of each row's number, in the units of the target; empty unless the model has
+    /// [intervals](crate::TabularModel::intervals).
     pub fn intervals(&self) -> &[[f64; 2]] {
         &self.intervals
     }

@@ -19,9 +19,10 @@ use crate::scale::{ColumnScale, Scaling};
 pub(super) use preprocessed::{Cells, Matched};
 pub use preprocessed::{FarValues, Preprocessed, UnseenValues};
 
-/// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become the mean of their
-/// column, and a column of 0 and 1 marks them; categories get the codes of an embedding, 0 for values that are missing or did not
-/// occur in training. Dates and large numbers are [decoded](crate::Decoding). Text is compared after normalization (NFC).
+/// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become
+/// the mean of their column, and a column of 0 and 1 marks them; categories get the codes of an embedding, 0 for values that are
+/// missing or did not occur in training. Dates and large numbers are [decoded](crate::Decoding). Text is compared after
+/// normalization (NFC).
 ///
 /// # Examples
 /// ```
@@ -62,7 +63,8 @@ pub struct Preprocessing {
 pub struct PreprocessingOptions {
     /// How numbers are scaled.
     pub scaling: Scaling,
-    /// The fewest training rows of a value of a category. Values in fewer rows become one with those that are missing or unknown, whose embedding is then trained. 1, the default, for none.
+    /// The fewest training rows of a value of a category. Values in fewer rows become one with those that are missing or unknown,
+    /// whose embedding is then trained. 1, the default, for none.
     pub min_category_rows: usize,
 }
 
@@ -130,9 +132,9 @@ impl Preprocessing {
     /// Of more than 200,000 rows, evenly spaced ones are used for quantiles.
     ///
     /// # Errors
-    /// [`Error::RowSet`](brisk_train::Error::RowSet); [`Error::ColumnNames`] if the rows do not have these columns; [`Error::AllMissing`],
-    /// [`Error::Infinite`], [`Error::TooManyValues`], [`Error::Value`] for columns that cannot be used; [`Error::Rows`](brisk_train::Error::Rows) if the
-    /// source fails.
+    /// [`Error::RowSet`](brisk_train::Error::RowSet); [`Error::ColumnNames`] if the rows do not have these columns;
+    /// [`Error::AllMissing`], [`Error::Infinite`], [`Error::TooManyValues`], [`Error::Value`] for columns that cannot be used;
+    /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
     pub fn fit<S: RowSource<Feature: FeedElement>>(columns: &Columns, rows: &S, scaling: Scaling) -> Result<Self, Error> {
         Self::fit_with(columns, rows, &PreprocessingOptions { scaling, ..PreprocessingOptions::default() })
     }
@@ -236,8 +238,8 @@ impl Preprocessing {
         Ok(Self { scaling, numbers, categories, min_category_rows, n_rare })
     }
 
-    /// The features and categories of `rows`, whose columns are `columns`. Columns are found by name: their order may differ, and those that
-    /// did not exist in training are left out.
+    /// The features and categories of `rows`, whose columns are `columns`. Columns are found by name: their order may differ, and
+    /// those that did not exist in training are left out.
     ///
     /// Infinite numbers remain infinite where columns are standardised.
     ///
@@ -307,8 +309,8 @@ impl Preprocessing {
         columns
     }
 
-    /// The names of the features, in order: those of the numbers, then `NAME_missing` for each that was missing in training. A table of categories
-    /// only has one feature, `zero`, which is always 0.
+    /// The names of the features, in order: those of the numbers, then `NAME_missing` for each that was missing in training. A
+    /// table of categories only has one feature, `zero`, which is always 0.
     pub fn feature_names(&self) -> Vec<String> {
         let numbers = self.numbers.iter().map(|column| column.name.clone());
         let indicators = self.numbers.iter().filter(|column| column.has_indicator);

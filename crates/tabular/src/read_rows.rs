@@ -29,13 +29,13 @@ pub struct TabularRows {
 }
 
 impl TabularModel {
-    /// Reads the rows of a file of any format, for [`TabularPredictor::predict`](crate::TabularPredictor::predict). Every column is read as it was
-    /// in training, whatever its cells look like in this file; columns are found by name, others are left out, and a target is not needed. Text is read
-    /// with the model's [`text_options`](Self::text_options).
+    /// Reads the rows of a file of any format, for [`TabularPredictor::predict`](crate::TabularPredictor::predict). Every column
+    /// is read as it was in training, whatever its cells look like in this file; columns are found by name, others are left out,
+    /// and a target is not needed. Text is read with the model's [`text_options`](Self::text_options).
     ///
     /// # Errors
-    /// [`Error::Table`] if the file cannot be read, lacks a column, or has text where the model needs numbers, with the line; [`Error::Value`], also with the line, for text
-    /// where it needs dates; [`Error`](crate::Error) for columns of other kinds.
+    /// [`Error::Table`] if the file cannot be read, lacks a column, or has text where the model needs numbers, with the line;
+    /// [`Error::Value`], also with the line, for text where it needs dates; [`Error`](crate::Error) for columns of other kinds.
     /// # Examples
     /// ```no_run
     /// use brisk_nn::tensor::program::Device;

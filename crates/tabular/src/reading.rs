@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Reading {
     /// As it is.
     Number,
-    /// Its difference to this number, computed in `f64`: so a number that is large but close to others, such as a time stamp, keeps its digits.
+    /// Its difference to this number, computed in `f64`: so a number that is large but close to others, such as a time stamp,
+    /// keeps its digits.
     Offset {
         /// The number that is subtracted.
         offset: f64,

@@ -13,11 +13,13 @@ use crate::target::Target;
 pub enum Effort {
     /// About half a minute for a table of 20,000 rows on two cores: a TabM-mini of 16 members.
     Quick,
-    /// Some minutes: two of 32 members with larger embeddings, of which one is trained for longer than the other, and with more bins of the numbers. Which of them overfits, or is not finished, depends
-    /// on the table, so the model has the better one, or both.
+    /// Some minutes: two of 32 members with larger embeddings, of which one is trained for longer than the other, and with more
+    /// bins of the numbers. Which of them overfits, or is not finished, depends on the table, so the model has the better one, or
+    /// both.
     #[default]
     Good,
-    /// Up to five times that: the networks of [`Good`](Self::Good) and others with settings that are drawn, of which those are kept that predict validation rows best together.
+    /// Up to five times that: the networks of [`Good`](Self::Good) and others with settings that are drawn, of which those are
+    /// kept that predict validation rows best together.
     Best,
 }
 
@@ -96,7 +98,8 @@ impl Recipe {
         Self::annealed(network, rows, target, n_steps)
     }
 
-    /// Trains for about `n_steps` with a learning rate that is high at first and 0 at last. Steps matter rather than epochs, so that batches are small and few rows are seen often.
+    /// Trains for about `n_steps` with a learning rate that is high at first and 0 at last. Steps matter rather than epochs, so
+    /// that batches are small and few rows are seen often.
     fn annealed(network: Network, rows: &Rows, target: &Target, n_steps: usize) -> Self {
         const EPOCHS: RangeInclusive<usize> = 6..=100;
         let batch_rows = batch_rows(rows.n_rows(), 128, 1024);
@@ -115,7 +118,8 @@ impl Recipe {
         }
     }
 
-    /// A recipe like [`good`](Self::good), whose learning rate, weight decay, dropout, depth, width, embeddings and kind of ensemble are drawn: recipe `index` of those of `seed`.
+    /// A recipe like [`good`](Self::good), whose learning rate, weight decay, dropout, depth, width, embeddings and kind of
+    /// ensemble are drawn: recipe `index` of those of `seed`.
     pub(crate) fn drawn(rows: &Rows, target: &Target, seed: u64, index: u64) -> Self {
         let philox = Philox::new(seed);
         let uniform = |stream: u32| f64::from(philox.uniform(0x7ab1_0000 + stream, index));

@@ -15,7 +15,8 @@ pub(super) struct RowColumn<'a> {
     pub(super) text: &'a TextOptions,
 }
 
-/// A column of numbers with more different values is read as `f32`, in which some of them become equal: its text would not fit into the header of a table.
+/// A column of numbers with more different values is read as `f32`, in which some of them become equal: its text would not fit
+/// into the header of a table.
 const MAX_TEXTS: u64 = 1_000_000;
 
 impl RowColumn<'_> {

@@ -9,9 +9,10 @@ pub enum Scaling {
     /// To mean 0 and standard deviation 1, like scikit-learn's `StandardScaler`.
     #[default]
     Standard,
-    /// To a standard normal distribution by ranks, like scikit-learn's `QuantileTransformer(output_distribution="normal")`; outliers and long tails
-    /// then have little weight. Values that equal several quantiles get the middle of their ranks, also the smallest and the largest ones, which scikit-learn moves to -5.2 and 5.2:
-    /// most rows of a column of many zeros would become outliers.
+    /// To a standard normal distribution by ranks, like scikit-learn's `QuantileTransformer(output_distribution="normal")`;
+    /// outliers and long tails then have little weight. Values that equal several quantiles get the middle of their ranks, also
+    /// the smallest and the largest ones, which scikit-learn moves to -5.2 and 5.2: most rows of a column of many zeros would
+    /// become outliers.
     Quantile,
 }
 

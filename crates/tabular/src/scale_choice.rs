@@ -64,11 +64,13 @@ const ROUNDING: f64 = 1e-6;
 const SHORT: u32 = 8;
 
 impl Fitting<'_> {
-    /// Which scale suits a target that is a number, and why, for rows that have the [labels](crate::Preprocessed::with_target) of the target with [`TargetScale::Standard`].
+    /// Which scale suits a target that is a number, and why, for rows that have the [labels](crate::Preprocessed::with_target) of
+    /// the target with [`TargetScale::Standard`].
     ///
-    /// [`TargetScale::Log`] is considered if all numbers are above 0, and if those of the training rows have a skewness of at least 1 that the logarithm makes smaller. Then the first
-    /// recipe is trained for an eighth of its epochs with each scale, and the logarithm is chosen if it lowers the squared error of [calibrated](crate::NumberCalibration) predictions
-    /// for the validation rows, in the unit of the target, by more than the standard error of the difference.
+    /// [`TargetScale::Log`] is considered if all numbers are above 0, and if those of the training rows have a skewness of at
+    /// least 1 that the logarithm makes smaller. Then the first recipe is trained for an eighth of its epochs with each scale,
+    /// and the logarithm is chosen if it lowers the squared error of [calibrated](crate::NumberCalibration) predictions for the
+    /// validation rows, in the unit of the target, by more than the standard error of the difference.
     ///
     /// # Errors
     /// As [`fit`](Self::fit); [`Error::NotNumber`] for classes.

@@ -8,7 +8,8 @@ use brisk_train::Error as TrainError;
 
 use crate::error::Error;
 
-/// Imports a source into a table in memory. Its file is in the system's folder for temporary files, and is removed before this returns.
+/// Imports a source into a table in memory. Its file is in the system's folder for temporary files, and is removed before this
+/// returns.
 ///
 /// # Errors
 /// [`Error::Table`], [`Error::Io`](brisk_train::Error::Io).

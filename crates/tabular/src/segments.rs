@@ -18,7 +18,8 @@ use crate::reading::shortest;
 use crate::target::Target;
 use crate::validated::Validated;
 
-/// Where predictions of rows are better and worse: the scores of segments, which are the rows with a value of a category, with numbers of a range, or without a value in a column.
+/// Where predictions of rows are better and worse: the scores of segments, which are the rows with a value of a category, with
+/// numbers of a range, or without a value in a column.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SegmentErrors {
@@ -26,7 +27,8 @@ pub struct SegmentErrors {
     pub score: String,
     /// The score of all rows.
     pub all: SegmentScore,
-    /// The segments of all columns, the one with the highest score first. Of those that consist of the same rows, only that of the first column is among them.
+    /// The segments of all columns, the one with the highest score first. Of those that consist of the same rows, only that of
+    /// the first column is among them.
     pub segments: Vec<Segment>,
 }
 
@@ -40,7 +42,8 @@ pub struct Segment {
     pub values: SegmentValues,
     /// How well they are predicted.
     pub score: SegmentScore,
-    /// By how many standard errors the mean loss of the rows is above that of all other rows (Welch 1947, *The Generalization of "Student's" Problem*); negative if it is below it.
+    /// By how many standard errors the mean loss of the rows is above that of all other rows (Welch 1947, *The Generalization of
+    /// "Student's" Problem*); negative if it is below it.
     pub excess: f64,
 }
 
@@ -80,7 +83,8 @@ pub struct SegmentScore {
     pub n_rows: usize,
     /// The log loss or the root mean squared error.
     pub value: f64,
-    /// That of the best constant prediction for these rows. A model whose score is not lower has learned nothing that is true of them.
+    /// That of the best constant prediction for these rows. A model whose score is not lower has learned nothing that is true of
+    /// them.
     pub constant: f64,
     /// The share of the rows that are predicted to be of a wrong class; `None` for numbers.
     pub error_rate: Option<f64>,
@@ -93,7 +97,8 @@ pub struct SegmentScore {
 pub struct SegmentOptions {
     /// The fewest rows of a segment.
     pub min_rows: usize,
-    /// The most ranges of a column of numbers, which have about equally many rows. There are fewer where many rows have the same number.
+    /// The most ranges of a column of numbers, which have about equally many rows. There are fewer where many rows have the same
+    /// number.
     pub n_bins: usize,
 }
 
@@ -104,8 +109,9 @@ impl Default for SegmentOptions {
 }
 
 impl TabularModel {
-    /// The scores of segments of `rows`, whose columns are `columns`: they are divided by each column that the model uses, and rows count by their weights, if they have any. The rows should
-    /// be neither those of training nor, since a model is calibrated to them, those of validation. `None` if a prediction is not finite.
+    /// The scores of segments of `rows`, whose columns are `columns`: they are divided by each column that the model uses, and
+    /// rows count by their weights, if they have any. The rows should be neither those of training nor, since a model is
+    /// calibrated to them, those of validation. `None` if a prediction is not finite.
     ///
     /// # Errors
     /// As [`rows`](Self::rows) and [`evaluate`](Self::evaluate).
@@ -138,8 +144,9 @@ impl TabularModel {
 }
 
 impl SegmentErrors {
-    /// The segments that are worse than all other rows beyond noise, worst first: by so many standard errors that in 19 of 20 tables none would be, if predictions were equally good in all
-    /// segments (Bonferroni's correction for the number of segments).
+    /// The segments that are worse than all other rows beyond noise, worst first: by so many standard errors that in 19 of 20
+    /// tables none would be, if predictions were equally good in all segments (Bonferroni's correction for the number of
+    /// segments).
     pub fn worse(&self) -> impl Iterator<Item = &Segment> {
         const CHANCE: f64 = 0.05;
         let least = normal_quantile(1.0 - CHANCE / self.segments.len().max(1) as f64);

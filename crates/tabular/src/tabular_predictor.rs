@@ -32,7 +32,8 @@ impl TabularPredictor {
     /// The predictions for all of `rows`, whose columns are `columns`. Labels are ignored.
     ///
     /// # Errors
-    /// As [`Preprocessing::over`]; [`Error::Infinite`]; [`Error::Rows`](brisk_train::Error::Rows) if the source fails; [`Error::Tensor`](brisk_train::Error::Tensor) if the device does.
+    /// As [`Preprocessing::over`]; [`Error::Infinite`]; [`Error::Rows`](brisk_train::Error::Rows) if the source fails;
+    /// [`Error::Tensor`](brisk_train::Error::Tensor) if the device does.
     pub fn predict<S: RowSource<Feature: FeedElement>>(&self, columns: &Columns, rows: &S) -> Result<Predictions, Error> {
         let rows = Preprocessed::new(self.matched(columns, rows)?, rows);
         let layout @ Layout { n_rows, .. } = rows.layout();

@@ -25,12 +25,13 @@ pub enum Target {
     Number {
         /// The column.
         name: String,
-        /// What was subtracted from the numbers before they became the labels of rows, so that large numbers keep their digits; predictions are in the units of the
-        /// numbers, labels are not.
+        /// What was subtracted from the numbers before they became the labels of rows, so that large numbers keep their digits;
+        /// predictions are in the units of the numbers, labels are not.
         offset: f64,
         /// How it is scaled.
         scale: TargetScale,
-        /// The mean of the numbers of the training rows, or of their logarithms; the [offset](Self::offset) is subtracted from numbers, but not before logarithms are taken.
+        /// The mean of the numbers of the training rows, or of their logarithms; the [offset](Self::offset) is subtracted from
+        /// numbers, but not before logarithms are taken.
         mean: f64,
         /// Their standard deviation.
         std: f64,
@@ -40,19 +41,21 @@ pub enum Target {
 /// Whole numbers with at most this many different values are treated as classes, unless a kind is given.
 pub(super) const MAX_GUESSED_CLASSES: usize = 20;
 
-/// The fewest rows per class, on average, with which more than [`MAX_GUESSED_CLASSES`] named classes are accepted, unless a kind is given.
+/// The fewest rows per class, on average, with which more than [`MAX_GUESSED_CLASSES`] named classes are accepted, unless a kind
+/// is given.
 const MIN_ROWS_PER_CLASS: usize = 5;
 
 impl Target {
-    /// The target in the labels of `rows`, which [`fitted_to`](Self::fitted_to) then fits to the training rows. `class_names` are the names of the
-    /// classes that labels are numbers of, none if they are numbers as such.
+    /// The target in the labels of `rows`, which [`fitted_to`](Self::fitted_to) then fits to the training rows. `class_names` are
+    /// the names of the classes that labels are numbers of, none if they are numbers as such.
     ///
-    /// Unless `kind` is given, labels are classes if they have names, if there are two different ones, or if they are whole numbers of which at most
-    /// 20 are different; else they are numbers to predict.
+    /// Unless `kind` is given, labels are classes if they have names, if there are two different ones, or if they are whole
+    /// numbers of which at most 20 are different; else they are numbers to predict.
     ///
     /// # Errors
-    /// [`Error::Value`](brisk_train::Error::Value); [`Error::OneLabel`]; [`Error::TargetKind`] if the labels are not of the `kind`;
-    /// [`Error::TooManyClasses`] for more than 20 named classes of which most have fewer than 5 rows, unless `kind` is given; [`Error::Rows`](brisk_train::Error::Rows).
+    /// [`Error::Value`](brisk_train::Error::Value); [`Error::OneLabel`]; [`Error::TargetKind`] if the labels are not of the
+    /// `kind`; [`Error::TooManyClasses`] for more than 20 named classes of which most have fewer than 5 rows, unless `kind` is
+    /// given; [`Error::Rows`](brisk_train::Error::Rows).
     pub fn detect<S: RowSource<Feature: FeedElement>>(
         name: &str,
         class_names: &[String],
@@ -115,12 +118,12 @@ impl Target {
         }
     }
 
-    /// The same target, scaled for training in another way, which [`fitted_to`](Self::fitted_to) then fits to the training rows. `rows` are all those that it will be trained on, validated or
-    /// tested by.
+    /// The same target, scaled for training in another way, which [`fitted_to`](Self::fitted_to) then fits to the training rows.
+    /// `rows` are all those that it will be trained on, validated or tested by.
     ///
     /// # Errors
-    /// [`Error::NotNumber`] for classes; [`Error::NotPositive`] for a row with a number that has no logarithm, if it is scaled by [`TargetScale::Log`];
-    /// [`Error::Value`](brisk_train::Error::Value); [`Error::Rows`](brisk_train::Error::Rows).
+    /// [`Error::NotNumber`] for classes; [`Error::NotPositive`] for a row with a number that has no logarithm, if it is scaled by
+    /// [`TargetScale::Log`]; [`Error::Value`](brisk_train::Error::Value); [`Error::Rows`](brisk_train::Error::Rows).
     pub fn with_scale<S: RowSource<Feature: FeedElement>>(self, scale: TargetScale, rows: &S) -> Result<Self, Error> {
         self.check_number("scales of the target")?;
         let target = Self::unfitted(self.name().to_owned(), self.offset(), scale);
@@ -179,8 +182,8 @@ impl Target {
     /// The same target, whose numbers are standardised by `rows`. Classes are not changed.
     ///
     /// # Errors
-    /// [`Error::Value`](brisk_train::Error::Value); [`Error::OneLabel`] if all numbers are the same; [`Error::NotPositive`] for a number without a logarithm, if it is scaled by one;
-    /// [`Error::Rows`](brisk_train::Error::Rows).
+    /// [`Error::Value`](brisk_train::Error::Value); [`Error::OneLabel`] if all numbers are the same; [`Error::NotPositive`] for a
+    /// number without a logarithm, if it is scaled by one; [`Error::Rows`](brisk_train::Error::Rows).
     pub fn fitted_to<S: RowSource<Feature: FeedElement>>(self, set: &'static str, rows: &S) -> Result<Self, Error> {
         if !self.classes().is_empty() {
             return Ok(self);
@@ -242,7 +245,8 @@ impl Target {
         }
     }
 
-    /// The task that a model is trained for: [`Binary`] for two classes, [`Classification`], or [`Regression`] by the squared error.
+    /// The task that a model is trained for: [`Binary`] for two classes, [`Classification`], or [`Regression`] by the squared
+    /// error.
     pub fn task(&self) -> Box<dyn Task> {
         match self {
             Self::Classes { classes, .. } if classes.len() == 2 => Box::new(Binary::new()),
@@ -251,8 +255,8 @@ impl Target {
         }
     }
 
-    /// The label that the [task](Self::task) takes: the number of a class, or a standardised number. NaN, which no task takes, for a label that is
-    /// none of the classes.
+    /// The label that the [task](Self::task) takes: the number of a class, or a standardised number. NaN, which no task takes,
+    /// for a label that is none of the classes.
     pub fn label(&self, label: f32) -> f32 {
         match self {
             Self::Classes { labels, .. } => {
@@ -283,7 +287,8 @@ impl Target {
         if self.classes().is_empty() { "rmse" } else { "log_loss" }
     }
 
-    /// The lowest [`loss`](Self::loss) that one prediction for all rows has: that of the frequencies of the classes, or of the mean.
+    /// The lowest [`loss`](Self::loss) that one prediction for all rows has: that of the frequencies of the classes, or of the
+    /// mean.
     pub(super) fn constant_loss(&self, labels: &[f32], weights: Option<&[f32]>) -> f64 {
         match self {
             Self::Classes { classes, .. } => (0..classes.len())
@@ -298,8 +303,8 @@ impl Target {
         }
     }
 
-    /// The best constant prediction of rows with labels of the [task](Self::task): the share of each class, where a class that does not occur counts as if one row of mean weight had
-    /// it; or the mean of the numbers, [restored](Self::restore).
+    /// The best constant prediction of rows with labels of the [task](Self::task): the share of each class, where a class that
+    /// does not occur counts as if one row of mean weight had it; or the mean of the numbers, [restored](Self::restore).
     pub(super) fn constant_of(&self, labels: &[f32], weights: Option<&[f32]>) -> Vec<f64> {
         match self {
             Self::Classes { classes, .. } => {

@@ -2,15 +2,18 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How the numbers of a [`Target::Number`](crate::Target::Number) are scaled for training; predictions are in the unit of the numbers.
+/// How the numbers of a [`Target::Number`](crate::Target::Number) are scaled for training; predictions are in the unit of the
+/// numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TargetScale {
     /// To mean 0 and standard deviation 1.
     #[default]
     Standard,
-    /// Their natural logarithms, to mean 0 and standard deviation 1: for positive numbers with a long tail, such as prices. The network then learns the mean of the logarithms, which is
-    /// below the logarithm of the mean; [calibration](crate::NumberCalibration) multiplies predictions by the ratio that the validation rows show (Duan 1983, *Smearing Estimate*).
+    /// Their natural logarithms, to mean 0 and standard deviation 1: for positive numbers with a long tail, such as prices. The
+    /// network then learns the mean of the logarithms, which is below the logarithm of the mean;
+    /// [calibration](crate::NumberCalibration) multiplies predictions by the ratio that the validation rows show (Duan 1983,
+    /// *Smearing Estimate*).
     Log,
 }
 

@@ -4,8 +4,9 @@ use brisk_table::printable;
 
 use crate::reading::shortest;
 
-/// Something about a column that is probably not as it was meant, or a decision of [`TabularModel::detect`](crate::TabularModel::detect) about it that can be
-/// changed with [`DetectOptions`](crate::DetectOptions): [`remedy`](Self::remedy) says how.
+/// Something about a column that is probably not as it was meant, or a decision of
+/// [`TabularModel::detect`](crate::TabularModel::detect) about it that can be changed with
+/// [`DetectOptions`](crate::DetectOptions): [`remedy`](Self::remedy) says how.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum TabularWarning {
@@ -78,8 +79,8 @@ pub enum TabularWarning {
         /// One of the numbers.
         example: f64,
     },
-    /// A number that is so far from all others that they become nearly equal when the column is standardised, or that is probably a word for a missing value, such as
-    /// -9999.
+    /// A number that is so far from all others that they become nearly equal when the column is standardised, or that is probably
+    /// a word for a missing value, such as -9999.
     Outlier {
         /// The column.
         column: String,
@@ -175,7 +176,8 @@ pub enum TabularRemedy {
     Correct,
     /// Subtract a number from the column in the file, or multiply it.
     Scale,
-    /// Name the number in [`TextOptions::missing_values`](crate::TextOptions::missing_values), if it means that a value is missing.
+    /// Name the number in [`TextOptions::missing_values`](crate::TextOptions::missing_values), if it means that a value is
+    /// missing.
     MissingValue,
     /// Set [`TextOptions::header`](crate::TextOptions::header).
     Header,

@@ -13,7 +13,8 @@ use crate::target::Target;
 /// The weights of all rows, if they have any.
 ///
 /// # Errors
-/// [`Error::RowSet`](brisk_train::Error::RowSet) with the name of the `set` if all are 0; [`Error::Rows`](brisk_train::Error::Rows).
+/// [`Error::RowSet`](brisk_train::Error::RowSet) with the name of the `set` if all are 0;
+/// [`Error::Rows`](brisk_train::Error::Rows).
 pub(super) fn weights_of<S: RowSource>(set: &'static str, rows: &S) -> Result<Option<Vec<f32>>, Error> {
     let Layout { n_rows, has_weights, .. } = rows.layout();
     if !has_weights {
@@ -81,10 +82,11 @@ pub enum ClassWeights {
     /// As they are: each row counts by its own weight.
     #[default]
     Observed,
-    /// All classes alike, as with scikit-learn's `class_weight="balanced"`: the loss of a row is multiplied by `n_rows / (n_classes * n_rows_of_its_class)`. The network then
-    /// learns the probabilities of a population in which all classes are equally frequent. [`Fitting`](crate::Fitting) undoes that in the [calibration](crate::Calibration), so that
-    /// predicted probabilities are those of the observed frequencies. What remains is that rare classes are learned better; which class is predicted where is a question of
-    /// the threshold.
+    /// All classes alike, as with scikit-learn's `class_weight="balanced"`: the loss of a row is multiplied by
+    /// `n_rows / (n_classes * n_rows_of_its_class)`. The network then learns the probabilities of a population in which all
+    /// classes are equally frequent. [`Fitting`](crate::Fitting) undoes that in the [calibration](crate::Calibration), so that
+    /// predicted probabilities are those of the observed frequencies. What remains is that rare classes are learned better; which
+    /// class is predicted where is a question of the threshold.
     Balanced,
 }
 

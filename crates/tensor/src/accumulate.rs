@@ -3,10 +3,11 @@ use crate::graph::Graph;
 impl Graph {
     /// Within `record`, backward passes add to gradients instead of replacing them, and there may be several.
     ///
-    /// So one recorded step processes a large batch in parts that share memory for their activations: a forward and a backward pass for each
-    /// part, the first one outside of this region so that it replaces the old gradients, then one update. Everything else sees a single batch, with one
-    /// learning rate and one loss. If the losses of the parts add up to the loss of the batch, the gradients are those of the batch, summed in another
-    /// order: weight each row by its [share](crate::Tensor::shares) of the batch and sum. That also holds for a short last batch.
+    /// So one recorded step processes a large batch in parts that share memory for their activations: a forward and a backward
+    /// pass for each part, the first one outside of this region so that it replaces the old gradients, then one update.
+    /// Everything else sees a single batch, with one learning rate and one loss. If the losses of the parts add up to the loss of
+    /// the batch, the gradients are those of the batch, summed in another order: weight each row by its
+    /// [share](crate::Tensor::shares) of the batch and sum. That also holds for a short last batch.
     ///
     /// Batch normalisation uses the statistics of each part.
     ///

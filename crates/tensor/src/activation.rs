@@ -50,8 +50,8 @@ impl Operation for Activate {
     fn backward(&self, backward: &mut Backward<'_>) -> Result<(), Error> {
         let dy = backward.grad();
         if self.output_activation().is_some() {
-            // This is already the gradient before the activation. So the input need not be kept, nor even stored if the kernel that
-            // computes it is fused with this one.
+            // This is already the gradient before the activation. So the input need not be kept, nor even stored if the kernel
+            // that computes it is fused with this one.
             return backward.pass(0, dy);
         }
         let x = backward.input(0);

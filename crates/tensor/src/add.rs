@@ -9,7 +9,8 @@ impl Tensor {
     /// # Dtypes
     /// The dtype of both; f32 where they differ.
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape), [`Error::Dtype`](crate::Error::Dtype), [`Error::ForeignTensor`](crate::Error::ForeignTensor).
+    /// [`Error::Shape`](crate::Error::Shape), [`Error::Dtype`](crate::Error::Dtype),
+    /// [`Error::ForeignTensor`](crate::Error::ForeignTensor).
     /// # Reference
     /// `torch.add`.
     #[track_caller]

@@ -9,8 +9,8 @@ use crate::graph::tensor::Tensor;
 /// Elementwise functions. Two tensors broadcast by NumPy's rules; gradients at kinks and ties are PyTorch's.
 ///
 /// # Errors
-/// All: [`Error::Dtype`](crate::Error::Dtype) unless the tensors are f32, f16 or bf16. Of two tensors: [`Error::Shape`](crate::Error::Shape) if they do
-/// not broadcast; [`Error::ForeignTensor`](crate::Error::ForeignTensor).
+/// All: [`Error::Dtype`](crate::Error::Dtype) unless the tensors are f32, f16 or bf16. Of two tensors:
+/// [`Error::Shape`](crate::Error::Shape) if they do not broadcast; [`Error::ForeignTensor`](crate::Error::ForeignTensor).
 impl Tensor {
     /// `self - b`.
     #[track_caller]

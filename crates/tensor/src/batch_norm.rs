@@ -18,7 +18,8 @@ const NAME: &str = "batch_norm";
 /// The parameters, statistics and options of a batch normalisation.
 #[derive(Debug, Clone)]
 pub struct BatchNormOptions<'a> {
-    /// The scale of each channel, `[n_channels]`; 1 if `None`. A tensor that is no parameter is a frozen scale and gets no gradient.
+    /// The scale of each channel, `[n_channels]`; 1 if `None`. A tensor that is no parameter is a frozen scale and gets no
+    /// gradient.
     pub weight: Option<&'a Tensor>,
     /// The bias of each channel, `[n_channels]`; 0 if `None`.
     pub bias: Option<&'a Tensor>,
@@ -40,8 +41,8 @@ pub struct BatchNormOptions<'a> {
 pub enum Statistics {
     /// Those of the batch, as in training. The running statistics are moved towards them.
     Batch {
-        /// The number of equal groups of consecutive rows or images, each normalised on its own: ghost batch normalisation. 1 for the whole
-        /// batch.
+        /// The number of equal groups of consecutive rows or images, each normalised on its own: ghost batch normalisation. 1 for
+        /// the whole batch.
         n_groups: usize,
         /// The fraction of the running statistics that is replaced.
         momentum: f32,
@@ -66,17 +67,20 @@ impl BatchNormOptions<'_> {
 }
 
 impl Tensor {
-    /// Normalises each channel over all other dimensions: over the rows, or over the pixels of all images. If the graph has [weights](crate::Graph::set_row_weights) of the batch's
-    /// rows, the statistics of a batch and the update of the running ones are weighted by them: rows of weight 0 count as absent, and a batch with at most one value per channel left
-    /// does not change the running statistics.
+    /// Normalises each channel over all other dimensions: over the rows, or over the pixels of all images. If the graph has
+    /// [weights](crate::Graph::set_row_weights) of the batch's rows, the statistics of a batch and the update of the running ones
+    /// are weighted by them: rows of weight 0 count as absent, and a batch with at most one value per channel left does not
+    /// change the running statistics.
     ///
     /// # Shapes
-    /// `self`: `[n_rows, n_channels]`, or `[n_images, height, width, n_channels]`; the result likewise. Groups divide the first dimension.
+    /// `self`: `[n_rows, n_channels]`, or `[n_images, height, width, n_channels]`; the result likewise. Groups divide the first
+    /// dimension.
     /// # Dtypes
     /// Any for `self`, and the result likewise; weight, bias and statistics are f32.
     /// # Errors
-    /// [`Error::Shape`], also if the groups do not divide the rows or images evenly; [`Error::ForeignTensor`]; [`Error::Program`] if a group has fewer
-    /// than two values per channel; [`Error::OneValue`] if the last batch of an epoch leaves a group with one.
+    /// [`Error::Shape`], also if the groups do not divide the rows or images evenly; [`Error::ForeignTensor`]; [`Error::Program`]
+    /// if a group has fewer than two values per channel; [`Error::OneValue`] if the last batch of an epoch leaves a group with
+    /// one.
     /// # Reference
     /// `torch.nn.functional.batch_norm`. With groups, the running statistics move by the mean of the updates of all groups.
     #[track_caller]

@@ -13,17 +13,18 @@ use crate::graph::tensor::Tensor;
 
 /// Compares the gradients that a backward pass computes with finite differences of the forward pass, on the CPU.
 ///
-/// `record` records a function of parameters with these `shapes`. The gradient of `Σ g y` is checked, where `y` is its result and `g` is random, or 1
-/// if the result is a single number: along random directions over all parameters at once and over each parameter on its own, against the central
-/// difference of the function in f32. Gradients are computed in f32, and in f16 and bf16 twice: for parameters stored in that dtype, and for f32
-/// parameters within [`Graph::autocast`].
+/// `record` records a function of parameters with these `shapes`. The gradient of `Σ g y` is checked, where `y` is its result and
+/// `g` is random, or 1 if the result is a single number: along random directions over all parameters at once and over each
+/// parameter on its own, against the central difference of the function in f32. Gradients are computed in f32, and in f16 and
+/// bf16 twice: for parameters stored in that dtype, and for f32 parameters within [`Graph::autocast`].
 ///
-/// The parameters are uniform in -1 to 1, and no two are equal, so that a maximum is unique. Where a difference crosses a kink, as that of a ReLU,
-/// other values are drawn, a few times. If a function is not finite in this range, the caller must shift or scale its arguments.
+/// The parameters are uniform in -1 to 1, and no two are equal, so that a maximum is unique. Where a difference crosses a kink,
+/// as that of a ReLU, other values are drawn, a few times. If a function is not finite in this range, the caller must shift or
+/// scale its arguments.
 ///
 /// # Errors
-/// [`Error::Gradient`] names the first gradient that is off by more than `t + t·|expected|`, where `t` is 2e-3 for f32, 1e-2 for f16 and 8e-2 for
-/// bf16, or that is zero everywhere; the first error of what `record` records.
+/// [`Error::Gradient`] names the first gradient that is off by more than `t + t·|expected|`, where `t` is 2e-3 for f32, 1e-2 for
+/// f16 and 8e-2 for bf16, or that is zero everywhere; the first error of what `record` records.
 /// # Reference
 /// `torch.autograd.gradcheck`; `jax.test_util.check_grads`, which uses random directions as well.
 /// # Examples
@@ -44,8 +45,8 @@ pub fn check_gradients(shapes: &[&[usize]], record: impl Fn(&Graph, &[Tensor]) -
     Ok(())
 }
 
-/// Half the distance between the two points of a difference. The values are f32: with a smaller step their rounding shows, with a larger one the
-/// curvature of the function.
+/// Half the distance between the two points of a difference. The values are f32: with a smaller step their rounding shows, with a
+/// larger one the curvature of the function.
 const STEP: f32 = 2e-3;
 
 /// The contents of the buffer of gradients before the backward pass.
@@ -224,8 +225,8 @@ impl Function {
         Ok((self.moved(at, direction, step)? - self.moved(at, direction, -step)?) / (2.0 * f64::from(step)))
     }
 
-    /// Whether the slope jumps near `at`. Without a kink, the slopes to the two sides differ by the curvature times the step, so by half as much
-    /// for half the step.
+    /// Whether the slope jumps near `at`. Without a kink, the slopes to the two sides differ by the curvature times the step, so
+    /// by half as much for half the step.
     fn has_kink(&self, at: &[f32], direction: &[f32], allowed: f64) -> Result<bool, Error> {
         let here = self.at(at)?;
         let bend = |step: f32| {

@@ -1,12 +1,13 @@
 use crate::graph::Graph;
 
 impl Graph {
-    /// Records what `record` records without keeping its activations for the backward pass, which recomputes those it needs: less memory, for
-    /// the time of a second forward pass. A graph for inference keeps no activations anyway.
+    /// Records what `record` records without keeping its activations for the backward pass, which recomputes those it needs: less
+    /// memory, for the time of a second forward pass. A graph for inference keeps no activations anyway.
     ///
-    /// Values that are read after the segment are kept, such as its result. So are values that cannot be computed twice, such as the statistics
-    /// of a batch that have updated the running ones. The others are recomputed by the same kernels from the same values: dropout draws the same
-    /// mask, running statistics are updated once, and gradients are bit-identical. Of nested segments only the outermost counts.
+    /// Values that are read after the segment are kept, such as its result. So are values that cannot be computed twice, such as
+    /// the statistics of a batch that have updated the running ones. The others are recomputed by the same kernels from the same
+    /// values: dropout draws the same mask, running statistics are updated once, and gradients are bit-identical. Of nested
+    /// segments only the outermost counts.
     ///
     /// # Reference
     /// `torch.utils.checkpoint.checkpoint`.

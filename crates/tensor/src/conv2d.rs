@@ -13,13 +13,15 @@ const NAME: &str = "conv2d";
 impl Tensor {
     /// A 2-D convolution with its bias and activation, in one kernel; images are NHWC and weights OHWI.
     ///
-    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is recorded as a separate operation, and so is one that
-    /// [`Autocast::overrides`](crate::Autocast::overrides) names. It is fused with the convolution if the backward pass does not read the value in between.
+    /// An activation whose derivative cannot be computed from its output (GELU, SiLU) is recorded as a separate operation, and so
+    /// is one that [`Autocast::overrides`](crate::Autocast::overrides) names. It is fused with the convolution if the backward
+    /// pass does not read the value in between.
     ///
     /// # Shapes
-    /// `self`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `bias`: `[n_out]`;
-    /// the result `[n_images, height', width', n_out]` with `height' = (height + 2 padding - kernel) / stride + 1`, rounded down.
-    /// `stride` and `padding` are along `[height, width]`. For groups and dilation, see [`conv2d_with`](Self::conv2d_with).
+    /// `self`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels]`; `bias`:
+    /// `[n_out]`; the result `[n_images, height', width', n_out]` with `height' = (height + 2 padding - kernel) / stride + 1`,
+    /// rounded down. `stride` and `padding` are along `[height, width]`. For groups and dilation, see
+    /// [`conv2d_with`](Self::conv2d_with).
     /// # Errors
     /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] where no window fits or a stride is 0.
     /// # Reference
@@ -39,13 +41,14 @@ impl Tensor {
     /// [`conv2d`](Self::conv2d) with all options, such as groups and dilation.
     ///
     /// # Shapes
-    /// As [`conv2d`](Self::conv2d), except for `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`; in the height and width of the result, a kernel of
-    /// `k` taps counts as `(k - 1) dilation + 1` pixels.
+    /// As [`conv2d`](Self::conv2d), except for `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`; in the
+    /// height and width of the result, a kernel of `k` taps counts as `(k - 1) dilation + 1` pixels.
     /// # Errors
-    /// As [`conv2d`](Self::conv2d); [`Error::Shape`] if the groups do not divide the channels; [`Error::Program`] for a dilation of 0.
+    /// As [`conv2d`](Self::conv2d); [`Error::Shape`] if the groups do not divide the channels; [`Error::Program`] for a dilation
+    /// of 0.
     /// # Cost
-    /// With groups or dilation, each output value is computed directly instead of by a matrix product: fast for few channels per group, such as one in depthwise
-    /// convolutions, slow for many.
+    /// With groups or dilation, each output value is computed directly instead of by a matrix product: fast for few channels per
+    /// group, such as one in depthwise convolutions, slow for many.
     /// # Reference
     /// `torch.nn.functional.conv2d`, with the dimensions in another order.
     /// # Examples
@@ -92,7 +95,8 @@ pub struct Conv2dOptions {
     pub padding: [usize; 2],
     /// Pixels from one tap of a window to the next; 1 by default.
     pub dilation: [usize; 2],
-    /// Groups of consecutive channels that are convolved separately; 1 by default, as many as channels for a depthwise convolution.
+    /// Groups of consecutive channels that are convolved separately; 1 by default, as many as channels for a depthwise
+    /// convolution.
     pub n_groups: usize,
     /// The activation; none by default.
     pub activation: Activation,

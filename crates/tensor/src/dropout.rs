@@ -9,12 +9,14 @@ use crate::graph::operation::{Forward, Operation};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
-    /// Sets each element to 0 with probability `p` and divides the others by `1 - p`: a new mask in each step. A graph for inference leaves all elements as they are.
+    /// Sets each element to 0 with probability `p` and divides the others by `1 - p`: a new mask in each step. A graph for
+    /// inference leaves all elements as they are.
     ///
     /// The mask follows from the graph's [state](crate::Graph::state) and [seed](crate::Graph::seed).
     ///
     /// # Errors
-    /// [`Error::Refused`] if `p` is not within 0 to 1; [`Error::SameDraws`] when the graph is [compiled](crate::Graph::compile), if it does not advance its state.
+    /// [`Error::Refused`] if `p` is not within 0 to 1; [`Error::SameDraws`] when the graph is [compiled](crate::Graph::compile),
+    /// if it does not advance its state.
     /// # Reference
     /// `torch.nn.functional.dropout`.
     #[track_caller]
@@ -82,7 +84,8 @@ impl Operation for Dropout {
         let Some(slope) = backward.activation_below(0).and_then(Activation::grad_from_output) else {
             return backward.give(0, self.kernel(dy.len()), &[dy, self.state]);
         };
-        // The gradient before the activation, whose output is `y` divided by the scale where it is kept: the activation's own output need not be kept.
+        // The gradient before the activation, whose output is `y` divided by the scale where it is kept: the activation's own
+        // output need not be kept.
         let scale = 1.0 / (1.0 - self.p);
         let [of_dy, of_y, u] = [0, 1, 2].map(Expr::input);
         let grad = slope.substitute(&[of_dy * scale, of_y / scale]);

@@ -13,8 +13,8 @@ use crate::reduce::{broadcast, reduction};
 
 /// An elementwise operation: `expr` of its inputs, which broadcast by NumPy's rules.
 ///
-/// Its gradient is the symbolic derivative of the expression. [`Tensor::map`] and [`Tensor::map2`] make one from a closure; this type is for
-/// more inputs, a custom name, and a derivative in terms of the output.
+/// Its gradient is the symbolic derivative of the expression. [`Tensor::map`] and [`Tensor::map2`] make one from a closure; this
+/// type is for more inputs, a custom name, and a derivative in terms of the output.
 ///
 /// # Examples
 /// ```
@@ -53,15 +53,15 @@ impl Elementwise {
         }
     }
 
-    /// Sets the derivative of a function of one input as an expression of the *output*, as input 0. The input then need not be kept for the
-    /// backward pass.
+    /// Sets the derivative of a function of one input as an expression of the *output*, as input 0. The input then need not be
+    /// kept for the backward pass.
     pub fn with_derivative_from_output(mut self, derivative: Expr) -> Self {
         self.from_output = Some(derivative);
         self
     }
 
-    /// Sets the derivative with respect to input `input` to `derivative`, an expression of the inputs, in place of the symbolic one, which may divide
-    /// zero by zero or be less accurate.
+    /// Sets the derivative with respect to input `input` to `derivative`, an expression of the inputs, in place of the symbolic
+    /// one, which may divide zero by zero or be less accurate.
     pub fn with_derivative(mut self, input: usize, derivative: Expr) -> Self {
         self.derivatives.push((input, derivative));
         self
@@ -215,7 +215,8 @@ impl Tensor {
     /// An elementwise function of this tensor, whose gradient is its symbolic derivative.
     ///
     /// # Errors
-    /// [`Error::Dtype`] unless the tensor is f32, f16 or bf16; [`Error::Refused`] if the expression reads an input other than the given one.
+    /// [`Error::Dtype`] unless the tensor is f32, f16 or bf16; [`Error::Refused`] if the expression reads an input other than the
+    /// given one.
     /// # Examples
     /// ```
     /// use brisk_tensor::Graph;
@@ -245,7 +246,8 @@ impl Tensor {
     /// # Errors
     /// [`Error::Shape`] if it does not broadcast to `shape`.
     /// # Reference
-    /// `torch.Tensor.expand`, which copies nothing; here the elements are copied, unless the operation that reads them broadcasts by itself.
+    /// `torch.Tensor.expand`, which copies nothing; here the elements are copied, unless the operation that reads them broadcasts
+    /// by itself.
     #[track_caller]
     pub fn expand(&self, shape: &[usize]) -> Self {
         self.graph().apply(Expand { shape: shape.to_vec() }, &[self])

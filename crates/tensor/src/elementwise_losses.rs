@@ -10,10 +10,11 @@ use crate::loss_reduction::LossReduction;
 /// Elementwise losses: `self` is the prediction, `target` gets a gradient too if it needs one.
 ///
 /// # Shapes
-/// `self`, `target`: the same; of `[n, 1]` and `[n]`, each prediction would be compared with each target. The result has no dimensions, or the shape of the input for
-/// [`LossReduction::None`].
+/// `self`, `target`: the same; of `[n, 1]` and `[n]`, each prediction would be compared with each target. The result has no
+/// dimensions, or the shape of the input for [`LossReduction::None`].
 /// # Errors
-/// All: [`Error::Shape`](crate::Error::Shape) if the shapes differ, [`Error::Dtype`](crate::Error::Dtype), [`Error::ForeignTensor`](crate::Error::ForeignTensor).
+/// All: [`Error::Shape`](crate::Error::Shape) if the shapes differ, [`Error::Dtype`](crate::Error::Dtype),
+/// [`Error::ForeignTensor`](crate::Error::ForeignTensor).
 impl Tensor {
     /// `|x - target|`.
     ///
@@ -64,8 +65,8 @@ impl Tensor {
         self.reduced_loss(operation, target, reduction)
     }
 
-    /// Binary cross-entropy of logits that gives well-classified elements less weight: times `(1 - p_t)^gamma`, where `p_t` is the probability of
-    /// the target, and `alpha` for targets of 1, `1 - alpha` for targets of 0.
+    /// Binary cross-entropy of logits that gives well-classified elements less weight: times `(1 - p_t)^gamma`, where `p_t` is
+    /// the probability of the target, and `alpha` for targets of 1, `1 - alpha` for targets of 0.
     ///
     /// # Reference
     /// Lin et al. 2017, arXiv:1708.02002; `torchvision.ops.sigmoid_focal_loss`.
@@ -82,8 +83,8 @@ impl Tensor {
         })
     }
 
-    /// `target (log target - x)` of log-probabilities `x` and target probabilities; 0 where the target is 0. A mean divides by the number of
-    /// elements.
+    /// `target (log target - x)` of log-probabilities `x` and target probabilities; 0 where the target is 0. A mean divides by
+    /// the number of elements.
     ///
     /// # Reference
     /// `torch.nn.functional.kl_div`.
@@ -92,7 +93,8 @@ impl Tensor {
         self.loss("kl_div", target, reduction, |x, target| target.gt(0.0).select(&target * (target.log() - x), 0.0))
     }
 
-    /// `e^x - target x` of log-rates `x` and counts: the negative log-likelihood of a Poisson distribution, without the term of the target's factorial.
+    /// `e^x - target x` of log-rates `x` and counts: the negative log-likelihood of a Poisson distribution, without the term of
+    /// the target's factorial.
     ///
     /// # Reference
     /// `torch.nn.functional.poisson_nll_loss` with `log_input=True`.

@@ -9,15 +9,16 @@ use crate::graph::tensor::Tensor;
 impl Tensor {
     /// The row of this table for each code in a column of `index`.
     ///
-    /// The gradient of an entry is the sum over the rows that have its code, in a fixed order. The entry `padding`, if given, gets no gradient. A
-    /// code beyond the table is read as 0, the code of missing and unknown values.
+    /// The gradient of an entry is the sum over the rows that have its code, in a fixed order. The entry `padding`, if given,
+    /// gets no gradient. A code beyond the table is read as 0, the code of missing and unknown values.
     ///
     /// # Shapes
     /// `self`: `[n_entries, dim]`; `index`: `[n]`, or `[n, n_cols]`; the result `[n, dim]`.
     /// # Dtypes
     /// `index` u32, such as the result of [`Graph::gather_categories`](crate::Graph::gather_categories), or a bound buffer.
     /// # Errors
-    /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] for codes that are not u32, a padding entry or a column that does not exist.
+    /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Program`] for codes that are not u32, a padding entry or a column
+    /// that does not exist.
     /// # Reference
     /// `torch.nn.functional.embedding`, which refuses codes beyond the table.
     #[track_caller]

@@ -4,7 +4,8 @@ use crate::place::Place;
 
 /// Why an operation could not be recorded.
 ///
-/// Recording returns no errors: [`Graph::check`](crate::Graph::check) and others return the first one, as [`Error::At`] with its [`Place`].
+/// Recording returns no errors: [`Graph::check`](crate::Graph::check) and others return the first one, as [`Error::At`] with its
+/// [`Place`].
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -10,16 +10,16 @@ use crate::narrow::sizes_around;
 impl Tensor {
     /// The elements that `index` picks along dimension `dim`: for `dim` 1 of three, `y[i, j, k] = x[i, index[i, j, k], k]`.
     ///
-    /// An index beyond the last element is read as 0, since a device cannot report it. The gradient of an element is the sum over the positions that pick
-    /// it, in a fixed order.
+    /// An index beyond the last element is read as 0, since a device cannot report it. The gradient of an element is the sum over
+    /// the positions that pick it, in a fixed order.
     ///
     /// # Shapes
     /// `index` has as many dimensions as `self`, with the same lengths except along `dim`; the result has the shape of `index`.
     /// # Dtypes
     /// `index` u32.
     /// # Errors
-    /// [`Error::Shape`] if there is no such dimension, or a length along another dimension differs; [`Error::ForeignTensor`]; [`Error::Program`] for an index that is not
-    /// u32.
+    /// [`Error::Shape`] if there is no such dimension, or a length along another dimension differs; [`Error::ForeignTensor`];
+    /// [`Error::Program`] for an index that is not u32.
     /// # Reference
     /// `torch.gather`, which refuses indices beyond the last.
     /// # Examples

@@ -4,18 +4,20 @@ use crate::narrow::sizes_around;
 impl Tensor {
     /// The entries of this tensor's first dimension at the indices `index`, which may repeat.
     ///
-    /// The gradient of an entry is the sum over all indices that select it, in a fixed order, so that results are reproducible bit for bit. An index beyond
-    /// the last entry is read as 0.
+    /// The gradient of an entry is the sum over all indices that select it, in a fixed order, so that results are reproducible
+    /// bit for bit. An index beyond the last entry is read as 0.
     ///
     /// # Shapes
     /// `self`: `[n_entries, …]`; `index`: any; the result has the dimensions of `index`, then those of an entry.
     /// # Dtypes
     /// `index` u32.
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) for a single number, or entries without elements; [`Error::ForeignTensor`](crate::Error::ForeignTensor);
-    /// [`Error::Program`](crate::Error::Program) for an index that is not u32.
+    /// [`Error::Shape`](crate::Error::Shape) for a single number, or entries without elements;
+    /// [`Error::ForeignTensor`](crate::Error::ForeignTensor); [`Error::Program`](crate::Error::Program) for an index that is not
+    /// u32.
     /// # Cost
-    /// That of an [`embedding`](Self::embedding), as is that of its gradient, which compares indices with one another if there are many entries.
+    /// That of an [`embedding`](Self::embedding), as is that of its gradient, which compares indices with one another if there
+    /// are many entries.
     /// # Reference
     /// `torch.index_select(x, 0, index)`, which refuses indices beyond the last; `x[index]`.
     #[track_caller]

@@ -101,7 +101,8 @@ impl std::fmt::Debug for Inner {
 }
 
 impl Inner {
-    /// The program with kernels fused, in which kernels that are not fused write their results to the buffers they were recorded with.
+    /// The program with kernels fused, in which kernels that are not fused write their results to the buffers they were recorded
+    /// with.
     pub(crate) fn fused_keeping_results(&self) -> Program {
         let rewrites: Vec<Rewrite> = self.rewrites.iter().copied().filter(|&rewrite| rewrite != Rewrite::InPlace).collect();
         self.program.rewritten(&rewrites)
@@ -203,8 +204,8 @@ impl Graph {
         self.parameter_in(slice(values), keeps_tape.then(|| slice(grads)), shape)
     }
 
-    /// Binds slices of the program as a parameter and its gradient. They may be of transients: the caller must make sure that values are written before
-    /// they are read, and that gradients are used. Without `grad` the parameter gets no gradient.
+    /// Binds slices of the program as a parameter and its gradient. They may be of transients: the caller must make sure that
+    /// values are written before they are read, and that gradients are used. Without `grad` the parameter gets no gradient.
     ///
     /// # Errors
     /// [`Error::Shape`] if the shape has another number of elements; [`Error::Dtype`].
@@ -274,7 +275,8 @@ impl Graph {
         tensor
     }
 
-    /// The kernels recorded so far, as [`Program::listing`] has them, then the [constants](Self::constant) by name with a checksum of their values.
+    /// The kernels recorded so far, as [`Program::listing`] has them, then the [constants](Self::constant) by name with a
+    /// checksum of their values.
     pub fn listing(&self) -> String {
         let inner = self.inner();
         let mut listing = inner.program.listing();
@@ -286,12 +288,13 @@ impl Graph {
         listing
     }
 
-    /// Records the backward pass of `loss`, which must be a single number: the gradient of every parameter that the loss depends on is
-    /// written to the buffer that was given to [`parameter`](Self::parameter).
+    /// Records the backward pass of `loss`, which must be a single number: the gradient of every parameter that the loss depends
+    /// on is written to the buffer that was given to [`parameter`](Self::parameter).
     ///
     /// # Errors
-    /// The first error of the graph, as [`check`](Self::check); [`Error::NoTape`], [`Error::LossNotScalar`], [`Error::BackwardTwice`], [`Error::NothingToTrain`],
-    /// [`Error::ForeignTensor`], after which the graph is as before. An error of an operation's backward pass is also kept as that of the graph.
+    /// The first error of the graph, as [`check`](Self::check); [`Error::NoTape`], [`Error::LossNotScalar`],
+    /// [`Error::BackwardTwice`], [`Error::NothingToTrain`], [`Error::ForeignTensor`], after which the graph is as before. An
+    /// error of an operation's backward pass is also kept as that of the graph.
     #[track_caller]
     pub fn backward(&self, loss: &Tensor) -> Result<(), Error> {
         self.check()?;
@@ -350,8 +353,8 @@ impl Graph {
         if inner.nodes[y.id()].wants_grad { Ok(()) } else { Err(Error::NothingToTrain { graph }) }
     }
 
-    /// Compiles the program on `device`, with kernels [fused](Program::rewritten), and writes the constants there. On the CPU the results are bit-identical to
-    /// those of the kernels as they were recorded.
+    /// Compiles the program on `device`, with kernels [fused](Program::rewritten), and writes the constants there. On the CPU the
+    /// results are bit-identical to those of the kernels as they were recorded.
     ///
     /// # Errors
     /// The first error of the graph, as [`check`](Self::check); [`Error::NotAdvanced`]; [`Error::SameDraws`]; [`Error::Program`].
@@ -375,7 +378,8 @@ impl Graph {
         Ok(brisk_program::planned_peak_bytes(&programs.iter().collect::<Vec<_>>())?)
     }
 
-    /// The program as it is [compiled](Self::compile): everything recorded so far, with kernels fused. Its `Display` lists the kernels.
+    /// The program as it is [compiled](Self::compile): everything recorded so far, with kernels fused. Its `Display` lists the
+    /// kernels.
     pub fn fused(&self) -> Program {
         let inner = self.inner.borrow();
         inner.program.rewritten(&inner.rewrites)

@@ -10,16 +10,16 @@ const NAME: &str = "index_select";
 impl Tensor {
     /// The elements at `indices` along dimension `dim`, in that order. An index may repeat.
     ///
-    /// The indices are known when recording. For indices that are computed on the device, see [`gather_rows`](Self::gather_rows) and [`gather`](Self::gather).
-    /// The gradient of an element is the sum over all indices that select it, in a fixed order.
+    /// The indices are known when recording. For indices that are computed on the device, see [`gather_rows`](Self::gather_rows)
+    /// and [`gather`](Self::gather). The gradient of an element is the sum over all indices that select it, in a fixed order.
     ///
     /// # Shapes
     /// The result has the shape of `self`, except for `indices.len()` along `dim`.
     /// # Errors
     /// [`Error::Shape`] if there is no such dimension, an index is beyond it, or there are no indices.
     /// # Cost
-    /// One copy. The gradient compares each element along `dim` with each index, unless `dim` is the first dimension or applying `indices` twice gives the original
-    /// order, as for a [`flip`](Self::flip).
+    /// One copy. The gradient compares each element along `dim` with each index, unless `dim` is the first dimension or applying
+    /// `indices` twice gives the original order, as for a [`flip`](Self::flip).
     /// # Reference
     /// `torch.index_select`.
     /// # Examples

@@ -11,8 +11,9 @@ use crate::graph::tensor::Tensor;
 use crate::reduce::{broadcast, reduction};
 
 impl Tensor {
-    /// `log Σ e^x` over the dimensions `dims`, which are removed unless they are [kept](Dims::keep). The maximum is subtracted first, so that large numbers do not
-    /// overflow; the gradient is the softmax `e^(x - y)`, NaN for an infinite element whose difference from the result is.
+    /// `log Σ e^x` over the dimensions `dims`, which are removed unless they are [kept](Dims::keep). The maximum is subtracted
+    /// first, so that large numbers do not overflow; the gradient is the softmax `e^(x - y)`, NaN for an infinite element whose
+    /// difference from the result is.
     ///
     /// # Errors
     /// [`Error::Shape`] if there is no such dimension, one is named twice, or a range is empty.

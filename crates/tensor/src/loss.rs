@@ -28,7 +28,8 @@ impl Tensor {
     /// Mean squared error, weighted by row and reduced to a single number.
     ///
     /// # Shapes
-    /// `self`, `target`: `[n_rows, …]`, the same apart from dimensions of length 1; `weight`: `[n_rows]`; the result has no dimensions, `[]`.
+    /// `self`, `target`: `[n_rows, …]`, the same apart from dimensions of length 1; `weight`: `[n_rows]`; the result has no
+    /// dimensions, `[]`.
     /// # Dtypes
     /// Any for `self`; the others and the result f32.
     /// # Errors

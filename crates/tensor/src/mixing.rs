@@ -21,14 +21,15 @@ pub struct MixedRows {
 const OP: &str = "mix_rows";
 
 impl Graph {
-    /// Draws a partner for each row of `batch` from all rows of the epoch, and its share, according to `mixing`. Both depend only on the seed, the epoch of the batch's
-    /// order and the row.
+    /// Draws a partner for each row of `batch` from all rows of the epoch, and its share, according to `mixing`. Both depend only
+    /// on the seed, the epoch of the batch's order and the row.
     ///
     /// `row` is the shape of a row: height, width and channels for [`Mixing::CutMix`], any other for [`Mixing::Mixup`].
     ///
     /// # Errors
-    /// [`Error::Shape`] if CutMix is given rows that are not images; [`Error::Refused`] for a batch of a [part](DeviceBatch::of_part) of a table, which does not have all rows;
-    /// [`Error::Program`] for an `alpha` that is not above 0 and at most 1000; [`Error::ForeignTensor`] for a batch of another graph.
+    /// [`Error::Shape`] if CutMix is given rows that are not images; [`Error::Refused`] for a batch of a
+    /// [part](DeviceBatch::of_part) of a table, which does not have all rows; [`Error::Program`] for an `alpha` that is not above
+    /// 0 and at most 1000; [`Error::ForeignTensor`] for a batch of another graph.
     /// # Cost
     /// One kernel, which writes a number for each line and column of an image.
     /// # Reference
@@ -72,7 +73,8 @@ impl Graph {
 }
 
 impl MixedRows {
-    /// The rows mixed with their partners: `(1 - s) x + s partners`, where `s` is the share of the partner in an element, for CutMix 0 or 1.
+    /// The rows mixed with their partners: `(1 - s) x + s partners`, where `s` is the share of the partner in an element, for
+    /// CutMix 0 or 1.
     ///
     /// # Shapes
     /// `x`, `partners` and the result: `[n, …]`, rows of the shape that was given to [`Graph::mix_rows`].

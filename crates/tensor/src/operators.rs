@@ -5,8 +5,8 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use crate::elementwise::unary;
 use crate::graph::tensor::Tensor;
 
-/// A binary operator of owned and borrowed tensors, which calls the method of the same name, and of a tensor and a number, which uses an expression
-/// that contains the number.
+/// A binary operator of owned and borrowed tensors, which calls the method of the same name, and of a tensor and a number, which
+/// uses an expression that contains the number.
 macro_rules! operator {
     ($trait:ident, $operator:ident, $method:ident, $symbol:tt) => {
         operator!(@tensors $trait, $operator, $method, Tensor, Tensor);

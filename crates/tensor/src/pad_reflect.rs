@@ -2,10 +2,12 @@ use crate::error::Error;
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
-    /// NHWC images with `padding` pixels added on each side, `[height, width]`: the inner pixels mirrored at the edge pixels, which are not repeated.
+    /// NHWC images with `padding` pixels added on each side, `[height, width]`: the inner pixels mirrored at the edge pixels,
+    /// which are not repeated.
     ///
     /// # Shapes
-    /// `self`: `[n_images, height, width, n_channels]`; the result `[n_images, height + 2 padding[0], width + 2 padding[1], n_channels]`.
+    /// `self`: `[n_images, height, width, n_channels]`; the result
+    /// `[n_images, height + 2 padding[0], width + 2 padding[1], n_channels]`.
     /// # Errors
     /// [`Error::Shape`] unless the tensor is a batch of images that are larger than `padding`.
     /// # Reference

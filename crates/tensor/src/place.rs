@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 /// Where an operation was recorded: the [scope](crate::Graph::scope), and the line of the caller's source.
 ///
-/// `Display` is one line, such as ``in conv2, at src/main.rs:12``, with the caller's line before that of a library that called the operation; `Debug` also prints the backtrace, if there is one.
+/// `Display` is one line, such as ``in conv2, at src/main.rs:12``, with the caller's line before that of a library that called
+/// the operation; `Debug` also prints the backtrace, if there is one.
 #[derive(Clone)]
 pub struct Place {
     scope: String,

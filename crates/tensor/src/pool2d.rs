@@ -82,7 +82,8 @@ impl Tensor {
     /// # Errors
     /// [`Error::Shape`].
     /// # Reference
-    /// `torch.nn.functional.adaptive_max_pool2d(x, 1)`; `x.amax(dim=(1, 2))` except for ties, over which `amax` spreads the gradient.
+    /// `torch.nn.functional.adaptive_max_pool2d(x, 1)`; `x.amax(dim=(1, 2))` except for ties, over which `amax` spreads the
+    /// gradient.
     #[track_caller]
     pub fn global_max_pool2d(&self) -> Self {
         match self.images("global_max_pool2d", "x") {

@@ -10,8 +10,8 @@ use crate::graph::operation::{AutocastRule, Forward, Operation};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
-    /// The sum over the dimensions `dims`, which are removed unless they are [kept](Dims::keep): `..` for a single number, `0` for the sums of columns,
-    /// `1..` for those of rows.
+    /// The sum over the dimensions `dims`, which are removed unless they are [kept](Dims::keep): `..` for a single number, `0`
+    /// for the sums of columns, `1..` for those of rows.
     ///
     /// # Errors
     /// [`Error::Shape`] if there is no such dimension, one is named twice, or a range is empty.

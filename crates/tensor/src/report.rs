@@ -28,8 +28,8 @@ pub struct RecordedOperation {
     pub flops: u64,
     /// Whether it is the cast of a parameter, which is recorded once however often the parameter is used.
     pub is_parameter_cast: bool,
-    /// Whether [`Graph::compile`] fuses its kernel with the one that reads its result, which is then never stored. A backward pass that reads the result too
-    /// prevents that, so ask after it has been recorded.
+    /// Whether [`Graph::compile`] fuses its kernel with the one that reads its result, which is then never stored. A backward
+    /// pass that reads the result too prevents that, so ask after it has been recorded.
     pub is_fused: bool,
 }
 
@@ -78,7 +78,8 @@ impl fmt::Display for GraphReport {
 }
 
 impl Graph {
-    /// The operations recorded so far: the dtypes that each reads and writes, and whether its kernel is fused with that of another operation.
+    /// The operations recorded so far: the dtypes that each reads and writes, and whether its kernel is fused with that of
+    /// another operation.
     ///
     /// # Examples
     /// ```

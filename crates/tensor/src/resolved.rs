@@ -10,17 +10,18 @@ use crate::graph::autocast::Precision;
 pub struct Resolved {
     /// The dtype in which results of products are stored: that of the precision, on every device.
     pub storage: DType,
-    /// How stored values become f32, in which all kernels compute, except on tensor cores and as [`f16_places`](Self::f16_places) says.
+    /// How stored values become f32, in which all kernels compute, except on tensor cores and as [`f16_places`](Self::f16_places)
+    /// says.
     pub conversion: Conversion,
-    /// Rows and columns of the f16 cooperative matrices (tensor cores), with sums in f32, that are used for products whose sizes are multiples of them; `None` if they
-    /// are not used.
+    /// Rows and columns of the f16 cooperative matrices (tensor cores), with sums in f32, that are used for products whose sizes
+    /// are multiples of them; `None` if they are not used.
     pub matrix_units: Option<usize>,
     /// How many products of two f16 operands are added in f16 before their sum is added in f32, if
-    /// [`allow_f16_accumulation`](brisk_program::DeviceBuilder::allow_f16_accumulation) has an effect: for products that do not run on tensor cores and whose sizes are
-    /// multiples of 4. `None` if all are added in f32.
+    /// [`allow_f16_accumulation`](brisk_program::DeviceBuilder::allow_f16_accumulation) has an effect: for products that do not
+    /// run on tensor cores and whose sizes are multiples of 4. `None` if all are added in f32.
     pub f16_places: Option<usize>,
-    /// The processor's instructions for products of bf16, which the CPU executor uses where both operands are bf16, and with AMX for large products where both are f16; `None` for f32 and for
-    /// other devices.
+    /// The processor's instructions for products of bf16, which the CPU executor uses where both operands are bf16, and with AMX
+    /// for large products where both are f16; `None` for f32 and for other devices.
     pub bf16_instructions: Option<Bf16Instructions>,
 }
 
@@ -60,8 +61,9 @@ impl fmt::Display for Resolved {
 }
 
 impl Precision {
-    /// The precision in which `device` trains fastest, as far as that has been measured: bf16 on the CPU if its processor has [instructions](Bf16Instructions) for products of bf16, else f32.
-    /// bf16 has the range of f32, so that the loss needs no scaling.
+    /// The precision in which `device` trains fastest, as far as that has been measured: bf16 on the CPU if its processor has
+    /// [instructions](Bf16Instructions) for products of bf16, else f32. bf16 has the range of f32, so that the loss needs no
+    /// scaling.
     ///
     /// # Examples
     /// ```

@@ -20,9 +20,10 @@ pub(crate) struct NormWeights {
 }
 
 impl Graph {
-    /// From here on, statistics of a batch weigh its row `i` by `weights[i]`, so that rows of weight 0 count as absent: in [batch normalisation](Tensor::batch_norm), also of ghost
-    /// batches and of all [replicas](Self::synchronise_batch_norm). A tensor with `k` times as many rows has `k` consecutive ones for each row of the batch, such as the pixels of
-    /// an image. If it has them in another order, such as two views of the batch one after the other, set the weights in that order first.
+    /// From here on, statistics of a batch weigh its row `i` by `weights[i]`, so that rows of weight 0 count as absent: in
+    /// [batch normalisation](Tensor::batch_norm), also of ghost batches and of all [replicas](Self::synchronise_batch_norm). A
+    /// tensor with `k` times as many rows has `k` consecutive ones for each row of the batch, such as the pixels of an image. If
+    /// it has them in another order, such as two views of the batch one after the other, set the weights in that order first.
     ///
     /// Without this call all rows count alike, and no kernel is recorded for their weights.
     ///
@@ -49,10 +50,12 @@ impl Graph {
         }
     }
 
-    /// The weights of the rows of `x`, which the operation `op` normalises in `n_groups` groups; `is_shared` if with the rows of other replicas.
+    /// The weights of the rows of `x`, which the operation `op` normalises in `n_groups` groups; `is_shared` if with the rows of
+    /// other replicas.
     ///
     /// # Errors
-    /// [`Error::Shape`] for rows that are not those of the batch; [`Error::OneValue`] if the last batch of an epoch leaves one value per channel.
+    /// [`Error::Shape`] for rows that are not those of the batch; [`Error::OneValue`] if the last batch of an epoch leaves one
+    /// value per channel.
     pub(crate) fn norm_weights(
         &self,
         op: &'static str,

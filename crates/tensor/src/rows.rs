@@ -13,7 +13,8 @@ use crate::windows::Windows;
 pub struct DeviceBatch {
     /// `[n]` u32: rows of the table.
     pub(crate) rows: Slice,
-    /// `[n]` u32: the number of each row that random numbers depend on. The same as `rows`, unless the table is a part of a larger one.
+    /// `[n]` u32: the number of each row that random numbers depend on. The same as `rows`, unless the table is a part of a
+    /// larger one.
     pub(crate) ids: Slice,
     /// The ids of the rows of a table that is a part of a larger one.
     pub(crate) id_table: Option<Windows>,
@@ -37,7 +38,8 @@ pub struct ImageTable<'a> {
 }
 
 impl DeviceBatch {
-    /// The same batch with other rows of the table, such as the partners that its rows are mixed with. Their weights are those of the rows that they replace.
+    /// The same batch with other rows of the table, such as the partners that its rows are mixed with. Their weights are those of
+    /// the rows that they replace.
     ///
     /// # Shapes
     /// `rows`: `[n]`.
@@ -66,8 +68,8 @@ impl DeviceBatch {
         }
     }
 
-    /// The same batch, of a table that is a part of a larger one: `ids` has the number of each of its rows in the larger table. Random draws then depend on these
-    /// numbers, so that a row is augmented in the same way as in the larger table.
+    /// The same batch, of a table that is a part of a larger one: `ids` has the number of each of its rows in the larger table.
+    /// Random draws then depend on these numbers, so that a row is augmented in the same way as in the larger table.
     ///
     /// # Shapes
     /// `ids`: `[n_table_rows, 1]`.
@@ -97,8 +99,10 @@ impl DeviceBatch {
 }
 
 impl Graph {
-    /// The rows of the current batch: `n` of them, from `order` ([`ORDER_LEN`] u32) at the batch index in `state` ([`STATE_LEN`](brisk_kernels::STATE_LEN) u32). A short last batch is padded by rows of weight 0:
-    /// reduce losses with [`DeviceBatch::weights`], and give them to [`set_row_weights`](Self::set_row_weights) before layers that take statistics over the batch.
+    /// The rows of the current batch: `n` of them, from `order` ([`ORDER_LEN`] u32) at the batch index in `state`
+    /// ([`STATE_LEN`](brisk_kernels::STATE_LEN) u32). A short last batch is padded by rows of weight 0: reduce losses with
+    /// [`DeviceBatch::weights`], and give them to [`set_row_weights`](Self::set_row_weights) before layers that take statistics
+    /// over the batch.
     ///
     /// # Errors
     /// [`Error::Program`] if the buffers have other lengths or types.
@@ -128,12 +132,13 @@ impl Graph {
     /// The batch's rows of a table, standardised by column: `(table[row] - mean) * inv_std`. One kernel per window.
     ///
     /// # Shapes
-    /// `table`: `[n_table_rows, n_cols]`; `mean`, `inv_std`: `[n_cols]`; the result `[n, n_cols]`. Without columns no kernel is recorded.
+    /// `table`: `[n_table_rows, n_cols]`; `mean`, `inv_std`: `[n_cols]`; the result `[n, n_cols]`. Without columns no kernel is
+    /// recorded.
     /// # Dtypes
     /// `table` f32 or u8, which is 0 to 255; the rest and the result f32.
     /// # Errors
-    /// [`Error::Shape`] unless there is a mean for each column; [`Error::Program`] for a table of another dtype; [`Error::ForeignTensor`] for a batch of another
-    /// graph.
+    /// [`Error::Shape`] unless there is a mean for each column; [`Error::Program`] for a table of another dtype;
+    /// [`Error::ForeignTensor`] for a batch of another graph.
     #[track_caller]
     pub fn gather(&self, batch: &DeviceBatch, table: &Windows, mean: &Persistent, inv_std: &Persistent) -> Tensor {
         let (n, n_cols, dtype) = (batch.n, table.n_cols(), table.dtype());
@@ -168,15 +173,16 @@ impl Graph {
         self.try_push(kernel, &[window, batch.rows, y])
     }
 
-    /// The batch's images of a table, augmented and standardised: `(table[row] - mean) * inv_std` of the pixels of a random crop, and so on, as
-    /// [`ImageAugmentation`] describes. The random draws depend only on the row (its id in a [part](DeviceBatch::of_part) of a table) and the epoch of the batch's order. Two
-    /// kernels per window.
+    /// The batch's images of a table, augmented and standardised: `(table[row] - mean) * inv_std` of the pixels of a random crop,
+    /// and so on, as [`ImageAugmentation`] describes. The random draws depend only on the row (its id in a
+    /// [part](DeviceBatch::of_part) of a table) and the epoch of the batch's order. Two kernels per window.
     ///
     /// # Shapes
     /// The result: `[n, crop height, crop width, n_channels]`.
     /// # Errors
-    /// [`Error::Shape`] if the table's rows are not such images, or the statistics are not of all columns; [`Error::Program`] for an augmentation that does
-    /// not fit the images, or a table of another dtype; [`Error::ForeignTensor`] for a batch of another graph.
+    /// [`Error::Shape`] if the table's rows are not such images, or the statistics are not of all columns; [`Error::Program`] for
+    /// an augmentation that does not fit the images, or a table of another dtype; [`Error::ForeignTensor`] for a batch of another
+    /// graph.
     /// # Reference
     /// [`AugmentImages`], which names the transforms of torchvision that it equals.
     #[track_caller]
@@ -211,8 +217,8 @@ impl Graph {
         y.reshape(&shape)
     }
 
-    /// Records a kernel for each window of `table`, made from the first row of the window, its buffer, and the buffer of the result of `n_cols` columns; none for a result
-    /// without columns.
+    /// Records a kernel for each window of `table`, made from the first row of the window, its buffer, and the buffer of the
+    /// result of `n_cols` columns; none for a result without columns.
     #[track_caller]
     fn gather_windows(
         &self,
@@ -253,12 +259,13 @@ impl Graph {
         Ok(y)
     }
 
-    /// Appends `x` to `all`, at the batch index in `state` times its length. If a batch does not fit at all, because `all` is too short or the batch index was not
-    /// reset for a new epoch, the last element of `all` becomes NaN; [`stored`](Self::stored) then returns an error.
+    /// Appends `x` to `all`, at the batch index in `state` times its length. If a batch does not fit at all, because `all` is too
+    /// short or the batch index was not reset for a new epoch, the last element of `all` becomes NaN; [`stored`](Self::stored)
+    /// then returns an error.
     ///
     /// # Errors
-    /// [`Error::ForeignTensor`]; [`Error::Dtype`] if `x` is not f32, such as the result of a product within autocast; [`Error::Program`] if the buffers have
-    /// other dtypes.
+    /// [`Error::ForeignTensor`]; [`Error::Dtype`] if `x` is not f32, such as the result of a product within autocast;
+    /// [`Error::Program`] if the buffers have other dtypes.
     #[track_caller]
     pub fn store(&self, x: &Tensor, state: &Persistent, all: &Persistent) {
         if let Err(error) = self.check_own("store", "x", x) {
@@ -274,8 +281,8 @@ impl Graph {
         }
     }
 
-    /// The numbers that [`store`](Self::store) has written to `all`, one per batch, such as the losses of an epoch: those of the batches since the batch index in
-    /// `state` was last reset to 0.
+    /// The numbers that [`store`](Self::store) has written to `all`, one per batch, such as the losses of an epoch: those of the
+    /// batches since the batch index in `state` was last reset to 0.
     ///
     /// # Errors
     /// [`Error::Overrun`] if there have been more batches than `all` has elements; [`Error::Program`].

@@ -8,8 +8,8 @@ use crate::graph::tensor::Tensor;
 use crate::reduce::broadcast;
 
 impl Tensor {
-    /// Each element divided by the sum of all, or 0 if that sum is 0; not differentiable. The sum of losses, weighted by the shares of their
-    /// weights, is their mean, however many parts it is computed in.
+    /// Each element divided by the sum of all, or 0 if that sum is 0; not differentiable. The sum of losses, weighted by the
+    /// shares of their weights, is their mean, however many parts it is computed in.
     ///
     /// # Dtypes
     /// Any for `self`; the result f32.

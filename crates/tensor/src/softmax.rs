@@ -8,12 +8,14 @@ use crate::graph::tensor::Tensor;
 use crate::narrow::sizes_around;
 
 impl Tensor {
-    /// Probabilities along dimension `dim`: `exp(x) / Σ exp(x)`. Unless `dim` is the last dimension, a [transposed](Self::transpose) copy is made.
+    /// Probabilities along dimension `dim`: `exp(x) / Σ exp(x)`. Unless `dim` is the last dimension, a
+    /// [transposed](Self::transpose) copy is made.
     ///
     /// For training, use [`Tensor::cross_entropy`] of the logits, which never takes the logarithm of a small probability.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there is no such dimension; [`Error::Program`] if there are no elements, or more than a kernel can address.
+    /// [`Error::Shape`] if there is no such dimension; [`Error::Program`] if there are no elements, or more than a kernel can
+    /// address.
     /// # Reference
     /// `torch.softmax`.
     #[track_caller]

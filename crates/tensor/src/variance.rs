@@ -10,7 +10,8 @@ use crate::graph::operation::{AutocastRule, Forward, Operation};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
-    /// The variance over the dimensions `dims`: the sum of squared differences from the mean over `n - correction`, for `n` elements. Exactly 0 for equal elements.
+    /// The variance over the dimensions `dims`: the sum of squared differences from the mean over `n - correction`, for `n`
+    /// elements. Exactly 0 for equal elements.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -21,7 +22,8 @@ impl Tensor {
         self.spread(false, dims.into(), correction)
     }
 
-    /// The standard deviation over the dimensions `dims`: the square root of [`var`](Self::var). Where it is 0, so is the gradient.
+    /// The standard deviation over the dimensions `dims`: the square root of [`var`](Self::var). Where it is 0, so is the
+    /// gradient.
     ///
     /// # Errors
     /// As [`sum`](Self::sum).
@@ -45,7 +47,8 @@ fn name(is_root: bool) -> &'static str {
     if is_root { "std" } else { "var" }
 }
 
-/// The variance or its root, as a function of the differences from the first element, which are exact where elements are close to each other, whatever their size.
+/// The variance or its root, as a function of the differences from the first element, which are exact where elements are close to
+/// each other, whatever their size.
 #[derive(Debug)]
 struct Spread {
     is_root: bool,

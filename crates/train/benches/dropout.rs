@@ -1,6 +1,8 @@
-//! What dropout costs: a training step with `Dropout(0.2)` after each hidden layer and one without, measured in alternation, of an MLP 28-256-256-256-1 and of a small convnet.
+//! What dropout costs: a training step with `Dropout(0.2)` after each hidden layer and one without, measured in alternation, of
+//! an MLP 28-256-256-256-1 and of a small convnet.
 //!
-//! `cargo bench -p brisk-train --bench dropout`; `BRISK_DEVICE` picks the device. `-- --smoke` is tiny. That values are dropped, and others each time, is checked before anything is timed.
+//! `cargo bench -p brisk-train --bench dropout`; `BRISK_DEVICE` picks the device. `-- --smoke` is tiny. That values are dropped,
+//! and others each time, is checked before anything is timed.
 #![expect(clippy::print_stdout, reason = "a bench reports")]
 
 use std::time::Instant;

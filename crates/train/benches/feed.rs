@@ -1,8 +1,9 @@
 //! The cost of streaming rows: the upload only, the steps only over resident rows, and a streamed epoch, measured in alternation.
 //!
-//! `cargo bench -p brisk-train`; `BRISK_DEVICE` picks the device. Without it, the CPU with one thread is used, so that a core is left to the threads that
-//! gather. `-- --smoke` is tiny. The losses of both variants are compared before anything is timed. A source that waits stands in for a disk: it
-//! delivers rows about as fast as the steps consume them, which is where overlap is hardest.
+//! `cargo bench -p brisk-train`; `BRISK_DEVICE` picks the device. Without it, the CPU with one thread is used, so that a core is
+//! left to the threads that gather. `-- --smoke` is tiny. The losses of both variants are compared before anything is timed. A
+//! source that waits stands in for a disk: it delivers rows about as fast as the steps consume them, which is where overlap is
+//! hardest.
 #![expect(clippy::print_stdout, reason = "a bench reports")]
 
 use std::ops::ControlFlow;

@@ -1,8 +1,8 @@
 //! The time that a `Predictor` takes for one row and for more, of an MLP 784-256-26.
 //!
-//! `cargo bench -p brisk-train --bench predict`; `BRISK_DEVICE` picks the device, the CPU with one thread by default. `-- --smoke` is tiny. Outputs are
-//! compared with those of `Model::predict` before anything is timed. With `BRISK_PYTHON` naming a Python that has PyTorch, the same network is
-//! timed there, with one thread, and the ratio is printed.
+//! `cargo bench -p brisk-train --bench predict`; `BRISK_DEVICE` picks the device, the CPU with one thread by default.
+//! `-- --smoke` is tiny. Outputs are compared with those of `Model::predict` before anything is timed. With `BRISK_PYTHON` naming
+//! a Python that has PyTorch, the same network is timed there, with one thread, and the ratio is printed.
 #![expect(clippy::print_stdout, reason = "a bench reports")]
 
 use std::process::Command;
@@ -83,7 +83,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The median and the 99th percentile of the milliseconds of a prediction, and the predictions per second of all threads together.
+/// The median and the 99th percentile of the milliseconds of a prediction, and the predictions per second of all threads
+/// together.
 fn by_threads(predictor: &Predictor, row: &[f32], n_threads: usize, n_repeats: usize) -> Result<[f64; 3], brisk_train::Error> {
     let start = Instant::now();
     let of_thread = || -> Result<Vec<f64>, brisk_train::Error> {

@@ -15,13 +15,15 @@ use crate::task::Task;
 use crate::trainer::Trainer;
 
 impl Trainer<'_> {
-    /// The largest batch, a power of two and at most the number of rows, with which training and validation on one device take at most `budget_bytes` by their plan:
-    /// rows on the device, parameters, gradients, state of the optimizer and intermediate results. Nothing is computed and nothing is put on the device.
+    /// The largest batch, a power of two and at most the number of rows, with which training and validation on one device take at
+    /// most `budget_bytes` by their plan: rows on the device, parameters, gradients, state of the optimizer and intermediate
+    /// results. Nothing is computed and nothing is put on the device.
     ///
     /// A batch that fits is not always the best one: a larger one takes fewer steps, and usually needs another learning rate.
     ///
     /// # Errors
-    /// [`Error::Setting`] if even a batch of one row takes more; [`Error::RowSet`]; [`Error::Tensor`] if the model does not fit the rows or the task.
+    /// [`Error::Setting`] if even a batch of one row takes more; [`Error::RowSet`]; [`Error::Tensor`] if the model does not fit
+    /// the rows or the task.
     /// # Examples
     /// ```
     /// use brisk_loader::Rows;

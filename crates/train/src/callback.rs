@@ -10,12 +10,14 @@ use crate::error::Error;
 use crate::fit_report::FitReport;
 use crate::warning::Warning;
 
-/// Is notified of the progress of a run, and can end it: loggers, averages of parameters, plots. Each method has a default that does nothing.
+/// Is notified of the progress of a run, and can end it: loggers, averages of parameters, plots. Each method has a default that
+/// does nothing.
 ///
-/// Steps are submitted to the device many at a time, so [`on_batches_end`](Self::on_batches_end) is called for groups of batches, about every quarter of a second and before each
-/// checkpoint and validation, and receives their losses when the device has finished them. A callback that acts at certain steps asks for them with
-/// [`every_n_steps`](Self::every_n_steps). With replicas, each has its own callbacks; [`RunView::is_first`] is for those that write files. A callback that
-/// ends the run must do so on every replica.
+/// Steps are submitted to the device many at a time, so [`on_batches_end`](Self::on_batches_end) is called for groups of batches,
+/// about every quarter of a second and before each checkpoint and validation, and receives their losses when the device has
+/// finished them. A callback that acts at certain steps asks for them with [`every_n_steps`](Self::every_n_steps). With replicas,
+/// each has its own callbacks; [`RunView::is_first`] is for those that write files. A callback that ends the run must do so on
+/// every replica.
 ///
 /// # Examples
 /// Stops when the losses of training and validation are too far apart:
@@ -57,8 +59,8 @@ pub trait Callback {
         Ok(())
     }
 
-    /// A group of batches has been trained on. All batches that a checkpoint covers are reported before it is written, and all batches that the device has finished before the run
-    /// ends, also if a stop was requested or an error ends it.
+    /// A group of batches has been trained on. All batches that a checkpoint covers are reported before it is written, and all
+    /// batches that the device has finished before the run ends, also if a stop was requested or an error ends it.
     ///
     /// # Errors
     /// Ends the run.
@@ -67,7 +69,8 @@ pub trait Callback {
         Ok(())
     }
 
-    /// How many steps of the optimizer lie between two calls of [`on_step_end`](Self::on_step_end); 0, the default, for no calls. It must not change during a run.
+    /// How many steps of the optimizer lie between two calls of [`on_step_end`](Self::on_step_end); 0, the default, for no calls.
+    /// It must not change during a run.
     ///
     /// # Cost
     /// The host waits for the device after each of these steps.
@@ -75,8 +78,9 @@ pub trait Callback {
         0
     }
 
-    /// A step of the run has been taken, whose number is a multiple of [`every_n_steps`](Self::every_n_steps). The device has taken no further step, so that `run.params` has the
-    /// parameters after this step and its gradients. Its batches have been reported to [`on_batches_end`](Self::on_batches_end).
+    /// A step of the run has been taken, whose number is a multiple of [`every_n_steps`](Self::every_n_steps). The device has
+    /// taken no further step, so that `run.params` has the parameters after this step and its gradients. Its batches have been
+    /// reported to [`on_batches_end`](Self::on_batches_end).
     ///
     /// # Errors
     /// Ends the run.
@@ -107,7 +111,8 @@ pub trait Callback {
         Ok(())
     }
 
-    /// The model has been validated, at the end of an epoch or [within it](crate::TrainerConfig::validate_within_epoch). [`ControlFlow::Break`] ends the run here.
+    /// The model has been validated, at the end of an epoch or [within it](crate::TrainerConfig::validate_within_epoch).
+    /// [`ControlFlow::Break`] ends the run here.
     ///
     /// # Errors
     /// Ends the run.
@@ -116,8 +121,9 @@ pub trait Callback {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// A checkpoint is on disk. It is written while training continues, so that `run` has the epoch and the steps of the checkpoint, but the device may have the
-    /// parameters of a later step. With replicas, which write together, training waits for the file.
+    /// A checkpoint is on disk. It is written while training continues, so that `run` has the epoch and the steps of the
+    /// checkpoint, but the device may have the parameters of a later step. With replicas, which write together, training waits
+    /// for the file.
     ///
     /// # Errors
     /// Ends the run.
@@ -136,8 +142,9 @@ pub trait Callback {
         false
     }
 
-    /// The outputs of the best model for the validation rows, and the labels of these rows, shaped as in [`ValidationEnd`]. They are computed again before
-    /// [`on_fit_end`](Self::on_fit_end), if the model was validated before the run was resumed and a callback [needs](Self::needs_best_outputs) them.
+    /// The outputs of the best model for the validation rows, and the labels of these rows, shaped as in [`ValidationEnd`]. They
+    /// are computed again before [`on_fit_end`](Self::on_fit_end), if the model was validated before the run was resumed and a
+    /// callback [needs](Self::needs_best_outputs) them.
     ///
     /// # Errors
     /// Is returned by the run.
@@ -155,7 +162,8 @@ pub trait Callback {
         Ok(())
     }
 
-    /// A checkpoint to resume from is about to be written: add the state of this callback here, under names that nothing else uses.
+    /// A checkpoint to resume from is about to be written: add the state of this callback here, under names that nothing else
+    /// uses.
     ///
     /// # Errors
     /// Ends the run.
@@ -213,8 +221,8 @@ pub struct BatchesEnd<'r> {
     pub losses: &'r [f32],
     /// The learning rate of each.
     pub learning_rates: &'r [f32],
-    /// The norm of the gradients of each, before clipping, if the run [records](crate::TrainerConfig::record_grad_norms) it; else empty. With several batches per step, only those of
-    /// the last batch of a step are norms of what the optimizer receives.
+    /// The norm of the gradients of each, before clipping, if the run [records](crate::TrainerConfig::record_grad_norms) it; else
+    /// empty. With several batches per step, only those of the last batch of a step are norms of what the optimizer receives.
     pub grad_norms: &'r [f32],
     /// How many rows they have together.
     pub n_rows: usize,
@@ -232,7 +240,8 @@ pub struct StepEnd {
     pub loss: f32,
     /// The learning rate of the step.
     pub learning_rate: f32,
-    /// The norm of all gradients as the optimizer receives them, but before clipping, if the run [records](crate::TrainerConfig::record_grad_norms) it.
+    /// The norm of all gradients as the optimizer receives them, but before clipping, if the run
+    /// [records](crate::TrainerConfig::record_grad_norms) it.
     pub grad_norm: Option<f32>,
 }
 
@@ -250,6 +259,7 @@ pub struct ValidationEnd<'r> {
     pub is_best: bool,
     /// Whether this is a validation within an epoch, not at its end or at the end of the run.
     pub is_within_epoch: bool,
-    /// Whether a limit on steps or time ends the run here, within an epoch. A run that resumes without the limit does not have this validation.
+    /// Whether a limit on steps or time ends the run here, within an epoch. A run that resumes without the limit does not have
+    /// this validation.
     pub is_at_limit: bool,
 }

@@ -35,11 +35,12 @@ pub use tensor_data::TensorData;
 
 /// Everything that a run needs to resume: named `f32` and `u32` tensors, and named strings.
 ///
-/// On disk it is one safetensors file, which Python reads without any code of brisk; the same content gives the same bytes. Saving
-/// is atomic: after a crash the path has the previous checkpoint or all of the new one.
+/// On disk it is one safetensors file, which Python reads without any code of brisk; the same content gives the same bytes.
+/// Saving is atomic: after a crash the path has the previous checkpoint or all of the new one.
 ///
-/// A file is checked when it is loaded. Its metadata has a format version, `brisk.format_version`, and a CRC-32 of the whole file,
-/// `brisk.crc32`, so that a changed bit anywhere in it is an error. A newer format is refused. Names of strings that begin with `brisk.` are reserved.
+/// A file is checked when it is loaded. Its metadata has a format version, `brisk.format_version`, and a CRC-32 of the whole
+/// file, `brisk.crc32`, so that a changed bit anywhere in it is an error. A newer format is refused. Names of strings that begin
+/// with `brisk.` are reserved.
 ///
 /// # Examples
 /// ```no_run
@@ -88,8 +89,8 @@ impl Checkpoint {
     /// Adds a tensor: a `Vec` of `f32` or `u32`, or a [`SharedSlice`], row-major.
     ///
     /// # Errors
-    /// [`Error::CheckpointEntry`] if `shape` does not have as many elements as there are values, if there is a tensor of this name already, and for the name `__metadata__`, which
-    /// safetensors files keep for themselves.
+    /// [`Error::CheckpointEntry`] if `shape` does not have as many elements as there are values, if there is a tensor of this
+    /// name already, and for the name `__metadata__`, which safetensors files keep for themselves.
     pub fn insert(&mut self, name: impl Into<String>, shape: &[usize], values: impl Into<TensorData>) -> Result<(), Error> {
         let (name, values) = (name.into(), values.into());
         let expected = n_values(shape);
@@ -169,8 +170,8 @@ impl Checkpoint {
         self.metadata.contains_key(key)
     }
 
-    /// The version of the file's format; `None` if it was written by an earlier version of brisk, or by another program. Such a file has no
-    /// checksum either.
+    /// The version of the file's format; `None` if it was written by an earlier version of brisk, or by another program. Such a
+    /// file has no checksum either.
     pub fn format_version(&self) -> Option<u32> {
         self.format_version
     }
@@ -198,20 +199,23 @@ impl Checkpoint {
         Ok(write_atomically(path.as_ref(), |writer| self.write_to(writer))?)
     }
 
-    /// Reads and checks a file; or all files of an index, `NAME.safetensors.index.json`, which is also used if `NAME.safetensors` does not exist.
+    /// Reads and checks a file; or all files of an index, `NAME.safetensors.index.json`, which is also used if `NAME.safetensors`
+    /// does not exist.
     ///
-    /// Files of other programs may have tensors of other types: f16, bf16 and f64 are converted to f32, whole numbers to [`TensorData::I64`]. See also
-    /// [`oihw_to_ohwi`](Self::oihw_to_ohwi).
+    /// Files of other programs may have tensors of other types: f16, bf16 and f64 are converted to f32, whole numbers to
+    /// [`TensorData::I64`]. See also [`oihw_to_ohwi`](Self::oihw_to_ohwi).
     ///
     /// # Errors
-    /// [`Error::Io`] if it cannot be read or is not a regular file; [`Error::WrongFile`] for a file of another kind; [`Error::Damaged`] if it is truncated or
-    /// changed, or a file lacks a tensor that its index lists; [`Error::WrongFile`] if a newer version of brisk wrote it; [`Error::CheckpointEntry`] if it has tensors of further types, or values that
-    /// would overflow.
+    /// [`Error::Io`] if it cannot be read or is not a regular file; [`Error::WrongFile`] for a file of another kind;
+    /// [`Error::Damaged`] if it is truncated or changed, or a file lacks a tensor that its index lists; [`Error::WrongFile`] if a
+    /// newer version of brisk wrote it; [`Error::CheckpointEntry`] if it has tensors of further types, or values that would
+    /// overflow.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::load_by(path.as_ref(), &mut |_, path| Ok(read_regular_file(path)))
     }
 
-    /// The same with the bytes of files as `read` returns them; it is also given the number of the file, from 0 for an index and for the first file.
+    /// The same with the bytes of files as `read` returns them; it is also given the number of the file, from 0 for an index and
+    /// for the first file.
     pub(crate) fn load_by(path: &Path, read: &mut ReadFile<'_>) -> Result<Self, Error> {
         let file = if is_index(path) { None } else { Some(read(0, path)?) };
         let is_missing = |file: &io::Result<_>| file.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);

@@ -62,15 +62,16 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// This replica's side of a data-parallel run: reductions over all replicas are recorded into the training step.
 ///
-/// Every replica holds the whole model, or a shard of its state ([`DataParallelConfig::zero`]), and trains on its part of each batch. Gradients are reduced
-/// in buckets, each as soon as the backward pass has computed it, on a separate thread while the rest is computed; then every replica takes the same step. So
-/// replicas that start from the same values stay bit-identical.
+/// Every replica holds the whole model, or a shard of its state ([`DataParallelConfig::zero`]), and trains on its part of each
+/// batch. Gradients are reduced in buckets, each as soon as the backward pass has computed it, on a separate thread while the
+/// rest is computed; then every replica takes the same step. So replicas that start from the same values stay bit-identical.
 ///
-/// Use it in your own training loop; [`Trainer::replicas`](crate::Trainer::replicas) does all of it. The same loop trains without other replicas if it is given [`single`](Self::single).
+/// Use it in your own training loop; [`Trainer::replicas`](crate::Trainer::replicas) does all of it. The same loop trains without
+/// other replicas if it is given [`single`](Self::single).
 ///
 /// # Errors
-/// An error in one replica, or its loss, ends the run of all others with [`Error::Replica`]. Call [`fail`](Self::fail) where a replica gives up for another
-/// reason; dropping it without [`finish`](Self::finish) counts as a failure without a reason.
+/// An error in one replica, or its loss, ends the run of all others with [`Error::Replica`]. Call [`fail`](Self::fail) where a
+/// replica gives up for another reason; dropping it without [`finish`](Self::finish) counts as a failure without a reason.
 /// # Reference
 /// Li et al. 2020, *PyTorch Distributed*, arXiv:2006.15704: buckets, reduced in one order on every rank while backward runs.
 /// # Examples
@@ -146,7 +147,8 @@ pub struct DataParallelConfig {
     pub files: CheckpointFiles,
     /// Which statistics normalise batches in training.
     pub batch_norm: BatchStatistics,
-    /// What happens when replicas have fewer batches than others. `None` if all have the same number, as in a [`Trainer`](crate::Trainer); this is not checked.
+    /// What happens when replicas have fewer batches than others. `None` if all have the same number, as in a
+    /// [`Trainer`](crate::Trainer); this is not checked.
     pub uneven: Option<UnevenInputs>,
 }
 
@@ -267,7 +269,8 @@ impl DataParallel {
     /// The same for a model: names, shapes and order of its parameters and buffers, and the optimizer's state.
     ///
     /// # Errors
-    /// As [`agree`](Self::agree); [`Error::Tensor`] if parameters or optimizer are not for the stage of [`DataParallelConfig::zero`].
+    /// As [`agree`](Self::agree); [`Error::Tensor`] if parameters or optimizer are not for the stage of
+    /// [`DataParallelConfig::zero`].
     pub fn agree_on_model(&self, params: &Parameters, optimizer: &dyn Optimizer) -> Result<(), Error> {
         if self.is_single() {
             return Ok(());
@@ -304,7 +307,8 @@ impl DataParallel {
         Ok(())
     }
 
-    /// Sends parameters (unless they are sharded) and buffers of replica 0 to all: once before training, and buffers (running statistics) again before they are used.
+    /// Sends parameters (unless they are sharded) and buffers of replica 0 to all: once before training, and buffers (running
+    /// statistics) again before they are used.
     ///
     /// # Errors
     /// As [`broadcast`](Self::broadcast).
@@ -325,11 +329,13 @@ impl DataParallel {
 
     /// Records that gradients are reduced over all replicas; after the backward pass, and before the gradients are read.
     ///
-    /// Use the mean if losses are means over batches of one length, and the sum if the losses of all replicas add up to that of the whole batch.
-    /// With `state`, that of an [`Accumulate`](brisk_nn::Accumulate) recorded before, nothing is reduced for batches that do not complete a step, as with
-    /// PyTorch's `no_sync`. If gradients are sharded, a replica can accumulate only its own: record `Accumulate` after this, and every batch is reduced.
+    /// Use the mean if losses are means over batches of one length, and the sum if the losses of all replicas add up to that of
+    /// the whole batch. With `state`, that of an [`Accumulate`](brisk_nn::Accumulate) recorded before, nothing is reduced for
+    /// batches that do not complete a step, as with PyTorch's `no_sync`. If gradients are sharded, a replica can accumulate only
+    /// its own: record `Accumulate` after this, and every batch is reduced.
     ///
-    /// Gradients sharded by [`divide`](Self::divide) are reduced so that each replica has the sums of its own pieces; `bound` is the model in `graph`.
+    /// Gradients sharded by [`divide`](Self::divide) are reduced so that each replica has the sums of its own pieces; `bound` is
+    /// the model in `graph`.
     ///
     /// # Cost
     /// A copy of all gradients on the host; with a [`Wire`] of 16 bits half a copy more, and one for rounding errors.
@@ -367,8 +373,8 @@ impl DataParallel {
         });
     }
 
-    /// Records that a tensor, as recorded so far, is reduced over all replicas. It is sent as soon as it is computed, and awaited here. It has no
-    /// gradient.
+    /// Records that a tensor, as recorded so far, is reduced over all replicas. It is sent as soon as it is computed, and awaited
+    /// here. It has no gradient.
     ///
     /// # Errors
     /// [`Program`](brisk_nn::Error::Program) if the tensor is not f32.
@@ -404,11 +410,12 @@ impl DataParallel {
         }
     }
 
-    /// For a replica without batches left: takes part in the steps of the others with `graph`, with gradients of 0, until all have joined. Then all have the
-    /// model of the replica that joined last.
+    /// For a replica without batches left: takes part in the steps of the others with `graph`, with gradients of 0, until all
+    /// have joined. Then all have the model of the replica that joined last.
     ///
     /// # Errors
-    /// [`Error::Replica`], also if joining is [refused](UnevenInputs::Refused); [`Error::Setting`] if the configuration does not allow it; [`Error::Tensor`] if the device fails.
+    /// [`Error::Replica`], also if joining is [refused](UnevenInputs::Refused); [`Error::Setting`] if the configuration does not
+    /// allow it; [`Error::Tensor`] if the device fails.
     /// # Reference
     /// `DistributedDataParallel.join`.
     pub fn join(&self, graph: &Graph, device: &Device, params: &Parameters) -> Result<(), Error> {
@@ -471,7 +478,8 @@ impl DataParallel {
         Ok(communication.all_gather(mine, output).wait()?.0)
     }
 
-    /// The sum of a number over all replicas. It is sent in f32, as all values; summing over a few replicas loses little precision.
+    /// The sum of a number over all replicas. It is sent in f32, as all values; summing over a few replicas loses little
+    /// precision.
     pub(crate) fn sum(&self, mine: f64) -> Result<f64, Error> {
         if self.is_single() {
             return Ok(mine);
@@ -484,14 +492,14 @@ impl DataParallel {
         &self.overlap
     }
 
-    /// Which replica came last in the steps so far, and how long the others waited for it; about the same on all replicas. `None` before the end of the second step, for a
-    /// single replica, and for a communication library that does not measure it.
+    /// Which replica came last in the steps so far, and how long the others waited for it; about the same on all replicas. `None`
+    /// before the end of the second step, for a single replica, and for a communication library that does not measure it.
     pub fn waited(&self) -> Option<Waited> {
         self.waits.waited().filter(|_| self.world_size() > 1)
     }
 
-    /// Requests that the run ends. Returns whether it ends now, because there are no other replicas. Otherwise the request is sent with the next loss, so that all
-    /// replicas end after the same step.
+    /// Requests that the run ends. Returns whether it ends now, because there are no other replicas. Otherwise the request is
+    /// sent with the next loss, so that all replicas end after the same step.
     pub(crate) fn ask_to_stop(&self) -> bool {
         if !self.is_single() {
             self.stop.is_wanted.store(true, Ordering::Relaxed);
@@ -522,7 +530,8 @@ impl DataParallel {
         drop(tell);
     }
 
-    /// StepWaits for the others, and ends the group cleanly. Replicas of [`run_threads`] do not call it: `run_threads` does when they return.
+    /// StepWaits for the others, and ends the group cleanly. Replicas of [`run_threads`] do not call it: `run_threads` does when
+    /// they return.
     ///
     /// # Errors
     /// [`Error::Replica`], if another has failed; [`Error::Tensor`] within `run_threads`.

@@ -32,7 +32,8 @@ use crate::settings::direction;
 pub struct EarlyStopping {
     /// The metric of a trainer's run, such as `valid_accuracy`; `None` for the one that its task watches.
     pub monitor: Option<String>,
-    /// Whether lower or higher is better; `None` for what the trainer's metric says, and otherwise lower. In files of settings, `mode = "min"` or `"max"`.
+    /// Whether lower or higher is better; `None` for what the trainer's metric says, and otherwise lower. In files of settings,
+    /// `mode = "min"` or `"max"`.
     #[serde(rename = "mode", with = "direction")]
     pub direction: Option<Direction>,
     /// Stop after this many checks in a row without an improvement. 0 stops at the first, as 1 does.
@@ -56,7 +57,8 @@ impl EarlyStopping {
         Self { direction: Some(direction), ..Self::default() }
     }
 
-    /// Watches the metric `monitor` of a trainer's run, such as `valid_accuracy` or `train_loss`. Whether more of it is better follows from the metric.
+    /// Watches the metric `monitor` of a trainer's run, such as `valid_accuracy` or `train_loss`. Whether more of it is better
+    /// follows from the metric.
     pub fn on(monitor: impl Into<String>) -> Self {
         Self { monitor: Some(monitor.into()), ..Self::default() }
     }

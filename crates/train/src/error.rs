@@ -28,7 +28,8 @@ pub enum Error {
         /// The error of the system.
         cause: io::Error,
     },
-    /// A file cannot be written: its path is that of a folder, its folder does not exist, or the disk is full. An earlier file at this path is unchanged.
+    /// A file cannot be written: its path is that of a folder, its folder does not exist, or the disk is full. An earlier file at
+    /// this path is unchanged.
     #[error(transparent)]
     Write(#[from] brisk_atomic_file::WriteError),
     /// An object of a [store](crate::CheckpointStore) cannot be read.
@@ -121,7 +122,8 @@ pub enum Error {
         differences: Vec<ResumeDifference>,
     },
 
-    /// A value of a row cannot be used: a label that the task does not take, a feature that is not finite, an unknown code, or a weight.
+    /// A value of a row cannot be used: a label that the task does not take, a feature that is not finite, an unknown code, or a
+    /// weight.
     #[error("{set} rows: {} is {found}, expected {expected}", cell.in_row(*row, name.as_deref()))]
     Value {
         /// Which rows: `train`, `valid`, `test`.
@@ -212,7 +214,8 @@ pub enum Error {
         /// Where the operation has the value.
         pass: brisk_nn::tensor::Pass,
     },
-    /// Too many steps in a row were skipped, however small the loss scale was; or all steps of an epoch or of a whole run, so that nothing was learnt.
+    /// Too many steps in a row were skipped, however small the loss scale was; or all steps of an epoch or of a whole run, so
+    /// that nothing was learnt.
     #[error(
         "{}, since their gradients are not finite; the loss scale is {scale:e}, the last loss is {loss}; earlier checkpoints are intact: lower the learning rate, look at the rows, or use bf16 or f32",
         match first_epoch {

@@ -40,8 +40,8 @@ pub use table::{BatchTensors, PartnerLabels};
 
 /// Batches of a source's rows on a device: resident there, or streamed, with the same batches in the same order.
 ///
-/// A streamed feed holds one chunk of many batches on the device. While the device trains on it, threads gather the next chunks on the
-/// host; then a chunk is copied through mapped staging memory. Clones are the same feed.
+/// A streamed feed holds one chunk of many batches on the device. While the device trains on it, threads gather the next chunks
+/// on the host; then a chunk is copied through mapped staging memory. Clones are the same feed.
 #[derive(Debug, Clone)]
 pub struct Feed<'a> {
     table: DeviceTable,
@@ -99,12 +99,14 @@ pub struct BatchRange {
 }
 
 impl<'a> Feed<'a> {
-    /// Makes rows resident or streams them, as `config` says or depending on whether they fit. `config.order` is ignored in favour of `order`. Of streamed rows without weights, only the part
-    /// of [`FeedConfig::rank`] is read.
+    /// Makes rows resident or streams them, as `config` says or depending on whether they fit. `config.order` is ignored in
+    /// favour of `order`. Of streamed rows without weights, only the part of [`FeedConfig::rank`] is read.
     ///
     /// # Errors
-    /// [`Error::Setting`] for batches of 0 rows, for a [rank](FeedConfig::rank) without a part of each batch, and for [lanes](Order::Lanes) of batches of another size; [`Error::RowSet`], [`Error::Value`], [`Error::Rows`] for rows that cannot be used; [`Error::Setting`] if rows must be
-    /// resident in an order that devices do not compute; [`Error::Tensor`] if the device has no room even for a chunk.
+    /// [`Error::Setting`] for batches of 0 rows, for a [rank](FeedConfig::rank) without a part of each batch, and for
+    /// [lanes](Order::Lanes) of batches of another size; [`Error::RowSet`], [`Error::Value`], [`Error::Rows`] for rows that
+    /// cannot be used; [`Error::Setting`] if rows must be resident in an order that devices do not compute; [`Error::Tensor`] if
+    /// the device has no room even for a chunk.
     pub fn new<S: RowSource<Feature: FeedElement>>(
         device: &Device,
         set: &'static str,
@@ -116,7 +118,8 @@ impl<'a> Feed<'a> {
         Self::with_weights(device, set, source, order, batch_rows, config, &RowWeights::Unknown)
     }
 
-    /// The same with what is known of the weights of the rows: if they are known or not used, streamed rows are always read by part.
+    /// The same with what is known of the weights of the rows: if they are known or not used, streamed rows are always read by
+    /// part.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -221,7 +224,8 @@ impl<'a> Feed<'a> {
         let batching = Batching { order: order.clone(), shard, ..Batching::of(chunk_batches * batch_rows) };
         let chunks = Rc::new(SourceChunks::new(set, source, batching, chunk_batches, config.ahead)?);
         let chunk_bytes = table.len_bytes();
-        // One slot is filled while the device reads the other. With room for the row numbers, which exist if batches are augmented.
+        // One slot is filled while the device reads the other. With room for the row numbers, which exist if batches are
+        // augmented.
         let slot_bytes = chunk_bytes + chunk_rows * DType::U32.size_bytes();
         let uploads = Rc::new(RefCell::new(device.uploads(slot_bytes, 2)?));
         let max_binding_bytes = device.max_binding_bytes();
@@ -230,8 +234,9 @@ impl<'a> Feed<'a> {
         Ok(Self { table, n_rows, batch_rows, order, fact, stream, drops_last: false, augment: None, source: None })
     }
 
-    /// The same rows, with batches that `augment` makes. Random numbers of brisk's own augmentations depend on the row and the epoch, so that they are the same on
-    /// any number of replicas, after a run is resumed, and for resident and streamed rows. If an order draws a row several times in an epoch, it is augmented in the same way each time.
+    /// The same rows, with batches that `augment` makes. Random numbers of brisk's own augmentations depend on the row and the
+    /// epoch, so that they are the same on any number of replicas, after a run is resumed, and for resident and streamed rows. If
+    /// an order draws a row several times in an epoch, it is augmented in the same way each time.
     ///
     /// Recording a batch of a streamed feed is an error if `augment` mixes rows, since a partner may be any row of the epoch.
     pub fn augmented(self, augment: Rc<dyn Augment + 'a>) -> Self {
@@ -242,8 +247,9 @@ impl<'a> Feed<'a> {
         Self { table, augment: Some(augment), ..self }
     }
 
-    /// The same rows without the last batch of an epoch, if that is short: its rows take part in the epochs whose order puts them elsewhere. A short batch is otherwise padded by
-    /// its own rows with weight 0, which losses and [statistics of a batch](Graph::set_row_weights) treat as absent.
+    /// The same rows without the last batch of an epoch, if that is short: its rows take part in the epochs whose order puts them
+    /// elsewhere. A short batch is otherwise padded by its own rows with weight 0, which losses and
+    /// [statistics of a batch](Graph::set_row_weights) treat as absent.
     ///
     /// # Reference
     /// `drop_last` of `torch.utils.data.DataLoader`.
@@ -360,7 +366,8 @@ impl<'a> Feed<'a> {
         self.stream.as_ref().map_or(self.n_batches(), |stream| stream.chunk_batches)
     }
 
-    /// Records the gathering of the batch whose index is in `state`: of its rows that are read, those of [`FeedConfig::rank`] if only that part is streamed.
+    /// Records the gathering of the batch whose index is in `state`: of its rows that are read, those of [`FeedConfig::rank`] if
+    /// only that part is streamed.
     ///
     /// # Errors
     /// [`Shape`](brisk_nn::Error::Shape) if `scale` has a different number of columns.
@@ -371,7 +378,8 @@ impl<'a> Feed<'a> {
     /// The same for the rows `part` of each batch, such as those of one replica.
     ///
     /// # Errors
-    /// As [`record`](Self::record); [`Refused`](brisk_nn::Error::Refused) for another part than that of [`FeedConfig::rank`], if only that part is streamed.
+    /// As [`record`](Self::record); [`Refused`](brisk_nn::Error::Refused) for another part than that of [`FeedConfig::rank`], if
+    /// only that part is streamed.
     #[track_caller]
     pub(crate) fn record_part(
         &self,
@@ -390,8 +398,8 @@ impl<'a> Feed<'a> {
         self.table.record_part(graph, scale, state, part, self.augment.as_deref())
     }
 
-    /// Records the weight of each row of the whole batch, `[batch_rows]`. The losses of some of the rows, weighted by [shares](Tensor::shares) of these weights and summed, are what
-    /// these rows add to the mean over the batch.
+    /// Records the weight of each row of the whole batch, `[batch_rows]`. The losses of some of the rows, weighted by
+    /// [shares](Tensor::shares) of these weights and summed, are what these rows add to the mean over the batch.
     ///
     /// # Errors
     /// As [`record`](Self::record).
@@ -424,12 +432,12 @@ impl<'a> Feed<'a> {
 }
 
 impl OpenFeed<'_> {
-    /// Calls `f` for the batches of an epoch, at most `most` at a time, when they are ready on the device. `f` replays the recorded program and says
-    /// whether to continue.
+    /// Calls `f` for the batches of an epoch, at most `most` at a time, when they are ready on the device. `f` replays the
+    /// recorded program and says whether to continue.
     ///
     /// # Errors
-    /// Those of `f`; [`Error::Stream`] names the batches for which the source failed; [`Error::Value`] for streamed rows that were not checked
-    /// before; [`Error::Tensor`] if the device fails.
+    /// Those of `f`; [`Error::Stream`] names the batches for which the source failed; [`Error::Value`] for streamed rows that
+    /// were not checked before; [`Error::Tensor`] if the device fails.
     pub fn for_each_range(
         &mut self,
         epoch: u32,

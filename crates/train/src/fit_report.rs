@@ -9,17 +9,20 @@ use crate::warning::Warning;
 /// The result of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FitReport {
-    /// Finished epochs, including their validations and the epochs before the run was resumed. A run that ends within an epoch has not finished it.
+    /// Finished epochs, including their validations and the epochs before the run was resumed. A run that ends within an epoch
+    /// has not finished it.
     pub n_epochs: usize,
     /// The epoch, from 1, whose weights are kept: those at its end, or at a validation within it.
     pub best_epoch: usize,
-    /// The batch of that epoch, from 1, after which these weights were validated: the last one, if they are from the end of the epoch.
+    /// The batch of that epoch, from 1, after which these weights were validated: the last one, if they are from the end of the
+    /// epoch.
     pub best_batch: usize,
     /// The metric that decides which model is the best, such as `valid_auc`.
     pub watched: String,
     /// Its value for the best model.
     pub best_value: f64,
-    /// The metrics of each epoch since the run was started or resumed, and of each [validation within](crate::TrainerConfig::validate_within_epoch) an epoch.
+    /// The metrics of each epoch since the run was started or resumed, and of each
+    /// [validation within](crate::TrainerConfig::validate_within_epoch) an epoch.
     pub history: Vec<EpochMetrics>,
     /// Why the run ended.
     pub ended: Ended,

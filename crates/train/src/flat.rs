@@ -32,7 +32,8 @@ impl Flat<'_> {
         self.insert_entries(checkpoint, division, held, |entry| name(&entry.name))
     }
 
-    /// Adds an optimizer's state, given the values that this replica keeps: as one flat tensor, or as one tensor per parameter if each replica writes a file.
+    /// Adds an optimizer's state, given the values that this replica keeps: as one flat tensor, or as one tensor per parameter if
+    /// each replica writes a file.
     pub(crate) fn insert_state(&self, checkpoint: &mut Checkpoint, name: &str, held: &SharedSlice<f32>) -> Result<(), Error> {
         let division = self.params.division();
         if self.replicas.files() == CheckpointFiles::OneAReplica {
@@ -70,7 +71,8 @@ impl Flat<'_> {
         })
     }
 
-    /// Calls `f` with the elements and the values of each bucket that this replica writes: a part of `held`, or, if values are sharded, assembled from all replicas.
+    /// Calls `f` with the elements and the values of each bucket that this replica writes: a part of `held`, or, if values are
+    /// sharded, assembled from all replicas.
     fn each_bucket(
         &self,
         division: Option<&Division>,

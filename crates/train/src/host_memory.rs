@@ -1,11 +1,13 @@
-//! How much memory this process may still allocate, according to the operating system: by the machine, its container, and its resource limits.
+//! How much memory this process may still allocate, according to the operating system: by the machine, its container, and its
+//! resource limits.
 
 use std::fs::read_to_string;
 use std::path::{Path, PathBuf};
 
 use brisk_nn::tensor::program::{Device, DeviceKind};
 
-/// Whether the device's memory is the host's. If memory that was promised there turns out to be missing, the process is killed instead of getting an error.
+/// Whether the device's memory is the host's. If memory that was promised there turns out to be missing, the process is killed
+/// instead of getting an error.
 pub(crate) fn is_used_by(device: &Device) -> bool {
     device.info().kind != DeviceKind::Gpu
 }
@@ -50,7 +52,8 @@ fn of_cgroup_line(root: &Path, line: &str) -> Option<usize> {
         "memory" => (root.join("memory"), "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "),
         _ => return None,
     };
-    // Each group is within the limits of its ancestors. Inside a container the path may be that of the host, and only the root exists.
+    // Each group is within the limits of its ancestors. Inside a container the path may be that of the host, and only the root
+    // exists.
     let group = root.join(path.trim_start_matches('/'));
     let groups = group.ancestors().take_while(|group| group.starts_with(&root)).map(PathBuf::from);
     groups.filter_map(|group| of_group(&group, limit, usage, cache)).min()

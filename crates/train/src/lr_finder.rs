@@ -37,14 +37,15 @@ const SKIPPED_STEPS: usize = 10;
 const DIVERGED: f64 = 4.0;
 
 impl Trainer<'_> {
-    /// Searches for a learning rate: trains a copy of the model for up to 100 steps, each with a higher rate than the one before, from 1e-7 to 1, until the loss
-    /// diverges. The model is unchanged.
+    /// Searches for a learning rate: trains a copy of the model for up to 100 steps, each with a higher rate than the one before,
+    /// from 1e-7 to 1, until the loss diverges. The model is unchanged.
     ///
     /// # Reference
-    /// Smith 2017, arXiv:1506.01186; the suggestion is that of PyTorch Lightning's `LearningRateFinder`: where the smoothed loss falls fastest, except for the first 10 steps
-    /// and the last.
+    /// Smith 2017, arXiv:1506.01186; the suggestion is that of PyTorch Lightning's `LearningRateFinder`: where the smoothed loss
+    /// falls fastest, except for the first 10 steps and the last.
     /// # Errors
-    /// As [`prepare`](Self::prepare), except for those of validation rows; [`Error::NoLearningRate`] if the loss diverges, or is not finite, within the first 10 steps.
+    /// As [`prepare`](Self::prepare), except for those of validation rows; [`Error::NoLearningRate`] if the loss diverges, or is
+    /// not finite, within the first 10 steps.
     #[track_caller]
     pub fn find_learning_rate<M, S>(&self, model: &Model<M>, task: &dyn Task, train: &S) -> Result<LearningRates, Error>
     where
@@ -105,7 +106,8 @@ impl Trainer<'_> {
 }
 
 impl LearningRates {
-    /// Losses over learning rates, with the suggestion: a panel of a [`Report`](brisk_report::Report), or a file by [`Panel::to_svg`](brisk_report::Panel::to_svg).
+    /// Losses over learning rates, with the suggestion: a panel of a [`Report`](brisk_report::Report), or a file by
+    /// [`Panel::to_svg`](brisk_report::Panel::to_svg).
     pub fn chart(&self) -> LineChart {
         let points = self.rates.iter().zip(&self.losses).map(|(&rate, &loss)| [rate, loss]);
         let chart = LineChart::new("Learning-rate finder").x_label("learning rate").y_label("smoothed loss");

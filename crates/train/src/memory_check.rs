@@ -9,11 +9,11 @@ use crate::error::Error;
 use crate::error::phrases::bytes;
 use crate::host_memory;
 
-/// Refuses parameters whose training state does not fit, before rows are read and anything is recorded; then, given the recorded programs, a run whose
-/// transients do not fit in addition to the state.
+/// Refuses parameters whose training state does not fit, before rows are read and anything is recorded; then, given the recorded
+/// programs, a run whose transients do not fit in addition to the state.
 ///
-/// The bytes of all replicas on one host are added up. How much memory a hardware GPU has is not known beforehand; there the device's
-/// [limit](Device::memory_limit) applies, if it has one.
+/// The bytes of all replicas on one host are added up. How much memory a hardware GPU has is not known beforehand; there the
+/// device's [limit](Device::memory_limit) applies, if it has one.
 pub(crate) fn check_memory(
     device: &Device,
     params: &Parameters,

@@ -23,7 +23,8 @@ use crate::standardisation::Standardisation;
 use crate::step::Step;
 use crate::task::{Task, read_labels};
 
-/// A module with its parameters and the standardisation of its input: what a [`Trainer`](crate::Trainer) trains, and a file keeps.
+/// A module with its parameters and the standardisation of its input: what a [`Trainer`](crate::Trainer) trains, and a file
+/// keeps.
 ///
 /// # Examples
 /// See [`Trainer`](crate::Trainer).
@@ -45,20 +46,24 @@ impl<M: Module> Model<M> {
         Self { module, params: builder.build(seed), scale: None, device: OnceLock::new(), precision: Precision::F32 }
     }
 
-    /// A model that `make` builds, with the parameters of a file: one that [`save`](Self::save) wrote, a checkpoint of a run, or a PyTorch `state_dict` in
-    /// safetensors format. Without the standardisation of the input that brisk's files have, the input is taken as it is.
+    /// A model that `make` builds, with the parameters of a file: one that [`save`](Self::save) wrote, a checkpoint of a run, or
+    /// a PyTorch `state_dict` in safetensors format. Without the standardisation of the input that brisk's files have, the input
+    /// is taken as it is.
     ///
     /// # Errors
-    /// [`Error::Io`], [`Error::Damaged`], [`Error::WrongFile`] for a file that cannot be read or is not that of a model; [`Error::CheckpointEntry`] for one of another model;
-    /// [`Error::CheckpointEntry`] for convolutions of another program: see [`load_pytorch`](Self::load_pytorch).
+    /// [`Error::Io`], [`Error::Damaged`], [`Error::WrongFile`] for a file that cannot be read or is not that of a model;
+    /// [`Error::CheckpointEntry`] for one of another model; [`Error::CheckpointEntry`] for convolutions of another program: see
+    /// [`load_pytorch`](Self::load_pytorch).
     pub fn load(path: impl AsRef<Path>, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Result<Self, Error> {
         Self::from_checkpoint(&model_file(Checkpoint::load(path)?)?.in_ohwi(false)?, make)
     }
 
-    /// [`load`](Self::load) for a PyTorch `state_dict` in safetensors format, whose weights of convolutions are `[out, in, height, width]`.
+    /// [`load`](Self::load) for a PyTorch `state_dict` in safetensors format, whose weights of convolutions are
+    /// `[out, in, height, width]`.
     ///
-    /// Names must be those of the model's parameters. f16, bf16 and f64 are converted to f32; tensors that the model does not have, such as
-    /// `num_batches_tracked`, are ignored. A linear layer after [`Flatten`](brisk_nn::Flatten) has its columns in another order in PyTorch, as described there.
+    /// Names must be those of the model's parameters. f16, bf16 and f64 are converted to f32; tensors that the model does not
+    /// have, such as `num_batches_tracked`, are ignored. A linear layer after [`Flatten`](brisk_nn::Flatten) has its columns in
+    /// another order in PyTorch, as described there.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -66,16 +71,18 @@ impl<M: Module> Model<M> {
         Self::from_checkpoint(&model_file(Checkpoint::load(path)?)?.in_ohwi(true)?, make)
     }
 
-    /// Replaces the parameters and buffers whose names begin with `prefix` by those of a file, such as a backbone whose head is of another task; with an empty prefix, all that
-    /// the file has. The others keep their values. The result says what was left out: nothing has to fit, but something has to be found. If the model has no standardisation
-    /// of its input yet, it takes that of the file.
+    /// Replaces the parameters and buffers whose names begin with `prefix` by those of a file, such as a backbone whose head is
+    /// of another task; with an empty prefix, all that the file has. The others keep their values. The result says what was left
+    /// out: nothing has to fit, but something has to be found. If the model has no standardisation of its input yet, it takes
+    /// that of the file.
     ///
     /// # Errors
     /// As [`load`](Self::load) for a file that cannot be read; [`Error::CheckpointEntry`] of the first tensor if none fits;
     /// [`Error::Setting`] if no name begins with `prefix`.
     ///
     /// # Reference
-    /// `load_state_dict(…, strict=False)` of PyTorch, which returns missing and unexpected keys; there, another shape is an error.
+    /// `load_state_dict(…, strict=False)` of PyTorch, which returns missing and unexpected keys; there, another shape is an
+    /// error.
     /// # Examples
     /// ```
     /// use brisk_nn::{Activation, Linear, Sequential};
@@ -124,12 +131,12 @@ impl<M: Module> Model<M> {
         Ok(model)
     }
 
-    /// Writes parameters, buffers, the standardisation of the input and the precision of the training, atomically: a safetensors file with the names of PyTorch's
-    /// `state_dict`, plus `input.mean` and `input.inv_std`.
+    /// Writes parameters, buffers, the standardisation of the input and the precision of the training, atomically: a safetensors
+    /// file with the names of PyTorch's `state_dict`, plus `input.mean` and `input.inv_std`.
     ///
     /// # Errors
-    /// [`Error::Setting`] if a [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called; [`Error::Write`];
-    /// an earlier file of that name is then unchanged.
+    /// [`Error::Setting`] if a [`Step`] has trained the parameters on features that it standardised, and
+    /// [`trained_by`](Self::trained_by) was not called; [`Error::Write`]; an earlier file of that name is then unchanged.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let mut checkpoint = self.state()?;
         if let Some(scale) = &self.scale {
@@ -143,8 +150,9 @@ impl<M: Module> Model<M> {
         checkpoint.save(path)
     }
 
-    /// Writes parameters and buffers for `load_state_dict(safetensors.torch.load_file(path))`: weights of convolutions are `[out, in, height, width]`. The
-    /// standardisation of the input is not part of it; [`standardisation`](Self::standardisation) returns it. [`load`](Self::load) reads such a file, too.
+    /// Writes parameters and buffers for `load_state_dict(safetensors.torch.load_file(path))`: weights of convolutions are
+    /// `[out, in, height, width]`. The standardisation of the input is not part of it; [`standardisation`](Self::standardisation)
+    /// returns it. [`load`](Self::load) reads such a file, too.
     ///
     /// # Errors
     /// As [`save`](Self::save).
@@ -166,12 +174,13 @@ impl<M: Module> Model<M> {
         Ok(checkpoint)
     }
 
-    /// The loss and the metrics of `task` on `rows`, counting each row once. Runs on the device that the model was trained on or [given](Self::on), else on
-    /// [the best one](Device::best), which the model keeps; in the precision of the training, also after the model was saved and loaded.
+    /// The loss and the metrics of `task` on `rows`, counting each row once. Runs on the device that the model was trained on or
+    /// [given](Self::on), else on [the best one](Device::best), which the model keeps; in the precision of the training, also
+    /// after the model was saved and loaded.
     ///
     /// # Errors
-    /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task; [`Error::Setting`] if a [`Step`] has trained the parameters on features that
-    /// it standardised, and [`trained_by`](Self::trained_by) was not called.
+    /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task; [`Error::Setting`] if a
+    /// [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called.
     #[track_caller]
     pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
         task.check()?;
@@ -182,7 +191,8 @@ impl<M: Module> Model<M> {
 
     /// What the model returns for each of `rows`, in order: `[n_rows, n_outputs]`, row-major. Labels are ignored.
     ///
-    /// For classification these are logits: the predicted class is the index of the largest, and probabilities are their softmax, or for a single logit its sigmoid.
+    /// For classification these are logits: the predicted class is the index of the largest, and probabilities are their softmax,
+    /// or for a single logit its sigmoid.
     ///
     /// # Errors
     /// As [`evaluate`](Self::evaluate).
@@ -243,8 +253,9 @@ impl<M: Module> Model<M> {
         &mut self.params
     }
 
-    /// Takes over how a [`Step`] that trains these parameters standardises its input, its device and its precision. The values are those of the parameters, which the step
-    /// trains: predictions, evaluations and files have the newest ones, also if the step is run again.
+    /// Takes over how a [`Step`] that trains these parameters standardises its input, its device and its precision. The values
+    /// are those of the parameters, which the step trains: predictions, evaluations and files have the newest ones, also if the
+    /// step is run again.
     ///
     /// # Errors
     /// [`Error::Setting`] if the step trains other parameters.
@@ -296,8 +307,8 @@ impl<M: Module> Model<M> {
         Model { device: self.device.clone(), ..Model::new(0, |_| Activation::identity()) }
     }
 
-    /// Sets how the input is standardised, which training then keeps; [`Standardisation::none`] for a model whose input is not that of the rows, such as a generator that
-    /// a [`Step`] trains on other features.
+    /// Sets how the input is standardised, which training then keeps; [`Standardisation::none`] for a model whose input is not
+    /// that of the rows, such as a generator that a [`Step`] trains on other features.
     pub fn set_standardisation(&mut self, scale: Standardisation) {
         self.params.set_trained_on(Some(scale.features()));
         self.scale = Some(scale);

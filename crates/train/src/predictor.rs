@@ -37,7 +37,8 @@ impl Batching {
         }
     }
 
-    /// The cost of predicting `n_rows` rows in units of a row, and the index of the size to begin with: one that takes all of them, or the next smaller one.
+    /// The cost of predicting `n_rows` rows in units of a row, and the index of the size to begin with: one that takes all of
+    /// them, or the next smaller one.
     fn cheapest(self, n_rows: usize) -> (usize, usize) {
         let Self { sizes, batch_cost } = self;
         let at = sizes.iter().position(|&size| size >= n_rows).unwrap_or(sizes.len());
@@ -50,12 +51,13 @@ impl Batching {
     }
 }
 
-/// What a model returns for rows in memory, from one row to any number. `Send` and `Sync`: threads may share one; batches of one size are
-/// computed one at a time.
+/// What a model returns for rows in memory, from one row to any number. `Send` and `Sync`: threads may share one; batches of one
+/// size are computed one at a time.
 ///
-/// Results for a row are equal up to rounding, whatever batch it is in. The model is recorded when the predictor is made, for batches of 24 sizes from 1
-/// to 4096 rows, on the CPU of 18 sizes to 512 rows, and compiled for a size when it is first needed; all sizes share the parameters, and the memory of all of them is less than that of 16384 rows.
-/// The predictor has a copy of the parameters: training the model further does not change it.
+/// Results for a row are equal up to rounding, whatever batch it is in. The model is recorded when the predictor is made, for
+/// batches of 24 sizes from 1 to 4096 rows, on the CPU of 18 sizes to 512 rows, and compiled for a size when it is first needed;
+/// all sizes share the parameters, and the memory of all of them is less than that of 16384 rows. The predictor has a copy of the
+/// parameters: training the model further does not change it.
 ///
 /// # Examples
 /// ```
@@ -99,7 +101,8 @@ pub struct PredictorInputs {
     pub n_cols: usize,
     /// Categorical columns.
     pub categories: Vec<CategoricalColumn>,
-    /// How the numbers are standardised before outputs are recorded from them. `None` for parameters that were not trained on standardised features.
+    /// How the numbers are standardised before outputs are recorded from them. `None` for parameters that were not trained on
+    /// standardised features.
     pub scale: Option<Standardisation>,
 }
 
@@ -109,7 +112,8 @@ impl PredictorInputs {
         Self { n_cols, categories: Vec::new(), scale: None }
     }
 
-    /// The same rows, standardised by `scale`. [`Standardisation::none`] leaves them as they are, such as for outputs that are recorded from rows that are standardised before.
+    /// The same rows, standardised by `scale`. [`Standardisation::none`] leaves them as they are, such as for outputs that are
+    /// recorded from rows that are standardised before.
     #[must_use]
     pub fn standardised(self, scale: &Standardisation) -> Self {
         Self { scale: Some(scale.clone()), ..self }
@@ -130,12 +134,13 @@ struct RecordedBatch {
 }
 
 impl Predictor {
-    /// A predictor of `model`'s outputs for rows of `n_cols` columns, which are standardised as in training; in the precision of the training.
+    /// A predictor of `model`'s outputs for rows of `n_cols` columns, which are standardised as in training; in the precision of
+    /// the training.
     ///
     /// # Errors
-    /// [`Error::RowLayout`] if the model was trained on a different number of columns, or takes a different number; [`Error::Setting`] if a
-    /// [`Step`](crate::Step) has trained its parameters on features that it standardised, and [`Model::trained_by`] was not called; [`Error::Tensor`] if it does not take such
-    /// rows, or the device has no room.
+    /// [`Error::RowLayout`] if the model was trained on a different number of columns, or takes a different number;
+    /// [`Error::Setting`] if a [`Step`](crate::Step) has trained its parameters on features that it standardised, and
+    /// [`Model::trained_by`] was not called; [`Error::Tensor`] if it does not take such rows, or the device has no room.
     #[track_caller]
     pub fn new<M: Module>(device: &Device, model: &Model<M>, n_cols: usize) -> Result<Self, Error> {
         let module = model.module();
@@ -145,13 +150,15 @@ impl Predictor {
         Self::record_in(model.precision(), device, model.params(), &inputs, |params, x| vec![module.forward(params, x)])
     }
 
-    /// A predictor of whatever `outputs` records from the parameters, with their [newest](Parameters::newest) values and the [categories](Bound::categories) of the rows, if they have any,
-    /// and from the features `[n_rows, n_cols]`: one tensor or several, whose first dimension is `n_rows`. It is called once for each size of batches. The outputs for a row must not
+    /// A predictor of whatever `outputs` records from the parameters, with their [newest](Parameters::newest) values and the
+    /// [categories](Bound::categories) of the rows, if they have any, and from the features `[n_rows, n_cols]`: one tensor or
+    /// several, whose first dimension is `n_rows`. It is called once for each size of batches. The outputs for a row must not
     /// depend on the other rows of a batch, some of which are padding.
     ///
     /// # Errors
-    /// [`Error::Setting`] if the parameters were trained on standardised features, and `inputs` does not say [how](PredictorInputs::standardised); [`Error::RowLayout`] if it says so for
-    /// another number of columns; [`Error::Tensor`] if recording fails, an output has another number of rows, or the device has no room.
+    /// [`Error::Setting`] if the parameters were trained on standardised features, and `inputs` does not say
+    /// [how](PredictorInputs::standardised); [`Error::RowLayout`] if it says so for another number of columns; [`Error::Tensor`]
+    /// if recording fails, an output has another number of rows, or the device has no room.
     #[track_caller]
     pub fn record(
         device: &Device,
@@ -194,7 +201,8 @@ impl Predictor {
     /// The first output for each row.
     ///
     /// # Shapes
-    /// `features`: `[n_rows, n_cols]`; `categories`: `[n_rows, n_categories]`, empty without any; the result `[n_rows, n_outputs]`; all row-major.
+    /// `features`: `[n_rows, n_cols]`; `categories`: `[n_rows, n_categories]`, empty without any; the result
+    /// `[n_rows, n_outputs]`; all row-major.
     /// # Errors
     /// As [`predict_all`](Self::predict_all).
     pub fn predict(&self, features: &[f32], categories: &[u32]) -> Result<Vec<f32>, Error> {
@@ -204,8 +212,9 @@ impl Predictor {
     /// All outputs for each row.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the lengths do not fit the columns, or the device fails; [`Error::Value`] for a feature that is NaN or infinite, as in training: some models, such as those
-    /// with comparisons, return a number for it; [`Error::Value`] for a code beyond those of its column.
+    /// [`Error::Tensor`] if the lengths do not fit the columns, or the device fails; [`Error::Value`] for a feature that is NaN
+    /// or infinite, as in training: some models, such as those with comparisons, return a number for it; [`Error::Value`] for a
+    /// code beyond those of its column.
     pub fn predict_all(&self, features: &[f32], categories: &[u32]) -> Result<Vec<Vec<f32>>, Error> {
         let (n_cols, n_categories) = (self.inputs.n_cols, self.inputs.categories.len());
         let n_rows = self.check(features, categories)?;

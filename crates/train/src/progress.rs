@@ -5,8 +5,8 @@ use std::time::Instant;
 use brisk_report::{rows_per_second, seconds};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-/// Shows the progress of a run on standard error: a bar with epoch, rows per second, time left and the last metrics on a terminal, and
-/// one line per epoch elsewhere. This is the only part of the crate that prints.
+/// Shows the progress of a run on standard error: a bar with epoch, rows per second, time left and the last metrics on a
+/// terminal, and one line per epoch elsewhere. This is the only part of the crate that prints.
 ///
 /// # Examples
 /// ```

@@ -16,11 +16,12 @@ use crate::fit_report::FitReport;
 use crate::task::{Labels, Task};
 use crate::warning::Warning;
 
-/// Writes a [`Report`](brisk_report::Report) of the run when it ends, also with an error: curves of losses and metrics, learning rates, the outputs of the best model for the
-/// validation rows, settings and the device. A [`Callback`]; [`Trainer::report`](crate::Trainer::report) adds one.
+/// Writes a [`Report`](brisk_report::Report) of the run when it ends, also with an error: curves of losses and metrics, learning
+/// rates, the outputs of the best model for the validation rows, settings and the device. A [`Callback`];
+/// [`Trainer::report`](crate::Trainer::report) adds one.
 ///
-/// The report of a run that was resumed is of the whole run: checkpoints have the history of a run with a report, eight bytes per batch. If the checkpoint is from a run without
-/// one, the report starts where the run was resumed, and says so.
+/// The report of a run that was resumed is of the whole run: checkpoints have the history of a run with a report, eight bytes per
+/// batch. If the checkpoint is from a run without one, the report starts where the run was resumed, and says so.
 pub struct ReportFile<'a> {
     path: PathBuf,
     labels: Labels,

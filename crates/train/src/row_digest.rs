@@ -11,9 +11,9 @@ use crate::rows::inspect::failed;
 
 /// A digest of a set of rows: it differs if a single bit of a feature, label, category or weight does, or the order of the rows.
 ///
-/// Replicas compare digests before the first step, and a checkpoint keeps the digests of the rows that the model was trained on. The digest depends only on
-/// the values: not on the number of threads, nor on whether the rows come from a file or from memory. It is not cryptographic: it finds
-/// accidents, not forgeries.
+/// Replicas compare digests before the first step, and a checkpoint keeps the digests of the rows that the model was trained on.
+/// The digest depends only on the values: not on the number of threads, nor on whether the rows come from a file or from memory.
+/// It is not cryptographic: it finds accidents, not forgeries.
 ///
 /// # Examples
 /// ```

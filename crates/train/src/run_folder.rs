@@ -47,8 +47,8 @@ impl PartialEq for RunFolder {
 impl Eq for RunFolder {}
 
 impl RunFolder {
-    /// Creates a new folder in `root`, named after the run (`run` without a name) and the time, in UTC. `root` is created as well if
-    /// it does not exist. An existing folder is not changed: the new one is then called `…-2`, `…-3` and so on.
+    /// Creates a new folder in `root`, named after the run (`run` without a name) and the time, in UTC. `root` is created as well
+    /// if it does not exist. An existing folder is not changed: the new one is then called `…-2`, `…-3` and so on.
     ///
     /// # Errors
     /// [`Error::Setting`] if the name cannot be a folder's; [`Error::Io`].
@@ -115,9 +115,9 @@ impl RunFolder {
 
     /// Reserves the folder for this run, until the last clone of this value is dropped or the process ends, however it ends.
     ///
-    /// [`Trainer`](crate::Trainer) calls this before it writes to the folder; a program that reads a checkpoint to resume from calls it before that. Calling
-    /// it again changes nothing. The lock is the operating system's, on `run.lock`: a killed process leaves at most the file. On a file system without
-    /// locks the folder is not protected.
+    /// [`Trainer`](crate::Trainer) calls this before it writes to the folder; a program that reads a checkpoint to resume from
+    /// calls it before that. Calling it again changes nothing. The lock is the operating system's, on `run.lock`: a killed
+    /// process leaves at most the file. On a file system without locks the folder is not protected.
     ///
     /// # Errors
     /// [`Error::RunInUse`] if another run holds the lock, with its process where known; [`Error::Io`].
@@ -164,17 +164,20 @@ impl RunFolder {
         self.path.join("last.safetensors")
     }
 
-    /// The times of kernels, if [requested](crate::TrainerConfig::profile_batches): `trace.json`, which Perfetto and `chrome://tracing` show.
+    /// The times of kernels, if [requested](crate::TrainerConfig::profile_batches): `trace.json`, which Perfetto and
+    /// `chrome://tracing` show.
     pub fn trace(&self) -> PathBuf {
         self.path.join("trace.json")
     }
 
-    /// `epoch-7-valid_auc-0.9312.safetensors`: the checkpoint of an epoch that is [one of the best](crate::TrainerConfig::keep_best) by a metric.
+    /// `epoch-7-valid_auc-0.9312.safetensors`: the checkpoint of an epoch that is
+    /// [one of the best](crate::TrainerConfig::keep_best) by a metric.
     pub fn best_of(&self, epoch: usize, watched: &str, value: f64) -> PathBuf {
         self.path.join(format!("epoch-{epoch}-{}-{value}.safetensors", plain(watched)))
     }
 
-    /// `epoch-7-batch-120-valid_auc-0.9312.safetensors`: the same for a validation [within an epoch](crate::TrainerConfig::validate_within_epoch).
+    /// `epoch-7-batch-120-valid_auc-0.9312.safetensors`: the same for a validation
+    /// [within an epoch](crate::TrainerConfig::validate_within_epoch).
     pub fn best_within(&self, epoch: usize, batch: usize, watched: &str, value: f64) -> PathBuf {
         self.path.join(format!("epoch-{epoch}-batch-{batch}-{}-{value}.safetensors", plain(watched)))
     }

@@ -26,8 +26,8 @@ pub(crate) struct Evaluation {
     pub(crate) loss: Option<f64>,
 }
 
-/// A model's outputs for all rows of a table: recorded without a tape, collected on the device and read back once, or once per chunk of
-/// a streamed table.
+/// A model's outputs for all rows of a table: recorded without a tape, collected on the device and read back once, or once per
+/// chunk of a streamed table.
 #[derive(Debug)]
 pub struct Scorer<'a> {
     recorded: RecordedScorer<'a>,
@@ -87,11 +87,13 @@ impl<'a> Scorer<'a> {
         RecordedScorer::record(device, model, params, feed, scale, precision, DataParallel::single(), None)?.compile(device)
     }
 
-    /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first, by digests unless their sources
-    /// have the same [fingerprint](brisk_loader::RowSource::fingerprint): create it before training.
+    /// The same with each replica scoring its part of every batch. All of them get all scores. Replicas compare their rows first,
+    /// by digests unless their sources have the same [fingerprint](brisk_loader::RowSource::fingerprint): create it before
+    /// training.
     ///
     /// # Errors
-    /// As [`of_feed`](Self::of_feed); [`Error::Setting`] if there are fewer rows than replicas; [`Error::Replica`] if replicas have different rows.
+    /// As [`of_feed`](Self::of_feed); [`Error::Setting`] if there are fewer rows than replicas; [`Error::Replica`] if replicas
+    /// have different rows.
     #[track_caller]
     pub fn with_replicas(
         device: &Device,
@@ -106,12 +108,13 @@ impl<'a> Scorer<'a> {
         RecordedScorer::record(device, model, params, feed, scale, precision, replicas, None)?.compile(device)
     }
 
-    /// The outputs of the model with the [newest](Parameters::newest) parameters for every row, `[n_rows, n_outputs]`, in the order of the feed's first epoch: the table's, unless it is shuffled. Of
-    /// [lanes](Order::Lanes) without a seed, scores are put into the table's order.
+    /// The outputs of the model with the [newest](Parameters::newest) parameters for every row, `[n_rows, n_outputs]`, in the
+    /// order of the feed's first epoch: the table's, unless it is shuffled. Of [lanes](Order::Lanes) without a seed, scores are
+    /// put into the table's order.
     ///
     /// # Errors
-    /// [`Error::Setting`] if the parameters were trained on features with another standardisation; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of
-    /// streamed rows does.
+    /// [`Error::Setting`] if the parameters were trained on features with another standardisation; [`Error::Tensor`] if the
+    /// device fails; [`Error::Stream`] if the source of streamed rows does.
     pub fn scores(&self) -> Result<Vec<f32>, Error> {
         let expected = "that of their training: of the step, or `Model::standardisation`, which `Model::trained_by` sets";
         Standardisation::check(Some(&self.recorded.scale), &self.recorded.params, expected)?;

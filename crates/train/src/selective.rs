@@ -20,8 +20,8 @@ pub struct Selective<T> {
 
 /// The least confident rows of a classifier, in ascending order: the fraction `share` of all rows, rounded to the nearest number.
 ///
-/// The confidence of a row is the probability of its predicted class: the largest of the softmax of its logits, or that of the sigmoid for a single logit. Of rows with
-/// equal confidence the first are taken. Rows with NaN are the least confident.
+/// The confidence of a row is the probability of its predicted class: the largest of the softmax of its logits, or that of the
+/// sigmoid for a single logit. Of rows with equal confidence the first are taken. Rows with NaN are the least confident.
 ///
 /// # Shapes
 /// `logits`: `[n_rows, n_outputs]`, row-major.
@@ -57,7 +57,8 @@ fn check_share(share: f64) -> Result<(), Error> {
     Err(Error::Setting { name: "share", found: share.to_string(), expected: "a share of the rows between 0 and 1".into() })
 }
 
-/// `1 / p - 1` for the probability `p` of the predicted class: the other classes' `e^(l - max)`. Unlike `p`, it distinguishes rows of which a model is nearly certain.
+/// `1 / p - 1` for the probability `p` of the predicted class: the other classes' `e^(l - max)`. Unlike `p`, it distinguishes
+/// rows of which a model is nearly certain.
 fn doubt(logits: &[f32]) -> f64 {
     let doubt = match *logits {
         [logit] => (-f64::from(logit).abs()).exp(),
@@ -73,11 +74,13 @@ fn doubt(logits: &[f32]) -> f64 {
 }
 
 impl<M: Module> Model<M> {
-    /// As [`predict`](Self::predict), but the [least confident](least_confident) rows, a fraction `share` of them, are predicted again by `careful`: a module over the same parameters
-    /// that takes longer, such as one that averages outputs over several views of an image.
+    /// As [`predict`](Self::predict), but the [least confident](least_confident) rows, a fraction `share` of them, are predicted
+    /// again by `careful`: a module over the same parameters that takes longer, such as one that averages outputs over several
+    /// views of an image.
     ///
     /// # Errors
-    /// [`Error::Setting`] if `share` is not between 0 and 1; [`Error::Tensor`] if `careful` has a different number of outputs; as [`predict`](Self::predict).
+    /// [`Error::Setting`] if `share` is not between 0 and 1; [`Error::Tensor`] if `careful` has a different number of outputs; as
+    /// [`predict`](Self::predict).
     #[track_caller]
     pub fn predict_selectively<S: RowSource<Feature: FeedElement>>(
         &self,
@@ -108,10 +111,12 @@ impl<M: Module> Model<M> {
 
     /// The loss and the metrics of `task`, a classification, for what [`predict_selectively`](Self::predict_selectively) returns.
     ///
-    /// Test-time augmentation then takes several views of the least confident images only, whose predictions they are most likely to change.
+    /// Test-time augmentation then takes several views of the least confident images only, whose predictions they are most likely
+    /// to change.
     ///
     /// # Errors
-    /// As [`predict_selectively`](Self::predict_selectively) and [`evaluate`](Self::evaluate); [`Error::Setting`] for a task whose rows are not of one class each.
+    /// As [`predict_selectively`](Self::predict_selectively) and [`evaluate`](Self::evaluate); [`Error::Setting`] for a task
+    /// whose rows are not of one class each.
     ///
     /// # Examples
     /// A module that takes the mean of two passes, the second over rows with their columns reversed:

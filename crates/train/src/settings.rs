@@ -67,7 +67,8 @@ pub(crate) fn json(settings: &impl Serialize) -> Result<Value, Error> {
     text.map_err(|cause| Error::SettingsFile { line: None, reason: cause.to_string() })
 }
 
-/// The names of the settings and their values as text; a setting with parts is followed by them, as `part.name`, and its own value is its `name` or a list of the parts.
+/// The names of the settings and their values as text; a setting with parts is followed by them, as `part.name`, and its own
+/// value is its `name` or a list of the parts.
 ///
 /// # Errors
 /// As [`json`].

@@ -29,12 +29,12 @@ impl Standardisation {
 
     /// Mean and standard deviation (of the population, as scikit-learn's `StandardScaler`) of each column, in one pass in f64.
     ///
-    /// A column that never changes, or by less than `f32` can represent, is only centred. A source that [has moments](RowSource::column_moments), such as a table with
-    /// statistics, is not read.
+    /// A column that never changes, or by less than `f32` can represent, is only centred. A source that
+    /// [has moments](RowSource::column_moments), such as a table with statistics, is not read.
     ///
     /// # Errors
-    /// [`Error::RowSet`]; [`Error::Value`] names the first row and column that hold NaN or infinity; [`Error::Rows`] if the source
-    /// fails.
+    /// [`Error::RowSet`]; [`Error::Value`] names the first row and column that hold NaN or infinity; [`Error::Rows`] if the
+    /// source fails.
     pub fn of<S: RowSource<Feature: FeedElement>>(name: &'static str, source: &S) -> Result<Self, Error> {
         layout_of(name, source)?;
         if let Some(known) = Self::known(source) {
@@ -98,7 +98,8 @@ impl Standardisation {
         Self::new(vec![0.0; n_cols], vec![1.0 / 255.0; n_cols])
     }
 
-    /// The same mean and deviation for all pixels of a channel, where rows are images with channels last: those of all values of the channel.
+    /// The same mean and deviation for all pixels of a channel, where rows are images with channels last: those of all values of
+    /// the channel.
     ///
     /// # Errors
     /// [`Error::RowLayout`] if the columns are not pixels of `n_channels` values.
@@ -135,8 +136,9 @@ impl Standardisation {
         Ok(self)
     }
 
-    /// The first column of rows with the moments of `rows` that this leaves far from mean 0 and deviation 1. Columns with equal mean and deviation, such as the pixels of
-    /// a channel, are one. Columns that are only scaled, not centred, are not judged, nor are deviations of constant columns.
+    /// The first column of rows with the moments of `rows` that this leaves far from mean 0 and deviation 1. Columns with equal
+    /// mean and deviation, such as the pixels of a channel, are one. Columns that are only scaled, not centred, are not judged,
+    /// nor are deviations of constant columns.
     pub(crate) fn misfit(&self, rows: &Self) -> Option<usize> {
         const FAR: f64 = 4.0;
         let mut groups: BTreeMap<[u32; 2], Vec<usize>> = BTreeMap::new();
@@ -163,7 +165,8 @@ impl Standardisation {
         self.mean.iter().all(|&mean| mean == 0.0) && self.inv_std.iter().all(|&inv_std| inv_std == 1.0)
     }
 
-    /// The first column that `other`, of as many columns, standardises differently. Values that were computed in another order differ by rounding.
+    /// The first column that `other`, of as many columns, standardises differently. Values that were computed in another order
+    /// differ by rounding.
     pub(crate) fn differing_column(&self, other: &Self) -> Option<usize> {
         const TOLERANCE: f32 = 1e-4;
         let differs = |&col: &usize| {
@@ -219,8 +222,8 @@ impl Standardisation {
         &self.buffers
     }
 
-    /// Rows of `source`, standardised on the host as batches are on a device: `[rows.len(), n_cols]`. Initial values that depend on data are computed from such
-    /// rows, as the filters of a whitening are.
+    /// Rows of `source`, standardised on the host as batches are on a device: `[rows.len(), n_cols]`. Initial values that depend
+    /// on data are computed from such rows, as the filters of a whitening are.
     ///
     /// # Errors
     /// [`Error::RowLayout`] if the rows have another number of columns; [`Error::Rows`] if the source has no such rows, or fails.

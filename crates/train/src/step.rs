@@ -1,4 +1,5 @@
-//! A training step: batch, forward, loss, backward, exchange between replicas, optimizer, recorded once and replayed for each batch.
+//! A training step: batch, forward, loss, backward, exchange between replicas, optimizer, recorded once and replayed for each
+//! batch.
 //!
 //! Three small buffers hold the position of a run. `order` (16 `u32`) describes the order of the epoch's rows: their number, the
 //! batch size, and the keys of a Feistel network if they are shuffled. `state` (4 `u32`) has the index of the batch, the number
@@ -18,10 +19,11 @@
 //!
 //! These are 4 n + 7 kernels for n layers, 23 for the HIGGS network. f16 and bf16 add casts of parameters and input, and f16 adds
 //! `Unscale` and `UpdateScale` around the optimizer; several batches per step add two `Update`s and
-//! `SkipIncomplete`, and rows with weights `SkipWeightless`. Once per epoch the host writes `order`, `lr` and `state.batch`, replays, reads all `losses` and checks that
-//! they are finite. It submits at most 64 steps at a time, so that the progress bar moves and a request to stop is noticed.
-//! `Device::counters` counts what the host reads, writes and allocates: the same for any number of steps, and no allocation
-//! (`tests/tests/it/recipes.rs`). Evaluation is a second program over the same parameters, without a tape.
+//! `SkipIncomplete`, and rows with weights `SkipWeightless`. Once per epoch the host writes `order`, `lr` and `state.batch`,
+//! replays, reads all `losses` and checks that they are finite. It submits at most 64 steps at a time, so that the progress bar
+//! moves and a request to stop is noticed. `Device::counters` counts what the host reads, writes and allocates: the same for any
+//! number of steps, and no allocation (`tests/tests/it/recipes.rs`). Evaluation is a second program over the same parameters,
+//! without a tape.
 //!
 //! Where batches are augmented, the kernels of an `Augment` take the place of the first `GatherRows`: `AugmentImages` draws crop,
 //! flip and cutout of each image from the seed, the row and the epoch, which is in `order`, and writes the standardised images.
@@ -144,9 +146,9 @@ fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
     Error::Tensor(brisk_nn::Error::Refused { op, found, expected })
 }
 
-/// A training step of your own, for loops that a [`Trainer`](crate::Trainer) does not run: several models, several optimizers, losses that are not a
-/// [`Task`](crate::Task)'s. It gathers the batch, records forward, loss, backward, scaling, clipping and the optimizers, and keeps the loss of each
-/// batch; [`run_epoch`](Self::run_epoch) replays it for each batch of an epoch.
+/// A training step of your own, for loops that a [`Trainer`](crate::Trainer) does not run: several models, several optimizers,
+/// losses that are not a [`Task`](crate::Task)'s. It gathers the batch, records forward, loss, backward, scaling, clipping and
+/// the optimizers, and keeps the loss of each batch; [`run_epoch`](Self::run_epoch) replays it for each batch of an epoch.
 ///
 /// # Examples
 /// A line through points, by least absolute deviations:
@@ -175,7 +177,8 @@ fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
 /// assert!(loss < 0.05, "{loss}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-/// Parameters of a [`Model`](crate::Model) are trained in the same way; the model then predicts, evaluates and is saved with the newest values:
+/// Parameters of a [`Model`](crate::Model) are trained in the same way; the model then predicts, evaluates and is saved with the
+/// newest values:
 /// ```
 /// # use brisk_loader::{Order, Rows};
 /// # use brisk_nn::tensor::program::Device;
@@ -264,18 +267,21 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates. A batch whose row weights are all 0 has a loss of 0, which does not
-    /// count, and its step is skipped: parameters and optimizers stay as they are.
+    /// Trains on every batch of an epoch, from 0, which determines the order of rows and the learning rates. A batch whose row
+    /// weights are all 0 has a loss of 0, which does not count, and its step is skipped: parameters and optimizers stay as they
+    /// are.
     ///
     /// # Errors
-    /// [`Error::Setting`] for an epoch after the last one of a [schedule](StepBuilder::epochs); [`Error::NonFiniteLoss`] names the batch, unless its step was skipped, or the last batch if no loss of the epoch is finite; [`Error::Tensor`] if the device fails; [`Error::Stream`] if the source of streamed rows does.
+    /// [`Error::Setting`] for an epoch after the last one of a [schedule](StepBuilder::epochs); [`Error::NonFiniteLoss`] names
+    /// the batch, unless its step was skipped, or the last batch if no loss of the epoch is finite; [`Error::Tensor`] if the
+    /// device fails; [`Error::Stream`] if the source of streamed rows does.
     pub fn run_epoch(&self, epoch: usize) -> Result<EpochLoss, Error> {
         let mut losses = Self::run_epoch_in_turn(&[self], epoch)?;
         Ok(losses.remove(0))
     }
 
-    /// Trains several steps over one feed in turn: on the first batch with each of them, then on the second, and so on. The losses are in the order of
-    /// the steps.
+    /// Trains several steps over one feed in turn: on the first batch with each of them, then on the second, and so on. The
+    /// losses are in the order of the steps.
     ///
     /// # Errors
     /// As [`run_epoch`](Self::run_epoch).
@@ -365,8 +371,8 @@ impl<'a> Step<'a> {
     }
 }
 
-/// The mean of an epoch's losses over its rows: that of each batch counts as much as the weights of its rows. Losses that are not finite are left out if they may belong to
-/// skipped steps; NaN if none is finite, and 0 if all weights are 0.
+/// The mean of an epoch's losses over its rows: that of each batch counts as much as the weights of its rows. Losses that are not
+/// finite are left out if they may belong to skipped steps; NaN if none is finite, and 0 if all weights are 0.
 pub(crate) fn mean_loss(losses: &[f32], weights: &[f32], n_skipped: usize, epoch: usize) -> Result<f64, Error> {
     check_losses(losses, n_skipped, epoch)?;
     let finite = losses.iter().zip(weights).filter(|(loss, _)| loss.is_finite());
@@ -395,7 +401,8 @@ const BATCHES_AT_A_TIME: usize = 64;
 /// The losses of an epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EpochLoss {
-    /// The mean over the rows of the epoch, weighted by their weights; over those of batches with a finite loss if steps were skipped.
+    /// The mean over the rows of the epoch, weighted by their weights; over those of batches with a finite loss if steps were
+    /// skipped.
     pub mean: f64,
     /// The loss of each batch.
     pub batches: Vec<f32>,
@@ -409,21 +416,23 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         self
     }
 
-    /// Makes `params` available to the loss without training them, such as those that another step trains. Gradients pass through the operations that use
-    /// them. Their buffers are frozen, too: batch normalisation uses its running statistics and leaves them as they are.
+    /// Makes `params` available to the loss without training them, such as those that another step trains. Gradients pass through
+    /// the operations that use them. Their buffers are frozen, too: batch normalisation uses its running statistics and leaves
+    /// them as they are.
     pub fn freeze(mut self, params: &'s Parameters) -> Self {
         self.frozen.push(Frozen { params, updates_buffers: false });
         self
     }
 
-    /// [`freeze`](Self::freeze) for the parameters only: batch normalisation uses the statistics of the batch and updates the running ones, as in PyTorch.
+    /// [`freeze`](Self::freeze) for the parameters only: batch normalisation uses the statistics of the batch and updates the
+    /// running ones, as in PyTorch.
     pub fn freeze_only_parameters(mut self, params: &'s Parameters) -> Self {
         self.frozen.push(Frozen { params, updates_buffers: true });
         self
     }
 
-    /// Sets how many epochs the run has. A schedule whose rates [depend on it](Schedule::depends_on_length), such as [`Schedule::one_cycle`], requires it, and has no rates for
-    /// further epochs; others ignore it.
+    /// Sets how many epochs the run has. A schedule whose rates [depend on it](Schedule::depends_on_length), such as
+    /// [`Schedule::one_cycle`], requires it, and has no rates for further epochs; others ignore it.
     pub fn epochs(mut self, n_epochs: usize) -> Self {
         self.n_epochs = Some(n_epochs);
         self
@@ -464,12 +473,14 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
         self
     }
 
-    /// Records the step, given the loss as a function of the batch and the parameters: those that are [trained](Self::train) in their order, then those
-    /// that are [frozen](Self::freeze). Compiles it, and writes the parameters to the device: training continues from their [newest](Parameters::newest) values, such as those of an
-    /// earlier step. Optimizers start anew, with a state of zeros. ([`Parameters::write_initial`] returns to the initial values.)
+    /// Records the step, given the loss as a function of the batch and the parameters: those that are [trained](Self::train) in
+    /// their order, then those that are [frozen](Self::freeze). Compiles it, and writes the parameters to the device: training
+    /// continues from their [newest](Parameters::newest) values, such as those of an earlier step. Optimizers start anew, with a
+    /// state of zeros. ([`Parameters::write_initial`] returns to the initial values.)
     ///
     /// # Errors
-    /// [`Error::Setting`] if a schedule requires the number of [epochs](Self::epochs); [`Error::Tensor`] with the first error of the recording, or if nothing is trained, or the device has no room.
+    /// [`Error::Setting`] if a schedule requires the number of [epochs](Self::epochs); [`Error::Tensor`] with the first error of
+    /// the recording, or if nothing is trained, or the device has no room.
     #[track_caller]
     pub fn record(self, loss: impl FnOnce(&BatchTensors, &[Bound]) -> Tensor) -> Result<Step<'a>, Error> {
         let Self { device, feed, scale, config, trained, schedules, frozen, n_epochs } = self;

@@ -40,8 +40,8 @@ pub struct LayerSummary {
 }
 
 impl<M: Module> Model<M> {
-    /// The layers of the model for a batch of `n_rows` rows of `n_cols` columns: their output shapes, parameters and floating-point operations, and the memory that an
-    /// evaluation takes. Nothing is computed and no device is needed.
+    /// The layers of the model for a batch of `n_rows` rows of `n_cols` columns: their output shapes, parameters and
+    /// floating-point operations, and the memory that an evaluation takes. Nothing is computed and no device is needed.
     ///
     /// # Errors
     /// [`Error::Tensor`] if the model does not take such rows.

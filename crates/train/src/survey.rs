@@ -14,8 +14,8 @@ use crate::rows::inspect::{
 };
 use crate::rows::{Features, FeedElement};
 
-/// The findings of one pass over the rows of a set. Replicas compare rows before any of them refuses its own, so values that cannot be used are found here and
-/// reported by the caller.
+/// The findings of one pass over the rows of a set. Replicas compare rows before any of them refuses its own, so values that
+/// cannot be used are found here and reported by the caller.
 #[derive(Debug)]
 pub(crate) struct Survey {
     pub(crate) digest: RowDigest,
@@ -78,10 +78,12 @@ const HEAVY: u32 = 3;
 /// Blocks of the digest that are read and hashed at a time, on all threads: about 16 MiB.
 const BLOCKS_AT_A_TIME: usize = 16;
 
-/// The most sections that a source is read in, each by one replica. Many numbers of replicas divide it, and the moments of so many take little memory. The moments of columns depend on it.
+/// The most sections that a source is read in, each by one replica. Many numbers of replicas divide it, and the moments of so
+/// many take little memory. The moments of columns depend on it.
 const MAX_SECTIONS: usize = 240;
 
-/// How the rows of a source are read: in sections of consecutive rows, and those in the blocks of the digest. A source whose rows change in between is asked once.
+/// How the rows of a source are read: in sections of consecutive rows, and those in the blocks of the digest. A source whose rows
+/// change in between is asked once.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sections {
     layout: Layout,
@@ -128,7 +130,8 @@ pub(crate) fn moments_of<S: RowSource<Feature: FeedElement>>(set: &'static str, 
 }
 
 impl Findings {
-    /// Reads some sections, on all threads of the current rayon pool. Meanwhile the source verifies that its rows have not changed since they were written.
+    /// Reads some sections, on all threads of the current rayon pool. Meanwhile the source verifies that its rows have not
+    /// changed since they were written.
     ///
     /// # Errors
     /// [`Error::Rows`] if the source fails, or its rows are damaged.

@@ -5,9 +5,11 @@ use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::fit_report::FitReport;
 
-/// Stochastic weight averaging: the parameters after each epoch are averaged, starting with a given epoch, and the mean replaces them when the run ends. A [`Callback`].
+/// Stochastic weight averaging: the parameters after each epoch are averaged, starting with a given epoch, and the mean replaces
+/// them when the run ends. A [`Callback`].
 ///
-/// Batch statistics are not averaged: with batch normalisation, run an epoch at a learning rate of 0 afterwards, as PyTorch's `update_bn` does.
+/// Batch statistics are not averaged: with batch normalisation, run an epoch at a learning rate of 0 afterwards, as PyTorch's
+/// `update_bn` does.
 ///
 /// # Reference
 /// Izmailov et al. 2018, arXiv:1803.05407; `torch.optim.swa_utils.AveragedModel`.

@@ -25,8 +25,8 @@ pub use labels::Labels;
 pub use multi_label::MultiLabel;
 pub use regression::Regression;
 
-/// A task that a [`Trainer`](crate::Trainer) trains a model for: [`Binary`], [`Classification`], [`MultiLabel`], [`Regression`], several of them as [`Heads`] of one
-/// model, or one of your own. Dyn-compatible.
+/// A task that a [`Trainer`](crate::Trainer) trains a model for: [`Binary`], [`Classification`], [`MultiLabel`], [`Regression`],
+/// several of them as [`Heads`] of one model, or one of your own. Dyn-compatible.
 ///
 /// # Examples
 /// Counts, by the likelihood of a Poisson distribution whose logarithmic rate is the model's output:
@@ -60,8 +60,8 @@ pub trait Task: Debug {
     /// Which labels the rows must have. They are checked before anything is trained.
     fn labels(&self) -> Labels;
 
-    /// How many labels each row must have: one, unless the task says otherwise. A task that takes none, such as the reconstruction of the input, trains on rows
-    /// with any number of labels, or [without](brisk_loader::Rows::without_labels).
+    /// How many labels each row must have: one, unless the task says otherwise. A task that takes none, such as the
+    /// reconstruction of the input, trains on rows with any number of labels, or [without](brisk_loader::Rows::without_labels).
     fn n_labels(&self) -> usize {
         1
     }
@@ -83,15 +83,16 @@ pub trait Task: Debug {
     fn n_outputs(&self) -> usize;
 
     /// Records the loss of a batch: a tensor without dimensions. It must be linear in the weights of rows, which
-    /// [mixed rows](crate::BatchTensors::loss), replicas and the padding of a batch rely on; [`LabelledRows::reduce`] is. A loss that does not read them is refused.
+    /// [mixed rows](crate::BatchTensors::loss), replicas and the padding of a batch rely on; [`LabelledRows::reduce`] is. A loss
+    /// that does not read them is refused.
     ///
     /// # Shapes
-    /// `outputs`: `[n, n_outputs]`, what the model returned; of an ensemble that returned `[n_members, n, n_outputs]`, those of all members one after the other, with as many
-    /// labels and weights.
+    /// `outputs`: `[n, n_outputs]`, what the model returned; of an ensemble that returned `[n_members, n, n_outputs]`, those of
+    /// all members one after the other, with as many labels and weights.
     fn loss(&self, outputs: &Tensor, rows: &LabelledRows) -> Tensor;
 
-    /// The metrics of an evaluation, in the order in which they are shown. Their names must differ, and none may be `loss`: the loss is always
-    /// reported.
+    /// The metrics of an evaluation, in the order in which they are shown. Their names must differ, and none may be `loss`: the
+    /// loss is always reported.
     fn metrics(&self) -> Vec<Box<dyn Metric>>;
 
     /// The metric that says which epoch was the best, and by which a run stops early unless another is chosen: the name of one of
@@ -106,17 +107,19 @@ pub struct LabelledRows {
     pub x: Tensor,
     /// `[n, n_categories]` u32, if rows have categories.
     pub categories: Option<Tensor>,
-    /// `[n]`, or `[n, n_labels]` where rows have several or none: u32 where the task's labels are [classes](Labels::Classes), else f32.
+    /// `[n]`, or `[n, n_labels]` where rows have several or none: u32 where the task's labels are [classes](Labels::Classes),
+    /// else f32.
     pub labels: Tensor,
     /// `[n]` f32: the weight of each row; 0 for the padding of a short last batch.
     pub weights: Tensor,
-    /// Whether the loss is the weighted mean over the batch, or the weighted sum: if each of several replicas has some rows of a batch, their
-    /// weights are already divided by the sum of all.
+    /// Whether the loss is the weighted mean over the batch, or the weighted sum: if each of several replicas has some rows of a
+    /// batch, their weights are already divided by the sum of all.
     pub reduction: Reduction,
 }
 
 impl LabelledRows {
-    /// The losses of rows as one number: `Σ w l / Σ w`, or `Σ w l`, as [`reduction`](Self::reduction) says. Where a row has several losses, `l` is their mean.
+    /// The losses of rows as one number: `Σ w l / Σ w`, or `Σ w l`, as [`reduction`](Self::reduction) says. Where a row has
+    /// several losses, `l` is their mean.
     ///
     /// # Shapes
     /// `losses`: `[n]` or `[n, n_labels]`.

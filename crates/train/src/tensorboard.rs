@@ -11,11 +11,12 @@ use crate::error::Error;
 
 /// Writes the losses, learning rates and metrics of a run to an event file in a folder: a [`Callback`].
 ///
-/// Batches are counted over the whole run. `loss/batch` and `learning_rate` have a value per batch, and so has `grad_norm` if the run
-/// [records](crate::TrainerConfig::record_grad_norms) it. The metrics of a validation are written at the last batch before it, with training and validation in one group:
-/// `loss/train` and `loss/valid`; those of a limit that ends the run within an epoch at the batch after it, since a run that resumes does not have them.
-/// [`histograms`](Self::histograms) adds those of parameters and gradients. The file is created when the first batches are done, and TensorBoard then discards the folder's values of
-/// later batches, so that a run that resumes with the same folder has each batch once.
+/// Batches are counted over the whole run. `loss/batch` and `learning_rate` have a value per batch, and so has `grad_norm` if the
+/// run [records](crate::TrainerConfig::record_grad_norms) it. The metrics of a validation are written at the last batch before
+/// it, with training and validation in one group: `loss/train` and `loss/valid`; those of a limit that ends the run within an
+/// epoch at the batch after it, since a run that resumes does not have them. [`histograms`](Self::histograms) adds those of
+/// parameters and gradients. The file is created when the first batches are done, and TensorBoard then discards the folder's
+/// values of later batches, so that a run that resumes with the same folder has each batch once.
 ///
 /// # Examples
 /// ```no_run
@@ -39,11 +40,13 @@ impl TensorBoard {
         Self { folder: folder.into(), events: None, histograms_every: 0 }
     }
 
-    /// Adds histograms after every `n_epochs`th epoch: of each parameter, as `parameters/layers.0.weight`, and of its gradient in the last step, as
-    /// `gradients/layers.0.weight`. NaN and infinities are in no bucket; if there are any, their number is written as a scalar, `not_finite/parameters/layers.0.weight`.
+    /// Adds histograms after every `n_epochs`th epoch: of each parameter, as `parameters/layers.0.weight`, and of its gradient in
+    /// the last step, as `gradients/layers.0.weight`. NaN and infinities are in no bucket; if there are any, their number is
+    /// written as a scalar, `not_finite/parameters/layers.0.weight`.
     ///
-    /// Gradients are those that the optimizer receives: of the mean over accumulated batches, divided by the loss scale, and clipped. If state is
-    /// [sharded](crate::ZeroStage) across replicas, no replica has all gradients, so none are written; if parameters are sharded as well, the run ends with an error.
+    /// Gradients are those that the optimizer receives: of the mean over accumulated batches, divided by the loss scale, and
+    /// clipped. If state is [sharded](crate::ZeroStage) across replicas, no replica has all gradients, so none are written; if
+    /// parameters are sharded as well, the run ends with an error.
     ///
     /// # Cost
     /// Reads all parameters and gradients from the device, and passes over them once.
@@ -54,7 +57,8 @@ impl TensorBoard {
 }
 
 impl Callback for TensorBoard {
-    /// The next run writes a new file. If its folder cannot be created, the error is reported now rather than after the first steps.
+    /// The next run writes a new file. If its folder cannot be created, the error is reported now rather than after the first
+    /// steps.
     fn on_fit_start(&mut self, run: &RunView<'_>) -> Result<(), Error> {
         self.events = None;
         let created = if run.is_first { fs::create_dir_all(&self.folder) } else { Ok(()) };

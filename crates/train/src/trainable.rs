@@ -1,7 +1,7 @@
 use brisk_nn::{Module, Optimizer, Parameters};
 
-/// What is trained: a module, its parameters, and the optimizer that updates them. [`Model`](crate::Model) and a [`Trainer`](crate::Trainer)'s
-/// optimizer make one; make it yourself to keep the three separate.
+/// What is trained: a module, its parameters, and the optimizer that updates them. [`Model`](crate::Model) and a
+/// [`Trainer`](crate::Trainer)'s optimizer make one; make it yourself to keep the three separate.
 #[derive(Debug, Clone, Copy)]
 pub struct Trainable<'a> {
     /// Records the forward pass.

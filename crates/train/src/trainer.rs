@@ -35,10 +35,11 @@ use crate::trainable::Trainable;
 use crate::trainer_config::{Limit, TrainerConfig};
 use crate::training::{Outputs, Setup, Training};
 
-/// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters with the best result on rows held out for validation.
+/// Trains a [`Model`] for a [`Task`], on rows of any source, and keeps the parameters with the best result on rows held out for
+/// validation.
 ///
-/// Settings that are not set have defaults. [`fit`](Self::fit) trains; [`prepare`](Self::prepare) stops before the first step, to show how
-/// much memory the run takes.
+/// Settings that are not set have defaults. [`fit`](Self::fit) trains; [`prepare`](Self::prepare) stops before the first step, to
+/// show how much memory the run takes.
 ///
 /// # Examples
 /// ```
@@ -153,14 +154,16 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Trains on the same few batches in every epoch, to see whether the model can overfit to them: a first test of a model and a loss.
+    /// Trains on the same few batches in every epoch, to see whether the model can overfit to them: a first test of a model and a
+    /// loss.
     pub fn overfit_batches(mut self, n_batches: usize) -> Self {
         self.config.limit_train_batches = Some(Limit::Batches(n_batches));
         self.feed.order = Some(Order::Sequential);
         self
     }
 
-    /// Runs a few batches and a validation, and writes nothing: a test that everything fits together. Turns off early stopping and validation within the epoch.
+    /// Runs a few batches and a validation, and writes nothing: a test that everything fits together. Turns off early stopping
+    /// and validation within the epoch.
     pub fn fast_dev_run(mut self, n_batches: usize) -> Self {
         self.config.limit_train_batches = Some(Limit::Batches(n_batches));
         (self.config.max_epochs, self.config.early_stopping, self.outputs.folder) = (1, None, None);
@@ -217,9 +220,9 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Keeps an exponential moving average of parameters and buffers, updated after each step; validation, checkpoints and the model after
-    /// [`fit`](Self::fit) have the average. Training continues with the parameters themselves, which checkpoints contain as well, so that runs resume
-    /// bit-identically. Not supported with state sharded across replicas.
+    /// Keeps an exponential moving average of parameters and buffers, updated after each step; validation, checkpoints and the
+    /// model after [`fit`](Self::fit) have the average. Training continues with the parameters themselves, which checkpoints
+    /// contain as well, so that runs resume bit-identically. Not supported with state sharded across replicas.
     ///
     /// # Reference
     /// `EMAWeightAveraging` of PyTorch Lightning; `torch.optim.swa_utils.AveragedModel` with `use_buffers=True`.
@@ -244,7 +247,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets the seed of the order of rows, and of random numbers that the model draws, such as those of [`Dropout`](brisk_nn::Dropout).
+    /// Sets the seed of the order of rows, and of random numbers that the model draws, such as those of
+    /// [`Dropout`](brisk_nn::Dropout).
     pub fn seed(mut self, seed: u64) -> Self {
         self.config.seed = seed;
         self
@@ -256,7 +260,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Sets how columns are standardised. By default, they are standardised by the mean and deviation of the training rows; a model that has been trained or loaded keeps its own.
+    /// Sets how columns are standardised. By default, they are standardised by the mean and deviation of the training rows; a
+    /// model that has been trained or loaded keeps its own.
     pub fn standardisation(mut self, scale: Standardisation) -> Self {
         self.scale = Some(scale);
         self
@@ -269,14 +274,16 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Trains as one of several replicas, each of which calls [`fit`](Self::fit) with the same rows, model and settings on its own device.
+    /// Trains as one of several replicas, each of which calls [`fit`](Self::fit) with the same rows, model and settings on its
+    /// own device.
     ///
-    /// Every replica processes its part of each batch and of the validation rows; weights, losses and the result of the run are those of one device with
-    /// all rows, up to rounding, and bit-identical on all replicas. Only replica 0 writes to the run's folder and shows progress; a request to stop on any replica ends
-    /// the run of all.
+    /// Every replica processes its part of each batch and of the validation rows; weights, losses and the result of the run are
+    /// those of one device with all rows, up to rounding, and bit-identical on all replicas. Only replica 0 writes to the run's
+    /// folder and shows progress; a request to stop on any replica ends the run of all.
     ///
-    /// Replicas compare their model, settings and [digests](crate::RowDigest) of their rows before anything is trained. If their sources have the same [fingerprint](RowSource::fingerprint), each
-    /// reads only its share of the rows for that; and of rows that are streamed only its part, see [`FeedConfig::rank`].
+    /// Replicas compare their model, settings and [digests](crate::RowDigest) of their rows before anything is trained. If their
+    /// sources have the same [fingerprint](RowSource::fingerprint), each reads only its share of the rows for that; and of rows
+    /// that are streamed only its part, see [`FeedConfig::rank`].
     pub fn replicas(mut self, replicas: &'a DataParallel) -> Self {
         self.replicas = replicas;
         self
@@ -288,17 +295,18 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Copies each checkpoint to a store as well, such as a folder at a URL, once it is in the run's [folder](Self::folder). All replicas need this. [`RunFolder::fetch`]
-    /// copies a run back, to resume it on another machine.
+    /// Copies each checkpoint to a store as well, such as a folder at a URL, once it is in the run's [folder](Self::folder). All
+    /// replicas need this. [`RunFolder::fetch`] copies a run back, to resume it on another machine.
     ///
-    /// A thread copies, so that training does not wait: first the log and the settings, then a checkpoint. What cannot be copied is a [warning](crate::Warning::NotCopied), and
-    /// is copied with the next checkpoint.
+    /// A thread copies, so that training does not wait: first the log and the settings, then a checkpoint. What cannot be copied
+    /// is a [warning](crate::Warning::NotCopied), and is copied with the next checkpoint.
     pub fn store(mut self, store: impl CheckpointStore + 'static) -> Self {
         self.outputs.store = Some(Arc::new(store));
         self
     }
 
-    /// Lets [`resume`](Self::resume) continue from a checkpoint although the run differs in these respects from the one that wrote it, for example in its rows.
+    /// Lets [`resume`](Self::resume) continue from a checkpoint although the run differs in these respects from the one that
+    /// wrote it, for example in its rows.
     pub fn resume_anyway(mut self, allowed: &[ResumeMismatch]) -> Self {
         self.allowed = allowed.to_vec();
         self
@@ -316,7 +324,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Writes a report of the run to `path` when it ends: one HTML page with curves, charts of the model's errors, and settings ([`ReportFile`]).
+    /// Writes a report of the run to `path` when it ends: one HTML page with curves, charts of the model's errors, and settings
+    /// ([`ReportFile`]).
     pub fn report(mut self, path: impl Into<PathBuf>) -> Self {
         self.report = Some(path.into());
         self
@@ -328,7 +337,8 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Adds panels to the [report](Self::report), which `panels` makes from the outputs of the best model for the validation rows, and their labels.
+    /// Adds panels to the [report](Self::report), which `panels` makes from the outputs of the best model for the validation
+    /// rows, and their labels.
     ///
     /// # Examples
     /// The most confident wrong predictions, of rows that are images:
@@ -356,17 +366,18 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Prepares a run: puts the rows on the device if they fit there, or sets up their streaming; records the step and the evaluation, plans their
-    /// memory, and sets parameters and optimizer to their initial values.
+    /// Prepares a run: puts the rows on the device if they fit there, or sets up their streaming; records the step and the
+    /// evaluation, plans their memory, and sets parameters and optimizer to their initial values.
     ///
-    /// The model's output must have the columns that the task requires. Losses of training rows are weighted by the rows' weights; validation counts each row once, and a [warning](crate::Warning::UnusedWeights) says so of rows
-    /// with weights.
+    /// The model's output must have the columns that the task requires. Losses of training rows are weighted by the rows'
+    /// weights; validation counts each row once, and a [warning](crate::Warning::UnusedWeights) says so of rows with weights.
     ///
     /// # Errors
-    /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::RowSet`], [`Error::RowLayout`],
-    /// [`Error::Value`] for rows that cannot be trained on or validated on; [`Error::Setting`], also if rows must be resident in an order that devices do not compute; [`Error::Tensor`] if the model does not fit the rows
-    /// or the task, the device has no room, or the settings are invalid; [`Error::Replica`] if replicas differ in rows, model or settings, or one
-    /// fails; [`Error::Setting`].
+    /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::RowSet`],
+    /// [`Error::RowLayout`], [`Error::Value`] for rows that cannot be trained on or validated on; [`Error::Setting`], also if
+    /// rows must be resident in an order that devices do not compute; [`Error::Tensor`] if the model does not fit the rows or the
+    /// task, the device has no room, or the settings are invalid; [`Error::Replica`] if replicas differ in rows, model or
+    /// settings, or one fails; [`Error::Setting`].
     #[track_caller]
     pub fn prepare<'r, S, V>(
         &self,
@@ -413,8 +424,8 @@ impl<'a> Trainer<'a> {
         }
     }
 
-    /// Trains `model` until the epochs are done, validation no longer improves, or a stop is requested; the model then has the best parameters
-    /// that were validated. Calling it again continues from these.
+    /// Trains `model` until the epochs are done, validation no longer improves, or a stop is requested; the model then has the
+    /// best parameters that were validated. Calling it again continues from these.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare) and [`Training::fit`].
@@ -428,8 +439,8 @@ impl<'a> Trainer<'a> {
         self.run(model, task, (train, valid), |training, outputs| training.fit(outputs))
     }
 
-    /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same model, rows and settings wrote, as [`Training::resume`] does. The model then has the best
-    /// parameters, as after a run without interruption.
+    /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same model, rows and settings wrote, as [`Training::resume`]
+    /// does. The model then has the best parameters, as after a run without interruption.
     ///
     /// # Errors
     /// As [`prepare`](Self::prepare) and [`Training::resume`]; [`resume_anyway`](Self::resume_anyway) allows differences.

@@ -19,25 +19,28 @@ pub use run_settings::RunSettings;
 /// The most batches that are timed kernel by kernel.
 const MAX_PROFILED: usize = 64;
 
-/// Settings of a training run, as a value: what a TOML file may set, what a run records, and what is compared when it resumes. Optional features are off by
-/// default, and the precision is f32.
+/// Settings of a training run, as a value: what a TOML file may set, what a run records, and what is compared when it resumes.
+/// Optional features are off by default, and the precision is f32.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrainerConfig {
     /// Rows per batch, of all replicas together; 256 by default.
     pub batch_rows: usize,
-    /// Whether the last batch of an epoch is left out if it has fewer rows than the others. Otherwise its missing rows have weight 0 and count as absent in losses and in the
-    /// statistics of batch normalisation. Validation uses all rows. False by default.
+    /// Whether the last batch of an epoch is left out if it has fewer rows than the others. Otherwise its missing rows have
+    /// weight 0 and count as absent in losses and in the statistics of batch normalisation. Validation uses all rows. False by
+    /// default.
     pub drop_last: bool,
-    /// Batches per step: the optimizer uses the mean of their gradients. The last step of an epoch may have fewer batches, and divides by the same number. 1 by default.
+    /// Batches per step: the optimizer uses the mean of their gradients. The last step of an epoch may have fewer batches, and
+    /// divides by the same number. 1 by default.
     pub accumulate: usize,
     /// The precision of products, in training and validation. Parameters are always f32; f16 scales the loss.
     #[serde(with = "text")]
     pub precision: Precision,
     /// How the loss is scaled if products are f16.
     pub scaler: GradScalerConfig,
-    /// This many skipped steps in a row end the run, at the end of an epoch, if products are f16: 100 of them shrink the scale by 2¹⁰⁰. A step is skipped if its gradients are
-    /// not finite. An epoch without a single step ends the run earlier if its losses are not finite either, or if the scale has shrunk to 1; so does a run without any step.
+    /// This many skipped steps in a row end the run, at the end of an epoch, if products are f16: 100 of them shrink the scale by
+    /// 2¹⁰⁰. A step is skipped if its gradients are not finite. An epoch without a single step ends the run earlier if its losses
+    /// are not finite either, or if the scale has shrunk to 1; so does a run without any step.
     pub max_skipped: u32,
     /// How gradients that are too large are clipped.
     pub clip: Option<GradientClip>,
@@ -45,58 +48,66 @@ pub struct TrainerConfig {
     pub max_epochs: usize,
     /// The run ends after this many steps of the optimizer, with a validation, if that comes first.
     pub max_steps: Option<usize>,
-    /// The run ends after this time, with a validation, if that comes first; time before the run was resumed counts. With replicas it then ends as on a
-    /// request to stop.
+    /// The run ends after this time, with a validation, if that comes first; time before the run was resumed counts. With
+    /// replicas it then ends as on a request to stop.
     #[serde(with = "duration")]
     pub max_time: Option<Duration>,
     /// Early stopping does not end the run before this many epochs are finished.
     pub min_epochs: usize,
     /// Validation runs every this many epochs, and after the last.
     pub validate_every: usize,
-    /// How often validation also runs within an epoch, after complete steps; `None` for only at its end. It applies to the epochs that are a multiple of
-    /// [`validate_every`](Self::validate_every). Each validation counts for early stopping and for the best model, and writes `last.safetensors`.
+    /// How often validation also runs within an epoch, after complete steps; `None` for only at its end. It applies to the epochs
+    /// that are a multiple of [`validate_every`](Self::validate_every). Each validation counts for early stopping and for the
+    /// best model, and writes `last.safetensors`.
     pub validate_within_epoch: Option<ValidationInterval>,
     /// How many batches of each epoch are trained on; `None` for all.
     pub limit_train_batches: Option<Limit>,
     /// How many of the validation rows are used, the first ones, in batches of `batch_rows`; `None` for all.
     pub limit_valid_batches: Option<Limit>,
-    /// Evaluates this many batches of validation rows before the first step, so that an error there does not wait for the end of an epoch; 0 for none. As in
-    /// every validation, a batch has up to 1024 rows.
+    /// Evaluates this many batches of validation rows before the first step, so that an error there does not wait for the end of
+    /// an epoch; 0 for none. As in every validation, a batch has up to 1024 rows.
     pub sanity_validation: usize,
-    /// The optimizer; `None` for the one that [`Trainer::optimizer`](crate::Trainer::optimizer) makes, Adam by default. Both together are refused.
+    /// The optimizer; `None` for the one that [`Trainer::optimizer`](crate::Trainer::optimizer) makes, Adam by default. Both
+    /// together are refused.
     pub optimizer: Option<OptimizerConfig>,
     /// The learning rate of each step; 1e-3 by default.
     #[serde(alias = "learning_rate")]
     pub schedule: Schedule,
-    /// Whether a run that resumes keeps the learning rates that were planned by the run that wrote the checkpoint, although it has more or fewer epochs: lengths of the
-    /// schedule are shares of the steps that were planned then. Without it, another number of steps is refused if the rates depend on it.
+    /// Whether a run that resumes keeps the learning rates that were planned by the run that wrote the checkpoint, although it
+    /// has more or fewer epochs: lengths of the schedule are shares of the steps that were planned then. Without it, another
+    /// number of steps is refused if the rates depend on it.
     pub extend: bool,
-    /// An exponential moving average of parameters and buffers, which is validated, kept as the best model and left in the model by the run; `None` for the
-    /// parameters themselves.
+    /// An exponential moving average of parameters and buffers, which is validated, kept as the best model and left in the model
+    /// by the run; `None` for the parameters themselves.
     pub ema: Option<EmaConfig>,
     /// When the run ends early; `None` for never.
     pub early_stopping: Option<EarlyStopping>,
     /// Seeds the order of rows; 0 by default.
     pub seed: u64,
-    /// Steps after which `last.safetensors` is written within an epoch, if the run has a folder; 0 writes it only after validations and at the end of each epoch.
+    /// Steps after which `last.safetensors` is written within an epoch, if the run has a folder; 0 writes it only after
+    /// validations and at the end of each epoch.
     pub checkpoint_every: usize,
-    /// Time after which `last.safetensors` is written within an epoch, if the run has a folder. Not for replicas, whose clocks differ.
+    /// Time after which `last.safetensors` is written within an epoch, if the run has a folder. Not for replicas, whose clocks
+    /// differ.
     #[serde(with = "duration")]
     pub checkpoint_interval: Option<Duration>,
-    /// Whether `last.safetensors` is written when an error ends an epoch, such as one of the source of rows, so that the run can resume after the last complete step.
-    /// It is not written after a loss that is not finite, since the previous one is then the last good one. Not for replicas, whose partners have failed.
+    /// Whether `last.safetensors` is written when an error ends an epoch, such as one of the source of rows, so that the run can
+    /// resume after the last complete step. It is not written after a loss that is not finite, since the previous one is then the
+    /// last good one. Not for replicas, whose partners have failed.
     pub checkpoint_on_error: bool,
-    /// How many checkpoints of the best models by the watched metric are kept, named after epoch and value, in addition to `best.safetensors`.
+    /// How many checkpoints of the best models by the watched metric are kept, named after epoch and value, in addition to
+    /// `best.safetensors`.
     pub keep_best: usize,
-    /// Whether every value in training is checked, and the first that is not finite ends the run with the name of its operation, as
-    /// `torch.autograd.detect_anomaly` does. With a loss scale above 1, gradients that overflow are not an error: their step is skipped. For debugging: each
-    /// batch is awaited, and every value is read once more.
+    /// Whether every value in training is checked, and the first that is not finite ends the run with the name of its operation,
+    /// as `torch.autograd.detect_anomaly` does. With a loss scale above 1, gradients that overflow are not an error: their step
+    /// is skipped. For debugging: each batch is awaited, and every value is read once more.
     pub detect_anomaly: bool,
-    /// Whether the norm of all gradients is recorded for each batch, for [callbacks](crate::Callback::on_step_end): before clipping, after accumulation and unscaling. Nothing else
-    /// is computed from it, and it is read from the device only for callbacks.
+    /// Whether the norm of all gradients is recorded for each batch, for [callbacks](crate::Callback::on_step_end): before
+    /// clipping, after accumulation and unscaling. Nothing else is computed from it, and it is read from the device only for
+    /// callbacks.
     pub record_grad_norms: bool,
-    /// How many batches are timed kernel by kernel, at most 64, starting with the second batch of the run; 0 for none. The result is
-    /// [`FitReport::profile`](crate::FitReport::profile), a section of the report, and `trace.json` in the run's folder.
+    /// How many batches are timed kernel by kernel, at most 64, starting with the second batch of the run; 0 for none. The result
+    /// is [`FitReport::profile`](crate::FitReport::profile), a section of the report, and `trace.json` in the run's folder.
     pub profile_batches: usize,
 }
 
@@ -147,10 +158,11 @@ impl TrainerConfig {
 
     /// Settings from the text of a TOML file.
     ///
-    /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` and `checkpoint_interval` a number of seconds or `"DD:HH:MM:SS"`; `limit_train_batches`,
-    /// `limit_valid_batches` and `validate_within_epoch` a number of batches, or a fraction such as `0.5`; `learning_rate` a number; `schedule` a table with
-    /// the name of a [`Schedule`] and its values, where a length is a number of steps, or a fraction of the run such as `0.1`; `clip` is `{ norm = 1.0 }` or
-    /// `{ value = 1.0 }`; `optimizer` a table with the name of an [`OptimizerConfig`] and its values.
+    /// `precision` is `"f32"`, `"f16"` or `"bf16"`; `max_time` and `checkpoint_interval` a number of seconds or `"DD:HH:MM:SS"`;
+    /// `limit_train_batches`, `limit_valid_batches` and `validate_within_epoch` a number of batches, or a fraction such as `0.5`;
+    /// `learning_rate` a number; `schedule` a table with the name of a [`Schedule`] and its values, where a length is a number of
+    /// steps, or a fraction of the run such as `0.1`; `clip` is `{ norm = 1.0 }` or `{ value = 1.0 }`; `optimizer` a table with
+    /// the name of an [`OptimizerConfig`] and its values.
     ///
     /// # Errors
     /// [`Error::SettingsFile`] if it is not TOML, or has a setting that does not exist or whose value is of another type.
@@ -266,14 +278,15 @@ impl Limit {
     }
 }
 
-/// How often the model is validated within an epoch: `val_check_interval` of PyTorch Lightning. Unlike there, the end of the epoch always has a validation, even
-/// if it is not a multiple of the interval.
+/// How often the model is validated within an epoch: `val_check_interval` of PyTorch Lightning. Unlike there, the end of the
+/// epoch always has a validation, even if it is not a multiple of the interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a number of batches, or a fraction such as 0.5")]
 pub enum ValidationInterval {
     /// After every this many batches; with several batches per step, after the step that contains the last of them.
     Batches(usize),
-    /// After this fraction of the batches of an epoch, above 0 and at most 1, rounded down to at least one batch: 0.25 validates four times per epoch.
+    /// After this fraction of the batches of an epoch, above 0 and at most 1, rounded down to at least one batch: 0.25 validates
+    /// four times per epoch.
     Share(f64),
 }
 

@@ -53,8 +53,8 @@ use crate::warning::Warning;
 
 pub use fit::Outputs;
 
-/// A training run that has been prepared: rows on the device or ready to be streamed, step and evaluation recorded and compiled, memory
-/// planned. [`Trainer::prepare`](crate::Trainer::prepare) makes one.
+/// A training run that has been prepared: rows on the device or ready to be streamed, step and evaluation recorded and compiled,
+/// memory planned. [`Trainer::prepare`](crate::Trainer::prepare) makes one.
 ///
 /// The whole step (batch, forward, loss, backward, optimizer) is one recorded program; an epoch is a number of replays of it, and
 /// nothing is read back before the epoch ends.
@@ -288,7 +288,8 @@ impl<'a> Training<'a> {
         self.digests
     }
 
-    /// The memory that the model takes on this device, as planned: all of its state, or this replica's part. Rows, and accumulated gradients, are not included.
+    /// The memory that the model takes on this device, as planned: all of its state, or this replica's part. Rows, and
+    /// accumulated gradients, are not included.
     ///
     /// # Errors
     /// [`Error::Tensor`].

@@ -7,8 +7,9 @@ use crate::gradient_clip::GradientClip;
 
 /// Something that is allowed but hardly ever intended. Its `Display` is one line for people.
 ///
-/// Warnings that follow from the settings are known when a trainer is made ([`Training::warnings`](crate::Training::warnings)); those of a run are
-/// shown by its [`Progress`](crate::Progress) when they occur. All of them are in its [report](crate::FitReport::warnings), also in the [file](crate::ReportFile).
+/// Warnings that follow from the settings are known when a trainer is made ([`Training::warnings`](crate::Training::warnings));
+/// those of a run are shown by its [`Progress`](crate::Progress) when they occur. All of them are in its
+/// [report](crate::FitReport::warnings), also in the [file](crate::ReportFile).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Warning {
@@ -29,8 +30,9 @@ pub enum Warning {
         /// How many replicas there are.
         n_replicas: usize,
     },
-    /// The model keeps the standardisation of the rows that it was trained on before, with which these rows are far from mean 0 and deviation 1. Set
-    /// [`Trainer::standardisation`](crate::Trainer::standardisation) to that of the rows, or to the model's own, if that is intended.
+    /// The model keeps the standardisation of the rows that it was trained on before, with which these rows are far from mean 0
+    /// and deviation 1. Set [`Trainer::standardisation`](crate::Trainer::standardisation) to that of the rows, or to the model's
+    /// own, if that is intended.
     KeptStandardisation {
         /// The first such column.
         column: usize,
@@ -56,8 +58,8 @@ pub enum Warning {
         /// Why it does not exist.
         reason: String,
     },
-    /// The loss on the validation rows is NaN or infinite, for the first time in the run. If the loss of a training step is, the run ends
-    /// ([`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss)).
+    /// The loss on the validation rows is NaN or infinite, for the first time in the run. If the loss of a training step is, the
+    /// run ends ([`Error::NonFiniteLoss`](crate::Error::NonFiniteLoss)).
     NonFiniteValidLoss {
         /// The epoch, from 1.
         epoch: usize,
@@ -66,7 +68,8 @@ pub enum Warning {
         /// The mean loss.
         loss: f64,
     },
-    /// A checkpoint, or what belongs to it, could not be copied to the run's [store](crate::Outputs::store), for the first time or again. It is copied with the next one.
+    /// A checkpoint, or what belongs to it, could not be copied to the run's [store](crate::Outputs::store), for the first time
+    /// or again. It is copied with the next one.
     NotCopied {
         /// The object in the store.
         object: String,
@@ -92,8 +95,8 @@ pub enum Warning {
 }
 
 impl Warning {
-    /// Below this, the effect of a clipped gradient is lost: it is less than the smallest change of f32 parameters of size 1, and Adam's ε is larger than the elements
-    /// of a gradient of this norm.
+    /// Below this, the effect of a clipped gradient is lost: it is less than the smallest change of f32 parameters of size 1, and
+    /// Adam's ε is larger than the elements of a gradient of this norm.
     pub const TINY_CLIP: f32 = 1e-6;
 
     /// Losses of a new model are about 1; a loss of this size comes from features, labels or weights of the wrong scale.

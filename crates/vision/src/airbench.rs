@@ -6,8 +6,9 @@ use brisk_nn::{
 
 use crate::whitening::PatchCovariance;
 
-/// The network of airbench, the fastest known way to 94 % on CIFAR-10: a whitening convolution with frozen filters, three groups of two 3 × 3 convolutions with batch
-/// normalisation, the first of which is followed by max pooling, and a linear layer. Filters are initialised to the identity as far as possible.
+/// The network of airbench, the fastest known way to 94 % on CIFAR-10: a whitening convolution with frozen filters, three groups
+/// of two 3 × 3 convolutions with batch normalisation, the first of which is followed by max pooling, and a linear layer. Filters
+/// are initialised to the identity as far as possible.
 ///
 /// # Shapes
 /// `x`: `[n, height * width * n_channels]` or `[n, height, width, n_channels]`, standardised; the result is `[n, n_classes]`.
@@ -58,7 +59,8 @@ impl AirbenchConfig {
         }
     }
 
-    /// The variant that is trained with Muon: the outputs are divided by the last width, and the whitening bias has PyTorch's default initialisation.
+    /// The variant that is trained with Muon: the outputs are divided by the last width, and the whitening bias has PyTorch's
+    /// default initialisation.
     pub fn cifar10_muon() -> Self {
         let config = Self::cifar10();
         Self { logit_scale: 1.0 / config.widths[2] as f32, whitening_bias: Init::FanIn(config.patch_len()), ..config }
@@ -94,8 +96,8 @@ impl Airbench {
         PATCH
     }
 
-    /// Sets the filters of the first layer to those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to their variances, and their
-    /// negatives. The recipes use 5e-4.
+    /// Sets the filters of the first layer to those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to
+    /// their variances, and their negatives. The recipes use 5e-4.
     ///
     /// # Errors
     /// [`Shape`](brisk_nn::Error::Shape) for a covariance of patches of another size.

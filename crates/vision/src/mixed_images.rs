@@ -1,17 +1,18 @@
 use brisk_nn::tensor::{DType, Graph, Mixing};
 use brisk_nn::{Augment, Augmented, BatchSource};
 
-/// Batches whose images are mixed with others of the training set, by Mixup or CutMix. Labels are mixed in the same proportions: the loss of a row is
-/// `(1 - s) loss(label) + s loss(label of the other image)`.
+/// Batches whose images are mixed with others of the training set, by Mixup or CutMix. Labels are mixed in the same proportions:
+/// the loss of a row is `(1 - s) loss(label) + s loss(label of the other image)`.
 ///
-/// Each image is mixed with one that is drawn from all rows of the epoch, in its own proportion `s`. Both depend only on the seed, the epoch and the row, so a mixed
-/// image looks the same in any batch and on any number of replicas. The other image is augmented exactly as in its own batch of the same epoch.
+/// Each image is mixed with one that is drawn from all rows of the epoch, in its own proportion `s`. Both depend only on the
+/// seed, the epoch and the row, so a mixed image looks the same in any batch and on any number of replicas. The other image is
+/// augmented exactly as in its own batch of the same epoch.
 ///
 /// # Cost
 /// Both images are augmented, then mixed in one more kernel.
 /// # Reference
-/// Mixup: Zhang et al. 2017, arXiv:1710.09412. CutMix: Yun et al. 2019, arXiv:1905.04899. `torchvision.transforms.v2.MixUp` and `CutMix` mix each image with its
-/// neighbour in the batch, in the same proportion for all images.
+/// Mixup: Zhang et al. 2017, arXiv:1710.09412. CutMix: Yun et al. 2019, arXiv:1905.04899. `torchvision.transforms.v2.MixUp` and
+/// `CutMix` mix each image with its neighbour in the batch, in the same proportion for all images.
 /// # Examples
 /// ```
 /// use brisk_vision::{AugmentedImages, Flip, ImageAugmentation, MixedImages, Mixing};
@@ -33,8 +34,8 @@ pub struct MixedImages<A> {
 
 impl<A: Augment> Augment for MixedImages<A> {
     /// # Errors
-    /// [`Refused`](brisk_nn::Error::Refused) if `images` mixes rows already; [`Shape`](brisk_nn::Error::Shape) if it does not return images
-    /// `[n, height, width, n_channels]`, for CutMix.
+    /// [`Refused`](brisk_nn::Error::Refused) if `images` mixes rows already; [`Shape`](brisk_nn::Error::Shape) if it does not
+    /// return images `[n, height, width, n_channels]`, for CutMix.
     #[track_caller]
     fn record(&self, graph: &Graph, rows: &BatchSource<'_>) -> Augmented {
         let Augmented { x, mixed: None } = self.images.record(graph, rows) else {

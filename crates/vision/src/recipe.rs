@@ -18,8 +18,8 @@ use crate::whitening::Patches;
 
 /// Everything that determines a training run on images, except for the images, the device and the seed.
 ///
-/// Learning rates and weight decays are for the mean loss of a batch. The authors' scripts sum losses: their rates equal these divided by the batch size,
-/// and their decays equal these multiplied by it.
+/// Learning rates and weight decays are for the mean loss of a batch. The authors' scripts sum losses: their rates equal these
+/// divided by the batch size, and their decays equal these multiplied by it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {
     /// The network.
@@ -65,7 +65,8 @@ pub struct Whitening {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Rates {
-    /// Stochastic gradient descent with Nesterov momentum 0.9, with the rate folded into the velocity; the rate rises linearly from 0, then falls linearly.
+    /// Stochastic gradient descent with Nesterov momentum 0.9, with the rate folded into the velocity; the rate rises linearly
+    /// from 0, then falls linearly.
     Page {
         /// The highest rate.
         peak: f64,
@@ -79,11 +80,13 @@ pub enum Rates {
         weight_decay: f32,
         /// The factor by which the rate of the biases exceeds that of the weights; their decay is divided by it.
         bias_factor: f32,
-        /// Whether an exponential moving average of weights and running statistics is evaluated instead of the weights: [`Recipe::ema`].
+        /// Whether an exponential moving average of weights and running statistics is evaluated instead of the weights:
+        /// [`Recipe::ema`].
         is_averaged: bool,
     },
-    /// Stochastic gradient descent with Nesterov momentum 0.85; the rate rises from 0.2 to 1 times `peak` in the first 23 % of the steps and falls to 0.07.
-    /// The whitening bias is trained in the first three epochs. Lookahead is applied every five steps: its slow weights follow closely at first, and the run ends with them.
+    /// Stochastic gradient descent with Nesterov momentum 0.85; the rate rises from 0.2 to 1 times `peak` in the first 23 % of
+    /// the steps and falls to 0.07. The whitening bias is trained in the first three epochs. Lookahead is applied every five
+    /// steps: its slow weights follow closely at first, and the run ends with them.
     Airbench {
         /// The highest rate.
         peak: f64,
@@ -92,8 +95,9 @@ pub enum Rates {
         /// The factor by which the rate of the biases exceeds that of the weights; their decay is divided by it.
         bias_factor: f32,
     },
-    /// Muon for the convolutions, whose norms stay fixed, and stochastic gradient descent with Nesterov momentum 0.85 for the rest; all rates fall linearly to 0.
-    /// The whitening bias is trained in the first three eighths of the steps, at a rate that falls to 0 by then.
+    /// Muon for the convolutions, whose norms stay fixed, and stochastic gradient descent with Nesterov momentum 0.85 for the
+    /// rest; all rates fall linearly to 0. The whitening bias is trained in the first three eighths of the steps, at a rate that
+    /// falls to 0 by then.
     Muon {
         /// The rate of Muon.
         filters: f64,
@@ -116,8 +120,9 @@ pub enum Network {
     Airbench(Airbench),
 }
 
-/// The rungs of the ladder of [`Recipe::page_rung`], from the baseline to the last trick. The article's first step, from augmentation on the host to augmentation
-/// on the device, does not change results; the baseline here already augments on the device.
+/// The rungs of the ladder of [`Recipe::page_rung`], from the baseline to the last trick. The article's first step, from
+/// augmentation on the host to augmentation on the device, does not change results; the baseline here already augments on the
+/// device.
 pub const PAGE_RUNGS: [&str; 10] = [
     "baseline",
     "augmentation on the device",
@@ -137,7 +142,8 @@ impl Recipe {
         Self::page_rung(PAGE_RUNGS.len() - 1)
     }
 
-    /// A rung of the article's ladder, [`PAGE_RUNGS`]: that trick and all before it, with the epochs, rates and cutout of the article. Larger numbers give the last rung.
+    /// A rung of the article's ladder, [`PAGE_RUNGS`]: that trick and all before it, with the epochs, rates and cutout of the
+    /// article. Larger numbers give the last rung.
     pub fn page_rung(rung: usize) -> Self {
         let rung = rung.min(PAGE_RUNGS.len() - 1);
         let has = |trick: usize| rung > trick;
@@ -213,9 +219,9 @@ impl Recipe {
         }
     }
 
-    /// The recipe for a network that trains in minutes on two CPU cores: a quarter of the widths or less, and small batches. On 10,000 images of CIFAR-10, 15 epochs give about
-    /// 79 % with [`page`](Self::page) and [mirrored views](View::mirrored), and 81 % and 83 % with [`airbench`](Self::airbench) and [`muon`](Self::muon) and
-    /// [six views](View::six).
+    /// The recipe for a network that trains in minutes on two CPU cores: a quarter of the widths or less, and small batches. On
+    /// 10,000 images of CIFAR-10, 15 epochs give about 79 % with [`page`](Self::page) and [mirrored views](View::mirrored), and
+    /// 81 % and 83 % with [`airbench`](Self::airbench) and [`muon`](Self::muon) and [six views](View::six).
     pub fn narrow(self) -> Self {
         match (&self.network, &self.rates) {
             (NetworkConfig::ResNet9(_), _) => self.narrowed(&[8, 16, 32, 64], 128),
@@ -224,9 +230,11 @@ impl Recipe {
         }
     }
 
-    /// The same recipe with other widths and another batch size. `widths` are those of the three groups of [`Airbench`], or the four stages of [`ResNet9`].
+    /// The same recipe with other widths and another batch size. `widths` are those of the three groups of [`Airbench`], or the
+    /// four stages of [`ResNet9`].
     ///
-    /// The rates of [`Rates::Muon`] for head and biases scale with the last width, by which outputs are divided, so a step changes the outputs by the same amount.
+    /// The rates of [`Rates::Muon`] for head and biases scale with the last width, by which outputs are divided, so a step
+    /// changes the outputs by the same amount.
     pub fn narrowed(mut self, widths: &[usize], batch_rows: usize) -> Self {
         let last = widths.last().copied().unwrap_or(1);
         match &mut self.network {
@@ -246,7 +254,8 @@ impl Recipe {
         self.with_batch_rows(batch_rows)
     }
 
-    /// The same recipe with another batch size, which must be a multiple of the [ghost batches](Self::ghost_rows). [`Rates::Muon`] keeps its weight decay per image.
+    /// The same recipe with another batch size, which must be a multiple of the [ghost batches](Self::ghost_rows).
+    /// [`Rates::Muon`] keeps its weight decay per image.
     pub fn with_batch_rows(mut self, batch_rows: usize) -> Self {
         if let Rates::Muon { decay, .. } = &mut self.rates {
             *decay *= batch_rows as f64 / self.batch_rows as f64;
@@ -265,8 +274,8 @@ impl Recipe {
         self
     }
 
-    /// The same recipe for images of another size, with another number of channels or classes. Both networks end with a maximum over all pixels, so weights trained at one
-    /// image size also fit another.
+    /// The same recipe for images of another size, with another number of channels or classes. Both networks end with a maximum
+    /// over all pixels, so weights trained at one image size also fit another.
     ///
     /// # Errors
     /// [`Error::ImageSize`] if no pixels are left after pooling: [`Airbench`] needs sides of at least 9 pixels, [`ResNet9`] of 8.
@@ -329,8 +338,8 @@ impl Recipe {
         }
     }
 
-    /// Sets the initial values of the whitening filters, computed from the first of `images`, and scales those of the head to standard deviation 1 for
-    /// [`Rates::Muon`].
+    /// Sets the initial values of the whitening filters, computed from the first of `images`, and scales those of the head to
+    /// standard deviation 1 for [`Rates::Muon`].
     ///
     /// # Shapes
     /// `images`: `[n, height, width, n_channels]`, standardised.
@@ -362,7 +371,8 @@ impl Recipe {
         Ok(())
     }
 
-    /// The number of images of a ghost batch, of which the batch size must be a multiple; `None` for a recipe that normalises whole batches.
+    /// The number of images of a ghost batch, of which the batch size must be a multiple; `None` for a recipe that normalises
+    /// whole batches.
     pub fn ghost_rows(&self) -> Option<usize> {
         match &self.network {
             NetworkConfig::ResNet9(config) => config.ghost_rows,
@@ -378,7 +388,8 @@ impl Recipe {
         }
     }
 
-    /// The learning rate of each step of a run over `n_rows` images. Its highest value is 1 for [`Rates::Muon`], whose parameter groups multiply it by factors.
+    /// The learning rate of each step of a run over `n_rows` images. Its highest value is 1 for [`Rates::Muon`], whose parameter
+    /// groups multiply it by factors.
     pub fn schedule(&self, n_rows: usize) -> Schedule {
         let (epoch, n_steps) = (self.epoch_steps(n_rows) as f64, self.n_steps(n_rows));
         // In the authors' code, the rate of a step is that at its end, not at its start.
@@ -406,7 +417,8 @@ impl Recipe {
         }
     }
 
-    /// Checks the settings that decide how the recipe trains; [`optimizer`](Self::optimizer) and [`initialise`](Self::initialise) do.
+    /// Checks the settings that decide how the recipe trains; [`optimizer`](Self::optimizer) and [`initialise`](Self::initialise)
+    /// do.
     ///
     /// # Errors
     /// [`Refused`](brisk_nn::Error::Refused) for a setting outside of its range.
@@ -493,10 +505,12 @@ impl Recipe {
         })
     }
 
-    /// The average of weights and running statistics that the recipe evaluates instead of the weights, in a run over `n_rows` images; `None` if it evaluates the weights, as with
-    /// [`Rates::Airbench`] and [`Rates::Muon`]. Pass it to `Trainer::ema`; without it, the weights of Page's last epochs, in which the rate stays high, are noisy.
+    /// The average of weights and running statistics that the recipe evaluates instead of the weights, in a run over `n_rows`
+    /// images; `None` if it evaluates the weights, as with [`Rates::Airbench`] and [`Rates::Muon`]. Pass it to `Trainer::ema`;
+    /// without it, the weights of Page's last epochs, in which the rate stays high, are noisy.
     ///
-    /// It starts from the initial weights and is updated on steps 1, 6, 11, …, with a decay of `1 - 1 / n` per step for `n` steps per epoch: 0.99 for batches of 512.
+    /// It starts from the initial weights and is updated on steps 1, 6, 11, …, with a decay of `1 - 1 / n` per step for `n` steps
+    /// per epoch: 0.99 for batches of 512.
     pub fn ema(&self, n_rows: usize) -> Option<EmaConfig> {
         match self.rates {
             Rates::Page { is_averaged: true, .. } => {
@@ -507,7 +521,8 @@ impl Recipe {
         }
     }
 
-    /// The number of steps in which [`Rates::Muon`] trains the whitening bias, in a run over `n_rows` images: three eighths of all.
+    /// The number of steps in which [`Rates::Muon`] trains the whitening bias, in a run over `n_rows` images: three eighths of
+    /// all.
     pub fn whitening_steps(&self, n_rows: usize) -> usize {
         (self.n_steps(n_rows) * 3).div_ceil(8)
     }

@@ -34,13 +34,15 @@ pub struct ResNet9Config {
     pub n_classes: usize,
     /// Channels of the four stages.
     pub widths: [usize; 4],
-    /// Whether the network starts with a frozen convolution that whitens patches of 3 × 3 pixels, followed by a 1 × 1 convolution instead of a 3 × 3 one.
+    /// Whether the network starts with a frozen convolution that whitens patches of 3 × 3 pixels, followed by a 1 × 1 convolution
+    /// instead of a 3 × 3 one.
     pub is_whitened: bool,
     /// At which point stages are pooled.
     pub order: NormOrder,
     /// The activation.
     pub activation: Activation,
-    /// The number of images of a ghost batch, which is normalised independently; the batch size must be a multiple of it. `None` normalises whole batches.
+    /// The number of images of a ghost batch, which is normalised independently; the batch size must be a multiple of it. `None`
+    /// normalises whole batches.
     pub ghost_rows: Option<usize>,
     /// Whether the scale of the normalisation layers is trained.
     pub scale: Scale,
@@ -58,7 +60,8 @@ pub enum NormOrder {
 }
 
 impl ResNet9Config {
-    /// The network of the final 94 % recipe, for 32 × 32 images of three channels, ten classes and batches of 512: 6.57 million parameters.
+    /// The network of the final 94 % recipe, for 32 × 32 images of three channels, ten classes and batches of 512: 6.57 million
+    /// parameters.
     pub fn cifar10() -> Self {
         Self {
             image: [32, 32, 3],
@@ -152,8 +155,8 @@ impl ResNet9 {
         [3, 3]
     }
 
-    /// Sets the filters of the first layer to those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to their variances. The recipe uses
-    /// 0.01. Does nothing for a network without whitening.
+    /// Sets the filters of the first layer to those that whiten patches of [`patch`](Self::patch) pixels, with `eps` added to
+    /// their variances. The recipe uses 0.01. Does nothing for a network without whitening.
     ///
     /// # Errors
     /// [`Shape`](brisk_nn::Error::Shape) for a covariance of patches of another size.

@@ -10,7 +10,8 @@ pub struct View {
     pub weight: f32,
     /// Whether it is mirrored, left to right.
     pub is_mirrored: bool,
-    /// By how many pixels the image is moved down and to the right; up and to the left if negative. Pixels from outside the image are reflected at the edge.
+    /// By how many pixels the image is moved down and to the right; up and to the left if negative. Pixels from outside the image
+    /// are reflected at the edge.
     pub shift: [i32; 2],
 }
 
@@ -25,21 +26,22 @@ impl View {
         [false, true].map(|is_mirrored| Self { weight: 0.5, is_mirrored, shift: [0, 0] }).to_vec()
     }
 
-    /// Six views: the image and its mirror image with weight 1/4 each, and both moved by one pixel, down and to the right or up and to the left, with weight 1/8
-    /// each (Jordan 2024, arXiv:2404.00498, section 3.5).
+    /// Six views: the image and its mirror image with weight 1/4 each, and both moved by one pixel, down and to the right or up
+    /// and to the left, with weight 1/8 each (Jordan 2024, arXiv:2404.00498, section 3.5).
     pub fn six() -> Vec<Self> {
         let moved = |shift| [false, true].map(|is_mirrored| Self { weight: 0.125, is_mirrored, shift });
         let still = [false, true].map(|is_mirrored| Self { weight: 0.25, is_mirrored, shift: [0, 0] });
         [still, moved([1, 1]), moved([-1, -1])].concat()
     }
 
-    /// The views of [`six`](Self::six) with weight 1/6 each. The CIFAR-10 record of Hiverge (2025) uses them for the least confident quarter of the test images only, as
-    /// `Model::evaluate_selectively` of brisk-train does.
+    /// The views of [`six`](Self::six) with weight 1/6 each. The CIFAR-10 record of Hiverge (2025) uses them for the least
+    /// confident quarter of the test images only, as `Model::evaluate_selectively` of brisk-train does.
     pub fn six_equal() -> Vec<Self> {
         Self::six().into_iter().map(|view| Self { weight: 1.0 / 6.0, ..view }).collect()
     }
 
-    /// The index along `axis` (0 for the height, 1 for the width) of the image's pixel that each pixel of the view shows, for an image of `size` pixels along that axis.
+    /// The index along `axis` (0 for the height, 1 for the width) of the image's pixel that each pixel of the view shows, for an
+    /// image of `size` pixels along that axis.
     fn shown(&self, axis: usize, size: usize) -> Vec<u32> {
         let at = |pixel: usize| {
             let mirrored = if axis == 1 && self.is_mirrored { size - 1 - pixel } else { pixel };
@@ -63,8 +65,8 @@ impl View {
     }
 }
 
-/// A model that returns the weighted mean of another model's outputs over several views of each image, in inference graphs. Training graphs record the other model
-/// unchanged.
+/// A model that returns the weighted mean of another model's outputs over several views of each image, in inference graphs.
+/// Training graphs record the other model unchanged.
 ///
 /// # Reference
 /// Krizhevsky et al. 2012, test-time augmentation by crops and mirror images.

@@ -58,8 +58,8 @@ impl Patches {
         all.reshape(&[images.shape()[0] * n_down * n_across, self.len()])
     }
 
-    /// The covariance `Xᵀ X / n` of all `n` patches of `images`, which are not centred: their mean is assumed to be 0, which is nearly
-    /// true for standardised images. Matrix products run on `device`; eigenvalues are computed on the host.
+    /// The covariance `Xᵀ X / n` of all `n` patches of `images`, which are not centred: their mean is assumed to be 0, which is
+    /// nearly true for standardised images. Matrix products run on `device`; eigenvalues are computed on the host.
     ///
     /// # Shapes
     /// `images`: `[n_images, height, width, n_channels]`, standardised.
@@ -114,7 +114,8 @@ impl PatchCovariance {
         order.sort_by(|&a, &b| eigen.eigenvalues[b].total_cmp(&eigen.eigenvalues[a]));
         let vector = |&i: &usize| {
             let vector = eigen.eigenvectors.column(i);
-            // Of the two eigenvectors of length 1, chooses the one whose value of largest magnitude is positive, so that results can be compared.
+            // Of the two eigenvectors of length 1, chooses the one whose value of largest magnitude is positive, so that results
+            // can be compared.
             let largest = vector.iter().copied().fold(0.0_f64, |a, b| if b.abs() > a.abs() { b } else { a });
             vector.iter().map(|value| (value * largest.signum()) as f32).collect::<Vec<_>>()
         };
@@ -129,14 +130,14 @@ impl PatchCovariance {
         &self.eigenvalues
     }
 
-    /// The eigenvectors, of length 1, in the same order: `[n, n]`, one per row. Their signs are arbitrary in general; here the value of largest magnitude is
-    /// positive.
+    /// The eigenvectors, of length 1, in the same order: `[n, n]`, one per row. Their signs are arbitrary in general; here the
+    /// value of largest magnitude is positive.
     pub fn eigenvectors(&self) -> &[f32] {
         &self.eigenvectors
     }
 
-    /// The whitening filters: `v / sqrt(λ + eps)` for each eigenvector. `[n, patch height, patch width, n_channels]`, for the frozen weight of a
-    /// convolution.
+    /// The whitening filters: `v / sqrt(λ + eps)` for each eigenvector. `[n, patch height, patch width, n_channels]`, for the
+    /// frozen weight of a convolution.
     pub fn filters(&self, eps: f32) -> Vec<f32> {
         let n = self.eigenvalues.len();
         let scaled = |(vector, eigenvalue): (&[f32], &f32)| {

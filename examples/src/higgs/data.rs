@@ -34,12 +34,13 @@ impl std::fmt::Debug for Data {
 }
 
 impl Data {
-    /// Opens the files in the options, or files of simulated collisions, which are created if they do not exist. `note` is called with progress
-    /// messages.
+    /// Opens the files in the options, or files of simulated collisions, which are created if they do not exist. `note` is called
+    /// with progress messages.
     ///
     /// # Errors
     /// If a file cannot be read or written, or the columns of the two differ.
-    /// If a stop is requested during an import, it removes what it has written and returns [`StoppedImport`](crate::interruptible::StoppedImport).
+    /// If a stop is requested during an import, it removes what it has written and returns
+    /// [`StoppedImport`](crate::interruptible::StoppedImport).
     pub fn open(options: &Options, stop: &StopFlag, note: &dyn Fn(&str)) -> Result<Self> {
         Self::open_held(options, &Held::InMemory, stop, note)
     }

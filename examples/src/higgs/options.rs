@@ -19,8 +19,8 @@ use crate::{check_files_differ, check_folder, check_output};
 // A group would be named `Options`, as that of the options which these are a part of.
 #[group(skip)]
 pub struct Options {
-    /// Rows to train on: CSV or TSV, plain or .gz; or a brisk table: .safetensors, a folder of shards, or the URL of either [default: simulated
-    /// collisions]
+    /// Rows to train on: CSV or TSV, plain or .gz; or a brisk table: .safetensors, a folder of shards, or the URL of either
+    /// [default: simulated collisions]
     #[arg(long, value_name = "FILE", help_heading = "Data", requires = "test")]
     pub train: Option<PathBuf>,
     /// Rows to test on, with the same columns as those of --train
@@ -92,7 +92,8 @@ impl Options {
     /// Checks the options as far as possible before any rows are loaded.
     ///
     /// # Errors
-    /// If `--train` or `--test` does not exist, `--retry-seconds` has no effect on them or on `place`, or files cannot be written to `--runs`, `--data-dir` or `--json`.
+    /// If `--train` or `--test` does not exist, `--retry-seconds` has no effect on them or on `place`, or files cannot be written
+    /// to `--runs`, `--data-dir` or `--json`.
     pub fn check(&self, place: Option<&PlaceOptions>) -> Result<()> {
         let tables = [&self.train, &self.test].into_iter().filter_map(|path| path.as_deref());
         self.server.apply(tables.chain(place.into_iter().flat_map(PlaceOptions::servers)))?;

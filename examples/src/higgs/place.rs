@@ -28,22 +28,23 @@ pub struct PlaceOptions {
     /// Folder of this run itself, so that its name is known beforehand [default: a new folder in --runs]
     #[arg(long, value_name = "DIR", help_heading = "Results")]
     pub out: Option<PathBuf>,
-    /// Copy each checkpoint to this folder at a URL as well, with the log and the settings: s3:, gs:, az:, file:, or http: of a server that takes PUT. On a machine that has
-    /// no checkpoint of the run, or an older one, --resume auto resumes from there
+    /// Copy each checkpoint to this folder at a URL as well, with the log and the settings: s3:, gs:, az:, file:, or http: of a
+    /// server that takes PUT. On a machine that has no checkpoint of the run, or an older one, --resume auto resumes from there
     #[arg(long, value_name = "URL", help_heading = "Results")]
     pub checkpoints_to: Option<PathBuf>,
     /// Steps between checkpoints within an epoch; with 0 there is one only at the end of each epoch
     #[arg(long, value_name = "N", help_heading = "Results", default_value = "0", allow_negative_numbers = true,
         value_parser = whole::<usize>(0..=MAX_COUNT))]
     pub checkpoint_every: usize,
-    /// Resume from FILE, a checkpoint in the folder of a run; from URL, to which --checkpoints-to has copied a run; or from `auto`: the newest checkpoint in --out, or else in the newest
-    /// folder in --runs with the same settings. With `auto` a run starts from the start if there is no checkpoint that can be read; what an earlier run left in the folder is
-    /// then kept in a folder in it, earlier-1
+    /// Resume from FILE, a checkpoint in the folder of a run; from URL, to which --checkpoints-to has copied a run; or from
+    /// `auto`: the newest checkpoint in --out, or else in the newest folder in --runs with the same settings. With `auto` a run
+    /// starts from the start if there is no checkpoint that can be read; what an earlier run left in the folder is then kept in a
+    /// folder in it, earlier-1
     #[arg(long, value_name = "FILE", help_heading = "Results", default_value = "", hide_default_value = true,
         value_parser = OsStringValueParser::new().map(Resume::from))]
     pub resume: Resume,
-    /// Resume although these differ from the run that wrote the checkpoint: rows, precision, settings, computation (the model, the loss or the optimizer); or format, for
-    /// a checkpoint of an earlier version, which cannot be checked
+    /// Resume although these differ from the run that wrote the checkpoint: rows, precision, settings, computation (the model,
+    /// the loss or the optimizer); or format, for a checkpoint of an earlier version, which cannot be checked
     #[arg(long, value_name = "A,B", help_heading = "Results", value_delimiter = ',', action = clap::ArgAction::Set, num_args = 1,
         value_parser = one_of(ResumeMismatch::ALL.map(|mismatch| (mismatch.name(), mismatch))))]
     pub resume_anyway: Vec<ResumeMismatch>,
@@ -74,8 +75,8 @@ impl PlaceOptions {
     /// Checks the options as far as possible before any rows are loaded; `O` are the options of the program.
     ///
     /// # Errors
-    /// If the file to resume from is not a checkpoint in the folder of a run, the folder is a URL, or checkpoints cannot be copied to or from one, as far as that is known
-    /// without a request.
+    /// If the file to resume from is not a checkpoint in the folder of a run, the folder is a URL, or checkpoints cannot be
+    /// copied to or from one, as far as that is known without a request.
     pub fn check<O: Parser>(&self) -> Result<()> {
         self.out.as_deref().map_or(Ok(()), |out| check_here("--out", out))?;
         self.store()?;
@@ -121,7 +122,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Finds or creates the folder of a run with the settings `config`. `note` is called with messages about what was found and done.
+    /// Finds or creates the folder of a run with the settings `config`. `note` is called with messages about what was found and
+    /// done.
     ///
     /// # Errors
     /// If the folder has a run and resuming was not requested, if another run uses it, or a checkpoint cannot be read.
@@ -215,7 +217,8 @@ fn newest_checkpoint(folder: &RunFolder, note: &dyn Fn(&str)) -> Result<Option<(
     Ok(None)
 }
 
-/// Trains from the start, or from a checkpoint. `note` is called with which of the two, and how the run differs from the one that wrote the checkpoint.
+/// Trains from the start, or from a checkpoint. `note` is called with which of the two, and how the run differs from the one that
+/// wrote the checkpoint.
 ///
 /// # Errors
 /// Those of the trainer; a checkpoint of another run is refused with the option that allows it.

@@ -8,11 +8,12 @@
 //! background  g g → t t̄,  t → W b
 //! ```
 //!
-//! Simulated are the decays, with exact kinematics in random directions, b-tags, and a crude detector, which measures energies with errors, misses
-//! some jets, and has a limited range of momenta and angles. Not simulated are matrix elements, spins, widths, parton showers, hadronisation,
-//! pile-up and merged jets.
+//! Simulated are the decays, with exact kinematics in random directions, b-tags, and a crude detector, which measures energies
+//! with errors, misses some jets, and has a limited range of momenta and angles. Not simulated are matrix elements, spins,
+//! widths, parton showers, hadronisation, pile-up and merged jets.
 //!
-//! As in the real set, columns have means of about 1, and the seven masses help a network. Its scores on these rows say nothing about its scores on real ones.
+//! As in the real set, columns have means of about 1, and the seven masses help a network. Its scores on these rows say nothing
+//! about its scores on real ones.
 
 mod file;
 mod random;
@@ -112,8 +113,8 @@ fn detected([lepton, neutrino, quarks @ ..]: [FourVector; 6], random: &mut Rando
 
 /// The last seven columns, which are functions of the others: masses of particles that the measured ones could have come from.
 ///
-/// The two jets with the highest tags count as b quarks, the others as the products of a W (`jj`), and the lepton and the missing momentum as those of the
-/// other W (`lv`), where the neutrino has the pseudorapidity of the lepton.
+/// The two jets with the highest tags count as b quarks, the others as the products of a W (`jj`), and the lepton and the missing
+/// momentum as those of the other W (`lv`), where the neutrino has the pseudorapidity of the lepton.
 fn masses(columns: &[f64; 28]) -> [f64; 7] {
     let mut jets: [&[f64]; 4] = std::array::from_fn(|n| &columns[5 + 4 * n..9 + 4 * n]);
     jets.sort_by(|a, b| b[3].total_cmp(&a[3]));
@@ -128,7 +129,8 @@ fn masses(columns: &[f64; 28]) -> [f64; 7] {
     [mass(jj), m_jjj, mass(lv), m_jlv, mass(bb), mass(sum(jj, bb)), mass(sum(sum(jj, lv), bb))]
 }
 
-/// Decays a particle into two with masses that are together smaller than its own: back to back in its rest frame, in a random direction.
+/// Decays a particle into two with masses that are together smaller than its own: back to back in its rest frame, in a random
+/// direction.
 fn decay(parent: FourVector, [a, b]: [f64; 2], random: &mut Random) -> [FourVector; 2] {
     let m = mass(parent);
     let momentum = ((m * m - (a + b).powi(2)) * (m * m - (a - b).powi(2))).sqrt() / (2.0 * m);

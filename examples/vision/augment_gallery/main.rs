@@ -1,4 +1,5 @@
-//! Pictures of training data and results: a grid of images for each augmentation, the whitening filters, and a model's wrong predictions.
+//! Pictures of training data and results: a grid of images for each augmentation, the whitening filters, and a model's wrong
+//! predictions.
 //!
 //! `cargo run --release --example augment_gallery`; `-- --data FOLDER` shows your own images.
 

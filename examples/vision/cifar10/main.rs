@@ -1,11 +1,12 @@
-//! Training on CIFAR-10 with the fast recipes: Page's bag of tricks, airbench94, and airbench94 with Muon, at their full size or narrowed to train on a CPU.
+//! Training on CIFAR-10 with the fast recipes: Page's bag of tricks, airbench94, and airbench94 with Muon, at their full size or
+//! narrowed to train on a CPU.
 //!
-//! `cargo run --release --example cifar10 -- --data FOLDER` trains with the Muon recipe; `--recipe page --rung N` stops at a rung of the ladder of tricks; `--narrow` selects
-//! a network that a CPU trains in minutes, and `--widths W,W,W --batch-rows N` any other size. FOLDER has the binary version of the data set; the tables made from it are
-//! kept in target/cifar10.
+//! `cargo run --release --example cifar10 -- --data FOLDER` trains with the Muon recipe; `--recipe page --rung N` stops at a rung
+//! of the ladder of tricks; `--narrow` selects a network that a CPU trains in minutes, and `--widths W,W,W --batch-rows N` any
+//! other size. FOLDER has the binary version of the data set; the tables made from it are kept in target/cifar10.
 //!
-//! It prints four test accuracies: with the unchanged images, with mirrored views, with six views, and with six views of only the least confident quarter (`--selective SHARE`),
-//! which evaluates the network 2.5 times per image instead of six times.
+//! It prints four test accuracies: with the unchanged images, with mirrored views, with six views, and with six views of only the
+//! least confident quarter (`--selective SHARE`), which evaluates the network 2.5 times per image instead of six times.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +29,8 @@ use serde_json::{Value, json};
 #[derive(Debug, Parser)]
 #[command(name = "cifar10")]
 struct Options {
-    /// Folder or archive with the binary version of CIFAR-10, which is imported into tables in target/cifar10 unless they are of these files; or a folder with such tables [default: target/cifar10]
+    /// Folder or archive with the binary version of CIFAR-10, which is imported into tables in target/cifar10 unless they are of
+    /// these files; or a folder with such tables [default: target/cifar10]
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
     /// The recipe

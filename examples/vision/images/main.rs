@@ -190,7 +190,8 @@ fn check(options: &Options) -> Result<()> {
     check_output("--report", report)
 }
 
-/// The recipe for a number of images: unless options say otherwise, a batch is an eighth of them, and all epochs together are about 300 steps.
+/// The recipe for a number of images: unless options say otherwise, a batch is an eighth of them, and all epochs together are
+/// about 300 steps.
 fn fitted(options: &Options, recipe: Recipe, n_rows: usize) -> Result<Recipe> {
     let batch_rows = match options.batch {
         Some(batch_rows) => {

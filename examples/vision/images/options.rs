@@ -11,11 +11,12 @@ use clap::Parser;
 #[derive(Debug, Parser)]
 #[command(name = "images", after_help = NOTES)]
 pub(crate) struct Options {
-    /// Images: a folder with one folder per class, or a .tar of it; the files of MNIST, Fashion-MNIST, EMNIST or CIFAR; a table (.safetensors); or
-    /// the URL of a .tar or a table
+    /// Images: a folder with one folder per class, or a .tar of it; the files of MNIST, Fashion-MNIST, EMNIST or CIFAR; a table
+    /// (.safetensors); or the URL of a .tar or a table
     #[arg(long, value_name = "PATH", help_heading = "Data")]
     pub(crate) data: PathBuf,
-    /// Resize images of a folder or archive to SIZE, a side or HEIGHTxWIDTH; the longer side of an image of another aspect ratio is cropped
+    /// Resize images of a folder or archive to SIZE, a side or HEIGHTxWIDTH; the longer side of an image of another aspect ratio
+    /// is cropped
     #[arg(long, value_name = "SIZE", help_heading = "Data", value_parser = value::image_size())]
     pub(crate) size: Option<[usize; 2]>,
     /// Number of channels of the images of a folder or archive; `first` for that of the first image, which all others must have

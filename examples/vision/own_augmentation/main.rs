@@ -1,4 +1,5 @@
-//! A custom augmentation and network: it is trained on white letters on a black background, and also recognises black letters on white.
+//! A custom augmentation and network: it is trained on white letters on a black background, and also recognises black letters on
+//! white.
 //!
 //! `cargo run --release --example own_augmentation`; `-- --device cpu|gpu|software|NAME|INDEX` picks the device.
 
@@ -21,7 +22,8 @@ use serde_json::json;
 const SEED: u64 = 7;
 const BATCH_ROWS: usize = 130;
 
-/// Shifts images by up to two pixels with the kernel of brisk-vision, then inverts each image with probability 1/2 using tensor operations.
+/// Shifts images by up to two pixels with the kernel of brisk-vision, then inverts each image with probability 1/2 using tensor
+/// operations.
 #[derive(Debug)]
 struct ShiftAndInvert {
     shift: AugmentedImages,

@@ -42,8 +42,9 @@ const N_WRONG: usize = 30;
 pub const N_CLASSES: usize = 10;
 
 impl Cifar10 {
-    /// Opens the tables in `folder`. If there is a `source`, they are made from its binary files, unless they have been before: a folder with `data_batch_1.bin` and so
-    /// on, which may be compressed, or the published archive. If `source` is a folder with these two tables, opens those.
+    /// Opens the tables in `folder`. If there is a `source`, they are made from its binary files, unless they have been before: a
+    /// folder with `data_batch_1.bin` and so on, which may be compressed, or the published archive. If `source` is a folder with
+    /// these two tables, opens those.
     ///
     /// # Errors
     /// If the files do not exist or cannot be read, or the tables cannot be written.
@@ -98,8 +99,8 @@ pub struct Settings {
     pub seed: u64,
     /// Ends the run after this many steps.
     pub max_steps: Option<usize>,
-    /// The fraction of the test images, those with the least confident predictions, that is evaluated with six views after all were evaluated with one; `None` skips
-    /// this evaluation.
+    /// The fraction of the test images, those with the least confident predictions, that is evaluated with six views after all
+    /// were evaluated with one; `None` skips this evaluation.
     pub selective_share: Option<f64>,
     /// Whether to show a progress bar.
     pub has_progress: bool,
@@ -141,7 +142,8 @@ pub struct Outcome {
 /// The result of an epoch.
 #[derive(Debug, Clone, Copy)]
 pub struct EpochEnd {
-    /// Seconds of training until the end of the epoch: whitening, compilation of the step, and all steps so far; not the evaluations.
+    /// Seconds of training until the end of the epoch: whitening, compilation of the step, and all steps so far; not the
+    /// evaluations.
     pub train_seconds: f64,
     /// Test accuracy by the views of the recipe.
     pub accuracy: f64,

@@ -70,7 +70,8 @@ impl Case {
         self.tensors.get(name).with_context(|| format!("{}: no tensor `{name}`", self.file))
     }
 
-    /// The same case with inputs that are off by a relative error of at most `u`, drawn with `seed`. Those that are whole numbers, labels and indices, stay.
+    /// The same case with inputs that are off by a relative error of at most `u`, drawn with `seed`. Those that are whole
+    /// numbers, labels and indices, stay.
     pub(crate) fn perturbed(&self, u: f32, seed: u64) -> Self {
         let (mut rng, mut case) = (Rng::with_seed(seed), self.clone());
         let inputs = case.tensors.iter_mut().filter(|(name, _)| name.starts_with("in.")).map(|(_, values)| &mut values.floats);
@@ -117,9 +118,9 @@ impl Case {
         self.params[name].as_str().with_context(|| format!("{}: no word `{name}`", self.file))
     }
 
-    /// Compares the results with every `out.` and `grad.` tensor of the case. If the results of f32 on rounded operands are given, an element may be off by
-    /// their error in addition: rounding may move a unit near 0 across the kink of ReLU, make a different one of two pixels the maximum, and change the values of a row
-    /// by more than their differences.
+    /// Compares the results with every `out.` and `grad.` tensor of the case. If the results of f32 on rounded operands are
+    /// given, an element may be off by their error in addition: rounding may move a unit near 0 across the kink of ReLU, make a
+    /// different one of two pixels the maximum, and change the values of a row by more than their differences.
     pub(crate) fn judge(&self, outputs: &Outputs, precision: Precision, of_rounded: Option<&Outputs>) -> Outcome {
         for (name, want) in self.tensors.iter().filter(|(name, _)| name.starts_with("out.") || name.starts_with("grad.")) {
             let Some((_, got)) = outputs.iter().find(|(output, _)| output == name) else {
@@ -152,9 +153,10 @@ impl Case {
 
     /// The tolerance of an element, relative and absolute. That of f32 is defined by the case.
     ///
-    /// With `u` the rounding error of the format, an operand with a relative error of at most `u` and a result rounded once more give a relative error. A sum of `k` products,
-    /// each with a relative error of about `u`, is off by about `u √k` times one product, which is `u` times the root mean square of such sums; the largest error of thousands is
-    /// a few times that. The error of f32 on rounded operands is added.
+    /// With `u` the rounding error of the format, an operand with a relative error of at most `u` and a result rounded once more
+    /// give a relative error. A sum of `k` products, each with a relative error of about `u`, is off by about `u √k` times one
+    /// product, which is `u` times the root mean square of such sums; the largest error of thousands is a few times that. The
+    /// error of f32 on rounded operands is added.
     fn tolerance(&self, name: &str, want: &[f32], precision: Precision) -> (f64, f64) {
         if precision == Precision::F32 {
             return (self.rtol, self.atol);
@@ -169,8 +171,8 @@ impl Case {
         };
         let squares: f64 = want.iter().map(|&want| f64::from(want).powi(2)).sum();
         let root_mean_square = (squares / want.len().max(1) as f64).sqrt();
-        // Adam divides a gradient by its size: if rounding decides whether a unit near 0 is active, its weights make a full step or none. The losses show whether
-        // it matters.
+        // Adam divides a gradient by its size: if rounding decides whether a unit near 0 is active, its weights make a full step
+        // or none. The losses show whether it matters.
         let lr = self.params["lr"].as_f64().unwrap_or(0.0);
         let steps_apart = match (name, self.params["optimizer"].as_str()) {
             ("out.loss", _) | (_, None) => 0.0,

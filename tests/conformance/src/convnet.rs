@@ -1,4 +1,5 @@
-//! The small convolutional network: composed of layers, trained on the whole batch, with its running statistics read together with its parameters.
+//! The small convolutional network: composed of layers, trained on the whole batch, with its running statistics read together
+//! with its parameters.
 
 use anyhow::{Context, Result};
 use brisk_nn::tensor::Pool2d;

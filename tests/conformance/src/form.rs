@@ -5,7 +5,8 @@ use brisk_tensor::{DType, Precision, Tensor};
 pub(crate) enum Form {
     /// Under autocast.
     Stored(Precision),
-    /// In f32, with operands that have been rounded where autocast rounds them: the function itself, at the point where it is evaluated in that precision.
+    /// In f32, with operands that have been rounded where autocast rounds them: the function itself, at the point where it is
+    /// evaluated in that precision.
     Rounded(Precision),
 }
 

@@ -156,8 +156,9 @@ fn run_case(case: &Case, device: &Device, precision: Precision, replicas: Option
     }
 }
 
-/// The results of networks in f32 whose inputs are off by a rounding error of the format, of each value the one that is farthest from the expected one: a rounding error
-/// that makes another of two pixels the maximum sends the gradients of the following steps elsewhere.
+/// The results of networks in f32 whose inputs are off by a rounding error of the format, of each value the one that is farthest
+/// from the expected one: a rounding error that makes another of two pixels the maximum sends the gradients of the following
+/// steps elsewhere.
 fn of_perturbed(case: &Case, device: &Device, precision: Precision) -> Result<Option<Outputs>> {
     const N_RUNS: u64 = 16;
     let mut farthest: Option<Outputs> = None;

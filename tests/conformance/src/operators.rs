@@ -136,7 +136,8 @@ impl<'a> Workbench<'a> {
         Self { case, device, form, graph: Graph::training(case.op.clone()), results: Vec::new() }
     }
 
-    /// `in.NAME`, which requires a gradient if the case has one for it. `x`, which in a network is the output of another layer, is stored in the precision; parameters are not.
+    /// `in.NAME`, which requires a gradient if the case has one for it. `x`, which in a network is the output of another layer,
+    /// is stored in the precision; parameters are not.
     pub(crate) fn input(&mut self, name: &str) -> Result<Tensor> {
         let values = self.case.tensor(&format!("in.{name}"))?;
         let n = values.floats.len();

@@ -18,7 +18,8 @@ pub(crate) const CONFIG: DataParallelConfig = DataParallelConfig {
     uneven: None,
 };
 
-/// The result of the case on `n` replicas that are threads; `None` if it is not a training run. All replicas must be bit-identical, and so must a second run.
+/// The result of the case on `n` replicas that are threads; `None` if it is not a training run. All replicas must be
+/// bit-identical, and so must a second run.
 pub(crate) fn by_threads(case: &Case, device: &Device, form: Form, n: usize) -> Result<Option<Outputs>> {
     let once = || run_threads(n, &CONFIG, |replica| outputs(case, device, form, replica));
     let (first, second) = (once()?, once()?);

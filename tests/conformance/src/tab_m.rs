@@ -1,4 +1,5 @@
-//! Ensembles for tables with embeddings of numbers and of categories: the outputs of all members in training, the gradients of all parameters, and the prediction.
+//! Ensembles for tables with embeddings of numbers and of categories: the outputs of all members in training, the gradients of
+//! all parameters, and the prediction.
 
 use anyhow::{Context, Result, bail};
 use brisk_nn::{Adapters, CategoricalColumn, MeanOf, ParametersBuilder, TabM, TabMConfig};

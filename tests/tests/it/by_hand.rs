@@ -13,7 +13,8 @@ const BATCH: usize = 47;
 const EPOCHS: usize = 4;
 const SCHEDULE: Schedule = Schedule::CosineAnnealing { lr: 5e-3, t_max: brisk_nn::Steps::Count(40), eta_min: 1e-4 };
 
-/// Gathers each batch on the host, standardises it there, and takes one step. Returns the parameters and the mean loss after each epoch.
+/// Gathers each batch on the host, standardises it there, and takes one step. Returns the parameters and the mean loss after each
+/// epoch.
 fn plain_loop(ready: &Ready, scale: &Standardisation, device: &Device, seed: u64) -> Result<Vec<(Vec<f32>, f64)>, Error> {
     let Ready { model, params, adam, train, .. } = ready;
     let n_rows = train.n_rows();

@@ -1,4 +1,5 @@
-//! Which checkpoints a run leaves, and when they are on disk: those of the best epochs and of time intervals, and none of a model that has diverged.
+//! Which checkpoints a run leaves, and when they are on disk: those of the best epochs and of time intervals, and none of a model
+//! that has diverged.
 
 use std::cell::RefCell;
 use std::fs;
@@ -149,7 +150,8 @@ impl<F: FnMut()> Callback for Watching<F> {
     }
 }
 
-/// A run into a new folder that acts when its second epoch starts; returns the checkpoints that callbacks were notified of, and the names of all files.
+/// A run into a new folder that acts when its second epoch starts; returns the checkpoints that callbacks were notified of, and
+/// the names of all files.
 fn watched(
     config: TrainerConfig,
     mut at_second_epoch: impl FnMut(&RunFolder, &StopFlag),

@@ -1,5 +1,5 @@
-//! The CIFAR-10 recipes over real images, narrowed for a CPU: every trick, each with an accuracy that a broken kernel does not reach. And at full width, a few steps on
-//! both executors, and what is refused.
+//! The CIFAR-10 recipes over real images, narrowed for a CPU: every trick, each with an accuracy that a broken kernel does not
+//! reach. And at full width, a few steps on both executors, and what is refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use crate::gpu::{cpu, gpu};
 use crate::say::say;
 use crate::usage::check_usage_error;
 
-/// A tenth of the training images and all test images, as tables in `folder`; `None` where `BRISK_DATA` is not set, which has been said.
+/// A tenth of the training images and all test images, as tables in `folder`; `None` where `BRISK_DATA` is not set, which has
+/// been said.
 fn real_images(folder: &Path) -> Option<Cifar10> {
     let Some(data) = std::env::var_os("BRISK_DATA").map(|data| PathBuf::from(data).join("cifar10")) else {
         say("BRISK_DATA is not set: THE CIFAR-10 RECIPES HAVE NOT RUN OVER REAL IMAGES");
@@ -70,7 +71,8 @@ fn the_muon_recipe_reaches_its_accuracy() {
 /// The first rung with frozen scales.
 const FROZEN_SCALES: usize = 6;
 
-/// Few images in few epochs: 31 to 56 % of 1,000 images over three seeds. A guess is right in 10 %, with a standard deviation of 1 %.
+/// Few images in few epochs: 31 to 56 % of 1,000 images over three seeds. A guess is right in 10 %, with a standard deviation of
+/// 1 %.
 #[test]
 fn every_trick_learns_real_images() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -82,7 +84,8 @@ fn every_trick_learns_real_images() {
     };
     for (rung, trick) in PAGE_RUNGS.iter().enumerate().filter(|(rung, _)| *rung != 1) {
         let mut recipe = Recipe::page_rung(rung).narrowed(&[8, 16, 32, 32], 64).with_epochs(4.0);
-        // Frozen scales and whitening bring rates at which so narrow a network is chaotic: its accuracy after 4 epochs is 11 to 40 %, and depends on rounding.
+        // Frozen scales and whitening bring rates at which so narrow a network is chaotic: its accuracy after 4 epochs is 11 to
+        // 40 %, and depends on rounding.
         if let Rates::Page { peak, .. } = &mut recipe.rates
             && rung >= FROZEN_SCALES
         {
@@ -119,7 +122,8 @@ fn noise_images(folder: &Path) -> Cifar10 {
     Cifar10::open(Some(folder), folder).expect("the tables")
 }
 
-/// Whitening, augmentation, all kernels of a step, and evaluation with the recipe's views, at the widths of the authors. Only the batches are small.
+/// Whitening, augmentation, all kernels of a step, and evaluation with the recipe's views, at the widths of the authors. Only the
+/// batches are small.
 #[test]
 fn the_full_recipes_run_on_both_executors() {
     let Some(adapter) = gpu() else { return };

@@ -43,7 +43,8 @@ fn names(server: &Server) -> Vec<String> {
     server.names_of_objects().iter().map(|path| path.strip_prefix("/runs/7/").expect("in the folder").to_owned()).collect()
 }
 
-/// Trains until `epochs` epochs are done, from a checkpoint if there is one. The learning rate is so high that not every epoch is the best.
+/// Trains until `epochs` epochs are done, from a checkpoint if there is one. The learning rate is so high that not every epoch is
+/// the best.
 fn train(
     replicas: &DataParallel,
     epochs: usize,
@@ -251,7 +252,8 @@ fn a_run_that_is_cut_off_leaves_the_previous_checkpoint_whole() -> Result<(), Er
     let has_parts_of = |generation: usize| names(&server).iter().any(|name| name.starts_with(&format!("last-{generation}-")));
     assert!(has_parts_of(2) && has_parts_of(3), "{:?}", names(&server));
 
-    // Other numbers of replicas go on from the second epoch, and replace no file that the index lists before their own index is there.
+    // Other numbers of replicas go on from the second epoch, and replace no file that the index lists before their own index is
+    // there.
     for n in [2, 3] {
         let (_dir, elsewhere) = fetched(&server, Fetched::Newer);
         let checkpoint = newest(&elsewhere);

@@ -1,4 +1,5 @@
-//! Dropout in whole runs: masks follow from seed, step, layer and row, so that replicas, resumed runs and checkpointed segments draw those of one device.
+//! Dropout in whole runs: masks follow from seed, step, layer and row, so that replicas, resumed runs and checkpointed segments
+//! draw those of one device.
 
 use brisk_loader::Order;
 use brisk_nn::{

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// A field of a protobuf message: its number, and its value as bytes.
 type Field<'b> = (u64, &'b [u8]);
 
-/// The values of each tag by step. A restart discards the values of its step and later ones; a value that is written twice is a failure. A process that was killed may have
-/// left a part of a last record.
+/// The values of each tag by step. A restart discards the values of its step and later ones; a value that is written twice is a
+/// failure. A process that was killed may have left a part of a last record.
 pub(crate) fn scalars(folder: &Path) -> BTreeMap<String, BTreeMap<u64, f32>> {
     let mut paths: Vec<PathBuf> = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()).collect();
     paths.sort();

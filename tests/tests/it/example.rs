@@ -61,7 +61,8 @@ fn cargo_build() -> (PathBuf, Command) {
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--profile", profile]).arg("--target-dir").arg(target_dir);
     build.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
-    // The build scripts of some dependencies run again, and all that depends on them is built again, where these differ from those of the build of the tests.
+    // The build scripts of some dependencies run again, and all that depends on them is built again, where these differ from
+    // those of the build of the tests.
     for (name, _) in env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("CARGO_MANIFEST_") || name.starts_with("CARGO_PKG_")) {
             build.env_remove(name);

@@ -233,7 +233,8 @@ fn weights_count_as_so_many_rows() -> Result<(), Error> {
     };
     let repeated = Rows::new(twice(plain.features(), N_COLS), twice(plain.labels(), 1), N_COLS).expect("as many labels as rows");
     let weighted = plain.with_weights(weights.clone()).expect("a weight a row");
-    // The moments of columns are those of the unchanged rows: there the two differ, and only the first loss is compared with standardised inputs.
+    // The moments of columns are those of the unchanged rows: there the two differ, and only the first loss is compared with
+    // standardised inputs.
     let loss = |train: &Rows| -> Result<f64, Error> {
         let mut builder = ParametersBuilder::new();
         let sizes = MlpConfig { n_inputs: N_COLS, hidden: vec![4], n_outputs: 1, activation: Activation::tanh() };

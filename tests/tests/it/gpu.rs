@@ -1,6 +1,7 @@
 //! The adapter for tests of this process.
 //!
-//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, even a software one; `require` fails without one; `off` uses none.
+//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, even a software one; `require` fails without one;
+//! `off` uses none.
 
 use std::sync::OnceLock;
 

@@ -1,4 +1,5 @@
-//! Labels that a task does not take: an error before the first step that names the rows, the row, the label and the labels that are expected.
+//! Labels that a task does not take: an error before the first step that names the rows, the row, the label and the labels that
+//! are expected.
 
 use brisk_loader::Rows;
 use brisk_nn::{Activation, Linear};

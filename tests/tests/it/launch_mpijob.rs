@@ -1,4 +1,5 @@
-//! The manifest for Kubernetes, compared with the MPI operator's `MPIJob` v2beta1: its schema, and the conditions that its controller checks.
+//! The manifest for Kubernetes, compared with the MPI operator's `MPIJob` v2beta1: its schema, and the conditions that its
+//! controller checks.
 
 use yaml_rust2::{Yaml, YamlLoader};
 

@@ -48,7 +48,8 @@ fn a_rank_that_hangs_is_named() {
     assert!(stderr.contains("ranks 0, 2, 3 waited 4s in all_reduce, step 3 for rank 1, which said nothing"), "{stderr}");
 }
 
-/// A run on two hosts, the second of which has a fault after the first checkpoint, while its rank hangs. `None` if two hosts cannot be made.
+/// A run on two hosts, the second of which has a fault after the first checkpoint, while its rank hangs. `None` if two hosts
+/// cannot be made.
 fn run_with_fault(fault: &str, options: &str) -> Option<(Option<i32>, String, String)> {
     let mut command = two_hosts()?;
     let kept = tempfile::tempdir().expect("a temporary folder");

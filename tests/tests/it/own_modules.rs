@@ -1,4 +1,5 @@
-//! What users write themselves, under the trainer: a module with batch normalisation and dropout and a task, a short last batch, and another head on a frozen backbone.
+//! What users write themselves, under the trainer: a module with batch normalisation and dropout and a task, a short last batch,
+//! and another head on a frozen backbone.
 
 use brisk_loader::Rows;
 use brisk_nn::{

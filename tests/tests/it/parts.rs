@@ -74,7 +74,8 @@ fn lanes(batch_rows: u32, n_lanes: u32) -> Order {
     Order::Lanes(Lanes { seed: Some(3), batch_rows, n_lanes, block_rows: 7, window_blocks: 2 })
 }
 
-/// Rows of different weights, some of which are 0: in batches of 64 in order, those of the first half of the fourth batch, which is the first of two parts, and of the whole fifth.
+/// Rows of different weights, some of which are 0: in batches of 64 in order, those of the first half of the fourth batch, which
+/// is the first of two parts, and of the whole fifth.
 fn weighted(rows: Rows) -> Rows {
     let weight = |row: usize| if (192..224).contains(&row) || (256..320).contains(&row) { 0.0 } else { (row % 5) as f32 * 0.7 };
     let weights = (0..rows.n_rows()).map(weight).collect::<Vec<_>>();

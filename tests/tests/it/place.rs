@@ -51,7 +51,8 @@ impl Place {
         String::from_utf8(output.stdout).expect("results are UTF-8")
     }
 
-    /// Checks that an example has no results and ends with an error whose line, the last, contains all of `words`; returns all lines.
+    /// Checks that an example has no results and ends with an error whose line, the last, contains all of `words`; returns all
+    /// lines.
     #[track_caller]
     pub(crate) fn refuse(&self, example: &'static str, args: &[&str], words: &[&str]) -> String {
         let (output, stderr) = self.run(example, args);

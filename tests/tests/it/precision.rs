@@ -1,4 +1,5 @@
-//! Runs with products in 16 bits, several batches per step, clipped gradients; and that they resume bit-identically from a checkpoint.
+//! Runs with products in 16 bits, several batches per step, clipped gradients; and that they resume bit-identically from a
+//! checkpoint.
 
 use brisk_nn::tensor::{Graph, Persistent, Precision};
 use brisk_nn::{GradScalerConfig, Optimizer, Parameters, StepInputs};
@@ -85,7 +86,8 @@ fn steps_that_are_skipped_to_the_end_are_an_error() -> Result<(), Error> {
     Ok(())
 }
 
-/// A network whose first layer overflows in f16 for every row, but not in f32: all scores are infinite, losses and gradients are not finite.
+/// A network whose first layer overflows in f16 for every row, but not in f32: all scores are infinite, losses and gradients are
+/// not finite.
 fn without_a_finite_loss(max_epochs: usize, accumulate: usize) -> Ready {
     let config = TrainerConfig { max_epochs, accumulate, ..config(Precision::F16) };
     let mut ready = setting(config);
@@ -178,7 +180,8 @@ fn gradients_are_clipped_before_the_step() -> Result<(), Error> {
     Ok(())
 }
 
-/// A run of 4 epochs, and one of 2 that is resumed for 2 more by another trainer on another device; from the last checkpoint or the best.
+/// A run of 4 epochs, and one of 2 that is resumed for 2 more by another trainer on another device; from the last checkpoint or
+/// the best.
 fn check_resumed(config: &TrainerConfig) -> Result<(), Error> {
     let whole_root = tempfile::tempdir().expect("a folder for a while");
     let root = tempfile::tempdir().expect("a folder for a while");

@@ -113,7 +113,8 @@ fn the_software_adapter_takes_the_steps_of_the_cpu() -> Result<(), Error> {
     Ok(())
 }
 
-/// What the host does in an epoch does not depend on the number of steps: it writes their learning rates, and reads their losses after the last one.
+/// What the host does in an epoch does not depend on the number of steps: it writes their learning rates, and reads their losses
+/// after the last one.
 #[test]
 fn the_host_does_nothing_for_a_step() -> Result<(), Error> {
     let recipe = Recipe::muon().narrowed(&[4, 4, 4], 10);

@@ -338,7 +338,8 @@ fn a_batch_that_leaves_a_replica_without_rows_is_refused() {
     );
 }
 
-/// Three epochs in one run with two replicas, compared with one epoch with two replicas and two more with three, from the checkpoint.
+/// Three epochs in one run with two replicas, compared with one epoch with two replicas and two more with three, from the
+/// checkpoint.
 #[test]
 fn a_run_goes_on_with_another_number_of_replicas() -> Result<(), Error> {
     let setting = |max_epochs| {

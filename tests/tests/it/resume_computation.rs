@@ -1,4 +1,5 @@
-//! A checkpoint is refused by a run that would compute anything else than the run that wrote it, and accepted on any device, number of replicas and feed.
+//! A checkpoint is refused by a run that would compute anything else than the run that wrote it, and accepted on any device,
+//! number of replicas and feed.
 
 use brisk_loader::Rows;
 use brisk_nn::tensor::Tensor;

@@ -87,7 +87,8 @@ impl Ready {
     }
 }
 
-/// Two classes that a network can separate better than a linear model can, though not perfectly. Columns have different means and scales.
+/// Two classes that a network can separate better than a linear model can, though not perfectly. Columns have different means and
+/// scales.
 pub(crate) fn rows(first: usize, n: usize) -> Rows {
     let (mut features, mut labels) = (Vec::with_capacity(n * N_COLS), Vec::with_capacity(n));
     for row in first..first + n {

@@ -12,7 +12,8 @@ use crate::place::Place;
 use crate::run::noise;
 use crate::server::{Fault, Server};
 
-/// The URL of a server that answers each request with the next of these status lines and headers, and with the last one from then on.
+/// The URL of a server that answers each request with the next of these status lines and headers, and with the last one from then
+/// on.
 fn serving(answers: &'static [&'static str]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("this machine has a free port");
     let address = listener.local_addr().expect("it is bound");

@@ -14,7 +14,8 @@ use brisk_train::{
 use crate::gpu::{cpu, gpu};
 use crate::run::noise;
 
-/// Three columns and three labels: whether the first column is positive, whether the other two have the same sign, and whether the sum is above 0.5.
+/// Three columns and three labels: whether the first column is positive, whether the other two have the same sign, and whether
+/// the sum is above 0.5.
 fn points(n: usize, first: usize) -> Rows {
     let row = |row| [0, 1, 2].map(|col| noise(first + row, col));
     let labels = |[x, y, z]: [f32; 3]| [x > 0.0, y * z > 0.0, x + y + z > 0.5].map(|is| f32::from(u8::from(is)));
@@ -137,8 +138,8 @@ fn replicas_train_as_one_device_does() -> Result<(), Error> {
     Ok(())
 }
 
-/// Two steps of gradient descent on one batch from parameters of 0, as in PyTorch 2.15: `losses` are those before each of three steps, `weight` and `bias` the
-/// parameters after the third.
+/// Two steps of gradient descent on one batch from parameters of 0, as in PyTorch 2.15: `losses` are those before each of three
+/// steps, `weight` and `bias` the parameters after the third.
 #[track_caller]
 fn check_descent(task: &dyn Task, labels: &[f32], lr: f64, losses: [f64; 3], weight: &[f32], bias: &[f32]) {
     let n = task.n_labels();

@@ -18,7 +18,8 @@ use crate::run::into_folder;
 /// Name, shape and values.
 type Expected = (&'static str, &'static [usize], &'static [f32]);
 
-/// PyTorch 2.15 after three epochs over 13 rows in batches of 8: `Linear(3, 4)`, `BatchNorm1d(4)`, ReLU and `Linear(4, 1)` with SGD at a rate of 0.1.
+/// PyTorch 2.15 after three epochs over 13 rows in batches of 8: `Linear(3, 4)`, `BatchNorm1d(4)`, ReLU and `Linear(4, 1)` with
+/// SGD at a rate of 0.1.
 const WHOLE: [Expected; 8] = [
     (
         "l1.weight",
@@ -47,7 +48,8 @@ const WHOLE: [Expected; 8] = [
     ("l2.bias", &[1], &[-0.065562725]),
 ];
 
-/// The same over 14 rows with ghost batches of 4, each through `batch_norm` of PyTorch: the last batch has one of 4 rows and one of 2.
+/// The same over 14 rows with ghost batches of 4, each through `batch_norm` of PyTorch: the last batch has one of 4 rows and one
+/// of 2.
 const GHOST: [Expected; 8] = [
     (
         "l1.weight",

@@ -220,7 +220,8 @@ fn folder_in(root: &Path) -> (Outputs<'static>, RunFolder) {
     (logging(outputs, folder.path()), folder)
 }
 
-/// Interrupts a run of three epochs of eight batches as `interrupt` says, resumes it from the folder that this returns, and compares all logs with those of a run without interruption.
+/// Interrupts a run of three epochs of eight batches as `interrupt` says, resumes it from the folder that this returns, and
+/// compares all logs with those of a run without interruption.
 #[track_caller]
 fn check_logs(config: TrainerConfig, interrupt: impl Fn(&Setting, &Path) -> PathBuf) -> Result<(), Error> {
     let (setting, device) = (Setting { config, ..Setting::default() }, cpu(1));

@@ -401,7 +401,8 @@ fn options_that_do_nothing_are_refused() {
     }
 }
 
-/// From a file with everything in it to predictions: dates, codes, words for missing values, and categories that are new when predicting.
+/// From a file with everything in it to predictions: dates, codes, words for missing values, and categories that are new when
+/// predicting.
 #[test]
 fn an_adult_file_is_learned_and_predicted() {
     let names = "age,workclass,fnlwgt,education,education-num,marital-status,occupation,relationship,race,sex,gain,loss,hours,country,income";

@@ -7,8 +7,8 @@ use std::process::{Command, Output};
 
 use crate::example::built;
 
-/// A usage error, by convention: exit status 2, nothing on standard output, and on standard error an error that contains all of `words` and a
-/// pointer to the help.
+/// A usage error, by convention: exit status 2, nothing on standard output, and on standard error an error that contains all of
+/// `words` and a pointer to the help.
 #[track_caller]
 pub(crate) fn check_usage_error(output: &Output, args: &[&str], words: &[&str]) {
     let stderr = String::from_utf8_lossy(&output.stderr);

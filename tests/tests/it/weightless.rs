@@ -143,7 +143,8 @@ fn a_batch_without_weight_is_no_step_on_a_gpu() -> Result<(), Error> {
     gpu().map_or(Ok(()), |device| check_that_batches_are_skipped(&device))
 }
 
-/// In groups of two, the third group and the short last one are skipped; the second takes a step with half of the gradient of its second batch.
+/// In groups of two, the third group and the short last one are skipped; the second takes a step with half of the gradient of its
+/// second batch.
 const GROUPS: [Batch; 7] = [Weighted, Weighted, Weightless, SecondHalf, Weightless, Weightless, Weightless];
 
 fn check_that_groups_are_skipped(device: &Device) -> Result<(), Error> {

@@ -92,7 +92,8 @@ fn model() -> Model<Sequential> {
     })
 }
 
-/// Trains the model with eight full batches per epoch; returns the model and optimizer in `last.safetensors` at the end, without the best model.
+/// Trains the model with eight full batches per epoch; returns the model and optimizer in `last.safetensors` at the end, without
+/// the best model.
 fn last_state(config: &TrainerConfig, feed: &FeedConfig) -> Result<(BTreeMap<String, String>, FitReport), Error> {
     let root = tempfile::tempdir().expect("a temporary folder");
     let (_, folder) = into_folder(root.path());
@@ -271,7 +272,8 @@ fn left(folder: &RunFolder) -> Result<Left, Error> {
     Ok(Left { best_and_last, other_checkpoints: names.collect(), logs })
 }
 
-/// A run is interrupted at one of its events, the first of them `first` and then every `every`-th, and resumed from the newest checkpoint that it has written.
+/// A run is interrupted at one of its events, the first of them `first` and then every `every`-th, and resumed from the newest
+/// checkpoint that it has written.
 fn check_interrupted(config: &TrainerConfig, is_stopped: bool, (first, every): (usize, usize)) -> Result<(), Error> {
     let ready = setting(config.clone()).ready();
     let whole_root = tempfile::tempdir().expect("a temporary folder");

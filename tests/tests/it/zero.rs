@@ -180,7 +180,8 @@ fn each_replica_keeps_its_part_of_the_memory() -> Result<(), Error> {
                 let apart = memory.state().abs_diff(expected) as f64 / expected as f64;
                 assert!(n_trained >= 1_000_000 && apart <= 0.05, "{zero:?}, {n}: {} bytes, expected {expected}", memory.state());
                 if n == 4 {
-                    // For the step: a bucket of gradients, and of values this one, the previous one and a transposed copy; for the evaluation, the last two.
+                    // For the step: a bucket of gradients, and of values this one, the previous one and a transposed copy; for
+                    // the evaluation, the last two.
                     let most = whole.get_or_insert(memory.transients).saturating_add(6 * bucket_bytes * 5 / 4);
                     assert!(memory.transients <= most, "{zero:?}: {} bytes of transients, {most} at most", memory.transients);
                 }

@@ -7,7 +7,8 @@ use std::path::Path;
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
 
-/// A published checksum, in hexadecimal. If a source publishes only an MD5 sum, that is checked: it detects damage, though not forgery.
+/// A published checksum, in hexadecimal. If a source publishes only an MD5 sum, that is checked: it detects damage, though not
+/// forgery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Checksum {
     Md5(&'static str),

@@ -24,12 +24,12 @@ const TEMPORARY: [&str; 35] = [
 /// Pauses before the next attempt, five minutes in total.
 const PAUSES_S: [u64; 9] = [1, 2, 4, 8, 15, 30, 60, 90, 90];
 
-/// Runs the commands that `steps` makes, in order. After a failure that waiting may cure, all are run again, since a package list may have become outdated
-/// meanwhile.
+/// Runs the commands that `steps` makes, in order. After a failure that waiting may cure, all are run again, since a package list
+/// may have become outdated meanwhile.
 ///
 /// # Errors
-/// A command cannot be started, or it fails, and neither its output nor that of an earlier step has one of the [`TEMPORARY`] signs, or it has one after five
-/// minutes of attempts.
+/// A command cannot be started, or it fails, and neither its output nor that of an earlier step has one of the [`TEMPORARY`]
+/// signs, or it has one after five minutes of attempts.
 pub(crate) fn run_patiently(steps: &mut [Command]) -> Result<()> {
     let mut pauses = PAUSES_S.iter();
     while let Err((error, output)) = attempt(steps) {

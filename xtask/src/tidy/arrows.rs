@@ -4,7 +4,8 @@ use super::Finding;
 use super::source::code_lines;
 use super::workspace::Workspace;
 
-/// The brisk crates that each crate may depend on, in tests and build scripts too; `None` means all. ARCHITECTURE.md has the diagram.
+/// The brisk crates that each crate may depend on, in tests and build scripts too; `None` means all. ARCHITECTURE.md has the
+/// diagram.
 const ARROWS: &[(&str, Option<&[&str]>)] = &[
     ("kernels", Some(&[])),
     ("loader", Some(&[])),

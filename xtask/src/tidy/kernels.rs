@@ -6,9 +6,9 @@ use super::workspace::Workspace;
 const KERNELS: &str = "crates/kernels/src/";
 const TESTS: &str = "crates/kernels/tests/it/";
 
-/// A kernel is `family/adam.rs`, its twin `family/adam_cpu.rs`, its shaders `family/adam.wgsl` and `family/adam_*.wgsl`: a shader belongs to
-/// the kernel of its family with the longest name that it starts with. A shader that belongs to no kernel is a part that several
-/// kernels share, and one of them must include it.
+/// A kernel is `family/adam.rs`, its twin `family/adam_cpu.rs`, its shaders `family/adam.wgsl` and `family/adam_*.wgsl`: a shader
+/// belongs to the kernel of its family with the longest name that it starts with. A shader that belongs to no kernel is a part
+/// that several kernels share, and one of them must include it.
 pub(super) fn have_twins(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut owners = Vec::new();

@@ -32,7 +32,8 @@ pub(super) fn modules(text: &str) -> BTreeSet<String> {
     code_lines(text).into_iter().filter_map(declared).collect()
 }
 
-/// The first names after `root`, which is `crate::` or as many `super::`, in the code of a file, with their lines; macros, which live in the root, are left out.
+/// The first names after `root`, which is `crate::` or as many `super::`, in the code of a file, with their lines; macros, which
+/// live in the root, are left out.
 pub(super) fn imported(text: &str, root: &str) -> Vec<(usize, String)> {
     let lines = code_lines(text);
     let code: String = lines.iter().map(|(_, code)| format!("{code}\n")).collect();

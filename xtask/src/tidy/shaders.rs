@@ -8,8 +8,8 @@ use super::workspace::Workspace;
 /// Functions that are nevertheless defined in several files; the list may only become shorter.
 const REPEATED: [&str; 0] = [];
 
-/// No two `.wgsl` files have a function with the same body: code that several modules share is a part that they all include. A function whose body is a
-/// single statement may be repeated, since it is a declaration rather than an algorithm.
+/// No two `.wgsl` files have a function with the same body: code that several modules share is a part that they all include. A
+/// function whose body is a single statement may be repeated, since it is a declaration rather than an algorithm.
 pub(super) fn functions_stand_once(workspace: &Workspace) -> Vec<Finding> {
     let mut first: BTreeMap<String, (&str, usize)> = BTreeMap::new();
     let mut repeated: Vec<&str> = Vec::new();

@@ -151,8 +151,8 @@ pub(super) fn code_lines(text: &str) -> Vec<(usize, String)> {
     (1..).zip(lines).filter(|(_, code)| !code.trim().is_empty()).collect()
 }
 
-/// The length in bytes of the comment or literal that `rest` starts with (0 if it starts with neither), and whether it is a literal. `before` is the
-/// beginning of the line.
+/// The length in bytes of the comment or literal that `rest` starts with (0 if it starts with neither), and whether it is a
+/// literal. `before` is the beginning of the line.
 fn skipped_bytes(rest: &str, before: &str) -> (usize, bool) {
     if rest.starts_with("//") {
         return (rest.find('\n').unwrap_or(rest.len()), false);

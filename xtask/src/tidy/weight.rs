@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::Finding;
 use super::workspace::Workspace;
 
-/// A crate must need fewer packages than this, including itself, according to `cargo tree -e normal` with default features on this machine. Dependencies of
-/// build scripts are not counted.
+/// A crate must need fewer packages than this, including itself, according to `cargo tree -e normal` with default features on
+/// this machine. Dependencies of build scripts are not counted.
 pub(super) const LIMITS: [(&str, usize); 2] = [("brisk-table", 30), ("brisk-kernels", 75)];
 
 pub(super) fn stays_low(workspace: &Workspace) -> Vec<Finding> {

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// `apt-get`: writes down its arguments, then does what `SCRIPT` says for the n-th call. A driver exists once an installation has succeeded.
+/// `apt-get`: writes down its arguments, then does what `SCRIPT` says for the n-th call. A driver exists once an installation has
+/// succeeded.
 const APT_GET: &str = r#"#!/bin/sh
 [ "$1" = --version ] && exit 0
 cd 'FOLDER'

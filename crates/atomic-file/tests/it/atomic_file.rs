@@ -41,7 +41,8 @@ fn a_dropped_file_leaves_the_old_one() {
     assert_eq!(names(folder.path()), ["results"]);
 }
 
-/// In a container every process may have the same PID, so a name made of PID and counter would be taken after a process was killed.
+/// In a container every process may have the same PID, so a name made of PID and counter would be taken after a process was
+/// killed.
 #[test]
 fn names_of_process_and_number_do_not_stop_a_writer() {
     let folder = tempfile::tempdir().unwrap();
@@ -85,7 +86,8 @@ fn the_file_of_a_running_writer_survives_another_writer() {
     assert_eq!(names(folder.path()), ["results"]);
 }
 
-/// Every writer sweeps when it starts, while others may have created their file without having locked it yet, or are about to rename it.
+/// Every writer sweeps when it starts, while others may have created their file without having locked it yet, or are about to
+/// rename it.
 #[test]
 fn writers_of_one_path_do_not_remove_each_others_files() {
     let folder = tempfile::tempdir().unwrap();

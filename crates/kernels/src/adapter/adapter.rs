@@ -29,18 +29,20 @@ pub struct Adapter {
     pub coop: Option<CoopShape>,
     /// How matrix products of any shape are computed; `None` chooses by adapter and shape.
     pub matmul_family: Option<MatmulFamily>,
-    /// Whether products of two f16 operands may be accumulated in f16, a few at a time, which hardware without tensor cores does at up to twice the rate:
-    /// [`f16_places`](Self::f16_places) says for which products. Off by default; [`Recorder::with_f16_accumulation`](crate::gpu::Recorder::with_f16_accumulation) turns it on.
+    /// Whether products of two f16 operands may be accumulated in f16, a few at a time, which hardware without tensor cores does
+    /// at up to twice the rate: [`f16_places`](Self::f16_places) says for which products. Off by default;
+    /// [`Recorder::with_f16_accumulation`](crate::gpu::Recorder::with_f16_accumulation) turns it on.
     ///
-    /// Results are then off by up to `16 * 2^-11` of the sum of the products' magnitudes, for any number of products; they are infinite if 16 consecutive
-    /// products add up to more than 65504, and products below `2^-14` lose bits or vanish.
+    /// Results are then off by up to `16 * 2^-11` of the sum of the products' magnitudes, for any number of products; they are
+    /// infinite if 16 consecutive products add up to more than 65504, and products below `2^-14` lose bits or vanish.
     ///
     /// # Reference
     /// `torch.backends.cuda.matmul.allow_fp16_accumulation`.
     pub f16_accumulation: bool,
 }
 
-/// Whether an adapter is hardware. On a software adapter workgroup barriers are extremely slow, so kernels choose forms without them.
+/// Whether an adapter is hardware. On a software adapter workgroup barriers are extremely slow, so kernels choose forms without
+/// them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AdapterKind {
@@ -51,7 +53,8 @@ pub enum AdapterKind {
 }
 
 impl Adapter {
-    /// An adapter for tests or planning, which need not exist, without features, subgroups and cooperative matrices, and with the default limits.
+    /// An adapter for tests or planning, which need not exist, without features, subgroups and cooperative matrices, and with the
+    /// default limits.
     pub fn new(name: impl Into<String>, kind: AdapterKind) -> Self {
         Self {
             name: name.into(),
@@ -101,8 +104,8 @@ impl Adapter {
         self.features.contains(wgpu::Features::SHADER_F16)
     }
 
-    /// The properties that a device reports. [`coop`](Self::coop), [`matmul_family`](Self::matmul_family) and [`f16_accumulation`](Self::f16_accumulation), which it does
-    /// not know, are off.
+    /// The properties that a device reports. [`coop`](Self::coop), [`matmul_family`](Self::matmul_family) and
+    /// [`f16_accumulation`](Self::f16_accumulation), which it does not know, are off.
     pub(crate) fn of(device: &wgpu::Device) -> Self {
         let info = device.adapter_info();
         let kind = match info.device_type {

@@ -3,8 +3,9 @@ use crate::sizes::in_u32;
 
 /// The cooperative matrices that an adapter multiplies (with its tensor cores): square, of f16, with sums in f32.
 ///
-/// [`CoopShape::request`] finds them; [`Recorder::with_coop`](crate::gpu::Recorder::with_coop) makes kernels use them. wgpu's interface to them is experimental, so
-/// check a device that uses them with [`Recorder::check_products`](crate::gpu::Recorder::check_products) after opening it.
+/// [`CoopShape::request`] finds them; [`Recorder::with_coop`](crate::gpu::Recorder::with_coop) makes kernels use them. wgpu's
+/// interface to them is experimental, so check a device that uses them with
+/// [`Recorder::check_products`](crate::gpu::Recorder::check_products) after opening it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CoopShape {
@@ -19,8 +20,8 @@ impl CoopShape {
     pub const FEATURES: wgpu::Features =
         wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX.union(wgpu::Features::SHADER_F16).union(wgpu::Features::SUBGROUP);
 
-    /// Requests what a device needs to use the cooperative matrices of `adapter`, and returns their shape; the larger one if it supports both.
-    /// Returns `None` and leaves the descriptor unchanged if the adapter has none.
+    /// Requests what a device needs to use the cooperative matrices of `adapter`, and returns their shape; the larger one if it
+    /// supports both. Returns `None` and leaves the descriptor unchanged if the adapter has none.
     pub fn request(adapter: &wgpu::Adapter, descriptor: &mut wgpu::DeviceDescriptor<'_>) -> Option<Self> {
         if !adapter.features().contains(Self::FEATURES) {
             return None;

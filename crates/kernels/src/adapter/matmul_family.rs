@@ -7,19 +7,20 @@ use crate::error::Error;
 
 /// The ways in which a matrix product is computed on a GPU.
 ///
-/// The choice depends on adapter and shape, unless [`Adapter::matmul_family`] overrides it. A kernel or shape without a form for `Coop` uses [`Tiled`](Self::Tiled).
+/// The choice depends on adapter and shape, unless [`Adapter::matmul_family`] overrides it. A kernel or shape without a form for
+/// `Coop` uses [`Tiled`](Self::Tiled).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MatmulFamily {
     /// Register blocks, no barriers: for software adapters, and for results with few columns.
     Direct,
-    /// Tiles of both operands in workgroup memory: for hardware. Their sizes depend on adapter and shape, and [`Adapter::f16_places`] decides whether products
-    /// are added in f16.
+    /// Tiles of both operands in workgroup memory: for hardware. Their sizes depend on adapter and shape, and
+    /// [`Adapter::f16_places`] decides whether products are added in f16.
     Tiled,
     /// Tiles of the given sizes, for callers that measure which are faster.
     TiledBy(Tiles),
-    /// The adapter's tensor cores, for operands stored in f16 whose sizes, in a convolution the numbers of channels, are multiples of
-    /// [theirs](CoopShape); `Tiled` for others.
+    /// The adapter's tensor cores, for operands stored in f16 whose sizes, in a convolution the numbers of channels, are
+    /// multiples of [theirs](CoopShape); `Tiled` for others.
     Coop,
 }
 

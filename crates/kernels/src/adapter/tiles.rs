@@ -9,7 +9,8 @@ pub struct Tiles {
     pub lanes: [usize; 2],
     /// Blocks of 4 by 4 results that an invocation has, along the rows and along the columns: 1 or 2.
     pub blocks: [usize; 2],
-    /// The number of K indices in workgroup memory at a time: a multiple of 4, small enough that each invocation fetches at most one block of each operand.
+    /// The number of K indices in workgroup memory at a time: a multiple of 4, small enough that each invocation fetches at most
+    /// one block of each operand.
     pub depth: usize,
 }
 

@@ -10,7 +10,8 @@ use crate::shader::binding::Binding;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
 
-/// Advances the run by one batch: `state.batch += 1`, `state.step += 1`; if `state.skip` is not 0, `state.n_skipped += 1`, `state.skip = 0`.
+/// Advances the run by one batch: `state.batch += 1`, `state.step += 1`; if `state.skip` is not 0, `state.n_skipped += 1`,
+/// `state.skip = 0`.
 ///
 /// # Shapes
 /// `state`: [`STATE_LEN`] u32.

@@ -13,9 +13,10 @@ use crate::sizes::in_u32;
 
 /// The rows of the current batch, or of a part of it: `rows[i] = order(state.batch * stride + offset + first + i)`.
 ///
-/// Positions beyond the last row have weight 0, so that the same recorded program also handles the short last batch. They repeat the rows of that batch, starting with its first, so
-/// that layers that use all rows of a batch, such as batch normalisation, see only these rows. A batch without any row, and all positions
-/// of an order whose `bits` or `n_rounds` are not those that [`shuffled_order`](crate::shuffled_order) describes, yield row 0 with weight 0.
+/// Positions beyond the last row have weight 0, so that the same recorded program also handles the short last batch. They repeat
+/// the rows of that batch, starting with its first, so that layers that use all rows of a batch, such as batch normalisation, see
+/// only these rows. A batch without any row, and all positions of an order whose `bits` or `n_rounds` are not those that
+/// [`shuffled_order`](crate::shuffled_order) describes, yield row 0 with weight 0.
 ///
 /// # Shapes
 /// `order`: [`ORDER_LEN`]; `state`: [`STATE_LEN`]; `rows`, `weights`: `[n]`.

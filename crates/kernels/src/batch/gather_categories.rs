@@ -11,8 +11,8 @@ use crate::shader::module::module;
 
 /// The codes of a table's rows: `y[i, c] = table[rows[i] - first_row, c]`.
 ///
-/// As with [`GatherRows`](crate::GatherRows) the buffer may hold a window of a larger table: the one that starts at row 0 writes all of `y`, with
-/// code 0 for the rows that are not in it, and later ones their own rows.
+/// As with [`GatherRows`](crate::GatherRows) the buffer may hold a window of a larger table: the one that starts at row 0 writes
+/// all of `y`, with code 0 for the rows that are not in it, and later ones their own rows.
 ///
 /// # Shapes
 /// `table`: `[n_table_rows, n_cols]`; `rows`: `[n]`; `y`: `[n, n_cols]`.

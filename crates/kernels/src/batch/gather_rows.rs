@@ -22,9 +22,9 @@ const GATHER_ROWS: Template = Template::new(&[part!("gather_rows.wgsl")], &[Grou
 
 /// Rows of a table, standardised: `y[i, c] = (table[rows[i] - first_row, c] - mean[c]) * inv_std[c]`.
 ///
-/// The buffer may hold a window of a larger table, starting at `first_row`. The window that starts at row 0 writes all of `y`, with
-/// zeros for the rows that are not in it; a later one writes its own rows and leaves the others unchanged. So a table
-/// that is too large for one binding is gathered by one kernel per window, the first window first.
+/// The buffer may hold a window of a larger table, starting at `first_row`. The window that starts at row 0 writes all of `y`,
+/// with zeros for the rows that are not in it; a later one writes its own rows and leaves the others unchanged. So a table that
+/// is too large for one binding is gathered by one kernel per window, the first window first.
 ///
 /// # Shapes
 /// `table`: `[n_table_rows, n_cols]`; `rows`: `[n]`; `mean`, `inv_std`: `[n_cols]`; `y`: `[n, n_cols]`.

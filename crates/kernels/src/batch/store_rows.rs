@@ -12,8 +12,8 @@ use crate::shader::module::module;
 
 /// Appends a batch's rows to a result: `y[state.batch * n + i, c] = x[i, c]`; rows beyond the end of `y` are left out.
 ///
-/// The last element of `y` becomes NaN for a batch without a row that fits: `y` is too short, or the batch index was not reset for a new epoch. This way, missing results
-/// are not mistaken for earlier ones.
+/// The last element of `y` becomes NaN for a batch without a row that fits: `y` is too short, or the batch index was not reset
+/// for a new epoch. This way, missing results are not mistaken for earlier ones.
 ///
 /// It collects an evaluation's scores, or a run's losses, on the device, where they are read once.
 ///

@@ -1,9 +1,10 @@
 //! Convolutions of images in bf16 by matrix instructions.
 //!
-//! If windows are adjacent, no patches are made. Each line is copied once, with its padding. The values under one row of taps are contiguous in it, and windows are one pixel apart,
-//! so the instructions can read the lines as a matrix whose rows overlap and which has a segment for each row of taps. Some of its rows reach from the end of one line into the
-//! next one: their results are dropped. Segments are padded up to the depth of a tile with whatever follows them, which is multiplied by weights of 0; lines that contain infinities
-//! or NaN are therefore copied into patches.
+//! If windows are adjacent, no patches are made. Each line is copied once, with its padding. The values under one row of taps are
+//! contiguous in it, and windows are one pixel apart, so the instructions can read the lines as a matrix whose rows overlap and
+//! which has a segment for each row of taps. Some of its rows reach from the end of one line into the next one: their results are
+//! dropped. Segments are padded up to the depth of a tile with whatever follows them, which is multiplied by weights of 0; lines
+//! that contain infinities or NaN are therefore copied into patches.
 
 use std::ops::Range;
 
@@ -82,7 +83,8 @@ impl Patches<'_, bf16> {
         });
     }
 
-    /// Calls `f` with the lines that the windows of `rows` cover, and zeros after them, if all of their values are finite, and returns whether they are.
+    /// Calls `f` with the lines that the windows of `rows` cover, and zeros after them, if all of their values are finite, and
+    /// returns whether they are.
     fn with_finite_lines(&self, rows: &[ResultRow], f: impl FnOnce(&Covered, &[bf16])) -> bool {
         let covered = self.covered(rows);
         let len = covered.lines.len() * self.line_pixels() * self.images.n_channels;
@@ -151,7 +153,8 @@ impl Patches<'_, bf16> {
         })
     }
 
-    /// `sums = grad_yᵀ patches`, or `sums += grad_yᵀ patches`, for the pixels of some rows; `grad_y: [n_pixels, n_out]`, `sums: [n_out, n_cols]`.
+    /// `sums = grad_yᵀ patches`, or `sums += grad_yᵀ patches`, for the pixels of some rows; `grad_y: [n_pixels, n_out]`,
+    /// `sums: [n_out, n_cols]`.
     pub(crate) fn add_pairs(
         &self,
         instructions: Bf16Instructions,
@@ -179,7 +182,8 @@ impl Patches<'_, bf16> {
         });
     }
 
-    /// The same by lines: under each tap, the pixels are those of the lines from some pixel on, and the gradient of what lies between lines is 0.
+    /// The same by lines: under each tap, the pixels are those of the lines from some pixel on, and the gradient of what lies
+    /// between lines is 0.
     fn add_lines(
         &self,
         instructions: Bf16Instructions,

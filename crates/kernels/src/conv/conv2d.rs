@@ -14,24 +14,25 @@ use crate::shader::dispatch::Dispatch;
 use crate::stored::stored_form::StoredForm;
 
 /// A 2-D convolution with a fused epilogue:
-/// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c] weight[o,u,v,c])`, where `c₀(o)` is the first input channel of `o`'s group, and the
-/// padding is 0.
+/// `y[b,i,j,o] = epilogue(Σ_{u,v,c} x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c] weight[o,u,v,c])`, where `c₀(o)` is the
+/// first input channel of `o`'s group, and the padding is 0.
 ///
 /// As is usual in deep learning, this is the cross-correlation: the kernel is not flipped.
 ///
 /// # Shapes
-/// `x`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]` (OHWI); `bias`: `[n_out]`;
-/// `y`: [`ConvShape::y`].
+/// `x`: `[n_images, height, width, n_channels]`; `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]` (OHWI);
+/// `bias`: `[n_out]`; `y`: [`ConvShape::y`].
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless
+/// [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
 /// [`Error::Size`] if no window fits, for a dilation of 0, and for groups that do not divide the channels.
 /// # Cost
 /// `2 n_out` operations per value that a window covers. The CPU first sorts the weights into scratch.
 ///
-/// Without groups and dilation it is an implicit matrix product. Patches are made for a few rows of pixels at a time, never for the whole batch. With a 1 × 1 kernel and
-/// stride 1, it is a [`Matmul`](crate::Matmul). With groups or dilation, each result is computed directly: fast for few channels per group, such as one in depthwise
-/// convolutions, slow for many.
+/// Without groups and dilation it is an implicit matrix product. Patches are made for a few rows of pixels at a time, never for
+/// the whole batch. With a 1 × 1 kernel and stride 1, it is a [`Matmul`](crate::Matmul). With groups or dilation, each result is
+/// computed directly: fast for few channels per group, such as one in depthwise convolutions, slow for many.
 /// # Reference
 /// `torch.nn.functional.conv2d`; Chetlur et al. 2014, *cuDNN*, arXiv:1410.0759, for the implicit product.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -107,7 +107,8 @@ pub(crate) fn grad_weight(
     Ok(vec![products, sum])
 }
 
-/// Arguments as operands with these names: cooperative matrices are loaded from f16, and sources are gathered four channels at a time.
+/// Arguments as operands with these names: cooperative matrices are loaded from f16, and sources are gathered four channels at a
+/// time.
 fn operand_bindings(form: &Form, names: [&'static str; 2], args: [usize; 2]) -> [Binding; 2] {
     [0, 1].map(|i| {
         let binding = Binding::at(args[i]).named(names[i]);
@@ -118,7 +119,8 @@ fn operand_bindings(form: &Form, names: [&'static str; 2], args: [usize; 2]) -> 
     })
 }
 
-/// A product of patches of `source`, argument 0, with the weights, argument 1, into `result`, the argument after that of the epilogue.
+/// A product of patches of `source`, argument 0, with the weights, argument 1, into `result`, the argument after that of the
+/// epilogue.
 #[derive(Debug)]
 struct Product<'a> {
     conv: OverImages<'a>,

@@ -13,16 +13,19 @@ use crate::product::epilogue::Epilogue;
 use crate::shader::dispatch::Dispatch;
 use crate::stored::stored_form::StoredForm;
 
-/// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its input: `grad_x[b,h,w,c] = epilogue(Σ_{u,v,o} grad_y[b,i,j,o] weight[o,u,v,c])` over the
-/// windows `(i, j)` whose tap `(u, v)` is the pixel `(h, w)`, and the output channels of `c`'s group.
+/// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its input:
+/// `grad_x[b,h,w,c] = epilogue(Σ_{u,v,o} grad_y[b,i,j,o] weight[o,u,v,c])` over the windows `(i, j)` whose tap `(u, v)` is the
+/// pixel `(h, w)`, and the output channels of `c`'s group.
 ///
 /// Each pixel gathers its own terms, so there are no atomics, and the order of a sum is fixed. With a stride, the pixels
 /// are divided into `sᵧ sₓ` phases, each with its own taps: no products are wasted on zeros between the windows.
 ///
 /// # Shapes
-/// `grad_y`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`; `operand` of the epilogue, `grad_x`: [`ConvShape::x`].
+/// `grad_y`: [`ConvShape::y`]; `weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`; `operand` of the
+/// epilogue, `grad_x`: [`ConvShape::x`].
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless
+/// [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Errors
 /// As the forward kernel.
 /// # Cost

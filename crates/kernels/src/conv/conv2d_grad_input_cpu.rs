@@ -120,9 +120,11 @@ fn phases(shape: &ConvShape) -> Vec<Phase> {
     phases
 }
 
-/// Sorts the weights by phase, with `copy` for a range of them; within each phase, the taps from the last to the first; within each tap `[n_out, n_channels]`.
+/// Sorts the weights by phase, with `copy` for a range of them; within each phase, the taps from the last to the first; within
+/// each tap `[n_out, n_channels]`.
 ///
-/// The last tap comes first because the pixel under tap `u` of window `i` is under tap `u - stride` of window `i + 1`, so this order visits windows by increasing index.
+/// The last tap comes first because the pixel under tap `u` of window `i` is under tap `u - stride` of window `i + 1`, so this
+/// order visits windows by increasing index.
 fn sort_weights<D>(shape: &ConvShape, phases: &[Phase], sorted: &mut [D], copy: impl Fn(Range<usize>, &mut [D])) {
     let ConvShape { x, n_out, window, .. } = *shape;
     for Phase { walks: [along_y, along_x], first_tap, first_weight, n_weights, .. } in phases {

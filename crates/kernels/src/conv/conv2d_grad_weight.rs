@@ -17,20 +17,24 @@ use crate::shader::dispatch::Dispatch;
 use crate::storage::element::with_element;
 use crate::stored::stored_form::StoredForm;
 
-/// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its weights: `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c]`, where
-/// `c₀(o)` is the first input channel of `o`'s group.
+/// The gradient of a [`Conv2d`](crate::Conv2d) with respect to its weights:
+/// `grad_weight[o,u,v,c] = Σ_{b,i,j} grad_y[b,i,j,o] x[b, i sᵧ - pᵧ + u dᵧ, j sₓ - pₓ + v dₓ, c₀(o) + c]`, where `c₀(o)` is the
+/// first input channel of `o`'s group.
 ///
 /// The gradient of the bias is a [`MapReduce`](crate::MapReduce), the sum of `grad_y` over all pixels.
 ///
 /// # Shapes
-/// `grad_y`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `grad_weight`: `[n_out, kernel height, kernel width, n_channels / n_groups]`.
+/// `grad_y`: [`ConvShape::y`]; `x`: [`ConvShape::x`]; `grad_weight`:
+/// `[n_out, kernel height, kernel width, n_channels / n_groups]`.
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation). The pixels are divided into parts, which depend only on the shape; the sums of the parts are added in order.
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless
+/// [f16 is allowed](crate::Adapter::f16_accumulation). The pixels are divided into parts, which depend only on the shape; the
+/// sums of the parts are added in order.
 /// # Errors
 /// [`Error::Size`] if no window fits.
 /// # Cost
-/// The operations of the forward product, and scratch for up to 32 times the weights, or 256 times with groups or dilation, at most 16 MiB if the weights are
-/// smaller.
+/// The operations of the forward product, and scratch for up to 32 times the weights, or 256 times with groups or dilation, at
+/// most 16 MiB if the weights are smaller.
 /// # Reference
 /// `torch.nn.grad.conv2d_weight`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -39,7 +43,8 @@ pub struct Conv2dGradWeight {
     pub shape: ConvShape,
 }
 
-/// The maximum number of parts. It is higher with groups, since the weights of a depthwise convolution are too few to keep a GPU busy.
+/// The maximum number of parts. It is higher with groups, since the weights of a depthwise convolution are too few to keep a GPU
+/// busy.
 const MAX_PARTS: usize = 32;
 const MAX_PARTS_GROUPED: usize = 256;
 
@@ -63,10 +68,12 @@ impl Conv2dGradWeight {
         Parts::of(&self.shape.y(), self.shape.n_weights(), max_parts)
     }
 
-    /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
+    /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter
+    /// and shape.
     ///
     /// # Errors
-    /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on `adapter`.
+    /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on
+    /// `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(&[], family, adapter)
     }

@@ -18,8 +18,8 @@ const MIN_TASKS: usize = 8;
 /// Elements of the patches that are added at a time.
 const PATCHES_LEN: usize = 128 * 1024;
 
-/// Several tasks compute the sums of each part of the pixels, each for some rows of taps; `parts` is `[part][block of taps][n_out, taps, n_channels]`, or for few
-/// channels `[part][taps, n_channels, n_out]`.
+/// Several tasks compute the sums of each part of the pixels, each for some rows of taps; `parts` is
+/// `[part][block of taps][n_out, taps, n_channels]`, or for few channels `[part][taps, n_channels, n_out]`.
 pub(super) fn run<T: Element>(
     kernel: &Conv2dGradWeight,
     grad_y: Floats<'_>,

@@ -5,8 +5,8 @@ use crate::kernel::kernel::{Cost, Kernel};
 
 /// The sizes of a 2-D convolution, shared with its gradients.
 ///
-/// The channels on both sides are split into `n_groups` groups of consecutive channels, and each output channel is computed from the input channels of its group.
-/// The taps of a window are `dilation` pixels apart.
+/// The channels on both sides are split into `n_groups` groups of consecutive channels, and each output channel is computed from
+/// the input channels of its group. The taps of a window are `dilation` pixels apart.
 ///
 /// # Examples
 /// ```

@@ -1,4 +1,5 @@
-//! Which parts the modules of convolutions and their gradients are made of. The main loop of the form and the epilogue are added to these.
+//! Which parts the modules of convolutions and their gradients are made of. The main loop of the form and the epilogue are added
+//! to these.
 
 use crate::shader::module::part;
 use crate::storage::stored_types::{Group, Template};

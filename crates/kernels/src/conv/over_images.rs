@@ -1,5 +1,5 @@
-//! What a convolution and its gradient in the input have in common: the inputs are images, weights and the argument of the epilogue; the output is images; and the CPU
-//! sorts the weights into scratch first.
+//! What a convolution and its gradient in the input have in common: the inputs are images, weights and the argument of the
+//! epilogue; the output is images; and the CPU sorts the weights into scratch first.
 
 use super::{conv2d_cpu, conv2d_gpu, conv2d_grad_input_cpu, grouped_cpu, grouped_gpu};
 use crate::adapter::adapter::Adapter;
@@ -160,10 +160,12 @@ macro_rules! kernel_over_images {
                 OverImages { direction: $direction, shape: &self.shape, epilogue: &self.epilogue }
             }
 
-            /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
+            /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by
+            /// adapter and shape.
             ///
             /// # Errors
-            /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on `adapter`.
+            /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run
+            /// on `adapter`.
             pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
                 self.over_images().dispatches(self.stored_args(&[]), &[], family, adapter)
             }

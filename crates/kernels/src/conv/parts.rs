@@ -1,6 +1,7 @@
 use crate::conv::window::Images;
 
-/// How the sums of a gradient in the weights are divided into parts of the result's pixels. It depends only on the shape, so that sums do not depend on the executor.
+/// How the sums of a gradient in the weights are divided into parts of the result's pixels. It depends only on the shape, so that
+/// sums do not depend on the executor.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Parts {
     /// The number of parts.

@@ -86,7 +86,8 @@ const BUFFER_LEN: usize = 96 * 1024;
 /// The maximum number of weights for which sums are computed in registers: the weights are read again for every few pixels.
 const NARROW_WEIGHTS: usize = 64 * 1024;
 
-/// Conditions for multiplying a line in place: the minimum number of result pixels of a line, the minimum number of values of a row of taps, and its maximum number of weights.
+/// Conditions for multiplying a line in place: the minimum number of result pixels of a line, the minimum number of values of a
+/// row of taps, and its maximum number of weights.
 const LINE_PIXELS: usize = 16;
 const LINE_DEPTH: usize = 64;
 const LINE_WEIGHTS: usize = 64 * 1024;
@@ -110,7 +111,8 @@ impl<T: Element> Patches<'_, T> {
         }
     }
 
-    /// Whether sums of `n` channels are best computed [in registers](window_sums::Lines): if there are few, and windows leave no gaps that would be copied with the lines.
+    /// Whether sums of `n` channels are best computed [in registers](window_sums::Lines): if there are few, and windows leave no
+    /// gaps that would be copied with the lines.
     pub(crate) fn is_narrow(&self, n: usize) -> bool {
         let Walk { step, n_taps, .. } = self.walks[1];
         n <= max_channels() && step <= n_taps && self.n_cols(self.walks[0].n_taps) * n <= NARROW_WEIGHTS
@@ -177,8 +179,9 @@ impl<T: Element> Patches<'_, T> {
         }
     }
 
-    /// Without patches: the values of one row of taps are contiguous in the source line, each window starts one pixel after the previous one, and they overlap. Only lines that
-    /// reach into the padding, or are not f32, are copied, and kept for the result rows that share them.
+    /// Without patches: the values of one row of taps are contiguous in the source line, each window starts one pixel after the
+    /// previous one, and they overlap. Only lines that reach into the padding, or are not f32, are copied, and kept for the
+    /// result rows that share them.
     fn lines_times(&self, rows: &[ResultRow], weights: Weights<'_>, y: &mut [f32], buffer: &mut Vec<f32>) {
         let ([along_y, along_x], c, k) = (self.walks, self.images.n_channels, self.n_cols(1));
         let n_pixels = (along_x.n - 1) * along_x.step + along_x.n_taps;
@@ -245,7 +248,8 @@ impl<T: Element> Patches<'_, T> {
         &buffer[..len]
     }
 
-    /// The same in `patches`, `stride` apart, and the rows of taps of each, `tap_stride` apart, with `copy` for values that are side by side.
+    /// The same in `patches`, `stride` apart, and the rows of taps of each, `tap_stride` apart, with `copy` for values that are
+    /// side by side.
     #[inline(always)]
     fn pack_by<D: Pod>(
         &self,
@@ -319,7 +323,8 @@ fn pack_pixel<T: Element, D: Pod>(
 mod tests {
     use super::*;
 
-    /// Windows that overlap or touch, with and without padding; channels that fill vectors or do not; fewer pixels than a tile and more.
+    /// Windows that overlap or touch, with and without padding; channels that fill vectors or do not; fewer pixels than a tile
+    /// and more.
     #[test]
     fn sums_in_registers_equal_those_of_patches() {
         let number = |i: usize| (i * 7919 % 1013) as f32 / 512.0 - 1.0;

@@ -103,7 +103,8 @@ impl Window {
     }
 }
 
-/// The parameters of modules over images: the sizes of two batches, by name, and the windows. Pairs are along the height and along the width.
+/// The parameters of modules over images: the sizes of two batches, by name, and the windows. Pairs are along the height and
+/// along the width.
 pub(crate) fn window_params(images: [(&'static str, &Images); 2], window: &Window) -> [(&'static str, Param); 5] {
     let [first, second] = images.map(|(name, images)| (name, [images.height, images.width].into()));
     let [kernel, stride, padding] = [window.kernel, window.stride, window.padding].map(Param::from);

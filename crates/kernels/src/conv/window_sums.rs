@@ -1,5 +1,5 @@
-//! Products over windows of few channels, without patches: values are read in place from padded lines of the source, and sums stay in registers until they
-//! are complete.
+//! Products over windows of few channels, without patches: values are read in place from padded lines of the source, and sums
+//! stay in registers until they are complete.
 
 mod channels;
 mod forward;
@@ -60,8 +60,9 @@ impl Lines<'_> {
     }
 }
 
-/// Runs `work` on `n` channels with the widest vectors, or with vectors of 32 bytes where those of 64 would be at least half empty: these are as fast on processors that
-/// split a vector of 64 bytes or have only one unit for it, and lines need no padding.
+/// Runs `work` on `n` channels with the widest vectors, or with vectors of 32 bytes where those of 64 would be at least half
+/// empty: these are as fast on processors that split a vector of 64 bytes or have only one unit for it, and lines need no
+/// padding.
 #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "other processors have vectors of one width"))]
 fn dispatch(n: usize, work: impl WithSimd<Output = ()>) {
     #[cfg(target_arch = "x86_64")]
@@ -73,8 +74,8 @@ fn dispatch(n: usize, work: impl WithSimd<Output = ()>) {
     Arch::new().dispatch(work);
 }
 
-/// Evaluates `$call` for the number of vectors that `n` channels need, and for as many rows of these sums as fit in registers with their operands; with one vector, that is
-/// `$most` rows, if there are 32 registers.
+/// Evaluates `$call` for the number of vectors that `n` channels need, and for as many rows of these sums as fit in registers
+/// with their operands; with one vector, that is `$most` rows, if there are 32 registers.
 macro_rules! with_tile {
     ($simd:ty, $n:expr, $most:literal, |$rows:ident, $n_vectors:ident| $call:expr) => {{
         macro_rules! of {

@@ -1,8 +1,8 @@
 //! Copies of more memory than the caches hold.
 //!
-//! An ordinary store loads the cache line that it writes to, and evicts another one. A streaming store does neither, so a copy moves two bytes per byte instead of three.
-//! The C library's `memcpy` uses such stores too, but only for sizes that are large compared with the cache size that the processor reports. Virtual machines report
-//! that of the whole host: hundreds of MiB.
+//! An ordinary store loads the cache line that it writes to, and evicts another one. A streaming store does neither, so a copy
+//! moves two bytes per byte instead of three. The C library's `memcpy` uses such stores too, but only for sizes that are large
+//! compared with the cache size that the processor reports. Virtual machines report that of the whole host: hundreds of MiB.
 
 #![cfg_attr(all(target_arch = "x86_64", not(miri)), expect(unsafe_code, reason = "streaming stores take raw pointers"))]
 
@@ -42,7 +42,8 @@ fn stream(to: &mut [u8], from: &[u8]) {
     let mut to_lines = to.chunks_exact_mut(LINE);
     let mut from_lines = from.chunks_exact(LINE);
     for (to, from) in to_lines.by_ref().zip(from_lines.by_ref()) {
-        // SAFETY: both slices are of `LINE` bytes, which four vectors cover, and `to` is aligned to a line. Every x86-64 processor has SSE2.
+        // SAFETY: both slices are of `LINE` bytes, which four vectors cover, and `to` is aligned to a line. Every x86-64
+        // processor has SSE2.
         unsafe {
             let vectors: [__m128i; LINE / VECTOR] =
                 std::array::from_fn(|i| _mm_loadu_si128(from.as_ptr().add(i * VECTOR).cast()));
@@ -52,7 +53,8 @@ fn stream(to: &mut [u8], from: &[u8]) {
         }
     }
     to_lines.into_remainder().copy_from_slice(from_lines.remainder());
-    // Streaming stores are not ordered with other stores of this thread, such as the one that tells another thread that the copy is done.
+    // Streaming stores are not ordered with other stores of this thread, such as the one that tells another thread that the copy
+    // is done.
     // SAFETY: every x86-64 processor has SSE.
     unsafe { _mm_sfence() };
 }

@@ -1,8 +1,9 @@
 //! Threads that share the iterations of one loop, and wait for the next loop without yielding their core.
 //!
-//! A replayed program consists of hundreds of short loops, one after another. Between two of them an idle thread of a rayon pool calls
-//! `sched_yield`, which gives up a whole time slice if other processes want the core, and then sleeps. The threads of a team spin
-//! for a moment instead. The loop does not wait for a helper that arrives late: the other threads have done its share by then.
+//! A replayed program consists of hundreds of short loops, one after another. Between two of them an idle thread of a rayon pool
+//! calls `sched_yield`, which gives up a whole time slice if other processes want the core, and then sleeps. The threads of a
+//! team spin for a moment instead. The loop does not wait for a helper that arrives late: the other threads have done its share
+//! by then.
 //!
 //! With two busy processes on two cores, HIGGS training is 2.1 to 2.3 times slower instead of 2.4 to 3.3 times with rayon.
 //! [`OnTeam`](crate::OnTeam) runs rayon's indexed iterators on a team, and on the current rayon pool where no team is led. A loop
@@ -23,8 +24,8 @@ use rayon::prelude::*;
 
 /// The threads that run the loops of twins: the calling thread, and helpers that live as long as the team.
 ///
-/// Inside [`lead`](Self::lead), the twins of this crate share their loops among the threads of the team. Outside, they use the current
-/// rayon pool. Results are bit-identical either way.
+/// Inside [`lead`](Self::lead), the twins of this crate share their loops among the threads of the team. Outside, they use the
+/// current rayon pool. Results are bit-identical either way.
 ///
 /// ```
 /// use brisk_kernels::{OnTeam, Team};
@@ -75,10 +76,12 @@ const JOB: u32 = !(OPEN | AT_WORK);
 
 /// The maximum number of threads of a team.
 const MOST_THREADS: usize = AT_WORK as usize;
-/// How often a helper checks for the next job before it parks: for about 10 µs, longer than most gaps between the loops of a program. Spinning
-/// longer gained nothing on a quiet machine, and with other busy processes it took time from the thread that the helper waits for.
+/// How often a helper checks for the next job before it parks: for about 10 µs, longer than most gaps between the loops of a
+/// program. Spinning longer gained nothing on a quiet machine, and with other busy processes it took time from the thread that
+/// the helper waits for.
 const SPINS: u32 = 400;
-/// The number of tasks per thread that a loop is divided into, if it has enough iterations, so that the last tasks end at about the same time.
+/// The number of tasks per thread that a loop is divided into, if it has enough iterations, so that the last tasks end at about
+/// the same time.
 const TASKS_PER_THREAD: usize = 8;
 
 thread_local! {
@@ -87,7 +90,8 @@ thread_local! {
 }
 
 impl Team {
-    /// A team of `n_threads` (at least 1, at most 2047), including the calling thread. The helpers are named `{name}-1` and so on.
+    /// A team of `n_threads` (at least 1, at most 2047), including the calling thread. The helpers are named `{name}-1` and so
+    /// on.
     ///
     /// # Errors
     /// If the operating system cannot start a thread.
@@ -223,7 +227,8 @@ impl Shared {
                 continue;
             }
             last = state & JOB;
-            // SAFETY: the job was open when this helper was counted, so `run` has not returned, and does not until the count is taken back.
+            // SAFETY: the job was open when this helper was counted, so `run` has not returned, and does not until the count is
+            // taken back.
             let job = unsafe { &*self.job.load(Ordering::Relaxed) };
             self.work(job, worker);
             self.state.fetch_sub(1, Ordering::Release);
@@ -243,7 +248,8 @@ impl Shared {
                 }
                 std::hint::spin_loop();
             }
-            // `run` opens a job and then checks for parked helpers; a helper announces that it parks and then checks for a job. So at least one sees the other.
+            // `run` opens a job and then checks for parked helpers; a helper announces that it parks and then checks for a job.
+            // So at least one sees the other.
             self.is_parked[worker].store(true, Ordering::SeqCst);
             fence(Ordering::SeqCst);
             if self.is_over.load(Ordering::SeqCst) {
@@ -345,7 +351,8 @@ where
 
 // These are compiled once for all loops over the same items, or with the same values.
 
-/// The items, divided into tasks of `task_len` items; the last one may have fewer. A thread takes the items of a task when it executes it.
+/// The items, divided into tasks of `task_len` items; the last one may have fewer. A thread takes the items of a task when it
+/// executes it.
 fn tasks<P: Producer>(producer: P, n_items: usize, task_len: usize) -> Vec<Mutex<Option<P>>> {
     let n_tasks = n_items.div_ceil(task_len);
     let mut tasks = Vec::with_capacity(n_tasks.max(1));

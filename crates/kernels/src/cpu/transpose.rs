@@ -47,8 +47,8 @@ impl Word for [u16; 2] {
     }
 }
 
-/// `y[col, row] = x[row, col]` for the first `n_rows` columns of `y: [n, width]`, on this thread. Rows of `x` are `stride` apart. The last row of `y` may end after those
-/// columns.
+/// `y[col, row] = x[row, col]` for the first `n_rows` columns of `y: [n, width]`, on this thread. Rows of `x` are `stride` apart.
+/// The last row of `y` may end after those columns.
 pub(crate) fn transpose_rows<T: Word>(x: &[T], stride: usize, n_rows: usize, width: usize, y: &mut [f32]) {
     for (i, out) in y.chunks_mut(BLOCK * width).enumerate() {
         Band { x, n_rows, stride, first_col: i * BLOCK, out, width }.run();

@@ -84,8 +84,8 @@ fn element(x: &Floats<'_>, i: usize) -> f32 {
     x.get(i..i + 1, &mut value)[0]
 }
 
-/// An input that repeats its innermost dimension, such as a bias, or repeats it within each of several groups of elements, such as the statistics of ghost batch
-/// normalisation.
+/// An input that repeats its innermost dimension, such as a bias, or repeats it within each of several groups of elements, such
+/// as the statistics of ghost batch normalisation.
 pub(crate) struct Periodic {
     /// For each group, as many periods as any block within the group needs.
     tiles: Vec<f32>,

@@ -9,7 +9,8 @@ use crate::map::map::{INPUTS, Map, OUTPUTS};
 use crate::map::map_input::MapInput;
 use crate::shader::binding::Binding;
 
-/// The names of the constants: the sizes of the layout's dimensions; the strides of an input, its offset, and the distance between its elements within a group of four.
+/// The names of the constants: the sizes of the layout's dimensions; the strides of an input, its offset, and the distance
+/// between its elements within a group of four.
 const SIZES: [&str; Map::MAX_DIMS] = ["SIZE0", "SIZE1", "SIZE2", "SIZE3", "SIZE4", "SIZE5"];
 const STRIDES: [[&str; Map::MAX_DIMS]; Map::MAX_ARGS] = [
     ["X0_STRIDE0", "X0_STRIDE1", "X0_STRIDE2", "X0_STRIDE3", "X0_STRIDE4", "X0_STRIDE5"],
@@ -118,7 +119,8 @@ impl Loads<'_> {
         inputs.map(|input| binding(INPUTS[input], self.inputs[input].dtype, self.is_grouped(input)))
     }
 
-    /// `fn load0(e: u32) -> V`, which takes the index of an invocation's first element, or of its group if elements are read in groups of four.
+    /// `fn load0(e: u32) -> V`, which takes the index of an invocation's first element, or of its group if elements are read in
+    /// groups of four.
     pub(crate) fn load(&self, text: &mut String, input: usize) {
         let name = if self.in_place == Some(input) { OUTPUTS[0] } else { INPUTS[input] };
         if self.inputs[input].draws.is_some() {

@@ -34,7 +34,8 @@ pub(crate) fn run(map: &Map, layout: &Layout, in_place: Option<usize>, args: &mu
     let outputs: Vec<Output<'_>> = OUTPUTS.iter().zip(&map.outputs).map(|(name, _)| Output::of(args, name)).collect();
     let exprs: Vec<_> = map.outputs.iter().map(|output| output.expr.clone()).collect();
     let mut job = Job { evaluator: Evaluator::new(&exprs), form: None, inputs, sizes: &layout.sizes };
-    // Not for a few elements, for which finding the form would take longer than it saves, nor where the evaluator is one loop as well.
+    // Not for a few elements, for which finding the form would take longer than it saves, nor where the evaluator is one loop as
+    // well.
     if map.len() > TASK_LEN && !(are_in_place(&outputs) && job.is_stream()) {
         job.form = form_of(map, &job.inputs);
     }
@@ -101,7 +102,8 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// The memory into which the values of `range` are written in f32: in place, or `buffer`, from which [`keep`](Self::keep) rounds them.
+    /// The memory into which the values of `range` are written in f32: in place, or `buffer`, from which [`keep`](Self::keep)
+    /// rounds them.
     fn in_f32<'b>(&'b mut self, range: Range<usize>, buffer: &'b mut [f32]) -> &'b mut [f32] {
         match self {
             Self::F32(y) => &mut y[range],

@@ -12,8 +12,8 @@ use crate::shader::dispatch::Dispatch;
 /// A [`Map`] that writes its output over one of its inputs: `x ← expr(…, x, …)`.
 ///
 /// # Shapes
-/// As [`Map`]; the input that is replaced has the shape of the output, without strides. The arguments are the other inputs, then `y0`, which is read and
-/// written.
+/// As [`Map`]; the input that is replaced has the shape of the output, without strides. The arguments are the other inputs, then
+/// `y0`, which is read and written.
 /// # Dtypes
 /// As [`Map`]; the replaced input and the output have the same dtype.
 /// # Errors

@@ -30,8 +30,8 @@ pub(crate) fn dispatch(map: &Map, args: &[Arg], layout: &Layout, in_place: Optio
     )
 }
 
-/// Four elements per invocation if that leaves no remainder in any argument; else two if outputs are stored in 16 bits, since two share a word
-/// and no two invocations may write the same word; else one.
+/// Four elements per invocation if that leaves no remainder in any argument; else two if outputs are stored in 16 bits, since two
+/// share a word and no two invocations may write the same word; else one.
 fn lanes(map: &Map, layout: &Layout) -> Lanes {
     let is_strided = layout.patterns.iter().any(|pattern| pattern.strides().is_some());
     let innermost = if is_strided { layout.sizes.last().copied().unwrap_or(1) } else { map.len() };

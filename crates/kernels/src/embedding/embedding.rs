@@ -91,16 +91,17 @@ impl Kernel for Embedding {
     }
 }
 
-/// The gradient of [`Embedding`]'s table: `grad_weight[e, c] = Σ_i grad_y[i, c]` over the rows `i` whose entry is `e`, 0 if there is none.
+/// The gradient of [`Embedding`]'s table: `grad_weight[e, c] = Σ_i grad_y[i, c]` over the rows `i` whose entry is `e`, 0 if there
+/// is none.
 ///
 /// # Shapes
 /// `grad_y`: `[n, dim]`; `index`: `[n, n_index_cols]`; `grad_weight`: `[n_entries, dim]`.
 /// # Dtypes
-/// `index` u32; the rest f32. An entry's rows are added in order (on a GPU, for a table of few entries, in blocks of 64 rows whose sums are
-/// added in order), without float atomics, so that results are bit-identical in every run.
+/// `index` u32; the rest f32. An entry's rows are added in order (on a GPU, for a table of few entries, in blocks of 64 rows
+/// whose sums are added in order), without float atomics, so that results are bit-identical in every run.
 /// # Cost
-/// On a GPU `n * n_entries * dim` comparisons for a table of at most 64 entries. For a larger one, the rows of each entry are linked in a chain:
-/// fewer than `n² / 2` comparisons, and as many sequential steps as the most frequent entry has rows.
+/// On a GPU `n * n_entries * dim` comparisons for a table of at most 64 entries. For a larger one, the rows of each entry are
+/// linked in a chain: fewer than `n² / 2` comparisons, and as many sequential steps as the most frequent entry has rows.
 /// # Reference
 /// The backward pass of `torch.nn.functional.embedding`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,8 @@ use crate::shader::module::Part;
 use crate::shader::module::{module, part};
 use crate::shader::param::Param;
 
-/// Picks elements along the middle one of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`, or `x[o, index[k], i]` with a [shared](GatherIndex::Shared) index.
+/// Picks elements along the middle one of three dimensions: `y[o, k, i] = x[o, index[o, k, i], i]`, or `x[o, index[k], i]` with a
+/// [shared](GatherIndex::Shared) index.
 ///
 /// An index beyond the last element is read as 0.
 ///
@@ -114,7 +115,8 @@ impl Kernel for Gather {
 /// # Shapes
 /// `grad_y`: like `y`; `index`: as in the forward kernel; `grad_x`: like `x`.
 /// # Cost
-/// On a GPU each of the `n_x` elements reads `n` indices, since no two invocations may add to the same element; the CPU reads each index once.
+/// On a GPU each of the `n_x` elements reads `n` indices, since no two invocations may add to the same element; the CPU reads
+/// each index once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GatherGrad {
     /// The kernel whose gradient this is.

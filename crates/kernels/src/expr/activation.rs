@@ -4,8 +4,9 @@ use super::Expr;
 
 /// An activation function: an expression of input 0. The default is the identity.
 ///
-/// Layers, and the [epilogues](crate::Epilogue) of products, convolutions and normalisations, fuse any expression into their kernel. A backward pass reads
-/// the function's output if [`from_output`](Self::from_output) gives the derivative from it, and else its input.
+/// Layers, and the [epilogues](crate::Epilogue) of products, convolutions and normalisations, fuse any expression into their
+/// kernel. A backward pass reads the function's output if [`from_output`](Self::from_output) gives the derivative from it, and
+/// else its input.
 ///
 /// # Examples
 /// ```
@@ -22,7 +23,8 @@ use super::Expr;
 pub struct Activation {
     /// The function, of input 0.
     pub forward: Expr,
-    /// The derivative as an expression of the *output* as input 0, if there is one: a layer then need not keep its input for the backward pass.
+    /// The derivative as an expression of the *output* as input 0, if there is one: a layer then need not keep its input for the
+    /// backward pass.
     pub from_output: Option<Expr>,
 }
 
@@ -63,7 +65,8 @@ impl Activation {
         Self::with_slope_from_output(y.relu(), y.le(0.0).select(0.0, 1.0))
     }
 
-    /// [`Expr::leaky_relu`]. With a positive slope, the sign of the output is that of the input; otherwise there is no derivative from the output.
+    /// [`Expr::leaky_relu`]. With a positive slope, the sign of the output is that of the input; otherwise there is no derivative
+    /// from the output.
     pub fn leaky_relu(negative_slope: f32) -> Self {
         let y = Expr::input(0);
         let forward = y.leaky_relu(negative_slope);

@@ -157,7 +157,8 @@ impl Builder {
     }
 }
 
-/// The operations that `results` need, each after its arguments, in the order of a depth-first walk, and the indices of the results among them.
+/// The operations that `results` need, each after its arguments, in the order of a depth-first walk, and the indices of the
+/// results among them.
 pub(crate) fn needed(ops: &[Op], results: &[Id]) -> (Vec<Op>, Vec<Id>) {
     let mut place: Vec<Option<Id>> = vec![None; ops.len()];
     let mut kept = Vec::new();
@@ -182,7 +183,8 @@ pub(crate) fn needed(ops: &[Op], results: &[Id]) -> (Vec<Op>, Vec<Id>) {
     (kept, results)
 }
 
-/// `1 / value`, if multiplying by it is bit-identical to dividing by `value`: for powers of two whose reciprocal is a normal number.
+/// `1 / value`, if multiplying by it is bit-identical to dividing by `value`: for powers of two whose reciprocal is a normal
+/// number.
 fn exact_reciprocal(value: f32) -> Option<f32> {
     let is_power_of_two = value.to_bits() & 0x007F_FFFF == 0;
     let reciprocal = 1.0 / value;

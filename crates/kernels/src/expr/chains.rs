@@ -1,4 +1,5 @@
-//! Chains of instructions, each of which reads the result of the previous one. They are evaluated a tile at a time, and these results stay in registers.
+//! Chains of instructions, each of which reads the result of the previous one. They are evaluated a tile at a time, and these
+//! results stay in registers.
 
 use pulp::{Simd, WithSimd};
 

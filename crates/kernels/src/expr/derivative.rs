@@ -11,10 +11,10 @@ pub(super) const NORMAL_DENSITY_AT_0: f32 = 0.398_942_3;
 impl Expr {
     /// The derivative with respect to input `input`, as an expression of the same inputs.
     ///
-    /// It is the value that PyTorch's `backward` gives, also at points without a derivative: at 0, `abs` and [`relu`](Expr::relu) have slope 0; where the arguments
-    /// of `max` or `min` are equal each gets half; [`clamp`](Expr::clamp) has slope 0 at its limits; `floor`, `sign`, `is_finite` and comparisons have slope 0. A
-    /// condition of [`select`](Expr::select) has no derivative. Terms that do not depend on the input are left out rather than multiplied by zero,
-    /// so that they add no NaN.
+    /// It is the value that PyTorch's `backward` gives, also at points without a derivative: at 0, `abs` and [`relu`](Expr::relu)
+    /// have slope 0; where the arguments of `max` or `min` are equal each gets half; [`clamp`](Expr::clamp) has slope 0 at its
+    /// limits; `floor`, `sign`, `is_finite` and comparisons have slope 0. A condition of [`select`](Expr::select) has no
+    /// derivative. Terms that do not depend on the input are left out rather than multiplied by zero, so that they add no NaN.
     ///
     /// # Examples
     /// ```
@@ -59,8 +59,8 @@ impl Expr {
 }
 
 impl Expr {
-    /// This derivative times a gradient, as a backward pass needs it: where the derivative is the constant 0, like that of a ReLU below 0, the result is 0, even if the
-    /// gradient is infinite or NaN.
+    /// This derivative times a gradient, as a backward pass needs it: where the derivative is the constant 0, like that of a ReLU
+    /// below 0, the result is 0, even if the gradient is infinite or NaN.
     ///
     /// # Examples
     /// ```
@@ -121,7 +121,8 @@ fn binary_slope(builder: &mut Builder, kind: Binary, [a, b]: [Id; 2], y: Id, slo
             });
             sum(builder, da, db)
         }
-        // The argument that is not chosen gets 0, equal arguments get half each, and both get the whole gradient where one is NaN.
+        // The argument that is not chosen gets 0, equal arguments get half each, and both get the whole gradient where one is
+        // NaN.
         Binary::Max | Binary::Min => {
             let [low, high] = if kind == Binary::Max { [a, b] } else { [b, a] };
             let a_loses = builder.binary(Binary::Lt, low, high);

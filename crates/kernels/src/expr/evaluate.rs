@@ -1,5 +1,5 @@
-//! Evaluation on the CPU, with the widest vectors that the processor has. It processes a block of elements at a time, which stays in the L1 cache, and within it a chain of
-//! operations at a time, whose values stay in registers.
+//! Evaluation on the CPU, with the widest vectors that the processor has. It processes a block of elements at a time, which stays
+//! in the L1 cache, and within it a chain of operations at a time, whose values stay in registers.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use super::tape::{Action, Source, Tape, Target};
 use super::unary::Unary;
 use super::vector;
 
-/// Elements of a block. One chain after another processes it, so it must stay in the L1 cache with all slots; but each chain of a block waits for
-/// memory at its start, so it should not be short either.
+/// Elements of a block. One chain after another processes it, so it must stay in the L1 cache with all slots; but each chain of a
+/// block waits for memory at its start, so it should not be short either.
 pub(crate) const BLOCK_LEN: usize = 512;
 
 /// Expressions that are prepared for evaluation on the CPU; common subexpressions are computed once.
@@ -71,7 +71,8 @@ pub(crate) struct Scratch {
     slots: Vec<Slot>,
 }
 
-/// An intermediate value of each element of a block. It starts on a cache line, since vectors that span two lines take twice as long to load and store.
+/// An intermediate value of each element of a block. It starts on a cache line, since vectors that span two lines take twice as
+/// long to load and store.
 #[derive(Debug)]
 pub(super) struct Slot(Box<Aligned>);
 
@@ -104,7 +105,8 @@ impl Evaluator {
     /// Computes all elements, on the current thread.
     ///
     /// # Panics
-    /// If there are fewer inputs than the expressions read, if the numbers of outputs and expressions differ, or slices that differ in length.
+    /// If there are fewer inputs than the expressions read, if the numbers of outputs and expressions differ, or slices that
+    /// differ in length.
     pub fn run(&self, inputs: &[Operand<'_>], outputs: &mut [&mut [f32]]) {
         let n = outputs.first().map_or(0, |output| output.len());
         assert!(inputs.len() >= self.n_inputs, "got {} inputs, expected {}", inputs.len(), self.n_inputs);
@@ -123,8 +125,8 @@ impl Evaluator {
         }
     }
 
-    /// Replaces `y` by the expression whose input 0 is the old `y` and whose further inputs are `others`, on the current thread: the epilogue of a kernel that
-    /// has just written `y`.
+    /// Replaces `y` by the expression whose input 0 is the old `y` and whose further inputs are `others`, on the current thread:
+    /// the epilogue of a kernel that has just written `y`.
     ///
     /// # Panics
     /// If there is not exactly one expression, if there are fewer inputs than it reads, or slices that differ in length.
@@ -182,7 +184,8 @@ impl Evaluator {
     fn run_in_slots(&self, inputs: &[Operand<'_>], outputs: &mut [&mut [f32]], slots: &mut [Slot]) {
         let len = outputs.first().map_or(0, |output| output.len());
         let block = Block { tape: &self.tape, inputs, outputs, slots, len };
-        // For data in memory, vectors of 32 bytes are 7 to 10 % faster than those of 64 (AMD EPYC, 16 Mi elements); for data in the caches they are equally fast.
+        // For data in memory, vectors of 32 bytes are 7 to 10 % faster than those of 64 (AMD EPYC, 16 Mi elements); for data in
+        // the caches they are equally fast.
         #[cfg(target_arch = "x86_64")]
         if len > BLOCK_LEN
             && self.tape.is_limited_by_memory()
@@ -326,7 +329,8 @@ impl WithSimd for Block<'_, '_> {
     }
 }
 
-/// Calls `write` to write the elements of `range` of an output, or the first elements of a slot. It may read all slots except the last.
+/// Calls `write` to write the elements of `range` of an output, or the first elements of a slot. It may read all slots except the
+/// last.
 #[inline(always)]
 fn into_target(
     target: Target,

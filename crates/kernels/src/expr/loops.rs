@@ -1,4 +1,5 @@
-//! The loops of the CPU evaluation: one for each function and each combination of operands for which that pays, compiled for each vector width.
+//! The loops of the CPU evaluation: one for each function and each combination of operands for which that pays, compiled for each
+//! vector width.
 
 use std::marker::PhantomData;
 
@@ -129,8 +130,8 @@ fn fill_with(y: &mut [f32], run: impl FnOnce(&mut [f32])) {
 /// Replaces the bits that say which operands of a [`Loop`] are a single value: this is then determined at run time.
 const ANY: u32 = u32::MAX;
 
-/// `y[i] = F(x[0][i], …)`. The bits of `SPLAT` say which operands are a single value, which then stays in a register. If it is [`ANY`], such a value is read repeatedly,
-/// as a slice of one vector.
+/// `y[i] = F(x[0][i], …)`. The bits of `SPLAT` say which operands are a single value, which then stays in a register. If it is
+/// [`ANY`], such a value is read repeatedly, as a slice of one vector.
 struct Loop<'a, F, const N: usize, const SPLAT: u32> {
     /// Empty for operands that are a single value.
     x: [&'a [f32]; N],

@@ -138,7 +138,8 @@ impl Expr {
         self.unary(Unary::Erf)
     }
 
-    /// The distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`: within 2⁻²³ of it, so without relative accuracy where it is small.
+    /// The distribution function of the standard normal distribution, `(1 + erf(x / √2)) / 2`: within 2⁻²³ of it, so without
+    /// relative accuracy where it is small.
     pub(super) fn normal_cdf(&self) -> Self {
         self.unary(Unary::NormalCdf)
     }
@@ -204,7 +205,8 @@ impl Expr {
         self.binary(Binary::Min, &other.into())
     }
 
-    /// `x` limited to `low..=high`; NaN stays NaN. The slope is 0 at the limits, too, as for `torch.clamp`. If `high` is less than `low`, the result is `high` everywhere.
+    /// `x` limited to `low..=high`; NaN stays NaN. The slope is 0 at the limits, too, as for `torch.clamp`. If `high` is less
+    /// than `low`, the result is `high` everywhere.
     pub fn clamp(&self, low: f32, high: f32) -> Self {
         let limited = self.le(low).select(low, self);
         limited.ge(high).select(high, limited)

@@ -175,7 +175,8 @@ impl Allocation {
     }
 }
 
-/// Replaces the instructions of `Φ(x) + φ(x) x`, as [`Expr::derivative`] writes the derivative of GELU, by one that keeps all intermediate values in registers.
+/// Replaces the instructions of `Φ(x) + φ(x) x`, as [`Expr::derivative`] writes the derivative of GELU, by one that keeps all
+/// intermediate values in registers.
 fn fuse_gelu_slopes(instructions: &mut Vec<Instruction>) {
     let mut i = 0;
     while let Some(window) = instructions[i..].first_chunk() {

@@ -1,4 +1,5 @@
-//! The functions of one argument, each in one row: its name in formulas, its WGSL, its value, its derivative. Their errors are stated by [the module](super).
+//! The functions of one argument, each in one row: its name in formulas, its WGSL, its value, its derivative. Their errors are
+//! stated by [the module](super).
 
 use std::fmt;
 
@@ -11,7 +12,8 @@ use super::loops::{Function, replace_large, unary};
 use super::op::{Binary, Id};
 use super::vector;
 
-/// The functions. Values are those over a vector `x(0)`; derivatives are expressions of the argument `x` and the value `y`, or `None` if they are zero everywhere.
+/// The functions. Values are those over a vector `x(0)`; derivatives are expressions of the argument `x` and the value `y`, or
+/// `None` if they are zero everywhere.
 macro_rules! functions {
     ($(
         $(#[$doc:meta])*

@@ -1,7 +1,7 @@
 //! The elementary functions over vectors of `f32`, without branches.
 //!
-//! Every step is an IEEE 754 operation or a fused multiply-add, so results are bit-identical for every vector width, and for constant folding
-//! (which evaluates on [`pulp::Scalar`]). The error bounds stated here are checked by `tests/it/expr.rs`.
+//! Every step is an IEEE 754 operation or a fused multiply-add, so results are bit-identical for every vector width, and for
+//! constant folding (which evaluates on [`pulp::Scalar`]). The error bounds stated here are checked by `tests/it/expr.rs`.
 
 use pulp::Simd;
 
@@ -47,13 +47,14 @@ fn at_least<S: Simd>(simd: S, bound: f32, x: S::f32s) -> S::f32s {
     if extrema_keep_nan::<S>() { simd.max_f32s(bound, x) } else { simd.select_f32s(simd.less_than_f32s(x, bound), bound, x) }
 }
 
-/// Whether the minimum and the maximum of a number and NaN, in this order, are NaN: on AVX they are the second operand. For scalars they are the number.
+/// Whether the minimum and the maximum of a number and NaN, in this order, are NaN: on AVX they are the second operand. For
+/// scalars they are the number.
 const fn extrema_keep_nan<S: Simd>() -> bool {
     cfg!(target_arch = "x86_64") && S::F32_LANES >= 8
 }
 
-/// `2^(n + bias)` for a sum `shifted = n + SHIFT`, as two factors that are each a normal number: `2^128` is not an `f32`, and a subnormal result
-/// must be rounded once.
+/// `2^(n + bias)` for a sum `shifted = n + SHIFT`, as two factors that are each a normal number: `2^128` is not an `f32`, and a
+/// subnormal result must be rounded once.
 #[inline(always)]
 fn power_of_two_factors<S: Simd>(simd: S, shifted: S::f32s) -> [S::f32s; 2] {
     // n + 256, which is positive, so that a logical shift halves it.
@@ -116,7 +117,8 @@ fn log_of_reduced<S: Simd>(simd: S, f: S::f32s, exponent: S::f32s) -> S::f32s {
     simd.mul_add_f32s(exponent, simd.splat_f32s(std::f32::consts::LN_2), p)
 }
 
-/// The exponent `e` for which `u / 2^e` is in `2/3..4/3`, shifted to its position in the bits of an `f32` (`e · 2²³`), and as a number.
+/// The exponent `e` for which `u / 2^e` is in `2/3..4/3`, shifted to its position in the bits of an `f32` (`e · 2²³`), and as a
+/// number.
 #[inline(always)]
 fn exponent_of<S: Simd>(simd: S, u: S::f32s) -> (S::u32s, S::f32s) {
     let e = simd.sub_u32s(simd.transmute_u32s_f32s(u), simd.splat_u32s(0x3F2A_AAAB));
@@ -127,7 +129,8 @@ fn exponent_of<S: Simd>(simd: S, u: S::f32s) -> (S::u32s, S::f32s) {
     (e, simd.sub_f32s(number, simd.splat_f32s(8_388_608.0 + 128.0)))
 }
 
-/// `y`, except where `u` is not both positive and finite: `log` is then `u` itself for +∞ and NaN, -∞ for zero, and NaN below zero.
+/// `y`, except where `u` is not both positive and finite: `log` is then `u` itself for +∞ and NaN, -∞ for zero, and NaN below
+/// zero.
 #[inline(always)]
 fn log_of_specials<S: Simd>(simd: S, u: S::f32s, y: S::f32s) -> S::f32s {
     let (zero, infinity) = (simd.splat_f32s(0.0), simd.splat_f32s(f32::INFINITY));
@@ -180,7 +183,8 @@ fn exp_of_reduced<S: Simd>(simd: S, r: S::f32s) -> S::f32s {
     simd.add_f32s(p, simd.splat_f32s(1.0))
 }
 
-/// `2^(n + bias - 127)` for a sum `shifted = n + SHIFT` and `0 ≤ n + bias ≤ 255`; 0 for the smallest of them, infinity for the largest.
+/// `2^(n + bias - 127)` for a sum `shifted = n + SHIFT` and `0 ≤ n + bias ≤ 255`; 0 for the smallest of them, infinity for the
+/// largest.
 #[inline(always)]
 fn power_of_two<S: Simd>(simd: S, shifted: S::f32s, bias: u32) -> S::f32s {
     let exponent = simd.sub_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(SHIFT.to_bits().wrapping_sub(bias)));
@@ -222,8 +226,8 @@ pub(super) fn normal_cdf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     simd.mul_f32s(simd.add_f32s(erf, simd.splat_f32s(1.0)), simd.splat_f32s(0.5))
 }
 
-/// The derivative of GELU, `Φ(x) + φ(x) x` with the density `φ` of the standard normal distribution, in the order of operations of
-/// [`Expr::derivative`](super::Expr::derivative).
+/// The derivative of GELU, `Φ(x) + φ(x) x` with the density `φ` of the standard normal distribution, in the order of operations
+/// of [`Expr::derivative`](super::Expr::derivative).
 #[inline(always)]
 pub(super) fn gelu_slope<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let bell = exp(simd, simd.mul_f32s(simd.splat_f32s(-0.5), simd.mul_f32s(x, x)));

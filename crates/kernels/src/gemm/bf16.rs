@@ -5,8 +5,8 @@
 //! | AMX: `tdpbf16ps` | Xeons since Sapphire Rapids | 16 by 16 sums of 32 products each |
 //! | AVX512_BF16: `vdpbf16ps` | Zen 4, Xeons since Cooper Lake | 16 sums of 2 products each |
 //!
-//! Both take operands in pairs along K, round each sum to nearest even, and treat subnormal numbers as 0, in operands and in results. AMX is reached by inline assembly,
-//! since its intrinsics are not stable, and Linux has to be asked for its registers.
+//! Both take operands in pairs along K, round each sum to nearest even, and treat subnormal numbers as 0, in operands and in
+//! results. AMX is reached by inline assembly, since its intrinsics are not stable, and Linux has to be asked for its registers.
 #![expect(unsafe_code, reason = "matrix instructions read and write by address")]
 #![cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "other processors have none of these instructions"))]
 
@@ -46,8 +46,8 @@ unsafe impl Zeroable for Step {}
 // SAFETY: as above.
 unsafe impl Pod for Step {}
 
-/// Instructions of a processor that multiply bf16 and add in f32, by which the CPU computes products whose operands are both stored in bf16: several times as fast as
-/// in f32. Processors without any convert the operands to f32.
+/// Instructions of a processor that multiply bf16 and add in f32, by which the CPU computes products whose operands are both
+/// stored in bf16: several times as fast as in f32. Processors without any convert the operands to f32.
 ///
 /// Subnormal numbers count as 0 in these products, as operands and as results; each sum is rounded to nearest even.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -84,8 +84,9 @@ impl Bf16Instructions {
     }
 }
 
-/// Rows of a left side. Their K indices are contiguous, or contiguous within each of several segments. Rows may overlap, except for those that are packed: these are in bands of
-/// [`HEIGHT`] rows, with a segment for each tile, so that the lines of a tile are adjacent.
+/// Rows of a left side. Their K indices are contiguous, or contiguous within each of several segments. Rows may overlap, except
+/// for those that are packed: these are in bands of [`HEIGHT`] rows, with a segment for each tile, so that the lines of a tile
+/// are adjacent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines<'a> {
     pub(crate) data: &'a [bf16],
@@ -191,11 +192,12 @@ mod x86 {
             }
         }
 
-        /// `sums = a panel`, or `sums += a panel`, for up to [`HEIGHT`] rows of `a` and the first columns of `panel`. With [`Bf16Instructions::Amx`], there must be
-        /// [`HEIGHT`] rows or half of them.
+        /// `sums = a panel`, or `sums += a panel`, for up to [`HEIGHT`] rows of `a` and the first columns of `panel`. With
+        /// [`Bf16Instructions::Amx`], there must be [`HEIGHT`] rows or half of them.
         ///
         /// # Panics
-        /// If the depth of `a` is 0 or not a multiple of [`Bf16Instructions::depth`], `panel` has too few lines for it, or one of the operands is too short.
+        /// If the depth of `a` is 0 or not a multiple of [`Bf16Instructions::depth`], `panel` has too few lines for it, or one of
+        /// the operands is too short.
         #[inline]
         pub(crate) fn multiply(self, tiles: &TileRegisters, a: Lines<'_>, panel: Panel<'_>, sums: Sums<'_>, adds: bool) {
             a.assert_in_bounds();
@@ -226,7 +228,8 @@ mod x86 {
                     let Sums { data, stride, n_cols } = sums;
                     while row < a.n_rows {
                         let (a, y) = (a.rows(row, 12), &mut data[row * stride..]);
-                        // SAFETY: the machine has the instructions, and the operands are long enough for the rows and columns of the function.
+                        // SAFETY: the machine has the instructions, and the operands are long enough for the rows and columns of
+                        // the function.
                         row += unsafe {
                             match (a.n_rows, n_cols) {
                                 (12.., WIDTH) => multiply_dots::<12, 2>(a, (panel, runs), y, stride, adds),
@@ -257,7 +260,8 @@ mod x86 {
         }
     }
 
-    /// The tile registers of this thread in use. When this is dropped they are released, since the system would otherwise save them whenever it switches threads.
+    /// The tile registers of this thread in use. When this is dropped they are released, since the system would otherwise save
+    /// them whenever it switches threads.
     #[derive(Debug)]
     pub(crate) struct TileRegisters {
         are_configured: bool,
@@ -350,7 +354,8 @@ mod x86 {
         // Moves one tile of sums.
         macro_rules! transfer {
             ($instruction:literal, $sums:ident) => {
-                // SAFETY: the instruction reads or writes 16 rows of 64 bytes that are within the sums. No tile register is used by compiled code.
+                // SAFETY: the instruction reads or writes 16 rows of 64 bytes that are within the sums. No tile register is used
+                // by compiled code.
                 unsafe {
                     asm!(
                         $instruction,
@@ -364,7 +369,8 @@ mod x86 {
         // Adds the products of all K indices, by the instructions for one step.
         macro_rules! add_products {
             ($($instruction:literal)+) => {
-                // SAFETY: each instruction reads 16 rows of 64 bytes that are within the operands. No tile register is used by compiled code.
+                // SAFETY: each instruction reads 16 rows of 64 bytes that are within the operands. No tile register is used by
+                // compiled code.
                 unsafe {
                     asm!(
                         "2:",

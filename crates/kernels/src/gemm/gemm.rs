@@ -1,8 +1,8 @@
 //! Matrix products over tiles of a row-major result. The only file of this crate that uses `unsafe` for computation.
 //!
-//! One side of a product, the right one, is packed: in panels as wide as two vectors, each with its elements in the order in which they are multiplied. The other is read where it lies if
-//! its rows are contiguous, else packed, too. A block of a few rows and one panel has all of its sums in registers. Goto & van de Geijn 2008, *Anatomy of high-performance matrix
-//! multiplication*.
+//! One side of a product, the right one, is packed: in panels as wide as two vectors, each with its elements in the order in
+//! which they are multiplied. The other is read where it lies if its rows are contiguous, else packed, too. A block of a few rows
+//! and one panel has all of its sums in registers. Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
 #![expect(unsafe_code, reason = "tiles of one matrix are written by several threads")]
 
 use std::array::from_fn;
@@ -47,8 +47,8 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// The number of K indices that are summed at a time: so many that results are rarely stored and read again, and so few that six rows of them, 19 KB, stay in the first-level
-/// cache.
+/// The number of K indices that are summed at a time: so many that results are rarely stored and read again, and so few that six
+/// rows of them, 19 KB, stay in the first-level cache.
 pub(crate) const DEPTH: usize = 800;
 
 /// One tile of the result: its rows and columns.
@@ -63,8 +63,9 @@ pub(crate) enum Onto {
     Sum,
 }
 
-/// `y = a b` for `y: [m, n]` row-major, or `y += a b`: computes all tiles for each of `depths`, ranges of `k`, in order. After the last, `finish(row, cols, y[row, cols])`
-/// is called for the rows of a tile while they are in cache. With a `b` that has been [packed](pack) before, rows of `a` must be contiguous.
+/// `y = a b` for `y: [m, n]` row-major, or `y += a b`: computes all tiles for each of `depths`, ranges of `k`, in order. After
+/// the last, `finish(row, cols, y[row, cols])` is called for the rows of a tile while they are in cache. With a `b` that has been
+/// [packed](pack) before, rows of `a` must be contiguous.
 ///
 /// # Panics
 /// If the operands do not fit `y`, the tiles overlap or reach beyond it, or the depths do not partition `k`.
@@ -303,7 +304,8 @@ struct Sides<'a> {
     is_swapped: bool,
 }
 
-/// The maximum number of rows for which `a` is packed instead of a transposed `b`: copying that would cost more than storing results one by one.
+/// The maximum number of rows for which `a` is packed instead of a transposed `b`: copying that would cost more than storing
+/// results one by one.
 pub(crate) const SWAPPED_ROWS: usize = 32;
 
 impl<'a> Sides<'a> {
@@ -499,7 +501,8 @@ impl Multiply<'_> {
     }
 }
 
-/// Where the columns of a block belong: the first of them in the result, how many of the panel are before it, and how many are stored.
+/// Where the columns of a block belong: the first of them in the result, how many of the panel are before it, and how many are
+/// stored.
 #[derive(Clone, Copy)]
 struct Place {
     first: usize,

@@ -1,9 +1,11 @@
 //! Matrix products of operands in bf16, by [matrix instructions](super::bf16), with sums in f32.
 //!
-//! The right side is packed in panels of 32 columns, each with its elements in pairs along K, one line a pair. The rows of the left side are read where they lie if they are contiguous along
-//! K and whole, else they are packed, too. Operands are padded with 0.
+//! The right side is packed in panels of 32 columns, each with its elements in pairs along K, one line a pair. The rows of the
+//! left side are read where they lie if they are contiguous along K and whole, else they are packed, too. Operands are padded
+//! with 0.
 //!
-//! Operands whose outer index is K are packed tile by tile along K, so that their rows are read whole and in order, as the processor fetches them ahead.
+//! Operands whose outer index is K are packed tile by tile along K, so that their rows are read whole and in order, as the
+//! processor fetches them ahead.
 
 use std::ops::Range;
 
@@ -23,7 +25,8 @@ pub(crate) const DEPTH: usize = 512;
 /// Elements below which packing on other threads takes longer than packing on one.
 const SERIAL_LEN: usize = 64 * 1024;
 
-/// A matrix, in bf16 unless said otherwise, of which element `(i, k)` is `data[i * stride + k]`, or `data[i + k * stride]` if `k` is the outer index.
+/// A matrix, in bf16 unless said otherwise, of which element `(i, k)` is `data[i * stride + k]`, or `data[i + k * stride]` if `k`
+/// is the outer index.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Stored<'a, T = bf16> {
     pub(crate) data: &'a [T],
@@ -126,11 +129,13 @@ pub(crate) fn with_each<R>(sides: &[Side<'_>], threads: Threads, f: impl FnOnce(
     })
 }
 
-/// Calls `f` with the K indices `depth` of a left side whose outer index is K, packed tile by tile, and with rows of 0 up to a multiple of [`HEIGHT`].
+/// Calls `f` with the K indices `depth` of a left side whose outer index is K, packed tile by tile, and with rows of 0 up to a
+/// multiple of [`HEIGHT`].
 pub(crate) fn with_rows<R>(a: Stored<'_>, depth: &Range<usize>, threads: Threads, f: impl FnOnce(Lines<'_>) -> R) -> R {
     assert!(a.k_is_outer, "a left side whose rows are contiguous is read where it lies");
     let (n_steps, n_bands) = (depth.len().div_ceil(STEP), a.n.div_ceil(HEIGHT));
-    // An odd number of bands, since the tiles of one that are a power of two apart would displace each other in the first-level cache.
+    // An odd number of bands, since the tiles of one that are a power of two apart would displace each other in the first-level
+    // cache.
     let len = (n_bands | 1) * HEIGHT;
     with_lines(n_steps * len, |steps: &mut [Step]| {
         each_step(depth, threads, a.n, steps, len, |step, steps| a.pack_bands(&step, &mut steps[..n_bands * HEIGHT]));
@@ -335,7 +340,8 @@ impl<'a> Panels<'a> {
         });
     }
 
-    /// `a b` on this thread in blocks, which `each` receives with their first row and column. Where rows of `a` end within a block, there must be data for the rest of the block, too.
+    /// `a b` on this thread in blocks, which `each` receives with their first row and column. Where rows of `a` end within a
+    /// block, there must be data for the rest of the block, too.
     pub(crate) fn each_block(
         self,
         instructions: Bf16Instructions,

@@ -1,8 +1,9 @@
 //! Matrices in f16 for products by [matrix instructions](super::bf16) for bf16.
 //!
-//! A number in f16 has 11 significant bits, so it is the sum of two in bf16, which has 8: the nearest one, and what is left. Of the four terms of a product, the one of what is left on both
-//! sides is at most 2⁻¹⁶ of the product; the other three are computed. Rounding an operand to f16 has changed the product by up to 2⁻¹¹ before. Sums in which products cancel keep an error of
-//! that share of the products, not of the sum.
+//! A number in f16 has 11 significant bits, so it is the sum of two in bf16, which has 8: the nearest one, and what is left. Of
+//! the four terms of a product, the one of what is left on both sides is at most 2⁻¹⁶ of the product; the other three are
+//! computed. Rounding an operand to f16 has changed the product by up to 2⁻¹¹ before. Sums in which products cancel keep an error
+//! of that share of the products, not of the sum.
 //!
 //! Henry, Tang & Heinecke 2019, *Leveraging the bfloat16 artificial intelligence datatype for higher-precision computations*.
 
@@ -30,8 +31,9 @@ pub(crate) trait Paired: Element {
     /// Parts in bf16.
     const N_PARTS: usize;
 
-    /// Calls `f` with the K indices `depth` of a matrix in bf16, and with the range of K indices of the matrix that it is given: of all parts, one after the other, equally long.
-    /// `is_finite` becomes false if there is an infinity or NaN that would be multiplied wrongly.
+    /// Calls `f` with the K indices `depth` of a matrix in bf16, and with the range of K indices of the matrix that it is given:
+    /// of all parts, one after the other, equally long. `is_finite` becomes false if there is an infinity or NaN that would be
+    /// multiplied wrongly.
     fn with_parts<R>(
         x: Stored<'_, Self>,
         depth: Range<usize>,
@@ -40,7 +42,8 @@ pub(crate) trait Paired: Element {
         f: impl FnOnce(Stored<'_>, Range<usize>) -> R,
     ) -> R;
 
-    /// `y = a b` on this thread, or `y += a b`, for parts of `n_k` K indices each. With several parts, `n_k` is a multiple of [`STEP`].
+    /// `y = a b` on this thread, or `y += a b`, for parts of `n_k` K indices each. With several parts, `n_k` is a multiple of
+    /// [`STEP`].
     fn times(instructions: Bf16Instructions, (a, b): (Lines<'_>, Panels<'_>), n_k: usize, y: &mut [f32], onto: Onto) {
         for (i, [of_a, of_b]) in Self::TERMS.iter().enumerate() {
             let onto = if i == 0 { onto } else { Onto::Sum };

@@ -21,7 +21,8 @@ pub struct Recorder {
     cache: Option<wgpu::PipelineCache>,
 }
 
-/// A kernel whose pipelines, bind groups and parameters have been created: encoding it again takes three calls per dispatch. The default does nothing.
+/// A kernel whose pipelines, bind groups and parameters have been created: encoding it again takes three calls per dispatch. The
+/// default does nothing.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
     steps: Vec<Step>,
@@ -100,11 +101,13 @@ impl Recorder {
 
     /// Records `kernel` over `buffers` into `encoder`, as one compute pass.
     ///
-    /// `buffers` are in the order of the kernel's [`args`](Kernel::args), including scratch, created with `BufferUsages::STORAGE`.
+    /// `buffers` are in the order of the kernel's [`args`](Kernel::args), including scratch, created with
+    /// `BufferUsages::STORAGE`.
     ///
     /// # Errors
     /// Those of [`Kernel::check`] and [`Kernel::dispatches`]; [`Error::ArgCount`], [`Error::BufferLen`], [`Error::BindingLimit`],
-    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::Pipeline`]. In that case nothing has been recorded.
+    /// [`Error::SharedBuffer`], [`Error::Binding`], [`Error::DispatchArg`], [`Error::Pipeline`]. In that case nothing has been
+    /// recorded.
     pub fn record(
         &mut self,
         kernel: &dyn Kernel,

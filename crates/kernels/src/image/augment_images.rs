@@ -20,23 +20,28 @@ use crate::stored::stored_form::{StoredForm, sharing};
 const AUGMENT_IMAGES: Template = Template::new(&[part!("augment_images.wgsl")], &[Group::one("Y").stores()]);
 const DRAWS: Template = Template::new(&[part!("augment_images_draws.wgsl"), part!("../random/random_words.wgsl")], &[]);
 
-/// Images of a table, augmented and standardised: padding, crop, flip, cutout, brightness and contrast in one pass over the batch.
+/// Images of a table, augmented and standardised: padding, crop, flip, cutout, brightness and contrast in one pass over the
+/// batch.
 ///
-/// `y[i, r, c, ch] = ((table[rows[i]][s] - mean[s]) inv_std[s] + b) f`, where `s` is the pixel of the image that the crop has at `(r, c)`, channel `ch`;
-/// crop, flip, `b` and `f` are drawn for each image, by its id and the epoch, as [`ImageAugmentation`] defines. The ids are the rows themselves, unless the table is a part of a
-/// larger one: augmentation is then the same if `ids` are the images' rows there. As with [`GatherRows`](crate::GatherRows) the buffer may hold a
-/// window of a larger table: the one that starts at row 0 writes all of `y`, later ones their own images.
+/// `y[i, r, c, ch] = ((table[rows[i]][s] - mean[s]) inv_std[s] + b) f`, where `s` is the pixel of the image that the crop has at
+/// `(r, c)`, channel `ch`; crop, flip, `b` and `f` are drawn for each image, by its id and the epoch, as [`ImageAugmentation`]
+/// defines. The ids are the rows themselves, unless the table is a part of a larger one: augmentation is then the same if `ids`
+/// are the images' rows there. As with [`GatherRows`](crate::GatherRows) the buffer may hold a window of a larger table: the one
+/// that starts at row 0 writes all of `y`, later ones their own images.
 ///
 /// # Shapes
-/// `table`: `[n_table_rows, height * width * n_channels]`, images with channels last; `rows`, `ids`: `[n]`; `order`: [`ORDER_LEN`], whose epoch is read; `mean`, `inv_std`:
-/// `[height * width * n_channels]`; `y`: `[n, crop height, crop width, n_channels]`.
+/// `table`: `[n_table_rows, height * width * n_channels]`, images with channels last; `rows`, `ids`: `[n]`; `order`:
+/// [`ORDER_LEN`], whose epoch is read; `mean`, `inv_std`: `[height * width * n_channels]`; `y`:
+/// `[n, crop height, crop width, n_channels]`.
 /// # Dtypes
-/// `table` f32 or u8, whose values are 0 to 255; `rows`, `ids`, `order` u32; the rest f32, `y` also in f16 and bf16 by [`stored`](crate::stored).
+/// `table` f32 or u8, whose values are 0 to 255; `rows`, `ids`, `order` u32; the rest f32, `y` also in f16 and bf16 by
+/// [`stored`](crate::stored).
 /// # Cost
-/// Two dispatches: a few random numbers for each image; then one byte read and four written for each value. Only the draws are stored in between,
-/// 32 bytes per image.
+/// Two dispatches: a few random numbers for each image; then one byte read and four written for each value. Only the draws are
+/// stored in between, 32 bytes per image.
 /// # Reference
-/// `torchvision.transforms.v2`: `RandomCrop(padding, padding_mode="reflect")`, `RandomHorizontalFlip`, `Normalize`, `ColorJitter` on standardised values.
+/// `torchvision.transforms.v2`: `RandomCrop(padding, padding_mode="reflect")`, `RandomHorizontalFlip`, `Normalize`, `ColorJitter`
+/// on standardised values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct AugmentImages {
     /// Element type of the table.

@@ -6,8 +6,8 @@ use crate::sizes::in_u32;
 
 /// Random changes to an image: crop, flip, cutout, brightness and contrast. The default changes nothing.
 ///
-/// All of them follow from the seed, the epoch and the row of the image, so they are the same in every batch, for any number of replicas and on
-/// every device.
+/// All of them follow from the seed, the epoch and the row of the image, so they are the same in every batch, for any number of
+/// replicas and on every device.
 ///
 /// # Examples
 /// ```
@@ -17,14 +17,15 @@ use crate::sizes::in_u32;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct ImageAugmentation {
-    /// Pixels added on each side before a random window is cropped: `2 pad + 1` offsets along each dimension if the crop is as large as the image.
+    /// Pixels added on each side before a random window is cropped: `2 pad + 1` offsets along each dimension if the crop is as
+    /// large as the image.
     pub pad: usize,
     /// The values of the pixels that are added.
     pub border: Border,
     /// Which images are mirrored, left to right.
     pub flip: Flip,
-    /// A square with sides of this many pixels, at a random position inside the crop, is set to 0, the mean once images are standardised (DeVries & Taylor
-    /// 2017). 0 for none.
+    /// A square with sides of this many pixels, at a random position inside the crop, is set to 0, the mean once images are
+    /// standardised (DeVries & Taylor 2017). 0 for none.
     pub cutout: usize,
     /// A number from `-brightness` to `brightness` is added to all values of an image.
     pub brightness: f32,
@@ -54,12 +55,13 @@ pub enum Flip {
     Never,
     /// Each image with probability 1/2 in each epoch.
     Random,
-    /// Each image in every second epoch: a random half of them in the even epochs, the others in the odd ones (Jordan 2024, arXiv:2404.00498).
+    /// Each image in every second epoch: a random half of them in the even epochs, the others in the odd ones (Jordan 2024,
+    /// arXiv:2404.00498).
     Alternating,
 }
 
-/// The draws for an image: the top left corner of the crop in the image, whether it is mirrored, the corner of the cutout in the crop, and the
-/// factor and the summand of its values.
+/// The draws for an image: the top left corner of the crop in the image, whether it is mirrored, the corner of the cutout in the
+/// crop, and the factor and the summand of its values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Draws {
     pub(crate) top: i32,

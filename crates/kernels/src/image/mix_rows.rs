@@ -16,17 +16,18 @@ const MIX_ROWS: Template = Template::new(&[part!("mix_rows.wgsl"), part!("../ran
 
 /// Which row each row of a batch is mixed with, and the share of that row, for [`Mixing`](crate::Mixing).
 ///
-/// `partners[i]` is drawn from the rows of the epoch, all equally likely, and the share from `quantiles`. The share of the partner at line `l` and column `c` of row
-/// `i` is `lines[i, l] columns[i, c]`: 1 inside the rectangle of CutMix and 0 outside; for Mixup the share that was drawn, in one line and one column. `shares[i]` is
-/// its mean over the row.
+/// `partners[i]` is drawn from the rows of the epoch, all equally likely, and the share from `quantiles`. The share of the
+/// partner at line `l` and column `c` of row `i` is `lines[i, l] columns[i, c]`: 1 inside the rectangle of CutMix and 0 outside;
+/// for Mixup the share that was drawn, in one line and one column. `shares[i]` is its mean over the row.
 ///
-/// All of them follow from the seed, the epoch and the row: word `w` of Philox block `[row, epoch, 3, 0]` determines the partner (`w = 0`), the quantile (1), and the
-/// centre of the rectangle (2, 3). All decisions use integers, so that every device draws the same.
+/// All of them follow from the seed, the epoch and the row: word `w` of Philox block `[row, epoch, 3, 0]` determines the partner
+/// (`w = 0`), the quantile (1), and the centre of the rectangle (2, 3). All decisions use integers, so that every device draws
+/// the same.
 ///
 /// # Shapes
-/// `rows`, `partners`, `shares`: `[n]`; `order`: [`ORDER_LEN`], of which the number of rows and the epoch are read; `quantiles`: [`N_QUANTILES`], of
-/// [`Mixing::quantiles`](crate::Mixing::quantiles); `lines`: `[n, height]`; `columns`: `[n, width * n_channels]`. Without a rectangle, `lines` and `columns` are
-/// `[n, 1]`.
+/// `rows`, `partners`, `shares`: `[n]`; `order`: [`ORDER_LEN`], of which the number of rows and the epoch are read; `quantiles`:
+/// [`N_QUANTILES`], of [`Mixing::quantiles`](crate::Mixing::quantiles); `lines`: `[n, height]`; `columns`:
+/// `[n, width * n_channels]`. Without a rectangle, `lines` and `columns` are `[n, 1]`.
 /// # Dtypes
 /// `rows`, `order`, `quantiles`, `partners` u32; `shares`, `lines`, `columns` f32.
 /// # Reference
@@ -106,7 +107,8 @@ impl Kernel for MixRows {
     }
 }
 
-/// The share of a pixel in the area of an image of at most 2²⁴ pixels. Areas are multiplied by it, since WGSL does not round divisions exactly.
+/// The share of a pixel in the area of an image of at most 2²⁴ pixels. Areas are multiplied by it, since WGSL does not round
+/// divisions exactly.
 #[expect(clippy::cast_precision_loss, reason = "24 bits are exact")]
 pub(crate) fn share_of_pixel(height: usize, width: usize) -> f32 {
     1.0 / (height * width) as f32

@@ -4,8 +4,9 @@ use crate::error::Error;
 
 /// How a row of a batch is mixed with another, which is drawn from all rows.
 ///
-/// The share of the other row is drawn from a symmetric beta distribution, which has the density `p^(alpha - 1) (1 - p)^(alpha - 1)` up to a factor. For
-/// `alpha = 1` all shares are equally likely; a smaller `alpha` mostly leaves one of the two rows nearly unchanged, a larger one mixes them in nearly equal parts.
+/// The share of the other row is drawn from a symmetric beta distribution, which has the density
+/// `p^(alpha - 1) (1 - p)^(alpha - 1)` up to a factor. For `alpha = 1` all shares are equally likely; a smaller `alpha` mostly
+/// leaves one of the two rows nearly unchanged, a larger one mixes them in nearly equal parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Mixing {
@@ -14,8 +15,9 @@ pub enum Mixing {
         /// The parameter of the distribution: above 0, at most 1000.
         alpha: f32,
     },
-    /// A rectangle at a random position shows the other image (Yun et al. 2019, arXiv:1905.04899). It has the proportions of the image and covers the share that was
-    /// drawn, less if it extends beyond an edge. The other image's share of the label is the area that remains visible.
+    /// A rectangle at a random position shows the other image (Yun et al. 2019, arXiv:1905.04899). It has the proportions of the
+    /// image and covers the share that was drawn, less if it extends beyond an edge. The other image's share of the label is the
+    /// area that remains visible.
     CutMix {
         /// The parameter of the distribution: above 0, at most 1000.
         alpha: f32,
@@ -29,11 +31,11 @@ pub const N_QUANTILES: usize = 1025;
 const MAX_ALPHA: f32 = 1000.0;
 
 impl Mixing {
-    /// What [`MixRows`](crate::MixRows) draws from: the quantiles at multiples of 1/1024 of the other row's share, or for CutMix of half its square root, in
-    /// units of 2⁻³².
+    /// What [`MixRows`](crate::MixRows) draws from: the quantiles at multiples of 1/1024 of the other row's share, or for CutMix
+    /// of half its square root, in units of 2⁻³².
     ///
-    /// Numbers between two quantiles are interpolated linearly. The distribution function of the drawn numbers thus equals the beta distribution's at each
-    /// quantile, and differs from it by less than 1/1024 in between.
+    /// Numbers between two quantiles are interpolated linearly. The distribution function of the drawn numbers thus equals the
+    /// beta distribution's at each quantile, and differs from it by less than 1/1024 in between.
     ///
     /// # Errors
     /// [`Error::Unsupported`] unless `alpha` is above 0 and at most 1000.
@@ -75,8 +77,8 @@ fn beta_quantile(alpha: f64, p: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The hypergeometric function `F(2 alpha, 1; alpha + 1; x)` for `x <= 1/2`, all of whose terms are positive: the integral of the density up to `x` is
-/// `(x (1 - x))^alpha / alpha` times this function (NIST Digital Library of Mathematical Functions, 8.17.8).
+/// The hypergeometric function `F(2 alpha, 1; alpha + 1; x)` for `x <= 1/2`, all of whose terms are positive: the integral of the
+/// density up to `x` is `(x (1 - x))^alpha / alpha` times this function (NIST Digital Library of Mathematical Functions, 8.17.8).
 fn beta_series(alpha: f64, x: f64) -> f64 {
     let (mut term, mut sum, mut k) = (1.0, 1.0, 0.0);
     while term > 1e-17 * sum {

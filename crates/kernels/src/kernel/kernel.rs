@@ -16,9 +16,10 @@ use crate::shader::dispatch::Dispatch;
 ///
 /// # Contract
 /// - [`args`](Kernel::args) is a pure function of the struct; scratch arguments come last.
-/// - [`dispatches`](Kernel::dispatches) and [`twin`](Kernel::twin) take arguments by their names in that list, with [`Dispatch::bind`] and [`TwinArgs`].
-/// - [`twin`](Kernel::twin) is the specification: plain Rust that computes the same values up to rounding, bit-identical for any number of
-///   threads.
+/// - [`dispatches`](Kernel::dispatches) and [`twin`](Kernel::twin) take arguments by their names in that list, with
+///   [`Dispatch::bind`] and [`TwinArgs`].
+/// - [`twin`](Kernel::twin) is the specification: plain Rust that computes the same values up to rounding, bit-identical for any
+///   number of threads.
 pub trait Kernel: Debug + Send + Sync + 'static {
     /// What it computes, such as `matmul` or `adam`. Errors, labels and profiles use it as the name of the kernel.
     fn name(&self) -> &'static str;
@@ -49,27 +50,31 @@ pub trait Kernel: Debug + Send + Sync + 'static {
         None
     }
 
-    /// A kernel that also computes `map`, whose input `input` is the output of this kernel, before the results are stored, if that is supported. Its arguments are those
-    /// of this kernel, with the other inputs of `map` directly before the output. The default returns `None`.
+    /// A kernel that also computes `map`, whose input `input` is the output of this kernel, before the results are stored, if
+    /// that is supported. Its arguments are those of this kernel, with the other inputs of `map` directly before the output. The
+    /// default returns `None`.
     fn followed_by(&self, _map: &Map, _input: usize) -> Option<Box<dyn Kernel>> {
         None
     }
 
-    /// The same kernel with its arguments, except scratch, stored as `dtypes` says, if it has a specialised form for these types, which depends only on sizes and types.
-    /// Call [`stored`](crate::stored) instead, which also works if this returns `None`, as the default does. It only requests types that differ from those of
-    /// [`args`](Self::args), and only f16 and bf16 in place of f32.
+    /// The same kernel with its arguments, except scratch, stored as `dtypes` says, if it has a specialised form for these types,
+    /// which depends only on sizes and types. Call [`stored`](crate::stored) instead, which also works if this returns `None`, as
+    /// the default does. It only requests types that differ from those of [`args`](Self::args), and only f16 and bf16 in place of
+    /// f32.
     fn stored_as(&self, _dtypes: &[DType]) -> Option<Box<dyn Kernel>> {
         None
     }
 
-    /// The same kernel over `n` elements, if each result depends only on the values at the same index: a program then executes it in parts if an
-    /// argument is longer than an adapter can bind. Arguments whose length changes are split; each part gets the others whole. The default returns `None`.
+    /// The same kernel over `n` elements, if each result depends only on the values at the same index: a program then executes it
+    /// in parts if an argument is longer than an adapter can bind. Arguments whose length changes are split; each part gets the
+    /// others whole. The default returns `None`.
     fn with_len(&self, _n: usize) -> Option<Box<dyn Kernel>> {
         None
     }
 
-    /// The argument that the twin copies into another memory layout before it computes, if there is one. A caller that runs the twin several times while the argument stays the same
-    /// makes the copy once, with [`Packing::pack`], and passes it to each run with [`TwinArgs::set_packed`]. The default returns `None`.
+    /// The argument that the twin copies into another memory layout before it computes, if there is one. A caller that runs the
+    /// twin several times while the argument stays the same makes the copy once, with [`Packing::pack`], and passes it to each
+    /// run with [`TwinArgs::set_packed`]. The default returns `None`.
     fn packing(&self) -> Option<Packing> {
         None
     }

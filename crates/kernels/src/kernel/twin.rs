@@ -79,7 +79,8 @@ impl<'a> TwinArgs<'a> {
 
     /// The elements of an argument that is only read.
     ///
-    /// `T` is the type that the kernel declares: `f32`, `u32` or `u8`; for f16 and bf16 it is `half::f16` and `half::bf16`, or `u16` for the raw bits.
+    /// `T` is the type that the kernel declares: `f32`, `u32` or `u8`; for f16 and bf16 it is `half::f16` and `half::bf16`, or
+    /// `u16` for the raw bits.
     ///
     /// # Panics
     /// If the kernel does not declare the argument, writes it, or declares a different element type: a mistake in the kernel.
@@ -93,7 +94,8 @@ impl<'a> TwinArgs<'a> {
     /// The elements of an argument that is written, updated or scratch. It can be taken once; `T` is as for [`read`](Self::read).
     ///
     /// # Panics
-    /// If the kernel does not declare the argument, only reads it, has taken it before, or declares a different element type: a mistake in the kernel.
+    /// If the kernel does not declare the argument, only reads it, has taken it before, or declares a different element type: a
+    /// mistake in the kernel.
     #[track_caller]
     pub fn write<T: Pod>(&mut self, arg: impl Into<ArgKey>) -> &'a mut [T] {
         let index = self.find(arg);

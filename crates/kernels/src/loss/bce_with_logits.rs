@@ -7,7 +7,8 @@ use crate::reduce::map_reduce::MapReduce;
 /// Binary cross-entropy of logits: `l = (1 - t) x + (1 + (p - 1) t) log(1 + exp(-x))`, weighted by row and reduced.
 ///
 /// # Reference
-/// `torch.nn.functional.binary_cross_entropy_with_logits`; with weights, its mean divides by `n`, this one by the sum of the weights.
+/// `torch.nn.functional.binary_cross_entropy_with_logits`; with weights, its mean divides by `n`, this one by the sum of the
+/// weights.
 /// # Examples
 /// ```
 /// use brisk_kernels::{BceWithLogits, Kernel, Reduction};
@@ -44,7 +45,8 @@ impl BceWithLogits {
     /// The kernel of the loss.
     ///
     /// # Shapes
-    /// Its arguments are `logits`, `target` and `weight`, `[n]`, and `loss`, `[2]`: the reduced loss and its divisor (1 for a sum).
+    /// Its arguments are `logits`, `target` and `weight`, `[n]`, and `loss`, `[2]`: the reduced loss and its divisor (1 for a
+    /// sum).
     /// # Dtypes
     /// f32; targets lie in 0..=1.
     pub fn loss(&self) -> MapReduce {
@@ -54,7 +56,8 @@ impl BceWithLogits {
     /// The kernel of the gradient of `logits`: `grad_loss w ((1 - t) - (1 + (p - 1) t) σ(-x)) / divisor`.
     ///
     /// # Shapes
-    /// Its arguments are `grad_loss`, `[1]`; `logits`, `target` and `weight`, `[n]`; `loss`, `[2]`, as [`loss`](Self::loss) wrote it; and `grad_logits`, `[n]`.
+    /// Its arguments are `grad_loss`, `[1]`; `logits`, `target` and `weight`, `[n]`; `loss`, `[2]`, as [`loss`](Self::loss) wrote
+    /// it; and `grad_logits`, `[n]`.
     /// # Dtypes
     /// f32.
     pub fn grad(&self) -> Map {

@@ -25,8 +25,8 @@ use crate::shader::param::Param;
 ///
 /// # Shapes
 /// `logits`: `[n_rows, n_classes]`; `target`, `weight`: `[n_rows]`; `class_weight`, if [`ClassWeights::Given`]: `[n_classes]`;
-/// `loss`: `[2]`, the reduced loss and its divisor (1 for a sum); `rows`: `[n_rows, 4]`, the values of each row that the gradient needs:
-/// the maximum logit `m`, `log Σ exp(x - m)`, `(1 - ε) v[t] + ε / n_classes Σ v`, and `w v[t]`.
+/// `loss`: `[2]`, the reduced loss and its divisor (1 for a sum); `rows`: `[n_rows, 4]`, the values of each row that the gradient
+/// needs: the maximum logit `m`, `log Σ exp(x - m)`, `(1 - ε) v[t] + ε / n_classes Σ v`, and `w v[t]`.
 /// # Dtypes
 /// f32; `target` u32. A target that is not a class makes the loss NaN.
 /// # Reference
@@ -122,7 +122,8 @@ impl CrossEntropy {
         }
     }
 
-    /// The inputs to bind. Without class weights, the row weights are bound in their place, since a binding that is not used must also be filled.
+    /// The inputs to bind. Without class weights, the row weights are bound in their place, since a binding that is not used must
+    /// also be filled.
     fn bound(&self) -> [Binding; 4] {
         let class_weight = if self.class_weights == ClassWeights::Given { "class_weight" } else { "weight" };
         [
@@ -186,11 +187,13 @@ impl Kernel for CrossEntropy {
     }
 }
 
-/// The gradient of [`CrossEntropy`] with respect to the logits: `grad_x[c] = grad_loss w (q p[c] - (1 - ε) v[t] [c = t] - ε / n_classes v[c]) / divisor`, where
+/// The gradient of [`CrossEntropy`] with respect to the logits:
+/// `grad_x[c] = grad_loss w (q p[c] - (1 - ε) v[t] [c = t] - ε / n_classes v[c]) / divisor`, where
 /// `q = (1 - ε) v[t] + ε / n_classes Σ v`.
 ///
 /// # Shapes
-/// `grad_loss`: `[1]`; then the inputs of the forward kernel, and `loss` and `rows` as it wrote them; `grad_logits`: `[n_rows, n_classes]`.
+/// `grad_loss`: `[1]`; then the inputs of the forward kernel, and `loss` and `rows` as it wrote them; `grad_logits`:
+/// `[n_rows, n_classes]`.
 /// # Dtypes
 /// f32; `target` u32.
 #[derive(Debug, Clone, Copy, PartialEq)]

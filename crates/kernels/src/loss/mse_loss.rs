@@ -37,7 +37,8 @@ impl MseLoss {
     /// The kernel of the loss.
     ///
     /// # Shapes
-    /// Its arguments are `x` and `target`, `[n_rows, n_cols]`; `weight`, `[n_rows]`; and `loss`, `[2]`: the reduced loss and its divisor (1 for a sum).
+    /// Its arguments are `x` and `target`, `[n_rows, n_cols]`; `weight`, `[n_rows]`; and `loss`, `[2]`: the reduced loss and its
+    /// divisor (1 for a sum).
     /// # Dtypes
     /// f32.
     pub fn loss(&self) -> MapReduce {
@@ -47,8 +48,8 @@ impl MseLoss {
     /// The kernel of the gradient of `x`: `grad_loss · 2 w (x - t) / divisor`.
     ///
     /// # Shapes
-    /// Its arguments are `grad_loss`, `[1]`; `x` and `target`, `[n_rows, n_cols]`; `weight`, `[n_rows]`; `loss`, `[2]`, as [`loss`](Self::loss) wrote it; and `grad_x`,
-    /// `[n_rows, n_cols]`.
+    /// Its arguments are `grad_loss`, `[1]`; `x` and `target`, `[n_rows, n_cols]`; `weight`, `[n_rows]`; `loss`, `[2]`, as
+    /// [`loss`](Self::loss) wrote it; and `grad_x`, `[n_rows, n_cols]`.
     /// # Dtypes
     /// f32.
     pub fn grad(&self) -> Map {

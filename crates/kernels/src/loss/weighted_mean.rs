@@ -53,7 +53,8 @@ impl RowLoss {
         self.reduction.kernel(&[self.n_rows, self.n_cols], self.inputs().to_vec(), &weight * &self.loss, weight)
     }
 
-    /// The arguments are the gradient of the loss, predictions, targets, weights, the result of [`forward`](Self::forward), and the gradient of the predictions.
+    /// The arguments are the gradient of the loss, predictions, targets, weights, the result of [`forward`](Self::forward), and
+    /// the gradient of the predictions.
     pub(super) fn grad(&self) -> Map {
         let [grad_loss, x, target, weight, divisor] = [0, 1, 2, 3, 4].map(Expr::input);
         let slope = self.slope.substitute(&[x, target]);

@@ -1,5 +1,5 @@
-//! Elementwise expressions that have loops of their own on the CPU, without an evaluator: activations, their derivatives, dropout. Results are bit-identical to those of
-//! an [`Evaluator`](crate::expr::Evaluator).
+//! Elementwise expressions that have loops of their own on the CPU, without an evaluator: activations, their derivatives,
+//! dropout. Results are bit-identical to those of an [`Evaluator`](crate::expr::Evaluator).
 
 use std::hint::black_box;
 use std::sync::LazyLock;
@@ -9,7 +9,8 @@ use crate::map::map::Map;
 use crate::random::draws_cpu::Drawn;
 use crate::sizes::in_u32;
 
-/// An expression of a value, of an element of a further argument if there is one, and of a random number if there is one, in this order.
+/// An expression of a value, of an element of a further argument if there is one, and of a random number if there is one, in this
+/// order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Form {
     /// Adds the row, if there is one, then applies the function.
@@ -18,8 +19,8 @@ pub(crate) enum Form {
     Dropout(Function, f32, f32),
     /// Multiplies the value by the derivative that follows from the matrix, which is an output of the function.
     Gradient(Function),
-    /// The same for a matrix and a value that are both to be scaled: that of an activation before dropout, whose output was divided by the share that is kept. The value is multiplied by
-    /// this, the matrix divided by it.
+    /// The same for a matrix and a value that are both to be scaled: that of an activation before dropout, whose output was
+    /// divided by the share that is kept. The value is multiplied by this, the matrix divided by it.
     ScaledGradient(Function, f32),
     /// Multiplies the value by the derivative of GELU, whose argument is the matrix.
     GeluGradient,
@@ -69,7 +70,8 @@ impl Function {
         alphas.map(|alpha| Self::Celu { alpha }).find(|celu| form(&Forms::of(*celu)) == expr)
     }
 
-    /// The function whose expression in this form, followed by dropout by random number `drawn`, equals `expr`; the probability and the scale of dropout.
+    /// The function whose expression in this form, followed by dropout by random number `drawn`, equals `expr`; the probability
+    /// and the scale of dropout.
     fn find_dropout(expr: &Expr, drawn: usize, form: fn(&Forms) -> &Expr) -> Option<(Self, f32, f32)> {
         let drawn = Expr::input(drawn);
         expr.constants().filter(|p| (0.0..1.0).contains(p)).find_map(|p| {
@@ -123,8 +125,8 @@ impl Form {
         }
     }
 
-    /// Replaces the values `y`, of which the first has number `at` among those that are drawn for: `further` is empty if there is no further argument, else a row for as many values as
-    /// it has, again and again, or a matrix.
+    /// Replaces the values `y`, of which the first has number `at` among those that are drawn for: `further` is empty if there is
+    /// no further argument, else a row for as many values as it has, again and again, or a matrix.
     #[inline(always)]
     pub(crate) fn run(self, further: &[f32], drawn: Option<Drawn>, at: usize, y: &mut [f32]) {
         match self {
@@ -194,7 +196,8 @@ fn scale_by_slope(function: Function, y: &[f32], grad_x: &mut [f32]) {
 /// The same for an output before dropout: `y` is divided by `scale`, and the gradient multiplied by it.
 #[inline(always)]
 fn scale_by_scaled_slope(function: Function, scale: f32, y: &[f32], grad_x: &mut [f32]) {
-    // To ReLU only the sign of the quotient matters, which spares the division. Quotients of at most half the smallest number are rounded to 0.
+    // To ReLU only the sign of the quotient matters, which spares the division. Quotients of at most half the smallest number are
+    // rounded to 0.
     if function == Function::Relu {
         let rounded_to_zero = (scale / 2.0).floor() * f32::from_bits(1);
         return update2(
@@ -241,8 +244,9 @@ fn scale_by_slope_of(function: Function, y: &[f32], grad_x: &mut [f32], y_of: im
     }
 }
 
-// Plain loops: `for_each` of the iterators may be compiled separately, without the wider instructions. The compiler does not see that old values are read unchanged:
-// otherwise expressions that leave some of them as they are become masked stores, which on AMD's processors take five times as long as the whole loop.
+// Plain loops: `for_each` of the iterators may be compiled separately, without the wider instructions. The compiler does not see
+// that old values are read unchanged: otherwise expressions that leave some of them as they are become masked stores, which on
+// AMD's processors take five times as long as the whole loop.
 
 #[inline(always)]
 fn update(y: &mut [f32], f: impl Fn(f32) -> f32) {

@@ -10,9 +10,9 @@ use crate::expr::Expr;
 const MAX_OPS: usize = 128;
 
 impl Map {
-    /// The kernel that computes this one, whose input `input` is the output of `producer`, without storing that output in memory: its inputs are those of `producer`, then the others
-    /// of this one. `None` if the two cannot be fused: if the value between them is rounded to 16 bits or not read whole and in order, or if there would be too
-    /// many arguments.
+    /// The kernel that computes this one, whose input `input` is the output of `producer`, without storing that output in memory:
+    /// its inputs are those of `producer`, then the others of this one. `None` if the two cannot be fused: if the value between
+    /// them is rounded to 16 bits or not read whole and in order, or if there would be too many arguments.
     ///
     /// On the CPU the results are bit-identical to those of the two kernels.
     ///

@@ -10,14 +10,16 @@ use crate::sizes::check_indices;
 /// `y[i…] = expr(x0[i…], x1[i…], …)`, with a separate expression of the same inputs for each output.
 ///
 /// # Shapes
-/// Outputs have [`shape`](Self::shape). Inputs broadcast to it by NumPy's rules: shapes are aligned at their last dimension, and missing dimensions and those
-/// of size 1 repeat. An input may have any strides, so that a permuted or narrowed tensor is read in place. Up to [`MAX_DIMS`](Self::MAX_DIMS) dimensions remain once
-/// adjacent ones are merged where they are contiguous in every input.
+/// Outputs have [`shape`](Self::shape). Inputs broadcast to it by NumPy's rules: shapes are aligned at their last dimension, and
+/// missing dimensions and those of size 1 repeat. An input may have any strides, so that a permuted or narrowed tensor is read in
+/// place. Up to [`MAX_DIMS`](Self::MAX_DIMS) dimensions remain once adjacent ones are merged where they are contiguous in every
+/// input.
 /// # Dtypes
 /// f32, f16 or bf16 for each input and output. Arithmetic is in f32.
 /// # Errors
-/// [`Error::Unsupported`] for shapes that do not broadcast, strides beyond an argument, more than [`MAX_ARGS`](Self::MAX_ARGS) arguments, an expression that reads a missing input, an
-/// input that no expression reads, and other dtypes; [`Error::Size`] for empty shapes.
+/// [`Error::Unsupported`] for shapes that do not broadcast, strides beyond an argument, more than [`MAX_ARGS`](Self::MAX_ARGS)
+/// arguments, an expression that reads a missing input, an input that no expression reads, and other dtypes; [`Error::Size`] for
+/// empty shapes.
 /// # Cost
 /// One dispatch; reads each input and writes each output once.
 /// # Examples
@@ -105,8 +107,9 @@ impl Map {
         Self::flat(n, f(Expr::input(0), Expr::input(1)))
     }
 
-    /// Dropout of `n` elements, in f32: each is 0 with probability `p`, from 0 to 1, else divided by `1 - p`, which preserves the mean. The arguments are `x`, the
-    /// state of the run, and the result. The gradient is the same kernel, applied to that of the result in the same step.
+    /// Dropout of `n` elements, in f32: each is 0 with probability `p`, from 0 to 1, else divided by `1 - p`, which preserves the
+    /// mean. The arguments are `x`, the state of the run, and the result. The gradient is the same kernel, applied to that of the
+    /// result in the same step.
     ///
     /// # Reference
     /// Srivastava et al. 2014, *Dropout*; `torch.nn.functional.dropout`.

@@ -32,7 +32,8 @@ pub struct MapInput {
     pub len: usize,
     /// The element type in memory.
     pub dtype: DType,
-    /// The random numbers that the elements are. The argument is then the state of the run, and all else is as [`uniform`](Self::uniform) makes it.
+    /// The random numbers that the elements are. The argument is then the state of the run, and all else is as
+    /// [`uniform`](Self::uniform) makes it.
     pub draws: Option<Draws>,
 }
 

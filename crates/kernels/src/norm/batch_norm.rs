@@ -26,8 +26,9 @@ const WEIGHTED_STATS: Template = Template::new(&[part!("batch_norm_stats.wgsl"),
 
 /// The sizes of a batch normalisation: rows of channels, in one or several groups.
 ///
-/// Images are rows of pixels: `n_rows = n_images * height * width`. With `n_groups > 1` it is *ghost* batch normalisation: each of the groups, equal numbers
-/// of consecutive rows, is normalised by its own statistics, as replicas with smaller batches would do.
+/// Images are rows of pixels: `n_rows = n_images * height * width`. With `n_groups > 1` it is *ghost* batch normalisation: each
+/// of the groups, equal numbers of consecutive rows, is normalised by its own statistics, as replicas with smaller batches would
+/// do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BatchNormShape {
     /// Rows, over which the statistics of a channel are taken.
@@ -77,7 +78,8 @@ impl BatchNormShape {
         self.group_rows().div_ceil(self.part_rows()).max(1)
     }
 
-    /// The number of parts that are merged into one block: about the square root of the number of a group's parts, so that for up to 512 parts a chain has at most 23.
+    /// The number of parts that are merged into one block: about the square root of the number of a group's parts, so that for up
+    /// to 512 parts a chain has at most 23.
     fn block_parts(&self) -> usize {
         let parts = self.group_parts();
         let root = parts.isqrt();
@@ -104,7 +106,8 @@ impl BatchNormShape {
         self.n_groups.saturating_mul(self.group_parts())
     }
 
-    /// Elements of the sums of a part: the mean of each channel, its squared deviations, the sum of the weights and that of their squares.
+    /// Elements of the sums of a part: the mean of each channel, its squared deviations, the sum of the weights and that of their
+    /// squares.
     pub(crate) const fn part_len(&self) -> usize {
         self.n_channels.saturating_mul(2).saturating_add(2)
     }
@@ -131,19 +134,24 @@ impl BatchNormShape {
 
 /// The statistics of a batch, by group and channel, and an update of the running statistics:
 /// `stats = (mean, 1 / √(var + ε))` with the variance of all values of a channel, and
-/// `running = (1 - momentum) running + momentum · new`, `new` being the mean over the groups of the mean and of the unbiased variance.
+/// `running = (1 - momentum) running + momentum · new`, `new` being the mean over the groups of the mean and of the unbiased
+/// variance.
 ///
-/// Rows may have weights: a mean is then `Σ w x / Σ w`, a variance `Σ w (x - mean)² / Σ w`, and the unbiased variance is that of `(Σ w)² / Σ w²` rows. Weights of 0 and 1 give the
-/// statistics of the rows of weight 1, and a common factor of all weights has no effect. A group with at most one row of a weight above 0 has no unbiased variance and
-/// leaves the running statistics as they are; without any such row its statistics are 0.
+/// Rows may have weights: a mean is then `Σ w x / Σ w`, a variance `Σ w (x - mean)² / Σ w`, and the unbiased variance is that of
+/// `(Σ w)² / Σ w²` rows. Weights of 0 and 1 give the statistics of the rows of weight 1, and a common factor of all weights has
+/// no effect. A group with at most one row of a weight above 0 has no unbiased variance and leaves the running statistics as they
+/// are; without any such row its statistics are 0.
 ///
 /// # Shapes
-/// `x`: `[n_rows, n_channels]`; `weights`, if there are any: `[n_weights]`, whose squares must be finite; `running_mean`, `running_var`: `[n_channels]`, updated in place; `stats`: `[n_groups, 2, n_channels]`.
+/// `x`: `[n_rows, n_channels]`; `weights`, if there are any: `[n_weights]`, whose squares must be finite; `running_mean`,
+/// `running_var`: `[n_channels]`, updated in place; `stats`: `[n_groups, 2, n_channels]`.
 /// # Dtypes
-/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Each part's mean is subtracted before its squares are summed; parts are merged in order (Chan, Golub & LeVeque
-/// 1983), on GPUs in two levels if there are many, so that a mean far from 0 does not reduce the precision of the variance.
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). Each part's mean is subtracted before its squares are summed; parts are
+/// merged in order (Chan, Golub & LeVeque 1983), on GPUs in two levels if there are many, so that a mean far from 0 does not
+/// reduce the precision of the variance.
 /// # Errors
-/// [`Error::Size`] if the groups do not divide the rows, or a group has fewer than two rows, for which the unbiased variance does not exist.
+/// [`Error::Size`] if the groups do not divide the rows, or a group has fewer than two rows, for which the unbiased variance does
+/// not exist.
 /// # Reference
 /// Ioffe & Szegedy 2015, arXiv:1502.03167; `torch.nn.functional.batch_norm`; ghost batches: Hoffer et al. 2017, arXiv:1705.08741.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -259,7 +267,8 @@ impl StoredForm for BatchNormStats {
     }
 }
 
-/// The statistics of [`BatchNormStats`] computed from the running ones, which are not changed; used for normalisation outside of training.
+/// The statistics of [`BatchNormStats`] computed from the running ones, which are not changed; used for normalisation outside of
+/// training.
 ///
 /// # Shapes
 /// `running_mean`, `running_var`: `[n_channels]`; `stats`: `[1, 2, n_channels]`.
@@ -302,11 +311,13 @@ impl Kernel for BatchNormFrozenStats {
 }
 
 impl BatchNormShape {
-    /// The kernel that normalises rows by their statistics: `y = act((x - mean) / √(var + ε) · weight + bias)`, channel by channel.
+    /// The kernel that normalises rows by their statistics: `y = act((x - mean) / √(var + ε) · weight + bias)`, channel by
+    /// channel.
     ///
     /// # Shapes
-    /// Its arguments are `x`, `[n_rows, n_channels]`; `stats` twice, `[n_groups, 2, n_channels]`, of [`BatchNormStats`] or [`BatchNormFrozenStats`]; `weight` and `bias`, `[n_channels]`; and
-    /// `y`, `[n_rows, n_channels]`. The groups divide the rows.
+    /// Its arguments are `x`, `[n_rows, n_channels]`; `stats` twice, `[n_groups, 2, n_channels]`, of [`BatchNormStats`] or
+    /// [`BatchNormFrozenStats`]; `weight` and `bias`, `[n_channels]`; and `y`, `[n_rows, n_channels]`. The groups divide the
+    /// rows.
     /// # Dtypes
     /// f32; `x` and `y` in f16 and bf16 by [`stored`](crate::stored).
     pub fn normalise(&self, activation: &Activation) -> Map {
@@ -315,7 +326,8 @@ impl BatchNormShape {
         self.map(inputs, activation.forward.substitute(&[Self::normalised()]))
     }
 
-    /// `(x - mean) inv_std weight + bias`, in that order of inputs. Each operation takes the result of the previous one, so that the CPU keeps it in a register.
+    /// `(x - mean) inv_std weight + bias`, in that order of inputs. Each operation takes the result of the previous one, so that
+    /// the CPU keeps it in a register.
     pub(super) fn normalised() -> Expr {
         let [x, mean, inv_std, weight, bias] = [0, 1, 2, 3, 4].map(Expr::input);
         (x - mean) * inv_std * weight + bias

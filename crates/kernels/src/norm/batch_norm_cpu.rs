@@ -99,7 +99,8 @@ fn stats_of_parts<T: Element>(shape: &BatchNormShape, x: &[T], weight: impl Fn(u
     );
 }
 
-/// The mean and the variance of a group from the sums of its parts, merged in order, and the sums of its weights and of their squares.
+/// The mean and the variance of a group from the sums of its parts, merged in order, and the sums of its weights and of their
+/// squares.
 #[inline(always)]
 fn merge(shape: &BatchNormShape, parts: &[f32], stats: &mut [f32]) -> [f32; 2] {
     let c = shape.n_channels;

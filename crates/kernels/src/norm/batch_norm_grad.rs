@@ -56,10 +56,12 @@ impl BatchNormShape {
         }
     }
 
-    /// The kernel of the gradient before the activation of [`normalise`](Self::normalise), from the one after it: `grad_z = grad_y · act'(z)`, with `z` recomputed from `x`.
+    /// The kernel of the gradient before the activation of [`normalise`](Self::normalise), from the one after it:
+    /// `grad_z = grad_y · act'(z)`, with `z` recomputed from `x`.
     ///
     /// # Shapes
-    /// Its arguments are `grad_y`, then those of [`normalise`](Self::normalise) except `y`, then `grad_z`, `[n_rows, n_channels]`.
+    /// Its arguments are `grad_y`, then those of [`normalise`](Self::normalise) except `y`, then `grad_z`,
+    /// `[n_rows, n_channels]`.
     /// # Dtypes
     /// f32; `grad_y`, `x` and `grad_z` in f16 and bf16 by [`stored`](crate::stored).
     pub fn activation_grad(&self, activation: &Activation) -> Map {
@@ -70,10 +72,12 @@ impl BatchNormShape {
         self.map(inputs, expr)
     }
 
-    /// The kernel of the sums that the gradients of a batch normalisation need, by group and channel: `Σ grad_y` and `Σ grad_y x̂`, where `x̂` are the normalised values.
+    /// The kernel of the sums that the gradients of a batch normalisation need, by group and channel: `Σ grad_y` and
+    /// `Σ grad_y x̂`, where `x̂` are the normalised values.
     ///
     /// # Shapes
-    /// Its arguments are `grad_y` and `x`, `[n_rows, n_channels]`; `stats` twice, `[n_groups, 2, n_channels]`; and `sums`, `[2, n_groups, n_channels]`. The groups divide the rows.
+    /// Its arguments are `grad_y` and `x`, `[n_rows, n_channels]`; `stats` twice, `[n_groups, 2, n_channels]`; and `sums`,
+    /// `[2, n_groups, n_channels]`. The groups divide the rows.
     /// # Dtypes
     /// f32; `grad_y` and `x` in f16 and bf16 by [`stored`](crate::stored).
     pub fn grad_sums(&self) -> MapReduce {
@@ -111,8 +115,9 @@ impl BatchNormShape {
     /// `grad_x = weight / √(var + ε) · (grad_y - (Σ grad_y + x̂ Σ grad_y x̂) / m)`, where `m` is the number of rows of a group.
     ///
     /// # Shapes
-    /// Its arguments are `grad_y` and `x`, `[n_rows, n_channels]`; `stats` twice, `[n_groups, 2, n_channels]`; `weight`, `[n_channels]`; `sums` twice, `[2, n_groups, n_channels]`, of
-    /// [`grad_sums`](Self::grad_sums); and `grad_x`, `[n_rows, n_channels]`.
+    /// Its arguments are `grad_y` and `x`, `[n_rows, n_channels]`; `stats` twice, `[n_groups, 2, n_channels]`; `weight`,
+    /// `[n_channels]`; `sums` twice, `[2, n_groups, n_channels]`, of [`grad_sums`](Self::grad_sums); and `grad_x`,
+    /// `[n_rows, n_channels]`.
     /// # Dtypes
     /// f32; `grad_y`, `x` and `grad_x` in f16 and bf16 by [`stored`](crate::stored).
     pub fn grad_x(&self) -> Map {
@@ -136,7 +141,8 @@ impl BatchNormShape {
     /// The kernel of the factors of [`weighted_grad_x`](Self::weighted_grad_x).
     ///
     /// # Shapes
-    /// Its arguments are `stats`, `[n_groups, 2, n_channels]`; `weight`, `[n_channels]`; `sums` twice, `[2, n_groups, n_channels]`; and three results, `[n_groups, n_channels]`.
+    /// Its arguments are `stats`, `[n_groups, 2, n_channels]`; `weight`, `[n_channels]`; `sums` twice,
+    /// `[2, n_groups, n_channels]`; and three results, `[n_groups, n_channels]`.
     pub fn weighted_grad_factors(&self, n_weights: usize) -> Map {
         let [inv_std, weight, sum, sum_x] = [0, 1, 2, 3].map(Expr::input);
         let factor = inv_std.clone() * weight;
@@ -150,12 +156,14 @@ impl BatchNormShape {
         }
     }
 
-    /// [`grad_x`](Self::grad_x) for rows with weights that add up to 1 in each group, each of which is that of `n_rows / n_weights` consecutive rows:
-    /// `grad_x = weight / √(var + ε) · (grad_y - row_weight (Σ grad_y + x̂ Σ grad_y x̂))`, where `row_weight` is the part of a weight that a row has.
+    /// [`grad_x`](Self::grad_x) for rows with weights that add up to 1 in each group, each of which is that of
+    /// `n_rows / n_weights` consecutive rows: `grad_x = weight / √(var + ε) · (grad_y - row_weight (Σ grad_y + x̂ Σ grad_y x̂))`,
+    /// where `row_weight` is the part of a weight that a row has.
     ///
     /// # Shapes
-    /// Its arguments are `grad_y` and `x`, `[n_rows, n_channels]`; the weights, `[n_weights]`; `stats`, `[n_groups, 2, n_channels]`; the three results of
-    /// [`weighted_grad_factors`](Self::weighted_grad_factors); and `grad_x`, `[n_rows, n_channels]`. The groups divide the weights.
+    /// Its arguments are `grad_y` and `x`, `[n_rows, n_channels]`; the weights, `[n_weights]`; `stats`,
+    /// `[n_groups, 2, n_channels]`; the three results of [`weighted_grad_factors`](Self::weighted_grad_factors); and `grad_x`,
+    /// `[n_rows, n_channels]`. The groups divide the weights.
     /// # Dtypes
     /// f32; `grad_y`, `x` and `grad_x` in f16 and bf16 by [`stored`](crate::stored).
     pub fn weighted_grad_x(&self, n_weights: usize) -> Map {
@@ -172,10 +180,12 @@ impl BatchNormShape {
         Map { shape: shape.to_vec(), inputs, outputs: vec![MapOutput { expr, dtype: DType::F32 }] }
     }
 
-    /// The kernel of the gradient of `x`, if the statistics are the running ones and do not depend on it: `grad_x = grad_y weight / √(var + ε)`.
+    /// The kernel of the gradient of `x`, if the statistics are the running ones and do not depend on it:
+    /// `grad_x = grad_y weight / √(var + ε)`.
     ///
     /// # Shapes
-    /// Its arguments are `grad_y`, `[n_rows, n_channels]`; `stats`, `[n_groups, 2, n_channels]`; `weight`, `[n_channels]`; and `grad_x`, `[n_rows, n_channels]`.
+    /// Its arguments are `grad_y`, `[n_rows, n_channels]`; `stats`, `[n_groups, 2, n_channels]`; `weight`, `[n_channels]`; and
+    /// `grad_x`, `[n_rows, n_channels]`.
     /// # Dtypes
     /// f32; `grad_y` and `grad_x` in f16 and bf16 by [`stored`](crate::stored).
     pub fn frozen_grad_x(&self) -> Map {

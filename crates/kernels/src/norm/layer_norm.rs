@@ -18,7 +18,8 @@ use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
 use crate::shader::param::Param;
 
-/// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, where the variance is the biased one, over all `n_cols` values.
+/// Normalises each row: `y[r,c] = (x[r,c] - mean_r) / √(var_r + ε) · weight[c] + bias[c]`, where the variance is the biased one,
+/// over all `n_cols` values.
 ///
 /// # Shapes
 /// `x`, `y`: `[n_rows, n_cols]`, row-major; `weight`, `bias`, if [`affine`](Self::affine) has them: `[n_cols]`;
@@ -62,10 +63,12 @@ impl Affine {
 }
 
 impl LayerNorm {
-    /// The kernel of the gradient of the weight: `grad_weight[c] = Σ_r grad_y[r,c] x̂[r,c]`. That of the bias is the sum of each column of `grad_y`.
+    /// The kernel of the gradient of the weight: `grad_weight[c] = Σ_r grad_y[r,c] x̂[r,c]`. That of the bias is the sum of each
+    /// column of `grad_y`.
     ///
     /// # Shapes
-    /// Its arguments are `grad_y` and `x`, `[n_rows, n_cols]`; `stats` twice, `[n_rows, 2]`, as this kernel wrote it; and `grad_weight`, `[n_cols]`.
+    /// Its arguments are `grad_y` and `x`, `[n_rows, n_cols]`; `stats` twice, `[n_rows, 2]`, as this kernel wrote it; and
+    /// `grad_weight`, `[n_cols]`.
     /// # Dtypes
     /// f32.
     pub fn weight_grad(&self) -> MapReduce {
@@ -155,7 +158,8 @@ impl Kernel for LayerNorm {
 /// `grad_x = s (g - mean_c g - x̂ mean_c (g x̂))`.
 ///
 /// # Shapes
-/// `grad_y`, `x`, `grad_x`: `[n_rows, n_cols]`; `weight`, if the forward kernel has one: `[n_cols]`; `stats`: `[n_rows, 2]`, as the forward kernel wrote it.
+/// `grad_y`, `x`, `grad_x`: `[n_rows, n_cols]`; `weight`, if the forward kernel has one: `[n_cols]`; `stats`: `[n_rows, 2]`, as
+/// the forward kernel wrote it.
 /// # Dtypes
 /// f32.
 #[derive(Debug, Clone, Copy, PartialEq)]

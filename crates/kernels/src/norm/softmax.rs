@@ -89,7 +89,8 @@ impl Kernel for Softmax {
     }
 }
 
-/// The gradient of [`Softmax`], from its output: `grad_x = y (grad_y - Σ_k grad_y[k] y[k])`; for logarithms `grad_x = grad_y - exp(y) Σ_k grad_y[k]`.
+/// The gradient of [`Softmax`], from its output: `grad_x = y (grad_y - Σ_k grad_y[k] y[k])`; for logarithms
+/// `grad_x = grad_y - exp(y) Σ_k grad_y[k]`.
 ///
 /// # Shapes
 /// `grad_y`, `y`, `grad_x`: `[n_rows, n_cols]`; `y` as the forward kernel wrote it.

@@ -7,8 +7,8 @@ use crate::map::map_input::MapInput;
 
 /// The kernel that scales `n` gradients down so that their norm is at most `max_norm`: `g *= min(1, max_norm / (norm + 1e-6))`.
 ///
-/// A [`MapReduce`](crate::MapReduce) with [`Reducer::Norm`](crate::Reducer::Norm) computes the norm before. If it is NaN, all gradients become NaN, except zeros, so that the padding between the parameters of a flat
-/// buffer stays 0.
+/// A [`MapReduce`](crate::MapReduce) with [`Reducer::Norm`](crate::Reducer::Norm) computes the norm before. If it is NaN, all
+/// gradients become NaN, except zeros, so that the padding between the parameters of a flat buffer stays 0.
 ///
 /// # Shapes
 /// Its arguments are `norm`, `[1]`, and `grads`, `[n]`.

@@ -13,15 +13,18 @@ use crate::shader::module::module;
 
 /// Elements of a `scaler` buffer (u32): `verdict, n_good, n_skipped_in_a_row, n_skipped`.
 ///
-/// `verdict` is the result of [`Unscale`] since the last update: 0 if nothing was unscaled, 1 if all gradients were finite, 2 if one was not. `n_good` is the number of consecutive
-/// updates with finite gradients since the scale last changed, `n_skipped_in_a_row` that of consecutive skipped steps, and `n_skipped` that of all skipped steps.
+/// `verdict` is the result of [`Unscale`] since the last update: 0 if nothing was unscaled, 1 if all gradients were finite, 2 if
+/// one was not. `n_good` is the number of consecutive updates with finite gradients since the scale last changed,
+/// `n_skipped_in_a_row` that of consecutive skipped steps, and `n_skipped` that of all skipped steps.
 pub const SCALER_LEN: usize = 4;
 
-/// Divides gradients by the loss scale, `g *= 1 / scale`, and skips the step if one is not finite: `state.skip = 1`, `scaler.verdict = 2`.
-/// All gradients are divided, even if some are infinite or NaN. If no step is due (`state.skip` is 2), nothing changes.
+/// Divides gradients by the loss scale, `g *= 1 / scale`, and skips the step if one is not finite: `state.skip = 1`,
+/// `scaler.verdict = 2`. All gradients are divided, even if some are infinite or NaN. If no step is due (`state.skip` is 2),
+/// nothing changes.
 ///
-/// PyTorch checks the gradients before they are divided, this kernel afterwards: the step is also skipped if a quotient overflows. A scale that
-/// is not a normal number (0, subnormal, infinite, NaN) always skips the step, and leaves the gradients unchanged.
+/// PyTorch checks the gradients before they are divided, this kernel afterwards: the step is also skipped if a quotient
+/// overflows. A scale that is not a normal number (0, subnormal, infinite, NaN) always skips the step, and leaves the gradients
+/// unchanged.
 ///
 /// # Shapes
 /// `scale`: `[1]`; `grads`: `[n]`; `scaler`: [`SCALER_LEN`]; `state`: [`STATE_LEN`].
@@ -72,14 +75,16 @@ impl Kernel for Unscale {
     }
 }
 
-/// The loss scale after a step. If a gradient was not finite, `scale *= backoff_factor` and the count of good steps is reset; else, after
-/// `growth_interval` good steps in a row, `scale *= growth_factor`, unless that is infinite, and the count is reset. If nothing
-/// was unscaled, nothing changes.
+/// The loss scale after a step. If a gradient was not finite, `scale *= backoff_factor` and the count of good steps is reset;
+/// else, after `growth_interval` good steps in a row, `scale *= growth_factor`, unless that is infinite, and the count is reset.
+/// If nothing was unscaled, nothing changes.
 ///
-/// The scale has no lower limit: halved often enough, it becomes 0. Results are bit-identical on both executors, including those for subnormal scales.
+/// The scale has no lower limit: halved often enough, it becomes 0. Results are bit-identical on both executors, including those
+/// for subnormal scales.
 ///
-/// With factors that are powers of two, such as the default ones, the scale is bit-identical to PyTorch's. PyTorch multiplies by other factors in f64; this kernel rounds them to
-/// f32, so that a normal scale differs from PyTorch's by a factor of at most 1 ± 3 · 2⁻²⁴ per update.
+/// With factors that are powers of two, such as the default ones, the scale is bit-identical to PyTorch's. PyTorch multiplies by
+/// other factors in f64; this kernel rounds them to f32, so that a normal scale differs from PyTorch's by a factor of at most 1 ±
+/// 3 · 2⁻²⁴ per update.
 ///
 /// # Shapes
 /// `scale`: `[1]`; `scaler`: [`SCALER_LEN`], whose `verdict` is 0 afterwards.

@@ -85,7 +85,8 @@ fn product(scale: f32, factor: f64) -> f32 {
     })
 }
 
-/// A positive factor as `mantissa * 2^exponent`, with the mantissa from 1 to 2 rounded to f32. A subnormal factor becomes larger, but every product with it is still 0.
+/// A positive factor as `mantissa * 2^exponent`, with the mantissa from 1 to 2 rounded to f32. A subnormal factor becomes larger,
+/// but every product with it is still 0.
 pub(crate) fn mantissa_and_exponent(factor: f64) -> (f32, i32) {
     let bits = factor.to_bits();
     let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | 1.0_f64.to_bits());

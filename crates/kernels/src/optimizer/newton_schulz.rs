@@ -11,9 +11,9 @@ use crate::shader::module::module;
 
 /// The factor of a quintic Newton–Schulz step: `y = a I + b A + c A²` for each symmetric matrix `A` of a batch, given its square.
 ///
-/// It is not a [`Map`](crate::Map), since the identity is not among its inputs. For a matrix `X` with the Gram matrix `A = X Xᵀ`, the step is `X ← y X`; with `A = Xᵀ X` it is
-/// `X ← X y`, with the same result, so that the smaller of the two can be used and nothing is transposed. Each step maps the singular values `s` of `X` to
-/// `a s + b s³ + c s⁵`, and keeps the singular vectors.
+/// It is not a [`Map`](crate::Map), since the identity is not among its inputs. For a matrix `X` with the Gram matrix `A = X Xᵀ`,
+/// the step is `X ← y X`; with `A = Xᵀ X` it is `X ← X y`, with the same result, so that the smaller of the two can be used and
+/// nothing is transposed. Each step maps the singular values `s` of `X` to `a s + b s³ + c s⁵`, and keeps the singular vectors.
 ///
 /// # Shapes
 /// `gram`, `square`, `y`: `[n_batch, n, n]`.

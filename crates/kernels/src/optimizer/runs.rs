@@ -43,7 +43,8 @@ impl Runs {
         check_sizes(kernel, &[("n", self.n), ("number of runs", self.starts.len()), ("length of a run", self.len)])
     }
 
-    /// A dispatch of `element` for each range, with the parameters `start`, its offset in the flat buffer, `run`, its index, and `len`; then those that `finish` adds.
+    /// A dispatch of `element` for each range, with the parameters `start`, its offset in the flat buffer, `run`, its index, and
+    /// `len`; then those that `finish` adds.
     pub(crate) fn dispatches(
         &self,
         kernel: &'static str,
@@ -104,8 +105,8 @@ impl Kernel for GatherRuns {
     }
 }
 
-/// Scales ranges of a flat buffer to a given norm, given their present norms: `x[starts[i] ..][.. len] *= to / max(norms[i], eps)`. While
-/// `state.skip` is not 0, nothing changes.
+/// Scales ranges of a flat buffer to a given norm, given their present norms:
+/// `x[starts[i] ..][.. len] *= to / max(norms[i], eps)`. While `state.skip` is not 0, nothing changes.
 ///
 /// # Shapes
 /// `norms`: `[n_runs]`; `state`: [`STATE_LEN`]; `x`: `[n]`.
@@ -114,7 +115,8 @@ impl Kernel for GatherRuns {
 /// # Errors
 /// As [`GatherRuns`]; [`Error::Unsupported`] for a norm or an ε that is not a positive number.
 /// # Cost
-/// One dispatch per range, so that their number is not limited. It is not a [`Map`](crate::Map): ranges may start anywhere in the buffer, and elements between them do not change.
+/// One dispatch per range, so that their number is not limited. It is not a [`Map`](crate::Map): ranges may start anywhere in the
+/// buffer, and elements between them do not change.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleRuns {
     /// The ranges.

@@ -10,10 +10,11 @@ use crate::run_state::STATE_LEN;
 use crate::shader::dispatch::Dispatch;
 use crate::shader::module::module;
 
-/// Skips the step of a group of batches whose rows all have weight 0, by `state.skip = 2`, since such a group has no gradients. It must come before
-/// [`Unscale`](crate::Unscale), which then leaves the loss scale unchanged.
+/// Skips the step of a group of batches whose rows all have weight 0, by `state.skip = 2`, since such a group has no gradients.
+/// It must come before [`Unscale`](crate::Unscale), which then leaves the loss scale unchanged.
 ///
-/// `sum` collects `weight`, the sum of the weights of a batch, over the batches of a group. Groups are those of [`SkipIncomplete`](crate::SkipIncomplete).
+/// `sum` collects `weight`, the sum of the weights of a batch, over the batches of a group. Groups are those of
+/// [`SkipIncomplete`](crate::SkipIncomplete).
 ///
 /// # Shapes
 /// `weight`, `sum`: `[1]`; `state`: [`STATE_LEN`].

@@ -42,7 +42,8 @@ pub struct AvgPool2d {
 /// The divisor of the sum over a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum PoolDivisor {
-    /// The number of the window's pixels, including those in the padding: PyTorch's default. Pixels beyond the padding are not counted.
+    /// The number of the window's pixels, including those in the padding: PyTorch's default. Pixels beyond the padding are not
+    /// counted.
     #[default]
     Padded,
     /// The number of the window's pixels that are in the image: PyTorch's `count_include_pad=False`.

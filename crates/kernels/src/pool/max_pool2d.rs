@@ -20,10 +20,12 @@ const MAX_POOL2D_GRAD: Template =
 
 /// The maximum of each window, and its tap.
 ///
-/// If several values are equal to the maximum, the first in row order wins; a NaN wins over all values before it. Padding is never the maximum.
+/// If several values are equal to the maximum, the first in row order wins; a NaN wins over all values before it. Padding is
+/// never the maximum.
 ///
 /// # Shapes
-/// `x`: `[n_images, height, width, n_channels]`; `y`, `taps`: [`PoolShape::y`]. Tap `(u, v)` of a window is number `u * kernel width + v`.
+/// `x`: `[n_images, height, width, n_channels]`; `y`, `taps`: [`PoolShape::y`]. Tap `(u, v)` of a window is number
+/// `u * kernel width + v`.
 /// # Dtypes
 /// `taps` u32; the rest f32, or f16 and bf16 by [`stored`](crate::stored).
 /// # Errors
@@ -90,7 +92,8 @@ impl StoredForm for MaxPool2d {
 /// # Shapes
 /// `grad_y`, `taps`: [`PoolShape::y`]; `grad_x`: [`PoolShape::x`].
 /// # Dtypes
-/// `taps` u32, as the forward kernel wrote it; the rest f32, or f16 and bf16 by [`stored`](crate::stored). The terms of a pixel are added in the order of the windows.
+/// `taps` u32, as the forward kernel wrote it; the rest f32, or f16 and bf16 by [`stored`](crate::stored). The terms of a pixel
+/// are added in the order of the windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MaxPool2dGrad {
     /// The sizes of the forward kernel.

@@ -33,7 +33,8 @@ pub enum Rounding {
     /// They are left out.
     #[default]
     Down,
-    /// They are covered by a window that reaches beyond the image: PyTorch's `ceil_mode`. A window that would start in the padding after the image is left out.
+    /// They are covered by a window that reaches beyond the image: PyTorch's `ceil_mode`. A window that would start in the
+    /// padding after the image is left out.
     Up,
 }
 

@@ -60,7 +60,8 @@ impl CoopTiles {
             let [tile_rows, tile_cols] = tiles.size();
             (N_BLOCKS * n_rows.div_ceil(tile_rows)).saturating_mul(n_cols.div_ceil(tile_cols)).saturating_mul(n_slices)
         };
-        // With 4 by 4 matrices and gathered values, NVIDIA's open-source compiler (NVK) spills 184 registers, and AMD's compiles to the lowest possible occupancy.
+        // With 4 by 4 matrices and gathered values, NVIDIA's open-source compiler (NVK) spills 184 registers, and AMD's compiles
+        // to the lowest possible occupancy.
         let large = Some(of_size(4)).filter(|tiles| gathered.is_none() && n_blocks(tiles) >= N_FILLING);
         let tiles = large.unwrap_or_else(|| of_size(2));
         let has_memory = tiles.workgroup_bytes() <= adapter.limits.max_compute_workgroup_storage_size as usize;
@@ -90,7 +91,8 @@ impl CoopTiles {
         })
     }
 
-    /// The maximum workgroup memory: two halves of gathered values, with eight values of padding per row or column, and a matrix of results for each block.
+    /// The maximum workgroup memory: two halves of gathered values, with eight values of padding per row or column, and a matrix
+    /// of results for each block.
     fn workgroup_bytes(&self) -> usize {
         let halves = self.n_gathered().zip(self.depth()).map_or(0, |(n, depth)| 2 * (n * depth + 8 * n.max(depth)));
         2 * halves + self.shape.results_bytes()
@@ -137,8 +139,8 @@ alias Sum = coop_mat{n}x{n}<f32, C>;
     Part::own(format!("matrices of {n} by {n}"), text)
 }
 
-/// Declares `PATCH`, an element of the workgroup memory `patches`; `WIDTH`, the number of its values; and `put_four`, which stores four values. `WIDTH` is 1
-/// for matrices of 8 by 8, since Metal cannot load a matrix through a pointer to vectors.
+/// Declares `PATCH`, an element of the workgroup memory `patches`; `WIDTH`, the number of its values; and `put_four`, which
+/// stores four values. `WIDTH` is 1 for matrices of 8 by 8, since Metal cannot load a matrix through a pointer to vectors.
 fn patches_part(shape: CoopShape) -> Part {
     let text = match shape {
         CoopShape::Sixteen => {

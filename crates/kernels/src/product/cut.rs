@@ -9,26 +9,29 @@ use crate::sizes::in_u32;
 const N_FILLING: usize = 256;
 
 impl Tiles {
-    /// The largest tiles for which `adapter` has enough memory and that fill it with `n_slices` products of `m` by `n` results, else the smallest.
+    /// The largest tiles for which `adapter` has enough memory and that fill it with `n_slices` products of `m` by `n` results,
+    /// else the smallest.
     pub fn choose(adapter: &Adapter, m: usize, n: usize, n_slices: usize) -> Self {
         Cut::Square.choose(adapter, m, n, n_slices)
     }
 }
 
-/// How many sums an invocation keeps, which depends on what else it keeps in registers. With more, the compilers for Intel and Apple's M1 spill.
+/// How many sums an invocation keeps, which depends on what else it keeps in registers. With more, the compilers for Intel and
+/// Apple's M1 spill.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Cut {
     /// 2 by 2 blocks of 4 by 4.
     Square,
-    /// 2 by 1 blocks, in addition to the source pixels that a convolution reads, single elements, or totals in f32 of sums in f16.
+    /// 2 by 1 blocks, in addition to the source pixels that a convolution reads, single elements, or totals in f32 of sums in
+    /// f16.
     Long,
     /// 1 by 1, in addition to both the source pixels of a convolution and totals in f32.
     Single,
 }
 
 impl Cut {
-    /// 128 by 64 results of 256 invocations, and 64 by 64 of 128. There are enough invocations that each fetches a block of only one operand, also for tiles of 16
-    /// K indices.
+    /// 128 by 64 results of 256 invocations, and 64 by 64 of 128. There are enough invocations that each fetches a block of only
+    /// one operand, also for tiles of 16 K indices.
     const LONG: [Tiles; 2] =
         [Tiles { lanes: [16, 16], blocks: [2, 1], depth: 8 }, Tiles { lanes: [8, 16], blocks: [2, 1], depth: 8 }];
     /// 64 by 64 results of 256 invocations.
@@ -44,7 +47,8 @@ impl Cut {
         }
     }
 
-    /// The largest tiles for which `adapter` has enough memory and that fill it with `n_slices` products of `m` by `n` results, else the smallest.
+    /// The largest tiles for which `adapter` has enough memory and that fill it with `n_slices` products of `m` by `n` results,
+    /// else the smallest.
     pub(crate) fn choose(self, adapter: &Adapter, m: usize, n: usize, n_slices: usize) -> Tiles {
         let tiles: &[Tiles] = match self {
             Self::Square => &[Tiles::LARGE, Tiles::MEDIUM],

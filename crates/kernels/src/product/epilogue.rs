@@ -17,8 +17,9 @@ use crate::shader::module::Part;
 
 /// An elementwise expression that a product or convolution applies to each sum while the sum is still in registers or cache.
 ///
-/// Input 0 is the sum. Input 1, if there is one, is the element of a further argument: a row that is broadcast to all rows of the result, or a matrix of the
-/// result's shape. The last input may be a [random number](Draws), whose index is that of the element in the result, as in dropout.
+/// Input 0 is the sum. Input 1, if there is one, is the element of a further argument: a row that is broadcast to all rows of the
+/// result, or a matrix of the result's shape. The last input may be a [random number](Draws), whose index is that of the element
+/// in the result, as in dropout.
 ///
 /// # Examples
 /// ```
@@ -86,8 +87,8 @@ impl Epilogue {
         Self::new(expr, Some(EpilogueOperand::Row), None)
     }
 
-    /// `y = expr(p, operand)`, with `operand: [m, n]` a further argument: the gradient through an activation, for example, by [`Activation::grad_from_output`]
-    /// of its output, or by [`Activation::grad`] of its input.
+    /// `y = expr(p, operand)`, with `operand: [m, n]` a further argument: the gradient through an activation, for example, by
+    /// [`Activation::grad_from_output`] of its output, or by [`Activation::grad`] of its input.
     pub const fn with_matrix(expr: Expr) -> Self {
         Self::new(expr, Some(EpilogueOperand::Matrix), None)
     }
@@ -102,7 +103,8 @@ impl Epilogue {
         Self::with_row(activation.forward.substitute(&[Expr::input(0) + Expr::input(1)]))
     }
 
-    /// The same with random numbers as a further input of the expression, after the others. The kernel then reads the state of the run.
+    /// The same with random numbers as a further input of the expression, after the others. The kernel then reads the state of
+    /// the run.
     pub fn with_draws(self, draws: Draws) -> Self {
         Self::new(self.expr, self.operand, Some(draws))
     }
@@ -187,8 +189,8 @@ impl Epilogue {
         Err(Error::Unsupported { kernel, found, expected: "an expression of the sum, x0, and of all further inputs" })
     }
 
-    /// The epilogue that also computes `map`, whose input `input` is the result of this epilogue, if that is supported. It reads the arguments of this
-    /// epilogue and the other inputs of the map, the state of the run last.
+    /// The epilogue that also computes `map`, whose input `input` is the result of this epilogue, if that is supported. It reads
+    /// the arguments of this epilogue and the other inputs of the map, the state of the run last.
     pub(crate) fn followed_by(&self, map: &Map, input: usize) -> Option<Self> {
         let expr = map.as_plain()?;
         let (mut operand, mut draws) = (self.operand, self.draws);
@@ -214,7 +216,8 @@ impl Epilogue {
         Some(Self::new(expr.substitute(&inputs), operand, draws))
     }
 
-    /// Declares `finished`, which uses the group `FUSED` and the binding `fused` if there is a further argument, and the binding `state` for random numbers.
+    /// Declares `finished`, which uses the group `FUSED` and the binding `fused` if there is a further argument, and the binding
+    /// `state` for random numbers.
     pub(crate) fn parts(&self, results: Results) -> Vec<Part> {
         let (lanes, at, at_type) = match results {
             Results::Four => (Lanes::Four, ["i", "col"], "u32"),
@@ -251,9 +254,10 @@ impl Epilogue {
 /// How a module passes the results that it finishes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Results {
-    /// Four of a row as `vec4f`: `finished(sum: V, i: u32, col: u32) -> V`, where `i` is the index of their vector in the result, and `col` its index
-    /// in the row.
+    /// Four of a row as `vec4f`: `finished(sum: V, i: u32, col: u32) -> V`, where `i` is the index of their vector in the result,
+    /// and `col` its index in the row.
     Four,
-    /// Two as `vec2f`: `finished(sum: V, at: vec2u, cols: vec2u) -> V`, where `at` are their indices in the result, and `cols` their columns.
+    /// Two as `vec2f`: `finished(sum: V, at: vec2u, cols: vec2u) -> V`, where `at` are their indices in the result, and `cols`
+    /// their columns.
     Two,
 }

@@ -1,5 +1,5 @@
-//! Epilogues of twins. Results are bit-identical to those of [`Map`](crate::Map)s of the same expressions; common activations have plain loops, without an evaluator for
-//! each row.
+//! Epilogues of twins. Results are bit-identical to those of [`Map`](crate::Map)s of the same expressions; common activations
+//! have plain loops, without an evaluator for each row.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -19,7 +19,8 @@ pub(crate) struct Finish {
     how: Arc<How>,
 }
 
-/// The form of an epilogue, which is found when the kernel first runs, since that may take longer than a small product. Epilogues do not differ by it.
+/// The form of an epilogue, which is found when the kernel first runs, since that may take longer than a small product. Epilogues
+/// do not differ by it.
 #[derive(Debug, Clone)]
 pub(super) struct Prepared(OnceLock<Arc<How>>);
 
@@ -76,8 +77,8 @@ impl Finish {
         Self { operand: epilogue.operand(), drawn, how: how.clone() }
     }
 
-    /// The elements of the further argument that belong to `len` results starting at column `col` of row `row`, of `n` columns: they are within one row, unless they are
-    /// whole rows.
+    /// The elements of the further argument that belong to `len` results starting at column `col` of row `row`, of `n` columns:
+    /// they are within one row, unless they are whole rows.
     pub(crate) fn operand_range(&self, n: usize, row: usize, col: usize, len: usize) -> std::ops::Range<usize> {
         match self.operand {
             None => 0..0,

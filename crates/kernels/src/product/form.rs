@@ -91,7 +91,8 @@ pub(crate) enum Kind {
 }
 
 impl MatmulFamily {
-    /// The family for a product with `n_cols` columns on `adapter`; `usize::MAX` for convolutions, which always use tiles on hardware.
+    /// The family for a product with `n_cols` columns on `adapter`; `usize::MAX` for convolutions, which always use tiles on
+    /// hardware.
     pub fn choose(adapter: &Adapter, n_cols: usize) -> Self {
         match (adapter.matmul_family, adapter.kind) {
             (Some(family), _) => family,
@@ -153,7 +154,8 @@ impl Problem {
     }
 }
 
-/// The workgroup of the direct form: 8 invocations, the number of floats in a processor's vector, along the columns as far as there are enough.
+/// The workgroup of the direct form: 8 invocations, the number of floats in a processor's vector, along the columns as far as
+/// there are enough.
 fn direct_tiles(n_cols: usize) -> Tiles {
     let lane_cols = n_cols.div_ceil(4).next_power_of_two().min(8);
     let col_blocks = if n_cols > 4 * lane_cols { 2 } else { 1 };

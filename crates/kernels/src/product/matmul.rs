@@ -25,11 +25,15 @@ use crate::stored::stored_form::StoredForm;
 /// `dz W`, whose epilogue is the derivative of the preceding activation, and the gradient of the weights `dzᵀ x`.
 ///
 /// # Shapes
-/// `a`: `[n_batch, m, k]`, or `[n_batch, k, m]` if transposed; `b`: `[n_batch, k, n]`, or `[n_batch, n, k]` if transposed; `y`: `[n_batch, m, n]`; all row-major, contiguous.
+/// `a`: `[n_batch, m, k]`, or `[n_batch, k, m]` if transposed; `b`: `[n_batch, k, n]`, or `[n_batch, n, k]` if transposed; `y`:
+/// `[n_batch, m, n]`; all row-major, contiguous.
 /// # Dtypes
-/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless [f16 is allowed](crate::Adapter::f16_accumulation).
+/// f32, or any of them f16 and bf16 by [`stored`](crate::stored); sums kept in f32, unless
+/// [f16 is allowed](crate::Adapter::f16_accumulation).
 /// # Cost
-/// `2 n_batch m n k` operations, on a GPU in one dispatch. The CPU first copies one operand in the order in which it is multiplied. If there are few results and `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4 MiB.
+/// `2 n_batch m n k` operations, on a GPU in one dispatch. The CPU first copies one operand in the order in which it is
+/// multiplied. If there are few results and `k` is long, hardware sums parts of `k` separately (split-K), in scratch of up to 4
+/// MiB.
 /// # Reference
 /// `torch.matmul`, `torch.bmm`; Goto & van de Geijn 2008, *Anatomy of high-performance matrix multiplication*.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,10 +58,12 @@ impl Matmul {
         self.n_batch != 1
     }
 
-    /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter and shape.
+    /// The dispatches of one family, for callers that have measured which is faster; [`Kernel::dispatches`] chooses by adapter
+    /// and shape.
     ///
     /// # Errors
-    /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on `adapter`.
+    /// [`Error::Size`] if there are more blocks than can be dispatched, [`Error::Unsupported`] if `family` does not run on
+    /// `adapter`.
     pub fn dispatches_by(&self, family: MatmulFamily, adapter: &Adapter) -> Result<Vec<Dispatch>, Error> {
         self.dispatches_of(&[], family, adapter)
     }
@@ -149,7 +155,8 @@ impl Kernel for Matmul {
 
 /// Any of the arguments in 16 bits.
 impl StoredForm for Matmul {
-    /// The sum of parts of K is in f32, and so is a result whose rows end in the middle of a word, unless it is one of few columns.
+    /// The sum of parts of K is in f32, and so is a result whose rows end in the middle of a word, unless it is one of few
+    /// columns.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>> {
         let mut nearest = dtypes.to_vec();
         if self.n_parts() > 1 || !self.stores_halves() {

@@ -4,7 +4,8 @@ use crate::cpu::blocks::{cut, each_row};
 use crate::gemm::gemm::{DEPTH, Onto, Operand, SWAPPED_ROWS, Tile, product};
 use crate::product::matmul::Matmul;
 
-/// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to small ones, which give work to more threads.
+/// Rows and columns of a tile of the result, from large ones, which reuse their operands more, to small ones, which give work to
+/// more threads.
 const TILES: [(usize, usize); 6] = [(240, 256), (240, 128), (120, 128), (120, 64), (48, 64), (24, 32)];
 /// The minimum number of tiles: enough for the threads of a workstation.
 const N_TILES: usize = 32;
@@ -12,8 +13,8 @@ const N_TILES: usize = 32;
 /// Multiply-adds below which one thread finishes before another has woken up.
 pub(crate) const SERIAL_WORK: usize = 64 * 1024;
 
-/// One product, whose result has the rows from `first_row` on. `packed` is `b` as [`Packing`](crate::Packing) copies it, if there is a copy already. `fused` is what ends the
-/// product: the epilogue and its further argument.
+/// One product, whose result has the rows from `first_row` on. `packed` is `b` as [`Packing`](crate::Packing) copies it, if there
+/// is a copy already. `fused` is what ends the product: the epilogue and its further argument.
 pub(crate) fn run(
     kernel: &Matmul,
     [a, b]: [&[f32]; 2],

@@ -44,8 +44,8 @@ impl Matmul {
         self.n.is_multiple_of(2) || (!self.is_batch() && (self.m == 1 || self.n <= 8))
     }
 
-    /// The number of parts into which K is split (split-K). It depends only on the shape, and is 1 unless the result has too few tiles to occupy a GPU, as
-    /// gradients of weights often do.
+    /// The number of parts into which K is split (split-K). It depends only on the shape, and is 1 unless the result has too few
+    /// tiles to occupy a GPU, as gradients of weights often do.
     pub(crate) fn n_parts(&self) -> usize {
         let Self { m, n, k, .. } = *self;
         let n_tiles = Tiles::MEDIUM.n_groups(m, n).max(1);

@@ -1,5 +1,5 @@
-//! Matrix products whose left side has one row or one column, where packing operands for `gemm` would cost more than it saves: each element of the matrix
-//! is used once, so the product is memory-bound.
+//! Matrix products whose left side has one row or one column, where packing operands for `gemm` would cost more than it saves:
+//! each element of the matrix is used once, so the product is memory-bound.
 
 use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;

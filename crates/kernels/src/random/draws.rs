@@ -8,8 +8,9 @@ use crate::random::philox::Philox;
 use crate::shader::module::Part;
 use crate::shader::module::part;
 
-/// The random numbers of a [`MapInput`](crate::MapInput): number `i` is a hash of `first + i` and of two keys, which follow from the seed, the stream, the part and
-/// `state.step`. So a kernel that reads the same draws in the same step, such as a gradient, reads the same numbers, and each step draws new ones.
+/// The random numbers of a [`MapInput`](crate::MapInput): number `i` is a hash of `first + i` and of two keys, which follow from
+/// the seed, the stream, the part and `state.step`. So a kernel that reads the same draws in the same step, such as a gradient,
+/// reads the same numbers, and each step draws new ones.
 ///
 /// # Examples
 /// Dropout with probability 1/4:

@@ -20,7 +20,8 @@ const CUMULATIVE_SUM: Template = Template::new(&[part!("cumulative_sum.wgsl")], 
 /// # Shapes
 /// `x`, `y`: `[n_outer, n, n_inner]`, row-major.
 /// # Dtypes
-/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). The CPU adds in f64, like PyTorch; a GPU adds in f32, in a tree for long series.
+/// f32; `x` in f16 and bf16 by [`stored`](crate::stored). The CPU adds in f64, like PyTorch; a GPU adds in f32, in a tree for
+/// long series.
 /// # Reference
 /// `torch.cumsum`, and with [`SumOrder::Reverse`] its gradient. Hillis & Steele 1986 for the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,19 +14,20 @@ use crate::reduce::reduce_op::Reducer;
 use crate::shader::dispatch::Dispatch;
 use crate::stored::converted::Converted;
 
-/// Reductions of elementwise expressions, whose values are not stored in memory: `r = op over dims of expr(x0[i…], x1[i…], …)` for each of [`exprs`](Self::exprs), and from these the
-/// [`results`](Self::results), such as `Σ w l / Σ w`.
+/// Reductions of elementwise expressions, whose values are not stored in memory: `r = op over dims of expr(x0[i…], x1[i…], …)`
+/// for each of [`exprs`](Self::exprs), and from these the [`results`](Self::results), such as `Σ w l / Σ w`.
 ///
 /// # Shapes
-/// Inputs broadcast to [`shape`](Self::shape) like those of [`Map`]. A result has the sizes of the dimensions that are not in [`dims`](Self::dims), in order; `y` has the results
-/// concatenated.
+/// Inputs broadcast to [`shape`](Self::shape) like those of [`Map`]. A result has the sizes of the dimensions that are not in
+/// [`dims`](Self::dims), in order; `y` has the results concatenated.
 /// # Dtypes
 /// f32, f16 or bf16 for each input, f32 for `y`; f16 and bf16 for `y` by [`stored`](crate::stored). Arithmetic is in f32.
 /// # Values
-/// Sums are computed as a tree of chains of at most 128 elements, in an order that depends only on the sizes. Maxima and minima are NaN if an element is.
+/// Sums are computed as a tree of chains of at most 128 elements, in an order that depends only on the sizes. Maxima and minima
+/// are NaN if an element is.
 /// # Errors
-/// [`Error::Unsupported`] for shapes that do not broadcast, dimensions that are out of range or given twice, more than 5 inputs, an expression that reads a missing input, an input that no
-/// expression reads, and no results; [`Error::Size`] for empty shapes.
+/// [`Error::Unsupported`] for shapes that do not broadcast, dimensions that are out of range or given twice, more than 5 inputs,
+/// an expression that reads a missing input, an input that no expression reads, and no results; [`Error::Size`] for empty shapes.
 /// # Cost
 /// One dispatch for every factor of 128 in the number of elements of a result; reads each input once.
 /// # Examples
@@ -55,16 +56,19 @@ pub struct MapReduce {
     pub results: Vec<Expr>,
 }
 
-/// The maximum number of elements that an invocation folds in the first pass of a short reduction, so that there are many invocations; and in other passes, so that few partial results remain.
+/// The maximum number of elements that an invocation folds in the first pass of a short reduction, so that there are many
+/// invocations; and in other passes, so that few partial results remain.
 const CHAIN: usize = 64;
 const LONG_CHAIN: usize = 128;
 /// The maximum length of a short reduction.
 const SHORT: usize = 4096;
-/// The minimum number of partial results of the first pass if the innermost dimension is reduced, so that neighbouring invocations read neighbouring elements.
+/// The minimum number of partial results of the first pass if the innermost dimension is reduced, so that neighbouring
+/// invocations read neighbouring elements.
 const MIN_PARTS: usize = 16;
 
 impl MapReduce {
-    /// The maximum number of inputs: together with the result and two buffers of partial results, these are the 8 buffers that every adapter can bind.
+    /// The maximum number of inputs: together with the result and two buffers of partial results, these are the 8 buffers that
+    /// every adapter can bind.
     pub const MAX_INPUTS: usize = 5;
 
     /// The reduction of one expression of inputs in f32.

@@ -1,5 +1,5 @@
-//! The twin of [`MapReduce`]: the elements are halved, dimension by dimension, down to leaves that are evaluated in the L1 cache, and
-//! the results of the halves are merged.
+//! The twin of [`MapReduce`]: the elements are halved, dimension by dimension, down to leaves that are evaluated in the L1 cache,
+//! and the results of the halves are merged.
 
 use rayon::prelude::*;
 

@@ -1,4 +1,5 @@
-//! The WGSL of a [`MapReduce`], composed of parts: one module for the first pass, which evaluates the expression, and one for passes over partial results.
+//! The WGSL of a [`MapReduce`], composed of parts: one module for the first pass, which evaluates the expression, and one for
+//! passes over partial results.
 
 use std::fmt::Write;
 
@@ -18,7 +19,8 @@ use crate::shader::dispatch::{Dispatch, fold_workgroups};
 use crate::shader::module::{Module, Part};
 use crate::storage::stored_types::CONVERSIONS;
 
-/// The names of the constants for the positions of elements: sizes and strides of the dimensions that are kept, and of those that are reduced.
+/// The names of the constants for the positions of elements: sizes and strides of the dimensions that are kept, and of those that
+/// are reduced.
 const KEPT: [[&str; 2]; Map::MAX_DIMS] = [
     ["KEPT0_SIZE", "KEPT0_STRIDE"],
     ["KEPT1_SIZE", "KEPT1_STRIDE"],
@@ -57,8 +59,8 @@ pub(super) fn dispatches(reduction: &MapReduce, layout: &Layout) -> Result<Vec<D
     Ok(dispatches)
 }
 
-/// The sum of `n_parts` arrays of `n` elements that are contiguous in the argument `parts`, into the argument `y`, in one dispatch: the last step of kernels that leave a few
-/// partial sums.
+/// The sum of `n_parts` arrays of `n` elements that are contiguous in the argument `parts`, into the argument `y`, in one
+/// dispatch: the last step of kernels that leave a few partial sums.
 pub(crate) fn sum_of_parts(
     label: &'static str,
     [n_parts, n]: [usize; 2],
@@ -96,7 +98,8 @@ impl PassModule<'_> {
         Loads { inputs: &self.reduction.inputs, layout: self.layout, lanes: Lanes::One, in_place: None }
     }
 
-    /// Whether neighbouring elements belong to neighbouring elements of a result, so that neighbouring invocations should read them.
+    /// Whether neighbouring elements belong to neighbouring elements of a result, so that neighbouring invocations should read
+    /// them.
     fn is_inner_kept(&self) -> bool {
         match self.layout.patterns.last() {
             Some(Pattern::Strided { strides, .. }) => strides.last() != Some(&0),

@@ -4,15 +4,17 @@ use crate::adapter::adapter::{Adapter, AdapterKind};
 use crate::error::Error;
 use crate::shader::dispatch::fold_workgroups;
 
-/// The maximum number of columns for which one invocation processes a whole row even on hardware: sharing the row would leave invocations idle.
+/// The maximum number of columns for which one invocation processes a whole row even on hardware: sharing the row would leave
+/// invocations idle.
 const FEW_COLS: usize = 32;
 /// The minimum number of columns for which a row keeps a large workgroup busy.
 const MANY_COLS: usize = 1024;
 
 /// Entry point, workgroup size and number of workgroups for `n_rows` rows of `n_cols`.
 ///
-/// A module over rows has two entry points. In `row_a_lane` each invocation processes a whole row, without barriers: for narrow rows, and for
-/// software adapters, where barriers are extremely slow. In `row_a_group` a workgroup processes a row together, so that loads are coalesced.
+/// A module over rows has two entry points. In `row_a_lane` each invocation processes a whole row, without barriers: for narrow
+/// rows, and for software adapters, where barriers are extremely slow. In `row_a_group` a workgroup processes a row together, so
+/// that loads are coalesced.
 pub(crate) struct RowDispatch {
     pub(crate) entry: &'static str,
     pub(crate) constant: (&'static str, f64),

@@ -17,7 +17,8 @@ fn block_rows(n_cols: usize) -> usize {
     (BLOCK_LEN / n_cols).max(1)
 }
 
-/// Calls `f(first row, block of y)` for blocks of whole rows that cover `y`, compiled for the vector instructions this machine has.
+/// Calls `f(first row, block of y)` for blocks of whole rows that cover `y`, compiled for the vector instructions this machine
+/// has.
 pub(crate) fn each_row_block<T: Send>(n_cols: usize, y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
     let n_rows = block_rows(n_cols);
     let run = |(i, y): (usize, &mut [T])| {
@@ -49,8 +50,8 @@ pub(crate) fn each_row_block_of_one_result<T: Send>(n_cols: usize, y: &mut [T], 
     }
 }
 
-/// Calls `f(first row, block of y, block of z)` for blocks of the same rows of two arrays of `y_cols` and `z_cols` columns, with as many rows per block as for rows of
-/// `n_cols` elements.
+/// Calls `f(first row, block of y, block of z)` for blocks of the same rows of two arrays of `y_cols` and `z_cols` columns, with
+/// as many rows per block as for rows of `n_cols` elements.
 pub(crate) fn each_row_block_of_two<T: Send, U: Send>(
     n_cols: usize,
     [y_cols, z_cols]: [usize; 2],

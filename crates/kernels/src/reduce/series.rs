@@ -13,7 +13,8 @@ pub(super) struct Series {
 }
 
 impl Series {
-    /// The dispatch of a module that reads `x` and writes `y`, with one entry point for a series per invocation and one for a series per workgroup.
+    /// The dispatch of a module that reads `x` and writes `y`, with one entry point for a series per invocation and one for a
+    /// series per workgroup.
     pub(super) fn dispatch(
         &self,
         kernel: &impl Kernel,

@@ -47,8 +47,8 @@ impl Binding {
         Self { name: Some(name), ..self }
     }
 
-    /// The same as `array<elements>`. By default, the element type is the one in which the argument is stored: `f32`, and `u32` for integers and for types of
-    /// fewer than 32 bits, of which several share a word.
+    /// The same as `array<elements>`. By default, the element type is the one in which the argument is stored: `f32`, and `u32`
+    /// for integers and for types of fewer than 32 bits, of which several share a word.
     pub const fn elements(self, elements: &'static str) -> Self {
         Self { elements: Some(elements), ..self }
     }

@@ -8,9 +8,9 @@ use crate::sizes::in_u32;
 
 /// One WGSL dispatch of a kernel: module, entry point, constants, parameters, and which arguments it binds.
 ///
-/// In bind group 0, binding 0 is a uniform struct of `params` (left out if `params` is empty), followed by the arguments of `reads` as `read`, then those
-/// of `writes` as `read_write`. A scratch argument is written by one dispatch and read by the next; no argument may be on both lists of one
-/// dispatch.
+/// In bind group 0, binding 0 is a uniform struct of `params` (left out if `params` is empty), followed by the arguments of
+/// `reads` as `read`, then those of `writes` as `read_write`. A scratch argument is written by one dispatch and read by the next;
+/// no argument may be on both lists of one dispatch.
 ///
 /// [`bind`](Self::bind) finds arguments by name and declares them in the module, so that its WGSL has no `@binding`.
 ///
@@ -69,8 +69,8 @@ impl Dispatch {
         }
     }
 
-    /// A dispatch that calls the function `element(i: u32)` of `wgsl` for each `i` below `n`, and for the remaining invocations of the last workgroup of
-    /// 64.
+    /// A dispatch that calls the function `element(i: u32)` of `wgsl` for each `i` below `n`, and for the remaining invocations
+    /// of the last workgroup of 64.
     ///
     /// # Errors
     /// [`Error::Size`] of `kernel` if `n` is zero or beyond 64 * 65535².
@@ -101,8 +101,8 @@ impl Dispatch {
         self
     }
 
-    /// Binds arguments of a kernel's list by name: those that are read, then those that are written. Adds a part to the module that declares them and
-    /// the uniform.
+    /// Binds arguments of a kernel's list by name: those that are read, then those that are written. Adds a part to the module
+    /// that declares them and the uniform.
     ///
     /// # Errors
     /// [`Error::UnknownArg`] if there is no such argument.
@@ -119,8 +119,8 @@ impl Dispatch {
         Ok(self)
     }
 
-    /// Binds arguments by their indices, for a module that declares its bindings itself: first the uniform, with the bytes `params`, if there
-    /// are any, then the arguments that are read, then those that are written.
+    /// Binds arguments by their indices, for a module that declares its bindings itself: first the uniform, with the bytes
+    /// `params`, if there are any, then the arguments that are read, then those that are written.
     pub fn bind_declared(self, params: Vec<u8>, reads: Vec<usize>, writes: Vec<usize>) -> Self {
         Self { params, reads, writes, ..self }
     }

@@ -45,8 +45,8 @@ impl Part {
 
 /// A WGSL module as a list of parts, which are joined when it is compiled.
 ///
-/// What several kernels share is one part of each of their modules; whatever depends on a type or an expression is a separate part. A kernel
-/// whose module is a single text creates it with `From`.
+/// What several kernels share is one part of each of their modules; whatever depends on a type or an expression is a separate
+/// part. A kernel whose module is a single text creates it with `From`.
 ///
 /// # Examples
 /// ```
@@ -106,7 +106,8 @@ impl Module {
         self.declare();
     }
 
-    /// Declares arguments for reading and writing, as arrays of the type that a part declares for them (`X` for `x`), if there is one. Returns their indices.
+    /// Declares arguments for reading and writing, as arrays of the type that a part declares for them (`X` for `x`), if there is
+    /// one. Returns their indices.
     pub(crate) fn declare_args(
         &mut self,
         label: &'static str,
@@ -145,7 +146,8 @@ impl Module {
     }
 }
 
-/// Equal modules have the same number of parts with the same names and lengths; hashing the text as well would cost more than it distinguishes.
+/// Equal modules have the same number of parts with the same names and lengths; hashing the text as well would cost more than it
+/// distinguishes.
 impl Hash for Module {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.extensions.hash(state);
@@ -167,7 +169,8 @@ impl From<String> for Module {
     }
 }
 
-/// The [`Part`] for a file of this crate, named from the caller's folder. Its loops terminate, whatever buffers and parameters contain.
+/// The [`Part`] for a file of this crate, named from the caller's folder. Its loops terminate, whatever buffers and parameters
+/// contain.
 macro_rules! part {
     ($file:literal) => {
         $crate::Part {

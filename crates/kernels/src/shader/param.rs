@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 /// The value of a field of the uniform struct: a `u32`, `i32` or `f32`, or a pair of `u32`.
 ///
-/// Sizes are `usize` in Rust and `u32` in WGSL. A kernel's [`check`](crate::Kernel::check) refuses larger ones; here they would become `u32::MAX`.
+/// Sizes are `usize` in Rust and `u32` in WGSL. A kernel's [`check`](crate::Kernel::check) refuses larger ones; here they would
+/// become `u32::MAX`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Param {
     field_type: FieldType,

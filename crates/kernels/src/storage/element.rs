@@ -1,4 +1,5 @@
-//! Conversion between 16-bit floats and f32, without branches, so that loops over it vectorise. Conversion to 16 bits rounds to nearest, ties to even.
+//! Conversion between 16-bit floats and f32, without branches, so that loops over it vectorise. Conversion to 16 bits rounds to
+//! nearest, ties to even.
 #![expect(clippy::cast_possible_truncation, reason = "a half is the lower 16 bits of what is computed in 32")]
 
 use bytemuck::Pod;

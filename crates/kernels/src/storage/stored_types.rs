@@ -1,8 +1,9 @@
 //! Parts that define how a module's buffers of floats are stored.
 //!
-//! A module computes in `f32`, over buffers of f32, f16 or bf16. For each group `X` of buffers with the same storage type, its [`Template`] says
-//! how the module accesses them, and a part defines the type `X`, of which the bindings are arrays, and functions `load_x` and `store_x`. Two
-//! 16-bit floats are one `u32`, converted by integer arithmetic, so that no device needs `SHADER_F16`.
+//! A module computes in `f32`, over buffers of f32, f16 or bf16. For each group `X` of buffers with the same storage type, its
+//! [`Template`] says how the module accesses them, and a part defines the type `X`, of which the bindings are arrays, and
+//! functions `load_x` and `store_x`. Two 16-bit floats are one `u32`, converted by integer arithmetic, so that no device needs
+//! `SHADER_F16`.
 //!
 //! `pack2x16float` is not used, since it leaves overflow undefined, and WGSL has no bf16. A kernel without a 16-bit form of its
 //! own runs between casts. Where a row of a product or convolution ends within a word, its result is f32 first and then cast,
@@ -56,15 +57,16 @@ impl Group {
         Self::new(name, Elements::Four)
     }
 
-    /// As many as the module computes at a time, one or two: `load_x(v: X) -> V` and `store_x(v: V) -> X`, with the types of [`Lanes::part`]. If all
-    /// such groups are f32, `V` is `f32`. Otherwise it is `vec2f`, and the buffers have an even number of elements, or padding after
-    /// the last.
+    /// As many as the module computes at a time, one or two: `load_x(v: X) -> V` and `store_x(v: V) -> X`, with the types of
+    /// [`Lanes::part`]. If all such groups are f32, `V` is `f32`. Otherwise it is `vec2f`, and the buffers have an even number of
+    /// elements, or padding after the last.
     pub(crate) const fn lane(name: &'static str) -> Self {
         Self::new(name, Elements::Lane)
     }
 
-    /// Single elements, by their index in the binding `x`: `load_x(i: u32) -> f32`, and `store_x(i: u32, v: vec2f, n: u32)`, which stores
-    /// `n` elements, 1 or 2, starting at the even index `i`. In 16 bits, it stores a single one only at the end of the buffer, where padding follows.
+    /// Single elements, by their index in the binding `x`: `load_x(i: u32) -> f32`, and `store_x(i: u32, v: vec2f, n: u32)`,
+    /// which stores `n` elements, 1 or 2, starting at the even index `i`. In 16 bits, it stores a single one only at the end of
+    /// the buffer, where padding follows.
     pub(crate) const fn one(name: &'static str) -> Self {
         Self::new(name, Elements::One)
     }
@@ -84,15 +86,17 @@ impl Group {
         Self { stores: true, ..self }
     }
 
-    /// The same, with f16 converted by the device if it has [`wgpu::Features::SHADER_F16`]. The device may flush subnormals, so this is for operands
-    /// of sums, not for results.
+    /// The same, with f16 converted by the device if it has [`wgpu::Features::SHADER_F16`]. The device may flush subnormals, so
+    /// this is for operands of sums, not for results.
     pub(crate) const fn by_device(self) -> Self {
         Self { by_device: true, ..self }
     }
 
-    /// The same, of fours or single elements, with a function that loads four elements of a line, `fetch_x(i: u32, n: u32) -> vec4f`: those starting at `i`,
-    /// with 0 for the `n`-th and later ones, which are not read; of fours, `i` is a multiple of 4 and `n` is 0 or at least 4. Also adds `lines_of_x(i: u32, stride: u32,
-    /// n_lines: u32, n: u32) -> Block`, the same for four lines `stride` apart, of which the first `n_lines` exist.
+    /// The same, of fours or single elements, with a function that loads four elements of a line,
+    /// `fetch_x(i: u32, n: u32) -> vec4f`: those starting at `i`, with 0 for the `n`-th and later ones, which are not read; of
+    /// fours, `i` is a multiple of 4 and `n` is 0 or at least 4. Also adds
+    /// `lines_of_x(i: u32, stride: u32, n_lines: u32, n: u32) -> Block`, the same for four lines `stride` apart, of which the
+    /// first `n_lines` exist.
     pub(crate) const fn fetches(self) -> Self {
         Self { loads: true, fetches: true, ..self }
     }

@@ -7,9 +7,9 @@ use crate::kernel::kernel::{Cost, Kernel};
 use crate::kernel::twin::TwinArgs;
 use crate::shader::dispatch::Dispatch;
 
-/// `kernel` with its arguments stored as `dtypes` says, one type for each argument except scratch: the kernel itself if these are its own types; else a
-/// [specialised form](Kernel::stored_as) for these types, which all elementwise kernels have; else the kernel between [`Cast`]s, with f32 copies in its scratch.
-/// So every kernel takes f16 and bf16.
+/// `kernel` with its arguments stored as `dtypes` says, one type for each argument except scratch: the kernel itself if these are
+/// its own types; else a [specialised form](Kernel::stored_as) for these types, which all elementwise kernels have; else the
+/// kernel between [`Cast`]s, with f32 copies in its scratch. So every kernel takes f16 and bf16.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a wrong number of types, or another type for an argument that is not f32.

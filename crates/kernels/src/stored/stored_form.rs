@@ -8,8 +8,8 @@ use crate::shader::dispatch::Dispatch;
 use crate::stored::converted::Converted;
 use crate::stored::converted::stored;
 
-/// A kernel that has a specialised form for floats stored in 16 bits, which [`Kernel::stored_as`] returns as [`Stored`]. Its twin checks the
-/// [types](TwinArgs::dtype) of its arguments.
+/// A kernel that has a specialised form for floats stored in 16 bits, which [`Kernel::stored_as`] returns as [`Stored`]. Its twin
+/// checks the [types](TwinArgs::dtype) of its arguments.
 pub(crate) trait StoredForm: Kernel + Clone {
     /// The supported types that are closest to these, with f32 where it is required; the other arguments are converted.
     fn nearest(&self, dtypes: &[DType]) -> Option<Vec<DType>>;
@@ -73,7 +73,8 @@ impl<K: StoredForm> Kernel for Stored<K> {
     }
 }
 
-/// For a form in which the arguments `which` share a 16-bit type, and all others have their own types: returns those types, if `which` do share one.
+/// For a form in which the arguments `which` share a 16-bit type, and all others have their own types: returns those types, if
+/// `which` do share one.
 pub(crate) fn sharing(kernel: &impl Kernel, which: &[usize], dtypes: &[DType]) -> Option<Vec<DType>> {
     let shared = dtypes[*which.first()?];
     if !shared.is_half() || which.iter().any(|&i| dtypes[i] != shared) {

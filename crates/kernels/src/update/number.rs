@@ -6,7 +6,8 @@ use std::ops::{Add, Div, Mul, Neg, Sub};
 use crate::expr::Expr;
 use crate::sizes::in_u32;
 
-/// A number that a [`Rule`](crate::Rule) computes with: f32 on the CPU, [`Symbol`] while the WGSL is written. All operations are those of [`Expr`], with the same results.
+/// A number that a [`Rule`](crate::Rule) computes with: f32 on the CPU, [`Symbol`] while the WGSL is written. All operations are
+/// those of [`Expr`], with the same results.
 pub trait Number:
     Copy
     + Neg<Output = Self>

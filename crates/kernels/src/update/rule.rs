@@ -4,9 +4,11 @@ use super::number::Number;
 use super::step_value::StepValue;
 use crate::kernel::interval::Interval;
 
-/// How each element changes in a step, stated once: compiled for the CPU, and written as an expression into the WGSL of the kernel [`Update`](crate::Update).
+/// How each element changes in a step, stated once: compiled for the CPU, and written as an expression into the WGSL of the
+/// kernel [`Update`](crate::Update).
 ///
-/// It reads `V` [numbers of the step](StepValue) and `I` inputs, such as a gradient, and replaces `O` values, such as a parameter and its momentum.
+/// It reads `V` [numbers of the step](StepValue) and `I` inputs, such as a gradient, and replaces `O` values, such as a parameter
+/// and its momentum.
 ///
 /// # Examples
 /// ```
@@ -44,7 +46,8 @@ pub trait Rule<const V: usize, const I: usize, const O: usize>: Debug + Clone + 
         Vec::new()
     }
 
-    /// 1 if the update takes place, else 0. `is_skipped` is 1 in a step that must be skipped, else 0; by default there is no update then.
+    /// 1 if the update takes place, else 0. `is_skipped` is 1 in a step that must be skipped, else 0; by default there is no
+    /// update then.
     ///
     /// Implement it with `#[inline(always)]`.
     #[inline(always)]

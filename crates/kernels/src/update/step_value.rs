@@ -1,7 +1,7 @@
 use crate::float::{ln, one_minus_exp_neg};
 
-/// A number of the step that a [`Rule`](crate::Rule) reads, the same for all elements, or for all elements of a [group](crate::GROUP_LEN). It follows from the
-/// [state](crate::STATE_LEN) of the run and from a table.
+/// A number of the step that a [`Rule`](crate::Rule) reads, the same for all elements, or for all elements of a
+/// [group](crate::GROUP_LEN). It follows from the [state](crate::STATE_LEN) of the run and from a table.
 ///
 /// Counts are compared as integers, so that this is exact in runs of any length.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,7 +14,8 @@ pub enum StepValue {
     Skipped,
     /// The number in an argument of its own, such as a norm.
     Number,
-    /// The entry of the table for this count: the first one for counts up to `every`, the next one for the next `every`, and the last one for all further counts.
+    /// The entry of the table for this count: the first one for counts up to `every`, the next one for the next `every`, and the
+    /// last one for all further counts.
     Entry {
         /// What is counted.
         of: StepCount,
@@ -37,7 +38,8 @@ pub enum StepValue {
         /// The last count for which it is 1.
         last: u32,
     },
-    /// `1 / (1 - decayᵗ)` for update number `t`, by which a running mean that starts at 0 is multiplied to correct its bias; the decay is from 0 to below 1.
+    /// `1 / (1 - decayᵗ)` for update number `t`, by which a running mean that starts at 0 is multiplied to correct its bias; the
+    /// decay is from 0 to below 1.
     BiasCorrection(f32),
     /// The square root of the [`BiasCorrection`](Self::BiasCorrection).
     RootBiasCorrection(f32),

@@ -14,20 +14,23 @@ use crate::kernel::twin::TwinArgs;
 use crate::run_state::STATE_LEN;
 use crate::shader::dispatch::Dispatch;
 
-/// The number of parameters per entry of a table of groups: those of a group start and end at multiples of it, or next to elements that are not
-/// updated.
+/// The number of parameters per entry of a table of groups: those of a group start and end at multiples of it, or next to
+/// elements that are not updated.
 pub const GROUP_LEN: usize = 64;
 
 /// A [`Rule`] for each of `n` elements, in place: the step of an optimizer, a moving average, gradients that are summed.
 ///
 /// # Shapes
-/// `x0`, `x1`, … are the inputs of the rule, `[n]`, followed by `n0`, `n1`, … for each [`StepValue::Number`], `[1]`. Then `table`, `[table_len]`, if the rule reads it, and `state`,
-/// [`STATE_LEN`]. With [groups](Self::grouped) `groups`, `[⌈n / 64⌉, 2]`: for the [`GROUP_LEN`] elements starting at `64 i` the factor of their learning rate, and their weight
-/// decay, which replaces that of the rule; if the factor is negative, these elements do not change. Then `y0`, `y1`, …, `[n]`, which are replaced.
+/// `x0`, `x1`, … are the inputs of the rule, `[n]`, followed by `n0`, `n1`, … for each [`StepValue::Number`], `[1]`. Then
+/// `table`, `[table_len]`, if the rule reads it, and `state`, [`STATE_LEN`]. With [groups](Self::grouped) `groups`,
+/// `[⌈n / 64⌉, 2]`: for the [`GROUP_LEN`] elements starting at `64 i` the factor of their learning rate, and their weight decay,
+/// which replaces that of the rule; if the factor is negative, these elements do not change. Then `y0`, `y1`, …, `[n]`, which are
+/// replaced.
 /// # Dtypes
 /// f32; `state` u32.
 /// # Errors
-/// [`Error::Unsupported`] for a setting that the rule refuses, and for more than 8 arguments; [`Error::Size`] for 0 elements, an empty table, and an interval of 0.
+/// [`Error::Unsupported`] for a setting that the rule refuses, and for more than 8 arguments; [`Error::Size`] for 0 elements, an
+/// empty table, and an interval of 0.
 /// # Cost
 /// One dispatch; reads each argument and writes those that are replaced once.
 #[derive(Debug, Clone, PartialEq)]

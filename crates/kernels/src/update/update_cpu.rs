@@ -9,7 +9,8 @@ use crate::kernel::twin::TwinArgs;
 
 /// Elements per task.
 const BLOCK_LEN: usize = 16 * 1024;
-/// Elements that are copied, updated and copied back, so that the compiler sees that they do not overlap. Those of a group of parameters, so that they have one rate.
+/// Elements that are copied, updated and copied back, so that the compiler sees that they do not overlap. Those of a group of
+/// parameters, so that they have one rate.
 const TILE: usize = GROUP_LEN;
 
 /// On a cache line: vectors that span two lines take longer to load and store.

@@ -101,7 +101,8 @@ fn gradients_equal_finite_differences() {
     }
 }
 
-/// Weights of 0 and 1 give the statistics and gradients of the rows of weight 1, whatever the others contain; a common factor of the weights has no effect.
+/// Weights of 0 and 1 give the statistics and gradients of the rows of weight 1, whatever the others contain; a common factor of
+/// the weights has no effect.
 #[test]
 fn weights_select_rows() {
     let mut random = Random::new(5);
@@ -140,7 +141,8 @@ fn weights_select_rows() {
     }
 }
 
-/// A group without a row has statistics of 0; one with a single row normalises by a variance of 0. Neither moves the running statistics.
+/// A group without a row has statistics of 0; one with a single row normalises by a variance of 0. Neither moves the running
+/// statistics.
 #[test]
 fn groups_without_a_variance_move_nothing() {
     let shape = shape(6, 1, 3);

@@ -5,7 +5,8 @@ use crate::gpu::gpu;
 use crate::random::Random;
 use crate::run::*;
 
-/// f32 values at the edges of the 16-bit formats, as bits: both signs of zero, infinities, NaNs with payloads, halfway cases, overflow, subnormals of all three types.
+/// f32 values at the edges of the 16-bit formats, as bits: both signs of zero, infinities, NaNs with payloads, halfway cases,
+/// overflow, subnormals of all three types.
 fn edges() -> Words {
     let mut edges =
         vec![0, 0x7F80_0000, 0x7F80_0001, 0x7FC0_0000, 0x7FFF_FFFF, 0x7FA5_A5A5, 0x7F7F_FFFF, 1, 0x0000_8000, 0x007F_FFFF];

@@ -21,7 +21,8 @@ pub(crate) const fn tolerance(dtype: DType) -> Tolerance {
 /// The tolerance of an f32 result.
 pub(crate) const DEFAULT: Tolerance = tolerance(DType::F32);
 
-/// A gradient compared with a finite difference, whose error is the square of the step plus the rounding error divided by the step.
+/// A gradient compared with a finite difference, whose error is the square of the step plus the rounding error divided by the
+/// step.
 pub(crate) const GRADIENT: Tolerance = Tolerance { absolute: 2e-3, relative: 2e-3 };
 
 impl Tolerance {

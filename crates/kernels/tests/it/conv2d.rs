@@ -16,7 +16,8 @@ fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> Window
     Window { kernel, stride, padding }
 }
 
-/// Kernels, strides and paddings that are equal or different along the axes; strides larger than the kernel, windows entirely in the padding, a single pixel.
+/// Kernels, strides and paddings that are equal or different along the axes; strides larger than the kernel, windows entirely in
+/// the padding, a single pixel.
 fn shapes() -> Vec<ConvShape> {
     vec![
         shape([1, 1, 1, 1], 1, Window::square(1, 0)),

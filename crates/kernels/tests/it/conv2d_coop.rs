@@ -1,4 +1,5 @@
-//! Convolutions on tensor cores, if an adapter has them, and on any adapter with plain WGSL in place of the cooperative operations.
+//! Convolutions on tensor cores, if an adapter has them, and on any adapter with plain WGSL in place of the cooperative
+//! operations.
 
 use brisk_kernels::CoopShape::{Eight, Sixteen};
 use brisk_kernels::DType::{F16, F32};
@@ -20,7 +21,8 @@ const fn window(kernel: [usize; 2], stride: [usize; 2], padding: [usize; 2]) -> 
     Window { kernel, stride, padding }
 }
 
-/// Rows and images that end within a matrix of pixels, numbers of pixels that are not a multiple of one, strides, taps entirely in the padding, columns beyond a tile's last.
+/// Rows and images that end within a matrix of pixels, numbers of pixels that are not a multiple of one, strides, taps entirely
+/// in the padding, columns beyond a tile's last.
 fn shapes_of_eight() -> [ConvShape; 6] {
     [
         shape([2, 5, 7, 8], 8, Window::square(3, 1)),
@@ -62,7 +64,8 @@ fn gradients_of_the_input_equal_twin() {
     check(Sixteen, 2, grad_input(wide, output_grad(&Activation::tanh())), &[F16; 4], wide.window.n_taps() * wide.n_out);
 }
 
-/// Parts that end within a depth, the last one within a matrix; columns beyond a tile's last; a batch with fewer pixels than a part.
+/// Parts that end within a depth, the last one within a matrix; columns beyond a tile's last; a batch with fewer pixels than a
+/// part.
 #[test]
 fn gradients_of_the_weights_equal_twin() {
     for shape in shapes_of_eight() {

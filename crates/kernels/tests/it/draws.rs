@@ -186,7 +186,8 @@ fn products_draw_what_the_maps_after_them_draw() {
     }
 }
 
-/// As in the gradient of dropout after an activation whose argument is kept: a further argument comes before the state, whichever was fused first.
+/// As in the gradient of dropout after an activation whose argument is kept: a further argument comes before the state, whichever
+/// was fused first.
 #[test]
 fn a_product_with_dropout_may_read_a_matrix_afterwards() {
     let mut random = Random::new(6);

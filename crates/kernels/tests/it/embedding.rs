@@ -42,7 +42,8 @@ fn index(random: &mut Random, kernel: &Embedding) -> Words {
     (0..kernel.n * kernel.n_index_cols).map(|_| code().min(code())).collect()
 }
 
-/// Tables with few entries, whose gradient is computed in blocks of rows, with 64 and 65, the limit, and with many, where it follows chains.
+/// Tables with few entries, whose gradient is computed in blocks of rows, with 64 and 65, the limit, and with many, where it
+/// follows chains.
 const SIZES: [(usize, usize, usize); 8] =
     [(1, 1, 1), (63, 2, 3), (64, 64, 1), (130, 64, 5), (130, 65, 5), (257, 100, 17), (300, 1000, 2), (5, 70, 33)];
 

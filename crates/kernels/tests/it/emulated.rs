@@ -7,7 +7,8 @@ use crate::gpu::{gpu, gpu_with, say};
 use crate::random::Random;
 use crate::run::*;
 
-/// The cooperative operations in plain WGSL: an operand is a pointer to its memory, and each invocation of a subgroup has every n-th element of a sum.
+/// The cooperative operations in plain WGSL: an operand is a pointer to its memory, and each invocation of a subgroup has every
+/// n-th element of a sum.
 fn emulated(wgsl: &str, shape: CoopShape, n_matrices: usize) -> String {
     let size = shape.size();
     let wgsl = if n_matrices < 4 { without_more_matrices(wgsl) } else { wgsl.to_owned() };
@@ -65,7 +66,8 @@ fn emulated(wgsl: &str, shape: CoopShape, n_matrices: usize) -> String {
     source
 }
 
-/// Without the code for more than 2 matrices: a software adapter's driver would also remove it, but only after a long compilation.
+/// Without the code for more than 2 matrices: a software adapter's driver would also remove it, but only after a long
+/// compilation.
 fn without_more_matrices(wgsl: &str) -> String {
     let mut left_out = None;
     let is_for_two = |line: &&str| {
@@ -165,7 +167,8 @@ pub(crate) fn given(random: &mut Random, kernel: &dyn Kernel) -> Vec<Words> {
         .collect()
 }
 
-/// `kernel` stored as `dtypes`, on tensor cores with matrices of one size, and with as many matrices for each subgroup; sums over `n` products.
+/// `kernel` stored as `dtypes`, on tensor cores with matrices of one size, and with as many matrices for each subgroup; sums over
+/// `n` products.
 #[track_caller]
 pub(crate) fn check(shape: CoopShape, n_matrices: usize, kernel: impl Kernel, dtypes: &[DType], n: usize) {
     let Some(adapter) = gpu().map(|gpu| gpu.recorder.adapter().clone()) else { return };

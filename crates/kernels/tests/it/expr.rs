@@ -1,5 +1,5 @@
-//! Expressions: values on the CPU compared with `f64`, derivatives with PyTorch's rules and finite differences, simplification with the bits
-//! of the original.
+//! Expressions: values on the CPU compared with `f64`, derivatives with PyTorch's rules and finite differences, simplification
+//! with the bits of the original.
 
 use brisk_kernels::expr::{Activation, Evaluator, Expr, Operand};
 
@@ -342,7 +342,8 @@ fn fusing_changes_no_bit() {
     assert!(found.iter().zip(&values).all(|(a, b)| a.to_bits() == b.to_bits()), "{fused}");
 }
 
-/// The derivative of GELU is evaluated as a single operation. When GELU is evaluated with it, the two share `Φ(x)`, and the derivative is computed step by step.
+/// The derivative of GELU is evaluated as a single operation. When GELU is evaluated with it, the two share `Φ(x)`, and the
+/// derivative is computed step by step.
 #[test]
 fn the_derivative_of_gelu_has_the_bits_of_its_formula() {
     let slope = x().gelu().derivative(0);

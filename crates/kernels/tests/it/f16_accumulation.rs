@@ -53,13 +53,14 @@ fn adds_in_f16(kernel: &dyn Kernel, adapter: &Adapter) -> bool {
     dispatches[0].wgsl.source().contains("alias SUM = vec4<f16>;")
 }
 
-/// Numbers with magnitudes from 1/4 to 1: products and their sums are then multiples of `2^-14`, none of which is below f16's normal numbers.
+/// Numbers with magnitudes from 1/4 to 1: products and their sums are then multiples of `2^-14`, none of which is below f16's
+/// normal numbers.
 fn factors(random: &mut Random, n: usize) -> Vec<f32> {
     (0..n).map(|_| random.float()).map(|v| (0.25 + 0.75 * v.abs()).copysign(v)).collect()
 }
 
-/// `kernel` stored as `dtypes`, with operands in f16 and results in f32, which adds the same products as `plain`. The results differ by at most the error of adding
-/// in f16, and by more than the error of adding in f32.
+/// `kernel` stored as `dtypes`, with operands in f16 and results in f32, which adds the same products as `plain`. The results
+/// differ by at most the error of adding in f16, and by more than the error of adding in f32.
 #[track_caller]
 fn check(kernel: impl Kernel + Clone, plain: &dyn Kernel, dtypes: &[DType], tiles: Option<Tiles>, n_places: usize) {
     let mut random = Random::new(n_places as u64);
@@ -83,8 +84,9 @@ fn check(kernel: impl Kernel + Clone, plain: &dyn Kernel, dtypes: &[DType], tile
     let found = run_gpu(&mut gpu, &kernel, &given);
     drop(gpu);
 
-    // A sum of n products, each step of which has a relative error of at most u, has an error of at most n u / (1 - n u) of the sum of their magnitudes (Higham 2002, 3.1).
-    // The device decides whether a product is rounded before it is added; the first of n is added to 0.
+    // A sum of n products, each step of which has a relative error of at most u, has an error of at most n u / (1 - n u) of the
+    // sum of their magnitudes (Higham 2002, 3.1). The device decides whether a product is rounded before it is added; the first
+    // of n is added to 0.
     let [u16, u32] = [2.0_f64.powi(-11), 2.0_f64.powi(-24)];
     let of_f16 = PLACES as f64 * u16 / (1.0 - PLACES as f64 * u16);
     let of_f32 = 2.0 * n_places as f64 * u32;

@@ -1,7 +1,7 @@
 //! One device for all tests of this process.
 //!
-//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, even a software one; `require` fails without one, and if
-//! it lacks a feature that a check needs; `off` uses none.
+//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, even a software one; `require` fails without one, and
+//! if it lacks a feature that a check needs; `off` uses none.
 
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock};
@@ -22,7 +22,8 @@ pub(crate) fn gpu() -> Option<MutexGuard<'static, Gpu>> {
     GPU.get_or_init(open).as_ref().map(|gpu| gpu.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
 }
 
-/// The same for a check that needs `features`; if the device lacks them, prints that the check does not run, or fails if GPU checks are required.
+/// The same for a check that needs `features`; if the device lacks them, prints that the check does not run, or fails if GPU
+/// checks are required.
 pub(crate) fn gpu_with(features: wgpu::Features) -> Option<MutexGuard<'static, Gpu>> {
     let gpu = gpu()?;
     let adapter = gpu.recorder.adapter();

@@ -3,7 +3,8 @@ use brisk_kernels::{Kernel, Unscale, UpdateScale};
 use crate::random::Random;
 use crate::run::*;
 
-/// On the twin and the GPU, the scale and the count of good steps after each update are bit-identical to those of `torch._amp_update_scale_` of PyTorch 2.15.
+/// On the twin and the GPU, the scale and the count of good steps after each update are bit-identical to those of
+/// `torch._amp_update_scale_` of PyTorch 2.15.
 #[track_caller]
 fn check(kernel: UpdateScale, start: f32, found_inf: &[u32], expected: &[(f32, u32)]) {
     let (mut scale, mut scaler) = (words(&[start]), vec![0, 0, 0, 0]);
@@ -94,7 +95,8 @@ fn a_scale_falls_through_subnormal_numbers_to_0() {
     check_near_pytorch(kernel, 2.0_f32.powi(-120), &[1; 9], &TORCH_DESCENT);
 }
 
-/// With any power of two, results are bit-identical to PyTorch's, which multiplies in f64: for scales with any mantissa, subnormal numbers, and beyond the largest number.
+/// With any power of two, results are bit-identical to PyTorch's, which multiplies in f64: for scales with any mantissa,
+/// subnormal numbers, and beyond the largest number.
 #[test]
 fn powers_of_two_give_the_bits_of_pytorch() {
     let mut random = Random::new(6);

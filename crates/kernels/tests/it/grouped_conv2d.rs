@@ -19,8 +19,8 @@ fn shape(x: [usize; 4], n_out: usize, kernel: [usize; 2], [stride, padding, dila
     ConvShape { x, n_out, window: Window { kernel, stride, padding }, dilation, n_groups }
 }
 
-/// Groups of one channel, of several and of all; dilations that are equal or different along the axes, with strides that divide them or do not; even and odd channels;
-/// windows entirely in the padding.
+/// Groups of one channel, of several and of all; dilations that are equal or different along the axes, with strides that divide
+/// them or do not; even and odd channels; windows entirely in the padding.
 fn shapes() -> Vec<ConvShape> {
     vec![
         shape([1, 1, 1, 1], 1, [1, 1], PLAIN, 1),

@@ -1,5 +1,5 @@
-//! The tests of each kernel: its WGSL validates, its twin gives numbers computed by hand, the GPU gives the same as the twin, a property
-//! holds, a gradient equals a finite difference, and results are bit-identical for any number of threads.
+//! The tests of each kernel: its WGSL validates, its twin gives numbers computed by hand, the GPU gives the same as the twin, a
+//! property holds, a gradient equals a finite difference, and results are bit-identical for any number of threads.
 //!
 //! `BRISK_TEST_GPU=off|auto|require` says what to do about GPUs; see `gpu.rs`.
 

@@ -276,7 +276,8 @@ fn errors_on_the_gpu_are_within_the_stated_bounds() {
     }
 }
 
-/// NaN and infinities must match the twin, and numbers be within a few units in the last place; a GPU may flush a subnormal number to zero, before or after the function.
+/// NaN and infinities must match the twin, and numbers be within a few units in the last place; a GPU may flush a subnormal
+/// number to zero, before or after the function.
 #[track_caller]
 fn functions_agree(exprs: &[Expr], values: &[f32]) {
     let Some(mut gpu) = crate::gpu::gpu() else { return };

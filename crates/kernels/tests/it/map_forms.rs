@@ -1,4 +1,5 @@
-//! Maps that have loops of their own for many elements, compared with the same maps of few, which are evaluated operation by operation.
+//! Maps that have loops of their own for many elements, compared with the same maps of few, which are evaluated operation by
+//! operation.
 
 use brisk_kernels::expr::{Activation, Expr};
 use brisk_kernels::*;

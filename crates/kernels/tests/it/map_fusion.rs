@@ -20,7 +20,8 @@ fn activations() -> [Activation; 8] {
     ]
 }
 
-/// Checks that `consumer`, fused with `producer` at input `input`, is bit-identical to the two kernels on the CPU, and that the GPU equals the twin.
+/// Checks that `consumer`, fused with `producer` at input `input`, is bit-identical to the two kernels on the CPU, and that the
+/// GPU equals the twin.
 #[track_caller]
 fn check(producer: &Map, consumer: &Map, input: usize) -> Map {
     let mut random = Random::new(producer.len() as u64);

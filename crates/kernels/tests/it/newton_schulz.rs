@@ -16,7 +16,8 @@ fn twin_equals_hand_worked_numbers() {
     assert_eq!(twin_floats(&kernel, &[gram, square]), expected);
 }
 
-/// One step maps a singular value `s` to `a s + b s³ + c s⁵`; if the rows of a matrix are orthogonal, the singular values are the rows' lengths.
+/// One step maps a singular value `s` to `a s + b s³ + c s⁵`; if the rows of a matrix are orthogonal, the singular values are the
+/// rows' lengths.
 #[test]
 fn a_step_is_the_polynomial_of_the_singular_values() {
     let (lengths, n_cols) = ([0.01, 0.3, 1.0], 5);

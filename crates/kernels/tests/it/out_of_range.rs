@@ -1,5 +1,5 @@
-//! Kernels whose indices come from data receive values beyond the range. Both executors give the same results, and nothing outside the kernel's
-//! arguments changes: each argument is between guard words in a larger buffer.
+//! Kernels whose indices come from data receive values beyond the range. Both executors give the same results, and nothing
+//! outside the kernel's arguments changes: each argument is between guard words in a larger buffer.
 
 use brisk_kernels::*;
 
@@ -82,7 +82,8 @@ fn check(kernel: &dyn Kernel, given: &[Words]) -> Vec<Words> {
     expected
 }
 
-/// Indices most of which are not below `n`: the first ones beyond, those whose product with a row's length wraps around, and the largest.
+/// Indices most of which are not below `n`: the first ones beyond, those whose product with a row's length wraps around, and the
+/// largest.
 fn indices(n: u32) -> Words {
     vec![n - 1, n, n.wrapping_add(1), 0, 1 << 30, 1 << 31, (1 << 31) + 1, u32::MAX - 1, u32::MAX, 0x5555_5556]
 }
@@ -139,8 +140,9 @@ fn rows_beyond_a_table_are_zeros_and_beyond_a_window_stay() {
     }
 }
 
-/// Rows beyond any table, epochs without rows and with the maximum number, and tables of quantiles that belong to no distribution: not ascending, random, or all the
-/// largest number, with which a rectangle would reach beyond the image on all sides.
+/// Rows beyond any table, epochs without rows and with the maximum number, and tables of quantiles that belong to no
+/// distribution: not ascending, random, or all the largest number, with which a rectangle would reach beyond the image on all
+/// sides.
 #[test]
 fn mixing_stays_within_rows_and_images() {
     let mut random = Random::new(6);

@@ -1,4 +1,5 @@
-//! A pipeline as wgpu's backends receive it: parsed, with its constants, translated by naga with the options of wgpu's Vulkan, Metal and DX12.
+//! A pipeline as wgpu's backends receive it: parsed, with its constants, translated by naga with the options of wgpu's Vulkan,
+//! Metal and DX12.
 
 use std::collections::BTreeSet;
 
@@ -61,8 +62,8 @@ impl Pipeline<'_> {
         bindings
     }
 
-    /// For a Vulkan driver: as wgpu writes it for a current one, or without anything that an adapter with `features` may lack, on Vulkan 1.1, which is
-    /// the first version with subgroups. Cooperative matrices need 1.3.
+    /// For a Vulkan driver: as wgpu writes it for a current one, or without anything that an adapter with `features` may lack, on
+    /// Vulkan 1.1, which is the first version with subgroups. Cooperative matrices need 1.3.
     pub(crate) fn to_spirv(&self, vulkan: Vulkan) -> Result<Vec<u32>, spv::Error> {
         let with =
             |feature: wgpu::Features, of: &[spv::Capability]| if self.features.contains(feature) { of.to_vec() } else { vec![] };

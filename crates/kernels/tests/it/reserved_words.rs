@@ -1,8 +1,8 @@
 //! No identifier of the WGSL is a word with a different meaning in HLSL, MSL or the tools that translate SPIR-V back.
 //!
-//! naga renames the identifiers that its own lists contain, and those lists lag behind the compilers: `dx` became a namespace of HLSL
-//! in DXC 1.9, and naga 30 writes a binding of that name unchanged. So this list is checked twice: against the identifiers of the
-//! WGSL, and against the names that the translated text declares.
+//! naga renames the identifiers that its own lists contain, and those lists lag behind the compilers: `dx` became a namespace of
+//! HLSL in DXC 1.9, and naga 30 writes a binding of that name unchanged. So this list is checked twice: against the identifiers
+//! of the WGSL, and against the names that the translated text declares.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::LazyLock;
@@ -138,7 +138,8 @@ pub(crate) fn in_module(module: &naga::Module) -> Vec<String> {
     refused(identifiers(module))
 }
 
-/// What is wrong with the names that `text`, HLSL or MSL, declares. naga's helpers have their own names, which may be words of GLSL.
+/// What is wrong with the names that `text`, HLSL or MSL, declares. naga's helpers have their own names, which may be words of
+/// GLSL.
 pub(crate) fn in_text(text: &str) -> Vec<String> {
     let is_nagas = |name: &str| name.starts_with("naga_") || WORDS.get(name) == Some(&GLSL);
     refused(declared(text).into_iter().filter(|name| !is_nagas(name)).collect())

@@ -9,8 +9,9 @@ use crate::samples::output_grad;
 
 const HALVES: [DType; 2] = [DType::F16, DType::Bf16];
 
-/// Checks that the twin of `kernel` stored as `dtypes` gives the same as that of `kernel` for the same numbers, up to the rounding of the results, and that the GPU
-/// agrees. `given` are f32 for every argument that is read, or the bits of its integers.
+/// Checks that the twin of `kernel` stored as `dtypes` gives the same as that of `kernel` for the same numbers, up to the
+/// rounding of the results, and that the GPU agrees. `given` are f32 for every argument that is read, or the bits of its
+/// integers.
 #[track_caller]
 fn stored_equals_f32(kernel: impl Kernel + Clone, dtypes: &[DType], given: &[Vec<f32>]) {
     stored_equals_f32_within(kernel, dtypes, given, DEFAULT);

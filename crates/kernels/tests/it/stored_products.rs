@@ -40,7 +40,8 @@ impl Kernel for On {
     }
 }
 
-/// The results of the families on a software adapter and on hardware for `kernel` stored as `dtypes`; the sums are over `n` products.
+/// The results of the families on a software adapter and on hardware for `kernel` stored as `dtypes`; the sums are over `n`
+/// products.
 #[track_caller]
 fn check(random: &mut Random, kernel: impl Kernel + Clone, dtypes: &[DType], n: usize) {
     let args = kernel.args();
@@ -249,7 +250,8 @@ fn convolutions_of_odd_channels_equal_twin() {
     };
     let strided = Window { stride: [2, 1], ..Window::square(3, 1) };
     for (shape, [x, weight, y]) in [
-        // Images with three colours; then two channels per word in the backward pass as well; single pixels, a column and nine of them.
+        // Images with three colours; then two channels per word in the backward pass as well; single pixels, a column and nine of
+        // them.
         (shape([2, 5, 6, 3], 8, Window::square(3, 1)), [F16, F16, F16]),
         (shape([1, 6, 7, 6], 10, strided), [Bf16, Bf16, F16]),
         (shape([1, 5, 5, 10], 3, Window::square(2, 0)), [F32, Bf16, Bf16]),

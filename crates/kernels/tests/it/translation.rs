@@ -1,5 +1,5 @@
-//! Each pipeline is translated to SPIR-V, MSL and HLSL, by naga with the options of wgpu's Vulkan, Metal and DX12. It needs no feature that one of the adapters
-//! that use it lacks, and keeps within their limits.
+//! Each pipeline is translated to SPIR-V, MSL and HLSL, by naga with the options of wgpu's Vulkan, Metal and DX12. It needs no
+//! feature that one of the adapters that use it lacks, and keeps within their limits.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The bindings, parameters, constants and entry points of every module are those that the Rust side names, and every WGSL file is a part
-//! of one.
+//! The bindings, parameters, constants and entry points of every module are those that the Rust side names, and every WGSL file
+//! is a part of one.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -100,8 +100,8 @@ fn collisions(rows: &[u32], batch: usize, block_rows: u32) -> f64 {
     n_pairs as f64 / n_batches as f64 / expected
 }
 
-/// The randomness that a window costs, and no more. With windows of 32 of 256 blocks, rows move as far as in a full shuffle, and a
-/// batch has 256/32 = 8 times as many pairs from the same block, as expected.
+/// The randomness that a window costs, and no more. With windows of 32 of 256 blocks, rows move as far as in a full shuffle, and
+/// a batch has 256/32 = 8 times as many pairs from the same block, as expected.
 #[test]
 fn a_window_is_as_random_as_its_size_allows() {
     const N_ROWS: u32 = 256 * 256;
@@ -181,8 +181,8 @@ impl RowSource for Recording {
     }
 }
 
-/// Checks that a row is gathered only while its block is announced and not released, that each block is announced once and released once,
-/// and that at most `most` blocks are held.
+/// Checks that a row is gathered only while its block is announced and not released, that each block is announced once and
+/// released once, and that at most `most` blocks are held.
 #[track_caller]
 fn check_events(events: &[Event], n_rows: usize, block_rows: usize, most: usize) {
     let mut is_held = vec![false; n_rows.div_ceil(block_rows)];

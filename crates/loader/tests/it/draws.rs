@@ -11,8 +11,8 @@ fn drawn(weights: &[f64], n_draws: usize, seed: u64, epoch: u32) -> Vec<u32> {
     draws
 }
 
-/// Computed by an implementation of the specification in another language, from the table computed by hand: three quarters of the first
-/// column stay, the second goes to row 2, the third stays.
+/// Computed by an implementation of the specification in another language, from the table computed by hand: three quarters of the
+/// first column stay, the second goes to row 2, the third stays.
 #[test]
 fn pinned_vectors() {
     let weights = [1.0, 0.0, 3.0];
@@ -22,7 +22,8 @@ fn pinned_vectors() {
     assert_eq!(drawn(&weights, 24, 42, 1), expected);
 }
 
-/// Compares frequencies with weights by the chi-squared statistic: its mean is the number of rows minus one, and its standard deviation the root of twice that.
+/// Compares frequencies with weights by the chi-squared statistic: its mean is the number of rows minus one, and its standard
+/// deviation the root of twice that.
 #[test]
 fn rows_come_as_often_as_they_weigh() {
     #[track_caller]

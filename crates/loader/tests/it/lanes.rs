@@ -191,7 +191,8 @@ fn an_epoch_continues_on_another_number_of_ranks() {
     assert_eq!(state.to_string(), "brisk-loader 1 epoch=2 position=1003 n_rows=1003 fingerprint=none order=lanes:7:48:8:10:2");
 }
 
-/// Checks that rows are gathered only while they are announced and not released, each once, and returns how often each row is announced.
+/// Checks that rows are gathered only while they are announced and not released, each once, and returns how often each row is
+/// announced.
 fn announced(events: &[Event], most: usize) -> Vec<usize> {
     let (mut held, mut counts) = (vec![0_usize; N_ROWS], vec![0_usize; N_ROWS]);
     for event in events {
@@ -212,7 +213,8 @@ fn a_rank_announces_only_its_lanes() {
     let shuffle = LaneShuffle::new(N_ROWS as u32, lanes(Some(7), BATCH as u32, 8, 10, 2), 0);
     for seed in [Some(7), None] {
         let batching = Batching { order: Order::Lanes(lanes(seed, BATCH as u32, 8, 10, 2)), ..Batching::of(BATCH) };
-        // With ranks that do not divide the lanes, those that a boundary of parts falls into are announced by both sides: rows 16 and 32 of 48, in lanes of 6.
+        // With ranks that do not divide the lanes, those that a boundary of parts falls into are announced by both sides: rows 16
+        // and 32 of 48, in lanes of 6.
         for (world, shared) in [(1, &[][..]), (2, &[]), (4, &[]), (8, &[]), (3, &[2, 5])] {
             let mut times = vec![0; N_ROWS];
             for rank in 0..world {

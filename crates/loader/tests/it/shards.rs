@@ -8,7 +8,8 @@ fn real(batches: &[Owned]) -> Vec<u32> {
     batches.iter().flat_map(|batch| batch.ids[..batch.rows].to_vec()).collect()
 }
 
-/// The rows that PyTorch 2.15's `DistributedSampler(range(n), num_replicas=world, rank=r, shuffle=False, drop_last=…)` gives each rank.
+/// The rows that PyTorch 2.15's `DistributedSampler(range(n), num_replicas=world, rank=r, shuffle=False, drop_last=…)` gives each
+/// rank.
 #[test]
 fn distributed_sampler_vectors() {
     #[track_caller]

@@ -176,7 +176,8 @@ fn chi_square_sigmas(counts: &[u32], expected: f64) -> f64 {
     (chi_square - freedom) / (2.0 * freedom).sqrt()
 }
 
-/// Compares positions cut into 32 parts with rows cut into 32 parts: all pairs of parts are equally frequent. Seeds are fixed, so this cannot fail by chance.
+/// Compares positions cut into 32 parts with rows cut into 32 parts: all pairs of parts are equally frequent. Seeds are fixed, so
+/// this cannot fail by chance.
 #[test]
 fn positions_spread_evenly_over_rows() {
     for n_rows in [32 * 32 * 32, 100_000, 1_000_000] {

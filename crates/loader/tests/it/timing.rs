@@ -12,8 +12,8 @@ use crate::source::numbered;
 
 const PAUSE: Duration = Duration::from_millis(4);
 
-/// Pauses while a batch is gathered, transformed and consumed: the report names the slowest. On a busy machine other threads may be slower at times, so
-/// there are several reports.
+/// Pauses while a batch is gathered, transformed and consumed: the report names the slowest. On a busy machine other threads may
+/// be slower at times, so there are several reports.
 #[track_caller]
 fn check(gather: Duration, transform: Duration, consumer: Duration, workers: usize, expected: Bottleneck) {
     let reports: Vec<_> = (0..8).map(|_| report(gather, transform, consumer, workers)).collect();

@@ -12,8 +12,8 @@ impl Schedule {
     /// Checks the settings for a run of `total_steps` steps.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a rate that is negative or not finite, a factor that is not above 0, a share that is not between 0 and
-    /// 1, a length of 0 steps, steps that are not in increasing order, or a lowest rate above the first.
+    /// [`Error::Refused`] for a rate that is negative or not finite, a factor that is not above 0, a share that is not between 0
+    /// and 1, a length of 0 steps, steps that are not in increasing order, or a lowest rate above the first.
     pub fn check(&self, total_steps: usize) -> Result<(), Error> {
         match *self {
             Self::Constant { lr } => rate("lr", lr),

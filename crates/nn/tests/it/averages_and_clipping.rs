@@ -85,7 +85,8 @@ fn an_average_follows_the_parameters() -> Result<(), Error> {
     device.write(&inputs.lr, &[1.0_f32])?;
     device.write_at(params.grads(), 0, &[1.0_f32, -1.0])?;
     let (step, evaluate) = (graph.compile(&device)?, evaluation.compile(&device)?);
-    // The parameters take the values 0, -1, -2, -3 and 2, 3, 4, 5; the average equals them up to step 2, and is then updated every second step: (-1 - 3) / 2.
+    // The parameters take the values 0, -1, -2, -3 and 2, 3, 4, 5; the average equals them up to step 2, and is then updated
+    // every second step: (-1 - 3) / 2.
     for expected in [[0.0, 2.0], [-1.0, 3.0], [-1.0, 3.0], [-2.0, 4.0]] {
         step.run(1)?;
         evaluate.run(1)?;

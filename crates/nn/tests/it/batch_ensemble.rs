@@ -1,4 +1,5 @@
-//! The layer of a batch ensemble, against values of PyTorch 2.15 in f64: `relu(((x * r) @ W.T) * s + b)`, and its gradients for the sum of `y * [1, …, 8]`.
+//! The layer of a batch ensemble, against values of PyTorch 2.15 in f64: `relu(((x * r) @ W.T) * s + b)`, and its gradients for
+//! the sum of `y * [1, …, 8]`.
 
 use brisk_nn::tensor::Graph;
 use brisk_nn::{BatchEnsemble, Error, Parameters, ParametersBuilder};

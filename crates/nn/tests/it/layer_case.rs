@@ -7,7 +7,8 @@ use brisk_nn::{Bound, Error, Parameters};
 /// The name of a parameter, its shape, values and gradient.
 pub(crate) type Parameter<'a> = (&'a str, &'a [usize], &'a [f32], &'a [f32]);
 
-/// Checks the output and the gradients for the sum of `y * [1, 2, …]`, which may be off by `tolerance` of 1 plus the expected number.
+/// Checks the output and the gradients for the sum of `y * [1, 2, …]`, which may be off by `tolerance` of 1 plus the expected
+/// number.
 #[track_caller]
 pub(crate) fn check(
     mut params: Parameters,

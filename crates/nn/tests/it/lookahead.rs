@@ -48,7 +48,8 @@ impl Run {
         [self.params.values()].into_iter().chain(buffers).chain(state).collect()
     }
 
-    /// Runs these steps on a new device, after loading the checkpoint of the previous steps. Returns weight, bias and both buffers after each step, and the new checkpoint.
+    /// Runs these steps on a new device, after loading the checkpoint of the previous steps. Returns weight, bias and both
+    /// buffers after each step, and the new checkpoint.
     fn steps(&self, steps: std::ops::Range<usize>, saved: Option<Saved>) -> Result<(Vec<Values>, Saved), Error> {
         let device = Device::cpu()?;
         let graph = Graph::inference("step");

@@ -1,4 +1,5 @@
-//! Periodic embeddings, against `PeriodicEmbeddings(2, 3, n_frequencies=2, activation=True, lite=False)` of the package `rtdl_num_embeddings` 0.0.12 in f64.
+//! Periodic embeddings, against `PeriodicEmbeddings(2, 3, n_frequencies=2, activation=True, lite=False)` of the package
+//! `rtdl_num_embeddings` 0.0.12 in f64.
 
 use brisk_nn::tensor::Graph;
 use brisk_nn::{Error, ParametersBuilder, Periodic};

@@ -1,4 +1,5 @@
-//! How close the planner comes to the bytes that are live at once, for whole training steps; no step is executed, so sizes are realistic.
+//! How close the planner comes to the bytes that are live at once, for whole training steps; no step is executed, so sizes are
+//! realistic.
 
 use brisk_nn::tensor::program::Plan;
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Error, Graph, Mode, Persistent, Pool2d, Tensor};

@@ -1,4 +1,5 @@
-//! Operands in the order in which kernels multiply them, kept while the buffer does not change: the weights of a network that is evaluated or makes predictions.
+//! Operands in the order in which kernels multiply them, kept while the buffer does not change: the weights of a network that is
+//! evaluated or makes predictions.
 
 use std::ops::Range;
 use std::sync::Arc;

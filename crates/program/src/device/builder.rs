@@ -42,15 +42,16 @@ impl DeviceBuilder {
         self
     }
 
-    /// Lowers the maximum size of one kernel argument, as if the adapter could not bind more: tables are then held in more windows. For tests, and
-    /// for drivers that report more than they support. [`Device::compile`] splits or refuses larger kernels, also on the CPU.
+    /// Lowers the maximum size of one kernel argument, as if the adapter could not bind more: tables are then held in more
+    /// windows. For tests, and for drivers that report more than they support. [`Device::compile`] splits or refuses larger
+    /// kernels, also on the CPU.
     pub fn max_binding_bytes(mut self, max_bytes: usize) -> Self {
         self.max_binding_bytes = Some(max_bytes as u64);
         self
     }
 
-    /// Maximum bytes of programs and persistent buffers on the device, so that several processes can share it. A larger program or
-    /// buffer returns [`Error::MemoryLimit`] before anything is allocated. Without a limit the driver's own budget applies.
+    /// Maximum bytes of programs and persistent buffers on the device, so that several processes can share it. A larger program
+    /// or buffer returns [`Error::MemoryLimit`] before anything is allocated. Without a limit the driver's own budget applies.
     ///
     /// # Units
     /// Bytes as [`Plan`](crate::Plan) counts them: constants of kernels and staging memory come on top.
@@ -70,17 +71,18 @@ impl DeviceBuilder {
         self
     }
 
-    /// The number of attempts to open an adapter before an error is returned, with pauses of 50 ms, 100 ms, 200 ms and so on in between: other
-    /// processes may keep it busy temporarily. The default is 5, which takes three quarters of a second to fail; 0 counts as 1.
-    /// [`DeviceInfo::failed_attempts`] lists the errors.
+    /// The number of attempts to open an adapter before an error is returned, with pauses of 50 ms, 100 ms, 200 ms and so on in
+    /// between: other processes may keep it busy temporarily. The default is 5, which takes three quarters of a second to fail; 0
+    /// counts as 1. [`DeviceInfo::failed_attempts`] lists the errors.
     pub fn open_attempts(mut self, n_attempts: u32) -> Self {
         self.n_attempts = Attempts(n_attempts.max(1));
         self
     }
 
-    /// A folder for the driver's pipeline cache, which is kept from one process to the next, with one file per adapter; it is created if it does not exist.
-    /// [`Device::compile`] writes the file after it has created pipelines. Only Vulkan adapters have such a cache, and most desktop drivers also keep their
-    /// own; on other adapters the folder is not used. [`Device::pipeline_cache`] reports the state of the cache: a damaged file is ignored and written again.
+    /// A folder for the driver's pipeline cache, which is kept from one process to the next, with one file per adapter; it is
+    /// created if it does not exist. [`Device::compile`] writes the file after it has created pipelines. Only Vulkan adapters
+    /// have such a cache, and most desktop drivers also keep their own; on other adapters the folder is not used.
+    /// [`Device::pipeline_cache`] reports the state of the cache: a damaged file is ignored and written again.
     ///
     /// The driver runs the code that it finds in the file, so other users must not be able to write to the folder.
     pub fn pipeline_cache(mut self, folder: impl Into<PathBuf>) -> Self {
@@ -88,14 +90,15 @@ impl DeviceBuilder {
         self
     }
 
-    /// Allows products of f16 operands to be accumulated in f16, 16 at a time, with only those partial sums added in f32. It is meant for hardware with `SHADER_F16` but
-    /// without tensor cores, which may do two such multiply-adds in the time of one in f32. It is off by default, since results are less accurate: the error is up to
-    /// about `16 * 2^-11` of the sum of the products' magnitudes. Results are infinite where the sum of 16 consecutive products exceeds 65504, so a loss scale
-    /// settles lower, and products below `2^-14`, as in gradients, lose bits or vanish.
+    /// Allows products of f16 operands to be accumulated in f16, 16 at a time, with only those partial sums added in f32. It is
+    /// meant for hardware with `SHADER_F16` but without tensor cores, which may do two such multiply-adds in the time of one in
+    /// f32. It is off by default, since results are less accurate: the error is up to about `16 * 2^-11` of the sum of the
+    /// products' magnitudes. Results are infinite where the sum of 16 consecutive products exceeds 65504, so a loss scale settles
+    /// lower, and products below `2^-14`, as in gradients, lose bits or vanish.
     ///
-    /// Where it is not possible (on the CPU, on software adapters, without `SHADER_F16`, and on tensor cores), sums stay in f32 without an error:
-    /// [`Adapter::f16_places`](brisk_kernels::Adapter::f16_places) of the device's [`adapter`](Device::adapter) says what it does. The speedup has not been measured on
-    /// hardware yet.
+    /// Where it is not possible (on the CPU, on software adapters, without `SHADER_F16`, and on tensor cores), sums stay in f32
+    /// without an error: [`Adapter::f16_places`](brisk_kernels::Adapter::f16_places) of the device's [`adapter`](Device::adapter)
+    /// says what it does. The speedup has not been measured on hardware yet.
     ///
     /// # Reference
     /// `torch.backends.cuda.matmul.allow_fp16_accumulation`, which is off by default too.
@@ -116,16 +119,19 @@ impl DeviceBuilder {
 
     /// Disables the cooperative matrices of the adapter (tensor cores).
     ///
-    /// By default, products and convolutions of operands stored in f16, as under autocast, run on them if the adapter lists matrices of f16 with sums in f32 and a
-    /// self-check when the device is opened finds that they compute correctly. Otherwise they are not used; [`DeviceInfo::coop_refused`] says why a self-check failed.
+    /// By default, products and convolutions of operands stored in f16, as under autocast, run on them if the adapter lists
+    /// matrices of f16 with sums in f32 and a self-check when the device is opened finds that they compute correctly. Otherwise
+    /// they are not used; [`DeviceInfo::coop_refused`] says why a self-check failed.
     pub fn without_cooperative_matrices(mut self) -> Self {
         self.without_coop = true;
         self
     }
 
-    /// Computes all matrix products with one family of kernels, to compare families; by default the family depends on the adapter and on shapes.
+    /// Computes all matrix products with one family of kernels, to compare families; by default the family depends on the adapter
+    /// and on shapes.
     ///
-    /// If this is not called, the environment variable `BRISK_FAMILY` does the same with `direct`, `tiled` or `coop`. The CPU executor has no families.
+    /// If this is not called, the environment variable `BRISK_FAMILY` does the same with `direct`, `tiled` or `coop`. The CPU
+    /// executor has no families.
     ///
     /// # Examples
     /// ```
@@ -165,7 +171,8 @@ impl DeviceBuilder {
     /// Opens the device.
     ///
     /// # Errors
-    /// [`Error::NoDevice`], with a list of the available devices; [`Error::Open`]; an error of the kernels for a family that is unknown or that the device cannot run.
+    /// [`Error::NoDevice`], with a list of the available devices; [`Error::Open`]; an error of the kernels for a family that is
+    /// unknown or that the device cannot run.
     pub fn open(mut self) -> Result<Device, Error> {
         if self.matmul_family.is_none() {
             self.matmul_family = family_from_env()?;

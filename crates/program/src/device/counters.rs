@@ -1,8 +1,9 @@
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often the host has read, written and allocated memory of a device since the device was opened ([`Device::counters`](crate::Device::counters)). The
-/// difference of two values counts what happened in between: replays read nothing, write nothing and allocate nothing.
+/// How often the host has read, written and allocated memory of a device since the device was opened
+/// ([`Device::counters`](crate::Device::counters)). The difference of two values counts what happened in between: replays read
+/// nothing, write nothing and allocate nothing.
 ///
 /// The buffers of [host steps](crate::HostStep) are not counted, nor is staging memory, through which values are copied.
 ///

@@ -47,19 +47,20 @@ impl Executable {
         })
     }
 
-    /// Replays the program `n` times. On a GPU this returns when the last replay has been submitted, with many replays per submit and
-    /// nothing read back; a later [`Device::read`] or [`Device::wait`] waits. On the CPU it returns when the last replay is done. If the program has
-    /// [host steps](crate::HostStep), they run in each replay.
+    /// Replays the program `n` times. On a GPU this returns when the last replay has been submitted, with many replays per submit
+    /// and nothing read back; a later [`Device::read`] or [`Device::wait`] waits. On the CPU it returns when the last replay is
+    /// done. If the program has [host steps](crate::HostStep), they run in each replay.
     ///
     /// # Cost
     /// On a GPU up to 512 dispatches go into one submit, and up to four submits are in flight before this waits for the oldest.
     ///
     /// # Errors
-    /// [`Error::Unwritten`] if a [required](crate::Persistent::required) buffer has not been written; [`Error::DeviceFailed`]; [`Error::HostStep`], which ends
-    /// the replay at that step.
+    /// [`Error::Unwritten`] if a [required](crate::Persistent::required) buffer has not been written; [`Error::DeviceFailed`];
+    /// [`Error::HostStep`], which ends the replay at that step.
     ///
     /// # Panics
-    /// On the CPU with the panic of a kernel's twin, which is a bug in the kernel. No buffer is lost, and the device stays usable.
+    /// On the CPU with the panic of a kernel's twin, which is a bug in the kernel. No buffer is lost, and the device stays
+    /// usable.
     pub fn run(&self, n: usize) -> Result<(), Error> {
         self.required.check(&self.device)?;
         self.compiled.run(n)?;
@@ -67,14 +68,16 @@ impl Executable {
         Ok(())
     }
 
-    /// Replays the program `n` times as [`run`](Self::run) does, and measures the time of each kernel. The first profile on a device also measures its
-    /// [`roofline`](Device::roofline).
+    /// Replays the program `n` times as [`run`](Self::run) does, and measures the time of each kernel. The first profile on a
+    /// device also measures its [`roofline`](Device::roofline).
     ///
-    /// On a GPU each kernel is a separate pass between two timestamps, or, if the adapter has no timestamps, a separate submit that is waited for:
-    /// so it takes longer than a run. The first replay is slower than the rest, so call `run(1)` before profiling.
+    /// On a GPU each kernel is a separate pass between two timestamps, or, if the adapter has no timestamps, a separate submit
+    /// that is waited for: so it takes longer than a run. The first replay is slower than the rest, so call `run(1)` before
+    /// profiling.
     ///
     /// # Errors
-    /// [`Error::Unwritten`]; [`Error::DeviceFailed`]; [`Error::OutOfMemory`] if there is no room for timestamps; those of [`Device::roofline`].
+    /// [`Error::Unwritten`]; [`Error::DeviceFailed`]; [`Error::OutOfMemory`] if there is no room for timestamps; those of
+    /// [`Device::roofline`].
     ///
     /// # Panics
     /// As [`run`](Self::run).

@@ -4,8 +4,8 @@ use crate::device::Device;
 use crate::record::persistent::Persistent;
 
 impl Persistent {
-    /// The device on which the buffer was last written, from the host or by a program, and the number of such writes on all devices, where a call of
-    /// [`Executable::run`](crate::Executable::run) counts as one. `None` before the first.
+    /// The device on which the buffer was last written, from the host or by a program, and the number of such writes on all
+    /// devices, where a call of [`Executable::run`](crate::Executable::run) counts as one. `None` before the first.
     pub fn last_write(&self) -> Option<(Device, u64)> {
         let last = self.last_writer();
         let (device, n_writes) = last.as_ref()?;

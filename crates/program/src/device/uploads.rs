@@ -4,12 +4,13 @@ use crate::error::Error;
 use crate::executor::Staging;
 use crate::record::upload::Upload;
 
-/// A ring of staging memory for host values that are written to a device repeatedly: it is allocated once, and written while the device works
-/// on earlier values.
+/// A ring of staging memory for host values that are written to a device repeatedly: it is allocated once, and written while the
+/// device works on earlier values.
 ///
-/// [`Device::write`] allocates staging memory for each call, which is fine for weights and counters. Use this type for rows that are
-/// streamed: [`write`](Self::write) fills the next slot, submits its copy in order with the runs, and returns. If all slots are in flight
-/// it waits for the oldest, so the host is never ahead by more slots than the ring has. The CPU executor needs no staging: there a write is one copy.
+/// [`Device::write`] allocates staging memory for each call, which is fine for weights and counters. Use this type for rows that
+/// are streamed: [`write`](Self::write) fills the next slot, submits its copy in order with the runs, and returns. If all slots
+/// are in flight it waits for the oldest, so the host is never ahead by more slots than the ring has. The CPU executor needs no
+/// staging: there a write is one copy.
 ///
 /// # Examples
 /// ```
@@ -38,11 +39,12 @@ impl Uploads {
     /// change as soon as this returns. Values longer than a slot use several slots.
     ///
     /// # Cost
-    /// On a GPU one submit per filled slot. Bytes and halves that share a 4-byte word with neighbours that must not change cost as much as
-    /// in [`Device::write_at`].
+    /// On a GPU one submit per filled slot. Bytes and halves that share a 4-byte word with neighbours that must not change cost
+    /// as much as in [`Device::write_at`].
     ///
     /// # Errors
-    /// [`Error::HostType`] for values of another type, [`Error::HostLen`] if they reach beyond their buffer, with nothing written; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
+    /// [`Error::HostType`] for values of another type, [`Error::HostLen`] if they reach beyond their buffer, with nothing
+    /// written; [`Error::OutOfMemory`], [`Error::DeviceFailed`].
     pub fn write(&mut self, uploads: &[Upload<'_>]) -> Result<(), Error> {
         for upload in uploads {
             upload.check_type()?;

@@ -11,7 +11,8 @@ use brisk_kernels::wgpu;
 
 use crate::memory::lock;
 
-/// The state of a device's [`pipeline_cache`](crate::DeviceBuilder::pipeline_cache). A cache that cannot be read or written costs time, and is not an error.
+/// The state of a device's [`pipeline_cache`](crate::DeviceBuilder::pipeline_cache). A cache that cannot be read or written costs
+/// time, and is not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PipelineCache {
@@ -58,8 +59,9 @@ impl CacheFile {
             Err(reason) => (None, Some(reason)),
         };
         let descriptor = wgpu::PipelineCacheDescriptor { label: Some("brisk"), data: data.as_deref(), fallback: true };
-        // SAFETY: the data are what `PipelineCache::get_data` returned, as their checksum shows, unless both were forged. The caller chose the
-        // folder, and is told that any program that can write there can run code in this process. wgpu compares adapter and driver.
+        // SAFETY: the data are what `PipelineCache::get_data` returned, as their checksum shows, unless both were forged. The
+        // caller chose the folder, and is told that any program that can write there can run code in this process. wgpu compares
+        // adapter and driver.
         let cache = unsafe { device.create_pipeline_cache(&descriptor) };
         let (loaded_bytes, sum) = data.as_ref().map_or((0, 0), |data| (data.len(), crc32fast::hash(data)));
         let public = PipelineCache { path, loaded_bytes, saved_bytes: 0, not_loaded, not_saved: None };

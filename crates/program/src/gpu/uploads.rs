@@ -124,8 +124,8 @@ impl Ring {
     }
 }
 
-/// How many bytes of `range` can be copied in whole words: those from the start of a word to the end of a word or of the buffer, after which
-/// the rest of the word is unused.
+/// How many bytes of `range` can be copied in whole words: those from the start of a word to the end of a word or of the buffer,
+/// after which the rest of the word is unused.
 fn whole_words(range: &std::ops::Range<usize>, buffer_bytes: usize) -> usize {
     if !range.start.is_multiple_of(WORD_BYTES) {
         0

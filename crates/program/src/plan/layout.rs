@@ -1,4 +1,5 @@
-//! The layout of transients: those that are never alive together share memory, others lie side by side, in as few bytes as a limited search finds.
+//! The layout of transients: those that are never alive together share memory, others lie side by side, in as few bytes as a
+//! limited search finds.
 
 use std::cmp::Reverse;
 
@@ -7,8 +8,8 @@ use std::cmp::Reverse;
 pub(crate) struct Transient {
     pub(crate) len_bytes: usize,
     pub(crate) life: Life,
-    /// The transients that some kernel uses together with this one, writing at least one of the two: a GPU binds a whole buffer for either
-    /// reading or writing, so they must lie in different slots.
+    /// The transients that some kernel uses together with this one, writing at least one of the two: a GPU binds a whole buffer
+    /// for either reading or writing, so they must lie in different slots.
     pub(crate) apart: Vec<usize>,
 }
 
@@ -51,14 +52,16 @@ enum Choice {
 
 /// The maximum number of tries to improve the best order.
 const MAX_TRIES: usize = 200;
-/// The maximum number of pairs of transients that are compared in these tries, so that planning takes less than a tenth of a second.
+/// The maximum number of pairs of transients that are compared in these tries, so that planning takes less than a tenth of a
+/// second.
 const MAX_PAIRS: usize = 1 << 21;
 
-/// Makes greedy layouts in several orders, and improves the best of them by changes of its order, as long as a change helps. The problem is NP-hard.
+/// Makes greedy layouts in several orders, and improves the best of them by changes of its order, as long as a change helps. The
+/// problem is NP-hard.
 ///
 /// # Reference
-/// Pisarchyk & Lee 2020, *Efficient Memory Management for Deep Neural Net Inference*, arXiv:2001.03288: greedy by size. Joslin & Clements 1999,
-/// *Squeaky Wheel Optimization*, arXiv:1105.5454: an item that was placed badly goes earlier the next time.
+/// Pisarchyk & Lee 2020, *Efficient Memory Management for Deep Neural Net Inference*, arXiv:2001.03288: greedy by size. Joslin &
+/// Clements 1999, *Squeaky Wheel Optimization*, arXiv:1105.5454: an item that was placed badly goes earlier the next time.
 pub(crate) fn lay_out(transients: &[Transient]) -> Layout {
     let ways = orders(transients).into_iter().flat_map(|order| [(order.clone(), Choice::Tightest), (order, Choice::FreeSlot)]);
     let layouts = ways.map(|(order, choice)| (greedy(transients, &order, choice), order, choice));
@@ -68,8 +71,8 @@ pub(crate) fn lay_out(transients: &[Transient]) -> Layout {
     }
 }
 
-/// Large transients first, since small ones fit into the gaps beside and after them: by length, then by first use; by length, then by lifetime; by
-/// length times the square root of the lifetime.
+/// Large transients first, since small ones fit into the gaps beside and after them: by length, then by first use; by length,
+/// then by lifetime; by length times the square root of the lifetime.
 fn orders(transients: &[Transient]) -> [Vec<usize>; 3] {
     let by = |key: fn(u128, u128) -> (u128, u128)| {
         let mut order: Vec<usize> = (0..transients.len()).collect();

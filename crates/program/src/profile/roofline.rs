@@ -1,6 +1,7 @@
 use std::fmt;
 
-/// The peak rates of a device, measured by [`Device::roofline`](crate::Device::roofline): no kernel moves bytes or computes faster, unless its data stay in cache.
+/// The peak rates of a device, measured by [`Device::roofline`](crate::Device::roofline): no kernel moves bytes or computes
+/// faster, unless its data stay in cache.
 ///
 /// # Reference
 /// Williams, Waterman & Patterson 2009, *Roofline: an insightful visual performance model for multicore architectures*.

@@ -10,15 +10,17 @@ use brisk_kernels::{Access, Adapter, Arg, Dispatch, Kernel, TwinArgs};
 use crate::error::Error;
 use crate::record::program::Program;
 
-/// Work of the host in the middle of a program, which no kernel can do, such as a sum over replicas on other machines: it reads values from the device and
-/// writes values back. [`Program::push_host`](crate::Program::push_host) records one.
+/// Work of the host in the middle of a program, which no kernel can do, such as a sum over replicas on other machines: it reads
+/// values from the device and writes values back. [`Program::push_host`](crate::Program::push_host) records one.
 ///
-/// The plan treats it as a kernel: the values it reads are available when it runs, and the values it writes are available to the kernels after it.
+/// The plan treats it as a kernel: the values it reads are available when it runs, and the values it writes are available to the
+/// kernels after it.
 ///
 /// # When it runs
-/// Once per replay, in order with the other host steps, on the thread that called [`Executable::run`](crate::Executable::run), which holds no lock of the device
-/// meanwhile. On a GPU a step that only reads does not block the device: its arguments are copied at its place in the program, and it runs while the kernels up to the
-/// next host step are in flight. A step that writes runs once all work before it is done.
+/// Once per replay, in order with the other host steps, on the thread that called [`Executable::run`](crate::Executable::run),
+/// which holds no lock of the device meanwhile. On a GPU a step that only reads does not block the device: its arguments are
+/// copied at its place in the program, and it runs while the kernels up to the next host step are in flight. A step that writes
+/// runs once all work before it is done.
 pub trait HostStep: Any + Debug + Send + Sync {
     /// Its name in errors and profiles: `all_reduce`.
     fn name(&self) -> &'static str;

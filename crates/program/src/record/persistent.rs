@@ -7,10 +7,10 @@ use brisk_kernels::DType;
 
 /// A buffer that outlives a run: weights, optimizer state, a table, a counter.
 ///
-/// It is only a name, a type and a length; a [`Device`](crate::Device) allocates zeroed memory for it when it is first written, read or
-/// compiled on that device, and each device has its own copy. Buffers that must be written before training starts are
-/// [`required`](Self::required). Programs that bind the same `Persistent` share its memory, so that one can evaluate what another trains. Clones are
-/// the same buffer.
+/// It is only a name, a type and a length; a [`Device`](crate::Device) allocates zeroed memory for it when it is first written,
+/// read or compiled on that device, and each device has its own copy. Buffers that must be written before training starts are
+/// [`required`](Self::required). Programs that bind the same `Persistent` share its memory, so that one can evaluate what another
+/// trains. Clones are the same buffer.
 ///
 /// A device frees the memory at its next allocation after the last clone has been dropped (programs keep one), and not before the
 /// last [`Executable`](crate::Executable) that uses it has been dropped.
@@ -41,8 +41,8 @@ struct Inner {
     last_write: LastWrite,
 }
 
-/// The [`Device`](crate::Device) that has last written to a buffer, and the number of writes on all devices. Its type is erased: a device has buffers, whose auto traits would be those
-/// of the device, and so on, beyond the compiler's limit.
+/// The [`Device`](crate::Device) that has last written to a buffer, and the number of writes on all devices. Its type is erased:
+/// a device has buffers, whose auto traits would be those of the device, and so on, beyond the compiler's limit.
 #[derive(Default)]
 struct LastWrite(Mutex<Option<Writer>>);
 
@@ -69,8 +69,8 @@ impl Persistent {
         Self::make(name.into(), dtype, len, false)
     }
 
-    /// A buffer whose values come from outside, such as parameters: on each device, running a program that reads it before any of its elements have been
-    /// written returns [`Error::Unwritten`](crate::Error::Unwritten).
+    /// A buffer whose values come from outside, such as parameters: on each device, running a program that reads it before any of
+    /// its elements have been written returns [`Error::Unwritten`](crate::Error::Unwritten).
     pub fn required(name: impl Into<String>, dtype: DType, len: usize) -> Self {
         Self::make(name.into(), dtype, len, true)
     }

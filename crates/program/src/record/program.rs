@@ -11,8 +11,8 @@ use crate::record::persistent::Persistent;
 
 /// A list of kernels over buffers: recorded once, compiled for a device, replayed many times.
 ///
-/// Kernels run in the order in which they were recorded; each sees the values written by those before it. Recording runs and allocates nothing, and
-/// needs no device.
+/// Kernels run in the order in which they were recorded; each sees the values written by those before it. Recording runs and
+/// allocates nothing, and needs no device.
 ///
 /// # Examples
 /// ```
@@ -110,8 +110,8 @@ impl Program {
         self.steps.iter().map(|step| step.kernel.name())
     }
 
-    /// The recorded kernels, one per line: name, sizes and constants as the kernel's `Debug` form has them, and arguments. It is equal for programs that compute the
-    /// same in the same way, and depends neither on a device nor on the names of buffers.
+    /// The recorded kernels, one per line: name, sizes and constants as the kernel's `Debug` form has them, and arguments. It is
+    /// equal for programs that compute the same in the same way, and depends neither on a device nor on the names of buffers.
     ///
     /// # Examples
     /// ```
@@ -177,7 +177,8 @@ impl Program {
 
     /// A buffer that lives within one run, from the kernel that first writes it to the last that reads it.
     ///
-    /// The planner lets transients that are never alive together share memory, so the contents of one before its first write are arbitrary.
+    /// The planner lets transients that are never alive together share memory, so the contents of one before its first write are
+    /// arbitrary.
     pub fn transient(&mut self, name: impl Into<String>, dtype: DType, len: usize) -> Slice {
         self.buffers.push(Buffer { name: name.into(), dtype, len, persistent: None });
         self.whole(self.buffers.len() - 1)
@@ -202,7 +203,8 @@ impl Program {
         self.insert_host(self.n_kernels(), host, args)
     }
 
-    /// Records a host step before kernel `at`, such as right after the [`last_write`](Self::last_write) of its input, so that it need not wait for later kernels.
+    /// Records a host step before kernel `at`, such as right after the [`last_write`](Self::last_write) of its input, so that it
+    /// need not wait for later kernels.
     ///
     /// # Errors
     /// As [`push_host`](Self::push_host).
@@ -375,8 +377,8 @@ impl Slice {
         self.dtype
     }
 
-    /// The elements of `range` of this slice. On a GPU a slice that a kernel is given must start at a multiple of 256 bytes (or of the
-    /// adapter's own alignment, if that is less), else compiling returns [`Error::SliceOffset`].
+    /// The elements of `range` of this slice. On a GPU a slice that a kernel is given must start at a multiple of 256 bytes (or
+    /// of the adapter's own alignment, if that is less), else compiling returns [`Error::SliceOffset`].
     ///
     /// # Panics
     /// If the range reaches beyond the slice.

@@ -16,7 +16,8 @@ pub struct Upload<'a> {
 }
 
 impl<'a> Upload<'a> {
-    /// `values` for the elements of `to` from `start` on. The types are those of [`Device::write`](crate::Device::write); [`Uploads::write`](crate::Uploads::write) checks them.
+    /// `values` for the elements of `to` from `start` on. The types are those of [`Device::write`](crate::Device::write);
+    /// [`Uploads::write`](crate::Uploads::write) checks them.
     pub fn new<T: Pod>(to: &'a Persistent, start: usize, values: &'a [T]) -> Self {
         Self { to, start, bytes: bytemuck::cast_slice(values), check_type: check_host_type::<T> }
     }

@@ -9,8 +9,8 @@ use crate::record::program::{Step, StepArg};
 const GRAIN_BYTES: usize = 256;
 
 impl Program {
-    /// The program with kernels [cut](brisk_kernels::Kernel::with_len) into parts whose arguments are not longer than `limit_bytes`, as far as possible;
-    /// `None` if no argument is longer.
+    /// The program with kernels [cut](brisk_kernels::Kernel::with_len) into parts whose arguments are not longer than
+    /// `limit_bytes`, as far as possible; `None` if no argument is longer.
     pub(crate) fn cut_to(&self, limit_bytes: usize) -> Option<Self> {
         let is_long = |step: &Step| step.args.iter().any(|arg| arg.bytes.len() > limit_bytes);
         let parts_of = |step: &Step| {

@@ -6,8 +6,8 @@ use brisk_kernels::Access;
 use crate::record::program::StepArg;
 use crate::record::program::{Program, Slice};
 
-/// Consecutive kernels whose results are not kept for later kernels: the results that these read are [computed again](Program::recomputed), which takes
-/// time and saves memory.
+/// Consecutive kernels whose results are not kept for later kernels: the results that these read are
+/// [computed again](Program::recomputed), which takes time and saves memory.
 ///
 /// # Examples
 /// ```
@@ -52,11 +52,11 @@ impl Program {
         Segment { kernels, kept, copies: HashMap::new() }
     }
 
-    /// A slice with the values of `slice`, computed again by recording the necessary kernels of `segment`, each at most once; `slice` itself if it is not a
-    /// result of the segment, or one that is kept.
+    /// A slice with the values of `slice`, computed again by recording the necessary kernels of `segment`, each at most once;
+    /// `slice` itself if it is not a result of the segment, or one that is kept.
     ///
-    /// Results of kernels that cannot run twice are kept too: those that write to a persistent buffer, write in place, or read a buffer that has been
-    /// written to since.
+    /// Results of kernels that cannot run twice are kept too: those that write to a persistent buffer, write in place, or read a
+    /// buffer that has been written to since.
     pub fn recomputed(&mut self, segment: &mut Segment, slice: Slice) -> Slice {
         slice.of_buffer(self.buffer_again(segment, slice.buffer()))
     }

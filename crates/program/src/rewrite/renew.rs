@@ -16,8 +16,8 @@ impl Program {
         self.steps().iter().enumerate().filter(|(_, step)| reads(step)).map(|(at, _)| at).collect()
     }
 
-    /// Replaces the transient of `slice` by a new one in the kernels from `at` on, and returns the same range of the new one: for values that are
-    /// written again before these kernels, so that they need not be kept in between.
+    /// Replaces the transient of `slice` by a new one in the kernels from `at` on, and returns the same range of the new one: for
+    /// values that are written again before these kernels, so that they need not be kept in between.
     ///
     /// Kernels that are recorded later are not affected: they use the slices that they are recorded with.
     ///

@@ -169,7 +169,8 @@ fn empty_buffers_get_no_memory() {
     }
 }
 
-/// Weights are kept in the order in which they are multiplied, but not after they have changed: by the host, by another program, in a program that writes them itself.
+/// Weights are kept in the order in which they are multiplied, but not after they have changed: by the host, by another program,
+/// in a program that writes them itself.
 #[test]
 fn products_read_the_newest_weights() {
     let (m, n, k) = (4, 5, 6);

@@ -1,6 +1,7 @@
 //! One GPU device for all tests of this process.
 //!
-//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, a software one too; `require` fails without; `off` uses none.
+//! `BRISK_TEST_GPU`: `auto` (the default) uses an adapter if there is one, a software one too; `require` fails without; `off`
+//! uses none.
 
 use std::io::Write;
 use std::sync::{Mutex, OnceLock};

@@ -56,7 +56,8 @@ impl HostStep for AddKept {
     }
 }
 
-/// `sum = relu(-x) + x`, with `x` kept before and added after: to a transient, in the middle of a chain that would otherwise be one kernel.
+/// `sum = relu(-x) + x`, with `x` kept before and added after: to a transient, in the middle of a chain that would otherwise be
+/// one kernel.
 fn program(x: &Persistent, sum: &Persistent, keep: &Arc<Keep>) -> Result<Program, Error> {
     let mut program = Program::new("with the host");
     let [x, sum] = [x, sum].map(|persistent| program.persistent(persistent));

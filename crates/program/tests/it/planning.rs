@@ -63,7 +63,8 @@ fn the_small_lie_where_the_large_was() {
     assert_eq!(plan.transient_bytes(), 5 * BYTES, "large lies where small or middle was");
 }
 
-/// Four small transients, alive at once, in the place of an earlier one as large as all of them: no kernel writes one and reads another.
+/// Four small transients, alive at once, in the place of an earlier one as large as all of them: no kernel writes one and reads
+/// another.
 #[test]
 fn the_small_lie_beside_each_other() {
     let input = Persistent::new("input", DType::F32, 4 * N);

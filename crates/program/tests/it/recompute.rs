@@ -19,7 +19,8 @@ fn add(program: &mut Program, a: Slice, b: Slice) -> Slice {
     y
 }
 
-/// Eight links, then all of them added up from the last, as a backward pass reads activations. Links in `segments` are computed again.
+/// Eight links, then all of them added up from the last, as a backward pass reads activations. Links in `segments` are computed
+/// again.
 fn chain(x: &Persistent, y: &Persistent, segments: &[std::ops::Range<usize>]) -> Program {
     let mut program = Program::new("chain");
     let mut links = vec![program.persistent(x)];
@@ -51,7 +52,8 @@ fn segments_take_less_memory_and_give_the_same_bits() {
     let (plain, plain_bytes, plain_kernels) = run(&[]);
     let (again, again_bytes, again_kernels) = run(&[0..4, 4..8]);
     assert_eq!(plain.iter().map(|v| v.to_bits()).collect::<Vec<_>>(), again.iter().map(|v| v.to_bits()).collect::<Vec<_>>());
-    // Links 1 to 3 of the first segment, whose fourth the second starts from, and 5 to 7 of the second, whose last is read at once.
+    // Links 1 to 3 of the first segment, whose fourth the second starts from, and 5 to 7 of the second, whose last is read at
+    // once.
     assert_eq!(again_kernels, plain_kernels + 6);
     assert_eq!(plain_bytes, 9 * BYTES, "all links, and a sum");
     assert!(again_bytes <= 6 * BYTES, "the fourth link, a segment's three, two sums; planned were {again_bytes} bytes");

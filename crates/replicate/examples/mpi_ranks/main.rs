@@ -45,7 +45,8 @@ fn run(case: Case) -> Result<(), Error> {
     }
     match run_case(&case, &mut replica) {
         Ok(()) => Box::new(replica).finish(),
-        // A run that may succeed the next time ends with the exit status that says so. Any other ends with that of an error and is not started again.
+        // A run that may succeed the next time ends with the exit status that says so. Any other ends with that of an error and
+        // is not started again.
         Err(error) if error.restart_helps() => {
             replica.fail(&error.to_string());
             Err(error)

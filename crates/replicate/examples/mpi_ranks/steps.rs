@@ -1,8 +1,8 @@
 //! A run of sixty steps that contains only what makes it survive a lost rank.
 //!
-//! Each step sums numbers that depend on the step only, over eight shards that are distributed over the ranks: the result is the same for 1, 2, 4
-//! and 8 ranks. Rank 0 writes it to `--out` every ten steps, and `--resume auto` continues from there. `--kill` and `--stop` lose a rank in a run that
-//! was not resumed.
+//! Each step sums numbers that depend on the step only, over eight shards that are distributed over the ranks: the result is the
+//! same for 1, 2, 4 and 8 ranks. Rank 0 writes it to `--out` every ten steps, and `--resume auto` continues from there. `--kill`
+//! and `--stop` lose a rank in a run that was not resumed.
 
 use std::fs;
 use std::path::Path;

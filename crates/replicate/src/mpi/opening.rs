@@ -1,4 +1,5 @@
-//! The message with which every operation begins: what each rank calls and, if they are few, its values. An operation on few values thus needs no second one.
+//! The message with which every operation begins: what each rank calls and, if they are few, its values. An operation on few
+//! values thus needs no second one.
 
 use crate::call::Encoded;
 use crate::element::Element;
@@ -7,7 +8,8 @@ use crate::tree::reduce_into;
 
 /// The slots of all ranks, a call and its values each, and what is known of them so far.
 ///
-/// They are gathered in ⌈log₂ n⌉ rounds. A slot begins with its length, and a rank has room for the longest, so ranks whose calls differ understand each other.
+/// They are gathered in ⌈log₂ n⌉ rounds. A slot begins with its length, and a rank has room for the longest, so ranks whose calls
+/// differ understand each other.
 ///
 /// # Reference
 /// Bruck et al. 1997, *Efficient algorithms for all-to-all communications*, the concatenation.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// Ranks meet twice per operation: on entry, where each says what it calls and may find that another has failed or does not arrive; and
-/// on exit, where each waits for all, because until then the others read and write its memory.
+/// Ranks meet twice per operation: on entry, where each says what it calls and may find that another has failed or does not
+/// arrive; and on exit, where each waits for all, because until then the others read and write its memory.
 #[derive(Debug)]
 pub(super) struct Meeting<S> {
     n_ranks: usize,
@@ -22,7 +22,8 @@ pub(super) struct Meeting<S> {
     looks_out: Looks,
 }
 
-/// How often in a row spinning did not see the meeting end. On a busy machine two ranks may share a core, and then spinning keeps the awaited rank from running.
+/// How often in a row spinning did not see the meeting end. On a busy machine two ranks may share a core, and then spinning keeps
+/// the awaited rank from running.
 #[derive(Debug, Default)]
 struct Looks {
     n_in_vain: AtomicU32,
@@ -51,7 +52,8 @@ struct State<S> {
     dead: Option<Error>,
 }
 
-/// Occupies a pair of cache lines by itself, since lines are fetched in pairs: threads that poll it do not slow down the thread that holds the lock.
+/// Occupies a pair of cache lines by itself, since lines are fetched in pairs: threads that poll it do not slow down the thread
+/// that holds the lock.
 #[derive(Debug)]
 #[repr(align(128))]
 struct Line<T>(T);

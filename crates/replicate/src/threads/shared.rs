@@ -31,7 +31,8 @@ struct Offer {
     address: *mut u8,
 }
 
-// SAFETY: the address is only used between two meetings, during which the buffer's owner waits inside the operation; see `Offer::read`.
+// SAFETY: the address is only used between two meetings, during which the buffer's owner waits inside the operation; see
+// `Offer::read`.
 unsafe impl Send for Offer {}
 
 impl Offer {
@@ -96,7 +97,8 @@ impl Shared {
         self.meeting.dead()
     }
 
-    /// Each replica reduces its part of the elements from all buffers into all buffers, so that each element is read once and written once.
+    /// Each replica reduces its part of the elements from all buffers into all buffers, so that each element is read once and
+    /// written once.
     pub(super) fn all_reduce<T: Element>(&self, rank: usize, values: &mut [T], reduce: ReduceOp) -> Result<(), Error> {
         if self.n_ranks == 1 {
             return self.dead().map_or(Ok(()), Err);
@@ -104,7 +106,8 @@ impl Shared {
         let call = Call { op: "all_reduce", element: T::TYPE, len: values.len(), how: How::By(reduce) };
         let section = self.open(rank, call, values.as_mut_ptr().cast())?;
         let mine = part(values.len(), self.n_ranks, rank);
-        // SAFETY: inside the section, in range: all buffers are of `T` and equally long, offered from mutable slices. Only this replica touches this part of each.
+        // SAFETY: inside the section, in range: all buffers are of `T` and equally long, offered from mutable slices. Only this
+        // replica touches this part of each.
         let own = |offer| unsafe { Offer::write::<T>(offer, mine.start, mine.len()) };
         tree::reduce_in_place(&mut section.offers.iter().map(own).collect::<Vec<_>>(), reduce);
         Ok(())

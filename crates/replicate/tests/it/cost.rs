@@ -37,7 +37,8 @@ fn steps() {
     check(&step(vec![2_000_000; 2]), 2, ZeroStage::Gradients, Algorithm::Ring, 30.0 + 2.0 + 2.0 + 3.0);
     // 20 MB take 22 ms each: the second waits for the first.
     check(&step(vec![20_000_000; 2]), 2, ZeroStage::Replicated, Algorithm::Ring, 20.0 + 22.0 + 22.0 + 4.0);
-    // Parameters are gathered before each pass, 2 ms per bucket: only the first is waited for, and the backward pass already has its first.
+    // Parameters are gathered before each pass, 2 ms per bucket: only the first is waited for, and the backward pass already has
+    // its first.
     check(&step(vec![2_000_000; 2]), 2, ZeroStage::Parameters, Algorithm::Ring, 2.0 + 10.0 + 20.0 + 2.0 + 2.0);
     // Sharding only the optimizer's state causes the same traffic as sharding the gradients too.
     check(&step(vec![2_000_000; 2]), 2, ZeroStage::Optimizer, Algorithm::Ring, 30.0 + 2.0 + 2.0 + 3.0);
@@ -58,8 +59,9 @@ fn a_link_that_is_slower_than_the_passes() {
     let step = Step { forward: MS(2), backward: MS(2), update: MS(0), bucket_bytes: vec![2_000_000; 2] };
     // 4 ms per bucket, the first from 3 ms on.
     check(&step, 2, ZeroStage::Replicated, Algorithm::Ring, 3.0 + 4.0 + 4.0);
-    // Forward: the first bucket is gathered until 2 ms and computed until 3, the next is gathered from 2 until 4 and computed until 5. Backward: computed from 5
-    // to 6 with those parameters; those of the first layers are gathered again from 5 until 7, gradients reduced until 9; computed from 7 until 8, reduced until 11.
+    // Forward: the first bucket is gathered until 2 ms and computed until 3, the next is gathered from 2 until 4 and computed
+    // until 5. Backward: computed from 5 to 6 with those parameters; those of the first layers are gathered again from 5 until 7,
+    // gradients reduced until 9; computed from 7 until 8, reduced until 11.
     check(&step, 2, ZeroStage::Parameters, Algorithm::Ring, 11.0);
 }
 

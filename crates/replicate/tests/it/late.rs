@@ -8,7 +8,8 @@ use brisk_replicate::{Collective, CollectiveExt, Error, ReduceOp};
 const N: u32 = 3;
 const SLEEP: Duration = Duration::from_millis(100);
 
-/// Checks that every rank knows who came late and for about how long. A busy machine may delay any rank for a while, but not all the time.
+/// Checks that every rank knows who came late and for about how long. A busy machine may delay any rank for a while, but not all
+/// the time.
 pub(crate) fn check(replica: &mut impl Collective) -> Result<(), Error> {
     let last = replica.world_size() - 1;
     let since = Instant::now();

@@ -1,4 +1,5 @@
-//! Replicas as processes. Starts `examples/mpi_ranks` under `mpirun`, which must be installed: with the feature `mpi` these tests fail without it.
+//! Replicas as processes. Starts `examples/mpi_ranks` under `mpirun`, which must be installed: with the feature `mpi` these tests
+//! fail without it.
 
 mod differences;
 mod faults;

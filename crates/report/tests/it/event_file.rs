@@ -57,7 +57,8 @@ fn what_cannot_be_shown_is_refused() {
     assert!(matches!(error, Error::Io { .. }), "{error}");
 }
 
-/// `BRISK_TEST_TENSORBOARD` is a Python with the packages `tensorboard` and `pillow`, which then reads the files; without it they are only written.
+/// `BRISK_TEST_TENSORBOARD` is a Python with the packages `tensorboard` and `pillow`, which then reads the files; without it they
+/// are only written.
 #[test]
 fn tensorboard_reads_the_files() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -296,7 +296,8 @@ fn rows_that_do_not_fit_are_refused() {
     assert_eq!(panels, ["Calibration · error 0.5000", "Confusion matrix", "Scores by label"], "the other charts");
 }
 
-/// The shapes that a browser has drawn, as each chart's `title WIDTHxHEIGHT n`, where `n` is the number of shapes that have a size and a colour.
+/// The shapes that a browser has drawn, as each chart's `title WIDTHxHEIGHT n`, where `n` is the number of shapes that have a
+/// size and a colour.
 const MEASURE: &str = r#"<script>
 const drawn = [...document.querySelectorAll("svg")].map(svg => {
   const shapes = [...svg.querySelectorAll("path.line, circle.point, rect[class^=fill]")].filter(shape => {
@@ -310,7 +311,8 @@ document.body.setAttribute("data-drawn", drawn.join("|"));
 document.body.setAttribute("data-width", document.documentElement.scrollWidth);
 </script></body>"#;
 
-/// `BRISK_TEST_CHROMIUM`: `auto` (the default) draws the page if Chromium is installed, `require` fails if it is not, and `off` does not look for it.
+/// `BRISK_TEST_CHROMIUM`: `auto` (the default) draws the page if Chromium is installed, `require` fails if it is not, and `off`
+/// does not look for it.
 #[test]
 fn a_browser_draws_every_chart() {
     let wish = std::env::var("BRISK_TEST_CHROMIUM").unwrap_or_else(|_| "auto".to_owned());

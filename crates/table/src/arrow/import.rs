@@ -37,13 +37,14 @@ impl<'a> Plan<'a> {
         Ok(Self { path, options, origin, like, columns })
     }
 
-    /// The number of rows that are converted at a time. It depends only on the columns, so the statistics are the same on any machine.
+    /// The number of rows that are converted at a time. It depends only on the columns, so the statistics are the same on any
+    /// machine.
     pub(super) fn chunk_rows(&self) -> usize {
         (CHUNK_VALUES / self.columns.roles.rules.n_features().max(1)).clamp(1, MAX_CHUNK_ROWS)
     }
 
-    /// Writes the table of the batches that `read` produces from the jobs that `feed` hands out, reading at most `n_waiting` batches ahead per
-    /// job. Batches have the fields that [`Columns::fields`] lists.
+    /// Writes the table of the batches that `read` produces from the jobs that `feed` hands out, reading at most `n_waiting`
+    /// batches ahead per job. Batches have the fields that [`Columns::fields`] lists.
     pub(super) fn write<J: Send>(
         &self,
         dest: &Path,

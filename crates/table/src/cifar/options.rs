@@ -1,15 +1,17 @@
 use crate::remedy::{Expected, Remedy};
 
-/// How to read the binary version of CIFAR-10 or CIFAR-100. The default is CIFAR-10 and, for a folder or archive, its training set.
+/// How to read the binary version of CIFAR-10 or CIFAR-100. The default is CIFAR-10 and, for a folder or archive, its training
+/// set.
 ///
-/// `source` is a single file of records, a folder of such files, or the archive in which they are published (`.tar`, `.tar.gz`); files may be
-/// compressed. Rows have the order of the records, and the shape `[32, 32, 3]`, channels last, while records store one channel after the other.
-/// Pixels and labels are `u8`. The names of the classes come from the text file next to the batches of a folder or archive, if there is
-/// one.
+/// `source` is a single file of records, a folder of such files, or the archive in which they are published (`.tar`, `.tar.gz`);
+/// files may be compressed. Rows have the order of the records, and the shape `[32, 32, 3]`, channels last, while records store
+/// one channel after the other. Pixels and labels are `u8`. The names of the classes come from the text file next to the batches
+/// of a folder or archive, if there is one.
 ///
 /// # Errors
-/// [`Error::Source`](crate::Error::Source) if a file or member is missing, ends within a record, or has labels beyond the classes; [`Error::Io`](crate::Error::Io),
-/// [`Error::FeatureOff`](crate::Error::FeatureOff), [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
+/// [`Error::Source`](crate::Error::Source) if a file or member is missing, ends within a record, or has labels beyond the
+/// classes; [`Error::Io`](crate::Error::Io), [`Error::FeatureOff`](crate::Error::FeatureOff),
+/// [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```no_run
 /// use brisk_table::{CifarOptions, CifarSet, import};

@@ -5,7 +5,8 @@ use memchr::{memchr_iter, memrchr};
 use super::decimal::LOOK_AHEAD;
 use super::quotes::last_row_end;
 
-/// Text that one thread parses at a time. Fixed, so that the statistics, which are merged chunk by chunk, are the same on any machine.
+/// Text that one thread parses at a time. Fixed, so that the statistics, which are merged chunk by chunk, are the same on any
+/// machine.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// The longest row that is read.

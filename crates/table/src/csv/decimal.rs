@@ -1,8 +1,9 @@
 //! Decimal text to `f32`, rounded exactly: bit-identical to `str::parse`.
 //!
-//! A number is first computed in `f64`, with an error of a few units in its last place. Rounding that to `f32` gives the right answer
-//! unless the `f64` lies so close to the midpoint between two `f32` that the error could carry it across; in that case, about once in ten
-//! million numbers, `str::parse` is called. So the fast path needs no exact arithmetic, only a bound on its error.
+//! A number is first computed in `f64`, with an error of a few units in its last place. Rounding that to `f32` gives the right
+//! answer unless the `f64` lies so close to the midpoint between two `f32` that the error could carry it across; in that case,
+//! about once in ten million numbers, `str::parse` is called. So the fast path needs no exact arithmetic, only a bound on its
+//! error.
 
 use std::borrow::Cow;
 
@@ -26,9 +27,9 @@ pub(super) enum Place {
     Last,
 }
 
-/// Parses the number at the start of `text`, and returns it with its length up to the delimiter or line feed. Handles only simple numbers, which
-/// most are: fewer than 16 bytes, 1 to 8 digits, optionally a point and up to 13 more; less than [`EXACT_LIMIT`], without leading zeros. `None` does not mean
-/// that the cell is invalid.
+/// Parses the number at the start of `text`, and returns it with its length up to the delimiter or line feed. Handles only simple
+/// numbers, which most are: fewer than 16 bytes, 1 to 8 digits, optionally a point and up to 13 more; less than [`EXACT_LIMIT`],
+/// without leading zeros. `None` does not mean that the cell is invalid.
 ///
 /// The result is finite.
 #[inline(always)]
@@ -68,8 +69,8 @@ pub(super) fn simple_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -
     Some((f32::from_bits(rounded.to_bits() | (negative as u32) << 31), len))
 }
 
-/// Like [`simple_cell`] for longer numbers, such as printed `f64` values or the output of `%.18e`: up to 8 digits, a point and up to 24 more,
-/// optionally an exponent of two digits with its sign, in fewer than 32 bytes.
+/// Like [`simple_cell`] for longer numbers, such as printed `f64` values or the output of `%.18e`: up to 8 digits, a point and up
+/// to 24 more, optionally an exponent of two digits with its sign, in fewer than 32 bytes.
 #[inline(never)]
 pub(super) fn long_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> Option<(f32, usize)> {
     let (front, back) = (Block::load(first(text)), Block::load(second(text)));
@@ -107,8 +108,8 @@ pub(super) fn long_cell(text: &[u8; LOOK_AHEAD], marks: Marks, place: Place) -> 
     }
     let after_point = (eight_digits(tenths) * 100_000_000 + eight_digits(more)) as i64 as f64 * 1e-16;
     let value = eight_digits(whole) as i64 as f64 + after_point;
-    // The remaining digits, `rest`, contribute less than 1e-16: that is 5 units in the last place of 0.1, and fewer for larger values. With
-    // the errors of the terms, the sum and the power of ten, the total is 10.
+    // The remaining digits, `rest`, contribute less than 1e-16: that is 5 units in the last place of 0.1, and fewer for larger
+    // values. With the errors of the terms, the sum and the power of ten, the total is 10.
     let is_zero = value == 0.0 && rest == 0;
     if value < 0.1 && !is_zero {
         return None;
@@ -134,8 +135,8 @@ fn digit_pair(tens: u8, ones: u8) -> i32 {
     i32::from(tens - b'0') * 10 + i32::from(ones - b'0')
 }
 
-/// Parses any number that `str::parse::<f32>` accepts, with a bit-identical result; also with the minus sign U+2212, and between no-break spaces.
-/// `text` has no surrounding blanks.
+/// Parses any number that `str::parse::<f32>` accepts, with a bit-identical result; also with the minus sign U+2212, and between
+/// no-break spaces. `text` has no surrounding blanks.
 pub(crate) fn number(text: &[u8], decimal: u8) -> Option<f32> {
     scientific(text, decimal).or_else(|| parse(text, decimal))
 }
@@ -165,7 +166,8 @@ pub(crate) fn exact_number(text: &[u8], decimal: u8) -> Option<(f64, bool)> {
     exact(&plain(text, decimal)?)
 }
 
-/// The text of a number as `str::parse` takes it: with a decimal point and the ASCII minus sign, and without no-break spaces around it.
+/// The text of a number as `str::parse` takes it: with a decimal point and the ASCII minus sign, and without no-break spaces
+/// around it.
 fn plain(text: &[u8], decimal: u8) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(text).ok()?;
     let ascii = match text.is_ascii() {
@@ -254,7 +256,8 @@ fn take_digits(text: &mut &[u8], value: &mut u64, n_digits: &mut usize) {
     }
 }
 
-/// The `f32` nearest to every number within 16 units in the last place of `value`, if there is exactly one; `value` is normal as an `f32`, or 0.
+/// The `f32` nearest to every number within 16 units in the last place of `value`, if there is exactly one; `value` is normal as
+/// an `f32`, or 0.
 #[inline(always)]
 fn round(value: f64) -> Option<f32> {
     // The 29 bits that an `f32` lacks; their midpoint is the midpoint between two `f32`.

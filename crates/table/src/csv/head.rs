@@ -19,7 +19,8 @@ use crate::import::{Categorical, ImportWarning, Like, Roles, has_leading_zero, i
 pub(super) struct Head {
     pub(super) marks: Marks,
     pub(super) roles: Roles,
-    /// For each column, where its value goes in a row: to a feature, or after them to the labels and the weight, or nowhere ([`SKIPPED`]).
+    /// For each column, where its value goes in a row: to a feature, or after them to the labels and the weight, or nowhere
+    /// ([`SKIPPED`]).
     pub(super) slots: Vec<usize>,
     /// The byte at which the rows start; `line` is its line.
     pub(super) start: usize,
@@ -154,7 +155,8 @@ fn counts_columns(first: &Cells<'_>) -> bool {
     index.iter().all(|cell| cell.is_empty()) && columns.len() > 1 && counts
 }
 
-/// Whether numbers in the first row are probably names, such as years: whole numbers in ascending order, as no row after it has them.
+/// Whether numbers in the first row are probably names, such as years: whole numbers in ascending order, as no row after it has
+/// them.
 fn are_like_names(first: &Cells<'_>, rest: &[u8], marks: Marks) -> bool {
     const FEWEST_COLUMNS: usize = 3;
     const FEWEST_ROWS: usize = 3;

@@ -1,16 +1,18 @@
 use crate::import::ColumnOptions;
 
-/// How to read a CSV or TSV file. The default suits most files: delimiter and header are detected, the first column is the label, and
-/// anything that is not a number is an error.
+/// How to read a CSV or TSV file. The default suits most files: delimiter and header are detected, the first column is the label,
+/// and anything that is not a number is an error.
 ///
-/// Every cell becomes the `f32` nearest to the number in it, as with `str::parse`. Cells are parsed on all cores while the file is still
-/// being read; memory use is a few megabytes per core, however large the file. Blank lines are not rows, blanks around cells are ignored,
-/// and quotes follow RFC 4180.
+/// Every cell becomes the `f32` nearest to the number in it, as with `str::parse`. Cells are parsed on all cores while the file
+/// is still being read; memory use is a few megabytes per core, however large the file. Blank lines are not rows, blanks around
+/// cells are ignored, and quotes follow RFC 4180.
 ///
 /// # Errors
-/// [`Error::Cell`](crate::Error::Cell) and [`Error::Ragged`](crate::Error::Ragged) with file, line, column, what was found and what was expected, always of the first bad row;
-/// [`Error::NoRows`](crate::Error::NoRows), [`Error::HeaderOrRow`](crate::Error::HeaderOrRow), [`Error::NoColumn`](crate::Error::NoColumn) and similar for a file or options that make no table; [`Error::Io`](crate::Error::Io) if the
-/// file cannot be read or decompressed; [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
+/// [`Error::Cell`](crate::Error::Cell) and [`Error::Ragged`](crate::Error::Ragged) with file, line, column, what was found and
+/// what was expected, always of the first bad row; [`Error::NoRows`](crate::Error::NoRows),
+/// [`Error::HeaderOrRow`](crate::Error::HeaderOrRow), [`Error::NoColumn`](crate::Error::NoColumn) and similar for a file or
+/// options that make no table; [`Error::Io`](crate::Error::Io) if the file cannot be read or decompressed;
+/// [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -67,11 +69,13 @@ pub enum Decimal {
 /// Whether the first row names the columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Header {
-    /// It does if none of its cells is a number. If only some are numbers, the import returns [`Error::HeaderOrRow`](crate::Error::HeaderOrRow).
+    /// It does if none of its cells is a number. If only some are numbers, the import returns
+    /// [`Error::HeaderOrRow`](crate::Error::HeaderOrRow).
     #[default]
     Auto,
     /// It does.
     Present,
-    /// It is data; columns are then named `column_0`, `column_1` and so on, numbered as in [`ColumnRef::Index`](crate::ColumnRef::Index).
+    /// It is data; columns are then named `column_0`, `column_1` and so on, numbered as in
+    /// [`ColumnRef::Index`](crate::ColumnRef::Index).
     Absent,
 }

@@ -8,7 +8,8 @@ use std::thread;
 
 use super::chunks::{Chunk, ChunkError, Chunks};
 
-/// A chunk and the result of parsing it. A fixed number of these are reused in turn, which bounds the memory and holds back the reader.
+/// A chunk and the result of parsing it. A fixed number of these are reused in turn, which bounds the memory and holds back the
+/// reader.
 struct Slot<P> {
     chunk: Chunk,
     parsed: P,
@@ -21,8 +22,8 @@ enum Message<P> {
     Panicked,
 }
 
-/// Calls `parse` for every chunk on `n_threads` threads, to store the result in a value that `new` made and that may have been used before.
-/// `take` is called on this thread for one chunk after the other, in order; its first error ends everything.
+/// Calls `parse` for every chunk on `n_threads` threads, to store the result in a value that `new` made and that may have been
+/// used before. `take` is called on this thread for one chunk after the other, in order; its first error ends everything.
 pub(crate) fn parse_in_order<P: Send, E>(
     chunks: Chunks<impl Read + Send>,
     n_threads: usize,

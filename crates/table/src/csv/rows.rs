@@ -146,7 +146,8 @@ impl RowParser {
         self.measure(&text[..len], &mut parsed.rows);
     }
 
-    /// Reads the cells of columns with numbers close to each other again, and notes what rounding has taken from them. Few columns are like that.
+    /// Reads the cells of columns with numbers close to each other again, and notes what rounding has taken from them. Few
+    /// columns are like that.
     fn measure(&self, text: &[u8], rows: &mut RowChunk) {
         let column = |place: usize| match place.checked_sub(self.n_features) {
             None => self.feature_columns.get(place),
@@ -180,8 +181,8 @@ impl RowParser {
         }
     }
 
-    /// Parses the row at `start` into `row`, and stores the positions of its text cells in `spans`. Returns the byte after the row, or the
-    /// position and kind of the problem.
+    /// Parses the row at `start` into `row`, and stores the positions of its text cells in `spans`. Returns the byte after the
+    /// row, or the position and kind of the problem.
     #[inline]
     fn parse_row(
         &self,
@@ -218,8 +219,8 @@ impl RowParser {
         Ok(at + 1)
     }
 
-    /// Completes a row whose cells are parsed: fills in, marks and checks features, and encodes text. On an error, nothing has been added
-    /// to `rows`.
+    /// Completes a row whose cells are parsed: fills in, marks and checks features, and encodes text. On an error, nothing has
+    /// been added to `rows`.
     #[inline(never)]
     fn complete(
         &self,

@@ -34,8 +34,9 @@ pub struct Survey {
     pub index_columns: Vec<String>,
 }
 
-/// Reads all of a CSV or TSV file, plain or compressed, and returns what the cells of each column are: numbers, dates, text, and which cells are
-/// unlike the others. Delimiter, header and blanks are treated as in [`CsvOptions`](crate::CsvOptions); the roles of columns are ignored.
+/// Reads all of a CSV or TSV file, plain or compressed, and returns what the cells of each column are: numbers, dates, text, and
+/// which cells are unlike the others. Delimiter, header and blanks are treated as in [`CsvOptions`](crate::CsvOptions); the roles
+/// of columns are ignored.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::NoRows`], [`Error::HeaderOrRow`] and similar, as [`CsvOptions`](crate::CsvOptions).
@@ -82,8 +83,8 @@ pub fn survey_csv_with_progress(
     Ok(Survey { n_rows, columns, index_columns: head.roles.left_out })
 }
 
-/// The numbers of a column of a CSV or TSV file for which `is_wanted` is true: how many there are, and the first cells with their lines. The file is read as by
-/// [`survey_csv`].
+/// The numbers of a column of a CSV or TSV file for which `is_wanted` is true: how many there are, and the first cells with their
+/// lines. The file is read as by [`survey_csv`].
 ///
 /// # Errors
 /// As for [`survey_csv`]; [`Error::NoColumn`].
@@ -122,7 +123,8 @@ pub fn find_numbers(
     column.map(|_| found)
 }
 
-/// Reads all rows. `new` makes an empty result for a part of them, `add` adds a row, and `merge` adds the result for later rows, whose lines are counted from a line.
+/// Reads all rows. `new` makes an empty result for a part of them, `add` adds a row, and `merge` adds the result for later rows,
+/// whose lines are counted from a line.
 fn scan<T: Send>(
     path: &Path,
     options: &CsvOptions,

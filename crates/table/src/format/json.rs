@@ -1,4 +1,5 @@
-//! The JSON of a safetensors header. A duplicate name is an error, whereas derived code and `serde_json::Value` keep the last one.
+//! The JSON of a safetensors header. A duplicate name is an error, whereas derived code and `serde_json::Value` keep the last
+//! one.
 
 use std::collections::HashSet;
 use std::fmt;

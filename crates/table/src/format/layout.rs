@@ -32,7 +32,8 @@ pub struct Tensor {
 /// The number of bytes of JSON that follow the first eight bytes of a file of `file_bytes`.
 ///
 /// # Errors
-/// [`FormatError::HeaderTooLong`] and [`FormatError::HeaderPastEnd`]: the returned number of bytes can safely be allocated and read.
+/// [`FormatError::HeaderTooLong`] and [`FormatError::HeaderPastEnd`]: the returned number of bytes can safely be allocated and
+/// read.
 pub fn header_bytes(first_eight: [u8; 8], file_bytes: u64) -> Result<usize, FormatError> {
     let found = u64::from_le_bytes(first_eight);
     if found > MAX_HEADER_BYTES {
@@ -49,8 +50,8 @@ impl Layout {
     /// Parses a header of [`header_bytes`] bytes, and checks that everything in it is consistent.
     ///
     /// # Errors
-    /// One of [`FormatError`]'s variants, with the numbers in it, unless names are unique, shapes can be counted, and the tensors' ranges cover
-    /// the rest of the file in order without gap or overlap, each as long as its shape and dtype require.
+    /// One of [`FormatError`]'s variants, with the numbers in it, unless names are unique, shapes can be counted, and the
+    /// tensors' ranges cover the rest of the file in order without gap or overlap, each as long as its shape and dtype require.
     /// # Cost
     /// Proportional to the length of the header; the tensors are not read.
     /// # Examples

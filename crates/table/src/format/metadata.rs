@@ -108,7 +108,8 @@ impl TableMetadata {
     }
 }
 
-/// One array per statistic, so that Python can use `numpy.array(statistics["mean"])`; values that are not numbers in JSON are null.
+/// One array per statistic, so that Python can use `numpy.array(statistics["mean"])`; values that are not numbers in JSON are
+/// null.
 fn encode_statistics(statistics: &[ColumnStatistics]) -> Value {
     let column = |of: fn(&ColumnStatistics) -> f64| statistics.iter().map(|s| json!(of(s))).collect::<Vec<_>>();
     json!({

@@ -21,8 +21,8 @@ pub const MAX_INDEX_BYTES: u64 = 100_000_000;
 ///   ]
 /// }
 /// ```
-/// The checksum covers everything before a shard's data, so that replacing the file by another one of the same length is detected on opening.
-/// Other entries are ignored.
+/// The checksum covers everything before a shard's data, so that replacing the file by another one of the same length is detected
+/// on opening. Other entries are ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardIndex {
     /// The shards; there is at least one.

@@ -15,8 +15,8 @@ use crate::source_identity::SourceIdentity;
 /// How to read a pair of IDX files, the format of MNIST.
 ///
 /// The file at `source` has the features, with any number of dimensions and any type. `n` images `[n, height, width]` become rows
-/// `[height, width, 1]`, channels last; other shapes are unchanged. Bytes stay `u8`, other numbers become `f32`; labels that are bytes
-/// become `u8`, other integers `i64`, floats `f32`.
+/// `[height, width, 1]`, channels last; other shapes are unchanged. Bytes stay `u8`, other numbers become `f32`; labels that are
+/// bytes become `u8`, other integers `i64`, floats `f32`.
 ///
 /// # Errors
 /// [`Error::Source`] if a file is not IDX, is truncated or too long, or if the numbers of labels and rows differ; [`Error::Io`],
@@ -39,14 +39,15 @@ use crate::source_identity::SourceIdentity;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct IdxOptions {
-    /// The file of labels. By default it is the file in the same folder whose name has `labels` and `idx1` in place of `images` and `idx3`: for
-    /// `train-images-idx3-ubyte.gz`, it is `train-labels-idx1-ubyte.gz`.
+    /// The file of labels. By default it is the file in the same folder whose name has `labels` and `idx1` in place of `images`
+    /// and `idx3`: for `train-images-idx3-ubyte.gz`, it is `train-labels-idx1-ubyte.gz`.
     pub labels: Option<PathBuf>,
-    /// The label of the first class, which is subtracted from labels that are integers: 1 for the letters of EMNIST, whose labels are 1 to 26. Unless it is 0, the
-    /// table has names for its classes, which are the labels of the file; a label below it is an error.
+    /// The label of the first class, which is subtracted from labels that are integers: 1 for the letters of EMNIST, whose labels
+    /// are 1 to 26. Unless it is 0, the table has names for its classes, which are the labels of the file; a label below it is an
+    /// error.
     pub first_label: i64,
-    /// A table to match, so that a test set is imported like its training set: its rows must have the same shape and type. If it has classes, labels become their
-    /// numbers, and any other label is an error.
+    /// A table to match, so that a test set is imported like its training set: its rows must have the same shape and type. If it
+    /// has classes, labels become their numbers, and any other label is an error.
     pub like: Option<PathBuf>,
     /// How to treat features that are NaN or infinite, which only files of floats can contain.
     pub not_finite: NotFinite,

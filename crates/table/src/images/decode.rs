@@ -49,7 +49,8 @@ pub(super) enum Decoded {
     OtherShape(Shape),
 }
 
-/// An image of which only the headers were read. Its sides are checked with [`check_sides`] before any memory for pixels is allocated.
+/// An image of which only the headers were read. Its sides are checked with [`check_sides`] before any memory for pixels is
+/// allocated.
 pub(super) struct Opened<'a> {
     pub(super) height: usize,
     pub(super) width: usize,

@@ -2,7 +2,8 @@
 
 use super::decode::{Pixels, Shape};
 
-/// A value of the EXIF tag `Orientation`, from 1 to 8: where the first row and the first column of the stored pixels are in the picture.
+/// A value of the EXIF tag `Orientation`, from 1 to 8: where the first row and the first column of the stored pixels are in the
+/// picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stored(u8);
 

@@ -91,7 +91,8 @@ impl Listing {
         Ok(Self { classes, labels, empty_classes: empty, depth, files, identity })
     }
 
-    /// The class of a file, and its label: `None` in place of the label if no folder of a class contains it, and altogether if the file is hidden.
+    /// The class of a file, and its label: `None` in place of the label if no folder of a class contains it, and altogether if
+    /// the file is hidden.
     pub(super) fn label(&self, path: &Path) -> Option<Option<u32>> {
         let names = visible(path)?;
         let class = (names.len() > self.depth + 1).then(|| &names[self.depth]);
@@ -99,8 +100,8 @@ impl Listing {
     }
 }
 
-/// Calls `each` with everything in the folder at `root` and `path`, by its path below `root`, sorted; `each` returns whether to look into a folder.
-/// `above` are the folders that contain it.
+/// Calls `each` with everything in the folder at `root` and `path`, by its path below `root`, sorted; `each` returns whether to
+/// look into a folder. `above` are the folders that contain it.
 fn walk(
     root: &Path,
     path: &Path,

@@ -24,8 +24,8 @@ pub(super) fn open(file: &[u8]) -> Result<Opened<'_>, NoImage> {
     };
     let samples = Samples { n_channels, depth: Depth::Eight };
     let orientation = decoder.exif().map_or(Stored::UPRIGHT, |exif| Stored::of_exif(exif));
-    // Headers are read leniently, because cameras and editors leave bytes between them. In the image data, a lenient decoder would replace what it cannot decode
-    // by grey.
+    // Headers are read leniently, because cameras and editors leave bytes between them. In the image data, a lenient decoder
+    // would replace what it cannot decode by grey.
     decoder.set_options(options.jpeg_set_out_colorspace(colours).set_strict_mode(true));
     let decode = Box::new(move || {
         if !has_end(file) {
@@ -38,7 +38,8 @@ pub(super) fn open(file: &[u8]) -> Result<Opened<'_>, NoImage> {
     Ok(Opened { height, width, samples, orientation, decode })
 }
 
-/// Whether the image ends with the marker that every JPEG image ends with. Even a strict decoder accepts images that are cut off within their last blocks.
+/// Whether the image ends with the marker that every JPEG image ends with. Even a strict decoder accepts images that are cut off
+/// within their last blocks.
 fn has_end(file: &[u8]) -> bool {
     let mut rest = file;
     while let Some(at) = rest.iter().position(|&byte| byte == 0xff) {
@@ -46,7 +47,8 @@ fn has_end(file: &[u8]) -> bool {
             [0xd9, ..] => return true,
             // A byte 0xff of the image data, a restart or start marker, or another 0xff that may start a marker.
             [0x00 | 0x01 | 0xd0..=0xd8 | 0xff, ..] => &rest[at + 1..],
-            // A segment, such as a thumbnail, which has an end marker of its own. Its length includes the two bytes of the length.
+            // A segment, such as a thumbnail, which has an end marker of its own. Its length includes the two bytes of the
+            // length.
             [_, high, low, ..] => {
                 let n_bytes = usize::from(u16::from_be_bytes([high, low]));
                 rest.get(at + 2 + n_bytes..).unwrap_or_default()

@@ -4,9 +4,9 @@ use super::decode::Shape;
 
 /// Scales an image so that it covers `height` × `width` pixels, and crops the longer side around the centre.
 ///
-/// Each output pixel is a weighted mean of the input pixels around its position: weights decrease linearly to 0 at a distance of one pixel, of the input when it
-/// grows and of the output when it shrinks, so that no input pixel is skipped. Pixels outside the image have no weight. Sums are computed in `f32`, columns
-/// first, then rows, and rounded once.
+/// Each output pixel is a weighted mean of the input pixels around its position: weights decrease linearly to 0 at a distance of
+/// one pixel, of the input when it grows and of the output when it shrinks, so that no input pixel is skipped. Pixels outside the
+/// image have no weight. Sums are computed in `f32`, columns first, then rows, and rounded once.
 ///
 /// # Cost
 /// Only rows and columns that remain are computed; the only buffers are the result, one row of `f32` and the weights.
@@ -25,13 +25,15 @@ pub(super) fn resized_to_fill(pixels: &[u8], from: Shape, [height, width]: [usiz
     resized
 }
 
-/// Computes one output row or column: the first input row or column that it is a mean of, and the weights of that one and those after it.
+/// Computes one output row or column: the first input row or column that it is a mean of, and the weights of that one and those
+/// after it.
 struct WeightedMean {
     start: usize,
     weights: Vec<f32>,
 }
 
-/// Returns one mean for each of the `n_outputs` rows or columns in the centre of an image whose `n_inputs` rows or columns are scaled.
+/// Returns one mean for each of the `n_outputs` rows or columns in the centre of an image whose `n_inputs` rows or columns are
+/// scaled.
 fn weighted_means(n_inputs: usize, scale: f64, n_outputs: usize) -> Vec<WeightedMean> {
     let n_scaled = ((n_inputs as f64 * scale).round() as usize).max(n_outputs);
     let first = (n_scaled - n_outputs) / 2;

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Weights of red, green and blue in the luminance of sRGB, computed from its chromaticities. BT.709 rounds them to 0.2126, 0.7152 and 0.0722.
+/// Weights of red, green and blue in the luminance of sRGB, computed from its chromaticities. BT.709 rounds them to 0.2126,
+/// 0.7152 and 0.0722.
 const LUMINANCE: [f32; 3] = [0.212_647_84, 0.715_179_2, 0.072_173_04];
 
 /// The samples of each pixel: grey, grey and alpha, RGB, or RGB and alpha.
@@ -39,8 +40,9 @@ impl Samples {
         }
     }
 
-    /// Converts pixels to `n_channels` channels of 8 bits: one for grey, three for RGB, four for RGB and alpha, or the channels that they have. A colour becomes
-    /// grey by its luminance, alpha is dropped, and pixels without alpha are opaque. Values are rounded to the nearest.
+    /// Converts pixels to `n_channels` channels of 8 bits: one for grey, three for RGB, four for RGB and alpha, or the channels
+    /// that they have. A colour becomes grey by its luminance, alpha is dropped, and pixels without alpha are opaque. Values are
+    /// rounded to the nearest.
     pub(super) fn converted(self, bytes: Vec<u8>, n_channels: usize) -> Vec<u8> {
         match self.depth {
             Depth::Eight if self.n_channels == n_channels => bytes,

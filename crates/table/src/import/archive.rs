@@ -22,7 +22,8 @@ pub enum ArchiveEnd {
     Optional,
 }
 
-/// Calls `each` with the name and the content of every folder and file of an archive, until it returns that it needs no more. Links and devices are left out.
+/// Calls `each` with the name and the content of every folder and file of an archive, until it returns that it needs no more.
+/// Links and devices are left out.
 ///
 /// # Errors
 /// Those of reading and of `each`; an archive that ends within a file or, if `end` says so, without an end.

@@ -3,8 +3,8 @@ use std::path::PathBuf;
 
 use crate::dtype::DType;
 
-/// The roles of the columns of a source, and how invalid cells are treated. By default, the first column is the label, the others are
-/// features, and anything that is not a number is an error.
+/// The roles of the columns of a source, and how invalid cells are treated. By default, the first column is the label, the others
+/// are features, and anything that is not a number is an error.
 ///
 /// # Examples
 /// ```
@@ -19,8 +19,8 @@ use crate::dtype::DType;
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct ColumnOptions {
-    /// Which columns are labels, in the order of the table; the first column by default. Several labels are numbers, or 0 and 1: the targets of
-    /// a regression, or the labels of a multi-label classification.
+    /// Which columns are labels, in the order of the table; the first column by default. Several labels are numbers, or 0 and 1:
+    /// the targets of a regression, or the labels of a multi-label classification.
     pub labels: Vec<ColumnRef>,
     /// What values labels may have.
     pub label_kind: LabelKind,
@@ -40,20 +40,23 @@ pub struct ColumnOptions {
     pub indicators: Indicators,
     /// The type in which features are stored.
     pub dtype: FeatureDType,
-    /// Numbers to subtract from features, or from labels that are numbers, before they are rounded to `f32`, for columns of large numbers that differ in their last
-    /// digits, such as time stamps: see [`Digits`](crate::Digits). Filled-in values, means and statistics are those after the subtraction. The table does not record offsets.
+    /// Numbers to subtract from features, or from labels that are numbers, before they are rounded to `f32`, for columns of large
+    /// numbers that differ in their last digits, such as time stamps: see [`Digits`](crate::Digits). Filled-in values, means and
+    /// statistics are those after the subtraction. The table does not record offsets.
     pub offsets: Vec<(ColumnRef, f64)>,
-    /// Whether the index of a data frame is kept as a column: the columns that pandas' metadata in Arrow and Parquet files name as the index, and the columns
-    /// without a name at the start of a text file's header, as `DataFrame.to_csv` writes them. By default they are left out, unless another option names
-    /// them, and [`ImportReport::index_columns`](crate::ImportReport::index_columns) has their names.
+    /// Whether the index of a data frame is kept as a column: the columns that pandas' metadata in Arrow and Parquet files name
+    /// as the index, and the columns without a name at the start of a text file's header, as `DataFrame.to_csv` writes them. By
+    /// default they are left out, unless another option names them, and
+    /// [`ImportReport::index_columns`](crate::ImportReport::index_columns) has their names.
     pub keep_index: bool,
     /// How rows that cannot be read are treated.
     pub bad_rows: BadRows,
-    /// A table to match, so that a test set can be imported like its training set: with the same columns, found by their names, in the same
-    /// order; the same dictionaries, so values that are not in them are unknown; the same classes; and the same values in place of missing ones.
+    /// A table to match, so that a test set can be imported like its training set: with the same columns, found by their names,
+    /// in the same order; the same dictionaries, so values that are not in them are unknown; the same classes; and the same
+    /// values in place of missing ones.
     ///
-    /// The table replaces some of the other options: `labels`, `label_kind`, `features`, `categorical`, `indicators` and `dtype` are taken from it, and
-    /// `missing` too if it filled in values. Columns that it does not have are dropped.
+    /// The table replaces some of the other options: `labels`, `label_kind`, `features`, `categorical`, `indicators` and `dtype`
+    /// are taken from it, and `missing` too if it filled in values. Columns that it does not have are dropped.
     pub like: Option<PathBuf>,
 }
 
@@ -88,8 +91,9 @@ pub enum ColumnRef {
     Index(usize),
     /// By its name.
     Name(String),
-    /// As a user writes it: by its name or, if no column has that name, by its index. `name:3` is only a name and `index:3` only an index. A word that is the
-    /// name of one column and the index of another is [`Error::AmbiguousColumn`](crate::Error::AmbiguousColumn)(crate::Error::AmbiguousColumn).
+    /// As a user writes it: by its name or, if no column has that name, by its index. `name:3` is only a name and `index:3` only
+    /// an index. A word that is the name of one column and the index of another is
+    /// [`Error::AmbiguousColumn`](crate::Error::AmbiguousColumn)(crate::Error::AmbiguousColumn).
     Word(String),
 }
 
@@ -129,8 +133,9 @@ pub enum LabelKind {
     Number,
     /// 0 or 1, stored as `f32`.
     Binary,
-    /// The name of a class, or a number that stands for one. Labels are stored as class numbers, as `u32` counted from 0. Classes are sorted by value
-    /// if all are whole numbers, else by the bytes of their names. [`Table::classes`](crate::Table::classes) has the names. Only for one label column.
+    /// The name of a class, or a number that stands for one. Labels are stored as class numbers, as `u32` counted from 0. Classes
+    /// are sorted by value if all are whole numbers, else by the bytes of their names. [`Table::classes`](crate::Table::classes)
+    /// has the names. Only for one label column.
     Classes,
     /// Like [`Classes`](Self::Classes), for given classes in the given order; any other label is an error.
     Given(Vec<Class>),
@@ -162,7 +167,8 @@ impl From<&str> for Class {
     }
 }
 
-/// Which columns are categories. Their values are text without surrounding blanks; numbers that are spelled differently are different values.
+/// Which columns are categories. Their values are text without surrounding blanks; numbers that are spelled differently are
+/// different values.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Categorical {
     /// None: text is an error.
@@ -170,13 +176,14 @@ pub enum Categorical {
     No,
     /// These.
     Columns(Vec<ColumnRef>),
-    /// All columns with text, or with whole numbers that have leading zeros as codes do, in the first rows: as many rows as a megabyte holds.
+    /// All columns with text, or with whole numbers that have leading zeros as codes do, in the first rows: as many rows as a
+    /// megabyte holds.
     Auto,
 }
 
-/// How missing features are treated: cells that are empty, or in any case one of `NaN`, `NA`, `N/A`, `null`, `None`, `NaT`, `<NA>`, `?`, `-`, `--`, `.`,
-/// `\N`, `#N/A`, `#DIV/0!`, `#VALUE!` and the other error values of spreadsheets, and the cells that [`ColumnOptions::missing_values`] lists.
-/// In a column of text, `None` is a value like any other.
+/// How missing features are treated: cells that are empty, or in any case one of `NaN`, `NA`, `N/A`, `null`, `None`, `NaT`,
+/// `<NA>`, `?`, `-`, `--`, `.`, `\N`, `#N/A`, `#DIV/0!`, `#VALUE!` and the other error values of spreadsheets, and the cells that
+/// [`ColumnOptions::missing_values`] lists. In a column of text, `None` is a value like any other.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub enum Missing {
     /// They are errors, and so are infinities.
@@ -186,12 +193,13 @@ pub enum Missing {
     Keep,
     /// They become this value; infinities are errors.
     Value(f32),
-    /// They become the mean of the values that are present in their column; infinities are errors. [`Table::imputed`](crate::Table::imputed) has the means.
+    /// They become the mean of the values that are present in their column; infinities are errors.
+    /// [`Table::imputed`](crate::Table::imputed) has the means.
     Mean,
 }
 
-/// Features that have an indicator: another feature that is 1 if they were missing, else 0. Indicators come after all other features and are
-/// named `NAME_missing`.
+/// Features that have an indicator: another feature that is 1 if they were missing, else 0. Indicators come after all other
+/// features and are named `NAME_missing`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub enum Indicators {
     /// None.

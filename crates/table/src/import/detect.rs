@@ -10,11 +10,12 @@ use crate::parts::open_file;
 const LOOKED_AT: u64 = 512;
 
 impl Format {
-    /// Detects the format of the source at `path`: by its first bytes, decompressed if necessary, then by its file extensions. A folder contains
-    /// images, unless it contains batches of CIFAR; the same applies to an archive.
+    /// Detects the format of the source at `path`: by its first bytes, decompressed if necessary, then by its file extensions. A
+    /// folder contains images, unless it contains batches of CIFAR; the same applies to an archive.
     ///
     /// # Errors
-    /// [`Error::Source`] if it is none of them; [`Error::Io`] if it cannot be read; [`Error::FeatureOff`] if it cannot be decompressed.
+    /// [`Error::Source`] if it is none of them; [`Error::Io`] if it cannot be read; [`Error::FeatureOff`] if it cannot be
+    /// decompressed.
     /// # Examples
     /// ```
     /// # let folder = tempfile::tempdir()?;

@@ -1,5 +1,5 @@
-//! Dictionaries that are built while rows are read: each chunk encodes its own values, and the thread that takes the chunks in order assigns
-//! the codes of the table. So the codes do not depend on the timing of threads.
+//! Dictionaries that are built while rows are read: each chunk encodes its own values, and the thread that takes the chunks in
+//! order assigns the codes of the table. So the codes do not depend on the timing of threads.
 
 use std::collections::HashMap;
 

@@ -5,7 +5,8 @@ use crate::statistics::ColumnStatistics;
 /// From here on, `f32` does not hold every whole number.
 pub(crate) const EXACT_LIMIT: f64 = 16_777_216.0;
 
-/// What the numbers of a column lose when they are stored as `f32`. Text keeps its digits only as a category, or after an offset is subtracted.
+/// What the numbers of a column lose when they are stored as `f32`. Text keeps its digits only as a category, or after an offset
+/// is subtracted.
 ///
 /// Only numbers of 16,777,216 (2²⁴) and more in absolute value are examined; smaller whole numbers are exact.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,7 +118,8 @@ impl Digits {
         (self.min, self.max) = (self.min.min(later.min), self.max.max(later.max));
     }
 
-    /// Completes the extremes, of which only those of large numbers were noted. `stored` is rounded, and `offset` was subtracted from it.
+    /// Completes the extremes, of which only those of large numbers were noted. `stored` is rounded, and `offset` was subtracted
+    /// from it.
     pub(crate) fn complete(&mut self, stored: &ColumnStatistics, offset: f64) {
         let (min, max) = (stored.min + offset, stored.max + offset);
         if !(min.abs() >= EXACT_LIMIT && self.min.is_finite()) {

@@ -62,7 +62,8 @@ impl FeatureRules {
         }
     }
 
-    /// Subtracts these offsets, one for each feature and then each label, before numbers are rounded. Values to fill in are shifted too, unless they are `shifted` already.
+    /// Subtracts these offsets, one for each feature and then each label, before numbers are rounded. Values to fill in are
+    /// shifted too, unless they are `shifted` already.
     pub(crate) fn with_offsets(mut self, offsets: Vec<f64>, shifted: bool) -> Self {
         if let OnMissing::Fill(values) = &mut self.on_missing
             && !shifted
@@ -80,7 +81,8 @@ impl FeatureRules {
         self.offsets.get(place).copied().unwrap_or(0.0)
     }
 
-    /// Whether a number means that the value is missing. [`finish`](Self::finish) compares numbers from which no offset was subtracted.
+    /// Whether a number means that the value is missing. [`finish`](Self::finish) compares numbers from which no offset was
+    /// subtracted.
     pub(crate) fn is_missing_number(&self, value: f64) -> bool {
         self.numbers.contains(&(value as f32))
     }

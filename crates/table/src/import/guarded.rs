@@ -2,8 +2,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::SourceError;
 
-/// Runs a reader of a third-party crate and turns its panics into errors, since the readers of Arrow and of images panic on some damaged
-/// files. After a panic, what `read` borrows must not be used any more.
+/// Runs a reader of a third-party crate and turns its panics into errors, since the readers of Arrow and of images panic on some
+/// damaged files. After a panic, what `read` borrows must not be used any more.
 ///
 /// The panic hook still prints its message, unless the program has installed another hook.
 pub(crate) fn guarded<T>(part: &str, read: impl FnOnce() -> T) -> Result<T, SourceError> {

@@ -4,8 +4,8 @@ use flate2::bufread::GzDecoder;
 
 /// All members of a gzip file one after another, each checked against its checksum.
 ///
-/// Zero bytes after the last member are ignored as `gzip -d` ignores them, since tapes and some disks fill up blocks with them. Anything else
-/// there is an error; `gzip -d` warns of it and ignores it.
+/// Zero bytes after the last member are ignored as `gzip -d` ignores them, since tapes and some disks fill up blocks with them.
+/// Anything else there is an error; `gzip -d` warns of it and ignores it.
 pub(super) struct GzipMembers<R> {
     state: State<R>,
 }

@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::parts::read_metadata;
 use crate::source_identity::SourceIdentity;
 
-/// How a source is read into a table: the options of one format, such as [`CsvOptions`](crate::CsvOptions), or [`ImportOptions`](crate::ImportOptions) for any.
+/// How a source is read into a table: the options of one format, such as [`CsvOptions`](crate::CsvOptions), or
+/// [`ImportOptions`](crate::ImportOptions) for any.
 #[expect(private_bounds, reason = "formats are those of this crate; write others with `TableWriter`")]
 pub trait Importer: ReadSource {}
 
@@ -66,14 +67,16 @@ impl SourceIdentity {
     }
 }
 
-/// Imports a source into a table at `dest`: text, svmlight, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet. The options of a format read that format;
-/// [`ImportOptions`](crate::ImportOptions) detect it.
+/// Imports a source into a table at `dest`: text, svmlight, numpy's arrays, IDX, CIFAR, images, Arrow, Parquet. The options of a
+/// format read that format; [`ImportOptions`](crate::ImportOptions) detect it.
 ///
-/// A file may be compressed, whatever its name: gzip, zstd and xz are recognised by their first bytes. An existing table at `dest` is replaced only by a complete one.
+/// A file may be compressed, whatever its name: gzip, zstd and xz are recognised by their first bytes. An existing table at
+/// `dest` is replaced only by a complete one.
 ///
 /// # Errors
-/// Those of the format, with the place in the source; [`Error::UnusedSetting`] for an option that would have no effect; [`Error::FeatureOff`] for a format whose
-/// feature is not enabled, with its name; [`Error::SameFile`] if the import would replace a file that it reads. On `Err`, `dest` is unchanged.
+/// Those of the format, with the place in the source; [`Error::UnusedSetting`] for an option that would have no effect;
+/// [`Error::FeatureOff`] for a format whose feature is not enabled, with its name; [`Error::SameFile`] if the import would
+/// replace a file that it reads. On `Err`, `dest` is unchanged.
 /// # Examples
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -117,8 +120,8 @@ pub(crate) fn run(
     importer.read(source, dest, progress)
 }
 
-/// Like [`import_with_progress`], unless the table at `dest` was made with these options from a source of this name, length and time of modification. The files of
-/// a folder count together.
+/// Like [`import_with_progress`], unless the table at `dest` was made with these options from a source of this name, length and
+/// time of modification. The files of a folder count together.
 ///
 /// # Errors
 /// As for [`import`].

@@ -17,11 +17,11 @@ impl<T> Outlet<T> {
     }
 }
 
-/// Runs `work` for every job that `feed` hands out, on `n_threads` threads; a job may produce any number of results. `take` is called on this
-/// thread with the results of the first job, then the second, and so on; its first error ends everything.
+/// Runs `work` for every job that `feed` hands out, on `n_threads` threads; a job may produce any number of results. `take` is
+/// called on this thread with the results of the first job, then the second, and so on; its first error ends everything.
 ///
-/// At most `3 * n_threads + 2` jobs are in progress, and at most `n_waiting + 1` results of each wait, which bounds the memory and holds back
-/// `feed`.
+/// At most `3 * n_threads + 2` jobs are in progress, and at most `n_waiting + 1` results of each wait, which bounds the memory
+/// and holds back `feed`.
 pub(crate) fn in_order<J: Send, T: Send, E>(
     feed: impl FnOnce(&mut dyn FnMut(J) -> Result<(), NobodyWaits>) + Send,
     n_threads: usize,

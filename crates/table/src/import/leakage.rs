@@ -13,12 +13,13 @@ const MAX_CLASSES: usize = 50;
 /// The rank correlation from which a column predicts labels that are not classes.
 const MIN_CORRELATION: f64 = 0.999;
 
-/// Whether the values of one column alone predict the labels of the same rows almost without error: by intervals of values, by few values that each belong to
-/// one label, or, for labels of many values, by their order. Such a column is rarely known before the label is: it may be derived from it, or be the index of
-/// rows that are sorted by it.
+/// Whether the values of one column alone predict the labels of the same rows almost without error: by intervals of values, by
+/// few values that each belong to one label, or, for labels of many values, by their order. Such a column is rarely known before
+/// the label is: it may be derived from it, or be the index of rows that are sorted by it.
 ///
-/// Rows in which the value is missing (NaN) are not considered; if whether it is missing predicts the labels, so does the column. Fewer than 100 others only show that a column is a
-/// copy of the label, from 10 rows on: with the same numbers, or with a value of its own for each of a few labels. A sample of some thousand rows is enough.
+/// Rows in which the value is missing (NaN) are not considered; if whether it is missing predicts the labels, so does the column.
+/// Fewer than 100 others only show that a column is a copy of the label, from 10 rows on: with the same numbers, or with a value
+/// of its own for each of a few labels. A sample of some thousand rows is enough.
 ///
 /// # Panics
 /// If `values` and `labels` have different lengths.

@@ -52,8 +52,8 @@ impl Like {
     /// Like [`read`](Self::read), for a source with named columns.
     ///
     /// # Errors
-    /// As for [`read`](Self::read); [`Error::ColumnRoles`] for a table that does not name its columns, or whose features have a type that importers do not
-    /// write.
+    /// As for [`read`](Self::read); [`Error::ColumnRoles`] for a table that does not name its columns, or whose features have a
+    /// type that importers do not write.
     pub(crate) fn with_columns(path: &Path) -> Result<Self, Error> {
         let like = Self::read(path)?;
         if FeatureDType::from_dtype(like.stored).is_none() {

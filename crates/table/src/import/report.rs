@@ -23,10 +23,11 @@ pub struct ImportReport {
     pub n_skipped: u64,
     /// Why, for the first few of them.
     pub first_skipped: Vec<Error>,
-    /// The columns that were left out because they are the index of a data frame; see [`ColumnOptions::keep_index`](crate::ColumnOptions::keep_index).
+    /// The columns that were left out because they are the index of a data frame; see
+    /// [`ColumnOptions::keep_index`](crate::ColumnOptions::keep_index).
     pub index_columns: Vec<String>,
-    /// What the columns lost when they were rounded to `f32`, one for each of the first columns: all except the indicators. Empty for formats without named
-    /// columns.
+    /// What the columns lost when they were rounded to `f32`, one for each of the first columns: all except the indicators. Empty
+    /// for formats without named columns.
     pub digits: Vec<Digits>,
     /// The same for labels that are numbers, one for each label.
     pub label_digits: Vec<Digits>,

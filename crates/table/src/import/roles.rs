@@ -87,7 +87,8 @@ impl KnownClasses {
 
 impl Roles {
     /// The roles that `options`, or the table to match, give to the columns of the source at `path`, which have these names.
-    /// `index` are the columns that are the index of a data frame, and `has_text` returns whether a column was found to contain text.
+    /// `index` are the columns that are the index of a data frame, and `has_text` returns whether a column was found to contain
+    /// text.
     ///
     /// # Errors
     /// [`Error::NoColumn`], [`Error::AmbiguousColumn`], [`Error::IndexAsLabel`], [`Error::ColumnRoles`].
@@ -147,7 +148,8 @@ impl Roles {
 }
 
 impl ColumnRef {
-    /// The index of this column among columns with these names, of the source at `path`; `role` is what it is for, as messages say.
+    /// The index of this column among columns with these names, of the source at `path`; `role` is what it is for, as messages
+    /// say.
     ///
     /// # Errors
     /// [`Error::NoColumn`], [`Error::AmbiguousColumn`].

@@ -16,7 +16,8 @@ pub(crate) struct RowChunk {
     pub(crate) weights: Vec<f32>,
     /// The values of each categorical column.
     pub(crate) values: Vec<LocalValues>,
-    /// What the numbers lost in rounding: one for each feature including indicators, then one for each label, then one for the weight if there is one.
+    /// What the numbers lost in rounding: one for each feature including indicators, then one for each label, then one for the
+    /// weight if there is one.
     pub(crate) digits: Vec<Digits>,
     /// The features as they are stored, if not as `f32`.
     stored: Stored,
@@ -112,7 +113,8 @@ impl RowChunk {
         }
     }
 
-    /// The places of the features and labels of which rounding to `f32` may have taken a relevant share, given the spread of these rows.
+    /// The places of the features and labels of which rounding to `f32` may have taken a relevant share, given the spread of
+    /// these rows.
     pub(crate) fn narrow(&self) -> Vec<usize> {
         let mut all = self.moments.statistics();
         if let ChunkLabels::Numbers(numbers) = &self.labels {

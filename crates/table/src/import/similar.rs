@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 
-/// The first two texts that differ only in case, blanks around them or a final full stop: `<=50K` and `<=50K.`, `true` and `TRUE`.
+/// The first two texts that differ only in case, blanks around them or a final full stop: `<=50K` and `<=50K.`, `true` and
+/// `TRUE`.
 pub(crate) fn similar(texts: &[String]) -> Option<[String; 2]> {
     let mut seen: HashMap<String, &String> = HashMap::with_capacity(texts.len());
     texts.iter().find_map(|text| {

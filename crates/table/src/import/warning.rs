@@ -8,8 +8,8 @@ use crate::remedy::Remedy;
 
 /// Something in a source that was imported as asked, but is probably not what was meant.
 ///
-/// [`Display`](fmt::Display) names what to do in terms of this crate; a program with its own options prints [`problem`](Self::problem), and names its options for
-/// the [`remedies`](Self::remedies).
+/// [`Display`](fmt::Display) names what to do in terms of this crate; a program with its own options prints
+/// [`problem`](Self::problem), and names its options for the [`remedies`](Self::remedies).
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ImportWarning {
@@ -52,7 +52,8 @@ pub enum ImportWarning {
         /// The value stored in its place.
         stored: f64,
     },
-    /// Numbers whose errors of rounding are a relevant share of their standard deviation: more than a thousandth for `f32`, a hundredth for `f16`.
+    /// Numbers whose errors of rounding are a relevant share of their standard deviation: more than a thousandth for `f32`, a
+    /// hundredth for `f16`.
     Imprecise {
         /// The column.
         column: String,
@@ -80,7 +81,8 @@ pub enum ImportWarning {
         /// The first of them, as in the source.
         first: f64,
     },
-    /// A first row that was read as numbers although it looks like names of columns: whole numbers in ascending order, unlike all rows after it.
+    /// A first row that was read as numbers although it looks like names of columns: whole numbers in ascending order, unlike all
+    /// rows after it.
     NumbersAsNames {
         /// Its line.
         line: u64,

@@ -6,7 +6,8 @@ use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 /// The largest window that is allocated: the default limit of `zstd` itself.
 const MAX_WINDOW_BYTES: u64 = 128 << 20;
 
-/// All frames of a zstd file one after another, each checked against its checksum if it has one; `pzstd` writes many frames, some of them skippable.
+/// All frames of a zstd file one after another, each checked against its checksum if it has one; `pzstd` writes many frames, some
+/// of them skippable.
 pub(super) struct ZstdFrames<R> {
     packed: R,
     decoder: FrameDecoder,

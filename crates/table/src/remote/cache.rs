@@ -1,8 +1,8 @@
 //! Blocks of tables in a folder, shared by all processes of this machine.
 //!
-//! Each block is a file with a checksum and the name of what it is a block of. A process that fetches a block holds the temporary file that
-//! becomes it, as [`create_claimed`] describes, so that others wait for it instead of fetching it too. The file `size` has the size of all
-//! blocks, and is locked while it changes. The system releases the locks of a killed process.
+//! Each block is a file with a checksum and the name of what it is a block of. A process that fetches a block holds the temporary
+//! file that becomes it, as [`create_claimed`] describes, so that others wait for it instead of fetching it too. The file `size`
+//! has the size of all blocks, and is locked while it changes. The system releases the locks of a killed process.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};

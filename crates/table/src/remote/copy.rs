@@ -13,8 +13,8 @@ use super::upload::put_file;
 use crate::error::{Error, RemoteError};
 
 impl Remote {
-    /// Copies an object, which need not be a table, to a file, which appears once all of it was read. Several requests are sent at a time. The cache is
-    /// not used, and the bytes are not checked: [`Table::verify`](crate::Table::verify) checks a table.
+    /// Copies an object, which need not be a table, to a file, which appears once all of it was read. Several requests are sent
+    /// at a time. The cache is not used, and the bytes are not checked: [`Table::verify`](crate::Table::verify) checks a table.
     ///
     /// # Errors
     /// [`Error::Remote`] if the object cannot be read or is replaced meanwhile; [`Error::Write`] if the file cannot be written.

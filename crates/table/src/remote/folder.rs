@@ -15,8 +15,8 @@ use crate::error::{Error, RemoteError};
 
 /// A folder of objects at a URL, which are written, read and removed as a whole; the checkpoints of a run, for example.
 ///
-/// `s3:`, `gs:` and `az:` URLs are of stores, each with its feature, and `file:` URLs of this machine. Web servers (`http:`) are written to by `PUT`,
-/// and removed from by `DELETE`, if they allow it. The cache is not used.
+/// `s3:`, `gs:` and `az:` URLs are of stores, each with its feature, and `file:` URLs of this machine. Web servers (`http:`) are
+/// written to by `PUT`, and removed from by `DELETE`, if they allow it. The cache is not used.
 ///
 /// # Examples
 /// ```
@@ -46,7 +46,8 @@ impl RemoteFolder {
     /// The folder at a URL, which need not exist. No request is sent.
     ///
     /// # Errors
-    /// [`Error::Remote`] if the URL is not valid, or its store needs settings that are missing; [`Error::FeatureOff`] for a store whose feature is not enabled.
+    /// [`Error::Remote`] if the URL is not valid, or its store needs settings that are missing; [`Error::FeatureOff`] for a store
+    /// whose feature is not enabled.
     pub fn at(url: &str, remote: &Remote) -> Result<Self, Error> {
         let place = Place::of(url)?;
         if let Place::Server(location) = &place {
@@ -63,8 +64,8 @@ impl RemoteFolder {
         }
     }
 
-    /// Copies a file to the object `name`, which appears, or replaces an old one, once all of it was written. It is sent in parts, or to a web server at once,
-    /// from memory.
+    /// Copies a file to the object `name`, which appears, or replaces an old one, once all of it was written. It is sent in
+    /// parts, or to a web server at once, from memory.
     ///
     /// # Errors
     /// [`Error::Remote`], [`Error::Write`] if the object cannot be written; [`Error::Io`] if the file cannot be read.

@@ -21,8 +21,8 @@ use crate::error::{Error, RemoteError};
 /// The length of the first request, which most headers fit into.
 const HEAD_BYTES: u64 = 64 << 10;
 
-/// The length of a block: it is requested and cached as a whole. It is what one checksum of a table covers, the least that can be checked, so that
-/// of the rows around those that a replica needs few are read.
+/// The length of a block: it is requested and cached as a whole. It is what one checksum of a table covers, the least that can be
+/// checked, so that of the rows around those that a replica needs few are read.
 pub(crate) const FETCH_BYTES: usize = BLOCK_BYTES;
 
 /// The length of a request for an object that is copied as a whole.

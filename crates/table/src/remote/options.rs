@@ -33,14 +33,14 @@ pub struct RemoteOptions {
     pub attempts: u32,
     /// How long a request is repeated before its failure is an error. 2 minutes by default.
     pub retry_for: Duration,
-    /// The pause before a request is repeated the first time. It doubles each time, up to 10 s, and each pause is shortened at random by up to
-    /// half of it. 100 ms by default.
+    /// The pause before a request is repeated the first time. It doubles each time, up to 10 s, and each pause is shortened at
+    /// random by up to half of it. 100 ms by default.
     pub first_pause: Duration,
-    /// What the error of a request that has used up its attempts names as the way to allow more: the option of a program, such as `` `--retry-seconds` ``.
-    /// `` `RemoteOptions` `` by default.
+    /// What the error of a request that has used up its attempts names as the way to allow more: the option of a program, such as
+    /// `` `--retry-seconds` ``. `` `RemoteOptions` `` by default.
     pub more_retries: String,
-    /// The folder in which [`ShardedWriter::create_url`](crate::ShardedWriter::create_url) writes a shard before it is sent. A folder of this user in
-    /// the system's folder for temporary files by default.
+    /// The folder in which [`ShardedWriter::create_url`](crate::ShardedWriter::create_url) writes a shard before it is sent. A
+    /// folder of this user in the system's folder for temporary files by default.
     pub staging: Option<PathBuf>,
     /// Settings of the store, in addition to its environment variables and by the same names, such as `aws_endpoint`.
     pub settings: Vec<(String, String)>,
@@ -79,8 +79,8 @@ impl std::fmt::Debug for RemoteOptions {
 /// Where blocks of tables are kept that were read from a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum CacheFolder {
-    /// `brisk-table` in the user's folder for caches: `XDG_CACHE_HOME`, or `~/.cache`. If it cannot be used, tables are read without a cache,
-    /// and [`RemoteReport::cache_problem`](crate::RemoteReport::cache_problem) says why.
+    /// `brisk-table` in the user's folder for caches: `XDG_CACHE_HOME`, or `~/.cache`. If it cannot be used, tables are read
+    /// without a cache, and [`RemoteReport::cache_problem`](crate::RemoteReport::cache_problem) says why.
     #[default]
     Default,
     /// This folder, which is created if it does not exist.

@@ -41,8 +41,8 @@ impl Ended {
     }
 }
 
-/// Sends a request until it succeeds, fails for good or the budget is spent: exponential back-off with jitter, or the pause that the server
-/// asks for. `failed` is called before each pause, and `repeated` after it.
+/// Sends a request until it succeeds, fails for good or the budget is spent: exponential back-off with jitter, or the pause that
+/// the server asks for. `failed` is called before each pause, and `repeated` after it.
 pub(super) fn retrying<T>(
     options: &RemoteOptions,
     location: &Location,

@@ -92,8 +92,8 @@ impl Remote {
     /// Opens the cache. Connections are made when they are needed.
     ///
     /// # Errors
-    /// [`Error::Io`] or [`Error::Cache`] if the folder named in the options cannot be used as a cache; [`Error::Remote`] if an option is zero that may
-    /// not be.
+    /// [`Error::Io`] or [`Error::Cache`] if the folder named in the options cannot be used as a cache; [`Error::Remote`] if an
+    /// option is zero that may not be.
     pub fn new(options: RemoteOptions) -> Result<Self, Error> {
         check(&options)?;
         let open = |folder| Cache::open(folder, options.cache_bytes).map(Some);
@@ -127,8 +127,9 @@ impl Remote {
         Ok(Self { session: Arc::new(session) })
     }
 
-    /// Calls `f` for each request that has failed and will be sent again, before the pause, on the thread that waits for the answer: to say why nothing happens. Only the first call of this
-    /// method sets it, for all clones; it returns whether it was that.
+    /// Calls `f` for each request that has failed and will be sent again, before the pause, on the thread that waits for the
+    /// answer: to say why nothing happens. Only the first call of this method sets it, for all clones; it returns whether it was
+    /// that.
     ///
     /// # Examples
     /// ```

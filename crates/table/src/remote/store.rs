@@ -85,7 +85,8 @@ fn setting(location: &Location, name: &str, problem: String) -> Error {
     location.error(RemoteError::Setting { name: name.to_owned(), problem })
 }
 
-/// Failed requests are repeated by [`retrying`](super::retry::retrying), which knows the name of the object and what the server said.
+/// Failed requests are repeated by [`retrying`](super::retry::retrying), which knows the name of the object and what the server
+/// said.
 #[cfg(feature = "http")]
 fn no_retries() -> object_store::RetryConfig {
     object_store::RetryConfig { max_retries: 0, ..object_store::RetryConfig::default() }

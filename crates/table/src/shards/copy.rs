@@ -18,12 +18,12 @@ use crate::writer::Parts;
 const COPY_BYTES: usize = 4 << 20;
 
 impl ShardedWriter {
-    /// Copies a table of any kind to a folder of shards, as [`create`](Self::create) and [`finish`](Self::finish) write it: the rows in their order, the names, dictionaries and classes, and
-    /// what its import has recorded. Returns the number of rows.
+    /// Copies a table of any kind to a folder of shards, as [`create`](Self::create) and [`finish`](Self::finish) write it: the
+    /// rows in their order, the names, dictionaries and classes, and what its import has recorded. Returns the number of rows.
     ///
     /// # Errors
-    /// As for [`create`](Self::create) and [`finish`](Self::finish); [`Error::NotGathered`] for features of a type that is not an [`Element`](crate::Element); those of reading
-    /// the table. An old table in the folder is then unchanged.
+    /// As for [`create`](Self::create) and [`finish`](Self::finish); [`Error::NotGathered`] for features of a type that is not an
+    /// [`Element`](crate::Element); those of reading the table. An old table in the folder is then unchanged.
     /// # Examples
     /// ```
     /// # let parent = tempfile::tempdir()?;

@@ -1,7 +1,8 @@
 //! Names in a folder of shards, and which files are left over.
 //!
-//! The files of one writer are a *generation*, named by a random number. While the writer is running, it holds the temporary file that will
-//! become the index, as [`create_claimed`] describes, so that sweeps can tell the files of a killed process from those of a running one.
+//! The files of one writer are a *generation*, named by a random number. While the writer is running, it holds the temporary file
+//! that will become the index, as [`create_claimed`] describes, so that sweeps can tell the files of a killed process from those
+//! of a running one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -119,8 +120,8 @@ enum Generations {
 /// Removes the files of some generations.
 ///
 /// The order makes this safe while other writers begin or publish: the files are listed first, then the writers that are gone are
-/// determined, and the index is read last. The index of a writer that published in between is then the published one. Files that cannot be
-/// read or removed are left for the next sweep.
+/// determined, and the index is read last. The index of a writer that published in between is then the published one. Files that
+/// cannot be read or removed are left for the next sweep.
 fn sweep(folder: &Path, which: Generations) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     let mut generations: BTreeMap<Generation, Vec<String>> = BTreeMap::new();
@@ -150,8 +151,8 @@ fn sweep(folder: &Path, which: Generations) {
 
 /// A generation whose writer is gone: it published, failed or was killed.
 struct Dead {
-    /// Its temporary index, if it has one, which means that it was never published. It is removed after the shards, so that an interrupted sweep
-    /// is repeated.
+    /// Its temporary index, if it has one, which means that it was never published. It is removed after the shards, so that an
+    /// interrupted sweep is repeated.
     temp_index: Option<Leftover>,
 }
 

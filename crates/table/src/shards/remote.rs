@@ -13,7 +13,8 @@ use crate::streamed::{ReadAhead, StreamedTable};
 use crate::table::Table;
 
 impl ShardedTable {
-    /// Opens the table in a folder at a URL, or the table of an index at a URL that ends with `.json`, and copies its shards into memory.
+    /// Opens the table in a folder at a URL, or the table of an index at a URL that ends with `.json`, and copies its shards into
+    /// memory.
     ///
     /// # Errors
     /// As for [`Table::open_url`] and [`ShardedTable::open`].
@@ -26,8 +27,8 @@ impl ShardedTable {
 }
 
 impl ShardedTable<StreamedTable> {
-    /// Opens the table in a folder at a URL, or the table of an index at a URL that ends with `.json`, to be read ahead into the memory of `ahead`, which
-    /// all shards share.
+    /// Opens the table in a folder at a URL, or the table of an index at a URL that ends with `.json`, to be read ahead into the
+    /// memory of `ahead`, which all shards share.
     ///
     /// # Errors
     /// As for [`Table::open_url`] and [`ShardedTable::open`].

@@ -17,10 +17,11 @@ use crate::streamed::{ReadAhead, StreamedTable};
 use crate::table::Table;
 use crate::verify::{self, ReadBytes, Verified};
 
-/// A table of several files, open for reading: a folder with an index and shards, as [`ShardedWriter`](crate::ShardedWriter) writes it.
+/// A table of several files, open for reading: a folder with an index and shards, as [`ShardedWriter`](crate::ShardedWriter)
+/// writes it.
 ///
-/// Each shard is a [`Table`], copied or mapped, or a [`StreamedTable`]. Rows are numbered consecutively across shards. Gathering accepts rows
-/// of any shards; borrowed rows must be in a single shard.
+/// Each shard is a [`Table`], copied or mapped, or a [`StreamedTable`]. Rows are numbered consecutively across shards. Gathering
+/// accepts rows of any shards; borrowed rows must be in a single shard.
 ///
 /// # Cost
 /// The file of every shard is kept open; a mapped or streamed shard takes no memory for its rows.
@@ -63,7 +64,8 @@ impl ShardedTable {
 }
 
 impl ShardedTable<StreamedTable> {
-    /// Opens the table in a folder, or the table of an index file, to be read ahead into the memory of `ahead`, which all shards share.
+    /// Opens the table in a folder, or the table of an index file, to be read ahead into the memory of `ahead`, which all shards
+    /// share.
     ///
     /// # Errors
     /// As for [`ShardedTable::open`].
@@ -136,8 +138,8 @@ impl<S: RowStore> ShardedTable<S> {
         Self::open_from(&path, || read_index(&path), |_| open)
     }
 
-    /// Opens the shards of an index. `begin` gets the index and returns what opens each of its shards in turn. If a writer replaces the table
-    /// meanwhile, the new one is opened.
+    /// Opens the shards of an index. `begin` gets the index and returns what opens each of its shards in turn. If a writer
+    /// replaces the table meanwhile, the new one is opened.
     pub(super) fn open_from<O: FnMut(&ShardEntry) -> Result<S, Error>>(
         path: &Path,
         read_index: impl Fn() -> Result<Vec<u8>, Error>,
@@ -188,7 +190,8 @@ impl<S: RowStore> ShardedTable<S> {
         self.starts[1..self.shards.len()].partition_point(|&start| start <= row)
     }
 
-    /// Calls `each` for every shard with some of the rows: with the shard, its rows by their numbers within the shard, and its first row.
+    /// Calls `each` for every shard with some of the rows: with the shard, its rows by their numbers within the shard, and its
+    /// first row.
     fn each_shard(
         &self,
         rows: Range<usize>,

@@ -22,10 +22,11 @@ pub enum ShardSize {
 
 /// Writes a table as a folder of shards, which are files of bounded size that are also tables, and an index.
 ///
-/// The index is written last and renamed into its place, so that a reader sees either all of the old table or all of the new one. Shards have
-/// new names; those of the old table are removed once the new index is in place, and readers that have them open can still read them.
-/// If the writer is dropped without [`finish`](Self::finish), or on any error, it removes what it wrote. Files left by a killed process are removed
-/// by the next writer in that folder. Several writers may use one folder: the last to finish wins.
+/// The index is written last and renamed into its place, so that a reader sees either all of the old table or all of the new one.
+/// Shards have new names; those of the old table are removed once the new index is in place, and readers that have them open can
+/// still read them. If the writer is dropped without [`finish`](Self::finish), or on any error, it removes what it wrote. Files
+/// left by a killed process are removed by the next writer in that folder. Several writers may use one folder: the last to finish
+/// wins.
 ///
 /// # Examples
 /// ```
@@ -68,11 +69,12 @@ impl ShardedWriter {
         Self::start(|| Target::folder(folder.as_ref()), schema, TableMetadata::default(), size)
     }
 
-    /// Starts a table in the folder at a URL: of a store (`s3:`, `gs:` or `az:`, each with its feature), or of this machine (`file:`).
+    /// Starts a table in the folder at a URL: of a store (`s3:`, `gs:` or `az:`, each with its feature), or of this machine
+    /// (`file:`).
     ///
-    /// A shard is written to the folder [`RemoteOptions::staging`](crate::RemoteOptions::staging) first, and sent in parts when it is full. The index is
-    /// sent last, so that a reader sees either all of the old table or all of the new one. Then the shards of the old table are removed, and readers
-    /// that have them open get an error.
+    /// A shard is written to the folder [`RemoteOptions::staging`](crate::RemoteOptions::staging) first, and sent in parts when
+    /// it is full. The index is sent last, so that a reader sees either all of the old table or all of the new one. Then the
+    /// shards of the old table are removed, and readers that have them open get an error.
     ///
     /// # Errors
     /// [`Error::Remote`] if the store cannot be used, or can only be read; otherwise as for [`create`](Self::create).
@@ -161,8 +163,8 @@ impl ShardedWriter {
         Ok(self.shard_rows - self.shard.n_rows())
     }
 
-    /// Sets the dictionaries of the categorical columns, one for each in the order of the schema. Every shard stores them, so they must be set
-    /// before the first shard is full.
+    /// Sets the dictionaries of the categorical columns, one for each in the order of the schema. Every shard stores them, so
+    /// they must be set before the first shard is full.
     ///
     /// # Errors
     /// [`Error::Schema`] if they are not the dictionaries of those columns, or if a shard is already full.
@@ -176,8 +178,8 @@ impl ShardedWriter {
         Ok(())
     }
 
-    /// Sets the names of the classes, if labels are class numbers counted from 0. Every shard stores the names, so they must be set before the
-    /// first shard is full.
+    /// Sets the names of the classes, if labels are class numbers counted from 0. Every shard stores the names, so they must be
+    /// set before the first shard is full.
     ///
     /// # Errors
     /// [`Error::Schema`] if a class is named twice, or if a shard is already full.
@@ -197,8 +199,8 @@ impl ShardedWriter {
         self.n_rows
     }
 
-    /// Completes the last shard, puts the index in its place and removes the shards of the table that was there before. Returns the number of
-    /// rows.
+    /// Completes the last shard, puts the index in its place and removes the shards of the table that was there before. Returns
+    /// the number of rows.
     ///
     /// # Errors
     /// As for [`TableWriter::finish`]; an old table in the folder is then unchanged.

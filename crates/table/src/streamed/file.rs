@@ -36,8 +36,8 @@ impl TableFile {
         }
     }
 
-    /// How many threads should read at a time: a server needs time for each request. More of them than requests at a time, since some wait for a block that another one is reading, as that
-    /// of the labels of many rows.
+    /// How many threads should read at a time: a server needs time for each request. More of them than requests at a time, since
+    /// some wait for a block that another one is reading, as that of the labels of many rows.
     pub(super) fn n_readers(&self) -> usize {
         match &self.source {
             Source::File { .. } => 1,
@@ -46,8 +46,8 @@ impl TableFile {
         }
     }
 
-    /// How many bytes of rows one of them reads at a time: of a file so many that a disk reaches its full speed, and a budget holds several; of a server about a block, so that several are
-    /// requested at a time, with the labels of its rows.
+    /// How many bytes of rows one of them reads at a time: of a file so many that a disk reaches its full speed, and a budget
+    /// holds several; of a server about a block, so that several are requested at a time, with the labels of its rows.
     pub(super) fn piece_bytes(&self) -> usize {
         match &self.source {
             Source::File { .. } => 4 << 20,

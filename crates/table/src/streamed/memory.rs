@@ -1,7 +1,7 @@
 use memmap2::MmapMut;
 
-/// Memory for rows, in 8-byte words, in large pages if the system supports them: rows are gathered from it at random, which would otherwise
-/// miss the TLB as often as the cache.
+/// Memory for rows, in 8-byte words, in large pages if the system supports them: rows are gathered from it at random, which would
+/// otherwise miss the TLB as often as the cache.
 #[derive(Debug)]
 pub(super) enum Memory {
     Pages(MmapMut),

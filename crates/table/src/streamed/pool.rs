@@ -44,7 +44,8 @@ impl Pool {
         self.take_from(&mut self.lock(), n_words)
     }
 
-    /// Like [`take`](Self::take), but waits until enough memory is given back, or the pool is woken more than `n_wakes` times or closed.
+    /// Like [`take`](Self::take), but waits until enough memory is given back, or the pool is woken more than `n_wakes` times or
+    /// closed.
     pub(super) fn wait_for(&self, n_words: usize, n_wakes: u64) -> Waited {
         let mut state = self.lock();
         loop {

@@ -11,8 +11,9 @@ use super::pool::{Pool, Waited};
 
 /// Memory for rows that are read before they are requested, and the threads that read them; for one table or several.
 ///
-/// It never takes more than its budget. Announced rows that do not fit are read from the file when they are gathered, which is slower but
-/// gives the same result; [`report`](Self::report) says how often. Clones share the memory and the threads, which end with the last of them.
+/// It never takes more than its budget. Announced rows that do not fit are read from the file when they are gathered, which is
+/// slower but gives the same result; [`report`](Self::report) says how often. Clones share the memory and the threads, which end
+/// with the last of them.
 ///
 /// # Examples
 /// ```
@@ -176,7 +177,8 @@ impl ReadAhead {
         drop((released, pieces));
     }
 
-    /// All slots of a table, in the order of its rows. Drop the result before waiting for a row, since the thread may need the memory.
+    /// All slots of a table, in the order of its rows. Drop the result before waiting for a row, since the thread may need the
+    /// memory.
     pub(super) fn pieces(&self, table: u64) -> Arc<[Piece]> {
         let mut state = self.shared().lock();
         if let Some(pieces) = state.pieces.get(&table) {
@@ -229,7 +231,8 @@ impl Drop for Running {
         self.shared.queued.notify_all();
         self.shared.pool.close();
         for thread in self.threads.get_mut().into_iter().flat_map(std::mem::take) {
-            // Its result is not needed: rows that could not be read will be read again, and errors reported, when they are gathered.
+            // Its result is not needed: rows that could not be read will be read again, and errors reported, when they are
+            // gathered.
             _ = thread.join();
         }
     }

@@ -22,10 +22,10 @@ const SCRATCH_BYTES: usize = 256 << 10;
 
 /// A table that stays on disk: rows are read when they are gathered, or ahead of that, into memory of a fixed size.
 ///
-/// Use it for tables larger than memory or address space. It has no safety conditions, because it maps nothing: a file that shrinks or a disk
-/// that fails is an error rather than a signal. Rows cannot be borrowed, only gathered. The loader's order of shuffled blocks announces the
-/// blocks that it needs next; a thread reads each of them ahead with one read. Rows in order are read in large pieces. Rows that are gathered
-/// at random without an announcement are read one by one, which is slow but correct.
+/// Use it for tables larger than memory or address space. It has no safety conditions, because it maps nothing: a file that
+/// shrinks or a disk that fails is an error rather than a signal. Rows cannot be borrowed, only gathered. The loader's order of
+/// shuffled blocks announces the blocks that it needs next; a thread reads each of them ahead with one read. Rows in order are
+/// read in large pieces. Rows that are gathered at random without an announcement are read one by one, which is slow but correct.
 ///
 /// # Examples
 /// ```

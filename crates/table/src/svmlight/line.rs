@@ -43,7 +43,8 @@ impl LineParser {
         Self { labels, missing: options.missing, first_index: options.first_index }
     }
 
-    /// Parses a line: returns its label, and stores its features in `entries`, sorted by index. `None` if the line has only a comment.
+    /// Parses a line: returns its label, and stores its features in `entries`, sorted by index. `None` if the line has only a
+    /// comment.
     pub(super) fn read<'a>(&self, line: &'a [u8], entries: &mut Vec<Entry>) -> Result<Option<Label<'a>>, Wrong> {
         entries.clear();
         let comment = memchr::memchr(b'#', line).unwrap_or(line.len());

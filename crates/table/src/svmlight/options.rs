@@ -2,22 +2,24 @@ use std::path::PathBuf;
 
 use crate::import::{BadRows, FeatureDType, LabelKind, Missing};
 
-/// How to read a file of svmlight or libsvm: lines `label index:value … # comment`. By default, the first index and the number of features are detected.
+/// How to read a file of svmlight or libsvm: lines `label index:value … # comment`. By default, the first index and the number of
+/// features are detected.
 ///
-/// A test file may lack the last features of its training file, or some of its classes: pass the training table as [`like`](Self::like), or the same
-/// `first_index`, `n_features` and [`LabelKind::Given`] for both files.
+/// A test file may lack the last features of its training file, or some of its classes: pass the training table as
+/// [`like`](Self::like), or the same `first_index`, `n_features` and [`LabelKind::Given`] for both files.
 ///
-/// Rows become dense: a feature that is not given is 0. Every value becomes the `f32` nearest to the number in the file. Columns are named
-/// `feature_` with their index in the file. Lines that contain only a comment are not rows; a `qid:` after the label is checked and
-/// dropped.
+/// Rows become dense: a feature that is not given is 0. Every value becomes the `f32` nearest to the number in the file. Columns
+/// are named `feature_` with their index in the file. Lines that contain only a comment are not rows; a `qid:` after the label is
+/// checked and dropped.
 ///
 /// # Errors
-/// [`Error::Svmlight`](crate::Error::Svmlight) with file, line, byte, what was found and what was expected, always of the first bad row; [`Error::NoRows`](crate::Error::NoRows) and
-/// [`Error::ColumnRoles`](crate::Error::ColumnRoles) for a file or options that make no table; [`Error::Io`](crate::Error::Io) if the file cannot be read or decompressed; [`Error::Write`](crate::Error::Write).
-/// On `Err`, `dest` is unchanged.
+/// [`Error::Svmlight`](crate::Error::Svmlight) with file, line, byte, what was found and what was expected, always of the first
+/// bad row; [`Error::NoRows`](crate::Error::NoRows) and [`Error::ColumnRoles`](crate::Error::ColumnRoles) for a file or options
+/// that make no table; [`Error::Io`](crate::Error::Io) if the file cannot be read or decompressed;
+/// [`Error::Write`](crate::Error::Write). On `Err`, `dest` is unchanged.
 /// # Cost
-/// Reads the file twice, unless both [`first_index`](Self::first_index) and [`n_features`](Self::n_features) are given. Memory use is a few
-/// megabytes per core.
+/// Reads the file twice, unless both [`first_index`](Self::first_index) and [`n_features`](Self::n_features) are given. Memory
+/// use is a few megabytes per core.
 /// # Reference
 /// T. Joachims, *SVM-light*; the rules for the first index are those of scikit-learn's `load_svmlight_file`.
 /// # Examples
@@ -46,7 +48,8 @@ pub struct SvmlightOptions {
     pub dtype: FeatureDType,
     /// How rows that cannot be read are treated.
     pub bad_rows: BadRows,
-    /// A table to match, made from a file of svmlight: first index, number of features, classes, filled-in values and `dtype` are taken from it.
+    /// A table to match, made from a file of svmlight: first index, number of features, classes, filled-in values and `dtype` are
+    /// taken from it.
     pub like: Option<PathBuf>,
     /// The number of threads that parse, or 0 for one per core. The table does not depend on it.
     pub n_threads: usize,

@@ -21,7 +21,8 @@ impl Blocks {
         Self { file, offset: 0, data_start: 0, pending: Vec::with_capacity(BLOCK_BYTES), sums: Vec::new() }
     }
 
-    /// Leaves room for the header, which is written last. Zeros are written there now, so that an old header can never be read from it.
+    /// Leaves room for the header, which is written last. Zeros are written there now, so that an old header can never be read
+    /// from it.
     pub(super) fn skip_to(&mut self, data_start: u64) -> io::Result<()> {
         write_all_at(&mut self.file, 0, &vec![0; data_start as usize])?;
         self.data_start = data_start;
@@ -47,7 +48,8 @@ impl Blocks {
         Ok(())
     }
 
-    /// Makes more room before the data, which is moved back starting with its last piece. The data does not change, so its checksums stay valid.
+    /// Makes more room before the data, which is moved back starting with its last piece. The data does not change, so its
+    /// checksums stay valid.
     pub(super) fn move_to(&mut self, data_start: u64) -> io::Result<()> {
         const PIECE_BYTES: u64 = 8 << 20;
         let by = data_start.checked_sub(self.data_start).expect("data move back, not forward");
@@ -65,8 +67,8 @@ impl Blocks {
         Ok(())
     }
 
-    /// Calls `change` with the first `n_bytes` of data, block by block, and the position at which each starts. If `change` returns that it
-    /// has changed a block, the block is written again and its checksum updated.
+    /// Calls `change` with the first `n_bytes` of data, block by block, and the position at which each starts. If `change`
+    /// returns that it has changed a block, the block is written again and its checksum updated.
     #[cfg(feature = "import")]
     #[cfg_attr(not(feature = "csv"), allow(dead_code, reason = "each importer uses its own part of it"))]
     pub(super) fn rewrite(&mut self, n_bytes: u64, mut change: impl FnMut(u64, &mut [u8]) -> bool) -> io::Result<()> {

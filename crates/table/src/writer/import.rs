@@ -16,7 +16,8 @@ pub(crate) struct ImportNotes {
     pub(crate) options: String,
     /// The features that have an indicator. The indicators are the last features.
     pub(crate) indicators: Vec<String>,
-    /// The values that replace missing values. While the source is still being read, zeros of the same number reserve the space for them.
+    /// The values that replace missing values. While the source is still being read, zeros of the same number reserve the space
+    /// for them.
     pub(crate) imputed: Option<Vec<f32>>,
 }
 

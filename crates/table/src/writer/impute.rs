@@ -5,8 +5,8 @@ use crate::dtype::{DType, Element};
 use crate::error::Error;
 
 impl TableWriter {
-    /// Replaces NaN by the mean of its column in the first `n_columns` features, in the file and in the statistics, and records the means
-    /// in the metadata.
+    /// Replaces NaN by the mean of its column in the first `n_columns` features, in the file and in the statistics, and records
+    /// the means in the metadata.
     ///
     /// # Errors
     /// [`Error::NoMean`] for a column without values; [`Error::Write`].

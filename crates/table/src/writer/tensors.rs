@@ -49,8 +49,8 @@ pub(super) fn tensors(schema: &Schema, n_rows: usize) -> Vec<TensorPlan> {
     tensors
 }
 
-/// Room for any header of that schema: the header of a table with the largest sizes and the longest numbers. Only dictionaries, classes and
-/// imputed values may exceed it.
+/// Room for any header of that schema: the header of a table with the largest sizes and the longest numbers. Only dictionaries,
+/// classes and imputed values may exceed it.
 pub(super) fn longest_header(schema: &Schema, metadata: &TableMetadata) -> usize {
     let longest = -2.225_073_858_507_201_4e-308;
     let column = ColumnStatistics { count: u64::MAX, mean: longest, std: longest, min: longest, max: longest };

@@ -1,4 +1,5 @@
-//! Arrow IPC: files with every kind of column, whole and in parts, compressed and plain, and files that are refused. Parquet shares the conversion.
+//! Arrow IPC: files with every kind of column, whole and in parts, compressed and plain, and files that are refused. Parquet
+//! shares the conversion.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,9 +9,9 @@ use brisk_table::{
     Table, import, import_with_progress,
 };
 
-/// Files of 400 rows that pyarrow wrote. Row `i` has the label `i % 2`; x = i / 2, null where `i % 10` is 3; n = 3 i - 5; d = i / 100; a
-/// category `"abc"[i % 3]`, null where `i % 7` is 0; the text `" t{i % 5} "`; the list `[i, i + 1/4, -i]`; the weight `1 + i % 4`; a time; and
-/// a list of `i % 3` numbers.
+/// Files of 400 rows that pyarrow wrote. Row `i` has the label `i % 2`; x = i / 2, null where `i % 10` is 3; n = 3 i - 5; d = i /
+/// 100; a category `"abc"[i % 3]`, null where `i % 7` is 0; the text `" t{i % 5} "`; the list `[i, i + 1/4, -i]`; the weight
+/// `1 + i % 4`; a time; and a list of `i % 3` numbers.
 pub(crate) fn mixed(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/columns").join(name)
 }
@@ -196,7 +197,8 @@ fn forged_files_are_refused() {
     crate::attacks::check_listed(&["arrow"], REFUSALS.iter().map(|(name, _)| *name));
 }
 
-/// A damaged byte of a file never makes the import panic or leave something behind. (The panic messages of readers are still printed.)
+/// A damaged byte of a file never makes the import panic or leave something behind. (The panic messages of readers are still
+/// printed.)
 #[test]
 fn any_byte_may_be_wrong() {
     let (folder, dest) = crate::scratch();

@@ -1,4 +1,5 @@
-//! The roles of columns and the treatment of their cells: categories, classes, missing values, other dtypes, matching another table.
+//! The roles of columns and the treatment of their cells: categories, classes, missing values, other dtypes, matching another
+//! table.
 
 use std::fs;
 use std::path::PathBuf;
@@ -341,7 +342,8 @@ fn a_test_table_has_the_labels_of_its_training_table() {
     assert_eq!(like(two).unwrap().labels::<f32>().unwrap(), [5.0, 4.0]);
 }
 
-/// A training file, and a test file with its columns in another order, an extra one, and values that the training file does not have.
+/// A training file, and a test file with its columns in another order, an extra one, and values that the training file does not
+/// have.
 struct Pair {
     folder: tempfile::TempDir,
     train: PathBuf,

@@ -85,8 +85,8 @@ fn child(test: &str, dest: &Path) -> Command {
     command
 }
 
-/// Kills a writer that keeps overwriting its table, at 100 moments, and checks that the last finished table, or the one after it, is
-/// complete. On a busy machine there are more and later moments, until enough tables were finished between them.
+/// Kills a writer that keeps overwriting its table, at 100 moments, and checks that the last finished table, or the one after it,
+/// is complete. On a busy machine there are more and later moments, until enough tables were finished between them.
 fn kill_and_look(kind: Kind) {
     let (folder, table) = crate::scratch();
     let dest = if kind == Kind::Table { table } else { folder.path().join("shards") };
@@ -190,7 +190,8 @@ fn a_full_disk_is_one_clear_error() {
         kind.write(&dest, 7, N_ROWS / 2048).unwrap();
         let in_dest = || if dest.is_dir() { fs::read_dir(&dest).unwrap().count() } else { 1 };
         let before = in_dest();
-        // The shell counts in blocks of 512 or 1024 bytes, so the limit is 0.5 or 1 MiB. Without the trap the signal would end the process.
+        // The shell counts in blocks of 512 or 1024 bytes, so the limit is 0.5 or 1 MiB. Without the trap the signal would end
+        // the process.
         let status = Command::new("sh")
             .args(["-c", r#"trap "" XFSZ; ulimit -f 1024; exec "$0" --exact crash::child_whose_disk_is_full"#])
             .arg(env::current_exe().unwrap())

@@ -1,5 +1,5 @@
-//! Valid and invalid files with bytes changed, removed, doubled and swapped: nothing panics, and what is accepted is consistent. The
-//! changes are the same each time; `fuzz/` searches further.
+//! Valid and invalid files with bytes changed, removed, doubled and swapped: nothing panics, and what is accepted is consistent.
+//! The changes are the same each time; `fuzz/` searches further.
 
 use std::fs;
 use std::path::Path;

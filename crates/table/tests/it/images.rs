@@ -125,7 +125,8 @@ fn sizes_that_differ_are_named() {
     }
 }
 
-/// Means of pixels, computed by hand: a triangle filter that halves a side weights four pixels 1 3 3 1, without those outside the image.
+/// Means of pixels, computed by hand: a triangle filter that halves a side weights four pixels 1 3 3 1, without those outside the
+/// image.
 #[test]
 fn images_are_resized() {
     let (folder, _) = crate::scratch();
@@ -310,7 +311,8 @@ fn packed_archives_and_damaged_ones() {
     }
 }
 
-/// The README of the data says that each PNG equals its record of the test batch, and that the JPEGs are 65 off in the mean square.
+/// The README of the data says that each PNG equals its record of the test batch, and that the JPEGs are 65 off in the mean
+/// square.
 #[test]
 fn cifar10() {
     let Some(png) = data("images/cifar10_test500_png.tar") else { return };

@@ -59,8 +59,8 @@ fn scratch() -> (TempDir, PathBuf) {
     (folder, table)
 }
 
-/// Reports that something was not tested, so that a green run does not claim more than it tested. Bypasses the harness, which hides the
-/// output of `eprintln!` in a test that passes.
+/// Reports that something was not tested, so that a green run does not claim more than it tested. Bypasses the harness, which
+/// hides the output of `eprintln!` in a test that passes.
 fn not_run(what: &str, why: &str) {
     _ = writeln!(std::io::stderr(), "NOT RUN: {what}: {why}");
 }

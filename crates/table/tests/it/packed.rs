@@ -1,4 +1,5 @@
-//! Compressed sources: decompressed whatever their name; damage is an error; and if a build cannot decompress a file, the error names the feature.
+//! Compressed sources: decompressed whatever their name; damage is an error; and if a build cannot decompress a file, the error
+//! names the feature.
 
 use std::fs;
 use std::path::Path;

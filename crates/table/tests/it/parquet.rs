@@ -150,7 +150,8 @@ fn forged_files_are_refused() {
     crate::attacks::check_listed(&["parquet"], REFUSALS.iter().map(|(name, _)| *name));
 }
 
-/// A damaged byte of a file never makes the import panic or leave something behind. (The panic messages of readers are still printed.)
+/// A damaged byte of a file never makes the import panic or leave something behind. (The panic messages of readers are still
+/// printed.)
 #[test]
 fn any_byte_may_be_wrong() {
     let (folder, dest) = crate::scratch();

@@ -86,8 +86,8 @@ fn hints_change_no_row() {
     }
 }
 
-/// A writer replaces a table that is open: readers keep the old one. Windows does not replace a file that is mapped; then the new table is
-/// kept next to it.
+/// A writer replaces a table that is open: readers keep the old one. Windows does not replace a file that is mapped; then the new
+/// table is kept next to it.
 #[test]
 fn a_file_that_is_replaced_stays_what_it_was() {
     let (_folder, path) = crate::scratch();

@@ -190,7 +190,8 @@ fn a_table_goes_while_others_are_read() {
     check_same(&Table::open(&path).unwrap(), &table, &[99_999, 0, 50_000]);
 }
 
-/// A table of `n_rows` rows of 28 `f32`, all zeros except the first value of each row in `set`, which is the row's number: a sparse file.
+/// A table of `n_rows` rows of 28 `f32`, all zeros except the first value of each row in `set`, which is the row's number: a
+/// sparse file.
 fn write_sparse(path: &Path, n_rows: u64, set: impl IntoIterator<Item = u64>) {
     let (features, labels) = (n_rows * 112, n_rows * 4);
     let json = format!(

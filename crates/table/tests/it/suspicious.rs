@@ -1,4 +1,5 @@
-//! Columns that are probably not what they seem: indices, identifiers, leaked labels, and numbers that lose digits. And which column a word means.
+//! Columns that are probably not what they seem: indices, identifiers, leaked labels, and numbers that lose digits. And which
+//! column a word means.
 
 use std::fmt::Write;
 use std::fs;

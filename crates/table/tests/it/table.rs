@@ -92,7 +92,8 @@ fn statistics_are_those_of_the_rows() {
     for (column, mean) in [(0, 4.5), (1, 1e7 + 4.5)] {
         let found = statistics[column];
         assert_eq!((found.count, found.min, found.max), (10_000, mean - 4.5, mean + 4.5));
-        // Rows pushed one at a time are merged one at a time: ten thousand roundings of 1e7, an error of a few units in the last place.
+        // Rows pushed one at a time are merged one at a time: ten thousand roundings of 1e7, an error of a few units in the last
+        // place.
         assert!((found.mean - mean).abs() < 1e-7 && (found.std - std).abs() < 1e-9, "{found:?}");
     }
     assert_eq!((statistics[2].count, statistics[2].mean, statistics[2].std), (5_000, 4.0, 0.0));

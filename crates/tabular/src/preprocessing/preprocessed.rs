@@ -12,7 +12,8 @@ use crate::number_source::NumberSource;
 use crate::reading::{nfc, shortest};
 use crate::target::Target;
 
-/// Values of a categorical column that did not occur in training, or were too [rare](Preprocessing::rare_values): [`Preprocessed::unseen_values`].
+/// Values of a categorical column that did not occur in training, or were too [rare](Preprocessing::rare_values):
+/// [`Preprocessed::unseen_values`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnseenValues {
@@ -97,7 +98,8 @@ pub(crate) enum Cells<'a> {
     Category { column: &'a Dictionary, codes: Vec<Option<u32>> },
 }
 
-/// The columns of a source of rows, as a [`Preprocessing`] reads them. It depends on the values of the source's categories, but not on its rows.
+/// The columns of a source of rows, as a [`Preprocessing`] reads them. It depends on the values of the source's categories, but
+/// not on its rows.
 #[derive(Debug)]
 pub(crate) struct Matched {
     preprocessing: Preprocessing,
@@ -163,7 +165,8 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         Self { rows, matched, target: None }
     }
 
-    /// The categorical columns with values that did not occur in training, or were too [rare](Preprocessing::rare_values), in which case they count as missing.
+    /// The categorical columns with values that did not occur in training, or were too [rare](Preprocessing::rare_values), in
+    /// which case they count as missing.
     ///
     /// # Errors
     /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
@@ -197,8 +200,8 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
         Ok((0..self.matched.codes.len()).filter_map(of_column).collect())
     }
 
-    /// The columns of numbers with values far from all those of training: outside of their range by more than three times its width, or by more than 20 standard
-    /// deviations. What a model predicts from them is arbitrary.
+    /// The columns of numbers with values far from all those of training: outside of their range by more than three times its
+    /// width, or by more than 20 standard deviations. What a model predicts from them is arbitrary.
     ///
     /// # Errors
     /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.

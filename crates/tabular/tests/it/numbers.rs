@@ -206,7 +206,8 @@ fn intervals_hold_their_share_of_new_numbers() -> Result<(), Error> {
         let labels = labels_of(&test).expect("labels in memory");
         let below = found.intervals().iter().zip(&labels).filter(|([lower, _], label)| f64::from(**label) < *lower).count();
         let above = found.intervals().iter().zip(&labels).filter(|([_, upper], label)| f64::from(**label) > *upper).count();
-        // Each side is missed by 5 % of 2400 rows: a binomial deviation of 10.7, and as much again for the 1800 rows that the bounds are from (12.3); four of both together.
+        // Each side is missed by 5 % of 2400 rows: a binomial deviation of 10.7, and as much again for the 1800 rows that the
+        // bounds are from (12.3); four of both together.
         let n = labels.len() as f64;
         for outside in [below, above] {
             assert!((outside as f64 - 0.05 * n).abs() < 4.0 * 16.3, "{scale}: {below} below, {above} above of {n}");

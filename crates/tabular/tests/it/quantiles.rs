@@ -16,7 +16,8 @@ fn check(found: &[f64], expected: &[f64]) {
     assert!(found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-5), "{found:?}, not {expected:?}");
 }
 
-/// `QuantileTransformer(n_quantiles=10, output_distribution="normal", subsample=None).fit(values).transform(others)` of scikit-learn 1.9.1.
+/// `QuantileTransformer(n_quantiles=10, output_distribution="normal", subsample=None).fit(values).transform(others)` of
+/// scikit-learn 1.9.1.
 #[test]
 fn values_are_scaled_as_by_scikit_learn() {
     let others = [-5.0, 0.0, 0.5, 7.0, 13.25, 30.0, 45.5, 60.0, 100.0];

@@ -19,8 +19,9 @@ pub trait AllGather: Debug + Send + Sync + 'static {
 }
 
 impl Graph {
-    /// From here on, batches are normalised by the statistics of the rows of all replicas, not only of this one, whose statistics are noisy if it has few rows. Each
-    /// normalisation then waits for all replicas twice per step, in the forward and in the backward pass. Ghost groups are not affected.
+    /// From here on, batches are normalised by the statistics of the rows of all replicas, not only of this one, whose statistics
+    /// are noisy if it has few rows. Each normalisation then waits for all replicas twice per step, in the forward and in the
+    /// backward pass. Ghost groups are not affected.
     ///
     /// # Reference
     /// `torch.nn.SyncBatchNorm`.

@@ -98,14 +98,16 @@ impl Watch {
 }
 
 impl Graph {
-    /// From now on, checks the result of each operation, in the backward pass each gradient, and operands that come from outside the graph. The first
-    /// value that is not finite is recorded on the device; [`first_anomaly`](Self::first_anomaly) names its operation.
+    /// From now on, checks the result of each operation, in the backward pass each gradient, and operands that come from outside
+    /// the graph. The first value that is not finite is recorded on the device; [`first_anomaly`](Self::first_anomaly) names its
+    /// operation.
     ///
     /// This is for debugging, not for training: every value is read once more.
     ///
-    /// With a loss scale, gradients overflow in each step that tries a scale that is too high; such a step is skipped and is no error. So check after
-    /// every step. If a skipped step has an anomaly in [`Pass::Backward`], clear it with [`clear_anomaly`](Self::clear_anomaly), unless many steps in a
-    /// row are skipped. An anomaly in a step that was not skipped, or in another pass, is not caused by the scale.
+    /// With a loss scale, gradients overflow in each step that tries a scale that is too high; such a step is skipped and is no
+    /// error. So check after every step. If a skipped step has an anomaly in [`Pass::Backward`], clear it with
+    /// [`clear_anomaly`](Self::clear_anomaly), unless many steps in a row are skipped. An anomaly in a step that was not skipped,
+    /// or in another pass, is not caused by the scale.
     ///
     /// # Errors
     /// [`Error::Refused`] if operations have been recorded already, which would not be checked.
@@ -145,7 +147,8 @@ impl Graph {
         inner.watch = Some(Watch { first, places: Vec::new(), outside: Vec::new() });
     }
 
-    /// The first value that was not finite in all runs on `device` since the graph was compiled or [cleared](Self::clear_anomaly). Waits for these runs.
+    /// The first value that was not finite in all runs on `device` since the graph was compiled or
+    /// [cleared](Self::clear_anomaly). Waits for these runs.
     ///
     /// # Errors
     /// [`Error::NotDetecting`]; [`Error::Program`].

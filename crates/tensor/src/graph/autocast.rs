@@ -81,9 +81,9 @@ impl FromStr for Precision {
 pub struct Autocast {
     /// The precision of the operations with [`AutocastRule::Lower`].
     pub precision: Precision,
-    /// Operations by name, each with the precision it gets whatever its [`AutocastRule`] says; of two with the same name the later one counts. An
-    /// override of `activate` also applies to the activations of `linear`, `conv2d` and `batch_norm`. An override that applies to no operation of
-    /// the region is an error.
+    /// Operations by name, each with the precision it gets whatever its [`AutocastRule`] says; of two with the same name the
+    /// later one counts. An override of `activate` also applies to the activations of `linear`, `conv2d` and `batch_norm`. An
+    /// override that applies to no operation of the region is an error.
     pub overrides: Vec<(String, Precision)>,
 }
 
@@ -143,17 +143,17 @@ impl AutocastRegion {
 }
 
 impl Graph {
-    /// Records the operations of `record` with products in a lower precision. It is for the forward pass and the loss; the backward pass
-    /// uses the dtypes of its forward pass.
+    /// Records the operations of `record` with products in a lower precision. It is for the forward pass and the loss; the
+    /// backward pass uses the dtypes of its forward pass.
     ///
-    /// Parameters stay f32, and so do their gradients. Products read cast copies, one for each parameter however often it is used. What happens
-    /// to an operation is its [`AutocastRule`]:
+    /// Parameters stay f32, and so do their gradients. Products read cast copies, one for each parameter however often it is
+    /// used. What happens to an operation is its [`AutocastRule`]:
     /// - `Lower`: operands are cast and the result has that dtype: `linear`, `matmul`, `batched_matmul`, `conv2d`;
     /// - `Full`: the result is f32: `softmax`, `log_softmax`, `layer_norm`, `sum`, `norm` and the losses;
     /// - `Promote`: the dtype of the operands, f32 where they differ: all others, such as `activate`, `batch_norm`, `add`.
     ///
-    /// Sums are kept in f32 whatever dtype values are stored in. Regions nest, and the innermost one counts; within [`Precision::F32`] every
-    /// operation is of the third kind. [`Graph::report`] lists the dtypes that resulted.
+    /// Sums are kept in f32 whatever dtype values are stored in. Regions nest, and the innermost one counts; within
+    /// [`Precision::F32`] every operation is of the third kind. [`Graph::report`] lists the dtypes that resulted.
     ///
     /// # Errors
     /// [`Error::UnusedOverride`] for an override that names no operation of the region.
@@ -185,8 +185,8 @@ impl Graph {
         recorded
     }
 
-    /// Whether an operation that is given `activation` applies it in its own kernel: not where the backward pass needs the activation's input,
-    /// nor where an override sets the precision of `activate`.
+    /// Whether an operation that is given `activation` applies it in its own kernel: not where the backward pass needs the
+    /// activation's input, nor where an override sets the precision of `activate`.
     pub(crate) fn fuses(&self, activation: &Activation) -> bool {
         let is_overridden = self.overrides_activation();
         activation.is_identity() || activation.from_output.is_some() && !is_overridden

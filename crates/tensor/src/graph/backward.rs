@@ -17,11 +17,12 @@ use crate::graph::node::{Node, Recorded, source};
 use crate::graph::operation::dims;
 use crate::graph::stored::push;
 
-/// An operation while its backward pass is recorded: the gradient of its result, its buffers from the forward pass, and the destinations of
-/// the gradients of its inputs.
+/// An operation while its backward pass is recorded: the gradient of its result, its buffers from the forward pass, and the
+/// destinations of the gradients of its inputs.
 ///
-/// A gradient has the dtype of the tensor it belongs to; that of a parameter has the dtype of the buffer it is written to. A cast copy made by
-/// autocast has no separate gradient: a gradient given to it is written for the original tensor, in the original's dtype.
+/// A gradient has the dtype of the tensor it belongs to; that of a parameter has the dtype of the buffer it is written to. A cast
+/// copy made by autocast has no separate gradient: a gradient given to it is written for the original tensor, in the original's
+/// dtype.
 pub struct Backward<'a> {
     program: &'a mut Program,
     nodes: &'a [Node],
@@ -81,7 +82,8 @@ pub(crate) fn record(inner: &mut Inner, y: usize, dy: Slice) -> Result<(), Error
 }
 
 impl Backward<'_> {
-    /// The gradient of the operation's result; with an [output activation](crate::Operation::output_activation), the gradient before it.
+    /// The gradient of the operation's result; with an [output activation](crate::Operation::output_activation), the gradient
+    /// before it.
     pub fn grad(&self) -> Slice {
         self.grad
     }
@@ -135,7 +137,8 @@ impl Backward<'_> {
         self.nodes[self.input_id(i)].wants_grad
     }
 
-    /// Records `kernel` with the gradient of input `i` as its last argument, and adds that to the gradient that has reached the input before.
+    /// Records `kernel` with the gradient of input `i` as its last argument, and adds that to the gradient that has reached the
+    /// input before.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -143,8 +146,8 @@ impl Backward<'_> {
         self.give_to(self.input_id(i), kernel, args)
     }
 
-    /// The same for a product, which applies the derivative of an activation in its epilogue if the input is the output of one and only
-    /// this operation reads it. `kernel` makes the kernel with a given epilogue.
+    /// The same for a product, which applies the derivative of an activation in its epilogue if the input is the output of one
+    /// and only this operation reads it. `kernel` makes the kernel with a given epilogue.
     ///
     /// # Errors
     /// As [`push`](Self::push).
@@ -160,7 +163,8 @@ impl Backward<'_> {
         Ok(())
     }
 
-    /// The activation that input `i` is the output of, if only this operation reads it and the derivative follows from the output: [`give_through`](Self::give_through).
+    /// The activation that input `i` is the output of, if only this operation reads it and the derivative follows from the
+    /// output: [`give_through`](Self::give_through).
     pub fn activation_below(&self, i: usize) -> Option<&Activation> {
         let node = &self.nodes[source(self.nodes, self.input_id(i))];
         node.output_of

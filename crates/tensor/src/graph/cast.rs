@@ -9,11 +9,13 @@ use crate::graph::operation::{Forward, Operation};
 use crate::graph::tensor::Tensor;
 
 impl Tensor {
-    /// The same values in another dtype. To a float they are rounded to nearest, ties to even; values that are too large become infinite. To an integer they are truncated towards 0;
-    /// values out of range become the nearest integer, and NaN becomes 0. The gradient is cast back; none passes through integers.
+    /// The same values in another dtype. To a float they are rounded to nearest, ties to even; values that are too large become
+    /// infinite. To an integer they are truncated towards 0; values out of range become the nearest integer, and NaN becomes 0.
+    /// The gradient is cast back; none passes through integers.
     ///
     /// # Dtypes
-    /// From f32, f16 or bf16 to any dtype, and from u8 and u32 to f32, which represents integers up to 2²⁴ exactly. A tensor that has the dtype already is returned as it is.
+    /// From f32, f16 or bf16 to any dtype, and from u8 and u32 to f32, which represents integers up to 2²⁴ exactly. A tensor that
+    /// has the dtype already is returned as it is.
     /// # Errors
     /// [`Error::Program`] for other dtypes.
     /// # Examples
@@ -79,8 +81,8 @@ pub(crate) struct Rounded {
 const OP: &str = "cast";
 
 impl Graph {
-    /// `x` in the dtype in which an operation reads it. There is at most one such copy of an f32 tensor, and it has no separate gradient: see
-    /// [`Node::rounded`].
+    /// `x` in the dtype in which an operation reads it. There is at most one such copy of an f32 tensor, and it has no separate
+    /// gradient: see [`Node::rounded`].
     #[track_caller]
     pub(crate) fn rounded(&self, x: &Tensor, dtype: DType) -> Result<Tensor, Error> {
         if x.dtype() == dtype || !x.dtype().is_float() {

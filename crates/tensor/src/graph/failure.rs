@@ -49,10 +49,10 @@ impl Drop for FirstError {
 
 /// # Errors of recording
 ///
-/// Recording returns no `Result`. An operation that is refused, such as for the shape of an operand, returns a tensor that is marked as
-/// [failed](Tensor::is_failed), and so does every operation on that tensor. The graph keeps the first error with the [place](crate::Place) where it occurred:
-/// [`check`](Self::check), [`backward`](Self::backward) and [`compile`](Self::compile) return it. If the last handle of a graph is dropped before that,
-/// the error is written to standard error.
+/// Recording returns no `Result`. An operation that is refused, such as for the shape of an operand, returns a tensor that is
+/// marked as [failed](Tensor::is_failed), and so does every operation on that tensor. The graph keeps the first error with the
+/// [place](crate::Place) where it occurred: [`check`](Self::check), [`backward`](Self::backward) and [`compile`](Self::compile)
+/// return it. If the last handle of a graph is dropped before that, the error is written to standard error.
 impl Graph {
     /// Checks that everything recorded so far is valid.
     ///
@@ -74,7 +74,8 @@ impl Graph {
         self.inner().first_error.get().map_or(Ok(()), Err)
     }
 
-    /// Keeps `error` as the graph's error, unless there is already one. For functions that record operations and refuse their arguments.
+    /// Keeps `error` as the graph's error, unless there is already one. For functions that record operations and refuse their
+    /// arguments.
     #[track_caller]
     pub fn fail(&self, error: impl Into<Error>) {
         let error = self.placed(error.into());
@@ -100,7 +101,8 @@ impl Graph {
         }
     }
 
-    /// Records custom kernels: `f` gets the program. An error that it returns is [kept](Self::fail). After an error `f` is not called.
+    /// Records custom kernels: `f` gets the program. An error that it returns is [kept](Self::fail). After an error `f` is not
+    /// called.
     ///
     /// # Examples
     /// ```
@@ -124,7 +126,8 @@ impl Graph {
         }
     }
 
-    /// Records a custom kernel over slices of the graph's program, in the variant for their dtypes. An error is [kept](Self::fail).
+    /// Records a custom kernel over slices of the graph's program, in the variant for their dtypes. An error is
+    /// [kept](Self::fail).
     #[track_caller]
     pub fn push(&self, kernel: impl Kernel, args: &[Slice]) {
         self.record(|program| stored::push(program, kernel, args));
@@ -157,7 +160,8 @@ impl Graph {
 }
 
 impl Tensor {
-    /// Whether the operation that made this tensor was refused, or one that it depends on. [`Graph::check`] returns the first error.
+    /// Whether the operation that made this tensor was refused, or one that it depends on. [`Graph::check`] returns the first
+    /// error.
     pub fn is_failed(&self) -> bool {
         self.graph().inner().nodes[self.id()].is_failed
     }

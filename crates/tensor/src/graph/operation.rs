@@ -15,8 +15,9 @@ use crate::place;
 
 /// An operation on tensors: what it computes, and how gradients pass through it.
 ///
-/// [`Graph::apply`] records one. Every operation of this crate uses only this trait, so operations in other crates can do the same. An
-/// operation contains only its options, and derives its sizes from the shapes of its inputs. The trait is dyn-compatible.
+/// [`Graph::apply`] records one. Every operation of this crate uses only this trait, so operations in other crates can do the
+/// same. An operation contains only its options, and derives its sizes from the shapes of its inputs. The trait is
+/// dyn-compatible.
 ///
 /// # Examples
 /// `y = x²`, from two existing kernels:
@@ -66,22 +67,24 @@ pub trait Operation: fmt::Debug + 'static {
     /// The name used in errors, reports and [`Autocast::overrides`](crate::Autocast::overrides): lower case, with underscores.
     fn name(&self) -> &'static str;
 
-    /// The names of the inputs, for errors, in the order in which [`Graph::apply`] takes them; the last one also names any that follow.
+    /// The names of the inputs, for errors, in the order in which [`Graph::apply`] takes them; the last one also names any that
+    /// follow.
     fn input_names(&self) -> &'static [&'static str] {
         &["input"]
     }
 
     /// The shape of the result.
     ///
-    /// This is where an operation checks its inputs: shapes, dtypes and the sizes of its kernels ([`Kernel::check`]). If it returns an
-    /// error, nothing has been recorded.
+    /// This is where an operation checks its inputs: shapes, dtypes and the sizes of its kernels ([`Kernel::check`]). If it
+    /// returns an error, nothing has been recorded.
     ///
     /// # Errors
     /// Any error that says why these inputs are refused; usually [`Error::Shape`] or [`Error::Dtype`].
     fn output_shape(&self, inputs: &[&Tensor]) -> Result<Vec<usize>, Error>;
 
-    /// The shape of the failed tensor that is returned if [`output_shape`](Self::output_shape) returns an error. The caller may still read
-    /// the lengths of its dimensions, so it should have as many as the result would have. By default the shape of the first input.
+    /// The shape of the failed tensor that is returned if [`output_shape`](Self::output_shape) returns an error. The caller may
+    /// still read the lengths of its dimensions, so it should have as many as the result would have. By default the shape of the
+    /// first input.
     fn refused_shape(&self, inputs: &[&Tensor]) -> Vec<usize> {
         inputs.first().map_or(Vec::new(), |input| input.shape().to_vec())
     }
@@ -91,8 +94,8 @@ pub trait Operation: fmt::Debug + 'static {
         AutocastRule::Promote
     }
 
-    /// How many of the inputs, counted from the first, are operands: inputs that autocast may cast and whose dtypes determine the dtype of the
-    /// result. By default all inputs; a layer's bias and a loss's targets are not operands.
+    /// How many of the inputs, counted from the first, are operands: inputs that autocast may cast and whose dtypes determine the
+    /// dtype of the result. By default all inputs; a layer's bias and a loss's targets are not operands.
     fn n_operands(&self, n_inputs: usize) -> usize {
         n_inputs
     }
@@ -148,7 +151,8 @@ pub enum AutocastRule {
     Promote,
 }
 
-/// An operation while its forward kernels are recorded: its inputs after autocast, its output, and the buffers it keeps for the backward pass.
+/// An operation while its forward kernels are recorded: its inputs after autocast, its output, and the buffers it keeps for the
+/// backward pass.
 pub struct Forward<'a> {
     graph: &'a Graph,
     name: &'static str,
@@ -207,8 +211,8 @@ impl Forward<'_> {
         self.output_with_scratch(0)
     }
 
-    /// A buffer that starts with the result and has `n_scratch` more elements after it, in which a kernel of the forward pass stores values for one of
-    /// the backward pass. Only the first call allocates.
+    /// A buffer that starts with the result and has `n_scratch` more elements after it, in which a kernel of the forward pass
+    /// stores values for one of the backward pass. Only the first call allocates.
     pub fn output_with_scratch(&mut self, n_scratch: usize) -> Slice {
         let Self { graph, name, dtype, shape, output, .. } = self;
         *output.get_or_insert_with(|| graph.transient(name, *dtype, shape.iter().product::<usize>() + n_scratch))
@@ -219,8 +223,8 @@ impl Forward<'_> {
         self.graph.transient(name, dtype, len)
     }
 
-    /// Keeps a buffer for the backward pass, where [`Backward::saved`] returns it by the index of this call, from 0. Inputs and the output
-    /// need not be saved.
+    /// Keeps a buffer for the backward pass, where [`Backward::saved`] returns it by the index of this call, from 0. Inputs and
+    /// the output need not be saved.
     pub fn save(&mut self, slice: Slice) {
         self.saved.push(slice);
     }
@@ -243,13 +247,15 @@ impl Forward<'_> {
 }
 
 impl Graph {
-    /// Records `operation` over `inputs`: casts them as [`autocast`](Self::autocast) requires, records the forward kernels and, if the graph keeps
-    /// a tape and an input needs a gradient, keeps the operation for [`backward`](Self::backward).
+    /// Records `operation` over `inputs`: casts them as [`autocast`](Self::autocast) requires, records the forward kernels and,
+    /// if the graph keeps a tape and an input needs a gradient, keeps the operation for [`backward`](Self::backward).
     ///
-    /// If the operation is refused, or an input is [failed](Tensor::is_failed), no kernel is recorded and the result is a failed tensor.
+    /// If the operation is refused, or an input is [failed](Tensor::is_failed), no kernel is recorded and the result is a failed
+    /// tensor.
     ///
     /// # Errors
-    /// [`Error::ForeignTensor`] if an input belongs to another graph; those of [`Operation::output_shape`] and [`Operation::forward`].
+    /// [`Error::ForeignTensor`] if an input belongs to another graph; those of [`Operation::output_shape`] and
+    /// [`Operation::forward`].
     #[track_caller]
     pub fn apply(&self, operation: impl Operation, inputs: &[&Tensor]) -> Tensor {
         self.apply_dyn(Rc::new(operation), inputs)

@@ -32,13 +32,14 @@ pub(crate) struct IndexUse {
 
 /// # Random numbers
 ///
-/// A graph has a [`state`](Self::state), whose number of steps determines what its operations draw, together with the [seed](Self::seed), the number of earlier draws in
-/// the graph, and the element. So every step draws new numbers, a resumed run draws what the uninterrupted one would have drawn, and the backward pass, or a
-/// [checkpointed](Self::checkpoint) segment, draws what the forward pass drew. Replicas draw what one device would draw for their rows of the batch if the first dimension of
-/// a value is that of rows, such as `[n, …]` or `[n * length, …]`; otherwise they draw different numbers.
+/// A graph has a [`state`](Self::state), whose number of steps determines what its operations draw, together with the
+/// [seed](Self::seed), the number of earlier draws in the graph, and the element. So every step draws new numbers, a resumed run
+/// draws what the uninterrupted one would have drawn, and the backward pass, or a [checkpointed](Self::checkpoint) segment, draws
+/// what the forward pass drew. Replicas draw what one device would draw for their rows of the batch if the first dimension of a
+/// value is that of rows, such as `[n, …]` or `[n * length, …]`; otherwise they draw different numbers.
 impl Graph {
-    /// The state of the run that records itself into this graph: batch index, number of steps, whether to skip, and skipped steps. Give it to the optimizer, and end the step with
-    /// [`advance`](Self::advance). Created on first use.
+    /// The state of the run that records itself into this graph: batch index, number of steps, whether to skip, and skipped
+    /// steps. Give it to the optimizer, and end the step with [`advance`](Self::advance). Created on first use.
     ///
     /// # Examples
     /// ```
@@ -56,7 +57,8 @@ impl Graph {
         self.inner_mut().source.state.get_or_insert_with(Self::state_buffer).clone()
     }
 
-    /// Makes `state` the [`state`](Self::state) of this graph, such as that of another graph of the same run. Call it before anything is drawn.
+    /// Makes `state` the [`state`](Self::state) of this graph, such as that of another graph of the same run. Call it before
+    /// anything is drawn.
     pub fn share_state(&self, state: &Persistent) {
         self.inner_mut().source.state = Some(state.clone());
     }
@@ -71,9 +73,9 @@ impl Graph {
         Persistent::new("state", DType::U32, STATE_LEN)
     }
 
-    /// Declares that this graph does not advance `state`, because another graph or the host does, such as when two graphs alternate on the same
-    /// batch. Otherwise [`compile`](Self::compile) refuses a graph that [gathers](Self::batch) batches or [draws](Self::uniform) random numbers and never advances the state.
-    /// It holds for what was recorded before.
+    /// Declares that this graph does not advance `state`, because another graph or the host does, such as when two graphs
+    /// alternate on the same batch. Otherwise [`compile`](Self::compile) refuses a graph that [gathers](Self::batch) batches or
+    /// [draws](Self::uniform) random numbers and never advances the state. It holds for what was recorded before.
     pub fn hold(&self, state: &Persistent) {
         let state = self.buffer(state);
         let mut inner = self.inner_mut();

@@ -38,14 +38,14 @@ impl Graph {
 
     /// Opens a scope that closes when the result is dropped; [`scope`](Self::scope) without a closure.
     ///
-    /// A name that starts with the names of the open scopes counts as absolute, as the names of parameters are: within `encoder`, `encoder.attention`
-    /// opens `encoder.attention`.
+    /// A name that starts with the names of the open scopes counts as absolute, as the names of parameters are: within `encoder`,
+    /// `encoder.attention` opens `encoder.attention`.
     pub fn enter(&self, name: &str) -> Scope {
         self.open(OpenScope { name: name.to_owned(), made_at: None })
     }
 
-    /// [`enter`](Self::enter) for a layer. Errors then also mention `made_at`, the line where the layer was made, since a call through `dyn` does not
-    /// report the caller's line.
+    /// [`enter`](Self::enter) for a layer. Errors then also mention `made_at`, the line where the layer was made, since a call
+    /// through `dyn` does not report the caller's line.
     pub fn enter_layer(&self, name: &str, made_at: &'static Location<'static>) -> Scope {
         self.open(OpenScope { name: name.to_owned(), made_at: Some(made_at) })
     }
@@ -55,8 +55,9 @@ impl Graph {
         Scope { graph: self.clone(), opened: Opened::Name }
     }
 
-    /// Until the result is dropped, errors also mention the line that called the function that calls this one; that function must be `#[track_caller]`. For models that
-    /// call their layers through `dyn` or in a closure, where `#[track_caller]` ends. Of nested calls only the outermost counts.
+    /// Until the result is dropped, errors also mention the line that called the function that calls this one; that function must
+    /// be `#[track_caller]`. For models that call their layers through `dyn` or in a closure, where `#[track_caller]` ends. Of
+    /// nested calls only the outermost counts.
     #[track_caller]
     pub fn enter_from_caller(&self) -> Scope {
         let caller = Location::caller();

@@ -6,12 +6,13 @@ use crate::graph::Graph;
 
 /// A value of a graph: a shape, and the buffer that holds it when the program runs. Clones are the same value.
 ///
-/// Tensors are row-major and contiguous. Operations are methods, and the operators `+`, `-`, `*` and `/` are elementwise, with numbers on either side.
+/// Tensors are row-major and contiguous. Operations are methods, and the operators `+`, `-`, `*` and `/` are elementwise, with
+/// numbers on either side.
 ///
 /// # Errors
-/// No operation returns a `Result`. One that is refused returns a [failed](Self::is_failed) tensor, and its graph keeps the first error, with the caller's
-/// file and line, for [`Graph::check`], [`Graph::backward`] and [`Graph::compile`] to return. The errors that are listed for each operation are errors in this
-/// sense.
+/// No operation returns a `Result`. One that is refused returns a [failed](Self::is_failed) tensor, and its graph keeps the first
+/// error, with the caller's file and line, for [`Graph::check`], [`Graph::backward`] and [`Graph::compile`] to return. The errors
+/// that are listed for each operation are errors in this sense.
 ///
 /// # Examples
 /// ```
@@ -62,7 +63,8 @@ impl Tensor {
         self.slice
     }
 
-    /// How many operations that read it have been recorded so far, so that a caller can check whether a function used a tensor that it was given.
+    /// How many operations that read it have been recorded so far, so that a caller can check whether a function used a tensor
+    /// that it was given.
     pub fn n_readers(&self) -> usize {
         self.graph.inner().nodes[self.id].n_uses
     }

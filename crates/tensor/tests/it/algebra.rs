@@ -1,5 +1,5 @@
-//! Elementwise operations with broadcasting, reductions over any dimensions, and losses made of them: shapes, gradients and refusals. Values are
-//! compared with PyTorch's by the conformance cases.
+//! Elementwise operations with broadcasting, reductions over any dimensions, and losses made of them: shapes, gradients and
+//! refusals. Values are compared with PyTorch's by the conformance cases.
 
 use brisk_tensor::program::Device;
 use brisk_tensor::{
@@ -228,7 +228,8 @@ fn binary_cross_entropy_of_certain_probabilities_is_finite() -> Result<(), Error
     Ok(())
 }
 
-/// The terms of the cross-entropy have kinks at 0, their sum has none. Constants computed with PyTorch's `binary_cross_entropy_with_logits`.
+/// The terms of the cross-entropy have kinks at 0, their sum has none. Constants computed with PyTorch's
+/// `binary_cross_entropy_with_logits`.
 #[test]
 fn focal_loss_is_smooth_at_zero() -> Result<(), Error> {
     let loss = |x: &Tensor, target: &Tensor| x.focal_loss(target, 0.25, 2.0, LossReduction::Sum);
@@ -276,7 +277,8 @@ fn a_division_by_zero_is_a_value() -> Result<(), Error> {
     graph.check()
 }
 
-/// `where(x^1.5 < 2, x, 0)` has gradients 1 and 0, although the derivative of the root of a negative number is NaN. The gradients are PyTorch's.
+/// `where(x^1.5 < 2, x, 0)` has gradients 1 and 0, although the derivative of the root of a negative number is NaN. The gradients
+/// are PyTorch's.
 #[test]
 fn no_gradient_passes_through_a_comparison() -> Result<(), Error> {
     let graph = Graph::training("net");

@@ -62,7 +62,8 @@ fn dropout_goes_back_through_what_it_kept() {
     check_gradients(&[&[40, 3]], |graph, p| &p[0] * graph.uniform(&[40, 1]) + graph.normal(&[3]));
 }
 
-/// Dropout is part of the product that it follows. Its gradient is that of the activation below it, from the result of dropout, or part of the product that it follows, too.
+/// Dropout is part of the product that it follows. Its gradient is that of the activation below it, from the result of dropout,
+/// or part of the product that it follows, too.
 #[test]
 fn dropout_after_a_product_adds_no_kernel() -> Result<(), Error> {
     for activation in

@@ -2,7 +2,8 @@
 
 use brisk_tensor::{DType, Error, Graph, Persistent, Tensor};
 
-/// Checks the gradients of a function of parameters with these shapes, in each precision, and returns the kernels that it records in f32.
+/// Checks the gradients of a function of parameters with these shapes, in each precision, and returns the kernels that it records
+/// in f32.
 #[track_caller]
 pub(crate) fn check_gradients(shapes: &[&[usize]], record: impl Fn(&Graph, &[Tensor]) -> Tensor) -> Vec<&'static str> {
     if let Err(error) = brisk_tensor::check_gradients(shapes, &record) {

@@ -1,5 +1,5 @@
-//! What the crate promises, on the CPU executor: gradients agree with finite differences, refusals say what to do, inference takes
-//! less memory than training.
+//! What the crate promises, on the CPU executor: gradients agree with finite differences, refusals say what to do, inference
+//! takes less memory than training.
 
 mod accumulate;
 mod algebra;

@@ -11,7 +11,8 @@ pub(crate) fn parameter(graph: &Graph, shape: &[usize]) -> Tensor {
     graph.parameter(&values, &grads, 0..n, shape)
 }
 
-/// Checks that the operation that `record` records into a new graph, `net`, is refused with this message and the caller's file, and that no kernel is recorded.
+/// Checks that the operation that `record` records into a new graph, `net`, is refused with this message and the caller's file,
+/// and that no kernel is recorded.
 #[track_caller]
 pub(crate) fn check_refused(record: impl FnOnce(&Graph) -> Tensor, message: &str) {
     let error = refusal(record);

@@ -5,8 +5,8 @@ use safetensors::tensor::Dtype;
 
 use super::{TensorData, copied};
 
-/// The values as checkpoints hold them: numbers of any precision as f32, whole numbers of any size as i64. `None` for types without an equivalent, and for
-/// values that would become infinite or wrap around.
+/// The values as checkpoints hold them: numbers of any precision as f32, whole numbers of any size as i64. `None` for types
+/// without an equivalent, and for values that would become infinite or wrap around.
 pub(super) fn converted(dtype: Dtype, bytes: &[u8]) -> Option<TensorData> {
     let values = match dtype {
         Dtype::F32 => copied::<f32>(bytes).into(),

@@ -21,7 +21,8 @@ pub(crate) type ReadFile<'f> = dyn FnMut(usize, &Path) -> Result<io::Result<Vec<
 /// `NAME.safetensors.index.json`, in the folder of the files that it lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Index {
-    /// Part of the files' names, one more for each checkpoint: the files of the previous checkpoint stay until this index is in place.
+    /// Part of the files' names, one more for each checkpoint: the files of the previous checkpoint stay until this index is in
+    /// place.
     pub(crate) generation: u64,
     /// The file of each tensor.
     pub(crate) tensors: BTreeMap<String, String>,
@@ -104,12 +105,14 @@ impl Index {
         files
     }
 
-    /// The generation of the next checkpoint of the name `NAME.safetensors`: greater than those of all existing files, whether or not an index lists them.
+    /// The generation of the next checkpoint of the name `NAME.safetensors`: greater than those of all existing files, whether or
+    /// not an index lists them.
     pub(crate) fn next_generation(path: &Path) -> u64 {
         files_of(path).into_iter().map(|(generation, _)| generation).max().map_or(1, |newest| newest.saturating_add(1))
     }
 
-    /// Removes the files of earlier checkpoints of the name `NAME.safetensors`, and of writes that a crash interrupted: all that are not listed in this index.
+    /// Removes the files of earlier checkpoints of the name `NAME.safetensors`, and of writes that a crash interrupted: all that
+    /// are not listed in this index.
     pub(crate) fn remove_other_files(&self, path: &Path) {
         let kept = self.files();
         let is_kept = |file: &Path| file.file_name().and_then(|name| name.to_str()).is_some_and(|name| kept.contains(&name));

@@ -7,7 +7,8 @@ use super::LENGTH_BYTES;
 /// The longest header that safetensors allows.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 
-/// What a file is, by its first bytes, and what to do about it; `None` if it may be a safetensors file: eight bytes for the length of the header, then the header in braces.
+/// What a file is, by its first bytes, and what to do about it; `None` if it may be a safetensors file: eight bytes for the
+/// length of the header, then the header in braces.
 pub(super) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     const PICKLE: &str = "a Python pickle; convert it in Python by `safetensors.torch.save_file(state_dict, path)`";
     const KINDS: [(&[u8], &str); 8] = [

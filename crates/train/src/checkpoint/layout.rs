@@ -8,16 +8,16 @@ const KEY: &str = "conv_layout";
 const OIHW: &str = "oihw";
 
 impl Checkpoint {
-    /// The weights of convolutions as brisk has them: every f32 tensor of four dimensions, `[out, in, height, width]` in PyTorch, becomes
-    /// `[out, height, width, in]`.
+    /// The weights of convolutions as brisk has them: every f32 tensor of four dimensions, `[out, in, height, width]` in PyTorch,
+    /// becomes `[out, height, width, in]`.
     #[must_use]
     pub fn oihw_to_ohwi(mut self) -> Self {
         self.metadata.remove(KEY);
         self.permuted([0, 2, 3, 1])
     }
 
-    /// The weights of convolutions as PyTorch has them: the inverse of [`oihw_to_ohwi`](Self::oihw_to_ohwi). A file that is saved afterwards says so in its
-    /// string `conv_layout`.
+    /// The weights of convolutions as PyTorch has them: the inverse of [`oihw_to_ohwi`](Self::oihw_to_ohwi). A file that is saved
+    /// afterwards says so in its string `conv_layout`.
     #[must_use]
     pub fn ohwi_to_oihw(mut self) -> Self {
         self.insert_metadata(KEY, OIHW);
@@ -27,7 +27,8 @@ impl Checkpoint {
     /// The same with the weights of convolutions as brisk has them. The layout of a file that brisk wrote is known.
     ///
     /// # Errors
-    /// [`Error::CheckpointEntry`] for a file of another program, if `foreign_is_oihw` is false and it has weights of convolutions.
+    /// [`Error::CheckpointEntry`] for a file of another program, if `foreign_is_oihw` is false and it has weights of
+    /// convolutions.
     pub(crate) fn in_ohwi(self, foreign_is_oihw: bool) -> Result<Self, Error> {
         let is_oihw = match (self.metadata.get(KEY).map(String::as_str), self.format_version) {
             (Some(OIHW), _) => true,

@@ -10,7 +10,8 @@ use crate::standardisation::Standardisation;
 /// A replica's part of a batch, as it is recorded.
 #[derive(Debug)]
 pub(crate) struct PartOfBatch {
-    /// Its rows, weighted so that the losses of all parts, [reduced](DataParallel::reduction) and added up, are the mean over the batch.
+    /// Its rows, weighted so that the losses of all parts, [reduced](DataParallel::reduction) and added up, are the mean over the
+    /// batch.
     pub(crate) batch: BatchTensors,
     /// How much each of its rows counts, 0 for padding.
     pub(crate) counts: Tensor,
@@ -19,7 +20,8 @@ pub(crate) struct PartOfBatch {
 }
 
 impl DataParallel {
-    /// Checks that each replica has at least one row of a batch of a feed; and that it reads the part of this replica, if it reads only a part.
+    /// Checks that each replica has at least one row of a batch of a feed; and that it reads the part of this replica, if it
+    /// reads only a part.
     pub(crate) fn check_feed(&self, feed: &Feed<'_>) -> Result<(), Error> {
         check_batch(feed.batch_rows(), self.world_size())?;
         let mine = [self.rank(), self.world_size()];
@@ -34,7 +36,8 @@ impl DataParallel {
         }
     }
 
-    /// How the losses of the rows of a part are reduced. Those of several parts, weighted by their shares of the whole batch, add up to its mean.
+    /// How the losses of the rows of a part are reduced. Those of several parts, weighted by their shares of the whole batch, add
+    /// up to its mean.
     pub(crate) fn reduction(&self) -> Reduction {
         if self.is_single() { Reduction::Mean } else { Reduction::Sum }
     }
@@ -68,7 +71,8 @@ impl DataParallel {
         Ok(PartOfBatch { batch: BatchTensors { weights: counts.clone(), ..batch }, counts, weight })
     }
 
-    /// The values of all rows in their order, given those of this replica's part of each of `n_batches` batches: `row_len` values a row.
+    /// The values of all rows in their order, given those of this replica's part of each of `n_batches` batches: `row_len` values
+    /// a row.
     pub(crate) fn gather_rows(
         &self,
         mut mine: Vec<f32>,

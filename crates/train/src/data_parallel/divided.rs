@@ -19,11 +19,12 @@ use crate::error::Error;
 const ALIGN: usize = 64;
 
 impl DataParallel {
-    /// Shards parameters across replicas, as [`DataParallelConfig::zero`](super::DataParallelConfig::zero) says, with the initial values of replica 0. Create the optimizer for the
-    /// result: it then keeps the state of this replica's own pieces.
+    /// Shards parameters across replicas, as [`DataParallelConfig::zero`](super::DataParallelConfig::zero) says, with the initial
+    /// values of replica 0. Create the optimizer for the result: it then keeps the state of this replica's own pieces.
     ///
     /// # Errors
-    /// [`Error::Replica`] if replicas have different parameters; [`Error::Tensor`] if gradients are sent in 16 bits, or replicas may have [fewer batches](super::UnevenInputs) than others.
+    /// [`Error::Replica`] if replicas have different parameters; [`Error::Tensor`] if gradients are sent in 16 bits, or replicas
+    /// may have [fewer batches](super::UnevenInputs) than others.
     pub fn divide(&self, mut params: Parameters) -> Result<Parameters, Error> {
         let (Some(communication), Some(division)) = (&self.communication, self.division(&params)) else { return Ok(params) };
         if self.config.wire != Wire::F32 {
@@ -160,7 +161,8 @@ impl DataParallel {
         program.push_host(Arc::new(FinishScatter { links: links.clone(), n: grads.len(), buckets: arrivals }), &[grads])
     }
 
-    /// Records that all replicas skip a step for which one of them has found a gradient that is not finite; after [`GradScaler::unscale`].
+    /// Records that all replicas skip a step for which one of them has found a gradient that is not finite; after
+    /// [`GradScaler::unscale`].
     ///
     /// # Errors
     /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
@@ -175,7 +177,8 @@ impl DataParallel {
         });
     }
 
-    /// Records the norm of all gradients, of which each replica may have a shard; on one device, this is [`Parameters::grad_norm`].
+    /// Records the norm of all gradients, of which each replica may have a shard; on one device, this is
+    /// [`Parameters::grad_norm`].
     #[track_caller]
     pub fn grad_norm(&self, graph: &Graph, params: &Parameters) -> Tensor {
         let norm = params.grad_norm(graph);
@@ -186,8 +189,8 @@ impl DataParallel {
         norm
     }
 
-    /// Records that the values each replica has updated are sent to all, after the optimizer, if parameters are whole between steps; otherwise records nothing. With the optimizer's
-    /// `state`, nothing is sent after skipped steps.
+    /// Records that the values each replica has updated are sent to all, after the optimizer, if parameters are whole between
+    /// steps; otherwise records nothing. With the optimizer's `state`, nothing is sent after skipped steps.
     ///
     /// # Errors
     /// [`Program`](brisk_nn::Error::Program) if `state` is not that of a run.
@@ -209,10 +212,12 @@ impl DataParallel {
         });
     }
 
-    /// Records that buckets of values are gathered for the kernels that read them, if replicas keep only their own; after the backward pass, or the forward pass without one, and
-    /// before [`reduce_gradients`](Self::reduce_gradients). `bound` is the model in `graph`.
+    /// Records that buckets of values are gathered for the kernels that read them, if replicas keep only their own; after the
+    /// backward pass, or the forward pass without one, and before [`reduce_gradients`](Self::reduce_gradients). `bound` is the
+    /// model in `graph`.
     ///
-    /// Each bucket is requested one bucket in advance, and its memory is reused once two others have arrived; if it is read again later, as in the backward pass, it is gathered again.
+    /// Each bucket is requested one bucket in advance, and its memory is reused once two others have arrived; if it is read again
+    /// later, as in the backward pass, it is gathered again.
     ///
     #[track_caller]
     pub fn gather_parameters(&self, graph: &Graph, params: &Parameters, bound: &Bound) {
@@ -253,8 +258,8 @@ impl DataParallel {
     }
 }
 
-/// When each bucket is gathered, given the kernels that read it: before its first reader, and again before a reader if two other buckets have arrived since
-/// the last one.
+/// When each bucket is gathered, given the kernels that read it: before its first reader, and again before a reader if two other
+/// buckets have arrived since the last one.
 fn arrivals(readers: &[Vec<usize>]) -> Vec<(usize, usize)> {
     const KEPT: usize = 2;
     let mut reads: Vec<(usize, usize)> =

@@ -23,9 +23,10 @@ pub enum CheckpointFiles {
     /// One file, written by replica 0; the others send it their shards.
     #[default]
     One,
-    /// One per replica, `NAME-GENERATION-00001-of-00004.safetensors`, with about as many tensors each, and `NAME.safetensors.index.json`, which lists where each tensor
-    /// is, as on model hubs. All replicas need access to the folder of replica 0. [`Checkpoint::load`] takes the path of either form, and
-    /// [`DataParallel::load_checkpoint`] reads each file once for all replicas.
+    /// One per replica, `NAME-GENERATION-00001-of-00004.safetensors`, with about as many tensors each, and
+    /// `NAME.safetensors.index.json`, which lists where each tensor is, as on model hubs. All replicas need access to the folder
+    /// of replica 0. [`Checkpoint::load`] takes the path of either form, and [`DataParallel::load_checkpoint`] reads each file
+    /// once for all replicas.
     OneAReplica,
 }
 
@@ -43,8 +44,8 @@ impl DataParallel {
         }
     }
 
-    /// All elements of a buffer that is laid out as the parameters are and sharded across the replicas, on each of them. `held` is this replica's shard, as
-    /// [`Parameters::state_of`] returns it. If the parameters are not sharded, the result is `held`.
+    /// All elements of a buffer that is laid out as the parameters are and sharded across the replicas, on each of them. `held`
+    /// is this replica's shard, as [`Parameters::state_of`] returns it. If the parameters are not sharded, the result is `held`.
     ///
     /// # Errors
     /// [`Error::Replica`].
@@ -92,8 +93,8 @@ impl DataParallel {
         Ok((!path.is_empty()).then(|| path.into()))
     }
 
-    /// Writes each replica's part of a checkpoint, and returns the file of this replica if each of them has one. Replica 0 gives a generation that the files' is to be greater than.
-    /// All replicas call it.
+    /// Writes each replica's part of a checkpoint, and returns the file of this replica if each of them has one. Replica 0 gives
+    /// a generation that the files' is to be greater than. All replicas call it.
     pub(crate) fn save(&self, mine: &Checkpoint, path: &Path, newest: u64) -> Result<Option<PathBuf>, Error> {
         if self.files() == CheckpointFiles::One {
             return if self.rank() == 0 { mine.save(path).map(|()| None) } else { Ok(None) };
@@ -122,9 +123,10 @@ impl DataParallel {
         Ok(Some(own_path))
     }
 
-    /// Reads and checks a checkpoint together with the other replicas, which all get the whole of it: each file is read by one of them, which sends it to the others. With as many replicas as have
-    /// written [a file each](CheckpointFiles::OneAReplica), each reads its own file; otherwise they take the files in turn. A single file, and the index of several, are read by replica 0. All replicas call it, with
-    /// a path of the same name.
+    /// Reads and checks a checkpoint together with the other replicas, which all get the whole of it: each file is read by one of
+    /// them, which sends it to the others. With as many replicas as have written [a file each](CheckpointFiles::OneAReplica),
+    /// each reads its own file; otherwise they take the files in turn. A single file, and the index of several, are read by
+    /// replica 0. All replicas call it, with a path of the same name.
     ///
     /// # Cost
     /// The memory of the largest file, in addition to that of the checkpoint.

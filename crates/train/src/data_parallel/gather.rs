@@ -1,4 +1,5 @@
-//! A bucket of values, assembled from the pieces of all replicas: the gather is started early, and awaited where the values are needed.
+//! A bucket of values, assembled from the pieces of all replicas: the gather is started early, and awaited where the values are
+//! needed.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -104,8 +105,8 @@ pub(crate) struct Wanted {
     pub(crate) to: Slice,
 }
 
-/// Records the gathering of buckets, in the order in which they are needed. Each is started when the previous one has arrived, so that two are on the host at once.
-/// With `state`, nothing is sent in steps that are skipped.
+/// Records the gathering of buckets, in the order in which they are needed. Each is started when the previous one has arrived, so
+/// that two are on the host at once. With `state`, nothing is sent in steps that are skipped.
 pub(crate) fn record(program: &mut Program, wanted: Vec<Wanted>, state: Option<Slice>) -> Result<(), ProgramError> {
     let mut next: Option<(Arc<Gather>, Option<Slice>)> = None;
     let start = |program: &mut Program, at, (gather, own): (Arc<Gather>, Option<Slice>)| {

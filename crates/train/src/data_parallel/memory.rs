@@ -30,7 +30,8 @@ pub struct StateMemory {
     pub optimizer: usize,
     /// Of an [average of the parameters](brisk_nn::Ema), if there is one.
     pub averages: usize,
-    /// Of the transients of the programs, as they are planned: activations, and buckets that are gathered or reduced. Those of several programs are added up.
+    /// Of the transients of the programs, as they are planned: activations, and buckets that are gathered or reduced. Those of
+    /// several programs are added up.
     pub transients: usize,
 }
 
@@ -50,7 +51,8 @@ impl StateMemory {
         })
     }
 
-    /// Of parameters, gradients, optimizer and averages together; without averages, what [`ZeroStage::bytes_per_rank`](crate::ZeroStage::bytes_per_rank) says.
+    /// Of parameters, gradients, optimizer and averages together; without averages, what
+    /// [`ZeroStage::bytes_per_rank`](crate::ZeroStage::bytes_per_rank) says.
     pub fn state(&self) -> usize {
         self.values.saturating_add(self.gradients).saturating_add(self.optimizer).saturating_add(self.averages)
     }
@@ -65,8 +67,8 @@ pub(crate) struct HostShare {
 }
 
 impl DataParallel {
-    /// What the replicas on this replica's host need together, given what each needs; all replicas call this. Of the amounts of available memory that the replicas have found,
-    /// the least counts, since some of them may already have allocated theirs.
+    /// What the replicas on this replica's host need together, given what each needs; all replicas call this. Of the amounts of
+    /// available memory that the replicas have found, the least counts, since some of them may already have allocated theirs.
     pub(crate) fn on_this_host(&self, mine: HostShare) -> Result<HostShare, Error> {
         if self.is_single() {
             return Ok(mine);

@@ -26,8 +26,8 @@ impl Overlap {
         Duration::from_nanos(self.reducing_ns.load(Ordering::Relaxed))
     }
 
-    /// Time for which the replica only waited for reductions, including the wait for slower replicas. It does not include copying values to and from the buffers
-    /// in which they are reduced.
+    /// Time for which the replica only waited for reductions, including the wait for slower replicas. It does not include copying
+    /// values to and from the buffers in which they are reduced.
     pub fn waiting(&self) -> Duration {
         Duration::from_nanos(self.waiting_ns.load(Ordering::Relaxed))
     }

@@ -14,8 +14,9 @@ use crate::survey::{Findings, Sections, Survey, Wanted, Wrong};
 pub(super) const PIECE_BYTES: usize = 64 << 20;
 
 impl DataParallel {
-    /// What a run needs to know about all rows of a set. If all replicas know the same [fingerprint](RowSource::fingerprint) of the source, each reads its share of the rows; otherwise each reads
-    /// all of them, and their digests may differ. The result does not depend on the number of replicas.
+    /// What a run needs to know about all rows of a set. If all replicas know the same [fingerprint](RowSource::fingerprint) of
+    /// the source, each reads its share of the rows; otherwise each reads all of them, and their digests may differ. The result
+    /// does not depend on the number of replicas.
     ///
     /// # Errors
     /// [`Error::Rows`] on all replicas if the source fails on one of them, or its rows are damaged.
@@ -61,7 +62,8 @@ impl DataParallel {
         Ok(self.gathered(vec![u8::from(mine)])?.contains(&1))
     }
 
-    /// Whether all replicas know the same fingerprint of a source. The same rows may have several: that of a table depends on the file that it was imported from.
+    /// Whether all replicas know the same fingerprint of a source. The same rows may have several: that of a table depends on the
+    /// file that it was imported from.
     fn have_fingerprint(&self, mine: Option<u64>) -> Result<bool, Error> {
         let all = self.gathered_lists(mine.as_slice())?;
         Ok(!all[0].is_empty() && all.iter().all(|of_replica| *of_replica == all[0]))

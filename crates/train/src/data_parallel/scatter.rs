@@ -22,7 +22,8 @@ pub(crate) struct Scatter {
     pub(crate) piece_len: usize,
     /// How many elements of this replica's piece are not padding.
     pub(crate) own_len: usize,
-    /// Elements of the bucket that no kernel writes: the gaps between parameters, and parameters that the loss does not depend on.
+    /// Elements of the bucket that no kernel writes: the gaps between parameters, and parameters that the loss does not depend
+    /// on.
     pub(crate) unwritten: Vec<Range<usize>>,
     pub(crate) in_flight: InFlight,
 }
@@ -91,7 +92,8 @@ pub(crate) struct FinishScatter {
 #[derive(Debug)]
 pub(crate) struct Arrival {
     pub(crate) scatter: Arc<Scatter>,
-    /// Elements of the buffer in which only these sums count: the rest is set to 0, so that a norm over all elements is the norm of this replica's own.
+    /// Elements of the buffer in which only these sums count: the rest is set to 0, so that a norm over all elements is the norm
+    /// of this replica's own.
     pub(crate) within: Range<usize>,
     pub(crate) start: usize,
 }

@@ -8,8 +8,8 @@ use brisk_replicate::{Error as ReplicaError, Threads, ThreadsConfig};
 use super::{DataParallel, DataParallelConfig};
 use crate::error::Error;
 
-/// Runs `replica` on threads of this process, on as many as given or as [`ThreadsConfig`] says, and returns their results, by rank. Each opens its own device: another adapter, the same
-/// one again, or the CPU executor with a share of the threads.
+/// Runs `replica` on threads of this process, on as many as given or as [`ThreadsConfig`] says, and returns their results, by
+/// rank. Each opens its own device: another adapter, the same one again, or the CPU executor with a share of the threads.
 ///
 /// A replica that returns an error or panics ends the others; the result is then the error of the one that failed first.
 ///

@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use brisk_report::seconds;
 
-/// How long replicas waited for the last one in the steps of a run, on average over those that waited. No clocks of different machines are compared.
+/// How long replicas waited for the last one in the steps of a run, on average over those that waited. No clocks of different
+/// machines are compared.
 ///
-/// A step lasts until the next one begins, so what comes between two steps, such as a validation, counts. The first step of each run does not: it may wait for
-/// shaders that are compiled.
+/// A step lasts until the next one begins, so what comes between two steps, such as a validation, counts. The first step of each
+/// run does not: it may wait for shaders that are compiled.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waited {
     /// By rank, the share of the time for which the others waited for it.

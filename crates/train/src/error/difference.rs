@@ -12,16 +12,19 @@ use super::Error;
 #[non_exhaustive]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ResumeMismatch {
-    /// The checkpoint has no format version: an earlier version of brisk wrote it, or another program. It has no checksum and does not say what it was
-    /// trained on.
+    /// The checkpoint has no format version: an earlier version of brisk wrote it, or another program. It has no checksum and
+    /// does not say what it was trained on.
     Format,
-    /// The training or validation rows are different, by their [`RowDigest`](crate::RowDigest), or their columns are standardised differently.
+    /// The training or validation rows are different, by their [`RowDigest`](crate::RowDigest), or their columns are standardised
+    /// differently.
     Rows,
     /// The precision of the products is different.
     Precision,
-    /// A setting that changes results is different: seed, order of rows, batch size, accumulation, learning rates, clipping, loss scaling, number of validation rows, type in which gradients are sent.
+    /// A setting that changes results is different: seed, order of rows, batch size, accumulation, learning rates, clipping, loss
+    /// scaling, number of validation rows, type in which gradients are sent.
     Settings,
-    /// What is computed is different, as it is recorded: the model, the loss, the optimizer, the augmentation or the evaluation. Versions of brisk may record them differently.
+    /// What is computed is different, as it is recorded: the model, the loss, the optimizer, the augmentation or the evaluation.
+    /// Versions of brisk may record them differently.
     Computation,
 }
 
@@ -71,8 +74,8 @@ pub struct ResumeDifference {
 }
 
 impl ResumeDifference {
-    /// What differs if the schedule was planned for another number of steps, and its rates depend on that. A run that is [extended](crate::TrainerConfig::extend) keeps the
-    /// planned rates.
+    /// What differs if the schedule was planned for another number of steps, and its rates depend on that. A run that is
+    /// [extended](crate::TrainerConfig::extend) keeps the planned rates.
     pub const SCHEDULE_LENGTH: &str = "steps of the schedule";
 }
 

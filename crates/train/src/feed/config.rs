@@ -10,23 +10,28 @@ use crate::error::Error;
 pub struct FeedConfig {
     /// Resident, streamed, or whichever fits.
     pub choice: FeedChoice,
-    /// Bytes of the device that rows may take. `None` uses the amount of free memory where it is known: on a device whose memory is the host's.
+    /// Bytes of the device that rows may take. `None` uses the amount of free memory where it is known: on a device whose memory
+    /// is the host's.
     pub budget_bytes: Option<usize>,
     /// Bytes of a chunk of a streamed feed, which is rounded to whole batches, at least one. The device holds one chunk, the host
     /// [`Ahead::depth`] and two more, and for a GPU two in staging memory.
     pub chunk_bytes: usize,
-    /// How many chunks in advance, and by how many threads, the host gathers the chunks of a streamed feed. Neither changes any batch.
+    /// How many chunks in advance, and by how many threads, the host gathers the chunks of a streamed feed. Neither changes any
+    /// batch.
     pub ahead: Ahead,
-    /// In which order the training rows come; `None` shuffles all of them by the run's seed. A [`Trainer`](crate::Trainer) whose replicas stream rows shuffles them by
-    /// [lanes](brisk_loader::Order::Lanes) instead, of each of which a batch has at least sixteen rows, if a batch can be divided so. The order is then another one than that of a single replica: to
-    /// resume on one, set the order, which [`Feed::order`](crate::Feed::order) returns.
+    /// In which order the training rows come; `None` shuffles all of them by the run's seed. A [`Trainer`](crate::Trainer) whose
+    /// replicas stream rows shuffles them by [lanes](brisk_loader::Order::Lanes) instead, of each of which a batch has at least
+    /// sixteen rows, if a batch can be divided so. The order is then another one than that of a single replica: to resume on one,
+    /// set the order, which [`Feed::order`](crate::Feed::order) returns.
     pub order: Option<Order>,
-    /// Which part of each batch this replica computes, of [`Shard::parts`]; all of it by default. A [`Trainer`](crate::Trainer) sets the part of its
-    /// [replica](crate::Trainer::replicas). Rows that are streamed are read by part. Those with weights are so only by a trainer, which knows the weights of all rows from the pass before the first step:
-    /// the sum of the weights of a batch needs those of all its rows. A [`Feed::new`](crate::Feed::new) reads whole batches of them.
-    /// Resident rows are all on each device, since another epoch needs others of them.
+    /// Which part of each batch this replica computes, of [`Shard::parts`]; all of it by default. A [`Trainer`](crate::Trainer)
+    /// sets the part of its [replica](crate::Trainer::replicas). Rows that are streamed are read by part. Those with weights are
+    /// so only by a trainer, which knows the weights of all rows from the pass before the first step: the sum of the weights of a
+    /// batch needs those of all its rows. A [`Feed::new`](crate::Feed::new) reads whole batches of them. Resident rows are all on
+    /// each device, since another epoch needs others of them.
     pub rank: Shard,
-    /// How labels are stored on the device: f32, or u32 for class numbers. A trainer sets the dtype that its [task](crate::Labels::dtype) takes.
+    /// How labels are stored on the device: f32, or u32 for class numbers. A trainer sets the dtype that its
+    /// [task](crate::Labels::dtype) takes.
     pub labels: DType,
 }
 

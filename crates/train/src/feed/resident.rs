@@ -11,8 +11,8 @@ use crate::standardisation::Standardisation;
 
 /// A table that is resident on the device: the recorded step gathers its batches from it, and the host sends nothing.
 ///
-/// A table larger than one binding of the device ([`Device::max_binding_bytes`]) is held in several buffers; features of type `u8`
-/// stay bytes.
+/// A table larger than one binding of the device ([`Device::max_binding_bytes`]) is held in several buffers; features of type
+/// `u8` stay bytes.
 #[derive(Debug, Clone)]
 pub struct ResidentRows {
     pub(crate) table: DeviceTable,
@@ -25,8 +25,8 @@ impl ResidentRows {
     /// Copies all rows of `source` to `device`, with their categories and weights, if they have any.
     ///
     /// # Errors
-    /// [`Error::RowSet`]; [`Error::Value`] names a row and a column that hold NaN or infinity; [`Error::Rows`] if the source fails;
-    /// [`Error::Memory`], [`Error::Tensor`] if the device has no room.
+    /// [`Error::RowSet`]; [`Error::Value`] names a row and a column that hold NaN or infinity; [`Error::Rows`] if the source
+    /// fails; [`Error::Memory`], [`Error::Tensor`] if the device has no room.
     pub fn upload<S: RowSource<Feature: FeedElement>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
         Self::upload_as(device, name, source, layout_of(name, source)?)
     }

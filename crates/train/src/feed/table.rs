@@ -17,7 +17,8 @@ use crate::task::{LabelledRows, Task, record_loss};
 pub(crate) struct DeviceTable {
     features: Windows,
     labels: Windows,
-    /// Leaves labels unchanged when they are gathered: a mean of 0 and a factor of 1 for each column of numbers, unless there is one.
+    /// Leaves labels unchanged when they are gathered: a mean of 0 and a factor of 1 for each column of numbers, unless there is
+    /// one.
     label_scale: Option<[Persistent; 2]>,
     categories: Option<Windows>,
     weights: Option<Windows>,
@@ -166,7 +167,8 @@ impl DeviceTable {
         Ok(uploads.write(&parts)?)
     }
 
-    /// Sets which rows the batches take: batch `b` of the run's state takes the rows of batch `b + offset`, modulo 2³², of those that the order has.
+    /// Sets which rows the batches take: batch `b` of the run's state takes the rows of batch `b + offset`, modulo 2³², of those
+    /// that the order has.
     pub(crate) fn set_order(&self, device: &Device, order: &EpochOrder<'_>, offset: u32) -> Result<(), Error> {
         let EpochOrder { epoch, shuffle, n_rows, batch_rows, part } = order;
         let numbers = |n_rows: usize, batch_rows: usize, part_start: usize| {
@@ -244,8 +246,8 @@ impl DeviceTable {
 }
 
 impl BatchTensors {
-    /// The mean of the losses of rows, weighted by the weights of the rows, so that the padding of a short last batch does not count. Where a row has several losses, the mean of
-    /// these is its loss.
+    /// The mean of the losses of rows, weighted by the weights of the rows, so that the padding of a short last batch does not
+    /// count. Where a row has several losses, the mean of these is its loss.
     ///
     /// # Shapes
     /// `losses`: `[n]` or `[n, n_labels]`; the result has no dimensions.
@@ -256,9 +258,10 @@ impl BatchTensors {
         self.labelled(Reduction::Mean).reduce(losses)
     }
 
-    /// Records the loss of a task. For rows that are mixed with others it is `Σ w ((1 - s) l + s l')`, where `l` is the loss of a row by its own label,
-    /// `l'` that by the label of its partner, `s` the share of the partner and `w` the weight of the row. A mean divides it by `Σ w`, even if classes have
-    /// different weights, as PyTorch's cross-entropy does for probabilities as targets.
+    /// Records the loss of a task. For rows that are mixed with others it is `Σ w ((1 - s) l + s l')`, where `l` is the loss of a
+    /// row by its own label, `l'` that by the label of its partner, `s` the share of the partner and `w` the weight of the row. A
+    /// mean divides it by `Σ w`, even if classes have different weights, as PyTorch's cross-entropy does for probabilities as
+    /// targets.
     ///
     /// # Shapes
     /// As [`Task::loss`].
@@ -279,7 +282,8 @@ impl BatchTensors {
         loss(&self.labels, own) + loss(&partners.labels, of_partners)
     }
 
-    /// The rows as a task's loss takes them, without partners. A loss of your own can [reduce](LabelledRows::reduce) those of its rows by them.
+    /// The rows as a task's loss takes them, without partners. A loss of your own can [reduce](LabelledRows::reduce) those of its
+    /// rows by them.
     pub fn labelled(&self, reduction: Reduction) -> LabelledRows {
         LabelledRows {
             x: self.x.clone(),

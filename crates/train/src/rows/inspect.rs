@@ -68,7 +68,8 @@ pub(crate) fn check_columns(set: &'static str, n_cols: usize, module: &dyn Modul
     }
 }
 
-/// Checks that all values are finite; the error names the first that is not. `row_at` is the number in `source` of each row of `features`.
+/// Checks that all values are finite; the error names the first that is not. `row_at` is the number in `source` of each row of
+/// `features`.
 pub(crate) fn check_finite<S: RowSource<Feature: FeedElement>>(
     set: &'static str,
     source: &S,
@@ -100,7 +101,8 @@ pub(crate) fn no_rows(set: &'static str, n_rows: usize, n_cols: usize) -> Error 
     Error::RowSet { set, found, expected: "at least one of each and fewer than 2^32 - 1 rows".into() }
 }
 
-/// The error for rows that have another number of columns than the training rows, or training rows that have another number than their standardisation.
+/// The error for rows that have another number of columns than the training rows, or training rows that have another number than
+/// their standardisation.
 pub(crate) fn column_count(set: &'static str, found: usize, expected: usize) -> Error {
     let way_out = match set {
         "train" => "use a standardisation of these columns",

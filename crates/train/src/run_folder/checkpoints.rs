@@ -46,7 +46,8 @@ impl RunFolder {
         Ok(FoundCheckpoint { newest: newest.map(|(_, path, checkpoint)| (path, checkpoint)), damaged })
     }
 
-    /// The checkpoints of the [best models](crate::TrainerConfig::keep_best), by epoch and batch; `best.safetensors` is not among them.
+    /// The checkpoints of the [best models](crate::TrainerConfig::keep_best), by epoch and batch; `best.safetensors` is not among
+    /// them.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -68,9 +69,9 @@ impl RunFolder {
         Ok(found.into_iter().map(|(.., path)| path).collect())
     }
 
-    /// Makes room for a new run where an earlier one left nothing to resume from: moves its log and its checkpoints, and copies its
-    /// `config.json`, into a new subfolder `earlier-1`, `earlier-2` and so on. Returns the subfolder; `None` if there was nothing to move. A log
-    /// without rows does not count, as a new run reuses it.
+    /// Makes room for a new run where an earlier one left nothing to resume from: moves its log and its checkpoints, and copies
+    /// its `config.json`, into a new subfolder `earlier-1`, `earlier-2` and so on. Returns the subfolder; `None` if there was
+    /// nothing to move. A log without rows does not count, as a new run reuses it.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -118,7 +119,8 @@ pub(super) fn position(checkpoint: &Checkpoint) -> Result<(usize, usize), Error>
     Ok((epoch, if within { checkpoint.metadata("batch", "a number of batches")? } else { 0 }))
 }
 
-/// The epoch in a name such as `7-valid_auc-0.93` or `7-batch-120-valid_auc-0.93`, and the batch; a batch sorts before the end of its epoch.
+/// The epoch in a name such as `7-valid_auc-0.93` or `7-batch-120-valid_auc-0.93`, and the batch; a batch sorts before the end of
+/// its epoch.
 fn epoch_and_batch(name: &str) -> Option<(usize, usize)> {
     let (epoch, rest) = name.split_once('-')?;
     let batch = rest.strip_prefix("batch-").and_then(|rest| rest.split('-').next()?.parse().ok());

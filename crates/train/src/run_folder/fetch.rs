@@ -29,14 +29,15 @@ const ARRIVAL: &str = "fetching";
 const ATTEMPTS: usize = 3;
 
 impl RunFolder {
-    /// Copies `last.safetensors` and `best.safetensors`, the log and `config.json` from a store to this folder, if their run got further than the one in it.
-    /// Then [`find_checkpoint`](Self::find_checkpoint) finds them. What was in the folder before is [set aside](Self::set_aside).
+    /// Copies `last.safetensors` and `best.safetensors`, the log and `config.json` from a store to this folder, if their run got
+    /// further than the one in it. Then [`find_checkpoint`](Self::find_checkpoint) finds them. What was in the folder before is
+    /// [set aside](Self::set_aside).
     ///
     /// [`RunFolder::lock`] the folder first. With replicas, one of them calls this.
     ///
     /// # Errors
-    /// [`Error::Store`] if the store cannot be read; [`Error::Damaged`], [`Error::WrongFile`] for a checkpoint in it that cannot be used, [`Error::Io`], [`Error::Write`]. The
-    /// checkpoints in the folder are then unchanged.
+    /// [`Error::Store`] if the store cannot be read; [`Error::Damaged`], [`Error::WrongFile`] for a checkpoint in it that cannot
+    /// be used, [`Error::Io`], [`Error::Write`]. The checkpoints in the folder are then unchanged.
     /// # Cost
     /// The memory of two checkpoints: all that is copied is checked.
     pub fn fetch(&self, store: &dyn CheckpointStore) -> Result<Fetched, Error> {
@@ -71,7 +72,8 @@ impl RunFolder {
     }
 }
 
-/// Copies the files of a checkpoint to the folder of `path`, `NAME.safetensors`, and returns them, the index last; none if the store does not have it.
+/// Copies the files of a checkpoint to the folder of `path`, `NAME.safetensors`, and returns them, the index last; none if the
+/// store does not have it.
 fn fetch_checkpoint(store: &dyn CheckpointStore, path: &Path) -> Result<Vec<PathBuf>, Error> {
     if fetch_file(store, path)? {
         return Ok(vec![path.to_owned()]);

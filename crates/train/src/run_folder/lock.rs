@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// `run.lock` in a run's folder, locked by the operating system for as long as this value lives: a process that is killed leaves at most the file,
-/// which the next run takes over.
+/// `run.lock` in a run's folder, locked by the operating system for as long as this value lives: a process that is killed leaves
+/// at most the file, which the next run takes over.
 #[derive(Debug)]
 pub(crate) struct RunLock {
     path: PathBuf,
@@ -18,7 +18,8 @@ pub(crate) struct RunLock {
 }
 
 impl RunLock {
-    /// Takes the lock of the run in `folder`. Waits briefly, since a process that was just killed may hold it for a moment longer.
+    /// Takes the lock of the run in `folder`. Waits briefly, since a process that was just killed may hold it for a moment
+    /// longer.
     pub(crate) fn take(folder: &Path) -> Result<Self, Error> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let since = Instant::now();
@@ -48,7 +49,8 @@ impl RunLock {
                 Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => false,
                 Err(TryLockError::Error(error)) => return Err(failed(error)),
             };
-            // The previous holder may have removed the file between the opening and the locking: then this lock is on a file that no other process finds.
+            // The previous holder may have removed the file between the opening and the locking: then this lock is on a file that
+            // no other process finds.
             if is_locked && !is_still_at(&file, &path).map_err(failed)? {
                 continue;
             }
@@ -61,7 +63,8 @@ impl RunLock {
 
 impl Drop for RunLock {
     fn drop(&mut self) {
-        // On Unix the file is removed while the lock is held, so that no other run's file is removed; on other systems it stays, unlocked.
+        // On Unix the file is removed while the lock is held, so that no other run's file is removed; on other systems it stays,
+        // unlocked.
         if cfg!(unix) && self.is_locked && is_still_at(&self.file, &self.path).unwrap_or(false) {
             let _ = fs::remove_file(&self.path);
         }

@@ -30,8 +30,8 @@ struct Recording<'r> {
 }
 
 impl RecordedStep {
-    /// Records the step over the batches of `feed`. `loss` receives the batch, how losses of rows are reduced, and the parameters: those that are
-    /// trained, then the frozen ones. With replicas, one set of parameters is trained.
+    /// Records the step over the batches of `feed`. `loss` receives the batch, how losses of rows are reduced, and the
+    /// parameters: those that are trained, then the frozen ones. With replicas, one set of parameters is trained.
     #[track_caller]
     pub(crate) fn record(
         feed: &Feed<'_>,
@@ -82,7 +82,8 @@ impl<'r> Recording<'r> {
         let n_batches = config.n_batches.unwrap_or_else(|| feed.n_batches());
         let graph = Graph::training("train");
         graph.seed(config.seed);
-        // The batch, and the random numbers, are those of the first optimizer's state; the others may skip steps that it does not.
+        // The batch, and the random numbers, are those of the first optimizer's state; the others may skip steps that it does
+        // not.
         let first = StepInputs::new(&graph, n_batches);
         let others = (1..n_trained).map(|_| StepInputs { state: Graph::state_buffer(), ..StepInputs::new(&graph, n_batches) });
         let inputs = std::iter::once(first).chain(others).collect();
@@ -119,8 +120,8 @@ impl<'r> Recording<'r> {
         self.feed.has_weights()
     }
 
-    /// The rows of the batch, or of this replica's part of it, with the weights by which their losses are averaged; and the sum of the weights of the whole batch, if rows
-    /// have weights.
+    /// The rows of the batch, or of this replica's part of it, with the weights by which their losses are averaged; and the sum
+    /// of the weights of the whole batch, if rows have weights.
     fn batch(&self) -> Result<(BatchTensors, Option<Tensor>), Error> {
         let Self { graph, feed, scale, replicas, inputs, epoch, .. } = self;
         let PartOfBatch { batch, counts, weight } = replicas.record_part(graph, feed, scale, &inputs[0].state, epoch)?;
@@ -145,7 +146,8 @@ impl<'r> Recording<'r> {
         Err(refused("weights of rows", found, expected))
     }
 
-    /// Accumulation, exchange between replicas, unscaling, clipping and the step of one optimizer. `weight` is the sum of the weights of the batch, if rows have weights.
+    /// Accumulation, exchange between replicas, unscaling, clipping and the step of one optimizer. `weight` is the sum of the
+    /// weights of the batch, if rows have weights.
     fn optimize(
         &self,
         &Trained { params, optimizer, ema }: &Trained<'_>,

@@ -5,8 +5,8 @@ use brisk_nn::tensor::program::kernels::Interval;
 use super::{LabelledRows, Labels, Task};
 use crate::error::Error;
 
-/// Two classes: the model returns a logit for each row, labels are 0 or 1. Trained by binary cross-entropy, evaluated by the area under the ROC curve
-/// (watched), accuracy and log loss.
+/// Two classes: the model returns a logit for each row, labels are 0 or 1. Trained by binary cross-entropy, evaluated by the area
+/// under the ROC curve (watched), accuracy and log loss.
 ///
 /// # Examples
 /// ```

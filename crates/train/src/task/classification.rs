@@ -5,8 +5,8 @@ use brisk_nn::tensor::{CrossEntropyOptions, Tensor};
 use super::{LabelledRows, Labels, Task, check_weights};
 use crate::error::Error;
 
-/// Several classes, of which each row has one: the model returns a logit for each class, labels are class numbers from 0. Trained by cross-entropy,
-/// evaluated by accuracy (watched) and log loss.
+/// Several classes, of which each row has one: the model returns a logit for each class, labels are class numbers from 0. Trained
+/// by cross-entropy, evaluated by accuracy (watched) and log loss.
 ///
 /// # Examples
 /// ```
@@ -33,8 +33,8 @@ impl Classification {
         self
     }
 
-    /// Weighs the rows of each class: one weight per class, as PyTorch's `CrossEntropyLoss(weight=…)`. The mean over a batch divides by the sum of these weights;
-    /// validation, and training on several replicas, divide by the number of rows.
+    /// Weighs the rows of each class: one weight per class, as PyTorch's `CrossEntropyLoss(weight=…)`. The mean over a batch
+    /// divides by the sum of these weights; validation, and training on several replicas, divide by the number of rows.
     pub fn class_weights(mut self, weights: impl Into<Vec<f32>>) -> Self {
         self.class_weights = Some(weights.into());
         self

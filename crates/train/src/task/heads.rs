@@ -8,8 +8,8 @@ use super::{LabelledRows, Labels, Task};
 use crate::error::Error;
 use crate::standardisation::Standardisation;
 
-/// Several tasks that one model learns at once, such as a class and a number: each takes the next columns of the outputs and of the labels. The loss is the weighted
-/// sum of theirs, and metrics are named after their heads: `letter_accuracy`, `slant_rmse`.
+/// Several tasks that one model learns at once, such as a class and a number: each takes the next columns of the outputs and of
+/// the labels. The loss is the weighted sum of theirs, and metrics are named after their heads: `letter_accuracy`, `slant_rmse`.
 ///
 /// # Examples
 /// ```
@@ -86,8 +86,8 @@ impl Head {
         self
     }
 
-    /// Standardises its labels for the loss, so that numbers of any size train alongside other heads: the model's outputs are then in standard deviations from the mean.
-    /// Metrics and [`Heads::outputs_of`] are in the units of the labels.
+    /// Standardises its labels for the loss, so that numbers of any size train alongside other heads: the model's outputs are
+    /// then in standard deviations from the mean. Metrics and [`Heads::outputs_of`] are in the units of the labels.
     ///
     /// `scale` has a column for each label of this head, as [`Standardisation::of_labels`] returns it.
     pub fn standardised(mut self, scale: &Standardisation) -> Self {

@@ -4,9 +4,9 @@ use brisk_nn::tensor::{AutocastRule, Elementwise, Expr, Tensor};
 use super::{LabelledRows, Labels, Task, check_weights};
 use crate::error::Error;
 
-/// Several labels per row, each 0 or 1, of which any number may be 1: the model returns a logit for each label. Trained by the mean of the binary cross-entropies of a
-/// row's labels, as PyTorch's `BCEWithLogitsLoss`. Evaluated by the mean of the labels' areas under the ROC curve (watched), subset accuracy, macro and micro F1, and log
-/// loss.
+/// Several labels per row, each 0 or 1, of which any number may be 1: the model returns a logit for each label. Trained by the
+/// mean of the binary cross-entropies of a row's labels, as PyTorch's `BCEWithLogitsLoss`. Evaluated by the mean of the labels'
+/// areas under the ROC curve (watched), subset accuracy, macro and micro F1, and log loss.
 ///
 /// # Examples
 /// Whether a point is to the right of the origin, and whether it is above it:
@@ -47,7 +47,8 @@ impl MultiLabel {
         self
     }
 
-    /// Leaves out the area under the ROC curve, which does not exist where a label is the same in all validation rows. The log loss is watched instead.
+    /// Leaves out the area under the ROC curve, which does not exist where a label is the same in all validation rows. The log
+    /// loss is watched instead.
     pub fn without_auc(mut self) -> Self {
         self.has_auc = false;
         self

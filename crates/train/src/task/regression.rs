@@ -5,8 +5,9 @@ use brisk_nn::tensor::{LossReduction, Tensor};
 use super::{LabelledRows, Labels, Task};
 use crate::error::Error;
 
-/// A number for each row, or [several](Self::targets): the model returns as many; labels are finite numbers. Trained by the squared error unless another loss is chosen; evaluated by
-/// the root of the mean squared error (watched, except for quantiles), the mean absolute error and R². All of them are means over the targets.
+/// A number for each row, or [several](Self::targets): the model returns as many; labels are finite numbers. Trained by the
+/// squared error unless another loss is chosen; evaluated by the root of the mean squared error (watched, except for quantiles),
+/// the mean absolute error and R². All of them are means over the targets.
 ///
 /// # Examples
 /// ```

@@ -60,9 +60,10 @@ impl RunSettings {
         settings::load(path.as_ref())
     }
 
-    /// Settings from the text of a TOML file: those of [`TrainerConfig::from_toml`], `replicas`, and a table `[data_parallel]` with `zero` (the
-    /// [stage](brisk_replicate::ZeroStage), 0 to 3), `wire` (`"f32"`, `"f16"` or `"bf16"`), `batch_norm` (`"of_replica"` or `"of_all"`), `files` (`"one"` or
-    /// `"one_a_replica"`) and `buckets` (`{ first_bytes = 1048576, bytes = 4194304 }`).
+    /// Settings from the text of a TOML file: those of [`TrainerConfig::from_toml`], `replicas`, and a table `[data_parallel]`
+    /// with `zero` (the [stage](brisk_replicate::ZeroStage), 0 to 3), `wire` (`"f32"`, `"f16"` or `"bf16"`), `batch_norm`
+    /// (`"of_replica"` or `"of_all"`), `files` (`"one"` or `"one_a_replica"`) and `buckets`
+    /// (`{ first_bytes = 1048576, bytes = 4194304 }`).
     ///
     /// # Errors
     /// As [`TrainerConfig::from_toml`].

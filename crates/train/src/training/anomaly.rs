@@ -6,7 +6,8 @@ use super::Training;
 use crate::error::Error;
 
 impl Training<'_> {
-    /// Checks the values of the batch that was just trained on, the `batch`-th of its epoch, both from 0. Gradients may overflow as long as the loss scale can still be reduced.
+    /// Checks the values of the batch that was just trained on, the `batch`-th of its epoch, both from 0. Gradients may overflow
+    /// as long as the loss scale can still be reduced.
     ///
     /// # Errors
     /// [`Error::Anomaly`].

@@ -28,7 +28,8 @@ impl Training<'_> {
         }
     }
 
-    /// Writes a checkpoint of this model if it is one of the [best](crate::TrainerConfig::keep_best) so far, and then removes the one that no longer is.
+    /// Writes a checkpoint of this model if it is one of the [best](crate::TrainerConfig::keep_best) so far, and then removes the
+    /// one that no longer is.
     pub(super) fn keep_among_best(
         &self,
         run: &mut RunState,
@@ -69,7 +70,8 @@ fn left_out(ranked: &mut Vec<(Position, f64)>, n: usize, direction: Direction) -
     ranked.split_off(n.min(n_numbers))
 }
 
-/// Removes the files of a checkpoint. A checkpoint that no longer exists, for example because a resumed run repeats this, is not an error.
+/// Removes the files of a checkpoint. A checkpoint that no longer exists, for example because a resumed run repeats this, is not
+/// an error.
 pub(super) fn remove(path: &Path) -> Result<(), Error> {
     let parts = files_of(path).into_iter().map(|(_, file)| file);
     for file in parts.chain([Index::path_of(path), path.to_owned()]).filter(|file| file.exists()) {

@@ -48,8 +48,8 @@ impl DueCheckpoint {
     }
 }
 
-/// Writes checkpoints in the order in which they are submitted, each completely before the next. After one that cannot be written, those that were submitted by then are not
-/// written either. Dropping the writer waits for all of them.
+/// Writes checkpoints in the order in which they are submitted, each completely before the next. After one that cannot be
+/// written, those that were submitted by then are not written either. Dropping the writer waits for all of them.
 #[derive(Debug, Default)]
 pub(super) struct CheckpointWriter {
     /// Started with the first checkpoint.

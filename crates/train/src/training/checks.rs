@@ -21,13 +21,14 @@ use crate::warning::Warning;
 pub(super) enum When {
     WithinEpoch,
     EndOfEpoch,
-    /// A limit on the number of steps or the time ends the run here. A run that resumes without the limit ignores this validation.
+    /// A limit on the number of steps or the time ends the run here. A run that resumes without the limit ignores this
+    /// validation.
     Limit,
 }
 
 impl Training<'_> {
-    /// Validates the model after the last complete step, records the result, and keeps the model if it is one of the best. Returns the reason to end the run, if there
-    /// is one, and the snapshot of which checkpoints have been written.
+    /// Validates the model after the last complete step, records the result, and keeps the model if it is one of the best.
+    /// Returns the reason to end the run, if there is one, and the snapshot of which checkpoints have been written.
     pub(super) fn check(
         &self,
         fit: &mut Fit<'_, '_>,
@@ -120,7 +121,8 @@ impl Training<'_> {
         Ok((metrics, flow))
     }
 
-    /// Evaluates the best model again for the callbacks that need its outputs, unless it was validated in this call, whose `history` they know.
+    /// Evaluates the best model again for the callbacks that need its outputs, unless it was validated in this call, whose
+    /// `history` they know.
     pub(super) fn notify_best(
         &self,
         best: &Best,

@@ -26,7 +26,8 @@ pub(super) struct Computation {
     pub(super) value: String,
 }
 
-/// Rows of a batch, and of the table they are gathered from. The same for all runs, so that the size of a batch is compared as a setting.
+/// Rows of a batch, and of the table they are gathered from. The same for all runs, so that the size of a batch is compared as a
+/// setting.
 const ROWS: usize = 64;
 
 const OPTIMIZER: &str = "computed_optimizer";
@@ -37,7 +38,8 @@ const STEP: &str = "computed_step";
 const KEPT_LEN: usize = 4096;
 
 impl Computation {
-    /// The parts: each is recorded on its own, for all rows of a batch and whole parameters, so that it does not depend on the number of replicas, the device, or how rows reach it.
+    /// The parts: each is recorded on its own, for all rows of a batch and whole parameters, so that it does not depend on the
+    /// number of replicas, the device, or how rows reach it.
     ///
     /// # Errors
     /// Those of the recording.
@@ -146,8 +148,8 @@ impl Computation {
     }
 }
 
-/// What an optimizer records; if each element is updated independently, without the lengths of buffers, and groups of parameters as text, so that it is the same for shards
-/// of the parameters. `None` for a shard without elements.
+/// What an optimizer records; if each element is updated independently, without the lengths of buffers, and groups of parameters
+/// as text, so that it is the same for shards of the parameters. `None` for a shard without elements.
 fn optimizer_listing(optimizer: &dyn Optimizer, params: &Parameters) -> Result<Option<String>, Error> {
     let graph = Graph::training("optimizer");
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };

@@ -50,7 +50,8 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// Checks that a new run does not replace the checkpoints of another one in the store. A store that cannot be read is a warning, since it may allow writing only.
+    /// Checks that a new run does not replace the checkpoints of another one in the store. A store that cannot be read is a
+    /// warning, since it may allow writing only.
     pub(super) fn check_store(&self, fit: &mut Fit<'_, '_>) -> Result<(), Error> {
         let (Some(store), Some(folder)) = (fit.outputs.store.clone(), self.folder(fit.outputs)) else { return Ok(()) };
         let log = folder.metrics_csv();

@@ -1,7 +1,7 @@
 //! The copies of a run's checkpoints in a store, made by a thread while training continues.
 //!
-//! A checkpoint is sent after the log and the settings that a run which resumes from it needs. If a newer one of the same name is due before an older one was sent, only the newer
-//! one is sent. What failed is due again with the next checkpoint.
+//! A checkpoint is sent after the log and the settings that a run which resumes from it needs. If a newer one of the same name is
+//! due before an older one was sent, only the newer one is sent. What failed is due again with the next checkpoint.
 
 #[cfg(test)]
 mod tests;
@@ -121,7 +121,8 @@ impl Drop for EndOfThread<'_> {
 }
 
 impl CopyQueue {
-    /// Adds a checkpoint that is on disk, and those that it replaces, which still are. What has failed before is tried again first.
+    /// Adds a checkpoint that is on disk, and those that it replaces, which still are. What has failed before is tried again
+    /// first.
     pub(super) fn add(&self, checkpoint: &Path, replaced: &[PathBuf]) {
         let mut state = self.0.lock();
         let again = std::mem::take(&mut state.failed).into_iter().map(|(task, _)| task);
@@ -192,7 +193,8 @@ impl Task {
     }
 }
 
-/// The files that a run needs, besides a checkpoint, to resume: its settings and its log. They are sent before a checkpoint, so that the log has its rows.
+/// The files that a run needs, besides a checkpoint, to resume: its settings and its log. They are sent before a checkpoint, so
+/// that the log has its rows.
 #[derive(Debug)]
 pub(super) struct Companions {
     paths: [PathBuf; 3],

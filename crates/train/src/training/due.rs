@@ -1,6 +1,7 @@
 //! How many batches are submitted together, and what follows them.
 
-/// What interrupts an epoch next, each as the number of batches that are done then: more than are done now, and `usize::MAX` for never.
+/// What interrupts an epoch next, each as the number of batches that are done then: more than are done now, and `usize::MAX` for
+/// never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Next {
     pub(super) checkpoint: usize,
@@ -35,8 +36,8 @@ impl Next {
     }
 }
 
-/// The next checkpoint within an epoch of `n_batches`: every `every` batches if that is not 0, or after the next complete step of `accumulate` batches if the clock says
-/// so. The end of an epoch has its own.
+/// The next checkpoint within an epoch of `n_batches`: every `every` batches if that is not 0, or after the next complete step of
+/// `accumulate` batches if the clock says so. The end of an epoch has its own.
 pub(super) fn next_checkpoint(n_done: usize, every: usize, accumulate: usize, is_late: bool, n_batches: usize) -> usize {
     let after = |interval: usize| n_done.saturating_add(interval - n_done % interval);
     let planned = if every == 0 { usize::MAX } else { after(every) };

@@ -82,7 +82,8 @@ impl Training<'_> {
         self.finish(fit, valid)
     }
 
-    /// The epochs that are left, and why the run ends after them. A run that had already ended early when it was killed has nothing left to train.
+    /// The epochs that are left, and why the run ends after them. A run that had already ended early when it was killed has
+    /// nothing left to train.
     fn epochs_left(&self, run: &RunState) -> (Range<usize>, Ended) {
         let config = &self.config;
         let stop = run.early_stopping.stopped().filter(|_| config.early_stopping.is_some() && run.n_epochs >= config.min_epochs);
@@ -149,7 +150,8 @@ impl Training<'_> {
         Ok(stop.or(limit).or(is_stopped.then_some(Ended::Stopped)))
     }
 
-    /// Sets the values that change from epoch to epoch: the batch index, the losses so far, and the learning rates, which it returns. The feed writes the order of rows.
+    /// Sets the values that change from epoch to epoch: the batch index, the losses so far, and the learning rates, which it
+    /// returns. The feed writes the order of rows.
     fn start_epoch(&self, fit: &mut Fit<'_, '_>) -> Result<Vec<f32>, Error> {
         let (Self { config, device, .. }, run) = (self, &fit.run);
         let rate = |batch: usize| config.schedule.rate(run.n_steps + batch / config.accumulate, run.schedule_steps) as f32;

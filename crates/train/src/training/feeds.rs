@@ -18,8 +18,8 @@ pub(super) struct Feeds<'s> {
 }
 
 impl Feeds<'_> {
-    /// The feed of a set: in the order of the configuration, or else in the one given. If replicas stream rows, they take them by lanes instead, with the seed given, so that each
-    /// reads only its own part; if one replica has to stream them, all do.
+    /// The feed of a set: in the order of the configuration, or else in the one given. If replicas stream rows, they take them by
+    /// lanes instead, with the seed given, so that each reads only its own part; if one replica has to stream them, all do.
     pub(super) fn feed<'a, S: RowSource<Feature: FeedElement>>(
         &self,
         set: &'static str,

@@ -25,9 +25,11 @@ pub struct Outputs<'a> {
     pub progress: Progress,
     /// Where checkpoints and the log are written; nowhere if `None`. The run holds the folder's [lock](RunFolder::lock).
     pub folder: Option<RunFolder>,
-    /// Where checkpoints are copied to, once they are in the folder, with the log and the settings; nowhere if `None`. With replicas, all of them have it.
+    /// Where checkpoints are copied to, once they are in the folder, with the log and the settings; nowhere if `None`. With
+    /// replicas, all of them have it.
     pub store: Option<Arc<dyn CheckpointStore>>,
-    /// The settings, for the folder's `config.json`: written once the run has started, or the checkpoint to resume from has been accepted.
+    /// The settings, for the folder's `config.json`: written once the run has started, or the checkpoint to resume from has been
+    /// accepted.
     pub config: Option<Value>,
     /// Ends the run after its current steps.
     pub stop: StopFlag,
@@ -56,9 +58,10 @@ impl Training<'_> {
     /// restores the weights of the best epoch. A second call repeats the run.
     ///
     /// # Errors
-    /// [`Error::NonFiniteLoss`] names the step, [`Error::SkippedSteps`] says that all of them are skipped. [`Error::NoEpoch`] if the run was stopped in its first
-    /// epoch. [`Error::RunInUse`] if another run uses the folder, [`Error::Report`] if an earlier run has left its log there. [`Error::Write`] if a checkpoint
-    /// cannot be written; the previous one is then intact. [`Error::Tensor`] if the device fails.
+    /// [`Error::NonFiniteLoss`] names the step, [`Error::SkippedSteps`] says that all of them are skipped. [`Error::NoEpoch`] if
+    /// the run was stopped in its first epoch. [`Error::RunInUse`] if another run uses the folder, [`Error::Report`] if an
+    /// earlier run has left its log there. [`Error::Write`] if a checkpoint cannot be written; the previous one is then intact.
+    /// [`Error::Tensor`] if the device fails.
     pub fn fit(&self, outputs: &mut Outputs) -> Result<FitReport, Error> {
         self.start_over()?;
         let log = match self.folder(outputs) {
@@ -74,21 +77,24 @@ impl Training<'_> {
         self.fit_from(run, log, outputs)
     }
 
-    /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same rows and settings wrote, with the batch that follows it: the result is bit-identical to
-    /// that of a run without interruption. The log in the run's folder, if there is one, is continued.
+    /// Resumes from a checkpoint that a [`fit`](Self::fit) of the same rows and settings wrote, with the batch that follows it:
+    /// the result is bit-identical to that of a run without interruption. The log in the run's folder, if there is one, is
+    /// continued.
     ///
-    /// The parameters of the trainable have the result, on the device. The standardisation of a [`Model`](crate::Model) with these parameters is not changed: use
-    /// [`Trainer::resume`](crate::Trainer::resume), which leaves all of it in the model.
+    /// The parameters of the trainable have the result, on the device. The standardisation of a [`Model`](crate::Model) with
+    /// these parameters is not changed: use [`Trainer::resume`](crate::Trainer::resume), which leaves all of it in the model.
     ///
-    /// What decides the results is compared as it was recorded: model, loss, optimizer, augmentation and evaluation, standardisation, rows, and the settings of the run. The number of
-    /// replicas, the device, early stopping, how often checkpoints are written, and how rows reach the device may differ; so may the number of epochs, unless the learning rates
-    /// depend on it: then [`extend`](crate::TrainerConfig::extend) keeps those that were planned. A run that had ended ends again, with the same result, unless more epochs
-    /// or more patience let it continue.
+    /// What decides the results is compared as it was recorded: model, loss, optimizer, augmentation and evaluation,
+    /// standardisation, rows, and the settings of the run. The number of replicas, the device, early stopping, how often
+    /// checkpoints are written, and how rows reach the device may differ; so may the number of epochs, unless the learning rates
+    /// depend on it: then [`extend`](crate::TrainerConfig::extend) keeps those that were planned. A run that had ended ends
+    /// again, with the same result, unless more epochs or more patience let it continue.
     ///
     /// # Errors
-    /// As [`fit`](Self::fit); [`Error::ResumeMismatch`] lists what differs from the run that wrote the checkpoint. [`Error::CheckpointEntry`],
-    /// [`Error::CheckpointEntry`] if it is that of another model or optimizer, [`Error::Damaged`] if its values cannot be right,
-    /// [`Error::Report`] if the folder is that of another run. A refused checkpoint changes nothing in the folder.
+    /// As [`fit`](Self::fit); [`Error::ResumeMismatch`] lists what differs from the run that wrote the checkpoint.
+    /// [`Error::CheckpointEntry`], [`Error::CheckpointEntry`] if it is that of another model or optimizer, [`Error::Damaged`] if
+    /// its values cannot be right, [`Error::Report`] if the folder is that of another run. A refused checkpoint changes nothing
+    /// in the folder.
     pub fn resume(&self, checkpoint: &Checkpoint, outputs: &mut Outputs) -> Result<FitReport, Error> {
         self.resume_with(checkpoint, &[], outputs)
     }

@@ -17,7 +17,8 @@ pub(super) struct JointCopies {
     store: Arc<dyn CheckpointStore>,
     /// On replica 0.
     companions: Option<Companions>,
-    /// On replica 0, the files in the store of each checkpoint that was sent, by the object of its index: those that the index there lists, and those of attempts that failed.
+    /// On replica 0, the files in the store of each checkpoint that was sent, by the object of its index: those that the index
+    /// there lists, and those of attempts that failed.
     known: BTreeMap<String, BTreeSet<String>>,
     /// The last failure for each object, until it is copied or is no longer needed.
     failed: BTreeMap<String, Failure>,
@@ -37,8 +38,8 @@ impl JointCopies {
         }
     }
 
-    /// On replica 0, the newest generation of the checkpoint `NAME.safetensors` in the store; 0 if there is none. New files get a greater one, so that they never replace files that an index in the
-    /// store lists.
+    /// On replica 0, the newest generation of the checkpoint `NAME.safetensors` in the store; 0 if there is none. New files get a
+    /// greater one, so that they never replace files that an index in the store lists.
     pub(super) fn generation(&mut self, path: &Path) -> Result<u64, Error> {
         let index = Index::path_of(path);
         let name = object_of(&index);
@@ -54,8 +55,8 @@ impl JointCopies {
         Ok(found.map_or(0, |index| index.generation))
     }
 
-    /// Sends this replica's file of a checkpoint, if it has one, and, once all have sent theirs, the index. `generation` is what [`generation`](Self::generation) returned. All replicas call it, and get the same
-    /// failure if one fails.
+    /// Sends this replica's file of a checkpoint, if it has one, and, once all have sent theirs, the index. `generation` is what
+    /// [`generation`](Self::generation) returned. All replicas call it, and get the same failure if one fails.
     pub(super) fn send(
         &mut self,
         replicas: &DataParallel,
@@ -116,7 +117,8 @@ impl JointCopies {
         Ok(files)
     }
 
-    /// Removes the files of earlier checkpoints of this name, and those of checkpoints that were replaced. What cannot be removed only takes space, and is removed with the next one.
+    /// Removes the files of earlier checkpoints of this name, and those of checkpoints that were replaced. What cannot be removed
+    /// only takes space, and is removed with the next one.
     fn remove_old(&mut self, index: &Path) {
         let store = self.store.clone();
         let Some(known) = self.known.get_mut(&object_of(index)) else { return };

@@ -80,8 +80,9 @@ impl EpochLosses {
         self.n_steps.saturating_sub(self.n_skipped as usize)
     }
 
-    /// Returns an error for an epoch, or the part of it before a limit, without a step that the loss scale does not explain: none of its losses is finite, or gradients are not although the
-    /// scale no longer enlarges them. While the scale is above 1 and losses are finite, steps are skipped to find the right scale.
+    /// Returns an error for an epoch, or the part of it before a limit, without a step that the loss scale does not explain: none
+    /// of its losses is finite, or gradients are not although the scale no longer enlarges them. While the scale is above 1 and
+    /// losses are finite, steps are skipped to find the right scale.
     pub(super) fn check_epoch(&self) -> Result<(), Error> {
         if self.n_steps > 0 && self.n_taken() == 0 && (self.mean.is_nan() || self.scaler.scale <= 1.0) {
             let (epoch, n_skipped, scale, loss) = (self.epoch + 1, self.n_skipped, self.scaler.scale, self.last);

@@ -41,7 +41,8 @@ impl<'r> Notified<'r> {
 }
 
 impl Training<'_> {
-    /// Tells the callbacks of the batches before `n_done` that they have not been told of, and checks that their losses are finite.
+    /// Tells the callbacks of the batches before `n_done` that they have not been told of, and checks that their losses are
+    /// finite.
     ///
     /// # Errors
     /// [`Error::NonFiniteLoss`]; those of the callbacks.
@@ -68,7 +69,8 @@ impl Training<'_> {
             n_rows: self.rows_before(batches.end) - self.rows_before(batches.start),
         };
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_batches_end(&notified.view, &end))?;
-        // An epoch may take hours. In f16, steps that overflow are skipped, and replicas have different clocks: both check at the end of the epoch.
+        // An epoch may take hours. In f16, steps that overflow are skipped, and replicas have different clocks: both check at the
+        // end of the epoch.
         if !self.step.scaler.config().enabled && self.replicas.is_single() {
             check_losses(&losses[..batches.end], 0, notified.view.epoch - 1)?;
         }
@@ -88,8 +90,8 @@ impl Training<'_> {
         asking.into_iter().try_for_each(|callback| callback.on_step_end(&notified.view, &end))
     }
 
-    /// The batch of the epoch after which a callback is to be told of a step, the next after `n_done`; `usize::MAX` if there is none. `n_steps` is the number of steps
-    /// before the epoch.
+    /// The batch of the epoch after which a callback is to be told of a step, the next after `n_done`; `usize::MAX` if there is
+    /// none. `n_steps` is the number of steps before the epoch.
     pub(super) fn next_requested(&self, n_steps: usize, n_done: usize, outputs: &Outputs) -> usize {
         let accumulate = self.config.accumulate;
         let of_epoch = self.n_batches.div_ceil(accumulate);

@@ -133,7 +133,8 @@ impl Training<'_> {
         checkpoint.insert_metadata(SCHEDULE_STEPS, run.schedule_steps);
     }
 
-    /// The number of steps for which the schedule was planned: by this run, or, if it is [extended](crate::TrainerConfig::extend), by the one that wrote the checkpoint.
+    /// The number of steps for which the schedule was planned: by this run, or, if it is
+    /// [extended](crate::TrainerConfig::extend), by the one that wrote the checkpoint.
     fn schedule_steps(&self, checkpoint: &Checkpoint) -> Result<usize, Error> {
         if self.config.extend && checkpoint.has_metadata(SCHEDULE_STEPS) {
             return checkpoint.metadata(SCHEDULE_STEPS, "a number of steps");

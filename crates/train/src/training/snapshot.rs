@@ -17,7 +17,8 @@ pub(super) struct Snapshot {
     tensors: Option<Checkpoint>,
 }
 
-/// Memory for snapshots. Memory that no checkpoint uses any more is reused, because new memory is mapped page by page, which takes longer than the copy.
+/// Memory for snapshots. Memory that no checkpoint uses any more is reused, because new memory is mapped page by page, which
+/// takes longer than the copy.
 #[derive(Debug, Default)]
 pub(super) struct SnapshotMemory {
     slices: Vec<SharedSlice<f32>>,
@@ -35,7 +36,8 @@ impl SnapshotMemory {
 }
 
 impl Training<'_> {
-    /// Starts a snapshot, once all earlier checkpoints are on disk, so that the host has memory for at most one checkpoint and the best model.
+    /// Starts a snapshot, once all earlier checkpoints are on disk, so that the host has memory for at most one checkpoint and
+    /// the best model.
     ///
     /// # Errors
     /// Those of writing a checkpoint, and of the callbacks that are notified of it.
@@ -53,7 +55,8 @@ impl Training<'_> {
         Ok(snapshot.values.insert(values).clone())
     }
 
-    /// The parts of a checkpoint that are on the device: the model, the optimizer and the counters. With replicas, the part that this replica writes.
+    /// The parts of a checkpoint that are on the device: the model, the optimizer and the counters. With replicas, the part that
+    /// this replica writes.
     pub(super) fn tensors(&self, snapshot: &mut Snapshot) -> Result<Checkpoint, Error> {
         if let Some(tensors) = &snapshot.tensors {
             return Ok(tensors.clone());

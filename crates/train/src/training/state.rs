@@ -17,7 +17,8 @@ use crate::run_state::RunState;
 use crate::standardisation::Standardisation;
 
 impl Training<'_> {
-    /// Sets parameters, optimizer, scaler and counters to their initial values, regardless of what an earlier run left on the device.
+    /// Sets parameters, optimizer, scaler and counters to their initial values, regardless of what an earlier run left on the
+    /// device.
     pub(super) fn start_over(&self) -> Result<(), Error> {
         self.params.write_initial(&self.device)?;
         self.ema.as_ref().map_or(Ok(()), |ema| ema.write_initial(self.params, &self.device))?;
@@ -43,7 +44,8 @@ impl Training<'_> {
         let kept = checkpoint.all_metadata().filter_map(|(name, _)| name.strip_prefix("scaler."));
         let config = self.step.scaler.config();
         let kept = kept.map(|name| {
-            // The factors recorded in the step are this run's, which equal those of the checkpoint unless a difference was allowed.
+            // The factors recorded in the step are this run's, which equal those of the checkpoint unless a difference was
+            // allowed.
             let value = match name {
                 "growth_factor" => config.growth_factor,
                 "backoff_factor" => config.backoff_factor,
@@ -112,7 +114,8 @@ impl Training<'_> {
         self.replicas.path_for_all(path, self.params)
     }
 
-    /// Writes a checkpoint, then removes those that it replaces: on the writer's thread, or, with replicas, which write together, before this returns.
+    /// Writes a checkpoint, then removes those that it replaces: on the writer's thread, or, with replicas, which write together,
+    /// before this returns.
     pub(super) fn save(
         &self,
         checkpoint: Checkpoint,

@@ -51,8 +51,8 @@ struct Part<'r> {
 }
 
 impl Training<'_> {
-    /// Replays the step for the rest of an epoch, some batches at a time, with the validations within it. Returns where it ended, and how many batches are
-    /// done.
+    /// Replays the step for the rest of an epoch, some batches at a time, with the validations within it. Returns where it ended,
+    /// and how many batches are done.
     pub(super) fn run_steps(
         &self,
         fit: &mut Fit<'_, '_>,
@@ -160,7 +160,8 @@ impl Training<'_> {
         Ok(())
     }
 
-    /// What follows some batches: callbacks, a validation or a checkpoint. Returns the reason for which the epoch ends here, if it does.
+    /// What follows some batches: callbacks, a validation or a checkpoint. Returns the reason for which the epoch ends here, if
+    /// it does.
     fn after_batches(
         &self,
         part: &mut Part<'_>,
@@ -230,7 +231,8 @@ impl Training<'_> {
         Ok(ended)
     }
 
-    /// Writes the checkpoint of the last complete step, if the model is still good: its losses are finite, and all of its steps are done.
+    /// Writes the checkpoint of the last complete step, if the model is still good: its losses are finite, and all of its steps
+    /// are done.
     fn save_after_error(&self, run: &mut RunState, n_done: usize, error: &Error, outputs: &mut Outputs) -> Result<(), Error> {
         let is_complete = n_done.is_multiple_of(self.config.accumulate) && n_done < self.n_batches;
         if !is_complete || !self.replicas.is_single() || matches!(error, Error::NonFiniteLoss { .. }) {

@@ -28,7 +28,8 @@ impl Validation {
     /// The metrics of `task` on rows with these labels.
     ///
     /// # Errors
-    /// [`Error::Setting`] for names of metrics, and if early stopping, or the task itself, watches a metric that the task does not have; [`Error::Metric`] for a setting of a metric that is invalid.
+    /// [`Error::Setting`] for names of metrics, and if early stopping, or the task itself, watches a metric that the task does
+    /// not have; [`Error::Metric`] for a setting of a metric that is invalid.
     pub(super) fn new(task: &dyn Task, config: &TrainerConfig, labels: Vec<f32>) -> Result<Self, Error> {
         let mut metrics = task.metrics();
         let definitions: Vec<String> = metrics.iter().map(|metric| format!("{metric:?}")).collect();
@@ -51,7 +52,8 @@ impl Validation {
         Ok(Self { labels, n_labels, n_outputs, metrics: RefCell::new(metrics), watched, definition, direction })
     }
 
-    /// Leaves out the metrics that do not exist for the labels, such as the area under a curve of one class: now rather than after an epoch. Returns a warning for each.
+    /// Leaves out the metrics that do not exist for the labels, such as the area under a curve of one class: now rather than
+    /// after an epoch. Returns a warning for each.
     ///
     /// # Errors
     /// [`Error::RowSet`] if all of them are of one class, [`Error::Metric`] if the run watches one of them.
@@ -116,8 +118,8 @@ impl Validation {
         self.direction
     }
 
-    /// Computes all metrics for some rows, by default the first, given the model's outputs for them, to see whether that works. Metrics that are not defined for so few rows, such as the area
-    /// under a curve of one class, are skipped.
+    /// Computes all metrics for some rows, by default the first, given the model's outputs for them, to see whether that works.
+    /// Metrics that are not defined for so few rows, such as the area under a curve of one class, are skipped.
     pub(super) fn try_out(&self, outputs: &[f32], rows: Option<&[u32]>) -> Result<(), Error> {
         let n_labels = self.n_labels;
         let of_row = |&row: &u32| &self.labels[row as usize * n_labels..][..n_labels];

@@ -19,8 +19,8 @@ pub(crate) fn check_checkpoint(bytes: &[u8], scratch: &Path) {
     assert_eq!(checkpoint.fingerprint(), loaded.fingerprint(), "the fingerprint depends on more than the content");
 }
 
-/// As the index of a checkpoint of several files, in whose folder `parts` lie: it is refused, or the checkpoint has every tensor that it names, and
-/// only the files in that folder were read.
+/// As the index of a checkpoint of several files, in whose folder `parts` lie: it is refused, or the checkpoint has every tensor
+/// that it names, and only the files in that folder were read.
 pub(crate) fn check_index(bytes: &[u8], parts: &Path) {
     let path = parts.join("any.safetensors.index.json");
     fs::write(&path, bytes).expect("the folder for temporary files takes a small one");

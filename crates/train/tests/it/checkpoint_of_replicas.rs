@@ -1,4 +1,5 @@
-//! Checkpoints that replicas read together: each file is read by one of them. Every replica has a folder of its own here, with the files that it is to read and no others.
+//! Checkpoints that replicas read together: each file is read by one of them. Every replica has a folder of its own here, with
+//! the files that it is to read and no others.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Checkpoints and their indexes with bytes changed, cut, doubled and swapped: nothing panics, and whatever is loaded is complete. The changes are the
-//! same in each run; `fuzz/` covers more.
+//! Checkpoints and their indexes with bytes changed, cut, doubled and swapped: nothing panics, and whatever is loaded is
+//! complete. The changes are the same in each run; `fuzz/` covers more.
 
 use std::fs;
 

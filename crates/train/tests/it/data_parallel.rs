@@ -79,7 +79,8 @@ fn replicas_start_as_the_first_and_take_the_mean() -> Result<(), Error> {
 
 #[test]
 fn gradients_are_summed_at_home_before_they_are_reduced() -> Result<(), Error> {
-    // PyTorch's `no_sync` around the first two: (1 + 1 + 1, 2 + 2 + 2), whose mean is 4.5; a third of it where losses are divided by 3.
+    // PyTorch's `no_sync` around the first two: (1 + 1 + 1, 2 + 2 + 2), whose mean is 4.5; a third of it where losses are divided
+    // by 3.
     assert_eq!(weights(3, 4)?, [[0.0, 0.0, -1.5, -1.5]; 2], "a step every third batch");
     Ok(())
 }

@@ -4,7 +4,8 @@ use brisk_nn::tensor::{DType, Graph, Persistent, Windows};
 use brisk_nn::{Augment, BatchSource};
 use brisk_vision::{AugmentedImages, Border, Flip, ImageAugmentation};
 
-/// Batch number `batch` of `n` images of a table with 12 bytes per row, in an epoch; the table is in windows of at most `window_bytes`.
+/// Batch number `batch` of `n` images of a table with 12 bytes per row, in an epoch; the table is in windows of at most
+/// `window_bytes`.
 fn batch_of(augment: &dyn Augment, window_bytes: usize, [n, batch, epoch]: [usize; 3]) -> Vec<f32> {
     let device = Device::cpu().expect("the CPU");
     let pixels: Vec<u8> = (0..120).map(|i| (i * 37 % 256) as u8).collect();

@@ -13,7 +13,8 @@ use super::{HEADER, event};
 /// Rows that are simulated and written at a time.
 const CHUNK_ROWS: u64 = 1 << 16;
 
-/// A CSV file in `folder` with the events `rows`, which is written unless an earlier run left it. `note` is called with which of the two.
+/// A CSV file in `folder` with the events `rows`, which is written unless an earlier run left it. `note` is called with which of
+/// the two.
 ///
 /// Ranges that do not overlap have no row in common, which keeps training and test rows separate.
 ///

@@ -7,10 +7,12 @@ use brisk_examples::command_line::value::positive;
 #[derive(Debug, Clone, Copy, Args)]
 #[group(skip)]
 pub struct MixingOptions {
-    /// Replace a rectangle of each training image with one from another image; the larger ALPHA, the closer its area is to half of the image. The paper uses 1
+    /// Replace a rectangle of each training image with one from another image; the larger ALPHA, the closer its area is to half
+    /// of the image. The paper uses 1
     #[arg(long, value_name = "ALPHA", help_heading = "Training", value_parser = positive(1000.0), conflicts_with = "mixup")]
     cutmix: Option<f64>,
-    /// Blend each training image with another; the larger ALPHA, the closer the blend is to equal parts. The paper uses 0.2 for photographs, and 1 for CIFAR
+    /// Blend each training image with another; the larger ALPHA, the closer the blend is to equal parts. The paper uses 0.2 for
+    /// photographs, and 1 for CIFAR
     #[arg(long, value_name = "ALPHA", help_heading = "Training", value_parser = positive(1000.0))]
     mixup: Option<f64>,
 }

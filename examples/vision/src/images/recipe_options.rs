@@ -14,7 +14,8 @@ pub struct RecipeOptions {
     /// Train the network at its full width, which is meant for a GPU [default: a narrow one, which a CPU trains in minutes]
     #[arg(long, help_heading = "Training")]
     full: bool,
-    /// Whether images are mirrored, left to right [default: alternating for images in colour, never for grey ones, which are often characters]
+    /// Whether images are mirrored, left to right
+    /// [default: alternating for images in colour, never for grey ones, which are often characters]
     #[arg(long, value_enum, help_heading = "Training")]
     flip: Option<FlipName>,
     /// Maximum number of pixels by which images are shifted [default: the recipe's]
@@ -111,7 +112,8 @@ impl RecipeOptions {
         Ok(recipe)
     }
 
-    /// Whether the weights after the last step are replaced by the slow weights of lookahead, so that the weights of earlier epochs are worse.
+    /// Whether the weights after the last step are replaced by the slow weights of lookahead, so that the weights of earlier
+    /// epochs are worse.
     pub fn ends_with_average(&self) -> bool {
         self.recipe == RecipeName::Airbench
     }

@@ -25,12 +25,13 @@ pub struct ImageSet {
 const HELD_OUT: f64 = 0.1;
 
 impl ImageSet {
-    /// Opens the table at `data`, or imports the images there: a folder of classes, an archive of such folders, or the files of MNIST, Fashion-MNIST,
-    /// EMNIST, CIFAR-10 or CIFAR-100, which are recognised by their names. `images` says how images of folders and archives are decoded.
+    /// Opens the table at `data`, or imports the images there: a folder of classes, an archive of such folders, or the files of
+    /// MNIST, Fashion-MNIST, EMNIST, CIFAR-10 or CIFAR-100, which are recognised by their names. `images` says how images of
+    /// folders and archives are decoded.
     ///
     /// # Errors
-    /// If they cannot be read, with a remedy in terms of the examples' options; if rows are not images of bytes, if there are fewer than two classes, or if the test
-    /// set has images of another shape or other classes; if a stop was requested.
+    /// If they cannot be read, with a remedy in terms of the examples' options; if rows are not images of bytes, if there are
+    /// fewer than two classes, or if the test set has images of another shape or other classes; if a stop was requested.
     pub fn open(data: &Path, images: ImagesOptions, keep: KeepTables<'_>, stop: &StopFlag) -> Result<Self> {
         Self::of(source::open(data, &images, keep, stop)?)
     }
@@ -103,7 +104,8 @@ impl ImageSet {
         self.tables.test.is_some()
     }
 
-    /// The images to train on and the images to validate with, which are the test set if there is one, otherwise a tenth of the images of each class.
+    /// The images to train on and the images to validate with, which are the test set if there is one, otherwise a tenth of the
+    /// images of each class.
     ///
     /// # Errors
     /// If there are too few images to hold some out.

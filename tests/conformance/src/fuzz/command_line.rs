@@ -1,4 +1,5 @@
-//! The command line of the comparison of random programs. `cargo xtask fuzz-tensors` includes this file, so that it documents and checks the same options.
+//! The command line of the comparison of random programs. `cargo xtask fuzz-tensors` includes this file, so that it documents and
+//! checks the same options.
 
 use std::path::PathBuf;
 
@@ -8,9 +9,10 @@ use super::CasePrecision;
 
 /// Runs random programs of tensor operations, forward and backward, and compares the results
 ///
-/// Each program runs with and without fusion, with one thread and with two, and on every device given: on the CPU all results must be bit-identical, on other
-/// devices equal within the error that rounding can cause. With `--peers` they are compared with PyTorch as well, in float64 with the rounding of the
-/// precision. A program that fails is printed with as few steps as still fail, and with the command that repeats it; the exit status is then 1.
+/// Each program runs with and without fusion, with one thread and with two, and on every device given: on the CPU all results
+/// must be bit-identical, on other devices equal within the error that rounding can cause. With `--peers` they are compared with
+/// PyTorch as well, in float64 with the rounding of the precision. A program that fails is printed with as few steps as still
+/// fail, and with the command that repeats it; the exit status is then 1.
 #[derive(Clone, Debug, Parser)]
 #[command(name = "fuzz-tensors")]
 pub(crate) struct CommandLine {

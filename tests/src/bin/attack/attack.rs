@@ -151,7 +151,8 @@ impl<'a> Attack<'a> {
     }
 }
 
-/// The numbers of `n` cases: the listed ones and then random ones or, if there are more than `n` listed ones, `n` spread over the list.
+/// The numbers of `n` cases: the listed ones and then random ones or, if there are more than `n` listed ones, `n` spread over the
+/// list.
 fn chosen(n_listed: u64, n: u64, has_drawn: bool, seed: u64) -> Vec<u64> {
     if n_listed <= n {
         return (0..if has_drawn { n } else { n_listed }).collect();

@@ -79,7 +79,8 @@ impl<'a> Case<'a> {
         holds
     }
 
-    /// Checks conditions that hold however a program ends: no panic, no hang, one error on one line of bounded length, no control characters.
+    /// Checks conditions that hold however a program ends: no panic, no hang, one error on one line of bounded length, no control
+    /// characters.
     ///
     /// Returns whether they hold.
     pub(crate) fn check_manners(&mut self, ended: &Ended) -> bool {

@@ -1,7 +1,9 @@
-//! Attacks the example programs in the ways that machines and people disturb them: kills, signals, full disks, damaged files, unusual command lines.
+//! Attacks the example programs in the ways that machines and people disturb them: kills, signals, full disks, damaged files,
+//! unusual command lines.
 //!
-//! Each part runs many cases; each case runs the programs in a separate folder and checks what they leave there. The program ends with a
-//! table of what was tried and what was found, and with status 1 if anything was found. `cargo xtask attack` builds the programs and starts it.
+//! Each part runs many cases; each case runs the programs in a separate folder and checks what they leave there. The program ends
+//! with a table of what was tried and what was found, and with status 1 if anything was found. `cargo xtask attack` builds the
+//! programs and starts it.
 
 #![cfg_attr(not(unix), allow(dead_code, unused_imports, reason = "kills and signals are those of Unix"))]
 

@@ -19,8 +19,8 @@ const MAX_PRINTED_BYTES: usize = 8 << 20;
 /// The variable that identifies the processes of one run, including the ranks of an MPI job.
 const MARK: &str = "BRISK_ATTACK";
 
-/// Limits the program to 4 GiB of address space and to files of 256 MiB, so that one that requests all memory does not slow the machine down.
-/// Writing past the limit is an error, as on a full disk.
+/// Limits the program to 4 GiB of address space and to files of 256 MiB, so that one that requests all memory does not slow the
+/// machine down. Writing past the limit is an error, as on a full disk.
 const BOUNDED: &str = r#"ulimit -v 4194304; ulimit -f 262144; trap '' XFSZ; exec "$0" "$@""#;
 
 /// A program with its arguments, not started yet.
@@ -389,7 +389,8 @@ fn marked(id: &str) -> impl Iterator<Item = (u32, String)> {
     })
 }
 
-/// Waits, for a few seconds at most, until a killed process has closed its files: until none of its threads runs, since the first may end before the others.
+/// Waits, for a few seconds at most, until a killed process has closed its files: until none of its threads runs, since the first
+/// may end before the others.
 fn wait_for_end(process: u32) {
     let runs = |stat: String| {
         // The state follows the name of the program, which is in brackets and may contain some itself.

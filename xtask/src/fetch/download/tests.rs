@@ -123,7 +123,8 @@ impl Place {
         said
     }
 
-    /// The download fails with an error that has all of `words`; `part` is what it leaves for the next attempt, and the file does not exist.
+    /// The download fails with an error that has all of `words`; `part` is what it leaves for the next attempt, and the file does
+    /// not exist.
     #[track_caller]
     fn fail(&self, url: &str, words: &[&str], part: Option<&[u8]>) {
         let error = self.download(url).expect_err("it fails");

@@ -80,8 +80,8 @@ mod full_and_half {
     const FULL: usize = 16;
     const HALF: usize = 8;
 
-    /// 24 channels in one vector of 64 bytes and one of 32: two vectors of 64 bytes would be a quarter empty, and weights and results would have to be copied to pad
-    /// them.
+    /// 24 channels in one vector of 64 bytes and one of 32: two vectors of 64 bytes would be a quarter empty, and weights and
+    /// results would have to be copied to pad them.
     #[derive(Debug, Clone, Copy)]
     pub(in super::super) struct FullAndHalf(pub(in super::super) V4);
 

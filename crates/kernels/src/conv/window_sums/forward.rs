@@ -41,8 +41,9 @@ impl<C: Channels, const P: usize> WithSimd for Pixels<'_, '_, C, P> {
     }
 }
 
-/// The sums of result pixels of one row whose windows are `TAPS` pixels wide, two or three, and start one pixel after each other. `Q` pixels of a line are in the windows, the
-/// first at `start`; each value of these is broadcast once for all windows that contain it.
+/// The sums of result pixels of one row whose windows are `TAPS` pixels wide, two or three, and start one pixel after each other.
+/// `Q` pixels of a line are in the windows, the first at `start`; each value of these is broadcast once for all windows that
+/// contain it.
 ///
 /// With a broadcast for each window, sums of one or two vectors would need about as many loads as multiplications.
 struct SideBySide<'a, 'b, C: Channels, const Q: usize, const TAPS: usize> {
@@ -119,8 +120,8 @@ impl Lines<'_> {
         }
     }
 
-    /// All result pixels, if windows are two or three pixels wide and start one pixel after each other, and a row has at least as many as `Q` pixels of a line have windows;
-    /// otherwise it returns `false`.
+    /// All result pixels, if windows are two or three pixels wide and start one pixel after each other, and a row has at least as
+    /// many as `Q` pixels of a line have windows; otherwise it returns `false`.
     #[inline(always)]
     pub(super) fn side_by_side<C: Channels, const Q: usize>(
         self,

@@ -1,4 +1,5 @@
-//! Ranks that differ: the first operation reports the difference, and the exit status is that of an error that a restart does not fix.
+//! Ranks that differ: the first operation reports the difference, and the exit status is that of an error that a restart does not
+//! fix.
 
 use super::run;
 

@@ -21,7 +21,8 @@ fn one_that_fails() {
     check_ends_the_job("hang", "rank 0 waited 1s in barrier: rank 1 is still running, but did not join; the run ends");
 }
 
-/// Checks that all four processes end shortly after the job. (A process that has ended but was not waited for has an empty command line.)
+/// Checks that all four processes end shortly after the job. (A process that has ended but was not waited for has an empty
+/// command line.)
 #[track_caller]
 fn check_gone(ended: &Ended) {
     let pids: Vec<_> = ended.stdout.lines().filter_map(|line| Some(line.split_once(" is process ")?.1)).collect();

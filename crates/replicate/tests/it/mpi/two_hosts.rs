@@ -1,15 +1,15 @@
 //! Two hosts on one machine, by two_hosts.sh.
 //!
-//! `BRISK_TEST_MPI`: `auto` (the default) uses them where the machine allows them; `require`, the default if `CI` is set, fails where it does not;
-//! `off` uses none.
+//! `BRISK_TEST_MPI`: `auto` (the default) uses them where the machine allows them; `require`, the default if `CI` is set, fails
+//! where it does not; `off` uses none.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-/// A command that runs the arguments appended to it on the first of two hosts, host0 and host1, for two minutes at most; `None` where the
-/// machine does not allow it, which has been reported.
+/// A command that runs the arguments appended to it on the first of two hosts, host0 and host1, for two minutes at most; `None`
+/// where the machine does not allow it, which has been reported.
 pub(crate) fn two_hosts() -> Option<Command> {
     static AS: OnceLock<Option<&[&str]>> = OnceLock::new();
     AS.get_or_init(find).map(on_two_hosts)

@@ -97,7 +97,8 @@ pub enum ColumnKind {
         /// Whether they are if commas are read as decimal marks.
         decimal_comma: bool,
     },
-    /// Numbers, most of them with a currency, a percent sign, an apostrophe or separators between thousands: `$1,234`, `12%`, `1 234`.
+    /// Numbers, most of them with a currency, a percent sign, an apostrophe or separators between thousands: `$1,234`, `12%`,
+    /// `1 234`.
     MarkedNumbers,
     /// Dates, but for a few cells.
     AlmostDates,

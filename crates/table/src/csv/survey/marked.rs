@@ -1,7 +1,7 @@
 const CURRENCIES: [&str; 8] = ["USD", "EUR", "GBP", "CHF", "JPY", "CNY", "INR", "US$"];
 
-/// Whether text is a number with marks that make it text: a currency, a percent sign, an apostrophe before it, parentheses around it, or separators between
-/// thousands.
+/// Whether text is a number with marks that make it text: a currency, a percent sign, an apostrophe before it, parentheses around
+/// it, or separators between thousands.
 pub(super) fn is_marked_number(text: &str) -> bool {
     const LONGEST: usize = 40;
     if text.len() > LONGEST || !text.bytes().any(|byte| byte.is_ascii_digit()) {

@@ -1,7 +1,8 @@
 /// How many smallest hashes are kept: counts below are exact, others have an error of about 3 %.
 const SIZE: usize = 1024;
 
-/// Estimates how many different values there are, from the smallest of their hashes. The estimate does not depend on the order of the values.
+/// Estimates how many different values there are, from the smallest of their hashes. The estimate does not depend on the order of
+/// the values.
 ///
 /// # Reference
 /// Bar-Yossef et al. 2002, "Counting distinct elements in a data stream", algorithm 2 (k minimum values).

@@ -1,4 +1,5 @@
-//! A server of objects on this machine, which misbehaves on request: HTTP/1.1 with ranges, and the requests of S3 that tables need.
+//! A server of objects on this machine, which misbehaves on request: HTTP/1.1 with ranges, and the requests of S3 that tables
+//! need.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

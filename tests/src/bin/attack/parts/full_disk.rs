@@ -62,7 +62,8 @@ fn n_bytes(dir: &std::path::Path) -> Result<u64> {
 }
 
 impl FullDisk {
-    /// Runs in the case's folder with `n_bytes` of free space, either on a small disk, whose files are then moved to that folder, or with limited files.
+    /// Runs in the case's folder with `n_bytes` of free space, either on a small disk, whose files are then moved to that folder,
+    /// or with limited files.
     fn run_on_small_disk(&self, case: &mut Case<'_>, run: Run, n_bytes: u64) -> Result<crate::run::Ended> {
         let on_disk = match self.namespace {
             Some(namespace) if case.rng.u8(..4) > 0 => namespace,

@@ -210,7 +210,8 @@ impl Resuming {
             return Ok(());
         }
         let mut second = long(case).start()?;
-        // It waits 2 s for the lock, which a process that was just killed may still hold. Long after that time, it would have started to train.
+        // It waits 2 s for the lock, which a process that was just killed may still hold. Long after that time, it would have
+        // started to train.
         second.runs_at(self.training.reference.time * 4 + Duration::from_secs(8));
         let trains = second.is_running();
         second.kill();

@@ -1,4 +1,5 @@
-//! A writer of shards killed at random moments: the folder has the old table or the new one, and the next writer removes leftovers.
+//! A writer of shards killed at random moments: the folder has the old table or the new one, and the next writer removes
+//! leftovers.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -47,7 +47,8 @@ impl Cases for WrongResults {
 
 /// One weight for all rows changes nothing: the run learns as much as with weights of 1, or is refused.
 ///
-/// With the smallest weights gradients overflow, so that in f16 every step is skipped; the sum of the largest weights is infinite.
+/// With the smallest weights gradients overflow, so that in f16 every step is skipped; the sum of the largest weights is
+/// infinite.
 fn one_weight(case: &mut Case<'_>, program: &str, precision: &str, weight: f32) -> Result<()> {
     let mut auc = Vec::new();
     for (data, weight) in [("plain", 1.0), ("weighted", weight)] {

@@ -1,4 +1,5 @@
-//! Ranks that shard the training state and the files of checkpoints, one or another killed at random moments, often while files are written.
+//! Ranks that shard the training state and the files of checkpoints, one or another killed at random moments, often while files
+//! are written.
 
 use std::fs;
 use std::path::Path;
@@ -48,7 +49,8 @@ fn prepare(attack: &Attack<'_>) -> Result<Prepared> {
     Prepared::ready(ZeroKills { training, references })
 }
 
-/// Training with a checkpoint of a file from each rank after every step, and a bucket for each parameter, so that every rank has some to write.
+/// Training with a checkpoint of a file from each rank after every step, and a bucket for each parameter, so that every rank has
+/// some to write.
 fn job(training: &Training, launch: Run, attack: &Attack<'_>, n_ranks: &str) -> Run {
     let run =
         training.ranks(launch.args(["-n", n_ranks]).arg(attack.path_of("data_parallel"))).replaced("--checkpoint-every", "1");
@@ -98,7 +100,8 @@ impl Cases for ZeroKills {
     }
 }
 
-/// Kills one of the ranks: at any moment, or when the first file of a checkpoint has been written. Returns whether there was one to kill.
+/// Kills one of the ranks: at any moment, or when the first file of a checkpoint has been written. Returns whether there was one
+/// to kill.
 fn kill_one(case: &mut Case<'_>, running: &mut Running, time: Duration) -> bool {
     let run = case.path("run");
     let mut ranks = Vec::new();

@@ -8,7 +8,8 @@ use super::{Row, computed, refused, row, said};
 
 const PREDICT: &str = "predict model new.csv --out out.csv";
 
-/// A target of `base` and a fraction of four digits, which the feature determines: it is a number, and is predicted with its digits.
+/// A target of `base` and a fraction of four digits, which the feature determines: it is a number, and is predicted with its
+/// digits.
 fn large_target(base: f64) -> Row {
     let target = move |i: usize| base + part(i, 0);
     let check = move |found: &Found<'_>| -> Result<()> {

@@ -66,7 +66,8 @@ fn is_near(what: &str, found: f64, expected: f64) -> Result<()> {
     Ok(())
 }
 
-/// `f1_score(labels, predictions, average="macro", sample_weight=[1, 1, 0])` of scikit-learn, and so on: class 2 counts, with a score of 0.
+/// `f1_score(labels, predictions, average="macro", sample_weight=[1, 1, 0])` of scikit-learn, and so on: class 2 counts, with a
+/// score of 0.
 fn class_of_weight_0() -> Result<()> {
     let logits = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0];
     let rows = Scored::classes(&logits, 3, &[0.0, 1.0, 2.0]).with_weights(&[1.0, 1.0, 0.0]);
