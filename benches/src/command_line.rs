@@ -353,7 +353,10 @@ pub(crate) struct Tabular {
     /// BRISK_PYTHON names
     #[arg(long)]
     pub(crate) peers: bool,
-    /// Measures these also with settings that are drawn at random and chosen by the validation rows, for as long as our longest
+    /// Measures RealMLP and TabM at their authors' defaults, too, by the Python package pytabkit; takes many minutes a table
+    #[arg(long, requires = "peers")]
+    pub(crate) networks: bool,
+    /// Measures boosting also with settings that are drawn at random and chosen by the validation rows, for as long as our longest
     /// effort takes
     #[arg(long, requires = "peers")]
     pub(crate) tuned: bool,
@@ -421,6 +424,7 @@ impl Suite {
             Self::Amp(amp) => (amp.peers && is_selected(&amp.only, AmpPart::Speed), "torch numpy"),
             Self::Cifar10(cifar10) => (cifar10.peers, "torch torchvision numpy safetensors"),
             Self::Speedups(speedups) => (speedups.peers, "torch torchvision numpy"),
+            Self::Tabular(tabular) if tabular.networks => (true, "numpy pandas scikit-learn lightgbm xgboost catboost pytabkit"),
             Self::Tabular(tabular) => (tabular.peers, "numpy pandas scikit-learn lightgbm xgboost catboost"),
             Self::Replicate(_) | Self::Scaling(_) | Self::Overhead(_) => return None,
         };

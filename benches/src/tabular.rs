@@ -21,8 +21,10 @@ use crate::row::{Better, Row, Table};
 
 const SUITE: &str = "tabular";
 
-/// The peers that `benches/peers/boosting.py` knows.
-const PEERS: [&str; 4] = ["HistGradientBoosting", "LightGBM", "XGBoost", "CatBoost"];
+/// Gradient boosting that `benches/peers/table_models.py` knows.
+const BOOSTING: [&str; 4] = ["HistGradientBoosting", "LightGBM", "XGBoost", "CatBoost"];
+/// Networks that it knows.
+const NETWORKS: [&str; 2] = ["RealMLP", "TabM"];
 
 /// A table of the data folder.
 struct Known {
@@ -192,7 +194,8 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
     let efforts: Vec<BenchedEffort> = selected(&suite.effort).collect();
     let mut ours: Vec<_> = efforts.iter().map(|effort| (effort.name(), Vec::new())).collect();
     let of_peer = |peer: &&'static str| std::iter::once((*peer, false)).chain(suite.tuned.then_some((*peer, true)));
-    let peers: Vec<(&str, bool)> = PEERS.iter().filter(|_| suite.peers).flat_map(of_peer).collect();
+    let networks = NETWORKS.iter().filter(|_| suite.networks).map(|peer| (*peer, false));
+    let peers: Vec<(&str, bool)> = BOOSTING.iter().filter(|_| suite.peers).flat_map(of_peer).chain(networks).collect();
     let mut theirs: Vec<_> = peers.iter().map(|peer| (described(*peer), Vec::new())).collect();
     for seed in 0..n_seeds as u64 {
         let [train, valid, test] = split_rows(&detected.table, &detected.target, case.n_test, seed)?;
@@ -218,7 +221,7 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
             // A process each, whose peak memory is that of one model.
             let arguments = [folder.display().to_string(), (*peer).to_owned(), metrics.join(","), seed.to_string()];
             let arguments: Vec<String> = arguments.into_iter().chain(is_tuned.then(|| longest.to_string())).collect();
-            let answer = Peer::python(python, "benches/peers/boosting.py", &arguments)?.line()?;
+            let answer = Peer::python(python, "benches/peers/table_models.py", &arguments)?.line()?;
             let numbers: Vec<f64> = answer.split(' ').filter_map(|word| word.parse().ok()).collect();
             let [values @ .., seconds, peak_bytes] = &numbers[..] else { bail!("{peer} answered `{answer}`") };
             ensure!(values.len() == metrics.len(), "{peer} answered `{answer}` when asked for {}", metrics.join(", "));

@@ -36,9 +36,9 @@ pub(crate) struct Options {
     #[command(flatten, next_help_heading = "Text")]
     text: Text,
 
-    /// What to do with a row that cannot be parsed: end with an error, or skip and count it
+    /// What to do with a row that cannot be parsed: end with an error, skip and count it, or skip only those without a label
     #[arg(long = "on-bad-row", value_name = "ACTION", help_heading = "Running", default_value = "fail",
-        value_parser = one_of([("fail", BadRows::Error), ("skip", BadRows::Skip)]))]
+        value_parser = one_of([("fail", BadRows::Error), ("skip", BadRows::Skip), ("skip-unlabelled", BadRows::SkipUnlabelled)]))]
     bad_rows: BadRows,
     /// Threads that parse, which do not change the table [default: one for each core]
     #[arg(long, value_name = "N", help_heading = "Running", allow_negative_numbers = true, value_parser = whole::<usize>(1..=1024))]

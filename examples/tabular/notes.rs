@@ -58,6 +58,9 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
         TabularRemedy::Correct if matches!(warning, TabularWarning::RareClass { .. }) => {
             "correct the file if it is a mistake".to_owned()
         }
+        TabularRemedy::Correct if matches!(warning, TabularWarning::Unlabelled { .. }) => {
+            "`predict` finds their values".to_owned()
+        }
         TabularRemedy::Correct => "correct the file if they mean the same".to_owned(),
         TabularRemedy::Scale => "subtract a number from the column in the file, or scale it".to_owned(),
         TabularRemedy::Header => "`--header present` or `--header absent` says which".to_owned(),

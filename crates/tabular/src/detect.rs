@@ -2,8 +2,8 @@ use std::path::Path;
 
 use brisk_loader::{Fold, RowSource, Subset};
 use brisk_table::{
-    Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format, ImportOptions,
-    ImportWarning, LabelKind, Missing, OddCell, Table, find_numbers, survey_csv_with_progress,
+    BadRows, Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format,
+    ImportOptions, ImportWarning, LabelKind, Missing, OddCell, Table, find_numbers, survey_csv_with_progress,
 };
 use brisk_train::Labels;
 
@@ -117,12 +117,13 @@ impl TabularModel {
     ///   [shifted](crate::Reading::Offset).
     /// - Dates of ISO 8601 are [decoded](Decoding::Date); other dates are left out.
     /// - A target of numbers that are too large for `f32` is shifted, too: [`Target::offset`].
+    /// - Rows without a value of the target are left out.
     /// - Whole numbers with leading zeros, and text, are categories; text whose values are nearly all different is left out.
     /// - Numbers or dates among which there is other text, and numbers with a currency, a percent sign or separators between
     ///   thousands, are an error, which shows the first such cells.
     ///
     /// # Errors
-    /// [`Error::NoTarget`], [`Error::OddCells`], [`Error::FewLabels`], [`Error::TargetKind`], [`Error::UnusedOption`];
+    /// [`Error::NoTarget`], [`Error::Unlabelled`], [`Error::OddCells`], [`Error::FewLabels`], [`Error::TargetKind`], [`Error::UnusedOption`];
     /// [`Error::Table`] if the file cannot be read, or has no such column; as [`Target::detect`].
     ///
     /// # Cost
@@ -199,7 +200,7 @@ impl TabularModel {
         plan.splitting = match plan.split_by {
             None => Splitting::Random,
             Some(col) => {
-                let column = RowColumn { path, survey: &survey.columns[col], text: &options.text };
+                let column = RowColumn { path, survey: &survey.columns[col], target: &plan.columns, text: &options.text };
                 if options.group.is_some() { column.groups(&mut progress)? } else { column.times(&mut progress)? }
             }
         };
@@ -438,6 +439,7 @@ impl Plan {
         let time = options.time.as_ref().map(|name| find(name, "time")).transpose()?;
         let weight = options.weight.as_ref().map(|name| find(name, "weight")).transpose()?;
         let is_used = |col: &usize| *col == target || Some(*col) == weight;
+        let n_unlabelled = surveyed[target].n_missing;
         let both = categorical.iter().find(|col| is_used(col) || dropped.contains(col) || group == Some(**col));
         let both = both.or_else(|| dropped.iter().chain(&group).chain(&time).find(|col| is_used(col)));
         if let Some(&both) = both.or(weight.as_ref().filter(|&&weight| weight == target)) {
@@ -449,6 +451,13 @@ impl Plan {
         let used = |name: &String| categorical.iter().chain([&target]).any(|&col| surveyed[col].name == *name);
         let left_out = index.iter().filter(|name| !used(name)).cloned();
         warnings.extend(left_out.map(|column| TabularWarning::Index { column }));
+        if surveyed[target].n_values() == 0 {
+            return Err(Error::Unlabelled { path: path.to_owned(), column: surveyed[target].name.clone() });
+        }
+        if n_unlabelled > 0 {
+            let (column, n_all) = (surveyed[target].name.clone(), n_unlabelled + surveyed[target].n_values());
+            warnings.push(TabularWarning::Unlabelled { column, n_rows: n_unlabelled, n_all });
+        }
         for (col, survey) in surveyed.iter().enumerate() {
             let name = &survey.name;
             if is_used(&col) || dropped.contains(&col) || group == Some(col) {
@@ -487,6 +496,7 @@ impl Plan {
             features: Some(features),
             categorical: Categorical::Columns(text),
             missing: Missing::Keep,
+            bad_rows: if n_unlabelled > 0 { BadRows::SkipUnlabelled } else { BadRows::Error },
             ..ColumnOptions::default()
         };
         let task = are_many_numbers(&surveyed[target]).then_some(TargetKind::Number);

@@ -64,6 +64,14 @@ pub enum Error {
         /// How many rows have no value of it.
         n_missing: u64,
     },
+    /// The target has no value at all.
+    #[error("{path}: no row has a value of `{column}`, which is to be predicted; name another target", path = printable(path), column = printable(column))]
+    Unlabelled {
+        /// The source.
+        path: PathBuf,
+        /// The target.
+        column: String,
+    },
     /// There are too few rows of each class.
     #[error(
         "target `{}`: {n_classes} classes in {n_rows} rows are too many to learn; choose another target, or ask for classes if they are right",

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use brisk_table::{Categorical, ColumnKind, ColumnOptions, ColumnSurvey, ImportOptions, IsoTime, LabelKind, Missing};
+use brisk_table::{Categorical, ColumnKind, ColumnOptions, ColumnSurvey, ImportOptions, IsoTime, Missing};
 
 use crate::error::Error;
 use crate::reading::{decimal, middle, nfc};
@@ -12,6 +12,8 @@ use crate::text_options::TextOptions;
 pub(super) struct RowColumn<'a> {
     pub(super) path: &'a Path,
     pub(super) survey: &'a ColumnSurvey,
+    /// How the target is read, whose rows without a value are left out.
+    pub(super) target: &'a ColumnOptions,
     pub(super) text: &'a TextOptions,
 }
 
@@ -60,14 +62,16 @@ impl RowColumn<'_> {
         number: impl Fn(u32, &str) -> Option<f64>,
         progress: &mut dyn FnMut(),
     ) -> Result<Vec<f64>, Error> {
-        let &Self { path, survey, text } = self;
+        let &Self { path, survey, target, text } = self;
         let column = survey.name.as_str();
         let are_many = survey.kind() == ColumnKind::Numbers && survey.n_distinct() > MAX_TEXTS;
         let mut columns = ColumnOptions {
-            label_kind: LabelKind::Absent,
+            labels: target.labels.clone(),
+            label_kind: target.label_kind.clone(),
             features: Some(Vec::new()),
             missing: Missing::Keep,
             missing_values: text.missing_values.clone(),
+            bad_rows: target.bad_rows,
             ..ColumnOptions::default()
         };
         if are_many {

@@ -95,6 +95,15 @@ pub enum TabularWarning {
         /// The smallest and the largest of the other numbers.
         others: [f64; 2],
     },
+    /// The target has no value in some rows, which were left out.
+    Unlabelled {
+        /// The target.
+        column: String,
+        /// How many rows have no value.
+        n_rows: u64,
+        /// How many rows there are.
+        n_all: u64,
+    },
     /// A class of the target that hardly any row has.
     RareClass {
         /// The target.
@@ -140,6 +149,7 @@ impl TabularWarning {
             | Self::Imprecise { column, .. }
             | Self::Tiny { column, .. }
             | Self::Outlier { column, .. }
+            | Self::Unlabelled { column, .. }
             | Self::RareClass { column, .. }
             | Self::NumbersAsNames { column, .. }
             | Self::Rounded { column, .. } => column,
@@ -153,7 +163,7 @@ impl TabularWarning {
             Self::Sequence { .. } | Self::Constant { .. } | Self::PredictsTarget { .. } | Self::DecidesTarget { .. } => {
                 TabularRemedy::Drop
             }
-            Self::Similar { .. } | Self::RareClass { .. } => TabularRemedy::Correct,
+            Self::Similar { .. } | Self::Unlabelled { .. } | Self::RareClass { .. } => TabularRemedy::Correct,
             Self::Imprecise { .. } | Self::Tiny { .. } => TabularRemedy::Scale,
             Self::Outlier { .. } => TabularRemedy::MissingValue,
             Self::NumbersAsNames { .. } => TabularRemedy::Header,
@@ -197,6 +207,9 @@ impl fmt::Display for TabularWarning {
             }
             Self::Tiny { example, .. } => {
                 write!(f, "has numbers that are too small for f32, such as {example:e}")
+            }
+            Self::Unlabelled { n_rows, n_all, .. } => {
+                write!(f, "has no value in {n_rows} of {n_all} rows, which are left out")
             }
             Self::Outlier { value, n_rows, first, counted, others: [min, max], .. } => {
                 let rows = if *n_rows == 1 { "row" } else { "rows" };

@@ -5,7 +5,7 @@ use std::{fs, iter};
 
 use brisk_loader::split;
 use brisk_tabular::{
-    Columns, DetectOptions, Detected, Error, FarValues, Network, Preprocessing, Scaling, TabularModel, TabularWarning,
+    Columns, DetectOptions, Detected, Error, FarValues, Network, Preprocessing, Scaling, Splitting, TabularModel, TabularWarning,
     TargetKind, TextOptions,
 };
 use brisk_train::Trainer;
@@ -135,6 +135,29 @@ fn columns_and_classes_that_say_little_are_told() -> Result<(), Error> {
 }
 
 #[test]
+fn rows_without_a_target_are_left_out() -> Result<(), Error> {
+    let place = Place::new();
+    let write = |kind: fn(usize) -> String| {
+        let label = move |row: usize| if row % 10 == 3 { String::new() } else { kind(row) };
+        place.write("rows.csv", "x,who,day,y", 100, |row| format!("{},p{},{row},{}", part(row, 0), row / 5, label(row)))
+    };
+    let unlabelled = TabularWarning::Unlabelled { column: "y".into(), n_rows: 10, n_all: 100 };
+    let options = DetectOptions { target: Some("y".into()), drop: vec!["who".into(), "day".into()], ..DetectOptions::default() };
+    let kinds: [fn(usize) -> String; 2] = [|row| part(row, 1).to_string(), |row| ["lo", "hi"][row % 2].to_owned()];
+    for kind in kinds {
+        let detected = TabularModel::detect(write(kind), &options)?;
+        assert_eq!((only(&detected.warnings), detected.table.n_rows()), (&unlabelled, 90));
+        // What rows are split by is that of the rows which are left.
+        let by_group = DetectOptions { drop: vec!["day".into()], group: Some("who".into()), ..options.clone() };
+        let detected = TabularModel::detect(write(kind), &by_group)?;
+        let Splitting::Groups { groups, .. } = &detected.splitting else { panic!("{:?}", detected.splitting) };
+        let of_first: Vec<bool> = groups.iter().map(|group| *group == groups[0]).collect();
+        assert_eq!((groups.len(), of_first[..4].to_vec(), of_first[4]), (90, vec![true; 4], false));
+    }
+    Ok(())
+}
+
+#[test]
 fn outliers_and_marks_of_missing_values_are_told() -> Result<(), Error> {
     let place = Place::new();
     let x = |row: usize| if row == 7 { "1e30".to_owned() } else { part(row, 0).to_string() };
@@ -154,8 +177,8 @@ fn outliers_and_marks_of_missing_values_are_told() -> Result<(), Error> {
         assert_eq!(column, "y");
         let text = TextOptions { missing_values: vec![mark.to_owned()], ..TextOptions::default() };
         let options = DetectOptions { target: Some("y".into()), text, ..DetectOptions::default() };
-        let error = TabularModel::detect(place.0.path().join("rows.csv"), &options).expect_err("labels are missing").to_string();
-        assert!(error.contains("line 6") && error.contains("`y`"), "{error}");
+        let without = TabularModel::detect(place.0.path().join("rows.csv"), &options)?;
+        assert_eq!(only(&without.warnings), &TabularWarning::Unlabelled { column: "y".into(), n_rows: 60, n_all: 600 });
         let path = place.write("rows.csv", "x,y", 600, |row| format!("{},{}", marked(row, 0), part(row, 1)));
         let TabularWarning::Outlier { n_rows: 60, .. } = only(&TabularModel::detect(&path, &DetectOptions::default())?.warnings)
         else {

@@ -20,6 +20,8 @@ pub(super) struct Converted {
     pub(super) n_bad: u64,
     /// The first few of the bad rows.
     pub(super) problems: Vec<Problem>,
+    /// Whether the batch ends at a bad row that is not skipped, which is the only problem then.
+    pub(super) is_cut: bool,
 }
 
 /// Why a row was rejected.
@@ -59,7 +61,7 @@ impl<'a> Converter<'a> {
     pub(super) fn convert(&self, batch: &RecordBatch) -> Converted {
         let roles = &self.columns.roles;
         let n_rows = batch.num_rows();
-        let mut out = Converted { rows: RowChunk::new(roles), n_rows, n_bad: 0, problems: Vec::new() };
+        let mut out = Converted { rows: RowChunk::new(roles), n_rows, n_bad: 0, problems: Vec::new(), is_cut: false };
         // A list is shared by all of its columns and is converted once.
         let mut lists = BTreeMap::new();
         let mut as_numbers = |col: usize| self.numbers(batch, col, &mut lists);
@@ -75,17 +77,27 @@ impl<'a> Converter<'a> {
         for row in 0..n_rows {
             let taken = self.row(row, &features, &labels, weights.as_deref(), &text, &mut values, &mut out.rows);
             if let Err((col, found, expected)) = taken {
+                out.is_cut = !self.bad_rows.skips(self.is_unlabelled(col, &found, expected));
+                if out.is_cut {
+                    out.problems.clear();
+                }
                 if out.problems.len() < MAX_REPORTS {
                     out.problems.push(Problem { row, col, found, expected });
                 }
                 out.n_bad += 1;
-                if self.bad_rows == BadRows::Error {
+                if out.is_cut {
                     break;
                 }
             }
         }
         out.rows.seal();
         out
+    }
+
+    /// Whether a row was rejected because its label is missing: a null, NaN, or a value that stands for one.
+    fn is_unlabelled(&self, col: usize, found: &str, expected: &Expected) -> bool {
+        let is_missing = found == "null" || self.columns.roles.rules.is_missing_text(found.as_bytes());
+        self.columns.roles.label_columns.contains(&col) && (is_missing || *expected == expected::LABEL_NOT_MISSING)
     }
 
     /// Appends one row. On an error, nothing is appended.

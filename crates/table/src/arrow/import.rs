@@ -54,7 +54,7 @@ impl<'a> Plan<'a> {
         progress: &mut dyn FnMut(usize),
     ) -> Result<ImportReport, Error> {
         let Self { path, options, origin, like, columns } = self;
-        let mut sink = Sink::create(dest, &columns.roles, &options.columns, like.as_ref(), origin.clone())?;
+        let mut sink = Sink::create(dest, &columns.roles, like.as_ref(), origin.clone())?;
         let converter = Converter::new(columns, options.columns.bad_rows);
         let work = |job: J, outlet: &Outlet<Result<Converted, SourceError>>| {
             read(job, &mut |batch| outlet.put(batch.map(|batch| converter.convert(&batch))));
@@ -62,7 +62,11 @@ impl<'a> Plan<'a> {
         let mut before = 0;
         let take = |converted: Result<Converted, SourceError>| {
             let mut converted = converted.map_err(|reason| reason.at(path))?;
-            sink.skip(converted.n_bad, converted.problems.iter().map(|problem| self.error_of(problem, before)))?;
+            sink.skip(
+                converted.n_bad,
+                converted.is_cut,
+                converted.problems.iter().map(|problem| self.error_of(problem, before)),
+            )?;
             before += converted.n_rows as u64;
             sink.take(&mut converted.rows)?;
             progress(sink.n_rows());

@@ -35,7 +35,7 @@ fn read(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut
     let head = Head::find(path, chunks.peek().map_err(&unreadable)?, options, like.as_ref())?;
     chunks.start_at(head.start, ChunkEnds::Rows { delimiter: head.marks.delimiter });
 
-    let mut sink = Sink::create(dest, &head.roles, columns, like.as_ref(), origin)?;
+    let mut sink = Sink::create(dest, &head.roles, like.as_ref(), origin)?;
     let mut place = Place { line: head.line, byte: head.start as u64 };
     let mut take = |parsed: Result<&mut ParsedRows, ChunkError>| {
         let parsed = match parsed {
@@ -46,7 +46,7 @@ fn read(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut
                 return Err(Error::RowTooLong { path: path.to_owned(), line, byte, limit_bytes: MAX_ROW_BYTES });
             }
         };
-        sink.skip(parsed.n_bad, parsed.problems.iter().map(|problem| place.error_of(problem, path, &head)))?;
+        sink.skip(parsed.n_bad, parsed.is_cut, parsed.problems.iter().map(|problem| place.error_of(problem, path, &head)))?;
         place.line += parsed.n_lines;
         place.byte += parsed.n_bytes;
         sink.take(&mut parsed.rows)?;

@@ -30,6 +30,8 @@ pub(super) struct ParsedRows {
     pub(super) n_bad: u64,
     /// The first few of the bad rows.
     pub(super) problems: Vec<Problem>,
+    /// Whether the chunk ends at a bad row that is not skipped, which is the only problem then.
+    pub(super) is_cut: bool,
 }
 
 /// Why a row is bad.
@@ -130,11 +132,15 @@ impl RowParser {
                 }
                 Err((place, what)) => {
                     let what = self.raggedness(text, at).unwrap_or(what);
+                    parsed.is_cut = !self.bad_rows.skips(self.is_unlabelled(&what));
+                    if parsed.is_cut {
+                        parsed.problems.clear();
+                    }
                     if parsed.problems.len() < MAX_REPORTS {
                         parsed.problems.push(Problem { line: n_lines(&text[..place]), byte: place as u64, what });
                     }
                     parsed.n_bad += 1;
-                    if self.bad_rows == BadRows::Error {
+                    if parsed.is_cut {
                         break;
                     }
                     at = row_end(&text[..len], at, self.marks.delimiter).unwrap_or(len);
@@ -144,6 +150,17 @@ impl RowParser {
         (parsed.n_lines, parsed.n_bytes) = (n_lines(&text[..len]), len as u64);
         parsed.rows.seal();
         self.measure(&text[..len], &mut parsed.rows);
+    }
+
+    /// Whether a row is bad because its label is missing.
+    fn is_unlabelled(&self, what: &What) -> bool {
+        let What::Cell { col, found, .. } = what else { return false };
+        let is_number = |number: f64| self.rules.is_missing_number(number);
+        let is_missing = |text: &str| {
+            self.rules.is_missing_text(text.as_bytes())
+                || number(text.as_bytes(), self.marks.decimal).is_some_and(|x| is_number(x.into()))
+        };
+        self.label_columns.contains(col) && is_missing(found)
     }
 
     /// Reads the cells of columns with numbers close to each other again, and notes what rounding has taken from them. Few
@@ -417,13 +434,13 @@ impl RowParser {
 
 impl ParsedRows {
     pub(super) fn new(rows: RowChunk) -> Self {
-        Self { rows, n_lines: 0, n_bytes: 0, n_bad: 0, problems: Vec::new() }
+        Self { rows, n_lines: 0, n_bytes: 0, n_bad: 0, problems: Vec::new(), is_cut: false }
     }
 
     fn clear(&mut self) {
         self.rows.clear();
         self.problems.clear();
-        (self.n_lines, self.n_bytes, self.n_bad) = (0, 0, 0);
+        (self.n_lines, self.n_bytes, self.n_bad, self.is_cut) = (0, 0, 0, false);
     }
 }
 

@@ -107,7 +107,7 @@ fn read(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn FnMu
             Err(None)
         }
         Ok((_, Decoded::OtherShape(_))) => unreachable!("no shape was expected"),
-        Err(bad) if options.bad_files == BadRows::Error => Err(Some(error_of(bad, path))),
+        Err(bad) if options.bad_files != BadRows::Skip => Err(Some(error_of(bad, path))),
         Err(_) => Ok(()),
     });
     if let Err(Some(error)) = found {

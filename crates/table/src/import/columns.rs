@@ -253,4 +253,17 @@ pub enum BadRows {
     Error,
     /// They are skipped and counted, and the first few are reported.
     Skip,
+    /// Those without a label are skipped and counted, and the first few are reported; the first other one is an error.
+    SkipUnlabelled,
+}
+
+impl BadRows {
+    /// Whether a bad row is skipped, which lacks only its label or not.
+    pub(crate) fn skips(self, is_unlabelled: bool) -> bool {
+        match self {
+            Self::Error => false,
+            Self::Skip => true,
+            Self::SkipUnlabelled => is_unlabelled,
+        }
+    }
 }

@@ -9,9 +9,7 @@ use super::features::OnMissing;
 use super::roles::Labels;
 use super::rows::ChunkLabels;
 use super::similar::similar;
-use super::{
-    BadRows, ColumnOptions, ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Origin, Roles, RowChunk,
-};
+use super::{ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Origin, Roles, RowChunk};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::schema::{Schema, Weights};
@@ -31,7 +29,6 @@ pub(crate) struct Sink {
     n_columns: usize,
     column_names: Vec<String>,
     dtype: DType,
-    bad_rows: BadRows,
     n_skipped: u64,
     first_skipped: Vec<Error>,
     audit: Audit,
@@ -55,13 +52,7 @@ enum Classes {
 
 impl Sink {
     /// Starts the table at `dest`, for a source with these roles.
-    pub(crate) fn create(
-        dest: &Path,
-        roles: &Roles,
-        options: &ColumnOptions,
-        like: Option<&Like>,
-        origin: Origin,
-    ) -> Result<Self, Error> {
+    pub(crate) fn create(dest: &Path, roles: &Roles, like: Option<&Like>, origin: Origin) -> Result<Self, Error> {
         let label_names = roles.label_names();
         let schema = Schema {
             dtype: roles.rules.dtype().dtype(),
@@ -105,7 +96,6 @@ impl Sink {
             n_columns,
             column_names,
             dtype: roles.rules.dtype().dtype(),
-            bad_rows: options.bad_rows,
             n_skipped: 0,
             first_skipped: Vec::new(),
             audit: Audit::new(roles),
@@ -122,11 +112,9 @@ impl Sink {
     /// Counts the bad rows of a chunk; `errors` has the first few of them.
     ///
     /// # Errors
-    /// The first of the errors, unless bad rows are skipped.
-    pub(crate) fn skip(&mut self, n_bad: u64, mut errors: impl Iterator<Item = Error>) -> Result<(), Error> {
-        if self.bad_rows == BadRows::Error
-            && let Some(error) = errors.next()
-        {
+    /// The first of the errors, if the chunk is cut there.
+    pub(crate) fn skip(&mut self, n_bad: u64, is_cut: bool, mut errors: impl Iterator<Item = Error>) -> Result<(), Error> {
+        if is_cut && let Some(error) = errors.next() {
             return Err(error);
         }
         self.first_skipped.extend(errors.take(MAX_REPORTS - self.first_skipped.len()));

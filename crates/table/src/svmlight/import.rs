@@ -8,8 +8,8 @@ use super::{FirstIndex, SvmlightOptions};
 use crate::csv::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES, parse_in_order, what_else};
 use crate::error::{Error, SvmlightError};
 use crate::import::{
-    ColumnOptions, ImportReport, Input, LabelKind, Labels, Like, Missing, Origin, Progress, ReadSource, Roles, RowChunk, Sink,
-    n_threads, read_error,
+    BadRows, ColumnOptions, ImportReport, Input, LabelKind, Labels, Like, Missing, Origin, Progress, ReadSource, Roles, RowChunk,
+    Sink, n_threads, read_error,
 };
 use crate::source_identity::SourceIdentity;
 
@@ -56,13 +56,17 @@ fn read(path: &Path, dest: &Path, options: &SvmlightOptions, progress: &mut dyn 
     let unreadable = read_error(path, input.action);
     let mut chunks = Chunks::new(input.bytes);
     let mut place = start(path, &mut chunks, &unreadable, shape.rows_at_once())?;
-    let mut sink = Sink::create(dest, &roles, &columns, like.as_ref(), origin)?;
+    let mut sink = Sink::create(dest, &roles, like.as_ref(), origin)?;
     let new = || DenseRows::new(RowChunk::new(&roles));
     let parse = |chunk: &_, dense: &mut DenseRows| dense.parse(chunk, &parser, options.bad_rows, shape, &roles.rules);
     let mut take = |dense: Result<&mut DenseRows, ChunkError>| {
         let dense = dense.map_err(|error| place.of_chunk_error(error, path, &unreadable))?;
         let Lines { n_bad, problems, .. } = &dense.lines;
-        sink.skip(*n_bad, problems.iter().map(|problem| place.error_of(problem, path)))?;
+        sink.skip(
+            *n_bad,
+            options.bad_rows != BadRows::Skip && *n_bad > 0,
+            problems.iter().map(|problem| place.error_of(problem, path)),
+        )?;
         place.pass(&dense.lines);
         sink.take(&mut dense.rows)?;
         let bytes_read = input.n_read.load(Ordering::Relaxed);
@@ -146,7 +150,7 @@ fn scan(path: &Path, options: &SvmlightOptions, parser: &LineParser) -> Result<I
     let parse = |chunk: &_, scanned: &mut Scanned| scanned.scan(chunk, parser, options.bad_rows);
     parse_in_order(chunks, n_threads(options.n_threads), Scanned::default, parse, |scanned| {
         let scanned = scanned.map_err(|error| place.of_chunk_error(error, path, &unreadable))?;
-        if options.bad_rows == crate::import::BadRows::Error
+        if options.bad_rows != BadRows::Skip
             && let Some(problem) = scanned.lines.problems.first()
         {
             return Err(place.error_of(problem, path));

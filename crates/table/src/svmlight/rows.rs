@@ -38,7 +38,7 @@ impl Lines {
                     self.problems.push(Problem { line: self.n_lines, byte: (start + at) as u64, reason });
                 }
                 self.n_bad += 1;
-                if bad_rows == BadRows::Error {
+                if bad_rows != BadRows::Skip {
                     return;
                 }
             }

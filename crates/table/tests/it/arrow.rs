@@ -112,6 +112,27 @@ fn labels_that_are_classes() {
 }
 
 #[test]
+fn only_rows_without_a_label_are_skipped() {
+    let of_label = |label: &str, missing: &str| ColumnOptions {
+        labels: vec![label.into()],
+        features: Some(vec!["n".into()]),
+        missing_values: vec![missing.to_owned()],
+        bad_rows: BadRows::SkipUnlabelled,
+        ..columns()
+    };
+    // Every tenth `x` is null.
+    let (report, table) = table_of(&mixed("mixed.arrows"), of_label("x", "none")).unwrap();
+    assert_eq!((report.n_skipped, table.n_rows()), (40, 360));
+    let classes = ColumnOptions { label_kind: LabelKind::Classes, ..of_label("text", "t0") };
+    let (report, table) = table_of(&mixed("mixed.arrows"), classes).unwrap();
+    assert_eq!((report.n_skipped, table.n_rows(), table.classes().len()), (80, 320, 4));
+    // Another bad cell is an error still.
+    let bytes = ColumnOptions { dtype: FeatureDType::U8, ..of_label("x", "none") };
+    let message = table_of(&mixed("mixed.arrows"), bytes).unwrap_err();
+    assert!(message.contains("column `n`") && message.contains("expected a whole number from 0 to 255"), "{message}");
+}
+
+#[test]
 fn missing_values_are_filled_in_and_marked() {
     let options = ColumnOptions { missing: Missing::Value(-1.0), indicators: Indicators::Columns(vec!["x".into()]), ..columns() };
     let (_, table) = table_of(&mixed("mixed.arrows"), options).unwrap();

@@ -419,3 +419,24 @@ fn lines_may_be_left_out_at_the_start() {
     refuse("# one\n", &skip(1), &["nothing after the lines to skip"]);
     refuse("# one\n", &skip(7), &["nothing after the lines to skip"]);
 }
+
+#[test]
+fn only_rows_without_a_label_are_skipped() {
+    let skipping = |kind| ColumnOptions { label_kind: kind, bad_rows: BadRows::SkipUnlabelled, ..columns() };
+    let check = |text: &str, columns: ColumnOptions, n_skipped: u64, first: &str| {
+        let (report, table) = table_of(text, &of(columns)).unwrap();
+        assert_eq!((report.n_skipped, table.rows::<f32>(0..table.n_rows()).unwrap()), (n_skipped, &[1.0, 4.0][..]));
+        assert!(report.first_skipped[0].to_string().contains(first), "{}", report.first_skipped[0]);
+    };
+    check("y,a\nlo,1\n,2\nNA,3\nhi,4\n", skipping(LabelKind::Classes), 2, "line 3, column 1 (`y`): found \"\"");
+    check("y,a\n7,1\n,2\nnan,3\n8,4\n", skipping(LabelKind::Number), 2, "line 3, column 1 (`y`): found \"\"");
+    let marked = ColumnOptions { missing_values: vec!["-9".into(), "?".into()], ..skipping(LabelKind::Number) };
+    check("y,a\n7,1\n-9,2\n?,3\n8,4\n", marked, 2, "line 3, column 1 (`y`): found \"-9\"");
+
+    // Whatever else is wrong with a row is an error, wherever unlabelled ones are.
+    let refuse_row = |text: &str, says: &str| refuse(text, &of(skipping(LabelKind::Number)), &[says]);
+    refuse_row("y,a\n,1\n7,x\n,2\n", "line 3, column 2 (`a`): found \"x\"");
+    refuse_row("y,a\n,1\n,2\nlow,3\n", "line 4, column 1 (`y`): found \"low\"");
+    refuse_row("y,a\n7,1\n,2,3\n", "line 3");
+    refuse_row("y,a\n,1\n,2\n", "only rows that were skipped");
+}

@@ -1,12 +1,15 @@
-"""Gradient boosting at its defaults, or tuned, for `bench tabular --peers`.
+"""Gradient boosting at its defaults, or tuned, and networks for tables, for `bench tabular --peers` and `--networks`.
 
-    python3 boosting.py FOLDER PEER METRIC,… SEED [SECONDS]
+    python3 table_models.py FOLDER PEER METRIC,… SEED [SECONDS]
 
-The folder has the cells of the rows to train on, to validate and to test, as raw numbers. No peer stops early at its defaults, so each trains on the rows to train on and to validate. With
-SECONDS, settings are drawn at random until the time is over, each is trained with early stopping, and the model with the best first metric of the validation rows is kept. Prints the metrics of the
-test rows, seconds and the peak memory of the process in bytes.
+The folder has the cells of the rows to train on, to validate and to test, as raw numbers. Boosting does not stop early at
+its defaults, so it trains on the rows to train on and to validate; networks stop early on the rows to validate. With
+SECONDS, settings are drawn at random until the time is over, each is trained with early stopping, and the model with the
+best first metric of the validation rows is kept. Prints the metrics of the test rows, seconds and the peak memory of the
+process in bytes.
 """
 
+import os
 import resource
 import sys
 import time
@@ -51,7 +54,16 @@ def estimator(peer, kind, seed, categorical, settings):
 
         maker = CatBoostRegressor if is_number else CatBoostClassifier
         return maker(random_seed=seed, verbose=False, allow_writing_files=False, cat_features=categorical, **settings)
+    if peer in NETWORKS:
+        import pytabkit
+
+        maker = getattr(pytabkit, NETWORKS[peer] + ("Regressor" if is_number else "Classifier"))
+        return maker(device="cpu", random_state=seed, n_threads=os.cpu_count(), **settings)
     raise SystemExit(f"{peer}: no such peer")
+
+
+# Their classes in pytabkit, by the authors of RealMLP, which has TabM's own code, too.
+NETWORKS = {"RealMLP": "RealMLP_TD_", "TabM": "TabM_D_"}
 
 
 N_ROUNDS = 4000
@@ -92,12 +104,17 @@ def fit(peer, model, train, labels, valid, valid_labels):
         model.fit(train, labels, eval_set=[(valid, valid_labels)], callbacks=[early_stopping(PATIENCE, verbose=False)])
     elif peer == "XGBoost":
         model.fit(train, labels, eval_set=[(valid, valid_labels)], verbose=False)
+    elif peer in NETWORKS:
+        model.fit(train, labels, valid, valid_labels)
     else:
         model.fit(train, labels, eval_set=(valid, valid_labels))
 
 
 class Classifier:
-    """A classifier of numbered classes, some of which may have no row to train on: no peer takes such numbers. Their probability is 0."""
+    """A classifier of numbered classes, some of which may have no row to train on: no peer takes such numbers.
+
+    Their probability is 0.
+    """
 
     def __init__(self, model, labels, n_classes):
         self.model, self.trained, self.n_classes = model, np.unique(labels), n_classes
@@ -139,6 +156,16 @@ def main():
     limit = float(sys.argv[5]) if len(sys.argv) > 5 else None
     import pandas
 
+    all_numbers, all_codes, labels = cells(folder, ["train", "valid", "test"])
+    n_train, n_valid = (len(cells(folder, [name])[2]) for name in ("train", "valid"))
+    n_known = n_train + n_valid
+    if peer in NETWORKS:
+        # They take no missing numbers: those are the mean, and another column marks them.
+        is_missing = np.isnan(all_numbers)
+        means = np.nan_to_num(np.nanmean(all_numbers[:n_train], axis=0))
+        marks = is_missing[:, is_missing[:n_train].any(axis=0)].astype(np.float32)
+        all_numbers = np.concatenate([np.where(is_missing, means, all_numbers), marks], axis=1)
+
     def frame(numbers, codes, values):
         columns = {f"n{i}": numbers[:, i] for i in range(numbers.shape[1])}
         for i, of_column in enumerate(values):
@@ -148,9 +175,6 @@ def main():
             columns[f"c{i}"] = column if peer == "CatBoost" else pandas.Categorical(column, categories=of_column)
         return pandas.DataFrame(columns)
 
-    all_numbers, all_codes, labels = cells(folder, ["train", "valid", "test"])
-    n_train, n_valid = (len(cells(folder, [name])[2]) for name in ("train", "valid"))
-    n_known = n_train + n_valid
     values = [[str(code) for code in np.unique(all_codes[:n_known, i]) if code] for i in range(all_codes.shape[1])]
     kind = "number" if metrics == ["rmse"] else "classes"
     labels = labels if kind == "number" else labels.astype(int)
@@ -175,7 +199,9 @@ def main():
             model.fit(rows, of_rows)
         return named or model
 
-    if limit is None:
+    if limit is None and peer in NETWORKS:
+        best = trained({}, *train, valid)
+    elif limit is None:
         best = trained({}, *known)
     else:
         rng, best, best_score = np.random.default_rng(seed), None, None
