@@ -103,19 +103,21 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
 
     // Training.
     let n_networks = recipes.len();
-    let n_all = n_networks * folds.as_ref().map_or(1, Vec::len);
+    let costs: Vec<f64> = recipes.iter().map(Recipe::cost).collect();
+    let are_linear: Vec<bool> = recipes.iter().map(Recipe::is_linear).collect();
     let began = Instant::now();
     let configure = |trainer: Trainer<'static>, network: usize| {
         if let Some(folds) = folds.as_ref().filter(|_| network.is_multiple_of(n_networks)) {
             print::note(format_args!("fold {} of {}", network / n_networks + 1, folds.len()));
         }
         if n_networks > 1 {
-            print::note(format_args!("network {} of at most {n_networks}", network % n_networks + 1));
+            let kind = if are_linear[network % n_networks] { ", a linear model" } else { "" };
+            print::note(format_args!("network {} of at most {n_networks}{kind}", network % n_networks + 1));
         }
         if network > 0 {
             // No time left is no error any more: there is a network.
             let left = options.time_left(started).unwrap_or(Some(Duration::ZERO));
-            let about = to_go(began.elapsed(), network, n_all, left);
+            let about = to_go(began.elapsed(), &costs, network, folds.as_ref().map_or(1, Vec::len), left);
             print::note(format_args!("about {} to go", seconds(about.as_secs_f64())));
         }
         trainer.stop_on(&stop).progress()
@@ -199,9 +201,11 @@ fn run(options: Options, given: &[Given]) -> Result<ExitCode> {
     }
     print::result(results.scores())?;
     if results.linear_is_better() {
-        print::note(
-            "a linear model predicts the test rows better: compare `--effort quick` and `--model mlp`, which are smaller networks",
-        );
+        print::note(if fitted.linear.is_some() {
+            "the linear model predicts the test rows better, though others predict the validation rows better: with `--folds`, all rows that are not tested decide"
+        } else {
+            "a linear model predicts the test rows better: compare `--effort good`, which keeps it if it predicts the validation rows better"
+        });
     }
     results.folds().map_or(Ok(()), print::result)?;
     results.importance().map_or(Ok(()), print::result)?;

@@ -65,13 +65,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Data", default_value = "1", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) min_category_rows: usize,
 
-    /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones, in minutes;
-    /// best, several with drawn settings, of which those are kept that are best together
+    /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones and a linear
+    /// model, in minutes; best, also several with drawn settings. Those are kept that are best together
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
         value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]
     pub(crate) effort: Effort,
-    /// Ends training after this time, counted from the start of the program; the linear model that the scores are compared with
-    /// takes a twentieth more, at least a second [default: no limit]
+    /// Ends training after this time, counted from the start of the program; with quick and --model, the linear model that the
+    /// scores are compared with takes a twentieth more, at least a second [default: no limit]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = positive(1e6))]
     pub(crate) minutes: Option<f64>,
     /// How much the classes count in training: observed, by their rows, or balanced, all alike; predicted probabilities are those
@@ -191,6 +191,11 @@ impl Options {
             Some(Kind::TabM(_)) => vec![Recipe::good(rows, target)],
         };
         for recipe in &mut recipes {
+            recipe.monitor = self.monitor.clone().or(recipe.monitor.take());
+            // The linear model among the networks of an effort has settings of its own.
+            if recipe.is_linear() {
+                continue;
+            }
             match &mut recipe.network {
                 Network::Mlp { hidden } => *hidden = self.hidden.clone().unwrap_or_else(|| hidden.clone()),
                 Network::TabM { n_members, adapters, hidden, .. } => {
@@ -206,7 +211,6 @@ impl Options {
             recipe.batch_rows = self.batch.unwrap_or(recipe.batch_rows);
             let patience = if recipe.is_annealed { recipe.max_epochs.div_ceil(2) } else { recipe.patience };
             recipe.patience = self.patience.unwrap_or(patience);
-            recipe.monitor = self.monitor.clone().or(recipe.monitor.take());
             recipe.lr = self.lr.unwrap_or(recipe.lr);
             recipe.weight_decay = self.weight_decay.map_or(recipe.weight_decay, |decay| decay as f32);
         }

@@ -283,7 +283,7 @@ impl TabularModel {
     ///
     /// # Errors
     /// [`Error::NoRecipe`] if there are none; as [`evaluate`](Self::evaluate).
-    pub fn joined<S: RowSource<Feature = f32>>(mut models: Vec<Self>, valid: &S) -> Result<(Self, Vec<f32>), Error> {
+    pub fn joined<S: RowSource<Feature = f32>>(models: &[Self], valid: &S) -> Result<(Self, Vec<f32>), Error> {
         let first = models.first().ok_or(Error::NoRecipe)?;
         let (task, n_classes) = (first.task(), first.target.classes().len());
         let (labels, row_weights) = (task.labels().read("valid", valid)?, weights_of("valid", valid)?);
@@ -292,30 +292,30 @@ impl TabularModel {
         let counts = greedy(&predictions, |mean| loss(mean, &labels, row_weights.as_deref(), n_classes));
         let n: usize = counts.iter().sum();
         let weights: Vec<f32> = counts.iter().map(|&count| count as f32 / n as f32).collect();
-        if let Some(only) = weights.iter().position(|&weight| weight == 1.0) {
-            return Ok((
-                Self { calibration: None, threshold: None, intervals: None, importance: None, ..models.swap_remove(only) },
-                weights,
-            ));
-        }
-        let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(&models).filter(|(weight, _)| *weight > 0.0).collect();
+        let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(models).filter(|(weight, _)| *weight > 0.0).collect();
         Ok((Self::mean_of(&chosen)?, weights))
     }
 
-    /// The model whose predictions are the mean of those of others, by these weights, which sum to 1. It is not calibrated.
+    /// The model whose predictions are the mean of those of others, by these weights, which sum to 1: a copy of the only one, or
+    /// an [ensemble](Network::Ensemble). It is not calibrated.
     ///
     /// # Errors
     /// [`Error::NoRecipe`] if there are none; those of the device that has the parameters.
     pub(super) fn mean_of(models: &[(f32, &Self)]) -> Result<Self, Error> {
         let (_, first) = models.first().ok_or(Error::NoRecipe)?;
         let members: Vec<_> = models.iter().flat_map(|&(weight, model)| model.members(weight)).collect();
-        let network = Network::Ensemble { members: members.iter().map(|(member, ..)| member.clone()).collect() };
+        let network = match &members[..] {
+            [(only, ..)] => only.network.clone(),
+            _ => Network::Ensemble { members: members.iter().map(|(member, ..)| member.clone()).collect() },
+        };
+        let is_ensemble = members.len() > 1;
         let mut joined = Self::new(0, first.preprocessing.clone(), first.target.clone(), network);
         joined.text = first.text.clone();
         for (i, (_, model, path)) in members.into_iter().enumerate() {
             let (from, to) = (model.model.params(), joined.model.params_mut());
             let newest = from.newest().map_err(TrainError::from)?;
-            let name_of = |name: &str| Some(format!("{}.{}", member_path(i), name.strip_prefix(&path)?));
+            let prefix = if is_ensemble { format!("{}.", member_path(i)) } else { String::new() };
+            let name_of = |name: &str| Some(format!("{prefix}{}", name.strip_prefix(&path)?));
             for entry in from.entries() {
                 let Some(name) = name_of(&entry.name) else { continue };
                 let id = to.id_of(&name).expect("an ensemble has the parameters of its members");
