@@ -37,9 +37,20 @@ const CATEGORY_DIM: usize = 8;
 /// The networks that [`Effort::Best`] trains besides those of [`Effort::Good`] unless its time ends before.
 const N_DRAWN: u64 = 8;
 
+/// The most features of rows that an ensemble is trained on.
+const MAX_FEATURES: usize = 2048;
+
 impl Effort {
-    /// The recipes of the networks to train, for training rows that are [preprocessed](crate::Preprocessing::over).
+    /// The recipes of the networks to train, for training rows that are [preprocessed](crate::Preprocessing::over). For rows of
+    /// more than 2,048 features, whose embeddings would take minutes however few rows there are, the ensembles are one multi-layer
+    /// perceptron.
     pub fn recipes(self, rows: &Rows, target: &Target, seed: u64) -> Vec<Recipe> {
+        if rows.n_cols() > MAX_FEATURES {
+            let network = Network::Mlp { hidden: vec![256, 128] };
+            let mut recipes = vec![Recipe { monitor: log_loss_of(target), ..Recipe::of_one(network, rows.n_rows()) }];
+            recipes.extend((self != Self::Quick).then(|| Recipe::linear(rows.n_rows(), target)));
+            return recipes;
+        }
         match self {
             Self::Quick => vec![Recipe::quick(rows, target)],
             Self::Good => {
