@@ -1,5 +1,5 @@
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -48,8 +48,11 @@ pub struct TabularModel {
     importance: Option<Importance>,
 }
 
-const DESCRIPTION: &str = "model.json";
+pub(super) const DESCRIPTION: &str = "model.json";
 const PARAMETERS: &str = "parameters.safetensors";
+
+/// The file of a folder of [several models](crate::TabularModels), each of which has a folder in it.
+pub(super) const TARGETS: &str = "targets.json";
 
 impl TabularModel {
     /// A network that has not been trained, with initial values drawn by `seed`.
@@ -415,6 +418,8 @@ impl TabularModel {
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
         let folder = folder.as_ref();
         fs::create_dir_all(folder).map_err(|cause| TrainError::Io { path: folder.to_owned(), action: "create", cause })?;
+        // From now on, the folder is that of one model.
+        remove(&folder.join(TARGETS))?;
         let parameters = folder.join(PARAMETERS);
         self.model.save(&parameters)?;
         let parameters_crc32 = crc32fast::hash(&read(&parameters)?);
@@ -442,11 +447,14 @@ impl TabularModel {
     /// Reads a model from its folder.
     ///
     /// # Errors
-    /// [`Error::NoModel`] if a file is missing; [`Error::ModelFormat`] for another version of the format;
+    /// [`Error::NoModel`] if a file is missing; [`Error::SeveralModels`] for a folder of several; [`Error::ModelFormat`] for another version of the format;
     /// [`Error::ModelFile`], [`Error::OtherParameters`], [`Error::Damaged`](brisk_train::Error::Damaged) for files that are
     /// damaged or do not belong together; [`Error::Io`](brisk_train::Error::Io).
     pub fn load(folder: impl AsRef<Path>) -> Result<Self, Error> {
-        let [path, parameters] = [DESCRIPTION, PARAMETERS].map(|name| folder.as_ref().join(name));
+        let [path, parameters, targets] = [DESCRIPTION, PARAMETERS, TARGETS].map(|name| folder.as_ref().join(name));
+        if targets.is_file() {
+            return Err(Error::SeveralModels { path: targets });
+        }
         for path in [&path, &parameters] {
             if !path.is_file() {
                 return Err(Error::NoModel { path: path.clone() });
@@ -510,6 +518,16 @@ fn loss(predictions: &[f32], labels: &[f32], weights: Option<&[f32]>, n_classes:
     if mean.is_nan() || predictions.iter().any(|p| p.is_nan()) { f64::INFINITY } else { mean }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|cause| TrainError::Io { path: path.to_owned(), action: "read", cause }.into())
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != ErrorKind::NotFound => {
+            Err(TrainError::Io { path: path.to_owned(), action: "remove", cause }.into())
+        }
+        _ => Ok(()),
+    }
 }

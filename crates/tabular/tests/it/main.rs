@@ -6,6 +6,7 @@ mod numbers;
 mod predicted_rows;
 mod quantiles;
 mod segments;
+mod several;
 
 /// Numbers from -1 to 1 that look random.
 fn noise(row: usize, col: usize) -> f32 {
