@@ -131,7 +131,7 @@ impl TabularModels {
         }
         let index: Index = serde_json::from_value(value).map_err(|error| damaged(error.to_string()))?;
         let models = (0..index.targets.len()).map(|i| TabularModel::load(folder.join(i.to_string())));
-        let models = Self::new(models.collect::<Result<_, _>>()?)?;
+        let models = Self::new(models.collect::<Result<_, _>>()?).map_err(|error| damaged(error.to_string()))?;
         for (expected, found) in index.targets.iter().zip(models.indexed(folder)?) {
             if *expected != found {
                 return Err(damaged(format!("names {expected}, but the folder has {found}")));

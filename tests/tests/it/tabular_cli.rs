@@ -597,7 +597,7 @@ fn targets_that_are_numbers_have_intervals_each_in_a_table() {
     let rows: String = (0..300).map(|row| format!("{},{},{}\n", noise(row, 0), noise(row, 0) * 3.0, noise(row, 1))).collect();
     place.write("rows.csv", format!("x,a,b\n{rows}"));
     let args = ["rows.csv", "--target", "a,b", "--model", "mlp", "--epochs", "2", "--hidden", "4", "--intervals", "0.8"];
-    place.succeed("tabular", &[&args[..], &["--folds", "2", "--report", "none", "--out", "model"]].concat());
+    place.succeed("tabular", &[&args[..], &["--folds", "2", "--minutes", "2", "--report", "none", "--out", "model"]].concat());
     assert!(!place.path("model/0/report.html").exists(), "none was asked for");
     place.succeed("predict", &["model", "rows.csv", "--out", "out.safetensors"]);
     let table = Table::open(place.path("out.safetensors")).expect("a table");

@@ -79,6 +79,8 @@ fn a_folder_whose_models_do_not_belong_together_is_refused() -> Outcome {
         fs::write(&index, text.replacen(from, to, 1))?;
         assert!(refused().contains(word) && refused().contains("targets.json"), "{from}: {}", refused());
     }
+    fs::write(&index, r#"{"format": 1, "brisk_version": "0.1.0", "targets": []}"#)?;
+    assert!(refused().contains("targets.json: models of the targets []"), "{}", refused());
     fs::write(&index, &text)?;
     // One that was written again without the others.
     model(&file, "sold", &[])?.save(out.join("1"))?;
