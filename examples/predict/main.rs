@@ -1,4 +1,5 @@
-//! Predictions for the rows of a table, from a model folder that the example `tabular` has written.
+//! Predictions for the rows of a table, from a folder of a model, or of models of several targets, that the example `tabular` has
+//! written.
 //!
 //! `cargo run --release --example predict -- MODEL_FOLDER DATA --out FILE`
 
@@ -7,6 +8,7 @@ mod output;
 #[cfg(feature = "all-formats")]
 mod parquet;
 
+use std::collections::HashSet;
 use std::process::ExitCode;
 use std::time::Instant;
 
@@ -16,12 +18,12 @@ use brisk_examples::tabular::{Program, read};
 use brisk_examples::{check_files_differ, check_output, command_line, print, write_json};
 use brisk_report::{closing_table, rows_per_second, seconds, thousands};
 use brisk_table::printable;
-use brisk_tabular::TabularModel;
+use brisk_tabular::{TabularModel, TabularModels, TabularRows};
 use brisk_train::StopFlag;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use options::Options;
-use output::{Cells, Output};
+use output::{Cells, Output, Predicted};
 
 fn main() -> ExitCode {
     command_line::run(run)
@@ -33,47 +35,80 @@ fn run(options: Options) -> Result<ExitCode> {
     let output = check(&options)?;
     let started = Instant::now();
     let device = options.device.builder().open()?;
-    let model = TabularModel::load(&options.model)?;
-    let predictor = model.predictor(&device)?;
-    let text = options.text.added_to(model.text_options());
+    let models = TabularModels::load(&options.model)?;
+    output.check(&options.out, &models)?;
+    let predictors = models.models().iter().map(|model| model.predictor(&device)).collect::<Result<Vec<_>, _>>()?;
+    let text = options.text.added_to(models.models()[0].text_options());
     let data = LocalFile::of(&options.data)?;
-    let rows = read(data.path(), Program::Predict, &stop, |progress| model.read_rows_with(data.path(), &text, progress))?;
-    for unseen in &rows.unseen {
-        let kind = if unseen.are_all() { "warning: " } else { "" };
-        print::note(format_args!("{kind}{unseen}"));
+    let rows = read(data.path(), Program::Predict, &stop, |progress| models.read_rows_with(data.path(), &text, progress))?;
+    let mut said = HashSet::new();
+    // The same of several targets is said once.
+    let mut say = |note: String| {
+        if said.insert(note.clone()) {
+            print::note(note);
+        }
+    };
+    for TabularRows { unseen, far, .. } in &rows {
+        for unseen in unseen {
+            let kind = if unseen.are_all() { "warning: " } else { "" };
+            say(format!("{kind}{unseen}"));
+        }
+        far.iter().for_each(|far| say(format!("warning: {far}")));
     }
-    rows.far.iter().for_each(|far| print::note(format_args!("warning: {far}")));
     let computing = Instant::now();
-    let predictions = predictor.predict(&rows.columns, &rows.table)?;
-    let rows_per_s = predictions.n_rows() as f64 / computing.elapsed().as_secs_f64();
-    let name = model.target().name();
-    output.write(
-        &options.out,
-        name,
-        &predictions,
-        if options.spreadsheet { Cells::ForSpreadsheets } else { Cells::AsTheyAre },
-    )?;
+    let has_several = models.models().len() > 1;
+    let predicted = predictors.iter().zip(&rows).map(|(predictor, rows)| {
+        let name = predictor.target().name().to_owned();
+        let prefix = if has_several { format!("{name}_") } else { String::new() };
+        Ok(Predicted { name, predictions: predictor.predict(&rows.columns, &rows.table)?, prefix })
+    });
+    let predicted: Vec<Predicted> = predicted.collect::<Result<_>>()?;
+    let n_rows = predicted[0].predictions.n_rows();
+    let rows_per_s = n_rows as f64 / computing.elapsed().as_secs_f64();
+    output.write(&options.out, &predicted, if options.spreadsheet { Cells::ForSpreadsheets } else { Cells::AsTheyAre })?;
     if let Some(path) = &options.json {
-        let results = json!({
-            "device": device.info().to_string(), "executor": device.info().kind.executor(), "rows": predictions.n_rows(),
-            "target": name, "task": model.target().kind().to_string(), "classes": model.target().classes(),
-            "unseen": rows.unseen.iter().map(|unseen| (unseen.column.clone(), unseen.n_rows.into())).collect::<serde_json::Map<_, _>>(),
-            "far": rows.far.iter().map(|far| (far.column.clone(), far.n_rows.into())).collect::<serde_json::Map<_, _>>(),
-            "threshold": model.threshold().map(|at| at.value), "intervals": model.intervals().map(|intervals| intervals.coverage), "rows_per_s": rows_per_s, "seconds": started.elapsed().as_secs_f64(), "out": options.out.to_string_lossy(),
+        let mut results = json!({
+            "device": device.info().to_string(), "executor": device.info().kind.executor(), "rows": n_rows,
+            "rows_per_s": rows_per_s, "seconds": started.elapsed().as_secs_f64(), "out": options.out.to_string_lossy(),
         });
+        let targets: Vec<Map<String, Value>> =
+            models.models().iter().zip(&rows).map(|(model, rows)| of_target(model, rows)).collect();
+        match (&mut results, &targets[..]) {
+            (Value::Object(results), [only]) => results.extend(only.clone()),
+            _ => results["targets"] = json!(targets),
+        }
         write_json(path, &results)?;
     }
-    let threshold = model.threshold().map(|at| ("threshold", format!("{:.4}, for {}", at.value, at.metric)));
-    let intervals = model.intervals().map(|of| ("intervals", format!("for {} % of the numbers", 100.0 * of.coverage)));
-    let lines = [
-        ("target", printable(name).to_string()),
-        ("rows", thousands(predictions.n_rows() as u64)),
+    let mut lines = Vec::new();
+    for model in models.models() {
+        lines.push(("target", printable(model.target().name()).to_string()));
+        lines.extend(model.threshold().map(|at| ("threshold", format!("{:.4}, for {}", at.value, at.metric))));
+        lines.extend(model.intervals().map(|of| ("intervals", format!("for {} % of the numbers", 100.0 * of.coverage))));
+    }
+    lines.extend([
+        ("rows", thousands(n_rows as u64)),
         ("predicting", format!("{} rows/s", rows_per_second(rows_per_s))),
         ("time", seconds(started.elapsed().as_secs_f64())),
         ("predictions", printable(&options.out).to_string()),
-    ];
-    print::result(closing_table(&lines.into_iter().chain(threshold).chain(intervals).collect::<Vec<_>>()))?;
+    ]);
+    print::result(closing_table(&lines))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What the results say about a target.
+fn of_target(model: &TabularModel, rows: &TabularRows) -> Map<String, Value> {
+    let unseen = rows.unseen.iter().map(|unseen| (unseen.column.clone(), unseen.n_rows.into())).collect::<Map<_, _>>();
+    let far = rows.far.iter().map(|far| (far.column.clone(), far.n_rows.into())).collect::<Map<_, _>>();
+    let facts = [
+        ("target", json!(model.target().name())),
+        ("task", json!(model.target().kind().to_string())),
+        ("classes", json!(model.target().classes())),
+        ("unseen", unseen.into()),
+        ("far", far.into()),
+        ("threshold", json!(model.threshold().map(|at| at.value))),
+        ("intervals", json!(model.intervals().map(|intervals| intervals.coverage))),
+    ];
+    facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Checks the options as far as possible before any rows are read.

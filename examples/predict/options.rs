@@ -4,11 +4,11 @@ use brisk_examples::command_line::{DeviceOption, ServerOption};
 use brisk_examples::tabular::TextArguments;
 use clap::Parser;
 
-/// Predicts the target of rows with a model that `tabular` has trained
+/// Predicts the targets of rows with a model that `tabular` has trained, or with several
 #[derive(Debug, Parser)]
 #[command(name = "predict", after_help = EXAMPLES)]
 pub(crate) struct Options {
-    /// Folder of the model
+    /// Folder of the model, or of the models of several targets
     pub(crate) model: PathBuf,
     /// Rows to predict, of any format, or the URL of a file of them, with the columns of the training table; others are left out,
     /// and a target is not needed

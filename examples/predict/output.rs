@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use brisk_atomic_file::write_atomically;
 use brisk_table::{DType, Schema, TableWriter, printable};
-use brisk_tabular::Predictions;
+use brisk_tabular::{Predictions, TabularModels};
 
 /// The formats of the output, by the name of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,15 +32,69 @@ impl Output {
         }
     }
 
-    /// Writes the predictions of the target `name`, completely or not at all.
-    pub(crate) fn write(self, path: &Path, name: &str, predictions: &Predictions, cells: Cells) -> Result<()> {
+    /// Checks that the format has a place for the classes of all targets.
+    ///
+    /// # Errors
+    /// For a brisk table, which has those of one.
+    pub(crate) fn check(self, path: &Path, models: &TabularModels) -> Result<()> {
+        let [has_several, have_classes] =
+            [models.models().len() > 1, models.models().iter().any(|model| !model.target().classes().is_empty())];
+        ensure!(
+            self != Self::Table || !has_several || !have_classes,
+            "{}: a brisk table has the classes of one target, these are {}; write .csv or .parquet",
+            printable(path),
+            models.models().len()
+        );
+        Ok(())
+    }
+
+    /// Writes the predictions of all targets, completely or not at all.
+    pub(crate) fn write(self, path: &Path, targets: &[Predicted], cells: Cells) -> Result<()> {
         match self {
-            Self::Csv => write_whole(path, csv(name, predictions, cells).as_bytes()),
-            Self::Table => table(path, name, predictions),
+            Self::Csv => write_whole(path, csv(targets, cells).as_bytes()),
+            Self::Table => table(path, targets),
             #[cfg(feature = "all-formats")]
-            Self::Parquet => write_whole(path, &super::parquet::encode(name, predictions)?),
+            Self::Parquet => write_whole(path, &super::parquet::encode(targets)?),
             #[cfg(not(feature = "all-formats"))]
             Self::Parquet => unreachable!("the name of the file was refused"),
+        }
+    }
+}
+
+/// The predictions of a target.
+pub(crate) struct Predicted {
+    pub(crate) name: String,
+    pub(crate) predictions: Predictions,
+    /// What the names of the columns of its probabilities begin with: its own name, if there are several targets.
+    pub(crate) prefix: String,
+}
+
+impl Predicted {
+    /// The columns of the probabilities of the classes.
+    pub(crate) fn probability_names(&self) -> impl Iterator<Item = String> {
+        self.predictions.classes().iter().map(|class| format!("{}probability_{class}", self.prefix))
+    }
+
+    /// The columns of the bounds of intervals, if there are any.
+    pub(crate) fn bound_names(&self) -> impl Iterator<Item = String> {
+        let bounds = self.predictions.intervals().iter().take(1).flat_map(|_| ["lower", "upper"]);
+        bounds.map(|bound| format!("{}_{bound}", self.name))
+    }
+
+    /// Adds the cells of a row.
+    fn push_row(&self, text: &mut String, row: usize, cells: Cells) {
+        let (predictions, n_classes) = (&self.predictions, self.predictions.classes().len());
+        match predictions.class(row) {
+            Some(class) => *text += &cells.cell(class),
+            None => *text += &predictions.number_text(row),
+        }
+        for probability in &predictions.probabilities()[row * n_classes..][..n_classes] {
+            write!(text, ",{probability}").expect("a string takes any text");
+        }
+        for bound in predictions.intervals().get(row).into_iter().flatten() {
+            // The prediction itself has the digits of an f32.
+            let digits = if predictions.are_f32() { (*bound as f32).to_string() } else { bound.to_string() };
+            write!(text, ",{digits}").expect("a string takes any text");
         }
     }
 }
@@ -53,37 +107,26 @@ pub(crate) enum Cells {
     ForSpreadsheets,
 }
 
-/// The column of a class's probability.
-pub(crate) fn probability_name(class: &str) -> String {
-    format!("probability_{class}")
-}
-
-/// The columns of the bounds of intervals.
-pub(crate) fn bound_names(name: &str) -> [String; 2] {
-    ["lower", "upper"].map(|bound| format!("{name}_{bound}"))
-}
-
-fn csv(name: &str, predictions: &Predictions, cells: Cells) -> String {
-    let classes = predictions.classes();
-    let header = std::iter::once(name.to_owned()).chain(classes.iter().map(|class| probability_name(class)));
-    let bounds = predictions.intervals().iter().take(1).flat_map(|_| bound_names(name));
-    let mut text = header.chain(bounds).map(|cell| cells.cell(&cell)).collect::<Vec<_>>().join(",") + "\n";
-    for row in 0..predictions.n_rows() {
-        match predictions.class(row) {
-            Some(class) => text += &cells.cell(class),
-            None => text += &predictions.number_text(row),
-        }
-        for probability in &predictions.probabilities()[row * classes.len()..][..classes.len()] {
-            write!(text, ",{probability}").expect("a string takes any text");
-        }
-        for bound in predictions.intervals().get(row).into_iter().flatten() {
-            // The prediction itself has the digits of an f32.
-            let digits = if predictions.are_f32() { (*bound as f32).to_string() } else { bound.to_string() };
-            write!(text, ",{digits}").expect("a string takes any text");
+fn csv(targets: &[Predicted], cells: Cells) -> String {
+    let of_target = |target: &Predicted| -> Vec<String> {
+        std::iter::once(target.name.clone()).chain(target.probability_names()).chain(target.bound_names()).collect()
+    };
+    let mut text = targets.iter().flat_map(of_target).map(|cell| cells.cell(&cell)).collect::<Vec<_>>().join(",") + "\n";
+    for row in 0..n_rows(targets) {
+        for (i, target) in targets.iter().enumerate() {
+            if i > 0 {
+                text.push(',');
+            }
+            target.push_row(&mut text, row, cells);
         }
         text.push('\n');
     }
     text
+}
+
+/// How many rows were predicted, for each target.
+fn n_rows(targets: &[Predicted]) -> usize {
+    targets.first().map_or(0, |target| target.predictions.n_rows())
 }
 
 impl Cells {
@@ -100,36 +143,43 @@ fn quoted(cell: &str) -> String {
 
 /// Probabilities as features and class numbers as labels; numbers as features and labels, with the bounds of intervals among the
 /// features.
-fn table(path: &Path, name: &str, predictions: &Predictions) -> Result<()> {
-    let classes = predictions.classes();
-    let label_names = vec![name.to_owned()];
-    if classes.is_empty() {
-        let bounds = predictions.intervals();
-        let names = std::iter::once(format!("{name}_predicted")).chain(bounds.iter().take(1).flat_map(|_| bound_names(name)));
-        let schema = Schema { label_names, ..Schema::named(names) };
-        let numbers = predictions.numbers();
-        let of_row =
-            |(row, &number): (usize, &f64)| std::iter::once(number).chain(bounds.get(row).into_iter().flatten().copied());
-        let features: Vec<f64> = numbers.iter().enumerate().flat_map(of_row).collect();
-        if predictions.are_f32() {
-            let [features, numbers] = [&features, numbers].map(|numbers| numbers.iter().map(|&x| x as f32).collect::<Vec<_>>());
-            let mut writer = TableWriter::create(path, schema)?;
-            writer.push(&features, &numbers)?;
-            writer.finish()?;
-        } else {
-            let mut writer = TableWriter::create(path, Schema { dtype: DType::F64, label_dtype: DType::F64, ..schema })?;
-            writer.push(&features, numbers)?;
-            writer.finish()?;
-        }
+fn table(path: &Path, targets: &[Predicted]) -> Result<()> {
+    let label_names: Vec<String> = targets.iter().map(|target| target.name.clone()).collect();
+    let schema = |names: Vec<String>| Schema { n_labels: targets.len(), label_names, ..Schema::named(names) };
+    if let [Predicted { predictions, .. }] = targets
+        && !predictions.classes().is_empty()
+    {
+        let names = targets[0].probability_names().collect();
+        let mut writer = TableWriter::create(path, Schema { label_dtype: DType::U32, ..schema(names) })?;
+        let labels: Vec<u32> = predictions.numbers().iter().map(|&class| class as u32).collect();
+        writer.push(predictions.probabilities(), &labels)?;
+        writer.set_classes(predictions.classes().to_vec())?;
+        writer.finish()?;
         return Ok(());
     }
-    let names = classes.iter().map(|class| probability_name(class));
-    let schema = Schema { label_names, label_dtype: DType::U32, ..Schema::named(names) };
-    let mut writer = TableWriter::create(path, schema)?;
-    let labels: Vec<u32> = predictions.numbers().iter().map(|&class| class as u32).collect();
-    writer.push(predictions.probabilities(), &labels)?;
-    writer.set_classes(classes.to_vec())?;
-    writer.finish()?;
+    let of_target = |target: &Predicted| -> Vec<String> {
+        std::iter::once(format!("{}_predicted", target.name)).chain(target.bound_names()).collect()
+    };
+    let schema = schema(targets.iter().flat_map(of_target).collect());
+    let (mut features, mut labels) = (Vec::new(), Vec::new());
+    for row in 0..n_rows(targets) {
+        for Predicted { predictions, .. } in targets {
+            let number = predictions.numbers()[row];
+            labels.push(number);
+            features.push(number);
+            features.extend(predictions.intervals().get(row).into_iter().flatten());
+        }
+    }
+    if targets.iter().all(|target| target.predictions.are_f32()) {
+        let [features, labels] = [features, labels].map(|numbers| numbers.iter().map(|&x| x as f32).collect::<Vec<_>>());
+        let mut writer = TableWriter::create(path, schema)?;
+        writer.push(&features, &labels)?;
+        writer.finish()?;
+    } else {
+        let mut writer = TableWriter::create(path, Schema { dtype: DType::F64, label_dtype: DType::F64, ..schema })?;
+        writer.push(&features, &labels)?;
+        writer.finish()?;
+    }
     Ok(())
 }
 

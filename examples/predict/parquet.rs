@@ -2,15 +2,23 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use arrow_array::{ArrayRef, Float32Array, Float64Array, RecordBatch, StringArray};
-use brisk_tabular::Predictions;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::file::properties::WriterProperties;
 
-use super::output::{bound_names, probability_name};
+use super::output::Predicted;
 
-/// The predictions as a Parquet file: the target, then the probability of each class.
-pub(crate) fn encode(name: &str, predictions: &Predictions) -> Result<Vec<u8>> {
+/// The predictions as a Parquet file: each target, then the probability of each of its classes, or the bounds of its intervals.
+pub(crate) fn encode(targets: &[Predicted]) -> Result<Vec<u8>> {
+    let batch = RecordBatch::try_from_iter(targets.iter().flat_map(columns))?;
+    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
+    writer.write(&batch)?;
+    Ok(writer.into_inner()?)
+}
+
+fn columns(target: &Predicted) -> Vec<(String, ArrayRef)> {
+    let predictions = &target.predictions;
     let classes = predictions.classes();
     let numbers = |numbers: &mut dyn Iterator<Item = f64>| -> ArrayRef {
         match predictions.are_f32() {
@@ -18,7 +26,7 @@ pub(crate) fn encode(name: &str, predictions: &Predictions) -> Result<Vec<u8>> {
             false => Arc::new(Float64Array::from_iter_values(numbers)),
         }
     };
-    let target: ArrayRef = if classes.is_empty() {
+    let values: ArrayRef = if classes.is_empty() {
         numbers(&mut predictions.numbers().iter().copied())
     } else {
         Arc::new(StringArray::from_iter((0..predictions.n_rows()).map(|row| predictions.class(row))))
@@ -27,13 +35,8 @@ pub(crate) fn encode(name: &str, predictions: &Predictions) -> Result<Vec<u8>> {
         let values = predictions.probabilities().iter().skip(class).step_by(classes.len());
         Arc::new(Float32Array::from_iter_values(values.copied()))
     };
-    let columns = classes.iter().enumerate().map(|(i, class)| (probability_name(class), probability(i)));
-    let bounds = bound_names(name).into_iter().enumerate();
-    let bounds = bounds.map(|(i, bound)| (bound, numbers(&mut predictions.intervals().iter().map(|bounds| bounds[i]))));
-    let bounds = bounds.filter(|_| !predictions.intervals().is_empty());
-    let batch = RecordBatch::try_from_iter(std::iter::once((name.to_owned(), target)).chain(columns).chain(bounds))?;
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
-    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties))?;
-    writer.write(&batch)?;
-    Ok(writer.into_inner()?)
+    let probabilities = target.probability_names().enumerate().map(|(i, name)| (name, probability(i)));
+    let bounds = target.bound_names().enumerate();
+    let bounds = bounds.map(|(i, name)| (name, numbers(&mut predictions.intervals().iter().map(|bounds| bounds[i]))));
+    std::iter::once((target.name.clone(), values)).chain(probabilities).chain(bounds).collect()
 }

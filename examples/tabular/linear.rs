@@ -4,35 +4,30 @@ use std::time::Duration;
 
 use brisk_loader::{RowSource, Rows};
 use brisk_nn::tensor::program::Device;
-use brisk_tabular::{Error, Fitted, Fitting, Network, Recipe};
+use brisk_tabular::{Error, Fitted, Fitting, Recipe};
 use brisk_train::{Ended, Scores, StopFlag};
 
 use crate::options::Options;
 
-/// The scores of its predictions of `test`, trained for about a twentieth of the time that the networks took, but at least a
-/// second; `None` if it was stopped.
+/// The scores of its predictions of `test`: of the one among the networks; or else of one that is trained for about a twentieth of
+/// the time that they took, but at least a second; `None` if it was stopped.
 pub(crate) fn scores<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
     (options, device, stop): (&Options, &Device, &StopFlag),
     networks: &Fitted,
     (train, valid, test): (&S, &T, &Rows),
 ) -> Result<Option<Scores>, Error> {
     const SHARE: f64 = 0.05;
+    if let Some(linear) = &networks.linear {
+        return linear.evaluate(test).map(Some);
+    }
+    let (preprocessing, target) = (networks.model.preprocessing().clone(), networks.model.target().clone());
     let seconds: f64 = networks.reports.iter().map(|report| report.train_seconds).sum();
-    let recipe = Recipe {
-        lr: 1e-2,
-        is_annealed: true,
-        weight_decay: 0.0,
-        max_epochs: 30,
-        patience: 30,
-        ..Recipe::of_one(Network::Mlp { hidden: Vec::new() }, train.n_rows())
-    };
     let fitting = Fitting {
         max_time: Some(Duration::from_secs_f64((SHARE * seconds).max(1.0))),
         class_weights: options.class_weights,
         configure: Box::new(|trainer, _| trainer.stop_on(stop)),
-        ..Fitting::new(vec![recipe], options.seed)
+        ..Fitting::new(vec![Recipe::linear(train.n_rows(), &target)], options.seed)
     };
-    let (preprocessing, target) = (networks.model.preprocessing().clone(), networks.model.target().clone());
     let fitted = fitting.fit(device, preprocessing, target, train, valid)?;
     if fitted.report().ended == Ended::Stopped {
         return Ok(None);

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use brisk_examples::command_line::value::{MAX_COUNT, list, one_of, positive, precision, whole};
 use brisk_examples::command_line::{DeviceOption, ServerOption};
 use brisk_examples::tabular::TextArguments;
@@ -10,22 +10,26 @@ use brisk_nn::Adapters;
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_report::seconds;
+use brisk_table::printable;
 use brisk_tabular::{ClassWeights, Effort, Network, Recipe, Scaling, Target, TargetKind, TargetScale, ThresholdMetric};
 use clap::Parser;
 
 use crate::scale::Asked;
 
 /// Trains a network on a table and writes a folder from which `predict` makes predictions
-#[derive(Debug, Parser)]
+#[derive(Debug, Clone, Parser)]
 #[command(name = "tabular", after_help = EXAMPLES)]
 pub(crate) struct Options {
     /// Table to train on: CSV, TSV, Parquet and other formats, plain or compressed, or a brisk table (.safetensors); or the URL
     /// of such a file
     pub(crate) data: PathBuf,
-    /// Column to predict, by name or by index from 0
+    /// Column to predict, by name or by index from 0; of several, A,B, each has a model, without the others as features
     /// [default: one called target, label, class or y, else the last; of a brisk table its label]
-    #[arg(long, value_name = "COLUMN", help_heading = "Data")]
-    pub(crate) target: Option<String>,
+    #[arg(long, value_name = "COLUMN", help_heading = "Data", value_parser = list(|word| Ok(word.to_owned())))]
+    pub(crate) target: Option<std::vec::Vec<String>>,
+    /// Those of other models, which are no features.
+    #[arg(skip)]
+    pub(crate) other_targets: Vec<String>,
     /// What the target is [default: classes if it is text, or if it has few different whole numbers, else number]
     #[arg(long, value_name = "KIND", help_heading = "Data", value_parser = one_of([
         ("binary", TargetKind::Binary), ("classes", TargetKind::Classes), ("number", TargetKind::Number)]))]
@@ -65,13 +69,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", help_heading = "Data", default_value = "1", value_parser = whole::<usize>(1..=MAX_COUNT))]
     pub(crate) min_category_rows: usize,
 
-    /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones, in minutes;
-    /// best, several with drawn settings, of which those are kept that are best together
+    /// What is trained: quick, a small ensemble of networks, in half a minute for 20,000 rows; good, two larger ones and a linear
+    /// model, in minutes; best, also several with drawn settings. Those are kept that are best together
     #[arg(long, value_name = "HOW", help_heading = "Training", default_value = "good", conflicts_with = "model",
         value_parser = one_of([("quick", Effort::Quick), ("good", Effort::Good), ("best", Effort::Best)]))]
     pub(crate) effort: Effort,
-    /// Ends training after this time, counted from the start of the program; the linear model that the scores are compared with
-    /// takes a twentieth more, at least a second [default: no limit]
+    /// Ends training after this time, counted from the start of the program; with quick and --model, the linear model that the
+    /// scores are compared with takes a twentieth more, at least a second [default: no limit]
     #[arg(long, value_name = "N", help_heading = "Training", value_parser = positive(1e6))]
     pub(crate) minutes: Option<f64>,
     /// How much the classes count in training: observed, by their rows, or balanced, all alike; predicted probabilities are those
@@ -139,7 +143,7 @@ pub(crate) struct Options {
     #[command(flatten)]
     pub(crate) server: ServerOption,
 
-    /// Folder to write the model to
+    /// Folder to write the model to; those of several targets are written to the folders 0, 1 and so on in it
     #[arg(long, value_name = "DIR", help_heading = "Results", default_value = "target/tabular/model")]
     pub(crate) out: PathBuf,
     /// Write the preprocessed rows to DIR, too: train.safetensors, valid.safetensors and test.safetensors
@@ -168,6 +172,39 @@ pub(crate) fn is_none(path: &Path) -> bool {
 }
 
 impl Options {
+    /// The columns to predict; none if it is to be found out.
+    pub(crate) fn targets(&self) -> &[String] {
+        self.target.as_deref().unwrap_or_default()
+    }
+
+    /// Checks that targets are different, and that no option is for one only.
+    pub(crate) fn check_targets(&self) -> Result<()> {
+        let targets = self.targets();
+        let twice = (1..targets.len()).find(|&i| targets[..i].contains(&targets[i]));
+        if let Some(i) = twice {
+            bail!("`--target` names `{}` twice; name each column once", printable(&targets[i]));
+        }
+        ensure!(
+            targets.len() < 2 || self.report.as_deref().is_none_or(is_none),
+            "`--report` names one page, but each of {} targets has its own, report.html in its folder; leave it out, or pass `--report none`",
+            targets.len()
+        );
+        Ok(())
+    }
+
+    /// Those for one of several targets, which has a folder of its own and may take this time.
+    pub(crate) fn of_target(&self, i: usize, time: Option<Duration>) -> Self {
+        let mut own = self.clone();
+        let mut others = self.targets().to_vec();
+        own.target = Some(vec![others.remove(i)]);
+        own.other_targets = others;
+        own.out = self.out.join(i.to_string());
+        own.save_rows = self.save_rows.as_ref().map(|folder| folder.join(i.to_string()));
+        own.minutes = time.map(|time| time.as_secs_f64() / 60.0);
+        own.json = None;
+        own
+    }
+
     /// Where the page is written, if it is.
     pub(crate) fn report_path(&self) -> Option<PathBuf> {
         match &self.report {
@@ -191,6 +228,11 @@ impl Options {
             Some(Kind::TabM(_)) => vec![Recipe::good(rows, target)],
         };
         for recipe in &mut recipes {
+            recipe.monitor = self.monitor.clone().or(recipe.monitor.take());
+            // The linear model among the networks of an effort has settings of its own.
+            if recipe.is_linear() {
+                continue;
+            }
             match &mut recipe.network {
                 Network::Mlp { hidden } => *hidden = self.hidden.clone().unwrap_or_else(|| hidden.clone()),
                 Network::TabM { n_members, adapters, hidden, .. } => {
@@ -206,7 +248,6 @@ impl Options {
             recipe.batch_rows = self.batch.unwrap_or(recipe.batch_rows);
             let patience = if recipe.is_annealed { recipe.max_epochs.div_ceil(2) } else { recipe.patience };
             recipe.patience = self.patience.unwrap_or(patience);
-            recipe.monitor = self.monitor.clone().or(recipe.monitor.take());
             recipe.lr = self.lr.unwrap_or(recipe.lr);
             recipe.weight_decay = self.weight_decay.map_or(recipe.weight_decay, |decay| decay as f32);
         }

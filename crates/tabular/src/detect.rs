@@ -26,6 +26,8 @@ use crate::warning::TabularWarning;
 pub struct DetectOptions {
     /// The column to predict. By default, a column that is called `target`, `label`, `class` or `y`, in any case; else the last.
     pub target: Option<String>,
+    /// The targets of other models, which are no features of this one.
+    pub other_targets: Vec<String>,
     /// What the target is, if it is not to be found out: see [`Target::detect`].
     pub task: Option<TargetKind>,
     /// Columns to leave out.
@@ -166,6 +168,7 @@ impl TabularModel {
         options.text.check(path, format)?;
         let has_names = matches!(format, Format::Csv | Format::Arrow | Format::Parquet);
         check_used(has_names || options.target.is_none(), path, "target", format)?;
+        check_used(has_names || options.other_targets.is_empty(), path, "other_targets", format)?;
         check_used(has_names || options.drop.is_empty(), path, "drop", format)?;
         check_used(has_names || options.categorical.is_empty(), path, "categorical", format)?;
         check_used(has_names || options.group.is_none(), path, "group", format)?;
@@ -239,7 +242,7 @@ fn of_table(path: &Path, options: &DetectOptions) -> Result<Detected, Error> {
         false => Err(Error::UnusedOption { path: path.to_owned(), option, format: "a table that was imported before" }),
     };
     let label = table.label_names().first().map_or("label", String::as_str);
-    if options.target.as_deref().is_some_and(|target| target != label) {
+    if options.target.iter().chain(&options.other_targets).any(|target| target != label) {
         return Err(Error::OtherLabel { path: path.to_owned(), label: label.to_owned() });
     }
     unused(options.drop.is_empty(), "drop")?;
@@ -432,7 +435,9 @@ impl Plan {
             Some(target) => find(target, "target")?,
             None => guessed_target(path, survey)?,
         };
-        let dropped = options.drop.iter().map(|name| find(name, "columns to drop")).collect::<Result<Vec<_>, _>>()?;
+        let others = options.other_targets.iter().map(|name| find(name, "target"));
+        let dropped = options.drop.iter().map(|name| find(name, "columns to drop"));
+        let dropped = others.chain(dropped).collect::<Result<Vec<_>, _>>()?;
         let categorical =
             options.categorical.iter().map(|name| find(name, "categorical columns")).collect::<Result<Vec<_>, _>>()?;
         let group = options.group.as_ref().map(|name| find(name, "group")).transpose()?;

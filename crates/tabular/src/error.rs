@@ -349,6 +349,20 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// A folder has the models of several targets.
+    #[error(
+        "{path}: the folder has the models of several targets; load them by `TabularModels::load`, or one of them from its own folder, such as `0`"
+    )]
+    SeveralModels {
+        /// The file that names them.
+        path: PathBuf,
+    },
+    /// Models of no target at all, or several of the same one.
+    #[error("models of the targets {}; expected one or more, each of a different target", listed(names))]
+    Targets {
+        /// The targets.
+        names: Vec<String>,
+    },
     /// A model was written in a different format.
     #[error(
         "{path}: the model has format {found}, this version of brisk reads format {expected}; train it again or use the version that wrote it ({version})"

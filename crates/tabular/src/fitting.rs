@@ -46,9 +46,10 @@ pub struct Fitting<'a> {
     pub recipes: Vec<Recipe>,
     /// The seed of the first network; those after it have the next ones.
     pub seed: u64,
-    /// The time for all networks. The first of several has at most half of it, each further one half of what is left, and one
-    /// starts only if there is time for half a network like those before. Each trains as many epochs as fit, so that an annealed
-    /// learning rate reaches its end; if time ends before, the network is as good as it was at its best validation.
+    /// The time for all networks. The first of several has at most half of it, each further one half of what is left, the last
+    /// one all of it, and a linear model its [share](Recipe::cost); one starts only if there is time for half a network like
+    /// those before. Each trains as many epochs as fit, so that an annealed learning rate reaches its end; if time ends before,
+    /// the network is as good as it was at its best validation.
     pub max_time: Option<Duration>,
     /// The precision of products.
     pub precision: Precision,
@@ -78,6 +79,9 @@ pub struct Fitted {
     pub reports: Vec<FitReport>,
     /// The weight of each network in the predictions; 0 for those that were left out.
     pub weights: Vec<f32>,
+    /// The linear model, calibrated as the model is, to compare it with; `None` if none was trained. With
+    /// [folds](Fitting::fit_folds), that of the first.
+    pub linear: Option<TabularModel>,
     /// The scores of the model of each fold on the rows of the fold, if there are [folds](Fitting::fit_folds). They also decided
     /// when its training ended.
     pub fold_scores: Vec<Scores>,
@@ -152,11 +156,11 @@ impl<'a> Fitting<'a> {
         for (i, recipe) in self.recipes.iter().enumerate() {
             let elapsed = started.elapsed();
             let left = self.max_time.map(|time| time.saturating_sub(elapsed));
-            if i > 0 && left.is_some_and(|left| left < elapsed / (2 * i as u32)) {
+            let (before, after) = (&self.recipes[..i], &self.recipes[i + 1..]);
+            if i > 0 && left.is_some_and(|left| left < elapsed.mul_f64(recipe.cost() / (2.0 * cost(before)))) {
                 break;
             }
-            let is_last = i + 1 == self.recipes.len();
-            let most = left.map(|left| if is_last { left } else { left / 2 }.max(LEAST_TIME));
+            let most = left.map(|left| left.mul_f64(share_of_time(recipe, after)).max(LEAST_TIME));
             let new_model =
                 || TabularModel::new(self.seed + i as u64, preprocessing.clone(), target.clone(), recipe.network.clone());
             let trainer = recipe.trainer(device).precision(self.precision).seed(self.seed + i as u64);
@@ -184,9 +188,14 @@ impl<'a> Fitting<'a> {
                 break;
             }
         }
-        let (mut model, weights) = TabularModel::joined(models, &weighted)?;
+        let linear = models.iter().zip(&self.recipes).find(|(_, recipe)| recipe.is_linear());
+        let mut linear = linear.map(|(model, _)| TabularModel::mean_of(&[(1.0, model)])).transpose()?;
+        let (mut model, weights) = TabularModel::joined(&models, &weighted)?;
         let (constant, validated) = (model.constant_of("train", train)?, model.validated("valid", valid)?);
         model.calibrate_to(&validated, &constant, classes.as_deref());
+        if let Some(linear) = &mut linear {
+            linear.calibrate_to(&linear.validated("valid", valid)?, &constant, classes.as_deref());
+        }
         if let Some(metric) = self.threshold {
             model.choose_threshold_on(metric, validated)?;
         } else if let Some(coverage) = self.intervals {
@@ -194,14 +203,15 @@ impl<'a> Fitting<'a> {
         }
         let is_stopped = reports.iter().any(|report| report.ended == Ended::Stopped);
         if let Some(options) = self.importance.as_ref().filter(|_| !is_stopped) {
-            let n_epochs: usize = reports.iter().map(|report| report.n_epochs.max(1)).sum();
-            let n_kept = weights.iter().filter(|weight| **weight > 0.0).count();
+            let recipes = || self.recipes.iter();
+            let epochs = reports.iter().zip(recipes()).map(|(report, recipe)| report.n_epochs.max(1) as f64 * recipe.cost());
+            let kept = weights.iter().zip(recipes()).filter(|(weight, _)| **weight > 0.0).map(|(_, recipe)| recipe.cost());
             // A step computes about three times as much for a row as a prediction does.
-            let share = 3 * n_epochs * train.n_rows() / 20 / n_kept.max(1);
-            let max_predictions = options.max_predictions.min(share.max(MIN_PREDICTIONS));
+            let share = 3.0 * epochs.sum::<f64>() * train.n_rows() as f64 / 20.0 / kept.sum::<f64>();
+            let max_predictions = options.max_predictions.min((share as usize).max(MIN_PREDICTIONS));
             model.measure_importance(device, valid, &ImportanceOptions { max_predictions, ..options.clone() })?;
         }
-        Ok(Fitted { model, reports, weights, fold_scores: Vec::new() })
+        Ok(Fitted { model, reports, weights, linear, fold_scores: Vec::new() })
     }
 
     /// Checks that the settings are those of the kind of target.
@@ -222,6 +232,24 @@ impl Fitting<'_> {
     /// [`Error::FewIntervalRows`].
     pub(super) fn check_interval_rows(&self, target: &Target, n_valid: usize) -> Result<(), Error> {
         self.intervals.map_or(Ok(()), |coverage| intervals::check_rows(target, coverage, n_valid))
+    }
+}
+
+/// About how long recipes take, in ensembles.
+fn cost(recipes: &[Recipe]) -> f64 {
+    recipes.iter().map(Recipe::cost).sum()
+}
+
+/// The share of the time that is left that a network may take, if there are others `after` it.
+fn share_of_time(recipe: &Recipe, after: &[Recipe]) -> f64 {
+    if after.is_empty() {
+        1.0
+    } else if recipe.is_linear() {
+        recipe.cost()
+    } else if after.iter().all(Recipe::is_linear) {
+        1.0 - cost(after)
+    } else {
+        0.5
     }
 }
 
@@ -263,6 +291,8 @@ const MIN_PREDICTIONS: usize = 5000;
 
 #[cfg(test)]
 mod tests {
+    use crate::network::Network;
+
     use super::*;
 
     #[test]
@@ -270,5 +300,16 @@ mod tests {
         let epochs = |seconds: u64| epochs_at(1000.0, Duration::from_secs(seconds), 900, 300);
         // A second an epoch, of which a tenth of the time is spare.
         assert_eq!([epochs(100), epochs(10), epochs(1), epochs(0)], [90, 9, 1, 1]);
+    }
+
+    #[test]
+    fn a_linear_model_takes_a_twentieth_of_the_time() {
+        let of = |hidden: &[usize]| Recipe::of_one(Network::Mlp { hidden: hidden.to_vec() }, 100);
+        let [network, linear] = [of(&[8]), of(&[])];
+        let share = |recipe: &Recipe, after: &[&Recipe]| {
+            share_of_time(recipe, &after.iter().map(|&recipe| recipe.clone()).collect::<Vec<_>>())
+        };
+        assert_eq!([share(&network, &[&linear, &network]), share(&linear, &[&network]), share(&network, &[])], [0.5, 0.05, 1.0]);
+        assert_eq!([share(&network, &[&linear]), share(&linear, &[])], [0.95, 1.0], "all others are linear, or none is left");
     }
 }

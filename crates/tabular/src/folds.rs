@@ -80,6 +80,7 @@ impl Fitting<'_> {
         self.check_interval_rows(&target, folds.iter().map(|fold| fold.valid.n_rows()).sum())?;
         let (mut models, mut importances): (Vec<TabularModel>, Vec<Importance>) = (Vec::new(), Vec::new());
         let (mut reports, mut weights, mut fold_scores, mut all) = (Vec::new(), Vec::new(), Vec::new(), Validated::default());
+        let mut linear = None;
         for (i, fold) in folds.iter().enumerate() {
             let first_network = i * self.recipes.len();
             let left = |time: std::time::Duration| time.saturating_sub(started.elapsed()) / (folds.len() - i) as u32;
@@ -101,6 +102,7 @@ impl Fitting<'_> {
             importances.extend(fitted.model.importance().cloned());
             reports.extend(fitted.reports);
             weights.extend(fitted.weights);
+            linear = linear.or(fitted.linear);
             models.push(fitted.model);
             if is_stopped {
                 break;
@@ -119,6 +121,6 @@ impl Fitting<'_> {
             model.choose_intervals_on(coverage, all)?;
         }
         model.set_importance(Importance::mean_of(importances.as_slice()).filter(|_| importances.len() == n_folds));
-        Ok(Fitted { model, reports, weights, fold_scores })
+        Ok(Fitted { model, reports, weights, linear, fold_scores })
     }
 }

@@ -1,5 +1,5 @@
 use std::fs;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -48,8 +48,11 @@ pub struct TabularModel {
     importance: Option<Importance>,
 }
 
-const DESCRIPTION: &str = "model.json";
+pub(super) const DESCRIPTION: &str = "model.json";
 const PARAMETERS: &str = "parameters.safetensors";
+
+/// The file of a folder of [several models](crate::TabularModels), each of which has a folder in it.
+pub(super) const TARGETS: &str = "targets.json";
 
 impl TabularModel {
     /// A network that has not been trained, with initial values drawn by `seed`.
@@ -283,7 +286,7 @@ impl TabularModel {
     ///
     /// # Errors
     /// [`Error::NoRecipe`] if there are none; as [`evaluate`](Self::evaluate).
-    pub fn joined<S: RowSource<Feature = f32>>(mut models: Vec<Self>, valid: &S) -> Result<(Self, Vec<f32>), Error> {
+    pub fn joined<S: RowSource<Feature = f32>>(models: &[Self], valid: &S) -> Result<(Self, Vec<f32>), Error> {
         let first = models.first().ok_or(Error::NoRecipe)?;
         let (task, n_classes) = (first.task(), first.target.classes().len());
         let (labels, row_weights) = (task.labels().read("valid", valid)?, weights_of("valid", valid)?);
@@ -292,30 +295,30 @@ impl TabularModel {
         let counts = greedy(&predictions, |mean| loss(mean, &labels, row_weights.as_deref(), n_classes));
         let n: usize = counts.iter().sum();
         let weights: Vec<f32> = counts.iter().map(|&count| count as f32 / n as f32).collect();
-        if let Some(only) = weights.iter().position(|&weight| weight == 1.0) {
-            return Ok((
-                Self { calibration: None, threshold: None, intervals: None, importance: None, ..models.swap_remove(only) },
-                weights,
-            ));
-        }
-        let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(&models).filter(|(weight, _)| *weight > 0.0).collect();
+        let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(models).filter(|(weight, _)| *weight > 0.0).collect();
         Ok((Self::mean_of(&chosen)?, weights))
     }
 
-    /// The model whose predictions are the mean of those of others, by these weights, which sum to 1. It is not calibrated.
+    /// The model whose predictions are the mean of those of others, by these weights, which sum to 1: a copy of the only one, or
+    /// an [ensemble](Network::Ensemble). It is not calibrated.
     ///
     /// # Errors
     /// [`Error::NoRecipe`] if there are none; those of the device that has the parameters.
     pub(super) fn mean_of(models: &[(f32, &Self)]) -> Result<Self, Error> {
         let (_, first) = models.first().ok_or(Error::NoRecipe)?;
         let members: Vec<_> = models.iter().flat_map(|&(weight, model)| model.members(weight)).collect();
-        let network = Network::Ensemble { members: members.iter().map(|(member, ..)| member.clone()).collect() };
+        let network = match &members[..] {
+            [(only, ..)] => only.network.clone(),
+            _ => Network::Ensemble { members: members.iter().map(|(member, ..)| member.clone()).collect() },
+        };
+        let is_ensemble = members.len() > 1;
         let mut joined = Self::new(0, first.preprocessing.clone(), first.target.clone(), network);
         joined.text = first.text.clone();
         for (i, (_, model, path)) in members.into_iter().enumerate() {
             let (from, to) = (model.model.params(), joined.model.params_mut());
             let newest = from.newest().map_err(TrainError::from)?;
-            let name_of = |name: &str| Some(format!("{}.{}", member_path(i), name.strip_prefix(&path)?));
+            let prefix = if is_ensemble { format!("{}.", member_path(i)) } else { String::new() };
+            let name_of = |name: &str| Some(format!("{prefix}{}", name.strip_prefix(&path)?));
             for entry in from.entries() {
                 let Some(name) = name_of(&entry.name) else { continue };
                 let id = to.id_of(&name).expect("an ensemble has the parameters of its members");
@@ -415,6 +418,8 @@ impl TabularModel {
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
         let folder = folder.as_ref();
         fs::create_dir_all(folder).map_err(|cause| TrainError::Io { path: folder.to_owned(), action: "create", cause })?;
+        // From now on, the folder is that of one model.
+        remove(&folder.join(TARGETS))?;
         let parameters = folder.join(PARAMETERS);
         self.model.save(&parameters)?;
         let parameters_crc32 = crc32fast::hash(&read(&parameters)?);
@@ -442,11 +447,14 @@ impl TabularModel {
     /// Reads a model from its folder.
     ///
     /// # Errors
-    /// [`Error::NoModel`] if a file is missing; [`Error::ModelFormat`] for another version of the format;
+    /// [`Error::NoModel`] if a file is missing; [`Error::SeveralModels`] for a folder of several; [`Error::ModelFormat`] for another version of the format;
     /// [`Error::ModelFile`], [`Error::OtherParameters`], [`Error::Damaged`](brisk_train::Error::Damaged) for files that are
     /// damaged or do not belong together; [`Error::Io`](brisk_train::Error::Io).
     pub fn load(folder: impl AsRef<Path>) -> Result<Self, Error> {
-        let [path, parameters] = [DESCRIPTION, PARAMETERS].map(|name| folder.as_ref().join(name));
+        let [path, parameters, targets] = [DESCRIPTION, PARAMETERS, TARGETS].map(|name| folder.as_ref().join(name));
+        if targets.is_file() {
+            return Err(Error::SeveralModels { path: targets });
+        }
         for path in [&path, &parameters] {
             if !path.is_file() {
                 return Err(Error::NoModel { path: path.clone() });
@@ -510,6 +518,16 @@ fn loss(predictions: &[f32], labels: &[f32], weights: Option<&[f32]>, n_classes:
     if mean.is_nan() || predictions.iter().any(|p| p.is_nan()) { f64::INFINITY } else { mean }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Error> {
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).map_err(|cause| TrainError::Io { path: path.to_owned(), action: "read", cause }.into())
+}
+
+/// Removes a file, if it is there.
+pub(super) fn remove(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(cause) if cause.kind() != ErrorKind::NotFound => {
+            Err(TrainError::Io { path: path.to_owned(), action: "remove", cause }.into())
+        }
+        _ => Ok(()),
+    }
 }

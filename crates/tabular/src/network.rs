@@ -89,6 +89,7 @@ impl Network {
     /// The name of its kind.
     pub fn kind(&self) -> &'static str {
         match self {
+            Self::Mlp { hidden } if hidden.is_empty() => "linear",
             Self::Mlp { .. } => "mlp",
             Self::ResidualMlp { .. } => "resnet",
             Self::TabM { adapters: Adapters::First, .. } => "tabm-mini",

@@ -1,4 +1,5 @@
 use std::path::Path;
+use std::sync::Arc;
 
 use brisk_table::{
     Categorical, ColumnOptions, ColumnRef, CsvOptions, Error as TableError, Format, ImportOptions, LabelKind, Missing, Table,
@@ -19,7 +20,7 @@ use crate::text_options::TextOptions;
 #[non_exhaustive]
 pub struct TabularRows {
     /// The rows. Without labels, unless the file is a table that has them.
-    pub table: Table,
+    pub table: Arc<Table>,
     /// Their columns.
     pub columns: Columns,
     /// The columns with values that did not occur in training.
@@ -96,7 +97,22 @@ impl TabularModel {
         };
         let over = self.preprocessing().over(&columns, &table).map_err(|error| in_file(error, path, csv.as_ref()))?;
         let (unseen, far) = (over.unseen_values()?, over.far_values()?);
-        Ok(TabularRows { table, columns, unseen, far })
+        Ok(TabularRows { table: Arc::new(table), columns, unseen, far })
+    }
+
+    /// Whether [`read_rows`](Self::read_rows) reads the same table of a file for both models.
+    pub(super) fn reads_like(&self, other: &Self) -> bool {
+        let [own, others] = [self, other].map(|model| model.preprocessing().columns());
+        let names = |columns: &Columns| columns.categories.iter().map(|column| column.name().to_owned()).collect::<Vec<_>>();
+        (&own.numbers, &own.decoded, names(&own)) == (&others.numbers, &others.decoded, names(&others))
+            && self.text_options() == other.text_options()
+    }
+
+    /// Rows that were read by a model that [reads like](Self::reads_like) this one.
+    pub(super) fn known_rows(&self, rows: &TabularRows) -> Result<TabularRows, Error> {
+        let over = self.preprocessing().over(&rows.columns, &rows.table)?;
+        let (unseen, far) = (over.unseen_values()?, over.far_values()?);
+        Ok(TabularRows { table: rows.table.clone(), columns: rows.columns.clone(), unseen, far })
     }
 }
 

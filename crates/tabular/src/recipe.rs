@@ -14,8 +14,8 @@ pub enum Effort {
     /// About half a minute for a table of 20,000 rows on two cores: a TabM-mini of 16 members.
     Quick,
     /// Some minutes: two of 32 members with larger embeddings, of which one is trained for longer than the other, and with more
-    /// bins of the numbers. Which of them overfits, or is not finished, depends on the table, so the model has the better one, or
-    /// both.
+    /// bins of the numbers, and a linear model. Which of them overfits, or is not finished, depends on the table, so the model
+    /// has the one that predicts validation rows best, or several.
     #[default]
     Good,
     /// Up to five times that: the networks of [`Good`](Self::Good) and others with settings that are drawn, of which those are
@@ -37,9 +37,20 @@ const CATEGORY_DIM: usize = 8;
 /// The networks that [`Effort::Best`] trains besides those of [`Effort::Good`] unless its time ends before.
 const N_DRAWN: u64 = 8;
 
+/// The most features of rows that an ensemble is trained on.
+const MAX_FEATURES: usize = 2048;
+
 impl Effort {
-    /// The recipes of the networks to train, for training rows that are [preprocessed](crate::Preprocessing::over).
+    /// The recipes of the networks to train, for training rows that are [preprocessed](crate::Preprocessing::over). For rows of
+    /// more than 2,048 features, whose embeddings would take minutes however few rows there are, the ensembles are one multi-layer
+    /// perceptron.
     pub fn recipes(self, rows: &Rows, target: &Target, seed: u64) -> Vec<Recipe> {
+        if rows.n_cols() > MAX_FEATURES {
+            let network = Network::Mlp { hidden: vec![256, 128] };
+            let mut recipes = vec![Recipe { monitor: log_loss_of(target), ..Recipe::of_one(network, rows.n_rows()) }];
+            recipes.extend((self != Self::Quick).then(|| Recipe::linear(rows.n_rows(), target)));
+            return recipes;
+        }
         match self {
             Self::Quick => vec![Recipe::quick(rows, target)],
             Self::Good => {
@@ -47,6 +58,8 @@ impl Effort {
                 let mut recipes = vec![Recipe::good(rows, target), Recipe::good_for(rows, target, other)];
                 // Large tables have the same fewest epochs in both.
                 recipes.dedup_by_key(|recipe| recipe.max_epochs);
+                // After the first, which nothing can keep from being trained.
+                recipes.insert(1, Recipe::linear(rows.n_rows(), target));
                 recipes
             }
             Self::Best => {
@@ -113,8 +126,7 @@ impl Recipe {
             clip_norm: Some(1.0),
             max_epochs,
             patience: max_epochs.div_ceil(2),
-            // The area under the curve and the accuracy stop improving while probabilities still do.
-            monitor: (!target.classes().is_empty()).then(|| "valid_log_loss".to_owned()),
+            monitor: log_loss_of(target),
         }
     }
 
@@ -141,6 +153,34 @@ impl Recipe {
             weight_decay: if uniform(8) < 0.3 { 0.0 } else { logarithmic(9, 1e-4, 1e-1) as f32 },
             ..Self::good_for(rows, target, logarithmic(12, SHORT as f64, LONG as f64) as usize)
         }
+    }
+
+    /// That of a linear model, of the numbers and of the embeddings of categories.
+    pub fn linear(n_rows: usize, target: &Target) -> Self {
+        const EPOCHS: RangeInclusive<usize> = 6..=30;
+        const MAX_STEPS: usize = 10_000;
+        let network = Network::Mlp { hidden: Vec::new() };
+        let recipe = Self::of_one(network, n_rows);
+        let max_epochs = (MAX_STEPS * recipe.batch_rows / n_rows.max(1)).clamp(*EPOCHS.start(), *EPOCHS.end());
+        Self {
+            lr: 1e-2,
+            is_annealed: true,
+            weight_decay: 0.0,
+            max_epochs,
+            patience: max_epochs,
+            monitor: log_loss_of(target),
+            ..recipe
+        }
+    }
+
+    /// Whether the network is a linear model.
+    pub fn is_linear(&self) -> bool {
+        matches!(&self.network, Network::Mlp { hidden } if hidden.is_empty())
+    }
+
+    /// About how long it takes to train, as a share of the time of a recipe of an ensemble.
+    pub fn cost(&self) -> f64 {
+        if self.is_linear() { 0.05 } else { 1.0 }
     }
 
     /// The settings of a multi-layer perceptron or a residual network.
@@ -178,6 +218,11 @@ impl Recipe {
             None => trainer,
         }
     }
+}
+
+/// What is watched of classes: the area under the curve and the accuracy stop improving while probabilities still do.
+fn log_loss_of(target: &Target) -> Option<String> {
+    (!target.classes().is_empty()).then(|| "valid_log_loss".to_owned())
 }
 
 fn tab_m(

@@ -7,6 +7,7 @@ use std::process::Command;
 use brisk_program::Device;
 use brisk_table::{Schema, Table, TableWriter};
 use brisk_tensor::Precision;
+use serde_json::Value;
 
 use crate::example::built;
 use crate::place::Place;
@@ -66,12 +67,13 @@ fn an_effort_keeps_the_networks_that_are_best_together() {
         let (output, stderr) = place.run("tabular", &[&args[..], &small].concat());
         assert!(output.status.success(), "{stderr}");
         let shown = String::from_utf8(output.stdout).expect("results are UTF-8");
+        assert_eq!(stderr.contains("network 2 of at most 10, a linear model"), effort == "best", "{stderr}");
         let n_estimates = stderr.lines().filter(|line| line.starts_with("about ") && line.ends_with(" to go")).count();
         let results = place.json("out.json");
         let weights: Vec<f64> = results["weights"].as_array().expect("weights").iter().filter_map(|x| x.as_f64()).collect();
         assert_eq!(
             (weights.len(), shown.contains("networks"), n_estimates),
-            if effort == "quick" { (1, false, 0) } else { (9, true, 8) },
+            if effort == "quick" { (1, false, 0) } else { (10, true, 9) },
             "{shown}"
         );
         assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-5 && results["temperature"].as_f64() > Some(0.0), "{results}");
@@ -106,6 +108,20 @@ fn a_table_of_few_rows_is_trained_on_or_refused() {
     place.succeed("predict", &["model", "new.csv", "--out", "new_y.csv"]);
     let text = fs::read_to_string(place.path("new_y.csv")).expect("it was written");
     assert_eq!((text.lines().count(), text.contains("NaN")), (3, false), "{text}");
+}
+
+/// Ensembles would take minutes.
+#[test]
+fn a_table_of_many_columns_is_trained_on_in_seconds() {
+    let place = place();
+    let names: String = (0..10_000).map(|col| format!("x{col},")).collect();
+    let row = |row: usize| (0..10_000).map(|col| format!("{:.2},", noise(row, col))).collect::<String>() + &format!("{row}.5\n");
+    place.write("wide.csv", format!("{names}y\n{}", (0..20).map(row).collect::<String>()));
+    let (output, stderr) = place.run("tabular", &["wide.csv", "--epochs", "3", "--out", "model", "--json", "out.json"]);
+    assert!(output.status.success() && stderr.contains("an mlp is trained instead of ensembles"), "{stderr}");
+    assert!(place.json("out.json")["seconds"].as_f64() < Some(60.0), "{stderr}");
+    place.refuse("tabular", &["wide.csv", "--members", "4", "--out", "model"], &["`--members`", "10,000 features"]);
+    place.succeed("predict", &["model", "wide.csv", "--out", "y.csv"]);
 }
 
 const FAST: [&str; 8] = ["--model", "mlp", "--epochs", "30", "--hidden", "32", "--lr", "0.01"];
@@ -533,4 +549,75 @@ fn errors_of_small_targets_are_shown() {
     let found: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
     let expected = place.json("out.json")["test_rmse"].as_f64().expect("a number");
     assert!((found[0] - expected).abs() < 0.01 * expected, "{line}, {expected}");
+}
+
+#[test]
+fn several_targets_are_trained_and_predicted() {
+    let place = place();
+    let small = ["--model", "mlp", "--epochs", "10", "--hidden", "16", "--lr", "0.01", "--out", "model", "--json", "out.json"];
+    let shown = place.succeed("tabular", &[&["fruit.csv", "--target", "price,name"][..], &small].concat());
+    let results = &place.json("out.json")["targets"];
+    assert_eq!((&results[0]["target"], &results[1]["target"], &results[2]), (&"price".into(), &"name".into(), &Value::Null));
+    assert!(results[0]["test_rmse"].as_f64() < Some(0.5) && results[1]["test_accuracy"].as_f64() > Some(0.8), "{results}");
+    assert!(shown.contains("price") && shown.contains("rmse") && shown.contains("accuracy"), "{shown}");
+    for folder in ["0", "1"] {
+        let numbers = &place.json(&format!("model/{folder}/model.json"))["preprocessing"]["numbers"];
+        let names: Vec<_> = numbers.as_array().into_iter().flatten().map(|column| column["name"].as_str()).collect();
+        assert_eq!(names, [Some("size"), Some("weight")], "another target is no feature");
+        assert!(place.path(format!("model/{folder}/report.html")).exists());
+    }
+    let index = place.json("model/targets.json");
+    let named = |i: usize| (index["targets"][i]["name"].as_str(), index["targets"][i]["folder"].as_str());
+    assert_eq!([named(0), named(1)], [(Some("price"), Some("0")), (Some("name"), Some("1"))]);
+
+    place.succeed("predict", &["model", "fruit.csv", "--out", "both.csv", "--json", "predicted.json"]);
+    let text = fs::read_to_string(place.path("both.csv")).expect("it was written");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines[0], "price,name,name_probability_apple,name_probability_lemon,name_probability_plum");
+    assert!(lines.len() == 601 && lines[1].split(',').count() == 5, "{}", lines[1]);
+    assert_eq!(place.json("predicted.json")["targets"][1]["classes"][0], "apple");
+    // One of them is a model like any other.
+    place.succeed("predict", &["model/1", "fruit.csv", "--out", "names.csv"]);
+    let names = fs::read_to_string(place.path("names.csv")).expect("it was written");
+    let of_both = lines.iter().skip(1).map(|line| line.split_once(',').map(|(_, rest)| rest));
+    assert!(names.lines().skip(1).map(Some).eq(of_both), "the same predictions");
+    place.refuse("predict", &["model", "fruit.csv", "--out", "both.safetensors"], &["classes of one target", ".csv"]);
+
+    // A folder in which one of the models is of another run is no model.
+    place.succeed(
+        "tabular",
+        &[&["fruit.csv", "--target", "name", "--drop", "price", "--seed", "5", "--out", "model/1"][..], &small[..8]].concat(),
+    );
+    place.refuse("predict", &["model", "fruit.csv", "--out", "out.csv"], &["targets.json", "`name`", "checksum"]);
+}
+
+#[test]
+fn targets_that_are_numbers_have_intervals_each_in_a_table() {
+    let place = place();
+    let rows: String = (0..300).map(|row| format!("{},{},{}\n", noise(row, 0), noise(row, 0) * 3.0, noise(row, 1))).collect();
+    place.write("rows.csv", format!("x,a,b\n{rows}"));
+    let args = ["rows.csv", "--target", "a,b", "--model", "mlp", "--epochs", "2", "--hidden", "4", "--intervals", "0.8"];
+    place.succeed("tabular", &[&args[..], &["--folds", "2", "--minutes", "2", "--report", "none", "--out", "model"]].concat());
+    assert!(!place.path("model/0/report.html").exists(), "none was asked for");
+    place.succeed("predict", &["model", "rows.csv", "--out", "out.safetensors"]);
+    let table = Table::open(place.path("out.safetensors")).expect("a table");
+    assert_eq!((table.label_names(), table.n_rows()), (&["a", "b"].map(str::to_owned)[..], 300));
+    assert_eq!(table.column_names(), ["a_predicted", "a_lower", "a_upper", "b_predicted", "b_lower", "b_upper"]);
+}
+
+#[test]
+fn targets_that_cannot_be_trained_together_are_refused() {
+    let place = place();
+    let refuse = |targets: &str, more: &[&str], words: &[&str]| {
+        place.refuse("tabular", &[&["fruit.csv", "--target", targets, "--out", "model"][..], more].concat(), words);
+        assert!(!place.path("model/targets.json").exists() && !place.path("model/0").exists(), "nothing was trained");
+    };
+    refuse("price,name,price", &[], &["`--target` names `price` twice"]);
+    refuse("price,3", &[], &["`price` is given two roles"]);
+    refuse("price,taste", &[], &["taste", "target", "\"size\", \"weight\", \"colour\", \"price\", \"name\""]);
+    refuse("price,name", &["--drop", "name"], &["`name`", "two roles"]);
+    // What is wrong with the second is known before the first is trained.
+    refuse("price,name", &["--intervals", "0.9"], &["target `name` has 3 classes", "intervals"]);
+    refuse("name,price", &["--class-weights", "balanced"], &["target `price` is a number"]);
+    refuse("price,name", &["--report", "page.html"], &["`--report` names one page", "`--report none`"]);
 }

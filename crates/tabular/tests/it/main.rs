@@ -1,10 +1,12 @@
 //! Tests of the crate's public interface, one module per file.
 
 mod categories;
+mod linear;
 mod numbers;
 mod predicted_rows;
 mod quantiles;
 mod segments;
+mod several;
 
 /// Numbers from -1 to 1 that look random.
 fn noise(row: usize, col: usize) -> f32 {

@@ -79,7 +79,7 @@ fn numbers_of_a_network_that_has_not_finished_are_corrected() -> Result<(), Erro
     model.save(folder.path())?;
     let loaded = TabularModel::load(folder.path())?;
     assert_eq!((loaded.calibration(), predictions(&loaded, &rows)?), (model.calibration(), predictions(&model, &rows)?));
-    let raw = TabularModel::joined(vec![model], &valid)?.0;
+    let raw = TabularModel::joined(&[model], &valid)?.0;
     assert_eq!(raw.calibration(), None);
     let uncalibrated = raw.evaluate(&valid)?.get("rmse").expect("a number");
     assert!(calibrated < 0.9 * uncalibrated, "{calibrated}, {uncalibrated}");

@@ -1,0 +1,344 @@
+//! From the rows of a table and a target to a model folder with scores.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use brisk_examples::higgs::stopped::{self, StartedBy};
+use brisk_examples::tabular::{Program, in_options_of};
+use brisk_examples::{print, write_json};
+use brisk_loader::{RowSource, Rows, Subset};
+use brisk_nn::Adam;
+use brisk_nn::tensor::Graph;
+use brisk_nn::tensor::program::Device;
+use brisk_report::{seconds, thousands};
+use brisk_table::{RowBatch, Schema, Table, TableWriter, Weights};
+use brisk_tabular::{
+    Calibration, Detected, Effort, Error as TabularError, Fitted, Fitting, ImportanceOptions, Preprocessing,
+    PreprocessingOptions, Recipe, SegmentOptions, TabularModel, TabularWarning, Target, TargetScale, Threshold,
+};
+use brisk_train::{Ended, Error as TrainError, FeedProbe, StopFlag, Trainable, Trainer, Warning};
+use serde_json::Value;
+
+use crate::linear;
+use crate::notes;
+use crate::options::Options;
+use crate::page;
+use crate::results::{Planned, Results};
+use crate::scale;
+use crate::to_go::to_go;
+
+/// How a training ended.
+pub(crate) enum Outcome {
+    /// With a model, which is in its folder.
+    Trained { model: Box<TabularModel>, results: Value },
+    /// It was stopped, with a model in its folder or without one.
+    Stopped(ExitCode),
+}
+
+/// Trains a model of the target of a table, tests it, writes it, and prints what it is worth.
+pub(crate) fn train(
+    options: &Options,
+    device: &Device,
+    detected: &Detected,
+    started: Instant,
+    stop: &StopFlag,
+) -> Result<Outcome> {
+    let Detected { table, columns, target, .. } = detected;
+    let (train, valid, test) = split(detected, options)?;
+    notes::rows(&train, valid.as_ref(), &test, &detected.splitting);
+
+    // How columns become features, fitted to the rows to train on.
+    let how = PreprocessingOptions { scaling: options.scaling, min_category_rows: options.min_category_rows };
+    let fitted = Preprocessing::fit_with(columns, &train, &how);
+    let preprocessing = fitted.map_err(|error| in_options_of(Program::Tabular, error))?;
+    let target = scale::asked(options, target.clone(), table)?.fitted_to("train", &train)?;
+    notes::columns(detected, &preprocessing, &target);
+    let sets_of = |target: &Target| -> Result<Sets> {
+        let preprocessed = |rows: &Subset<&Table>, set: &'static str| -> Result<Rows> {
+            Ok(preprocessing.over(columns, rows)?.with_target(target).to_rows(set)?)
+        };
+        let valid = valid.as_ref().map(|valid| preprocessed(valid, "valid")).transpose()?;
+        Ok(Sets { train: preprocessed(&train, "train")?, valid, test: preprocessed(&test, "test")? })
+    };
+    let rows = sets_of(&target)?;
+    let chosen = {
+        let fitting = scale::fitting(options, device, options.recipes(&rows.train, &target), options.time_left(started)?, stop);
+        let folds = options.folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
+        match (&rows.valid, folds.as_deref()) {
+            (Some(valid), _) => scale::chosen(device, options, &fitting, &preprocessing, &target, &rows.train, valid),
+            (None, Some([first, ..])) => {
+                scale::chosen(device, options, &fitting, &preprocessing, &target, &first.train, &first.valid)
+            }
+            (None, _) => Ok(None),
+        }
+    };
+    let chosen = match chosen {
+        Ok(chosen) => chosen,
+        Err(TabularError::Train(error)) => return without_results(error, stop),
+        Err(error) => return Err(error.into()),
+    };
+    let (target, rows) = match chosen {
+        Some((TargetScale::Log, Some(_))) => {
+            let target = target.with_scale(TargetScale::Log, table)?.fitted_to("train", &train)?;
+            let rows = sets_of(&target)?;
+            (target, rows)
+        }
+        _ => (target, rows),
+    };
+    rows.save(options, &preprocessing, &target)?;
+    let recipes = options.recipes(&rows.train, &target);
+    if options.has_members() && recipes[0].network.kind() == "mlp" {
+        let n_features = thousands(rows.train.n_cols() as u64);
+        ensure!(
+            options.members.is_none(),
+            "`--members` has an effect on ensembles only, which are not trained on {n_features} features; leave it out"
+        );
+        print::note(format_args!("an mlp is trained instead of ensembles, since there are {n_features} features"));
+    }
+    let folds = options.folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
+
+    // Training.
+    let n_networks = recipes.len();
+    let costs: Vec<f64> = recipes.iter().map(Recipe::cost).collect();
+    let are_linear: Vec<bool> = recipes.iter().map(Recipe::is_linear).collect();
+    let began = Instant::now();
+    let configure = |trainer: Trainer<'static>, network: usize| {
+        if let Some(folds) = folds.as_ref().filter(|_| network.is_multiple_of(n_networks)) {
+            print::note(format_args!("fold {} of {}", network / n_networks + 1, folds.len()));
+        }
+        if n_networks > 1 {
+            let kind = if are_linear[network % n_networks] { ", a linear model" } else { "" };
+            print::note(format_args!("network {} of at most {n_networks}{kind}", network % n_networks + 1));
+        }
+        if network > 0 {
+            // No time left is no error any more: there is a network.
+            let left = options.time_left(started).unwrap_or(Some(Duration::ZERO));
+            let about = to_go(began.elapsed(), &costs, network, folds.as_ref().map_or(1, Vec::len), left);
+            print::note(format_args!("about {} to go", seconds(about.as_secs_f64())));
+        }
+        trainer.stop_on(stop).progress()
+    };
+    let fitting = Fitting {
+        precision: options.precision_on(device),
+        class_weights: options.class_weights,
+        threshold: options.threshold,
+        intervals: options.intervals,
+        importance: Some(ImportanceOptions { seed: options.seed, ..ImportanceOptions::default() }),
+        configure: Box::new(configure),
+        ..Fitting::new(recipes, options.seed)
+    };
+    let model = TabularModel::new(options.seed, preprocessing.clone(), target.clone(), fitting.recipes[0].network.clone());
+    let planned = match &rows.valid {
+        Some(valid) => planned(device, options, &fitting.recipes[0], model, &rows.train, valid)?,
+        None => {
+            let first = folds.as_ref().and_then(|folds| folds.first()).context("there are neither validation rows nor folds")?;
+            planned(device, options, &fitting.recipes[0], model, &first.train, &first.valid)?
+        }
+    };
+    let fitting = Fitting { max_time: options.time_left(started)?, ..fitting };
+    let fitted = match (&rows.valid, &folds) {
+        (Some(valid), _) => fitting.fit(device, preprocessing, target, &rows.train, valid),
+        (None, folds) => fitting.fit_folds(device, preprocessing, target, folds.as_deref().unwrap_or_default()),
+    };
+    let mut fitted = match fitted {
+        Ok(fitted) => fitted,
+        Err(TabularError::Train(error)) => return without_results(error, stop),
+        Err(error) => return Err(in_options_of(Program::Tabular, error)),
+    };
+    fitted.model.set_text_options(detected.text.clone());
+    let is_stopped = fitted.reports.iter().any(|report| report.ended == Ended::Stopped);
+    let warnings = warned(detected, &fitted, options, is_stopped);
+    let linear = match (is_stopped, &rows.valid, folds.as_deref()) {
+        (false, Some(valid), _) => linear::scores((options, device, stop), &fitted, (&rows.train, valid, &rows.test)),
+        (false, None, Some([first, ..])) => {
+            linear::scores((options, device, stop), &fitted, (&first.train, &first.valid, &rows.test))
+        }
+        _ => Ok(None),
+    };
+    let linear = linear.map_err(|error| in_options_of(Program::Tabular, error))?;
+
+    // The results.
+    let (scores, trivial) = (fitted.model.evaluate(&rows.test)?, fitted.model.evaluate_constant(&rows.train, &rows.test)?);
+    let at_threshold = fitted.model.threshold().map(|at| {
+        let scores = [at, Threshold { value: 0.5, ..at }].map(|at| fitted.model.threshold_score(at, &rows.test));
+        let [chosen, half] = scores;
+        Ok::<_, TabularError>([chosen?, half?])
+    });
+    let at_threshold = at_threshold.transpose()?;
+    let held = fitted.model.interval_score(&rows.test)?;
+    let segments = fitted.model.segment_errors(columns, &test, &SegmentOptions::default())?;
+    fitted.model.set_scores(scores.values.iter().map(|(name, value)| (format!("test_{name}"), *value)).collect());
+    fitted.model.save(&options.out)?;
+    let elapsed = started.elapsed().as_secs_f64();
+    let n_rows = table.n_rows();
+    let results = Results {
+        options,
+        device,
+        fitted: &fitted,
+        planned,
+        chosen,
+        n_rows,
+        warnings,
+        scores,
+        linear,
+        trivial,
+        at_threshold,
+        held,
+        segments,
+        elapsed,
+    };
+    if let Some(path) = options.report_path() {
+        page::of(&results, columns, &test, &rows.test)?.write(&path)?;
+    }
+    let json = results.json();
+    if let Some(path) = &options.json {
+        write_json(path, &json)?;
+    }
+    print::result(results.scores())?;
+    if results.linear_is_better() {
+        print::note(if fitted.linear.is_some() {
+            "the linear model predicts the test rows better than what predicts the validation rows best, which is kept"
+        } else {
+            "a linear model predicts the test rows better: compare `--effort good`, which keeps it if it predicts the validation rows better"
+        });
+    }
+    results.folds().map_or(Ok(()), print::result)?;
+    results.importance().map_or(Ok(()), print::result)?;
+    print::result(results.lines())?;
+    Ok(match is_stopped {
+        true => Outcome::Stopped(stopped::status(stop, ExitCode::SUCCESS)),
+        false => Outcome::Trained { model: Box::new(fitted.model), results: json },
+    })
+}
+
+fn without_results(error: TrainError, stop: &StopFlag) -> Result<Outcome> {
+    stopped::without_results(error.into(), stop, StartedBy::CommandLine).map(Outcome::Stopped)
+}
+
+/// What training will take, of the first network.
+fn planned(
+    device: &Device,
+    options: &Options,
+    recipe: &Recipe,
+    model: TabularModel,
+    train: &impl RowSource<Feature = f32>,
+    valid: &impl RowSource<Feature = f32>,
+) -> Result<Planned> {
+    let (task, params) = (model.task(), model.model().params());
+    print::note(format_args!("parameters: {}", thousands(params.n_trained() as u64)));
+    let optimizer = Adam::new(params);
+    let trainer = recipe.trainer(device).precision(options.precision_on(device));
+    let training = trainer.prepare(Trainable::new(model.model().module(), params, &optimizer), &*task, train, valid)?;
+    // The scores of a table do use the weights of validation rows.
+    let warnings = training.warnings().iter().filter(|warning| !matches!(warning, Warning::UnusedWeights { .. }));
+    warnings.for_each(|warning| print::note(format_args!("warning: {warning}")));
+    let [step, evaluation] = training.graphs();
+    let probe = FeedProbe::new(device, training.train_rows(), training.scale())?;
+    Ok(Planned { peak_bytes: Graph::planned_peak_bytes(&[step, evaluation])?, loader_rows_per_s: probe.rows_per_s()? })
+}
+
+/// All warnings about the columns; those that the training gave rise to are said.
+fn warned(detected: &Detected, fitted: &Fitted, options: &Options, is_stopped: bool) -> Vec<String> {
+    let Fitted { model, .. } = fitted;
+    let mut warnings = detected.warnings.clone();
+    let report = fitted.report();
+    if report.n_epochs == 0 && report.ended == Ended::MaxTime {
+        let smaller = if options.effort == Effort::Quick { "" } else { ", or choose `--effort quick`" };
+        print::note(format_args!(
+            "warning: the time was over before one epoch, so that the network has seen only some of the training rows; allow more `--minutes`{smaller}"
+        ));
+    }
+    let calibration = model.calibration();
+    let share = calibration.and_then(Calibration::classes).map_or(0.0, |calibration| calibration.constant_share);
+    if share > 0.0 {
+        print::note(format_args!(
+            "warning: on the validation rows, the log loss of the network was not better than that of the shares of the classes, so that predictions are {:.0} % these shares",
+            100.0 * share
+        ));
+    }
+    match calibration.and_then(Calibration::number) {
+        Some(calibration) if calibration.is_constant() => print::note(
+            "warning: on the validation rows, the error of the network was not lower than that of the mean of the training rows, so that all predictions are this mean",
+        ),
+        Some(calibration) if !calibration.is_better_than_constant() => print::note(
+            "warning: on the validation rows, the error of the network was not lower than that of the mean of the training rows, except by chance",
+        ),
+        _ => {}
+    }
+    match model.importance() {
+        None if !is_stopped => print::note("the importance of columns is not measured: it would take too long"),
+        importance => {
+            let decisive = importance.and_then(|importance| importance.decisive());
+            let is_known = |column: &str| {
+                detected
+                    .warnings
+                    .iter()
+                    .any(|warning| matches!(warning, TabularWarning::PredictsTarget { column: other } if other == column))
+            };
+            if let Some(column) = decisive.filter(|found| !is_known(&found.column)) {
+                let warning = TabularWarning::DecidesTarget { column: column.column.clone() };
+                notes::warning(&warning, model.target());
+                warnings.push(warning);
+            }
+        }
+    }
+    warnings.iter().map(ToString::to_string).collect()
+}
+
+/// The rows to train on, to validate and to test: 70, 10 and 20 %, or without validation rows if there are folds.
+fn split<'a>(detected: &'a Detected, options: &Options) -> Result<Split<'a>> {
+    Ok(match options.folds {
+        None => {
+            let [train, valid, test] = detected.split(options.seed, [0.7, 0.1, 0.2])?;
+            (train, Some(valid), test)
+        }
+        Some(_) => {
+            let [train, test] = detected.split(options.seed, [0.8, 0.2])?;
+            (train, None, test)
+        }
+    })
+}
+
+type Split<'a> = (Subset<&'a Table>, Option<Subset<&'a Table>>, Subset<&'a Table>);
+
+/// The preprocessed rows.
+struct Sets {
+    train: Rows,
+    valid: Option<Rows>,
+    test: Rows,
+}
+
+impl Sets {
+    /// Writes them to the folder of `--save-rows`, if there is one.
+    fn save(&self, options: &Options, preprocessing: &Preprocessing, target: &Target) -> Result<()> {
+        let Some(folder) = &options.save_rows else { return Ok(()) };
+        std::fs::create_dir_all(folder)?;
+        for (name, rows) in [("train", Some(&self.train)), ("valid", self.valid.as_ref()), ("test", Some(&self.test))] {
+            if let Some(rows) = rows {
+                save_rows(&folder.join(format!("{name}.safetensors")), preprocessing, target.name(), rows)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn save_rows(path: &Path, preprocessing: &Preprocessing, target: &str, rows: &Rows) -> Result<()> {
+    let categories = preprocessing.categories().iter().map(|column| column.name().to_owned()).collect();
+    let label_names = vec![target.to_owned()];
+    let weights = if rows.has_weights() { Weights::Present } else { Weights::Absent };
+    let schema = Schema { categories, label_names, weights, ..Schema::named(preprocessing.feature_names()) };
+    let mut writer = TableWriter::create(path, schema)?;
+    writer.push_batch(RowBatch {
+        features: rows.features(),
+        categories: rows.categories(),
+        labels: rows.labels(),
+        weights: rows.weights().unwrap_or_default(),
+    })?;
+    if rows.n_categories() > 0 {
+        writer.set_dictionaries(preprocessing.categories().to_vec())?;
+    }
+    writer.finish()?;
+    Ok(())
+}
