@@ -66,6 +66,7 @@ const RULES: &[Rule] = &[
     records::are_on_the_page,
     rooms::imports_name_their_module,
     shaders::functions_stand_once,
+    source::comments_are_wrapped,
     source::files_are_short,
     source::nothing_is_left_over,
     source::libraries_do_not_print,

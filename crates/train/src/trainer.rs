@@ -57,7 +57,8 @@ use crate::training::{Outputs, Setup, Training};
 /// let sizes = MlpConfig { n_inputs: 2, hidden: vec![16], n_outputs: 2, activation: Activation::relu() };
 /// let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
 /// let task = Classification::of(2);
-/// let report = Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(20).learning_rate(0.01).fit(&mut model, &task, &train, &valid)?;
+/// let mut trainer = Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(20).learning_rate(0.01);
+/// let report = trainer.fit(&mut model, &task, &train, &valid)?;
 /// assert!(report.best_value > 0.9, "{report:?}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -459,13 +460,14 @@ impl<'a> Trainer<'a> {
     /// let sizes = MlpConfig { n_inputs: 1, hidden: vec![8], n_outputs: 1, activation: Activation::tanh() };
     /// let new_model = || Model::new(7, |params| Mlp::new(params, &sizes));
     /// let folder = RunFolder::create_at(&path)?;
-    /// let trainer = |epochs| Ok::<_, brisk_train::Error>(Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(epochs).folder(&folder));
+    /// let device = Device::cpu()?;
+    /// let trainer = |epochs| Trainer::new(&device).batch_rows(16).max_epochs(epochs).folder(&folder);
     ///
-    /// trainer(2)?.fit(&mut new_model(), &Regression::mse(), &rows, &rows)?;
+    /// trainer(2).fit(&mut new_model(), &Regression::mse(), &rows, &rows)?;
     /// // Later, perhaps in another process:
     /// let mut model = new_model();
     /// let checkpoint = Checkpoint::load(folder.last())?;
-    /// let report = trainer(5)?.resume(&mut model, &checkpoint, &Regression::mse(), &rows, &rows)?;
+    /// let report = trainer(5).resume(&mut model, &checkpoint, &Regression::mse(), &rows, &rows)?;
     /// assert_eq!(report.n_epochs, 5);
     /// # std::fs::remove_dir_all(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

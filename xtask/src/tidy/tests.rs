@@ -31,6 +31,7 @@ fn sound() -> Workspace {
         ("crates/kernels/LICENSE-APACHE", ""),
         ("crates/kernels/LICENSE-MIT", ""),
         ("Cargo.toml", "[workspace.package]\nrust-version = \"1.95\"\n"),
+        ("rustfmt.toml", "max_width = 130\n"),
         ("xtask/src/main.rs", "fn main() { println!(\"a program prints\"); }"),
     ];
     Workspace {
@@ -208,6 +209,22 @@ fn functions_of_shaders_stand_once() {
 fn files_stay_short() {
     check(source::files_are_short, with("tests/src/lib.rs", "fn f() {}\n".repeat(701)), &[("tests/src/lib.rs", "has 701 lines")]);
     check(source::files_are_short, with("tests/src/lib.rs", "fn f() {}\n".repeat(700)), &[]);
+}
+
+#[test]
+fn comments_are_as_wide_as_code() {
+    let (path, rule) = ("tests/src/lib.rs", source::comments_are_wrapped);
+    // Characters count, not bytes, and indentation does.
+    let wide = format!("fn f() {{\n    /// {}\n    //! {}\n}}\n", "é".repeat(122), "é".repeat(123));
+    check(rule, with(path, wide.clone()), &[("tests/src/lib.rs:3", "131 characters, more than 130")]);
+    // rustfmt's default where none is set.
+    let unset = |workspace: &mut Workspace| {
+        with(path, wide.clone())(workspace);
+        without("rustfmt.toml")(workspace);
+    };
+    check(rule, unset, &[("tests/src/lib.rs:2", "more than 100"), ("tests/src/lib.rs:3", "more than 100")]);
+    let others = format!("/// | {0} |\nlet x = 1; // {0}\n", "a ".repeat(70));
+    check(rule, with(path, others), &[]);
 }
 
 #[test]
