@@ -13,6 +13,7 @@ mod rooms;
 mod shaders;
 mod source;
 mod weight;
+mod workflows;
 mod workspace;
 
 #[cfg(test)]
@@ -60,7 +61,6 @@ const RULES: &[Rule] = &[
     docs::licences_are_in_each_crate,
     docs::links_lead_to_files,
     docs::readmes_are_the_short_front_pages,
-    docs::workflows_use_the_declared_rust,
     manifests::are_complete,
     kernels::have_twins,
     records::are_on_the_page,
@@ -73,6 +73,8 @@ const RULES: &[Rule] = &[
     source::unsafe_is_listed,
     source::no_machine_is_named,
     weight::stays_low,
+    workflows::pass_actionlint,
+    workflows::use_the_declared_rust,
 ];
 
 pub(crate) fn run() -> Result<ExitCode> {

@@ -1,4 +1,4 @@
-//! What users read: READMEs, guides, links, licences, and the version of Rust.
+//! What users read: READMEs, guides, links and licences.
 
 use super::Finding;
 use super::workspace::{File, Workspace};
@@ -78,20 +78,4 @@ pub(super) fn licences_are_in_each_crate(workspace: &Workspace) -> Vec<Finding> 
         published(workspace).flat_map(|package| ["APACHE", "MIT"].map(|name| format!("{}/LICENSE-{name}", package.folder)));
     let missing = files.filter(|path| workspace.file(path).is_none());
     missing.map(|path| Finding::new(path, 0, "is missing; copy it from the root folder")).collect()
-}
-
-pub(super) fn workflows_use_the_declared_rust(workspace: &Workspace) -> Vec<Finding> {
-    let manifest = workspace.file("Cargo.toml").map_or("", |file| file.text.as_str());
-    let declared = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap_or("").trim_matches('"');
-    let mut findings = Vec::new();
-    for File { path, text } in workspace.files.iter().filter(|file| file.path.starts_with(".github/workflows/")) {
-        for (line, number) in text.lines().zip(1..).filter(|(line, _)| line.to_lowercase().contains("toolchain")) {
-            let words = line.split(|c: char| !c.is_ascii_digit() && c != '.');
-            for version in words.filter(|word| word.trim_matches('.').contains('.') && *word != declared) {
-                let message = format!("uses Rust {version}, but `rust-version` in Cargo.toml is `{declared}`");
-                findings.push(Finding::new(path, number, message));
-            }
-        }
-    }
-    findings
 }

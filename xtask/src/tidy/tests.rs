@@ -2,7 +2,7 @@
 
 use super::source::code_lines;
 use super::workspace::{File, Workspace};
-use super::{Rule, arrows, circles, docs, kernels, manifests, rooms, shaders, source, weight};
+use super::{Rule, arrows, circles, docs, kernels, manifests, rooms, shaders, source, weight, workflows};
 use crate::metadata::Package;
 
 /// Two crates and an xtask that follow all rules.
@@ -42,6 +42,7 @@ fn sound() -> Workspace {
         ],
         files: files.map(|(path, text)| File { path: path.into(), text: text.into() }).into(),
         trees: vec![("brisk-table".into(), ["one v1", "two v2"].map(String::from).into())],
+        actionlint: String::new(),
     }
 }
 
@@ -151,11 +152,21 @@ fn crates_contain_their_licences() {
 #[test]
 fn workflows_install_the_declared_rust() {
     let path = ".github/workflows/ci.yml";
-    let rule = docs::workflows_use_the_declared_rust;
+    let rule = workflows::use_the_declared_rust;
     check(rule, with(path, "env:\n  RUSTUP_TOOLCHAIN: \"1.95\"\nuses: actions/checkout@v5.1\n"), &[]);
     let other = "env:\n  RUSTUP_TOOLCHAIN: \"1.96\"\nrun: rustup toolchain install 1.95.1\nuses: dtolnay/rust-toolchain@1.95\n";
     let place = |line: usize| format!("{path}:{line}");
     check(rule, with(path, other), &[(&place(2), "uses Rust 1.96"), (&place(3), "uses Rust 1.95.1")]);
+}
+
+#[test]
+fn what_actionlint_says_are_findings() {
+    let said = |workspace: &mut Workspace| {
+        let unknown = ".github/workflows/ci.yml:28:18: label \"ubuntu-2404\" is unknown: it is none of GitHub's [runner-label]";
+        workspace.actionlint = format!("{unknown}\nno place\n");
+    };
+    let expected = [(".github/workflows/ci.yml:28", "is unknown: it is none"), (".github/workflows", "no place")];
+    check(workflows::pass_actionlint, said, &expected);
 }
 
 #[test]
