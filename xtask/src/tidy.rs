@@ -3,6 +3,7 @@
 //! A rule is a function from the [`Workspace`] to findings, so that each can be tested on a made-up workspace that breaks it. A
 //! remark that a reviewer makes twice becomes a rule.
 
+mod archives;
 mod arrows;
 mod circles;
 mod docs;
@@ -54,12 +55,13 @@ impl fmt::Display for Finding {
 type Rule = fn(&Workspace) -> Vec<Finding>;
 
 const RULES: &[Rule] = &[
+    archives::hold_what_users_need,
     arrows::point_down,
     arrows::wgpu_is_named_below,
     circles::modules_form_none,
     docs::guides_are_in_the_documentation,
-    docs::licences_are_in_each_crate,
     docs::links_lead_to_files,
+    docs::links_of_readmes_are_absolute,
     docs::readmes_are_the_short_front_pages,
     manifests::are_complete,
     kernels::have_twins,

@@ -1,4 +1,4 @@
-//! What users read: READMEs, guides, links and licences.
+//! What users read: READMEs, guides and links.
 
 use super::Finding;
 use super::workspace::{File, Workspace};
@@ -73,9 +73,18 @@ pub(super) fn links_lead_to_files(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn licences_are_in_each_crate(workspace: &Workspace) -> Vec<Finding> {
-    let files =
-        published(workspace).flat_map(|package| ["APACHE", "MIT"].map(|name| format!("{}/LICENSE-{name}", package.folder)));
-    let missing = files.filter(|path| workspace.file(path).is_none());
-    missing.map(|path| Finding::new(path, 0, "is missing; copy it from the root folder")).collect()
+/// A README is shown by crates.io and docs.rs, too, where relative links lead nowhere.
+pub(super) fn links_of_readmes_are_absolute(workspace: &Workspace) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in published(workspace).filter_map(|package| workspace.file(&format!("{}/README.md", package.folder))) {
+        for (line, number) in file.text.lines().zip(1..) {
+            let inline = line.split("](").skip(1).map(|rest| rest.split(')').next().unwrap_or(rest));
+            let named = line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target.trim());
+            let is_relative = |target: &&str| !["https://", "http://", "#"].iter().any(|begin| target.starts_with(begin));
+            let message = |target| format!("links to `{target}`, which is relative; begin it with {}", REPOSITORY[0]);
+            let relative = inline.chain(named).filter(is_relative);
+            findings.extend(relative.map(|target| Finding::new(&file.path, number, message(target))));
+        }
+    }
+    findings
 }

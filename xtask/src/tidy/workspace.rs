@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
+use super::archives::Archive;
 use super::weight::{LIMITS, TARGET, unique_packages};
 use crate::metadata::{Package, packages};
 use crate::shell::{command, output, root};
@@ -17,6 +18,7 @@ pub(crate) struct Workspace {
     pub(crate) files: Vec<File>,
     /// Crates with a limit on packages, and the packages that they need.
     pub(crate) trees: Vec<(String, BTreeSet<String>)>,
+    pub(crate) archives: Vec<Archive>,
     /// What actionlint says of the workflows.
     pub(crate) actionlint: String,
 }
@@ -40,11 +42,13 @@ impl Workspace {
             let printed = output(command("cargo tree --edges normal --prefix none --target").args([TARGET, "--package", name]))?;
             trees.push((name.to_owned(), unique_packages(&printed)));
         }
+        let published = packages.iter().filter(|package| package.short_name().is_some());
+        let archives = published.map(Archive::of).collect::<Result<_>>()?;
         let actionlint = super::workflows::actionlint()?.unwrap_or_else(|| {
             eprintln!("actionlint is not installed, so workflows are not linted");
             String::new()
         });
-        Ok(Self { packages, files, trees, actionlint })
+        Ok(Self { packages, files, trees, archives, actionlint })
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&File> {
