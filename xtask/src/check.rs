@@ -12,7 +12,7 @@ use crate::packages::{Install, InstallOptions, run_patiently};
 use crate::programs::{self, Profile, all_features};
 use crate::shell::{self, command, run as must, succeeds};
 use crate::stages::{self, Stage, Systems};
-use crate::{cross, mpi, tidy, vulkan};
+use crate::{cross, mpi, nginx, tidy, vulkan};
 
 const STAGES: &[Stage] = &[
     Stage {
@@ -26,6 +26,12 @@ const STAGES: &[Stage] = &[
         about: "MPI exists, for tests between processes; without it, Open MPI and iproute2 are installed",
         systems: Systems::Linux,
         act: |install| mpi::ensure(install).and_then(|()| mpi::ensure_network(install)),
+    },
+    Stage {
+        name: "nginx",
+        about: "nginx exists, for a test of tables on a server; without it, it is installed",
+        systems: Systems::Linux,
+        act: nginx::ensure,
     },
     Stage { name: "fmt", about: "cargo fmt --all --check", systems: Systems::All, act: fmt },
     Stage {
