@@ -392,7 +392,7 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        if let Some(config) = self.config.optimizer {
+        if let Some(config) = &self.config.optimizer {
             return Err(second_optimizer(config, "no such setting, since `Trainable` has the optimizer"));
         }
         let setup = self.setup(self.scale.clone(), false);
@@ -418,9 +418,9 @@ impl<'a> Trainer<'a> {
     }
 
     pub(crate) fn make_optimizer(&self, params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
-        match (&self.optimizer, self.config.optimizer) {
+        match (&self.optimizer, &self.config.optimizer) {
             (Some(make), None) => make(params),
-            (None, config) => Ok(config.unwrap_or_default().build(params)),
+            (None, config) => Ok(config.clone().unwrap_or_default().build(params)?),
             (Some(_), Some(config)) => Err(second_optimizer(config, "`Trainer::optimizer` or the setting, not both")),
         }
     }
@@ -545,6 +545,6 @@ impl<'a> Trainer<'a> {
     }
 }
 
-fn second_optimizer(config: OptimizerConfig, expected: &'static str) -> Error {
+fn second_optimizer(config: &OptimizerConfig, expected: &'static str) -> Error {
     Error::Setting { name: "optimizer", found: format!("{config:?} besides another optimizer"), expected: expected.into() }
 }
