@@ -107,6 +107,9 @@ fn stage_names() -> PossibleValuesParser {
 }
 
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
+    if !LINUX {
+        eprintln!("features named `{}` are off: replicas that are processes are tested on Linux", programs::MPI);
+    }
     stages::run(STAGES, &options.only, env::consts::OS, options.install.get())?;
     Ok(ExitCode::SUCCESS)
 }
