@@ -13,6 +13,7 @@ mod fetch;
 mod fuzz_tensors;
 mod metadata;
 mod mpi;
+mod nginx;
 mod packages;
 mod peers;
 mod programs;

@@ -13,6 +13,11 @@ pub(crate) struct Package {
     pub(crate) folder: String,
     pub(crate) description: String,
     pub(crate) license: String,
+    pub(crate) repository: String,
+    pub(crate) keywords: Vec<String>,
+    pub(crate) categories: Vec<String>,
+    /// Whether the manifest says how docs.rs builds it.
+    pub(crate) has_docs_settings: bool,
     pub(crate) features: Vec<String>,
     /// Names of direct dependencies, of any kind.
     pub(crate) dependencies: Vec<String>,
@@ -34,6 +39,7 @@ fn of_metadata(metadata: &str) -> Result<Vec<Package>> {
     let metadata: Value = serde_json::from_str(metadata).context("`cargo metadata` printed something that is not JSON")?;
     let root = metadata["workspace_root"].as_str().unwrap_or_default().replace('\\', "/");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let texts = |value: &Value| value.as_array().into_iter().flatten().map(text).collect();
     let package = |package: &Value| {
         let manifest = text(&package["manifest_path"]).replace('\\', "/");
         let folder = manifest.strip_prefix(&root).unwrap_or(&manifest).trim_start_matches('/').trim_end_matches("/Cargo.toml");
@@ -43,6 +49,10 @@ fn of_metadata(metadata: &str) -> Result<Vec<Package>> {
             folder: folder.to_owned(),
             description: text(&package["description"]),
             license: text(&package["license"]),
+            repository: text(&package["repository"]),
+            keywords: texts(&package["keywords"]),
+            categories: texts(&package["categories"]),
+            has_docs_settings: package["metadata"]["docs"]["rs"].is_object(),
             features: package["features"].as_object().into_iter().flatten().map(|(name, _)| name.clone()).collect(),
             dependencies: dependencies.map(|dependency| text(&dependency["name"])).collect(),
         }
@@ -58,12 +68,16 @@ mod tests {
     fn members_are_read_from_cargos_metadata() {
         let metadata = r#"{"workspace_root": "/home/brisk", "packages": [{
             "name": "brisk-table", "manifest_path": "/home/brisk/crates/table/Cargo.toml", "description": null, "license": "MIT",
+            "repository": null, "keywords": ["csv", "mmap"], "categories": ["science"], "metadata": {"docs": {"rs": {}}},
             "features": {"csv": [], "default": ["csv"]},
             "dependencies": [{"name": "brisk-loader", "kind": null}, {"name": "tempfile", "kind": "dev"}]}]}"#;
         let expected = Package {
             name: "brisk-table".into(),
             folder: "crates/table".into(),
             license: "MIT".into(),
+            keywords: vec!["csv".into(), "mmap".into()],
+            categories: vec!["science".into()],
+            has_docs_settings: true,
             features: vec!["csv".into(), "default".into()],
             dependencies: vec!["brisk-loader".into(), "tempfile".into()],
             ..Package::default()

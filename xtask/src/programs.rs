@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::metadata::{Package, packages};
 use crate::shell::{command, output};
 
 /// Which profile to build with.
@@ -28,18 +29,40 @@ pub(crate) fn finish(command: &mut Command) -> Result<ExitCode> {
     Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
+/// The feature that needs an MPI to build.
+pub(crate) const MPI: &str = "mpi";
+
+/// The arguments by which cargo enables all features, or all but [`MPI`] on systems other than Linux.
+pub(crate) fn all_features() -> Result<Vec<String>> {
+    Ok(features_of(&packages()?, cfg!(target_os = "linux")))
+}
+
+fn features_of(packages: &[Package], has_mpi: bool) -> Vec<String> {
+    if has_mpi {
+        return vec!["--all-features".to_owned()];
+    }
+    let of_package = |package: &Package| {
+        let others = package.features.iter().filter(|feature| *feature != MPI);
+        others.map(|feature| format!("{}/{feature}", package.name)).collect::<Vec<_>>()
+    };
+    vec!["--features".to_owned(), packages.iter().flat_map(of_package).collect::<Vec<_>>().join(",")]
+}
+
 /// Builds a program of the workspace, which is a `bin` or an `example`, and returns its path.
 ///
-/// The command has `--workspace`, and `--tests --all-features` in the profile of tests, so that features are resolved as for the
-/// tests and nothing is built twice.
+/// The command has `--workspace`, and `--tests` and [`all_features`] in the profile of tests, so that features are resolved as
+/// for the tests and nothing is built twice.
 pub(crate) fn built(kind: &str, name: &str, profile: Profile) -> Result<PathBuf> {
     let mut build = command("cargo build --workspace --message-format json-render-diagnostics");
     build.arg(format!("--{kind}={name}"));
     build.args(match profile {
-        Profile::Dev => &["--tests", "--all-features"][..],
+        Profile::Dev => &["--tests"][..],
         Profile::Release => &["--release"],
         Profile::ReleaseWithMpi => &["--release", "--features", "brisk-benches/mpi"],
     });
+    if profile == Profile::Dev {
+        build.args(all_features()?);
+    }
     match executable(&output(&mut build)?, kind, name) {
         Some(path) => Ok(path),
         None => bail!("cargo built `{name}` but printed no path of its executable"),
@@ -60,6 +83,18 @@ pub(crate) fn executable(messages: &str, kind: &str, name: &str) -> Option<PathB
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn mpi_is_left_out_where_there_is_none() {
+        let package = |name: &str, features: &[&str]| Package {
+            name: name.into(),
+            features: features.iter().map(ToString::to_string).collect(),
+            ..Package::default()
+        };
+        let packages = [package("brisk-table", &["csv", "default"]), package("brisk", &["mpi", "train"]), package("xtask", &[])];
+        assert_eq!(features_of(&packages, true), ["--all-features"]);
+        assert_eq!(features_of(&packages, false), ["--features", "brisk-table/csv,brisk-table/default,brisk/train"]);
+    }
 
     #[test]
     fn the_executable_is_found_among_cargos_messages() {

@@ -3,6 +3,7 @@
 //! A rule is a function from the [`Workspace`] to findings, so that each can be tested on a made-up workspace that breaks it. A
 //! remark that a reviewer makes twice becomes a rule.
 
+mod archives;
 mod arrows;
 mod circles;
 mod docs;
@@ -13,6 +14,7 @@ mod rooms;
 mod shaders;
 mod source;
 mod weight;
+mod workflows;
 mod workspace;
 
 #[cfg(test)]
@@ -53,25 +55,28 @@ impl fmt::Display for Finding {
 type Rule = fn(&Workspace) -> Vec<Finding>;
 
 const RULES: &[Rule] = &[
+    archives::hold_what_users_need,
     arrows::point_down,
     arrows::wgpu_is_named_below,
     circles::modules_form_none,
     docs::guides_are_in_the_documentation,
-    docs::licences_are_in_each_crate,
     docs::links_lead_to_files,
+    docs::links_of_readmes_are_absolute,
     docs::readmes_are_the_short_front_pages,
-    docs::workflows_use_the_declared_rust,
     manifests::are_complete,
     kernels::have_twins,
     records::are_on_the_page,
     rooms::imports_name_their_module,
     shaders::functions_stand_once,
+    source::comments_are_wrapped,
     source::files_are_short,
     source::nothing_is_left_over,
     source::libraries_do_not_print,
     source::unsafe_is_listed,
     source::no_machine_is_named,
     weight::stays_low,
+    workflows::pass_actionlint,
+    workflows::use_the_declared_rust,
 ];
 
 pub(crate) fn run() -> Result<ExitCode> {

@@ -43,7 +43,8 @@ pub fn special_file(path: &Path) -> Option<&'static str> {
 /// # Examples
 /// ```
 /// # let folder = tempfile::tempdir()?;
-/// assert!(brisk_atomic_file::open_regular_file(folder.path()).unwrap_err().to_string().contains("is a folder, expected a file"));
+/// let error = brisk_atomic_file::open_regular_file(folder.path()).unwrap_err();
+/// assert!(error.to_string().contains("is a folder, expected a file"));
 /// # Ok::<(), std::io::Error>(())
 /// ```
 pub fn open_regular_file(path: &Path) -> io::Result<File> {

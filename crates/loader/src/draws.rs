@@ -17,7 +17,8 @@ use crate::shuffle::splitmix64_finish;
 /// ```
 ///
 /// # Reference
-/// Walker 1977, "An Efficient Method for Generating Discrete Random Variables with General Distributions"; the table as in Vose 1991.
+/// Walker 1977, "An Efficient Method for Generating Discrete Random Variables with General Distributions"; the table as in Vose
+/// 1991.
 ///
 /// # Examples
 /// Three of four rows are of class 0; drawn by weight, each class makes up half of the draws:

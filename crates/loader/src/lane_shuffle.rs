@@ -94,15 +94,16 @@ impl fmt::Display for Lanes {
 ///
 /// of_lane(l, j):                                    BlockShuffle of seed_of(l), over the blocks that the lane has rows of
 ///     first_block = start(l) / R          n_blocks = ceil(start(l + 1) / R) - first_block
-///     before      = start(l) % R          after    = (R - start(l + 1) % R) % R      rows that the first and the last block lack
+///     before      = start(l) % R          after    = (R - start(l + 1) % R) % R     rows that the first and last block lack
 ///     blocks      = Shuffle(n_blocks, key(0), epoch)
 ///     p_first     = blocks.position_of(0)          p_last   = blocks.position_of(n_blocks - 1)
 ///     end(q)      = min(q, n_blocks) * R - (before if q > p_first else 0) - (after if q > p_last else 0)
 ///
 ///     w  = the window with end(w * W) <= j < end((w + 1) * W)          first = end(w * W)
 ///     i  = Shuffle(end((w + 1) * W) - first, key(w + 1), epoch).row(j - first)
+///     both conditions on the i of the line before:
 ///     i  = i + (before if p_first is in this window and i >= end(p_first) - first)
-///            + (after  if p_last  is in this window and i >= end(p_last + 1) - first)        both conditions on the i of the line before
+///            + (after  if p_last  is in this window and i >= end(p_last + 1) - first)
 ///     (first_block + blocks.row(w * W + i / R)) * R + i % R
 /// ```
 ///

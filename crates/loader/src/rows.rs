@@ -81,7 +81,8 @@ impl<T, F: Deref<Target = [T]>, L: Deref<Target = [f32]>> Rows<F, L> {
     /// ```
     /// use brisk_loader::{Batching, Loader, Rows};
     ///
-    /// let rows = Rows::new(vec![0.5, 1.5], vec![0.0, 1.0], 1)?.with_categories(vec![7, 3, 8, 4], 2)?.with_weights(vec![1.0, 2.0])?;
+    /// let rows = Rows::new(vec![0.5, 1.5], vec![0.0, 1.0], 1)?;
+    /// let rows = rows.with_categories(vec![7, 3, 8, 4], 2)?.with_weights(vec![1.0, 2.0])?;
     /// let mut loader = Loader::new(&rows, Batching::of(3))?;
     /// let mut batches = loader.epoch(0);
     /// let batch = batches.next_batch()?.expect("a batch of two rows and padding");

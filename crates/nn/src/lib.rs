@@ -79,7 +79,7 @@ pub use module::Module;
 pub use muon::{Muon, MuonNorm, MuonScale};
 pub use number_embedding::NumberEmbedding;
 pub use optimizer::Optimizer;
-pub use optimizer_config::{AdamConfig, OptimizerConfig};
+pub use optimizer_config::{AdamConfig, MuonConfig, OptimizerConfig};
 pub use parameter_group::ParameterGroup;
 pub use parameters::{Bound, ParameterId, Parameters, ParametersBuilder};
 pub use periodic::Periodic;

@@ -48,7 +48,12 @@ impl Mlp {
     /// Mlp::with_categories(&mut builder, &sizes, &categories);
     /// let params = builder.build(0);
     /// let shapes: Vec<_> = params.entries().iter().map(|entry| (entry.name.as_str(), entry.shape.as_slice())).collect();
-    /// assert_eq!(shapes[..3], [("embeddings.0.weight", &[8, 4][..]), ("embeddings.1.weight", &[1000, 8]), ("layers.0.weight", &[32, 6 + 4 + 8])]);
+    /// let first = [
+    ///     ("embeddings.0.weight", &[8, 4][..]),
+    ///     ("embeddings.1.weight", &[1000, 8]),
+    ///     ("layers.0.weight", &[32, 6 + 4 + 8]),
+    /// ];
+    /// assert_eq!(shapes[..3], first);
     /// ```
     #[track_caller]
     pub fn with_categories(params: &mut ParametersBuilder, config: &MlpConfig, categories: &[CategoricalColumn]) -> Self {

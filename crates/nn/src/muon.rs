@@ -3,6 +3,7 @@ use brisk_kernels::{
 };
 use brisk_tensor::program::{Error as ProgramError, Program, Slice};
 use brisk_tensor::{Error, Graph, Persistent};
+use serde::{Deserialize, Serialize};
 
 use crate::newton_schulz::NewtonSchulz;
 use crate::optimizer::Optimizer;
@@ -56,7 +57,8 @@ pub struct Muon {
 }
 
 /// The size of a [`Muon`] step for a matrix of `n_rows` rows (outputs of a layer) and `n_cols` columns (inputs).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum MuonScale {
     /// `√max(1, n_rows / n_cols)` times the learning rate, PyTorch's `original`.

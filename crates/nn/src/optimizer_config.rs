@@ -1,17 +1,21 @@
+use brisk_tensor::Error;
 use serde::{Deserialize, Serialize};
 
 use crate::adam::{Adam, WeightDecay};
 use crate::cautious::CautiousAdamW;
+use crate::muon::{Muon, MuonScale};
 use crate::optimizer::Optimizer;
+use crate::parameter_group::ParameterGroup;
 use crate::parameters::Parameters;
 use crate::sgd::{Momentum, Sgd};
+use crate::together::CombinedOptimizer;
 
 /// An optimizer as a value, such as one of a file of settings; the learning rate is that of the schedule. Parameter groups and
 /// other optimizers are set in code.
 ///
 /// # In files of settings
 /// A table with the `name` of the optimizer and its values, which have PyTorch's names and defaults:
-/// `{ name = "adamw", weight_decay = 0.05 }`.
+/// `{ name = "adamw", weight_decay = 0.05 }`, `{ name = "muon", matrices = ["layers.1.weight"], rest_lr_factor = 0.1 }`.
 /// # Examples
 /// ```
 /// use brisk_nn::{Activation, AdamConfig, Linear, OptimizerConfig, ParametersBuilder};
@@ -19,10 +23,11 @@ use crate::sgd::{Momentum, Sgd};
 /// let mut builder = ParametersBuilder::new();
 /// Linear::new(&mut builder, "linear", 3, 1, Activation::identity());
 /// let config = AdamConfig { weight_decay: Some(0.05), ..AdamConfig::default() };
-/// let optimizer = OptimizerConfig::AdamW(config).build(&builder.build(7));
+/// let optimizer = OptimizerConfig::AdamW(config).build(&builder.build(7))?;
 /// assert!(optimizer.skips());
+/// # Ok::<(), brisk_nn::Error>(())
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "name", rename_all = "snake_case", deny_unknown_fields)]
 pub enum OptimizerConfig {
     /// [`Adam`]; the decay, 0 by default, is added to the gradient.
@@ -45,6 +50,43 @@ pub enum OptimizerConfig {
         #[serde(default)]
         weight_decay: f32,
     },
+    /// [`Muon`], with AdamW for the parameters that are not its own.
+    Muon(MuonConfig),
+}
+
+/// The settings of [`Muon`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MuonConfig {
+    /// The names of its parameters: the matrices of hidden layers and the filters of convolutions.
+    pub matrices: Vec<String>,
+    /// The momentum.
+    pub momentum: f32,
+    /// Its form, `nesterov` or `heavy`.
+    pub form: Momentum,
+    /// The weight decay.
+    pub weight_decay: f32,
+    /// The size of a step: `original`, `match_rms_adamw`, `spectral_unclamped` or `plain`.
+    pub scale: MuonScale,
+    /// AdamW, for all other parameters.
+    pub rest: AdamConfig,
+    /// What its learning rate is multiplied by.
+    pub rest_lr_factor: f32,
+}
+
+impl Default for MuonConfig {
+    /// PyTorch's, without matrices.
+    fn default() -> Self {
+        Self {
+            matrices: Vec::new(),
+            momentum: 0.95,
+            form: Momentum::Nesterov,
+            weight_decay: 0.1,
+            scale: MuonScale::Original,
+            rest: AdamConfig::default(),
+            rest_lr_factor: 1.0,
+        }
+    }
 }
 
 /// The settings of Adam and its variants.
@@ -75,22 +117,55 @@ impl Default for OptimizerConfig {
 
 impl OptimizerConfig {
     /// The optimizer, for these parameters.
-    pub fn build(self, params: &Parameters) -> Box<dyn Optimizer> {
-        // PyTorch's of AdamW.
-        const DECOUPLED: f32 = 0.01;
-        let adam = |AdamConfig { betas: [beta1, beta2], eps, .. }: AdamConfig, decay: WeightDecay| {
-            Box::new(Adam::new(params).betas(beta1, beta2).eps(eps).weight_decay(decay))
-        };
-        match self {
-            Self::Adam(config) => adam(config, WeightDecay::Gradient(config.weight_decay.unwrap_or(0.0))),
-            Self::AdamW(config) => adam(config, WeightDecay::Decoupled(config.weight_decay.unwrap_or(DECOUPLED))),
-            Self::CautiousAdamW(AdamConfig { betas: [beta1, beta2], eps, weight_decay }) => {
-                let decay = weight_decay.unwrap_or(DECOUPLED);
-                Box::new(CautiousAdamW::new(params).betas(beta1, beta2).eps(eps).weight_decay(decay))
+    ///
+    /// # Errors
+    /// For Muon, [`Error::Refused`] if there is no parameter of one of the names, and those of [`Muon::new`].
+    pub fn build(&self, params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
+        Ok(match self {
+            Self::Adam(config) => Box::new(config.adam(params, WeightDecay::Gradient(config.weight_decay.unwrap_or(0.0)))),
+            Self::AdamW(config) => Box::new(config.adamw(params)),
+            Self::CautiousAdamW(config) => {
+                let AdamConfig { betas: [beta1, beta2], eps, .. } = *config;
+                Box::new(CautiousAdamW::new(params).betas(beta1, beta2).eps(eps).weight_decay(config.decoupled()))
             }
             Self::Sgd { momentum, form, weight_decay } => {
-                Box::new(Sgd::new(params).momentum(momentum, form).weight_decay(weight_decay))
+                Box::new(Sgd::new(params).momentum(*momentum, *form).weight_decay(*weight_decay))
             }
+            Self::Muon(config) => Box::new(config.build(params)?),
+        })
+    }
+}
+
+impl AdamConfig {
+    fn adam(&self, params: &Parameters, decay: WeightDecay) -> Adam {
+        let [beta1, beta2] = self.betas;
+        Adam::new(params).betas(beta1, beta2).eps(self.eps).weight_decay(decay)
+    }
+
+    fn adamw(&self, params: &Parameters) -> Adam {
+        self.adam(params, WeightDecay::Decoupled(self.decoupled()))
+    }
+
+    /// The decay, by default PyTorch's of AdamW.
+    fn decoupled(&self) -> f32 {
+        self.weight_decay.unwrap_or(0.01)
+    }
+}
+
+impl MuonConfig {
+    fn build(&self, params: &Parameters) -> Result<CombinedOptimizer, Error> {
+        let ids = self.matrices.iter().map(|name| params.id_of(name)).collect::<Option<Vec<_>>>();
+        let Some(ids) = ids.filter(|ids| !ids.is_empty()) else {
+            let found = format!("matrices = {:?}", self.matrices);
+            return Err(Error::Refused { op: "muon", found, expected: "the names of some parameters of the model" });
+        };
+        let muon = Muon::new(params, &ids)?.momentum(self.momentum, self.form).weight_decay(self.weight_decay).scale(self.scale);
+        let rest = params.ids_where(|entry| !self.matrices.contains(&entry.name));
+        let optimizer = CombinedOptimizer::new().and(muon);
+        if rest.is_empty() {
+            return Ok(optimizer);
         }
+        let rest = ParameterGroup::new(rest).lr_factor(self.rest_lr_factor);
+        Ok(optimizer.and(self.rest.adamw(params).groups(params, &[rest])?))
     }
 }

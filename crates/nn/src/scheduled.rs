@@ -19,7 +19,8 @@ use crate::step_inputs::StepInputs;
 /// let mut builder = ParametersBuilder::new();
 /// Linear::new(&mut builder, "head", 8, 2, Activation::identity());
 /// let params = builder.build(0);
-/// let [weight, bias] = ["head.weight", "head.bias"].map(|name| ParameterGroup::new(params.ids_where(|entry| entry.name == name)));
+/// let group = |name| ParameterGroup::new(params.ids_where(|entry| entry.name == name));
+/// let [weight, bias] = ["head.weight", "head.bias"].map(group);
 /// // The bias is trained in the first 100 steps of 400.
 /// let early = Schedule::PiecewiseLinear { points: vec![(0.into(), 0.1), (100.into(), 0.0)] };
 /// let bias = Scheduled::new(Sgd::new(&params).groups(&params, &[bias])?, &early, 400);

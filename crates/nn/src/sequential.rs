@@ -9,7 +9,8 @@ use crate::parameters::Bound;
 /// # Examples
 /// ```
 /// use brisk_nn::tensor::{Graph, Pool2d};
-/// use brisk_nn::{Activation, BatchNorm, BatchNormConfig, Conv2d, Conv2dConfig, GlobalAvgPool2d, Linear, MaxPool2d, ParametersBuilder, Sequential};
+/// use brisk_nn::{Activation, BatchNorm, BatchNormConfig, Conv2d, Conv2dConfig, GlobalAvgPool2d};
+/// use brisk_nn::{Linear, MaxPool2d, ParametersBuilder, Sequential};
 ///
 /// let mut p = ParametersBuilder::new();
 /// let conv = Conv2dConfig { padding: [1, 1], ..Conv2dConfig::square(3, 8, 3) };

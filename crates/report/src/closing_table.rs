@@ -6,18 +6,11 @@ use crate::number::grouped;
 ///
 /// # Examples
 /// ```
-/// use brisk_report::{closing_table, mebibytes, rows_per_second, seconds};
+/// use brisk_report::closing_table;
 ///
-/// let table = closing_table(&[
-///     ("rows/s", rows_per_second(205_311.7)),
-///     ("planned peak", mebibytes(13_107_200)),
-///     ("time", seconds(204.4)),
-/// ]);
-/// assert_eq!(table, "\
-/// rows/s        205,312
-/// planned peak  12.5 MiB
-/// time          3 min 24 s
-/// ");
+/// let (loss, accuracy) = (0.3217, 0.914);
+/// let table = closing_table(&[("loss", format!("{loss:.3}")), ("accuracy", format!("{accuracy:.3}"))]);
+/// assert_eq!(table, "loss      0.322\naccuracy  0.914\n");
 /// ```
 pub fn closing_table(rows: &[(&str, String)]) -> String {
     let width = rows.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);

@@ -51,7 +51,8 @@ impl EpochMetrics {
 /// history.add_batches(0, &[0.9, 0.7], &[0.01, 0.01]);
 /// let values = vec![("train_loss".to_owned(), 0.8), ("valid_loss".to_owned(), 0.75)];
 /// history.validations.push(EpochMetrics { epoch: 1, batch: 2, values });
-/// let facts = RunFacts { title: "letters".to_owned(), n_batches: 2, ended: "after the last epoch".to_owned(), ..RunFacts::default() };
+/// let (title, ended) = ("letters".to_owned(), "after the last epoch".to_owned());
+/// let facts = RunFacts { title, n_batches: 2, ended, ..RunFacts::default() };
 /// let html = history.report(&facts)?.to_html();
 /// assert!(html.contains("Loss of each batch") && html.contains("Learning rate"));
 /// # Ok::<(), brisk_report::Error>(())

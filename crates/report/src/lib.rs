@@ -30,7 +30,10 @@ mod table;
 
 pub use axis::Scale;
 pub use bar_chart::BarChart;
-pub use closing_table::{closing_table, mebibytes, rows_per_second, seconds, thousands};
+pub use closing_table::closing_table;
+// For `brisk-train` and the programs of this repository, which print the same numbers; other programs have their own formats.
+#[doc(hidden)]
+pub use closing_table::{mebibytes, rows_per_second, seconds, thousands};
 pub use error::Error;
 pub use event_file::EventWriter;
 pub use histogram::Histogram;

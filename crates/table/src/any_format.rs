@@ -10,7 +10,8 @@ use crate::import_format::{Format, ImportSetting, Unused};
 /// ```
 /// use brisk_table::{ColumnOptions, CsvOptions, ImportOptions};
 ///
-/// let csv = CsvOptions { columns: ColumnOptions { labels: vec!["signal".into()], ..ColumnOptions::default() }, ..CsvOptions::default() };
+/// let columns = ColumnOptions { labels: vec!["signal".into()], ..ColumnOptions::default() };
+/// let csv = CsvOptions { columns, ..CsvOptions::default() };
 /// let options = ImportOptions { csv, ..ImportOptions::default() };
 /// ```
 #[derive(Clone, Debug, PartialEq, Default)]

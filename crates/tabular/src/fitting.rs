@@ -36,7 +36,8 @@ use crate::weights::{ClassWeights, Reweighted, WeightedTask, loss_weights, weigh
 /// let [train, valid] = [&train, &valid].map(|rows| preprocessing.over(&columns, rows).map(|rows| rows.with_target(&target)));
 /// let [train, valid] = [train?.to_rows("train")?, valid?.to_rows("valid")?];
 ///
-/// let fitting = Fitting { max_time: Some(Duration::from_secs(60)), ..Fitting::new(Effort::Quick.recipes(&train, &target, 7), 7) };
+/// let recipes = Effort::Quick.recipes(&train, &target, 7);
+/// let fitting = Fitting { max_time: Some(Duration::from_secs(60)), ..Fitting::new(recipes, 7) };
 /// let fitted = fitting.fit(&Device::best()?, preprocessing, target, &train, &valid)?;
 /// assert!(fitted.model.evaluate(&valid)?.get("accuracy").is_some_and(|accuracy| accuracy > 0.8));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

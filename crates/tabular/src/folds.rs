@@ -60,7 +60,8 @@ impl Fitting<'_> {
     /// let labels: Vec<f32> = x.iter().map(|x| 3.0 * x).collect();
     /// let rows = Rows::new(x, labels, 1)?;
     /// let columns = Columns::numbers(["x"]);
-    /// let (preprocessing, target) = (Preprocessing::fit(&columns, &rows, Scaling::Standard)?, Target::numbers("y", "train", &rows)?);
+    /// let preprocessing = Preprocessing::fit(&columns, &rows, Scaling::Standard)?;
+    /// let target = Target::numbers("y", "train", &rows)?;
     /// let rows = preprocessing.over(&columns, &rows)?.with_target(&target).to_rows("train")?;
     ///
     /// let fitting = Fitting::new(Effort::Quick.recipes(&rows, &target, 7), 7);

@@ -38,7 +38,8 @@ impl TabularModel {
     /// use brisk_nn::tensor::program::Device;
     /// use brisk_tabular::{Columns, Network, Preprocessing, Scaling, TabularModel, Target};
     ///
-    /// # let (columns, rows) = (Columns::numbers(["rooms"]), Rows::new(vec![1.0_f32, 2.0, 3.0, 4.0], vec![100.0, 210.0, 290.0, 400.0], 1)?);
+    /// # let columns = Columns::numbers(["rooms"]);
+    /// # let rows = Rows::new(vec![1.0_f32, 2.0, 3.0, 4.0], vec![100.0, 210.0, 290.0, 400.0], 1)?;
     /// # let preprocessing = Preprocessing::fit(&columns, &rows, Scaling::Standard)?;
     /// # let target = Target::numbers("price", "train", &rows)?;
     /// # let prices = folder.path().join("prices");

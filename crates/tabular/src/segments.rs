@@ -120,7 +120,8 @@ impl TabularModel {
     /// use brisk_tabular::{DetectOptions, SegmentErrors, SegmentOptions, TabularModel};
     ///
     /// let model = TabularModel::load("prices")?;
-    /// let sold = TabularModel::detect("sold_since.csv", &DetectOptions { target: Some("price".into()), ..DetectOptions::default() })?;
+    /// let options = DetectOptions { target: Some("price".into()), ..DetectOptions::default() };
+    /// let sold = TabularModel::detect("sold_since.csv", &options)?;
     /// let found = model.segment_errors(&sold.columns, &sold.table, &SegmentOptions::default())?;
     /// for segment in found.iter().flat_map(SegmentErrors::worse) {
     ///     println!("{segment}: {} of {} rows", segment.score.value, segment.score.n_rows);

@@ -103,7 +103,9 @@ pub trait Callback {
     ///     }
     /// }
     ///
-    /// let trainer = Trainer::new(&Device::cpu()?).configure(|config| config.record_grad_norms = true).callback(GradNorms::default());
+    /// let trainer = Trainer::new(&Device::cpu()?)
+    ///     .configure(|config| config.record_grad_norms = true)
+    ///     .callback(GradNorms::default());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     fn on_step_end(&mut self, run: &RunView<'_>, step: &StepEnd) -> Result<(), Error> {

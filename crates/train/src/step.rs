@@ -159,7 +159,9 @@ fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
 /// use brisk_nn::{Activation, Adam, Linear, ParametersBuilder, Schedule};
 /// use brisk_train::{Feed, FeedConfig, Standardisation, Step};
 ///
-/// let points = Rows::new((0..100).map(|x| x as f32 / 100.0).collect::<Vec<_>>(), (0..100).map(|x| 3.0 - x as f32 / 50.0).collect::<Vec<_>>(), 1)?;
+/// let xs: Vec<f32> = (0..100).map(|x| x as f32 / 100.0).collect();
+/// let labels: Vec<f32> = xs.iter().map(|x| 3.0 - 2.0 * x).collect();
+/// let points = Rows::new(xs, labels, 1)?;
 /// let mut builder = ParametersBuilder::new();
 /// let line = Linear::new(&mut builder, "line", 1, 1, Activation::identity());
 /// let params = builder.build(7);
@@ -169,7 +171,10 @@ fn refused(op: &'static str, found: String, expected: &'static str) -> Error {
 /// let feed = Feed::new(&device, "points", &points, Order::Shuffled { seed: 7 }, 20, &FeedConfig::default())?;
 /// let step = Step::over(&device, &feed, &Standardisation::none(1))
 ///     .train(&params, &optimizer, &Schedule::constant(0.05))
-///     .record(|batch, params| batch.mean(&line.forward(&params[0], &batch.x).squeeze(1).l1_loss(&batch.labels, LossReduction::None)))?;
+///     .record(|batch, params| {
+///         let y = line.forward(&params[0], &batch.x).squeeze(1);
+///         batch.mean(&y.l1_loss(&batch.labels, LossReduction::None))
+///     })?;
 /// let mut loss = f64::NAN;
 /// for epoch in 0..60 {
 ///     loss = step.run_epoch(epoch)?.mean;

@@ -57,7 +57,8 @@ use crate::training::{Outputs, Setup, Training};
 /// let sizes = MlpConfig { n_inputs: 2, hidden: vec![16], n_outputs: 2, activation: Activation::relu() };
 /// let mut model = Model::new(7, |params| Mlp::new(params, &sizes));
 /// let task = Classification::of(2);
-/// let report = Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(20).learning_rate(0.01).fit(&mut model, &task, &train, &valid)?;
+/// let mut trainer = Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(20).learning_rate(0.01);
+/// let report = trainer.fit(&mut model, &task, &train, &valid)?;
 /// assert!(report.best_value > 0.9, "{report:?}");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -391,7 +392,7 @@ impl<'a> Trainer<'a> {
         S: RowSource<Feature: FeedElement>,
         V: RowSource<Feature: FeedElement>,
     {
-        if let Some(config) = self.config.optimizer {
+        if let Some(config) = &self.config.optimizer {
             return Err(second_optimizer(config, "no such setting, since `Trainable` has the optimizer"));
         }
         let setup = self.setup(self.scale.clone(), false);
@@ -417,9 +418,9 @@ impl<'a> Trainer<'a> {
     }
 
     pub(crate) fn make_optimizer(&self, params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
-        match (&self.optimizer, self.config.optimizer) {
+        match (&self.optimizer, &self.config.optimizer) {
             (Some(make), None) => make(params),
-            (None, config) => Ok(config.unwrap_or_default().build(params)),
+            (None, config) => Ok(config.clone().unwrap_or_default().build(params)?),
             (Some(_), Some(config)) => Err(second_optimizer(config, "`Trainer::optimizer` or the setting, not both")),
         }
     }
@@ -459,13 +460,14 @@ impl<'a> Trainer<'a> {
     /// let sizes = MlpConfig { n_inputs: 1, hidden: vec![8], n_outputs: 1, activation: Activation::tanh() };
     /// let new_model = || Model::new(7, |params| Mlp::new(params, &sizes));
     /// let folder = RunFolder::create_at(&path)?;
-    /// let trainer = |epochs| Ok::<_, brisk_train::Error>(Trainer::new(&Device::cpu()?).batch_rows(16).max_epochs(epochs).folder(&folder));
+    /// let device = Device::cpu()?;
+    /// let trainer = |epochs| Trainer::new(&device).batch_rows(16).max_epochs(epochs).folder(&folder);
     ///
-    /// trainer(2)?.fit(&mut new_model(), &Regression::mse(), &rows, &rows)?;
+    /// trainer(2).fit(&mut new_model(), &Regression::mse(), &rows, &rows)?;
     /// // Later, perhaps in another process:
     /// let mut model = new_model();
     /// let checkpoint = Checkpoint::load(folder.last())?;
-    /// let report = trainer(5)?.resume(&mut model, &checkpoint, &Regression::mse(), &rows, &rows)?;
+    /// let report = trainer(5).resume(&mut model, &checkpoint, &Regression::mse(), &rows, &rows)?;
     /// assert_eq!(report.n_epochs, 5);
     /// # std::fs::remove_dir_all(&path)?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -543,6 +545,6 @@ impl<'a> Trainer<'a> {
     }
 }
 
-fn second_optimizer(config: OptimizerConfig, expected: &'static str) -> Error {
+fn second_optimizer(config: &OptimizerConfig, expected: &'static str) -> Error {
     Error::Setting { name: "optimizer", found: format!("{config:?} besides another optimizer"), expected: expected.into() }
 }

@@ -10,9 +10,9 @@ use brisk_loader::{
     k_fold, split,
 };
 use brisk_nn::{
-    Activation, Adam, AdamConfig, BatchNorm, BatchNormConfig, CautiousAdamW, EmaConfig, GradScalerConfig, Linear, Lookahead, Mlp,
-    MlpConfig, Module, Momentum, Muon, OptimizerConfig, ParameterGroup, Parameters, ParametersBuilder, Schedule, Scheduled,
-    Sequential, Sgd, WeightDecay,
+    Activation, Adam, AdamConfig, BatchNorm, BatchNormConfig, CautiousAdamW, CombinedOptimizer, EmaConfig, GradScalerConfig,
+    Linear, Lookahead, Mlp, MlpConfig, Module, Momentum, Muon, MuonConfig, MuonScale, OptimizerConfig, ParameterGroup,
+    Parameters, ParametersBuilder, Schedule, Scheduled, Sequential, Sgd, WeightDecay,
 };
 use brisk_tensor::Tensor;
 use brisk_train::metrics::{self, Accuracy, Direction, Metric, MetricValue, PinballLoss, Scored, TopKAccuracy};
@@ -164,6 +164,9 @@ fn settings_of_a_trainer_are_refused() {
         row("every", "0", |t| t.optimizer(|p| Lookahead::new(Sgd::new(p), p, 0, vec![0.5]))),
         row("lr", "NaN", |t| t.optimizer(|p| Scheduled::new(Sgd::new(p), &Schedule::constant(f64::NAN), 10))),
         row("beta1", "2", config(|c| c.optimizer = Some(adamw([2.0, 0.999])))),
+        row("matrices", "[]", config(|c| c.optimizer = Some(OptimizerConfig::Muon(MuonConfig::default())))),
+        row("matrices", "layers.9.weight", config(|c| c.optimizer = Some(OptimizerConfig::Muon(muon("layers.9.weight"))))),
+        row("layers.0.bias", "a matrix", config(|c| c.optimizer = Some(OptimizerConfig::Muon(muon("layers.0.bias"))))),
         row("optimizer", "besides another optimizer", |t| {
             t.optimizer(Sgd::new).configure(|c| c.optimizer = Some(adamw([0.9, 0.999])))
         }),
@@ -177,6 +180,11 @@ fn settings_of_a_trainer_are_refused() {
 
 fn adamw(betas: [f32; 2]) -> OptimizerConfig {
     OptimizerConfig::AdamW(AdamConfig { betas, weight_decay: Some(0.1), ..AdamConfig::default() })
+}
+
+/// Muon for one parameter.
+fn muon(name: &str) -> MuonConfig {
+    MuonConfig { matrices: vec![name.to_owned()], ..MuonConfig::default() }
 }
 
 #[test]
@@ -195,10 +203,27 @@ fn an_optimizer_as_a_setting_is_the_one_of_its_name() -> Result<(), Error> {
     let by_code = fitted(trainer().optimizer(|p| Adam::new(p).betas(0.8, 0.99).weight_decay(WeightDecay::Decoupled(0.1))))?;
     assert_eq!(with(adamw([0.8, 0.99]))?, by_code);
     let sgd = OptimizerConfig::Sgd { momentum: 0.5, form: Momentum::Nesterov, weight_decay: 0.25 };
-    assert_eq!(with(sgd)?, fitted(trainer().optimizer(|p| Sgd::new(p).momentum(0.5, Momentum::Nesterov).weight_decay(0.25)))?);
+    assert_eq!(
+        with(sgd.clone())?,
+        fitted(trainer().optimizer(|p| Sgd::new(p).momentum(0.5, Momentum::Nesterov).weight_decay(0.25)))?
+    );
     assert_eq!(with(OptimizerConfig::default())?, fitted(trainer())?, "Adam is the default");
     let cautious = OptimizerConfig::CautiousAdamW(AdamConfig { weight_decay: Some(0.0), ..AdamConfig::default() });
     assert_eq!(with(cautious)?, fitted(trainer().optimizer(CautiousAdamW::new))?);
+    let config = MuonConfig {
+        scale: MuonScale::MatchRmsAdamw,
+        rest: AdamConfig { weight_decay: Some(0.25), ..AdamConfig::default() },
+        rest_lr_factor: 0.5,
+        ..muon("layers.0.weight")
+    };
+    let by_code = fitted(trainer().try_optimizer(|p| {
+        let [matrices, rest] = [true, false].map(|is_matrix| p.ids_where(|e| (e.name == "layers.0.weight") == is_matrix));
+        let muon = Muon::new(p, &matrices)?.scale(MuonScale::MatchRmsAdamw);
+        let rest = ParameterGroup::new(rest).lr_factor(0.5);
+        Ok(CombinedOptimizer::new().and(muon).and(Adam::new(p).weight_decay(WeightDecay::Decoupled(0.25)).groups(p, &[rest])?))
+    }))?;
+    assert_eq!(with(OptimizerConfig::Muon(config))?, by_code);
+    assert_ne!(by_code, with(OptimizerConfig::Muon(muon("layers.0.weight")))?, "its values have an effect");
     // Parameters and optimizer are those of the caller, so the setting would have no effect.
     let (model, device) = (mlp(1), cpu(1));
     let optimizer = Sgd::new(model.params());

@@ -1,4 +1,4 @@
-//! What users read: READMEs, guides, links, licences, and the version of Rust.
+//! What users read: READMEs, guides and links.
 
 use super::Finding;
 use super::workspace::{File, Workspace};
@@ -73,24 +73,17 @@ pub(super) fn links_lead_to_files(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
-pub(super) fn licences_are_in_each_crate(workspace: &Workspace) -> Vec<Finding> {
-    let files =
-        published(workspace).flat_map(|package| ["APACHE", "MIT"].map(|name| format!("{}/LICENSE-{name}", package.folder)));
-    let missing = files.filter(|path| workspace.file(path).is_none());
-    missing.map(|path| Finding::new(path, 0, "is missing; copy it from the root folder")).collect()
-}
-
-pub(super) fn workflows_use_the_declared_rust(workspace: &Workspace) -> Vec<Finding> {
-    let manifest = workspace.file("Cargo.toml").map_or("", |file| file.text.as_str());
-    let declared = manifest.lines().find_map(|line| line.strip_prefix("rust-version = ")).unwrap_or("").trim_matches('"');
+/// A README is shown by crates.io and docs.rs, too, where relative links lead nowhere.
+pub(super) fn links_of_readmes_are_absolute(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for File { path, text } in workspace.files.iter().filter(|file| file.path.starts_with(".github/workflows/")) {
-        for (line, number) in text.lines().zip(1..).filter(|(line, _)| line.to_lowercase().contains("toolchain")) {
-            let words = line.split(|c: char| !c.is_ascii_digit() && c != '.');
-            for version in words.filter(|word| word.trim_matches('.').contains('.') && *word != declared) {
-                let message = format!("uses Rust {version}, but `rust-version` in Cargo.toml is `{declared}`");
-                findings.push(Finding::new(path, number, message));
-            }
+    for file in published(workspace).filter_map(|package| workspace.file(&format!("{}/README.md", package.folder))) {
+        for (line, number) in file.text.lines().zip(1..) {
+            let inline = line.split("](").skip(1).map(|rest| rest.split(')').next().unwrap_or(rest));
+            let named = line.strip_prefix('[').and_then(|rest| rest.split_once("]: ")).map(|(_, target)| target.trim());
+            let is_relative = |target: &&str| !["https://", "http://", "#"].iter().any(|begin| target.starts_with(begin));
+            let message = |target| format!("links to `{target}`, which is relative; begin it with {}", REPOSITORY[0]);
+            let relative = inline.chain(named).filter(is_relative);
+            findings.extend(relative.map(|target| Finding::new(&file.path, number, message(target))));
         }
     }
     findings

@@ -36,6 +36,30 @@ pub(super) fn files_are_short(workspace: &Workspace) -> Vec<Finding> {
     findings
 }
 
+/// rustfmt wraps code at `max_width`, but not comments. Rows of Markdown tables cannot be wrapped.
+pub(super) fn comments_are_wrapped(workspace: &Workspace) -> Vec<Finding> {
+    let settings = workspace.file("rustfmt.toml").map_or("", |file| file.text.as_str());
+    let width = settings.lines().find_map(|line| line.strip_prefix("max_width = ")).and_then(|width| width.parse().ok());
+    // rustfmt's default.
+    let width = width.unwrap_or(100);
+    let mut findings = Vec::new();
+    for file in workspace.rust_files("") {
+        for (text, line) in file.text.lines().zip(1..) {
+            let Some(comment) = text.trim_start().strip_prefix("//") else { continue };
+            let is_row = comment.trim_start_matches(['/', '!']).trim_start().starts_with('|');
+            let n_chars = text.chars().count();
+            if n_chars > width && !is_row {
+                findings.push(Finding::new(
+                    &file.path,
+                    line,
+                    format!("is a comment of {n_chars} characters, more than {width}; wrap it"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
 pub(super) fn nothing_is_left_over(workspace: &Workspace) -> Vec<Finding> {
     let mut findings = Vec::new();
     for file in workspace.rust_files("") {

@@ -1,8 +1,9 @@
 //! Each rule on a workspace that follows it, and on workspaces that break it.
 
+use super::archives::Archive;
 use super::source::code_lines;
 use super::workspace::{File, Workspace};
-use super::{Rule, arrows, circles, docs, kernels, manifests, rooms, shaders, source, weight};
+use super::{Rule, archives, arrows, circles, docs, kernels, manifests, rooms, shaders, source, weight, workflows};
 use crate::metadata::Package;
 
 /// Two crates and an xtask that follow all rules.
@@ -12,6 +13,10 @@ fn sound() -> Workspace {
         folder: folder.into(),
         description: "Makes it faster.".into(),
         license: "MIT OR Apache-2.0".into(),
+        repository: "https://github.com/brisk-rs/brisk".into(),
+        keywords: vec!["gpu".into()],
+        categories: vec!["science".into()],
+        has_docs_settings: true,
         features: Vec::new(),
         dependencies: dependencies.iter().map(|&name| name.into()).collect(),
     };
@@ -26,11 +31,8 @@ fn sound() -> Workspace {
         ("crates/kernels/src/product/matmul.wgsl", ""),
         ("crates/kernels/src/product/matmul_direct.wgsl", ""),
         ("crates/kernels/tests/it/matmul.rs", ""),
-        ("crates/table/LICENSE-APACHE", ""),
-        ("crates/table/LICENSE-MIT", ""),
-        ("crates/kernels/LICENSE-APACHE", ""),
-        ("crates/kernels/LICENSE-MIT", ""),
         ("Cargo.toml", "[workspace.package]\nrust-version = \"1.95\"\n"),
+        ("rustfmt.toml", "max_width = 130\n"),
         ("xtask/src/main.rs", "fn main() { println!(\"a program prints\"); }"),
     ];
     Workspace {
@@ -41,6 +43,11 @@ fn sound() -> Workspace {
         ],
         files: files.map(|(path, text)| File { path: path.into(), text: text.into() }).into(),
         trees: vec![("brisk-table".into(), ["one v1", "two v2"].map(String::from).into())],
+        archives: vec![Archive {
+            folder: "crates/table".into(),
+            files: ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "src/lib.rs"].map(|path| (path.into(), 200_000)).into(),
+        }],
+        actionlint: String::new(),
     }
 }
 
@@ -106,6 +113,20 @@ fn manifests_say_what_a_crate_is_for() {
     check(manifests::are_complete, undescribed, &[("crates/table/Cargo.toml", "no description")]);
     let unlicensed = |workspace: &mut Workspace| workspace.packages[1].license.clear();
     check(manifests::are_complete, unlicensed, &[("crates/kernels/Cargo.toml", "no licence")]);
+    for change in [
+        |package: &mut Package| package.keywords.clear(),
+        |package: &mut Package| package.keywords = vec!["k".into(); 6],
+        |package: &mut Package| package.keywords[0] = "k".repeat(21),
+    ] {
+        let changed = |workspace: &mut Workspace| change(&mut workspace.packages[0]);
+        check(manifests::are_complete, changed, &[("crates/table/Cargo.toml", "write 1 to 5, of at most 20 characters")]);
+    }
+    let uncategorised = |workspace: &mut Workspace| workspace.packages[1].categories.clear();
+    check(manifests::are_complete, uncategorised, &[("crates/kernels/Cargo.toml", "no categories")]);
+    let nowhere = |workspace: &mut Workspace| workspace.packages[1].repository.clear();
+    check(manifests::are_complete, nowhere, &[("crates/kernels/Cargo.toml", "no repository")]);
+    let undocumented = |workspace: &mut Workspace| workspace.packages[1].has_docs_settings = false;
+    check(manifests::are_complete, undocumented, &[("crates/kernels/Cargo.toml", "[package.metadata.docs.rs]")]);
     let renamed = |workspace: &mut Workspace| workspace.packages[0].name = "brisk-rows".into();
     check(manifests::are_complete, renamed, &[("crates/table/Cargo.toml", "named after its folder")]);
 }
@@ -142,19 +163,46 @@ fn links_into_the_repository_lead_somewhere() {
 }
 
 #[test]
-fn crates_contain_their_licences() {
-    let path = "crates/kernels/LICENSE-MIT";
-    check(docs::licences_are_in_each_crate, without(path), &[(path, "is missing")]);
+fn links_of_readmes_work_on_crates_io() {
+    let text = "[one](https://docs.rs), [two](#use)\n[three](docs/tables.md) [four]\n\n[four]: ../kernels\n";
+    let expected =
+        [("crates/table/README.md:2", "`docs/tables.md`, which is relative"), ("crates/table/README.md:4", "`../kernels`")];
+    check(docs::links_of_readmes_are_absolute, with("crates/table/README.md", text), &expected);
+}
+
+#[test]
+fn archives_have_licences_and_no_tests() {
+    let rule = archives::hold_what_users_need;
+    for needed in ["LICENSE-APACHE", "LICENSE-MIT", "README.md"] {
+        let lacking = |workspace: &mut Workspace| workspace.archives[0].files.retain(|(path, _)| path != needed);
+        check(rule, lacking, &[(&format!("crates/table/{needed}"), "is not published")]);
+    }
+    let adding =
+        |path: &'static str, bytes| move |workspace: &mut Workspace| workspace.archives[0].files.push((path.to_owned(), bytes));
+    check(rule, adding("tests/it/main.rs", 9), &[("crates/table/tests/it/main.rs", "exclude.workspace")]);
+    check(rule, adding("benches/rows.rs", 9), &[("crates/table/benches/rows.rs", "exclude.workspace")]);
+    check(rule, adding("src/names.rs", 200_001), &[("crates/table/src/names.rs", "200001 bytes, more than 200000")]);
+    check(rule, adding("src/tests.rs", 9), &[]);
 }
 
 #[test]
 fn workflows_install_the_declared_rust() {
     let path = ".github/workflows/ci.yml";
-    let rule = docs::workflows_use_the_declared_rust;
+    let rule = workflows::use_the_declared_rust;
     check(rule, with(path, "env:\n  RUSTUP_TOOLCHAIN: \"1.95\"\nuses: actions/checkout@v5.1\n"), &[]);
     let other = "env:\n  RUSTUP_TOOLCHAIN: \"1.96\"\nrun: rustup toolchain install 1.95.1\nuses: dtolnay/rust-toolchain@1.95\n";
     let place = |line: usize| format!("{path}:{line}");
     check(rule, with(path, other), &[(&place(2), "uses Rust 1.96"), (&place(3), "uses Rust 1.95.1")]);
+}
+
+#[test]
+fn what_actionlint_says_are_findings() {
+    let said = |workspace: &mut Workspace| {
+        let unknown = ".github/workflows/ci.yml:28:18: label \"ubuntu-2404\" is unknown: it is none of GitHub's [runner-label]";
+        workspace.actionlint = format!("{unknown}\nno place\n");
+    };
+    let expected = [(".github/workflows/ci.yml:28", "is unknown: it is none"), (".github/workflows", "no place")];
+    check(workflows::pass_actionlint, said, &expected);
 }
 
 #[test]
@@ -208,6 +256,22 @@ fn functions_of_shaders_stand_once() {
 fn files_stay_short() {
     check(source::files_are_short, with("tests/src/lib.rs", "fn f() {}\n".repeat(701)), &[("tests/src/lib.rs", "has 701 lines")]);
     check(source::files_are_short, with("tests/src/lib.rs", "fn f() {}\n".repeat(700)), &[]);
+}
+
+#[test]
+fn comments_are_as_wide_as_code() {
+    let (path, rule) = ("tests/src/lib.rs", source::comments_are_wrapped);
+    // Characters count, not bytes, and indentation does.
+    let wide = format!("fn f() {{\n    /// {}\n    //! {}\n}}\n", "é".repeat(122), "é".repeat(123));
+    check(rule, with(path, wide.clone()), &[("tests/src/lib.rs:3", "131 characters, more than 130")]);
+    // rustfmt's default where none is set.
+    let unset = |workspace: &mut Workspace| {
+        with(path, wide.clone())(workspace);
+        without("rustfmt.toml")(workspace);
+    };
+    check(rule, unset, &[("tests/src/lib.rs:2", "more than 100"), ("tests/src/lib.rs:3", "more than 100")]);
+    let others = format!("/// | {0} |\nlet x = 1; // {0}\n", "a ".repeat(70));
+    check(rule, with(path, others), &[]);
 }
 
 #[test]

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 
+use super::archives::Archive;
+use super::weight::{LIMITS, TARGET, unique_packages};
 use crate::metadata::{Package, packages};
 use crate::shell::{command, output, root};
 
@@ -16,6 +18,9 @@ pub(crate) struct Workspace {
     pub(crate) files: Vec<File>,
     /// Crates with a limit on packages, and the packages that they need.
     pub(crate) trees: Vec<(String, BTreeSet<String>)>,
+    pub(crate) archives: Vec<Archive>,
+    /// What actionlint says of the workflows.
+    pub(crate) actionlint: String,
 }
 
 /// A text file.
@@ -27,17 +32,23 @@ pub(crate) struct File {
 }
 
 impl Workspace {
-    /// Reads the workspace, with the dependency trees of the crates in [`super::weight::LIMITS`].
+    /// Reads the workspace, with the dependency trees of the crates in [`LIMITS`].
     pub(crate) fn read() -> Result<Self> {
         let packages = packages()?;
         let mut files = Vec::new();
         collect(root(), "", &mut files)?;
         let mut trees = Vec::new();
-        for (name, _) in super::weight::LIMITS {
-            let printed = output(command("cargo tree --edges normal --prefix none --package").arg(name))?;
-            trees.push((name.to_owned(), super::weight::unique_packages(&printed)));
+        for (name, _) in LIMITS {
+            let printed = output(command("cargo tree --edges normal --prefix none --target").args([TARGET, "--package", name]))?;
+            trees.push((name.to_owned(), unique_packages(&printed)));
         }
-        Ok(Self { packages, files, trees })
+        let published = packages.iter().filter(|package| package.short_name().is_some());
+        let archives = published.map(Archive::of).collect::<Result<_>>()?;
+        let actionlint = super::workflows::actionlint()?.unwrap_or_else(|| {
+            eprintln!("actionlint is not installed, so workflows are not linted");
+            String::new()
+        });
+        Ok(Self { packages, files, trees, archives, actionlint })
     }
 
     pub(crate) fn file(&self, path: &str) -> Option<&File> {

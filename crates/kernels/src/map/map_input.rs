@@ -16,7 +16,8 @@ use crate::run_state::STATE_LEN;
 /// // The transpose of a matrix, as a copy.
 /// let x = MapInput::new(&[3, 5], DType::F32).permuted(&[1, 0])?;
 /// assert_eq!((&x.shape[..], &x.strides[..]), (&[5, 3][..], &[1, 5][..]));
-/// let transpose = Map { shape: vec![5, 3], inputs: vec![x], outputs: vec![MapOutput { expr: Expr::input(0), dtype: DType::F32 }] };
+/// let y = MapOutput { expr: Expr::input(0), dtype: DType::F32 };
+/// let transpose = Map { shape: vec![5, 3], inputs: vec![x], outputs: vec![y] };
 /// transpose.check()?;
 /// # Ok::<(), brisk_kernels::Error>(())
 /// ```

@@ -20,7 +20,8 @@ use crate::shader::module::part;
 ///
 /// let (x, u) = (Expr::input(0), Expr::input(1));
 /// let inputs = vec![MapInput::new(&[64], DType::F32), MapInput::uniform(&[64], Draws { seed: 7, ..Draws::default() })];
-/// let dropout = Map { shape: vec![64], inputs, outputs: vec![MapOutput { expr: u.lt(0.25).select(0.0, x / 0.75), dtype: DType::F32 }] };
+/// let y = MapOutput { expr: u.lt(0.25).select(0.0, x / 0.75), dtype: DType::F32 };
+/// let dropout = Map { shape: vec![64], inputs, outputs: vec![y] };
 /// dropout.check()?;
 /// # Ok::<(), brisk_kernels::Error>(())
 /// ```

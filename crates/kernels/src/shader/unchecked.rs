@@ -20,7 +20,8 @@ impl Part {
     /// ```
     /// use brisk_kernels::{Module, Part};
     ///
-    /// let part = Part::new("sum", "fn sum_to(n: u32) -> u32 { var s = 0u; for (var i = 0u; i < n; i += 1u) { s += i; } return s; }");
+    /// let sum = "fn sum_to(n: u32) -> u32 { var s = 0u; for (var i = 0u; i < n; i += 1u) { s += i; } return s; }";
+    /// let part = Part::new("sum", sum);
     /// assert!(Module::new([part.clone()]).has_loop_guards());
     /// // SAFETY: `i` grows by one, so the loop ends after at most 2^32 - 1 iterations.
     /// let part = unsafe { part.without_loop_guards() };

@@ -18,7 +18,7 @@ use crate::record::persistent::Persistent;
 /// ```
 /// use brisk_program::{Device, Persistent, Program, kernels::{DType, Map}};
 ///
-/// let (a, b, y) = (Persistent::new("a", DType::F32, 2), Persistent::new("b", DType::F32, 2), Persistent::new("y", DType::F32, 2));
+/// let [a, b, y] = ["a", "b", "y"].map(|name| Persistent::new(name, DType::F32, 2));
 /// let mut program = Program::new("sum");
 /// let (a_slice, b_slice, y_slice) = (program.persistent(&a), program.persistent(&b), program.persistent(&y));
 /// let twice = program.transient("a + b", DType::F32, 2);

@@ -18,7 +18,10 @@ use crate::graph::Graph;
 /// let recording = graph.recording()?;
 /// let device = Device::cpu()?;
 /// device.write(&x, &[2.0_f32, 3.0])?;
-/// std::thread::scope(|scope| scope.spawn(|| recording.compile(&device)?.run(1).map_err(brisk_tensor::Error::from)).join().expect("it does not panic"))?;
+/// std::thread::scope(|scope| {
+///     let run = || recording.compile(&device)?.run(1).map_err(brisk_tensor::Error::from);
+///     scope.spawn(run).join().expect("it does not panic")
+/// })?;
 /// assert_eq!(device.read::<f32>(&y)?, [4.0, 9.0]);
 /// # Ok::<(), brisk_tensor::Error>(())
 /// ```

@@ -25,7 +25,11 @@ use crate::settings;
 ///     "#,
 /// )?;
 /// assert_eq!(settings.data_parallel.zero, ZeroStage::Optimizer);
-/// let ranks = run_threads::<_, brisk_train::Error>(settings.replicas.get(), &settings.data_parallel, |replica| Ok(replica.rank()))?;
+/// let ranks = run_threads::<_, brisk_train::Error>(
+///     settings.replicas.get(),
+///     &settings.data_parallel,
+///     |replica| Ok(replica.rank()),
+/// )?;
 /// assert_eq!(ranks, [0, 1]);
 /// # Ok::<(), brisk_train::Error>(())
 /// ```

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use brisk_nn::tensor::Precision;
-use brisk_nn::{EmaConfig, Momentum, OptimizerConfig, Schedule};
+use brisk_nn::{AdamConfig, EmaConfig, Momentum, MuonConfig, MuonScale, OptimizerConfig, Schedule};
 use brisk_train::metrics::Direction;
 use brisk_train::{
     BatchStatistics, BucketSizes, DataParallelConfig, EarlyStopping, Error, GradientClip, Limit, RunSettings, TrainerConfig,
@@ -130,6 +130,7 @@ fn mistakes_are_named() {
         ("[schedule]\nname = \"piecewise_linear\"\npoints = [1, 2]", 1, ["`1`", "expected a pair of a step and a rate"]),
         ("optimizer = { name = \"adamx\" }", 1, ["`adamx`", "did you mean `adam`?"]),
         ("optimizer = { name = \"adamw\", decay = 0.1 }", 1, ["unknown field `decay`", "`weight_decay`"]),
+        ("optimizer = { name = \"muon\", scale = \"plan\" }", 1, ["`plan`", "did you mean `plain`?"]),
         ("clip = { norm = 1, value = 1 }", 1, ["clip", "value"]),
         ("max_epochs = = 3", 1, ["=", "expected"]),
     ] {
@@ -146,6 +147,34 @@ fn mistakes_are_named() {
     assert_eq!(error.to_string(), "settings: duplicate field `schedule`, which `learning_rate` sets, too");
     let error = TrainerConfig::load("no/such.toml").expect_err("no such file").to_string();
     assert!(error.starts_with("no/such.toml: cannot read the settings"), "{error}");
+}
+
+#[test]
+fn muon_has_matrices_and_adamw_for_the_rest() -> Result<(), Error> {
+    let text = r#"
+        [optimizer]
+        name = "muon"
+        matrices = ["layers.1.weight", "layers.2.weight"]
+        momentum = 0.9
+        form = "heavy"
+        weight_decay = 0.2
+        scale = "match_rms_adamw"
+        rest = { betas = [0.8, 0.99] }
+        rest_lr_factor = 0.5
+        "#;
+    let expected = MuonConfig {
+        matrices: ["layers.1.weight", "layers.2.weight"].map(String::from).into(),
+        momentum: 0.9,
+        form: Momentum::Heavy,
+        weight_decay: 0.2,
+        scale: MuonScale::MatchRmsAdamw,
+        rest: AdamConfig { betas: [0.8, 0.99], ..AdamConfig::default() },
+        rest_lr_factor: 0.5,
+    };
+    assert_eq!(TrainerConfig::from_toml(text)?.optimizer, Some(OptimizerConfig::Muon(expected)));
+    let found = TrainerConfig::from_toml("optimizer = { name = \"muon\", matrices = [\"a\"] }")?.optimizer;
+    assert_eq!(found, Some(OptimizerConfig::Muon(MuonConfig { matrices: vec!["a".to_owned()], ..MuonConfig::default() })));
+    Ok(())
 }
 
 #[test]
