@@ -37,7 +37,7 @@ const STAGES: &[Stage] = &[
     Stage {
         name: "clippy",
         about: "cargo clippy --workspace --all-targets --all-features -- -D warnings",
-        systems: Systems::All,
+        systems: Systems::Linux,
         act: clippy,
     },
     Stage {
@@ -55,7 +55,7 @@ const STAGES: &[Stage] = &[
     Stage {
         name: "doc",
         about: "cargo doc --workspace --all-features --no-deps, with warnings denied",
-        systems: Systems::All,
+        systems: Systems::Linux,
         act: |_| must(checked("cargo doc --workspace --no-deps").args(all_features()?).env("RUSTDOCFLAGS", "-D warnings")),
     },
     Stage {
@@ -87,8 +87,8 @@ const STAGES: &[Stage] = &[
 /// them instead of being skipped. Two hosts are network namespaces, which some containers forbid; there, BRISK_TEST_MPI=auto
 /// skips those tests and says so.
 ///
-/// On macOS and Windows, stages that need Linux are skipped and say so, features named `mpi` are off, and BRISK_TEST_GPU=auto is
-/// kept for a machine without an adapter. On Windows, the tests of xtask itself are skipped.
+/// On macOS and Windows, stages that need Linux or find the same on any system are skipped and say so, features named `mpi` are
+/// off, and BRISK_TEST_GPU=auto is kept for a machine without an adapter. On Windows, the tests of xtask itself are skipped.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Runs only this stage; can be given several times

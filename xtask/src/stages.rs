@@ -23,7 +23,7 @@ pub(crate) struct Stage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Systems {
     All,
-    /// What it needs exists, or is installed, only there.
+    /// What it needs exists, or is installed, only there, or it finds the same on any system.
     Linux,
 }
 

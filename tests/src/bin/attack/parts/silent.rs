@@ -212,8 +212,8 @@ impl Row {
             let written = match content {
                 Content::Bytes(bytes) => fs::write(&path, bytes),
                 Content::Folder => fs::create_dir(&path),
-                Content::Link(to) => std::os::unix::fs::symlink(to, &path),
-                Content::Fifo => make_fifo(&path),
+                Content::Link(to) => make_by(Command::new("ln").args(["-s", to]).arg(&path)),
+                Content::Fifo => make_by(Command::new("mkfifo").arg(&path)),
             };
             written.with_context(|| format!("{}: cannot make the file", path.display()))?;
         }
@@ -335,8 +335,8 @@ impl Expected {
     }
 }
 
-/// A pipe with a name, made by the program `mkfifo`.
-fn make_fifo(path: &Path) -> std::io::Result<()> {
-    let status = Command::new("mkfifo").arg(path).status()?;
-    if status.success() { Ok(()) } else { Err(std::io::Error::other("mkfifo fails")) }
+/// Links and named pipes are made by programs of Unix, so that the other parts compile on any system.
+fn make_by(program: &mut Command) -> std::io::Result<()> {
+    let status = program.status()?;
+    if status.success() { Ok(()) } else { Err(std::io::Error::other(format!("{} fails", program.get_program().display()))) }
 }
