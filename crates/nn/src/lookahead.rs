@@ -153,6 +153,10 @@ impl<O: Optimizer> Optimizer for Lookahead<O> {
         self.optimizer.skips()
     }
 
+    fn averages(&self) -> bool {
+        self.optimizer.averages()
+    }
+
     fn trains(&self, id: ParameterId) -> bool {
         self.optimizer.trains(id)
     }

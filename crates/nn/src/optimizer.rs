@@ -37,6 +37,12 @@ pub trait Optimizer: Debug {
         self.elementwise().is_some()
     }
 
+    /// Whether an average is to be evaluated, which has to be recorded, instead of the parameters that steps update, as with
+    /// [`ScheduleFreeAdamW`](crate::ScheduleFreeAdamW). By default not. A trainer of whole runs refuses such an optimizer.
+    fn averages(&self) -> bool {
+        false
+    }
+
     /// Whether layers of this parameter are trained: whether a step may change it. By default all of them; those outside the
     /// [groups](crate::ParameterGroup) of an optimizer, or in a group with a rate of 0, are [frozen](crate::Bound::freeze_where).
     fn trains(&self, id: ParameterId) -> bool {
@@ -69,6 +75,10 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
 
     fn divides(&self) -> bool {
         (**self).divides()
+    }
+
+    fn averages(&self) -> bool {
+        (**self).averages()
     }
 
     fn trains(&self, id: ParameterId) -> bool {

@@ -162,6 +162,10 @@ impl Optimizer for ScheduleFreeAdamW {
         Some(&self.elementwise)
     }
 
+    fn averages(&self) -> bool {
+        true
+    }
+
     fn state(&self) -> Vec<(String, &Persistent)> {
         self.elementwise.state()
     }

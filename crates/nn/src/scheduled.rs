@@ -90,6 +90,10 @@ impl<O: Optimizer> Optimizer for Scheduled<O> {
         self.optimizer.divides()
     }
 
+    fn averages(&self) -> bool {
+        self.optimizer.averages()
+    }
+
     fn trains(&self, id: ParameterId) -> bool {
         self.optimizer.trains(id)
     }

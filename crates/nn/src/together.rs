@@ -73,6 +73,10 @@ impl Optimizer for CombinedOptimizer {
         self.parts.iter().all(|part| part.optimizer.divides())
     }
 
+    fn averages(&self) -> bool {
+        self.parts.iter().any(|part| part.optimizer.averages())
+    }
+
     fn trains(&self, id: ParameterId) -> bool {
         self.parts.iter().any(|part| part.optimizer.trains(id))
     }

@@ -119,6 +119,13 @@ impl<'a> Training<'a> {
         let Trainable { module, params, optimizer } = trainable;
         config.check()?;
         task.check()?;
+        if optimizer.averages() {
+            return Err(Error::Setting {
+                name: "optimizer",
+                found: "one whose average is to be evaluated, not the parameters that it trains".to_owned(),
+                expected: "another, such as AdamW, with `TrainerConfig::ema` for an average; or a loop of your own that evaluates `ScheduleFreeAdamW::record_averaged`".into(),
+            });
+        }
         let order = feed.order.as_ref().map_or("shuffled".to_owned(), ToString::to_string);
         let augmentation = augment.as_ref().map_or("none".to_owned(), |augment| format!("{augment:?}"));
         let others = [("order".to_owned(), order), ("augmentation".to_owned(), augmentation)];

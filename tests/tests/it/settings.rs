@@ -12,7 +12,7 @@ use brisk_loader::{
 use brisk_nn::{
     Activation, Adam, AdamConfig, BatchNorm, BatchNormConfig, CautiousAdamW, CombinedOptimizer, EmaConfig, GradScalerConfig,
     Linear, Lookahead, Mlp, MlpConfig, Module, Momentum, Muon, MuonConfig, MuonScale, OptimizerConfig, ParameterGroup,
-    Parameters, ParametersBuilder, Schedule, Scheduled, Sequential, Sgd, WeightDecay,
+    Parameters, ParametersBuilder, Schedule, ScheduleFreeAdamW, Scheduled, Sequential, Sgd, WeightDecay,
 };
 use brisk_tensor::Tensor;
 use brisk_train::metrics::{self, Accuracy, Direction, Metric, MetricValue, PinballLoss, Scored, TopKAccuracy};
@@ -170,6 +170,8 @@ fn settings_of_a_trainer_are_refused() {
         row("optimizer", "besides another optimizer", |t| {
             t.optimizer(Sgd::new).configure(|c| c.optimizer = Some(adamw([0.9, 0.999])))
         }),
+        row("optimizer", "one whose average is to be evaluated", |t| t.optimizer(ScheduleFreeAdamW::new)),
+        row("optimizer", "one whose average", |t| t.optimizer(|p| CombinedOptimizer::new().and(ScheduleFreeAdamW::new(p)))),
         row("swa", "epoch 0", |t| t.callback(Swa::from_epoch(0))),
         row("swa", "epoch 3 of a run of 2", |t| t.callback(Swa::from_epoch(3))),
         row("StepLog::every", "0", |t| t.callback(StepLog::new("target/no-such-log.csv").every(0))),
