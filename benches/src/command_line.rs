@@ -356,8 +356,8 @@ pub(crate) struct Tabular {
     /// Measures RealMLP and TabM at their authors' defaults, too, by the Python package pytabkit; takes many minutes a table
     #[arg(long, requires = "peers")]
     pub(crate) networks: bool,
-    /// Measures boosting also with settings that are drawn at random and chosen by the validation rows, for as long as our longest
-    /// effort takes
+    /// Measures boosting also with settings that are drawn at random and chosen by the validation rows, for as long as our
+    /// longest effort takes
     #[arg(long, requires = "peers")]
     pub(crate) tuned: bool,
 }

@@ -9,8 +9,8 @@ use brisk_train::{Ended, Scores, StopFlag};
 
 use crate::options::Options;
 
-/// The scores of its predictions of `test`: of the one among the networks; or else of one that is trained for about a twentieth of
-/// the time that they took, but at least a second; `None` if it was stopped.
+/// The scores of its predictions of `test`: of the one among the networks; or else of one that is trained for about a twentieth
+/// of the time that they took, but at least a second; `None` if it was stopped.
 pub(crate) fn scores<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
     (options, device, stop): (&Options, &Device, &StopFlag),
     networks: &Fitted,

@@ -447,9 +447,10 @@ impl TabularModel {
     /// Reads a model from its folder.
     ///
     /// # Errors
-    /// [`Error::NoModel`] if a file is missing; [`Error::SeveralModels`] for a folder of several; [`Error::ModelFormat`] for another version of the format;
-    /// [`Error::ModelFile`], [`Error::OtherParameters`], [`Error::Damaged`](brisk_train::Error::Damaged) for files that are
-    /// damaged or do not belong together; [`Error::Io`](brisk_train::Error::Io).
+    /// [`Error::NoModel`] if a file is missing; [`Error::SeveralModels`] for a folder of several; [`Error::ModelFormat`] for
+    /// another version of the format; [`Error::ModelFile`], [`Error::OtherParameters`],
+    /// [`Error::Damaged`](brisk_train::Error::Damaged) for files that are damaged or do not belong together;
+    /// [`Error::Io`](brisk_train::Error::Io).
     pub fn load(folder: impl AsRef<Path>) -> Result<Self, Error> {
         let [path, parameters, targets] = [DESCRIPTION, PARAMETERS, TARGETS].map(|name| folder.as_ref().join(name));
         if targets.is_file() {

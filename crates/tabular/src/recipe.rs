@@ -42,8 +42,8 @@ const MAX_FEATURES: usize = 2048;
 
 impl Effort {
     /// The recipes of the networks to train, for training rows that are [preprocessed](crate::Preprocessing::over). For rows of
-    /// more than 2,048 features, whose embeddings would take minutes however few rows there are, the ensembles are one multi-layer
-    /// perceptron.
+    /// more than 2,048 features, whose embeddings would take minutes however few rows there are, the ensembles are one
+    /// multi-layer perceptron.
     pub fn recipes(self, rows: &Rows, target: &Target, seed: u64) -> Vec<Recipe> {
         if rows.n_cols() > MAX_FEATURES {
             let network = Network::Mlp { hidden: vec![256, 128] };

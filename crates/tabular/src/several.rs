@@ -16,8 +16,8 @@ use crate::predicted_rows::PredictedRows;
 use crate::read_rows::TabularRows;
 use crate::text_options::TextOptions;
 
-/// A model for each of several targets, such as columns of the same table. Their folder has the folder of each model, `0`, `1` and
-/// so on, and `targets.json`, which is written last and names them.
+/// A model for each of several targets, such as columns of the same table. Their folder has the folder of each model, `0`, `1`
+/// and so on, and `targets.json`, which is written last and names them.
 ///
 /// # Examples
 /// ```
