@@ -26,7 +26,7 @@ pub(crate) fn scores<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
         max_time: Some(Duration::from_secs_f64((SHARE * seconds).max(1.0))),
         class_weights: options.class_weights,
         configure: Box::new(|trainer, _| trainer.stop_on(stop)),
-        ..Fitting::new(vec![Recipe::linear(train.n_rows(), &target)], options.seed)
+        ..Fitting::new(vec![Recipe::linear(train, &target)], options.seed)
     };
     let fitted = fitting.fit(device, preprocessing, target, train, valid)?;
     if fitted.report().ended == Ended::Stopped {

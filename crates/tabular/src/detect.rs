@@ -456,7 +456,7 @@ impl Plan {
         let used = |name: &String| categorical.iter().chain([&target]).any(|&col| surveyed[col].name == *name);
         let left_out = index.iter().filter(|name| !used(name)).cloned();
         warnings.extend(left_out.map(|column| TabularWarning::Index { column }));
-        if surveyed[target].n_values() == 0 {
+        if n_unlabelled > 0 && surveyed[target].n_values() == 0 {
             return Err(Error::Unlabelled { path: path.to_owned(), column: surveyed[target].name.clone() });
         }
         if n_unlabelled > 0 {

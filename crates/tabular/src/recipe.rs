@@ -1,6 +1,6 @@
 use std::ops::RangeInclusive;
 
-use brisk_loader::{RowSource, Rows};
+use brisk_loader::{Layout, RowSource, Rows};
 use brisk_nn::tensor::program::Device;
 use brisk_nn::{Adam, Adapters, NumberEmbedding, Philox, Schedule, Steps, WeightDecay};
 use brisk_train::{EarlyStopping, GradientClip, Trainer};
@@ -48,7 +48,7 @@ impl Effort {
         if rows.n_cols() > MAX_FEATURES {
             let network = Network::Mlp { hidden: vec![256, 128] };
             let mut recipes = vec![Recipe { monitor: log_loss_of(target), ..Recipe::of_one(network, rows.n_rows()) }];
-            recipes.extend((self != Self::Quick).then(|| Recipe::linear(rows.n_rows(), target)));
+            recipes.extend((self != Self::Quick).then(|| Recipe::linear(rows, target)));
             return recipes;
         }
         match self {
@@ -59,7 +59,7 @@ impl Effort {
                 // Large tables have the same fewest epochs in both.
                 recipes.dedup_by_key(|recipe| recipe.max_epochs);
                 // After the first, which nothing can keep from being trained.
-                recipes.insert(1, Recipe::linear(rows.n_rows(), target));
+                recipes.insert(1, Recipe::linear(rows, target));
                 recipes
             }
             Self::Best => {
@@ -156,14 +156,17 @@ impl Recipe {
     }
 
     /// That of a linear model, of the numbers and of the embeddings of categories.
-    pub fn linear(n_rows: usize, target: &Target) -> Self {
+    pub fn linear<S: RowSource>(rows: &S, target: &Target) -> Self {
         const EPOCHS: RangeInclusive<usize> = 6..=30;
         const MAX_STEPS: usize = 10_000;
+        // With more features, the steps of all weights together would move a prediction too far.
+        const MAX_FEATURES: f64 = 100.0;
+        let Layout { n_rows, n_cols, .. } = rows.layout();
         let network = Network::Mlp { hidden: Vec::new() };
         let recipe = Self::of_one(network, n_rows);
         let max_epochs = (MAX_STEPS * recipe.batch_rows / n_rows.max(1)).clamp(*EPOCHS.start(), *EPOCHS.end());
         Self {
-            lr: 1e-2,
+            lr: 1e-2 * (MAX_FEATURES / n_cols as f64).min(1.0),
             is_annealed: true,
             weight_decay: 0.0,
             max_epochs,
