@@ -2,7 +2,7 @@ use brisk_kernels::{DType, Interval, Number, Rule, StepCount, StepValue, Update}
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
 
-use crate::optimizer::Optimizer;
+use crate::optimizer::{Optimizer, refused_average};
 use crate::origin::Origin;
 use crate::parameters::{ParameterId, Parameters};
 use crate::step_inputs::StepInputs;
@@ -153,8 +153,10 @@ impl<O: Optimizer> Optimizer for Lookahead<O> {
         self.optimizer.skips()
     }
 
-    fn averages(&self) -> bool {
-        self.optimizer.averages()
+    /// Fails for an optimizer with an average, which knows nothing of the slow weights.
+    #[track_caller]
+    fn record_averaged(&self, graph: &Graph, params: &Parameters) -> Option<Parameters> {
+        refused_average(graph, "lookahead", self.optimizer.record_averaged(graph, params))
     }
 
     fn trains(&self, id: ParameterId) -> bool {

@@ -1,6 +1,6 @@
 use std::fmt::Debug;
 
-use brisk_tensor::{Graph, Persistent};
+use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::elementwise::Elementwise;
 use crate::parameters::{ParameterId, Parameters};
@@ -37,10 +37,13 @@ pub trait Optimizer: Debug {
         self.elementwise().is_some()
     }
 
-    /// Whether an average is to be evaluated, which has to be recorded, instead of the parameters that steps update, as with
-    /// [`ScheduleFreeAdamW`](crate::ScheduleFreeAdamW). By default not. A trainer of whole runs refuses such an optimizer.
-    fn averages(&self) -> bool {
-        false
+    /// Records, in a graph that evaluates, the average that is to be evaluated instead of the parameters that steps update, as
+    /// with [`ScheduleFreeAdamW`](crate::ScheduleFreeAdamW). Returns the parameters with the averaged values, and their own
+    /// buffers, to be bound in this graph or in one that runs after it. `None`, as by default, if the parameters are evaluated as
+    /// they are.
+    #[track_caller]
+    fn record_averaged(&self, _graph: &Graph, _params: &Parameters) -> Option<Parameters> {
+        None
     }
 
     /// Whether layers of this parameter are trained: whether a step may change it. By default all of them; those outside the
@@ -77,8 +80,9 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
         (**self).divides()
     }
 
-    fn averages(&self) -> bool {
-        (**self).averages()
+    #[track_caller]
+    fn record_averaged(&self, graph: &Graph, params: &Parameters) -> Option<Parameters> {
+        (**self).record_averaged(graph, params)
     }
 
     fn trains(&self, id: ParameterId) -> bool {
@@ -92,4 +96,14 @@ impl<O: Optimizer + ?Sized> Optimizer for Box<O> {
     fn state(&self) -> Vec<(String, &Persistent)> {
         (**self).state()
     }
+}
+
+/// The average of an optimizer within another one, `op`, which cannot evaluate it.
+#[track_caller]
+pub(crate) fn refused_average(graph: &Graph, op: &'static str, average: Option<Parameters>) -> Option<Parameters> {
+    if average.is_some() {
+        let found = "an optimizer whose average is to be evaluated".to_owned();
+        graph.fail(Error::Refused { op, found, expected: "that optimizer by itself, or another one, such as AdamW" });
+    }
+    average
 }

@@ -7,6 +7,7 @@ use crate::muon::{Muon, MuonScale};
 use crate::optimizer::Optimizer;
 use crate::parameter_group::ParameterGroup;
 use crate::parameters::Parameters;
+use crate::schedule_free::ScheduleFreeAdamW;
 use crate::sgd::{Momentum, Sgd};
 use crate::together::CombinedOptimizer;
 
@@ -38,6 +39,9 @@ pub enum OptimizerConfig {
     /// [`CautiousAdamW`]; the decay is 0.01 by default.
     #[serde(rename = "cautious_adamw")]
     CautiousAdamW(AdamConfig),
+    /// [`ScheduleFreeAdamW`]; the decay is 0 by default.
+    #[serde(rename = "schedule_free_adamw")]
+    ScheduleFreeAdamW(AdamConfig),
     /// [`Sgd`].
     Sgd {
         /// The momentum.
@@ -127,6 +131,11 @@ impl OptimizerConfig {
             Self::CautiousAdamW(config) => {
                 let AdamConfig { betas: [beta1, beta2], eps, .. } = *config;
                 Box::new(CautiousAdamW::new(params).betas(beta1, beta2).eps(eps).weight_decay(config.decoupled()))
+            }
+            Self::ScheduleFreeAdamW(config) => {
+                let AdamConfig { betas: [beta1, beta2], eps, weight_decay } = *config;
+                let optimizer = ScheduleFreeAdamW::new(params).betas(beta1, beta2).eps(eps);
+                Box::new(optimizer.weight_decay(weight_decay.unwrap_or(0.0)))
             }
             Self::Sgd { momentum, form, weight_decay } => {
                 Box::new(Sgd::new(params).momentum(*momentum, *form).weight_decay(*weight_decay))

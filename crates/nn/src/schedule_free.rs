@@ -14,9 +14,9 @@ use crate::step_inputs::StepInputs;
 /// `γ = lr √(1 - β₂ᵗ)`: `v = β₂ v + (1 - β₂) g²`, `z -= γ g / (√v + ε) + γ λ y`, `x += c (z - x)` with `c = γ² / Σ γ²`, and
 /// `y = (1 - β₁) z + β₁ x`.
 ///
-/// Evaluate the average, [`record_averaged`](Self::record_averaged), not the parameters. The running statistics of batch
-/// normalisation belong to the parameters; to use the average with them, run some batches of training data through it in training
-/// mode first.
+/// A trainer of whole runs validates and keeps the average; in a loop of your own, evaluate
+/// [`record_averaged`](Optimizer::record_averaged), not the parameters. The running statistics of batch normalisation belong to
+/// the parameters; to use the average with them, run some batches of training data through it in training mode first.
 ///
 /// # Cost
 /// One kernel, and 36 bytes a parameter, where Adam moves 28. The sum of squared rates is kept for each parameter, so that groups
@@ -69,31 +69,6 @@ impl ScheduleFreeAdamW {
     }
 
     groups_setter!();
-
-    /// Records, in a graph that evaluates, the computation of the average from the parameters and the optimizer's state. Returns
-    /// the parameters with the averaged values, and their own buffers, to be bound in this graph. Before the first step the
-    /// average is the parameters.
-    ///
-    /// # Errors
-    /// [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas, and for those of another
-    /// model.
-    #[track_caller]
-    pub fn record_averaged(&self, graph: &Graph, params: &Parameters) -> Parameters {
-        let buffers: Vec<_> = params.buffers().iter().map(|buffer| buffer.values().clone()).collect();
-        let averaged = params.with_values(&self.average, &buffers);
-        let rule = Average { beta1: self.step.beta1 };
-        if let Err(error) = params.check_whole("schedule_free").and_then(|()| self.elementwise.check(params)) {
-            graph.fail(error);
-            return averaged;
-        }
-        let state = self.elementwise.state();
-        let [z, weights] = [0, 2].map(|i| graph.buffer(state[i].1));
-        let kernel = Update::new("schedule_free.average", rule, params.len());
-        // The step of the graph does not matter: the average is computed whenever the graph runs.
-        let of_run = graph.buffer(&Graph::state_buffer());
-        graph.push(kernel, &[graph.buffer(params.values()), z, weights, of_run, graph.buffer(&self.average)]);
-        averaged
-    }
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -162,8 +137,24 @@ impl Optimizer for ScheduleFreeAdamW {
         Some(&self.elementwise)
     }
 
-    fn averages(&self) -> bool {
-        true
+    /// Before the first step the average is the parameters. Fails for parameters that are sharded across replicas, and for those
+    /// of another model.
+    #[track_caller]
+    fn record_averaged(&self, graph: &Graph, params: &Parameters) -> Option<Parameters> {
+        let buffers: Vec<_> = params.buffers().iter().map(|buffer| buffer.values().clone()).collect();
+        let averaged = params.with_values(&self.average, &buffers);
+        let rule = Average { beta1: self.step.beta1 };
+        if let Err(error) = params.check_whole("schedule_free").and_then(|()| self.elementwise.check(params)) {
+            graph.fail(error);
+            return Some(averaged);
+        }
+        let state = self.elementwise.state();
+        let [z, weights] = [0, 2].map(|i| graph.buffer(state[i].1));
+        let kernel = Update::new("schedule_free.average", rule, params.len());
+        // The step of the graph does not matter: the average is computed whenever the graph runs.
+        let of_run = graph.buffer(&Graph::state_buffer());
+        graph.push(kernel, &[graph.buffer(params.values()), z, weights, of_run, graph.buffer(&self.average)]);
+        Some(averaged)
     }
 
     fn state(&self) -> Vec<(String, &Persistent)> {

@@ -90,8 +90,9 @@ impl<O: Optimizer> Optimizer for Scheduled<O> {
         self.optimizer.divides()
     }
 
-    fn averages(&self) -> bool {
-        self.optimizer.averages()
+    #[track_caller]
+    fn record_averaged(&self, graph: &Graph, params: &Parameters) -> Option<Parameters> {
+        self.optimizer.record_averaged(graph, params)
     }
 
     fn trains(&self, id: ParameterId) -> bool {

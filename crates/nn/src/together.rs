@@ -1,6 +1,6 @@
 use brisk_tensor::{Graph, Persistent};
 
-use crate::optimizer::Optimizer;
+use crate::optimizer::{Optimizer, refused_average};
 use crate::parameters::{ParameterId, Parameters};
 use crate::step_inputs::StepInputs;
 
@@ -73,8 +73,11 @@ impl Optimizer for CombinedOptimizer {
         self.parts.iter().all(|part| part.optimizer.divides())
     }
 
-    fn averages(&self) -> bool {
-        self.parts.iter().any(|part| part.optimizer.averages())
+    /// Fails if one of them has an average, which would be that of its own parameters only.
+    #[track_caller]
+    fn record_averaged(&self, graph: &Graph, params: &Parameters) -> Option<Parameters> {
+        let average = self.parts.iter().find_map(|part| part.optimizer.record_averaged(graph, params));
+        refused_average(graph, "combined", average)
     }
 
     fn trains(&self, id: ParameterId) -> bool {

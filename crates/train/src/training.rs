@@ -1,4 +1,5 @@
 mod anomaly;
+mod average;
 mod best_checkpoints;
 mod checkpoint_writer;
 mod checks;
@@ -21,10 +22,11 @@ mod validation;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use average::Average;
 use brisk_loader::{Order, RowSource};
 use brisk_nn::tensor::Graph;
 use brisk_nn::tensor::program::Device;
-use brisk_nn::{Augment, Ema, Optimizer, Parameters};
+use brisk_nn::{Augment, Optimizer, Parameters};
 use checkpoint_writer::CheckpointWriter;
 use computation::Computation;
 use copied::RunCopies;
@@ -66,8 +68,8 @@ pub struct Training<'a> {
     device: Device,
     params: &'a Parameters,
     optimizer: &'a dyn Optimizer,
-    ema: Option<Ema>,
-    /// The model that is validated and kept: the parameters, or their [average](Self::ema).
+    average: Average,
+    /// The model that is validated and kept: the parameters, or their [average](Self::average).
     evaluated: Parameters,
     scale: Standardisation,
     train: Feed<'a>,
@@ -119,26 +121,11 @@ impl<'a> Training<'a> {
         let Trainable { module, params, optimizer } = trainable;
         config.check()?;
         task.check()?;
-        if optimizer.averages() {
-            return Err(Error::Setting {
-                name: "optimizer",
-                found: "one whose average is to be evaluated, not the parameters that it trains".to_owned(),
-                expected: "another, such as AdamW, with `TrainerConfig::ema` for an average; or a loop of your own that evaluates `ScheduleFreeAdamW::record_averaged`".into(),
-            });
-        }
         let order = feed.order.as_ref().map_or("shuffled".to_owned(), ToString::to_string);
         let augmentation = augment.as_ref().map_or("none".to_owned(), |augment| format!("{augment:?}"));
         let others = [("order".to_owned(), order), ("augmentation".to_owned(), augmentation)];
         replicas.agree(by_name(&config)?.into_iter().chain(others).collect())?;
         replicas.agree_on_model(params, optimizer)?;
-        if let (Some(_), Some(_)) = (config.ema, params.division()) {
-            let found = "parameters that are sharded across replicas".to_owned();
-            return Err(Error::Setting {
-                name: "ema",
-                found,
-                expected: "whole parameters: no ema, or `ZeroStage::Replicated`".into(),
-            });
-        }
         if let (Some(interval), false) = (config.checkpoint_interval, replicas.is_single()) {
             let expected = "none with replicas, whose clocks differ; use `checkpoint_every`";
             return Err(Error::Setting {
@@ -147,8 +134,8 @@ impl<'a> Training<'a> {
                 expected: expected.into(),
             });
         }
-        let ema = config.ema.map(|config| Ema::new(params, config));
-        let averages = ema.as_ref().map_or(0, Ema::len_bytes);
+        let average = Average::of(config.ema, params, optimizer)?;
+        let averages = average.len_bytes();
         check_memory(device, params, optimizer, averages, &[], replicas)?;
         if train.n_cols() != valid.n_cols() {
             return Err(column_count("valid", valid.n_cols(), train.n_cols()));
@@ -229,6 +216,8 @@ impl<'a> Training<'a> {
         warnings.extend(undefined);
         warnings.extend(ignores_weights.then_some(Warning::UnusedWeights { n_rows: n_valid_rows }));
         let of_parts = replicas.normalises_parts() && !params.buffers().is_empty();
+        let of_iterates = matches!(average, Average::OfOptimizer { .. }) && !params.buffers().is_empty();
+        warnings.extend(of_iterates.then_some(Warning::StatisticsOfIterates));
         warnings.extend(of_parts.then(|| Warning::StatisticsOfReplica { n_replicas: replicas.world_size() }));
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };
         let TrainerConfig { precision, scaler, clip, accumulate, detect_anomaly, record_grad_norms, seed, .. } = config;
@@ -237,17 +226,18 @@ impl<'a> Training<'a> {
         let of_epoch = Some(n_batches);
         let step_config =
             StepConfig { precision, scaler, clip, accumulate, detect_anomaly, record_grad_norms, seed, n_batches: of_epoch };
-        let trained = [Trained { params, optimizer, ema: ema.as_ref() }];
+        let trained = [Trained { params, optimizer, ema: average.ema() }];
         let step = RecordedStep::record(&train, &scale, &step_config, &trained, &[], replicas, |batch, reduction, bound| {
             let outputs = batch.outputs(module, &bound[0], task);
             batch.loss(task, &outputs, reduction)
         })?;
         let computation = Computation::of(&trainable, task, layout, augment.as_ref(), config.batch_rows)?;
         replicas.agree(computation.iter().filter_map(Computation::described).collect())?;
-        let evaluated = ema.as_ref().map_or_else(|| params.clone(), |ema| ema.averaged(params));
+        let evaluated = average.evaluated(params);
         let scorer = RecordedScorer::record(device, module, &evaluated, &valid, &scale, config.precision, replicas, Some(task))?;
         check_memory(device, params, optimizer, averages, &[&step.graph, scorer.graph()], replicas)?;
         let (step, scorer) = (step.compile(device)?, scorer.compile(device)?);
+        let average = average.compile(device)?;
         let device = device.clone();
         let training = Self {
             settings: compared(json(&config)?),
@@ -255,7 +245,7 @@ impl<'a> Training<'a> {
             device,
             params,
             optimizer,
-            ema,
+            average,
             evaluated,
             scale,
             train,
@@ -302,7 +292,7 @@ impl<'a> Training<'a> {
     /// [`Error::Tensor`].
     pub fn memory(&self) -> Result<StateMemory, Error> {
         let memory = StateMemory::of(self.params, self.optimizer, &self.graphs())?;
-        Ok(StateMemory { averages: self.ema.as_ref().map_or(0, Ema::len_bytes), ..memory })
+        Ok(StateMemory { averages: self.average.len_bytes(), ..memory })
     }
 
     /// How columns are standardised: by mean and deviation of the training rows.

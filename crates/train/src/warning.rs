@@ -30,6 +30,9 @@ pub enum Warning {
         /// How many replicas there are.
         n_replicas: usize,
     },
+    /// The optimizer's average is validated, such as that of [`ScheduleFreeAdamW`](brisk_nn::ScheduleFreeAdamW), with the running
+    /// statistics of batch normalisation that belong to the parameters of the steps.
+    StatisticsOfIterates,
     /// The model keeps the standardisation of the rows that it was trained on before, with which these rows are far from mean 0
     /// and deviation 1. Set [`Trainer::standardisation`](crate::Trainer::standardisation) to that of the rows, or to the model's
     /// own, if that is intended.
@@ -128,6 +131,10 @@ impl fmt::Display for Warning {
                      `BatchStatistics::OfAll` uses those of the whole batch"
                 )
             }
+            Self::StatisticsOfIterates => f.write_str(
+                "the optimizer's average is validated with the running statistics of batch normalisation of the parameters that are trained, which \
+                 differ from its own; layer normalisation, or another optimizer with `TrainerConfig::ema`, has no such difference",
+            ),
             Self::KeptStandardisation { column, kept: [mean, std], of_rows: [own_mean, own_std] } => {
                 write!(
                     f,

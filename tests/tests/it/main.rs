@@ -73,6 +73,7 @@ mod predictor;
 mod recipes;
 mod refusals;
 mod replicas;
+mod schedule_free;
 mod selective;
 #[cfg(feature = "all-formats")]
 #[path = "../../../crates/table/tests/it/remote/server.rs"]

@@ -170,8 +170,9 @@ fn settings_of_a_trainer_are_refused() {
         row("optimizer", "besides another optimizer", |t| {
             t.optimizer(Sgd::new).configure(|c| c.optimizer = Some(adamw([0.9, 0.999])))
         }),
-        row("optimizer", "one whose average is to be evaluated", |t| t.optimizer(ScheduleFreeAdamW::new)),
-        row("optimizer", "one whose average", |t| t.optimizer(|p| CombinedOptimizer::new().and(ScheduleFreeAdamW::new(p)))),
+        row("combined", "an optimizer whose average", |t| {
+            t.optimizer(|p| CombinedOptimizer::new().and(ScheduleFreeAdamW::new(p)))
+        }),
         row("swa", "epoch 0", |t| t.callback(Swa::from_epoch(0))),
         row("swa", "epoch 3 of a run of 2", |t| t.callback(Swa::from_epoch(3))),
         row("StepLog::every", "0", |t| t.callback(StepLog::new("target/no-such-log.csv").every(0))),

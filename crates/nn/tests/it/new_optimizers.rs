@@ -63,7 +63,7 @@ fn schedule_free_adamw_is_algorithm_1_of_the_paper() -> Result<(), Error> {
     let optimizer = ScheduleFreeAdamW::new(&params).betas(0.8, 0.95).eps(1e-6).weight_decay(0.1);
     run(&optimizer, &params, &device, 20)?;
     let graph = Graph::inference("average");
-    let averaged = optimizer.record_averaged(&graph, &params);
+    let averaged = optimizer.record_averaged(&graph, &params).expect("it averages");
     graph.compile(&device)?.run(1)?;
     let (y, x): (Vec<f32>, Vec<f32>) = (device.read(params.values())?, device.read(averaged.values())?);
     for entry in params.entries() {
@@ -96,7 +96,7 @@ fn before_its_first_step_the_average_is_the_parameters() -> Result<(), Error> {
     let optimizer = ScheduleFreeAdamW::new(&params);
     params.write_initial(&device)?;
     let graph = Graph::inference("average");
-    let averaged = optimizer.record_averaged(&graph, &params);
+    let averaged = optimizer.record_averaged(&graph, &params).expect("it averages");
     graph.compile(&device)?.run(1)?;
     assert_eq!(device.read::<f32>(averaged.values())?, device.read::<f32>(params.values())?);
     Ok(())

@@ -88,7 +88,8 @@ impl Training<'_> {
     ) -> Result<(EpochMetrics, ControlFlow<()>), Error> {
         // Each replica has its own batch statistics; all of them score with those of the first.
         self.replicas.broadcast_buffers(&self.device, self.params)?;
-        if self.ema.is_some() {
+        self.average.update()?;
+        if self.average.ema().is_some() {
             self.replicas.broadcast_buffers(&self.device, &self.evaluated)?;
         }
         let Evaluation { outputs: scores, loss: valid_loss, .. } = self.scorer.evaluate(valid)?;

@@ -51,6 +51,7 @@ impl Training<'_> {
         if let Some(values) = &snapshot.values {
             return Ok(values.clone());
         }
+        self.average.update()?;
         let values = self.memory.borrow_mut().read(&self.device, self.evaluated.values())?;
         Ok(snapshot.values.insert(values).clone())
     }
@@ -64,7 +65,7 @@ impl Training<'_> {
         let mut tensors = Checkpoint::new();
         let (flat, device) = (self.flat(), &self.device);
         flat.insert_values(&mut tensors, &self.evaluated_values(snapshot)?, str::to_owned)?;
-        if self.ema.is_some() {
+        if self.average.is_some() {
             let values = self.memory.borrow_mut().read(device, self.params.values())?;
             flat.insert_values(&mut tensors, &values, trained_name)?;
         }
@@ -76,7 +77,7 @@ impl Training<'_> {
             for buffer in self.evaluated.buffers() {
                 tensors.insert(buffer.name(), buffer.shape(), device.read::<f32>(buffer.values())?)?;
             }
-            for buffer in self.params.buffers().iter().filter(|_| self.ema.is_some()) {
+            for buffer in self.params.buffers().iter().filter(|_| self.average.is_some()) {
                 tensors.insert(trained_name(buffer.name()), buffer.shape(), device.read::<f32>(buffer.values())?)?;
             }
             tensors.insert("run.state", &[STATE_LEN], device.read::<u32>(self.step.state())?)?;

@@ -21,7 +21,7 @@ impl Training<'_> {
     /// device.
     pub(super) fn start_over(&self) -> Result<(), Error> {
         self.params.write_initial(&self.device)?;
-        self.ema.as_ref().map_or(Ok(()), |ema| ema.write_initial(self.params, &self.device))?;
+        self.average.ema().map_or(Ok(()), |ema| ema.write_initial(self.params, &self.device))?;
         for (_, buffer) in self.optimizer.state() {
             self.device.write(buffer, &vec![0.0_f32; buffer.len()])?;
         }
@@ -33,7 +33,7 @@ impl Training<'_> {
     /// Writes the values that [`checkpoint`](Self::checkpoint) read back to the device.
     pub(super) fn restore(&self, checkpoint: &Checkpoint) -> Result<(), Error> {
         self.restore_model(checkpoint, &self.evaluated, str::to_owned)?;
-        if self.ema.is_some() || has_trained(checkpoint, self.params) {
+        if self.average.is_some() || has_trained(checkpoint, self.params) {
             let name = if has_trained(checkpoint, self.params) { trained_name } else { |name: &str| name.to_owned() };
             self.restore_model(checkpoint, self.params, name)?;
         }
