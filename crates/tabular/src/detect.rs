@@ -1,9 +1,10 @@
+use std::collections::HashMap;
 use std::path::Path;
 
 use brisk_loader::{Fold, RowSource, Subset};
 use brisk_table::{
     BadRows, Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format,
-    ImportOptions, ImportWarning, LabelKind, Missing, OddCell, Table, find_numbers, survey_csv_with_progress,
+    ImportOptions, ImportWarning, LabelKind, Missing, OddCell, SourceError, Table, find_numbers, survey_csv_with_progress,
 };
 use brisk_train::Labels;
 
@@ -217,6 +218,7 @@ fn of_import(warning: ImportWarning) -> Option<TabularWarning> {
     match warning {
         ImportWarning::Sequence { column, .. } => Some(TabularWarning::Sequence { column }),
         ImportWarning::PredictsLabel { column } => Some(TabularWarning::PredictsTarget { column }),
+        ImportWarning::RowsInCell { column, n_lines } => Some(TabularWarning::RowsInCell { column, n_lines }),
         ImportWarning::Similar { column, texts } => Some(TabularWarning::Similar { column, texts }),
         ImportWarning::Imprecise { column, first, stored, .. } => {
             Some(TabularWarning::Imprecise { column, example: first, stored })
@@ -362,7 +364,8 @@ struct Surveyed {
     index: Vec<String>,
 }
 
-/// Surveys a file whose columns have types, by importing it with text as categories.
+/// Surveys a file whose columns have types, by importing it with text as categories. Columns of other types, which have to be left
+/// out, are empty.
 fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut dyn FnMut()) -> Result<Surveyed, Error> {
     let missing_values = options.text.missing_values.clone();
     let mut columns = ColumnOptions {
@@ -374,7 +377,20 @@ fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut dyn FnMut()
         ..ColumnOptions::default()
     };
     let mut import = |columns: &ColumnOptions| import_to_memory(path, &ImportOptions::with_columns(columns), &mut |_| progress());
-    let (mut table, mut report) = import(&columns)?;
+    // Which columns the words of `drop` mean is only known with the names of all.
+    let mut refused: Vec<(ColumnRef, Error)> = Vec::new();
+    let (mut table, mut report) = loop {
+        match import(&columns) {
+            Ok(imported) => break imported,
+            Err(error) => match column_of_type(&error).filter(|_| !options.drop.is_empty()) {
+                Some(column) => {
+                    columns.drop.push(column.clone());
+                    refused.push((column, error));
+                }
+                None => return Err(error),
+            },
+        }
+    };
     // Numbers of which f32 has too few digits are read again, as text.
     let is_large = |(_, column): &(&String, &brisk_table::ColumnStatistics)| {
         let largest = column.min.abs().max(column.max.abs());
@@ -389,7 +405,8 @@ fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut dyn FnMut()
     }
     let n_rows = report.n_rows as u64;
     let numbers = report.column_names.iter().zip(&report.statistics);
-    let mut surveys: Vec<_> = numbers.map(|(name, statistics)| ColumnSurvey::of_numbers(name, statistics, n_rows)).collect();
+    let mut surveys: HashMap<String, ColumnSurvey> =
+        numbers.map(|(name, statistics)| (name.clone(), ColumnSurvey::of_numbers(name, statistics, n_rows))).collect();
     let codes = table.categories(0..table.n_rows())?;
     let width = report.dictionaries.len();
     for (col, dictionary) in report.dictionaries.iter().enumerate() {
@@ -404,9 +421,31 @@ fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut dyn FnMut()
             survey.add(value, first, count);
         }
         survey.n_missing += first_and_count[0].1;
-        surveys.push(survey);
+        surveys.insert(survey.name.clone(), survey);
     }
-    Ok(Surveyed { columns: surveys, index: report.index_columns })
+    let names = &report.source_columns;
+    let dropped = options.drop.iter().map(|word| ColumnRef::Word(word.clone()).find(path, names, "columns to drop"));
+    let dropped = dropped.collect::<Result<Vec<usize>, _>>()?;
+    let is_dropped = |column: &ColumnRef| dropped.iter().any(|&col| *column == ColumnRef::Name(names[col].clone()));
+    if let Some((_, error)) = refused.into_iter().find(|(column, _)| !is_dropped(column)) {
+        return Err(error);
+    }
+    // In the order of the file, by which columns are named by their indices.
+    let empty = |name: &String| ColumnSurvey::new(name, options.text.decimal, &missing_values);
+    let columns = report.source_columns.iter().map(|name| surveys.remove(name).unwrap_or_else(|| empty(name))).collect();
+    Ok(Surveyed { columns, index: report.index_columns })
+}
+
+/// The column that an import refused for its type.
+fn column_of_type(error: &Error) -> Option<ColumnRef> {
+    let Error::Table(cause) = error else { return None };
+    match &**cause {
+        TableError::Source { reason, .. } => match &**reason {
+            SourceError::ColumnType { column, .. } => Some(ColumnRef::Name(column.clone())),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// The roles of the columns of a file.
@@ -431,13 +470,13 @@ impl Plan {
         let surveyed = &survey.columns[..];
         let names: Vec<String> = surveyed.iter().map(|column| column.name.clone()).collect();
         let find = |name: &String, role: &'static str| ColumnRef::Word(name.clone()).find(path, &names, role);
-        let target = match &options.target {
-            Some(target) => find(target, "target")?,
-            None => guessed_target(path, survey)?,
-        };
         let others = options.other_targets.iter().map(|name| find(name, "target"));
         let dropped = options.drop.iter().map(|name| find(name, "columns to drop"));
         let dropped = others.chain(dropped).collect::<Result<Vec<_>, _>>()?;
+        let target = match &options.target {
+            Some(target) => find(target, "target")?,
+            None => guessed_target(path, survey, &dropped)?,
+        };
         let categorical =
             options.categorical.iter().map(|name| find(name, "categorical columns")).collect::<Result<Vec<_>, _>>()?;
         let group = options.group.as_ref().map(|name| find(name, "group")).transpose()?;
@@ -628,12 +667,14 @@ fn odd(path: &Path, survey: &ColumnSurvey, expected: &'static str, counted: &'st
     Error::OddCells(Box::new(odd))
 }
 
-fn guessed_target(path: &Path, survey: &Surveyed) -> Result<usize, Error> {
-    let named = |target: &str| survey.columns.iter().position(|column| column.name.eq_ignore_ascii_case(target));
+fn guessed_target(path: &Path, survey: &Surveyed, dropped: &[usize]) -> Result<usize, Error> {
+    let is_kept = |col: &usize| !dropped.contains(col);
+    let all = || (0..survey.columns.len()).filter(is_kept);
+    let named = |target: &str| all().find(|&col| survey.columns[col].name.eq_ignore_ascii_case(target));
     if let Some(col) = TARGETS.iter().find_map(|target| named(target)) {
         return Ok(col);
     }
-    let last = survey.columns.iter().rposition(|column| !survey.index.contains(&column.name)).unwrap_or(0);
+    let last = all().rfind(|&col| !survey.index.contains(&survey.columns[col].name)).unwrap_or(0);
     let column = &survey.columns[last];
     if column.n_missing > 0 {
         let (path, column, n_missing) = (path.to_owned(), column.name.clone(), column.n_missing);

@@ -58,7 +58,9 @@ pub use network::{Member, Network};
 pub use number_calibration::NumberCalibration;
 pub use predicted_rows::PredictedRows;
 pub use predictions::Predictions;
-pub use preprocessing::{FarValues, NumberColumn, Preprocessed, Preprocessing, PreprocessingOptions, UnseenValues};
+pub use preprocessing::{
+    FarValues, MissingValues, NumberColumn, Preprocessed, Preprocessing, PreprocessingOptions, UnseenValues,
+};
 pub use read_rows::TabularRows;
 pub use reading::{Decoding, Reading};
 pub use recipe::{Effort, Recipe};

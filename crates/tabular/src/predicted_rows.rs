@@ -8,7 +8,7 @@ use crate::columns::Columns;
 use crate::error::Error;
 use crate::model::TabularModel;
 use crate::predictions::Predictions;
-use crate::preprocessing::{FarValues, UnseenValues};
+use crate::preprocessing::{FarValues, MissingValues, UnseenValues};
 
 /// The predictions of rows, and what of these rows the model does not know: [`TabularModel::predict_file`].
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +20,8 @@ pub struct PredictedRows {
     pub unseen: Vec<UnseenValues>,
     /// The columns with numbers that are far from those of training: what is predicted from them is arbitrary.
     pub far: Vec<FarValues>,
+    /// The columns with missing values of which training had none, or without any value.
+    pub missing: Vec<MissingValues>,
 }
 
 impl TabularModel {
@@ -53,7 +55,7 @@ impl TabularModel {
     pub fn predict_file(&self, device: &Device, file: impl AsRef<Path>) -> Result<PredictedRows, Error> {
         let rows = self.read_rows(file)?;
         let predictions = self.predictor(device)?.predict(&rows.columns, &rows.table)?;
-        Ok(PredictedRows { predictions, unseen: rows.unseen, far: rows.far })
+        Ok(PredictedRows { predictions, unseen: rows.unseen, far: rows.far, missing: rows.missing })
     }
 
     /// The same for rows whose columns are `columns`. Labels are ignored.
@@ -68,7 +70,7 @@ impl TabularModel {
         rows: &S,
     ) -> Result<PredictedRows, Error> {
         let over = self.preprocessing().over(columns, rows)?;
-        let (unseen, far) = (over.unseen_values()?, over.far_values()?);
-        Ok(PredictedRows { predictions: self.predictor(device)?.predict(columns, rows)?, unseen, far })
+        let (unseen, far, missing) = (over.unseen_values()?, over.far_values()?, over.missing_values()?);
+        Ok(PredictedRows { predictions: self.predictor(device)?.predict(columns, rows)?, unseen, far, missing })
     }
 }

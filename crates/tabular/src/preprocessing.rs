@@ -17,7 +17,7 @@ use crate::reading::{Decoding, Reading, nfc};
 use crate::scale::{ColumnScale, Scaling};
 
 pub(super) use preprocessed::{Cells, Matched};
-pub use preprocessed::{FarValues, Preprocessed, UnseenValues};
+pub use preprocessed::{FarValues, MissingValues, Preprocessed, UnseenValues};
 
 /// How the columns of a table become the input of a network, learned from training rows: numbers are scaled, missing ones become
 /// the mean of their column, and a column of 0 and 1 marks them; categories get the codes of an embedding, 0 for values that are

@@ -10,7 +10,7 @@ use crate::columns::Columns;
 use crate::detect::is_table;
 use crate::error::{Error, WrongValue};
 use crate::model::TabularModel;
-use crate::preprocessing::{FarValues, UnseenValues};
+use crate::preprocessing::{FarValues, MissingValues, UnseenValues};
 use crate::reading::Decoding;
 use crate::scratch::import_to_memory;
 use crate::text_options::TextOptions;
@@ -27,6 +27,8 @@ pub struct TabularRows {
     pub unseen: Vec<UnseenValues>,
     /// The columns with numbers that are far from those of training.
     pub far: Vec<FarValues>,
+    /// The columns with missing values of which training had none, or without any value.
+    pub missing: Vec<MissingValues>,
 }
 
 impl TabularModel {
@@ -96,8 +98,8 @@ impl TabularModel {
             (table, columns)
         };
         let over = self.preprocessing().over(&columns, &table).map_err(|error| in_file(error, path, csv.as_ref()))?;
-        let (unseen, far) = (over.unseen_values()?, over.far_values()?);
-        Ok(TabularRows { table: Arc::new(table), columns, unseen, far })
+        let (unseen, far, missing) = (over.unseen_values()?, over.far_values()?, over.missing_values()?);
+        Ok(TabularRows { table: Arc::new(table), columns, unseen, far, missing })
     }
 
     /// Whether [`read_rows`](Self::read_rows) reads the same table of a file for both models.
@@ -111,8 +113,8 @@ impl TabularModel {
     /// Rows that were read by a model that [reads like](Self::reads_like) this one.
     pub(super) fn known_rows(&self, rows: &TabularRows) -> Result<TabularRows, Error> {
         let over = self.preprocessing().over(&rows.columns, &rows.table)?;
-        let (unseen, far) = (over.unseen_values()?, over.far_values()?);
-        Ok(TabularRows { table: rows.table.clone(), columns: rows.columns.clone(), unseen, far })
+        let (unseen, far, missing) = (over.unseen_values()?, over.far_values()?, over.missing_values()?);
+        Ok(TabularRows { table: rows.table.clone(), columns: rows.columns.clone(), unseen, far, missing })
     }
 }
 

@@ -156,9 +156,9 @@ impl TabularModels {
     /// As [`TabularModel::predict_file`].
     pub fn predict_file(&self, device: &Device, file: impl AsRef<Path>) -> Result<Vec<PredictedRows>, Error> {
         let rows = self.read(file.as_ref(), None, &mut || ())?;
-        let predicted = self.models.iter().zip(rows).map(|(model, TabularRows { table, columns, unseen, far })| {
+        let predicted = self.models.iter().zip(rows).map(|(model, TabularRows { table, columns, unseen, far, missing })| {
             let predictions = model.predictor(device)?.predict(&columns, &table)?;
-            Ok(PredictedRows { predictions, unseen, far })
+            Ok(PredictedRows { predictions, unseen, far, missing })
         });
         predicted.collect()
     }

@@ -115,6 +115,13 @@ pub enum TabularWarning {
         /// How many rows there are.
         n_all: u64,
     },
+    /// A value that has whole rows in it, as the text between two stray quotes has.
+    RowsInCell {
+        /// The column.
+        column: String,
+        /// How many lines the value has.
+        n_lines: usize,
+    },
     /// The first row was read as numbers although it looks like the names of columns.
     NumbersAsNames {
         /// The name of the first column, which is not in the file.
@@ -151,6 +158,7 @@ impl TabularWarning {
             | Self::Outlier { column, .. }
             | Self::Unlabelled { column, .. }
             | Self::RareClass { column, .. }
+            | Self::RowsInCell { column, .. }
             | Self::NumbersAsNames { column, .. }
             | Self::Rounded { column, .. } => column,
         }
@@ -163,7 +171,9 @@ impl TabularWarning {
             Self::Sequence { .. } | Self::Constant { .. } | Self::PredictsTarget { .. } | Self::DecidesTarget { .. } => {
                 TabularRemedy::Drop
             }
-            Self::Similar { .. } | Self::Unlabelled { .. } | Self::RareClass { .. } => TabularRemedy::Correct,
+            Self::Similar { .. } | Self::RowsInCell { .. } | Self::Unlabelled { .. } | Self::RareClass { .. } => {
+                TabularRemedy::Correct
+            }
             Self::Imprecise { .. } | Self::Tiny { .. } => TabularRemedy::Scale,
             Self::Outlier { .. } => TabularRemedy::MissingValue,
             Self::NumbersAsNames { .. } => TabularRemedy::Header,
@@ -215,6 +225,9 @@ impl fmt::Display for TabularWarning {
                 let rows = if *n_rows == 1 { "row" } else { "rows" };
                 let (value, [min, max]) = (printable(value), [min, max].map(|other| shortest(*other)));
                 write!(f, "has {value} in {n_rows} {rows}, first in {counted} {first}, far from all others, {min} to {max}")
+            }
+            Self::RowsInCell { n_lines, .. } => {
+                write!(f, "has a value of {n_lines} lines that look like rows, as between two stray quotes")
             }
             Self::RareClass { class, n_rows, n_all, .. } => {
                 write!(f, "has the class {:?} in {n_rows} of {n_all} rows", printable(class))

@@ -284,3 +284,31 @@ fn a_header_of_years_is_told() -> Result<(), Error> {
     assert!(told(&detected) && detected.table.n_rows() == 51, "{:?}", detected.warnings);
     Ok(())
 }
+
+/// A file of Parquet: text, a number, a duration, a number, text. Columns are those of the file, whatever their types, and a column
+/// of a type that is not read has to be left out.
+#[cfg(feature = "all-formats")]
+#[test]
+fn columns_of_a_typed_file_are_counted_in_its_order() -> Result<(), Error> {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/table/tests/columns/durations.parquet");
+    let detect = |target: Option<&str>, drop: &[&str]| {
+        let drop = drop.iter().map(|&name| name.to_owned()).collect();
+        TabularModel::detect(&path, &DetectOptions { target: target.map(str::to_owned), drop, ..DetectOptions::default() })
+    };
+    for (target, drop, expected) in [
+        (Some("1"), &["day"][..], "x"),
+        (Some("0"), &["2"], "city"),
+        (Some("4"), &["day", "x"], "kind"),
+        (None, &["day"], "y"),
+        (None, &["day", "3"], "kind"),
+    ] {
+        let found = detect(target, drop)?;
+        assert_eq!(found.target.name(), expected, "{target:?} without {drop:?}");
+        assert_eq!(found.columns.names().len(), 4 - drop.len(), "{target:?} without {drop:?}: {:?}", found.columns);
+    }
+    for drop in [&[][..], &["x"], &["1"]] {
+        let error = detect(None, drop).expect_err("the duration is left").to_string();
+        assert!(error.contains("`day`") && error.contains("Duration"), "{error}");
+    }
+    Ok(())
+}

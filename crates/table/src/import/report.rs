@@ -23,6 +23,8 @@ pub struct ImportReport {
     pub n_skipped: u64,
     /// Why, for the first few of them.
     pub first_skipped: Vec<Error>,
+    /// All columns of the source, in its order, those that were left out included. Empty for formats without named columns.
+    pub source_columns: Vec<String>,
     /// The columns that were left out because they are the index of a data frame; see
     /// [`ColumnOptions::keep_index`](crate::ColumnOptions::keep_index).
     pub index_columns: Vec<String>,

@@ -8,7 +8,7 @@ use super::digits::{MAX_SHARE, TINY};
 use super::features::OnMissing;
 use super::roles::Labels;
 use super::rows::ChunkLabels;
-use super::similar::similar;
+use super::similar::{lines_of_rows, similar};
 use super::{ColumnRole, Digits, ImportReport, ImportWarning, Like, MAX_REPORTS, Origin, Roles, RowChunk};
 use crate::dtype::DType;
 use crate::error::Error;
@@ -35,6 +35,7 @@ pub(crate) struct Sink {
     /// What was lost in rounding: one for each number of a row, as in [`RowChunk::digits`].
     digits: Vec<Digits>,
     offsets: Vec<f64>,
+    source_columns: Vec<String>,
     index_columns: Vec<String>,
     label_names: Vec<String>,
     weight_name: Option<String>,
@@ -104,6 +105,7 @@ impl Sink {
             labels: Moments::new(roles.n_labels()),
             weights: Moments::new(1),
             weight_name: roles.weight.map(|col| roles.names[col].clone()),
+            source_columns: roles.names.clone(),
             index_columns: roles.left_out.clone(),
             label_names,
         })
@@ -202,11 +204,12 @@ impl Sink {
         }
         let label_name = self.label_names.first().map_or("label", String::as_str);
         let texts = dictionaries.iter().map(|dictionary| (dictionary.name(), dictionary.values()));
-        warnings.extend(
-            texts
-                .chain([(label_name, &classes[..])])
-                .filter_map(|(column, texts)| Some(ImportWarning::Similar { column: column.to_owned(), texts: similar(texts)? })),
-        );
+        for (column, texts) in texts.chain([(label_name, &classes[..])]) {
+            let column = column.to_owned();
+            let n_lines = lines_of_rows(texts, self.source_columns.len());
+            warnings.extend(n_lines.map(|n_lines| ImportWarning::RowsInCell { column: column.clone(), n_lines }));
+            warnings.extend(similar(texts).map(|texts| ImportWarning::Similar { column, texts }));
+        }
         let categories: Vec<String> = dictionaries.iter().map(|dictionary| dictionary.name().to_owned()).collect();
         let n_values: Vec<usize> = dictionaries.iter().map(|dictionary| dictionary.values().len()).collect();
         warnings.extend(self.audit.warnings(named, &categories, &n_values));
@@ -218,6 +221,7 @@ impl Sink {
             classes,
             n_skipped: self.n_skipped,
             first_skipped: self.first_skipped,
+            source_columns: self.source_columns,
             index_columns: self.index_columns,
             digits,
             label_digits,

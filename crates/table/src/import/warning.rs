@@ -103,6 +103,13 @@ pub enum ImportWarning {
         /// The two texts.
         texts: [String; 2],
     },
+    /// A value of a category, or a class, that has whole rows in it, as the text between two stray quotes has.
+    RowsInCell {
+        /// The column.
+        column: String,
+        /// How many lines the value has.
+        n_lines: usize,
+    },
     /// Whole numbers that lost digits when they were rounded to `f16`.
     #[cfg(feature = "half")]
     RoundedToHalf {
@@ -185,7 +192,7 @@ impl ImportWarning {
             Self::Tiny { .. } => TOO_SMALL,
             Self::NumbersAsNames { .. } => NAMES_OR_ROW,
             Self::LeadingZeros { .. } => IS_CODE,
-            Self::Similar { .. } => CORRECT,
+            Self::Similar { .. } | Self::RowsInCell { .. } => CORRECT,
             #[cfg(feature = "half")]
             Self::RoundedToHalf { .. } => STORE_AS_F32,
             Self::RoundedArray { .. } => &[],
@@ -238,6 +245,10 @@ impl ImportWarning {
             Self::Similar { column, texts: [a, b] } => {
                 let (column, a, b) = (printable(column), printable(a), printable(b));
                 format!("column `{column}` has both {a:?} and {b:?}, which are different values")
+            }
+            Self::RowsInCell { column, n_lines } => {
+                let column = printable(column);
+                format!("column `{column}` has a value of {n_lines} lines that look like rows, as between two stray quotes")
             }
             #[cfg(feature = "half")]
             Self::RoundedToHalf { column, n_values, first, stored } => {

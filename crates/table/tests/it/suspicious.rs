@@ -177,6 +177,15 @@ fn spellings_of_one_value_are_told() {
     }
 }
 
+/// A quote that is not closed in its line, and another one some lines later: all rows between are one cell.
+#[test]
+fn rows_between_two_stray_quotes_are_named() {
+    let text = "y,a,b\n0,x,1\n1,\"x,2\n0,w,3\n1,x\",4\n0,w,5\n";
+    let (report, table) = table_of(text, ColumnOptions { categorical: Categorical::Auto, ..labelled("y") }).unwrap();
+    assert_eq!(report.warnings, [ImportWarning::RowsInCell { column: "a".into(), n_lines: 3 }]);
+    assert_eq!((table.n_rows(), report.source_columns), (3, ["y", "a", "b"].map(str::to_owned).into()));
+}
+
 #[cfg(feature = "half")]
 #[test]
 fn whole_numbers_that_f16_rounds_are_told() {

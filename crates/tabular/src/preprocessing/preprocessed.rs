@@ -80,6 +80,30 @@ impl fmt::Display for FarValues {
     }
 }
 
+/// Values that are missing although none was missing in training, or all of a column: [`Preprocessed::missing_values`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissingValues {
+    /// The column.
+    pub column: String,
+    /// Rows without a value.
+    pub n_missing: usize,
+    /// All rows.
+    pub n_rows: usize,
+    /// Whether missing values are replaced by the mean of the training rows, which is so for numbers if none of these was missing;
+    /// others are a value of their own.
+    pub is_replaced: bool,
+}
+
+impl fmt::Display for MissingValues {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { column, n_missing, n_rows, is_replaced } = self;
+        write!(f, "column `{}`: {n_missing} of {n_rows} values are missing", printable(column))?;
+        let replaced = if *is_replaced { ", although none was in training: the mean of training replaces them" } else { "" };
+        f.write_str(replaced)
+    }
+}
+
 /// What was found of one column of [`FarValues`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Far {
@@ -226,6 +250,37 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
             Some(FarValues { column: column.name.clone(), n_rows, n_present, trained, example, row })
         };
         Ok(columns.iter().zip(found).filter_map(of_column).collect())
+    }
+
+    /// The columns of numbers with missing values of which training had none, and all columns without any value.
+    ///
+    /// # Errors
+    /// [`Error::Rows`](brisk_train::Error::Rows) if the source fails.
+    pub fn missing_values(&self) -> Result<Vec<MissingValues>, Error> {
+        let Preprocessing { numbers, categories, .. } = &self.matched.preprocessing;
+        let (mut n_rows, mut of_numbers, mut of_categories) = (0, vec![0; numbers.len()], vec![0; categories.len()]);
+        self.for_each_row(|_, features, codes| {
+            n_rows += 1;
+            for (source, n_missing) in self.matched.numbers.iter().zip(&mut of_numbers) {
+                *n_missing += usize::from(source.value(features, codes).is_nan());
+            }
+            for (&col, n_missing) in self.matched.categories.iter().zip(&mut of_categories) {
+                *n_missing += usize::from(codes[col] == 0);
+            }
+        })?;
+        let numbers = numbers.iter().map(|column| (&column.column, !column.has_indicator)).zip(of_numbers);
+        let categories = categories.iter().map(|column| (column.name(), false)).zip(of_categories);
+        let numbers = numbers.map(|((name, is_replaced), n_missing)| (name.as_str(), is_replaced, n_missing));
+        let all = numbers.chain(categories.map(|((name, is_replaced), n_missing)| (name, is_replaced, n_missing)));
+        let found = all.filter(|&(_, is_replaced, n_missing)| n_missing > 0 && (is_replaced || n_missing == n_rows));
+        let found = found.map(|(name, is_replaced, n_missing)| {
+            let column = name.to_owned();
+            MissingValues { column, n_missing, n_rows, is_replaced }
+        });
+        let mut found: Vec<MissingValues> = found.collect();
+        // The parts of a date.
+        found.dedup();
+        Ok(found)
     }
 
     /// The same rows with labels as the [task](Target::task) of `target` takes them: class numbers, or standardised numbers.

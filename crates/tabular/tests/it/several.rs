@@ -41,8 +41,8 @@ fn a_folder_of_several_models_predicts_as_each_of_them() -> Outcome {
     models.save(&out)?;
     let device = Device::builder().selection(Selection::Cpu).threads(1).open()?;
     let predicted = TabularModels::load(&out)?.predict_file(&device, &file)?;
-    let alone = ["0", "1"].map(|name| TabularModel::load(out.join(name)).and_then(|model| model.predict_file(&device, &file)));
-    let [price, sold] = alone;
+    let singly = ["0", "1"].map(|name| TabularModel::load(out.join(name)).and_then(|model| model.predict_file(&device, &file)));
+    let [price, sold] = singly;
     assert_eq!(predicted, [price?, sold?]);
     // A table of both is read once.
     let rows = TabularModels::load(&out)?.read_rows_with(&file, models.models()[0].text_options(), || ())?;
