@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use brisk_loader::{Chunk, RowMemory, RowSource, Rows, Subset, labels_of, split, stratified_split};
 use brisk_table::{Header, Table as Rowed};
 use brisk_tabular::{
-    Columns, DetectOptions, Effort, Fitting, Preprocessing, Scaling, TabularModel, Target, TargetKind, TextOptions,
+    DetectOptions, Detected, Effort, Fitting, Preprocessing, Scaling, TabularModel, Target, TargetKind, TextOptions,
 };
 use brisk_tensor::Precision;
 use flate2::read::GzDecoder;
@@ -200,15 +200,7 @@ fn measured(options: &Options, suite: &Tabular, case: &Case, n_seeds: usize, scr
     for seed in 0..n_seeds as u64 {
         let [train, valid, test] = split_rows(&detected.table, &detected.target, case.n_test, seed)?;
         for (effort, (_, figures)) in efforts.iter().zip(&mut ours) {
-            figures.push(trained(
-                options,
-                suite,
-                effort.effort(),
-                &detected.columns,
-                &detected.target,
-                seed,
-                [&train, &valid, &test],
-            )?);
+            figures.push(trained(options, suite, effort.effort(), &detected, seed, [&train, &valid, &test])?);
         }
         if peers.is_empty() {
             continue;
@@ -337,20 +329,24 @@ fn trained(
     options: &Options,
     suite: &Tabular,
     effort: Effort,
-    columns: &Columns,
-    target: &Target,
+    detected: &Detected,
     seed: u64,
     [train, valid, test]: [&Subset<&Rowed>; 3],
 ) -> Result<Figures> {
     let started = Instant::now();
     reset_peak();
-    let preprocessing = Preprocessing::fit(columns, train, Scaling::Standard)?;
-    let target = target.clone().fitted_to("train", train)?;
+    let rest = [train, valid].map(|part| (0..part.n_rows() as u32).map(|row| part.row(row)).collect::<Vec<_>>()).concat();
+    let rest = Subset::of_rows(&detected.table, rest)?;
+    let n_folds = effort.n_folds(rest.n_rows());
+    let in_folds = n_folds > 1;
+    let train = if in_folds { &rest } else { train };
+    let preprocessing = Preprocessing::fit(&detected.columns, train, Scaling::Standard)?;
+    let target = detected.target.clone().fitted_to("train", train)?;
     let preprocessed = |rows: &Subset<&Rowed>, set: &'static str| -> Result<Rows> {
-        Ok(preprocessing.over(columns, rows)?.with_target(&target).to_rows(set)?)
+        Ok(preprocessing.over(&detected.columns, rows)?.with_target(&target).to_rows(set)?)
     };
-    let (train, valid, test) = (preprocessed(train, "train")?, preprocessed(valid, "valid")?, preprocessed(test, "test")?);
-    let mut recipes = effort.recipes(&train, &target, seed);
+    let (train_rows, test) = (preprocessed(train, "train")?, preprocessed(test, "test")?);
+    let mut recipes = effort.recipes(&train_rows, &target, seed);
     if options.scale == Scale::Smoke {
         recipes.truncate(2);
         recipes.iter_mut().for_each(|recipe| recipe.max_epochs = 1);
@@ -358,7 +354,12 @@ fn trained(
     let max_time = suite.minutes.map(|minutes| Duration::from_secs_f64(60.0 * minutes));
     let precision = suite.precision.unwrap_or_else(|| Precision::fastest(&options.device));
     let fitting = Fitting { max_time, precision, ..Fitting::new(recipes, seed) };
-    let fitted = fitting.fit(&options.device, preprocessing.clone(), target.clone(), &train, &valid)?;
+    let (device, preprocessing, target) = (&options.device, preprocessing.clone(), target.clone());
+    let fitted = if in_folds {
+        fitting.fit_folds(device, preprocessing, target, &detected.folds(&rest, &train_rows, seed, n_folds)?)?
+    } else {
+        fitting.fit(device, preprocessing, target, &train_rows, &preprocessed(valid, "valid")?)?
+    };
     let seconds = started.elapsed().as_secs_f64();
     let (scores, metrics) = (fitted.model.evaluate(&test)?, metrics_of(fitted.model.target().kind()));
     let value = |metric: &&str| scores.get(metric).with_context(|| format!("{metric} of the test rows"));

@@ -92,9 +92,10 @@ pub(crate) struct Options {
     /// bounds. They are as wide as the errors on the validation rows are
     #[arg(long, value_name = "SHARE", help_heading = "Training", value_parser = coverage)]
     pub(crate) intervals: Option<f64>,
-    /// Trains a model for each of K folds of the rows that are not tested, validates it by the fold, and predicts the mean of the
-    /// models [default: one model, validated by a tenth of the rows]
-    #[arg(long, value_name = "K", help_heading = "Training", value_parser = whole::<usize>(2..=100), conflicts_with = "time")]
+    /// Trains the networks for each of K folds of the rows that are not tested, validates them by the fold, and predicts the mean
+    /// over the folds; 1 trains them once, validated by a tenth of the rows [default: 1; of good and best 5 for fewer than 4000
+    /// rows]
+    #[arg(long, value_name = "K", help_heading = "Training", value_parser = whole::<usize>(1..=100), conflicts_with = "time")]
     pub(crate) folds: Option<usize>,
     /// Network, instead of those of --effort: mlp; resnet, a residual network; tabm, an ensemble of networks that share most
     /// weights; tabm-mini, whose hidden layers are the same
@@ -166,6 +167,9 @@ pub(crate) enum Kind {
     TabM(Adapters),
 }
 
+/// The page in the folder of a model.
+const PAGE: &str = "report.html";
+
 /// Whether the word is that for no file.
 pub(crate) fn is_none(path: &Path) -> bool {
     path == Path::new("none")
@@ -208,8 +212,20 @@ impl Options {
     /// Where the page is written, if it is.
     pub(crate) fn report_path(&self) -> Option<PathBuf> {
         match &self.report {
-            None => Some(self.out.join("report.html")),
+            None => Some(self.out.join(PAGE)),
             Some(path) => Some(path.clone()).filter(|path| !is_none(path)),
+        }
+    }
+
+    /// Removes the page of the model that was in the folder before, unless it is written again.
+    pub(crate) fn remove_former_page(&self) -> std::io::Result<()> {
+        let page = self.out.join(PAGE);
+        if self.targets().len() < 2 && self.report_path().as_ref() == Some(&page) {
+            return Ok(());
+        }
+        match std::fs::remove_file(page) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
         }
     }
 

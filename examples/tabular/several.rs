@@ -50,6 +50,7 @@ pub(crate) fn train_each(
         }
     }
     TabularModels::new(models)?.save(&options.out)?;
+    options.remove_former_page()?;
     if let Some(path) = &options.json {
         write_json(path, &json!({ "targets": results, "seconds": started.elapsed().as_secs_f64() }))?;
     }

@@ -46,8 +46,14 @@ pub(crate) fn train(
     stop: &StopFlag,
 ) -> Result<Outcome> {
     let Detected { table, columns, target, .. } = detected;
-    let (train, valid, test) = split(detected, options)?;
+    let n_folds = n_folds(detected, options)?;
+    let (train, valid, test) = split(detected, options, n_folds)?;
     notes::rows(&train, valid.as_ref(), &test, &detected.splitting);
+    if let (None, Some(n_folds)) = (options.folds, n_folds) {
+        print::note(format_args!(
+            "{n_folds} folds of the training rows, since a tenth of so few rows would not show which networks are good; `--folds 1` trains faster, validated by such a tenth"
+        ));
+    }
 
     // How columns become features, fitted to the rows to train on.
     let how = PreprocessingOptions { scaling: options.scaling, min_category_rows: options.min_category_rows };
@@ -65,7 +71,7 @@ pub(crate) fn train(
     let rows = sets_of(&target)?;
     let chosen = {
         let fitting = scale::fitting(options, device, options.recipes(&rows.train, &target), options.time_left(started)?, stop);
-        let folds = options.folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
+        let folds = n_folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
         match (&rows.valid, folds.as_deref()) {
             (Some(valid), _) => scale::chosen(device, options, &fitting, &preprocessing, &target, &rows.train, valid),
             (None, Some([first, ..])) => {
@@ -97,7 +103,7 @@ pub(crate) fn train(
         );
         print::note(format_args!("an mlp is trained instead of ensembles, since there are {n_features} features"));
     }
-    let folds = options.folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
+    let folds = n_folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
 
     // Training.
     let n_networks = recipes.len();
@@ -171,6 +177,7 @@ pub(crate) fn train(
     let segments = fitted.model.segment_errors(columns, &test, &SegmentOptions::default())?;
     fitted.model.set_scores(scores.values.iter().map(|(name, value)| (format!("test_{name}"), *value)).collect());
     fitted.model.save(&options.out)?;
+    options.remove_former_page()?;
     let elapsed = started.elapsed().as_secs_f64();
     let n_rows = table.n_rows();
     let results = Results {
@@ -287,15 +294,33 @@ fn warned(detected: &Detected, fitted: &Fitted, options: &Options, is_stopped: b
     warnings.iter().map(ToString::to_string).collect()
 }
 
+/// The folds of the rows that are not tested; `None` for a part of them to validate by. If `--folds` does not say, those that pay
+/// for so many rows, if they can be made.
+fn n_folds(detected: &Detected, options: &Options) -> Result<Option<usize>> {
+    let n_folds = match options.folds {
+        Some(n_folds) => n_folds,
+        None if options.model.is_some() => 1,
+        None => {
+            let [rest, _] = detected.split(options.seed, REST)?;
+            let n_folds = options.effort.n_folds(rest.n_rows());
+            if n_folds == 1 || detected.folds(&rest, &rest, options.seed, n_folds).is_ok() { n_folds } else { 1 }
+        }
+    };
+    Ok(Some(n_folds).filter(|n_folds| *n_folds > 1))
+}
+
+/// The rows that are not tested, and those that are, as shares of all.
+const REST: [f64; 2] = [0.8, 0.2];
+
 /// The rows to train on, to validate and to test: 70, 10 and 20 %, or without validation rows if there are folds.
-fn split<'a>(detected: &'a Detected, options: &Options) -> Result<Split<'a>> {
-    Ok(match options.folds {
+fn split<'a>(detected: &'a Detected, options: &Options, n_folds: Option<usize>) -> Result<Split<'a>> {
+    Ok(match n_folds {
         None => {
             let [train, valid, test] = detected.split(options.seed, [0.7, 0.1, 0.2])?;
             (train, Some(valid), test)
         }
         Some(_) => {
-            let [train, test] = detected.split(options.seed, [0.8, 0.2])?;
+            let [train, test] = detected.split(options.seed, REST)?;
             (train, None, test)
         }
     })

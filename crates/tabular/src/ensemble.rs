@@ -1,6 +1,10 @@
 use brisk_nn::tensor::{Mode, Tensor};
 use brisk_nn::{Bound, CategoricalColumn, MeanOf, Module};
 
+use crate::mean::weighted_mean;
+use crate::predictions::softmax;
+use crate::validated::Validated;
+
 /// Networks whose prediction is the weighted mean of theirs: [`Network::Ensemble`](crate::Network::Ensemble).
 #[derive(Debug)]
 pub(super) struct Ensemble {
@@ -48,12 +52,45 @@ impl Module for Ensemble {
     }
 }
 
+/// The share of each network in the mean that predicts rows best: by the log loss of `n_classes` classes, or by the squared error
+/// of numbers if there are none. `outputs` are those of each network for the labels and weights of `rows`.
+pub(super) fn selected(outputs: Vec<Vec<f32>>, rows: &Validated, n_classes: usize) -> Vec<f32> {
+    let predictions: Vec<Vec<f32>> = outputs.into_iter().map(|outputs| probabilities(outputs, n_classes)).collect();
+    let counts = greedy(&predictions, |mean| loss(mean, &rows.labels, rows.weights.as_deref(), n_classes));
+    let n_chosen: usize = counts.iter().sum();
+    counts.iter().map(|&count| count as f32 / n_chosen as f32).collect()
+}
+
+/// What members of an ensemble are averaged as: numbers, or the probabilities of all classes but the first of two.
+fn probabilities(mut outputs: Vec<f32>, n_classes: usize) -> Vec<f32> {
+    match n_classes {
+        0 => {}
+        2 => outputs.iter_mut().for_each(|logit| *logit = 1.0 / (1.0 + (-*logit).exp())),
+        _ => outputs.chunks_exact_mut(n_classes).for_each(softmax),
+    }
+    outputs
+}
+
+/// The mean squared error or the log loss of such predictions; infinite if it is not a number.
+fn loss(predictions: &[f32], labels: &[f32], weights: Option<&[f32]>, n_classes: usize) -> f64 {
+    const LEAST: f64 = 1e-7;
+    let cost = |p: f32| -f64::from(p).max(LEAST).ln();
+    let of_row = |(row, &label): (&[f32], &f32)| match n_classes {
+        0 => f64::from(row[0] - label).powi(2),
+        2 => cost(if label > 0.5 { row[0] } else { 1.0 - row[0] }),
+        _ => cost(row[label as usize]),
+    };
+    let rows = predictions.chunks_exact(if n_classes > 2 { n_classes } else { 1 });
+    let mean = weighted_mean(rows.zip(labels).map(of_row), weights);
+    if mean.is_nan() || predictions.iter().any(|p| p.is_nan()) { f64::INFINITY } else { mean }
+}
+
 /// How often each of several predictions is part of the mean that is best by `loss`, as greedy selection finds it: it starts from
 /// the best one, and adds the one, again or for the first time, that improves the mean most, as long as one does.
 ///
 /// # Reference
 /// Caruana, Niculescu-Mizil, Crew & Ksikes 2004, *Ensemble Selection from Libraries of Models*.
-pub(super) fn greedy(predictions: &[Vec<f32>], loss: impl Fn(&[f32]) -> f64) -> Vec<usize> {
+fn greedy(predictions: &[Vec<f32>], loss: impl Fn(&[f32]) -> f64) -> Vec<usize> {
     const MOST: usize = 32;
     let mut counts = vec![0; predictions.len()];
     let mut sum = vec![0.0; predictions.first().map_or(0, Vec::len)];

@@ -5,14 +5,16 @@ use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Device;
 use brisk_train::{Ended, FitReport, Limit, Scores, Task, Trainer};
 
+use crate::ensemble::selected;
 use crate::error::Error;
-use crate::importance::ImportanceOptions;
+use crate::importance::{Importance, ImportanceOptions};
 use crate::intervals;
 use crate::model::TabularModel;
 use crate::preprocessing::Preprocessing;
 use crate::recipe::Recipe;
 use crate::target::Target;
 use crate::threshold::ThresholdMetric;
+use crate::validated::Validated;
 use crate::weights::{ClassWeights, Reweighted, WeightedTask, loss_weights, weights_of};
 
 /// Trains a model by recipes: one network each, of which the model keeps those that predict validation rows best together, and
@@ -81,7 +83,7 @@ pub struct Fitted {
     /// The weight of each network in the predictions; 0 for those that were left out.
     pub weights: Vec<f32>,
     /// The linear model, calibrated as the model is, to compare it with; `None` if none was trained. With
-    /// [folds](Fitting::fit_folds), that of the first.
+    /// [folds](Fitting::fit_folds), the mean of theirs.
     pub linear: Option<TabularModel>,
     /// The scores of the model of each fold on the rows of the fold, if there are [folds](Fitting::fit_folds). They also decided
     /// when its training ended.
@@ -141,78 +143,7 @@ impl<'a> Fitting<'a> {
         train: &S,
         valid: &T,
     ) -> Result<Fitted, Error> {
-        let started = Instant::now();
-        self.check(&target)?;
-        let labels = target.task().labels();
-        let (train_labels, valid_labels) = (labels.read("train", train)?, labels.read("valid", valid)?);
-        let (of_train, of_valid) = (weights_of("train", train)?, weights_of("valid", valid)?);
-        let classes = self.class_weights.of(&target, &train_labels, of_train.as_deref())?;
-        self.check_interval_rows(&target, valid_labels.len())?;
-        let of_valid = loss_weights(&valid_labels, of_valid, classes.as_deref());
-        // The trainer does not weigh validation rows; the metrics of the task do.
-        let task = WeightedTask { task: target.task(), weights: of_valid.clone().map(Into::into) };
-        let in_loss = Reweighted { rows: train, weights: loss_weights(&train_labels, of_train, classes.as_deref()) };
-        let (weighted, unweighted) = (Reweighted { rows: valid, weights: of_valid }, Reweighted { rows: valid, weights: None });
-        let (mut models, mut reports): (Vec<TabularModel>, Vec<FitReport>) = (Vec::new(), Vec::new());
-        for (i, recipe) in self.recipes.iter().enumerate() {
-            let elapsed = started.elapsed();
-            let left = self.max_time.map(|time| time.saturating_sub(elapsed));
-            let (before, after) = (&self.recipes[..i], &self.recipes[i + 1..]);
-            if i > 0 && left.is_some_and(|left| left < elapsed.mul_f64(recipe.cost() / (2.0 * cost(before)))) {
-                break;
-            }
-            let most = left.map(|left| left.mul_f64(share_of_time(recipe, after)).max(LEAST_TIME));
-            let new_model =
-                || TabularModel::new(self.seed + i as u64, preprocessing.clone(), target.clone(), recipe.network.clone());
-            let trainer = recipe.trainer(device).precision(self.precision).seed(self.seed + i as u64);
-            let trainer = trainer.configure(|config| config.max_time = most);
-            let trainer = match most {
-                Some(time) => {
-                    let fitting = epochs_within(
-                        time,
-                        recipe.trainer(device).precision(self.precision),
-                        new_model(),
-                        &task,
-                        &in_loss,
-                        &unweighted,
-                    )?;
-                    trainer.max_epochs(fitting.min(recipe.max_epochs))
-                }
-                None => trainer,
-            };
-            let mut model = new_model();
-            let report = (self.configure)(trainer, i).fit(model.model_mut(), &task, &in_loss, &unweighted)?;
-            let ended = report.ended;
-            models.push(model);
-            reports.push(report);
-            if ended == Ended::Stopped {
-                break;
-            }
-        }
-        let linear = models.iter().zip(&self.recipes).find(|(_, recipe)| recipe.is_linear());
-        let mut linear = linear.map(|(model, _)| TabularModel::mean_of(&[(1.0, model)])).transpose()?;
-        let (mut model, weights) = TabularModel::joined(&models, &weighted)?;
-        let (constant, validated) = (model.constant_of("train", train)?, model.validated("valid", valid)?);
-        model.calibrate_to(&validated, &constant, classes.as_deref());
-        if let Some(linear) = &mut linear {
-            linear.calibrate_to(&linear.validated("valid", valid)?, &constant, classes.as_deref());
-        }
-        if let Some(metric) = self.threshold {
-            model.choose_threshold_on(metric, validated)?;
-        } else if let Some(coverage) = self.intervals {
-            model.choose_intervals_on(coverage, validated)?;
-        }
-        let is_stopped = reports.iter().any(|report| report.ended == Ended::Stopped);
-        if let Some(options) = self.importance.as_ref().filter(|_| !is_stopped) {
-            let recipes = || self.recipes.iter();
-            let epochs = reports.iter().zip(recipes()).map(|(report, recipe)| report.n_epochs.max(1) as f64 * recipe.cost());
-            let kept = weights.iter().zip(recipes()).filter(|(weight, _)| **weight > 0.0).map(|(_, recipe)| recipe.cost());
-            // A step computes about three times as much for a row as a prediction does.
-            let share = 3.0 * epochs.sum::<f64>() * train.n_rows() as f64 / 20.0 / kept.sum::<f64>();
-            let max_predictions = options.max_predictions.min((share as usize).max(MIN_PREDICTIONS));
-            model.measure_importance(device, valid, &ImportanceOptions { max_predictions, ..options.clone() })?;
-        }
-        Ok(Fitted { model, reports, weights, linear, fold_scores: Vec::new() })
+        self.fit_sets(device, &preprocessing, &target, &[(train, valid)])
     }
 
     /// Checks that the settings are those of the kind of target.
@@ -227,12 +158,193 @@ impl<'a> Fitting<'a> {
 }
 
 impl Fitting<'_> {
-    /// Checks that there are enough validation rows for the intervals.
+    /// Trains the networks for each of these sets of training and validation rows. The model is the mean over the sets of the
+    /// same selection of networks: the one whose predictions of the validation rows of all sets are best.
     ///
-    /// # Errors
-    /// [`Error::FewIntervalRows`].
-    pub(super) fn check_interval_rows(&self, target: &Target, n_valid: usize) -> Result<(), Error> {
-        self.intervals.map_or(Ok(()), |coverage| intervals::check_rows(target, coverage, n_valid))
+    /// A set without all of its networks, since the run was stopped in it, is left out if there is one before it; networks that
+    /// some set did not have the time for are left out, too.
+    pub(super) fn fit_sets<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
+        &self,
+        device: &Device,
+        preprocessing: &Preprocessing,
+        target: &Target,
+        sets: &[(&S, &T)],
+    ) -> Result<Fitted, Error> {
+        let started = Instant::now();
+        self.check(target)?;
+        let n_valid = sets.iter().map(|(_, valid)| valid.n_rows()).sum();
+        self.intervals.map_or(Ok(()), |coverage| intervals::check_rows(target, coverage, n_valid))?;
+        let mut trained: Vec<Networks> = Vec::new();
+        for (i, &rows) in sets.iter().enumerate() {
+            let left = self.max_time.map(|time| time.saturating_sub(started.elapsed()) / (sets.len() - i) as u32);
+            trained.push(self.train(device, preprocessing, target, rows, left, i * self.recipes.len())?);
+            if trained[i].is_stopped() {
+                break;
+            }
+        }
+        let is_stopped = trained.last().is_some_and(Networks::is_stopped);
+        let n_kept = if is_stopped && trained.len() > 1 { trained.len() - 1 } else { trained.len() };
+        let kept = &trained[..n_kept];
+        let n_networks = kept.iter().map(|set| set.models.len()).min().ok_or(Error::NoRecipe)?;
+
+        // What is known of the rows.
+        let (mut in_training, mut in_loss) = (Validated::default(), Validated::default());
+        for (train, _) in &sets[..n_kept] {
+            let (labels, weights) = (target.task().labels().read("train", *train)?, weights_of("train", *train)?);
+            in_training.add(Validated { outputs: Vec::new(), labels, weights });
+        }
+        let constant = target.constant_of(&in_training.labels, in_training.weights.as_deref());
+        let classes = self.class_weights.of(target, &in_training.labels, in_training.weights.as_deref())?;
+
+        // The selection of networks.
+        let mut outputs = vec![Vec::new(); n_networks];
+        for (set, (_, valid)) in kept.iter().zip(sets) {
+            for (i, model) in set.models[..n_networks].iter().enumerate() {
+                let Validated { outputs: own, labels, weights } = model.validated("valid", *valid)?;
+                outputs[i].extend(own);
+                if i == 0 {
+                    let weights = loss_weights(&labels, weights, set.class_weights.as_deref());
+                    in_loss.add(Validated { outputs: Vec::new(), labels, weights });
+                }
+            }
+        }
+        let shares = selected(outputs, &in_loss, target.classes().len());
+        let (mut model, mut of_sets, validated) = Self::mean_over(kept, sets, &shares)?;
+        model.calibrate_to(&validated, &constant, classes.as_deref());
+        let linear = self.recipes[..n_networks].iter().position(Recipe::is_linear);
+        let linear = linear.map(|linear| {
+            let only: Vec<f32> = (0..n_networks).map(|i| f32::from(u8::from(i == linear))).collect();
+            let (mut model, _, validated) = Self::mean_over(kept, sets, &only)?;
+            model.calibrate_to(&validated, &constant, classes.as_deref());
+            Ok::<_, Error>(model)
+        });
+        let linear = linear.transpose()?;
+        if let Some(metric) = self.threshold {
+            model.choose_threshold_on(metric, validated)?;
+        } else if let Some(coverage) = self.intervals {
+            model.choose_intervals_on(coverage, validated)?;
+        }
+
+        // What the model of each set is worth on its validation rows.
+        let (mut fold_scores, mut importances) = (Vec::new(), Vec::new());
+        for (i, (own, (_, valid))) in of_sets.iter_mut().zip(sets).enumerate() {
+            own.set_calibration(model.calibration().cloned());
+            if sets.len() > 1 {
+                fold_scores.push(own.evaluate(*valid)?);
+            }
+            if let Some(options) = self.importance.as_ref().filter(|_| !is_stopped) {
+                let options = self.importance_within(options, &trained[i], &shares, sets[i].0.n_rows());
+                importances.extend(own.measure_importance(device, *valid, &options)?.cloned());
+            }
+        }
+        model.set_importance(Importance::mean_of(&importances).filter(|_| importances.len() == sets.len()));
+        let weight = |set: usize, network: usize| match shares.get(network) {
+            Some(share) if set < n_kept => share / n_kept as f32,
+            _ => 0.0,
+        };
+        let weights = trained.iter().enumerate().flat_map(|(i, set)| (0..set.reports.len()).map(move |network| (i, network)));
+        let weights = weights.map(|(set, network)| weight(set, network)).collect();
+        let reports = trained.into_iter().flat_map(|set| set.reports).collect();
+        Ok(Fitted { model, reports, weights, linear, fold_scores })
+    }
+
+    /// The networks for rows to train on and rows to validate by, in the time that is `left`.
+    fn train<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
+        &self,
+        device: &Device,
+        preprocessing: &Preprocessing,
+        target: &Target,
+        (train, valid): (&S, &T),
+        max_time: Option<Duration>,
+        first_network: usize,
+    ) -> Result<Networks, Error> {
+        let started = Instant::now();
+        let labels = target.task().labels();
+        let (train_labels, valid_labels) = (labels.read("train", train)?, labels.read("valid", valid)?);
+        let (of_train, of_valid) = (weights_of("train", train)?, weights_of("valid", valid)?);
+        let class_weights = self.class_weights.of(target, &train_labels, of_train.as_deref())?;
+        let of_valid = loss_weights(&valid_labels, of_valid, class_weights.as_deref());
+        // The trainer does not weigh validation rows; the metrics of the task do.
+        let task = WeightedTask { task: target.task(), weights: of_valid.map(Into::into) };
+        let in_loss = Reweighted { rows: train, weights: loss_weights(&train_labels, of_train, class_weights.as_deref()) };
+        let unweighted = Reweighted { rows: valid, weights: None };
+        let mut networks = Networks { models: Vec::new(), reports: Vec::new(), class_weights };
+        for (i, recipe) in self.recipes.iter().enumerate() {
+            let elapsed = started.elapsed();
+            let left = max_time.map(|time| time.saturating_sub(elapsed));
+            let (before, after) = (&self.recipes[..i], &self.recipes[i + 1..]);
+            if i > 0 && left.is_some_and(|left| left < elapsed.mul_f64(recipe.cost() / (2.0 * cost(before)))) {
+                break;
+            }
+            let most = left.map(|left| left.mul_f64(share_of_time(recipe, after)).max(LEAST_TIME));
+            let seed = self.seed + (first_network + i) as u64;
+            let new_model = || TabularModel::new(seed, preprocessing.clone(), target.clone(), recipe.network.clone());
+            let trainer = || recipe.trainer(device).precision(self.precision).seed(seed);
+            let max_epochs = match most {
+                Some(time) => epochs_within(time, trainer(), new_model(), &task, &in_loss, &unweighted)?.min(recipe.max_epochs),
+                None => recipe.max_epochs,
+            };
+            let trainer = trainer().max_epochs(max_epochs).configure(|config| config.max_time = most);
+            let mut model = new_model();
+            let mut trainer = (self.configure)(trainer, first_network + i);
+            networks.reports.push(trainer.fit(model.model_mut(), &task, &in_loss, &unweighted)?);
+            networks.models.push(model);
+            if networks.is_stopped() {
+                break;
+            }
+        }
+        Ok(networks)
+    }
+
+    /// The mean over the sets of their networks, of which each has this share; the means of each set; and what these predict of
+    /// the validation rows of their set.
+    fn mean_over<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
+        trained: &[Networks],
+        sets: &[(&S, &T)],
+        shares: &[f32],
+    ) -> Result<(TabularModel, Vec<TabularModel>, Validated), Error> {
+        let mut validated = Validated::default();
+        let mut of_sets = Vec::new();
+        for (set, (_, valid)) in trained.iter().zip(sets) {
+            let chosen: Vec<_> = shares.iter().copied().zip(&set.models).filter(|(share, _)| *share > 0.0).collect();
+            let mean = TabularModel::mean_of(&chosen)?;
+            validated.add(mean.validated("valid", *valid)?);
+            of_sets.push(mean);
+        }
+        let share = 1.0 / of_sets.len() as f32;
+        let all = TabularModel::mean_of(&of_sets.iter().map(|mean| (share, mean)).collect::<Vec<_>>())?;
+        Ok((all, of_sets, validated))
+    }
+
+    /// The options of importance with at most as many predictions as take a twentieth of the time of the training.
+    fn importance_within(
+        &self,
+        options: &ImportanceOptions,
+        Networks { reports, .. }: &Networks,
+        shares: &[f32],
+        n_train: usize,
+    ) -> ImportanceOptions {
+        let epochs = reports.iter().zip(&self.recipes).map(|(report, recipe)| report.n_epochs.max(1) as f64 * recipe.cost());
+        let kept = shares.iter().zip(&self.recipes).filter(|(share, _)| **share > 0.0).map(|(_, recipe)| recipe.cost());
+        // A step computes about three times as much for a row as a prediction does.
+        let share = 3.0 * epochs.sum::<f64>() * n_train as f64 / 20.0 / kept.sum::<f64>();
+        ImportanceOptions {
+            max_predictions: options.max_predictions.min((share as usize).max(MIN_PREDICTIONS)),
+            ..options.clone()
+        }
+    }
+}
+
+/// The networks of a set of training rows, in the order of their recipes.
+struct Networks {
+    models: Vec<TabularModel>,
+    reports: Vec<FitReport>,
+    class_weights: Option<Vec<f32>>,
+}
+
+impl Networks {
+    fn is_stopped(&self) -> bool {
+        self.reports.last().is_some_and(|report| report.ended == Ended::Stopped)
     }
 }
 

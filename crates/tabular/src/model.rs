@@ -13,14 +13,11 @@ use serde_json::Value;
 use crate::calibration::{Calibration, ClassCalibration};
 use crate::columns::Columns;
 use crate::description::{Description, FORMAT, Score, UNSEALED};
-use crate::ensemble::greedy;
 use crate::error::Error;
 use crate::importance::{Importance, ImportanceOptions, Sample};
 use crate::intervals::{self, IntervalScore, Intervals};
-use crate::mean::weighted_mean;
 use crate::network::{Member, Network, member_path};
 use crate::number_calibration::NumberCalibration;
-use crate::predictions::softmax;
 use crate::preprocessing::{Preprocessed, Preprocessing};
 use crate::tabular_predictor::TabularPredictor;
 use crate::target::Target;
@@ -206,6 +203,11 @@ impl TabularModel {
         self.threshold
     }
 
+    /// Calibrates predictions as those of another model.
+    pub(super) fn set_calibration(&mut self, calibration: Option<Calibration>) {
+        self.calibration = calibration;
+    }
+
     /// How predictions are calibrated, if they are.
     pub fn calibration(&self) -> Option<&Calibration> {
         self.calibration.as_ref()
@@ -278,25 +280,6 @@ impl TabularModel {
     /// The importance of each column, if it was [measured](Self::measure_importance).
     pub fn importance(&self) -> Option<&Importance> {
         self.importance.as_ref()
-    }
-
-    /// One model of several that were trained for the same preprocessing and target, and the weight of each: the
-    /// [ensemble](Network::Ensemble) with the lowest loss on the rows `valid`, by their weights, that greedy selection finds, or
-    /// one of them. They lose their calibrations.
-    ///
-    /// # Errors
-    /// [`Error::NoRecipe`] if there are none; as [`evaluate`](Self::evaluate).
-    pub fn joined<S: RowSource<Feature = f32>>(models: &[Self], valid: &S) -> Result<(Self, Vec<f32>), Error> {
-        let first = models.first().ok_or(Error::NoRecipe)?;
-        let (task, n_classes) = (first.task(), first.target.classes().len());
-        let (labels, row_weights) = (task.labels().read("valid", valid)?, weights_of("valid", valid)?);
-        let predictions: Vec<Vec<f32>> =
-            models.iter().map(|model| Ok(probabilities(model.model.predict(valid)?, n_classes))).collect::<Result<_, Error>>()?;
-        let counts = greedy(&predictions, |mean| loss(mean, &labels, row_weights.as_deref(), n_classes));
-        let n: usize = counts.iter().sum();
-        let weights: Vec<f32> = counts.iter().map(|&count| count as f32 / n as f32).collect();
-        let chosen: Vec<(f32, &Self)> = weights.iter().copied().zip(models).filter(|(weight, _)| *weight > 0.0).collect();
-        Ok((Self::mean_of(&chosen)?, weights))
     }
 
     /// The model whose predictions are the mean of those of others, by these weights, which sum to 1: a copy of the only one, or
@@ -493,30 +476,6 @@ impl TabularModel {
         let model = Model::load(&parameters, |params| network.build(params, n_inputs, &embeddings, &target))?;
         Ok(Self { preprocessing, target, calibration, threshold, intervals, network, model, scores, text, importance })
     }
-}
-
-/// What members of an ensemble are averaged as: numbers, or the probabilities of all classes but the first of two.
-fn probabilities(mut outputs: Vec<f32>, n_classes: usize) -> Vec<f32> {
-    match n_classes {
-        0 => {}
-        2 => outputs.iter_mut().for_each(|logit| *logit = 1.0 / (1.0 + (-*logit).exp())),
-        _ => outputs.chunks_exact_mut(n_classes).for_each(softmax),
-    }
-    outputs
-}
-
-/// The mean squared error or the log loss of such predictions; infinite if it is not a number.
-fn loss(predictions: &[f32], labels: &[f32], weights: Option<&[f32]>, n_classes: usize) -> f64 {
-    const LEAST: f64 = 1e-7;
-    let cost = |p: f32| -f64::from(p).max(LEAST).ln();
-    let of_row = |(row, &label): (&[f32], &f32)| match n_classes {
-        0 => f64::from(row[0] - label).powi(2),
-        2 => cost(if label > 0.5 { row[0] } else { 1.0 - row[0] }),
-        _ => cost(row[label as usize]),
-    };
-    let rows = predictions.chunks_exact(if n_classes > 2 { n_classes } else { 1 });
-    let mean = weighted_mean(rows.zip(labels).map(of_row), weights);
-    if mean.is_nan() || predictions.iter().any(|p| p.is_nan()) { f64::INFINITY } else { mean }
 }
 
 pub(super) fn read(path: &Path) -> Result<Vec<u8>, Error> {

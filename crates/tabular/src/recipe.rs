@@ -70,6 +70,16 @@ impl Effort {
     }
 }
 
+impl Effort {
+    /// How many [folds](crate::Fitting::fit_folds) pay for so many rows that are not tested: 5 for few, of which a part would not
+    /// show well enough which network is good, and each of which is worth training on; 1, which is none, for others and for
+    /// [`Quick`](Self::Quick).
+    pub fn n_folds(self, n_rows: usize) -> usize {
+        const FEW: usize = 4000;
+        if self != Self::Quick && n_rows < FEW { 5 } else { 1 }
+    }
+}
+
 /// A network and how it is trained.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recipe {

@@ -1,6 +1,6 @@
 //! A linear model among the networks of an effort.
 
-use brisk_loader::{Rows, split};
+use brisk_loader::{Rows, k_fold, split};
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_tabular::{Columns, Effort, Fitting, Network, Preprocessing, Recipe, Scaling, TabularModel, Target};
 
@@ -29,7 +29,15 @@ fn a_linear_model_is_kept_where_it_predicts_best() -> Outcome {
     assert_eq!((kinds(Effort::Quick), kinds(Effort::Best)), (vec!["mlp"], vec!["mlp", "linear"]), "too many for ensembles");
     recipes.truncate(2);
     recipes[0] = Recipe { max_epochs: 1, ..Recipe::of_one(Network::Mlp { hidden: vec![4] }, 400) };
-    let fitted = Fitting::new(recipes, 7).fit(&device, preprocessing, target, &train, &valid)?;
+    let fitting = Fitting::new(recipes, 7);
+    let folds = fitting.fit_folds(&device, preprocessing.clone(), target.clone(), &k_fold(&train, 7, 3)?)?;
+    assert_eq!((folds.weights.len(), folds.fold_scores.len()), (6, 3));
+    let [of_linear, of_other] = [1, 0].map(|first| folds.weights.iter().skip(first).step_by(2).copied().collect::<Vec<_>>());
+    assert!(of_linear.iter().all(|weight| *weight == of_linear[0] && *weight > 0.3), "{:?}", folds.weights);
+    assert!(of_other.iter().all(|weight| *weight == of_other[0]), "the same networks in each fold: {:?}", folds.weights);
+    let r2 = folds.model.evaluate(&valid)?.get("r2");
+    assert!(r2 > Some(0.99), "{r2:?}");
+    let fitted = fitting.fit(&device, preprocessing, target, &train, &valid)?;
     assert!(fitted.weights[1] > 0.9, "{:?}", fitted.weights);
     let linear = fitted.linear.as_ref().ok_or("there is a linear model")?;
     for model in [linear, &fitted.model] {
