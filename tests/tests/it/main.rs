@@ -18,6 +18,7 @@ mod usage;
 
 mod newest_parameters;
 mod order;
+mod other_ranks;
 mod own;
 mod own_modules;
 
