@@ -33,6 +33,7 @@ pub(crate) struct Options {
 /// Builds the programs and passes on the command line `args`.
 pub(crate) fn run(options: &Options, args: &[OsString]) -> Result<ExitCode> {
     let mut build = command("cargo build --workspace --release --message-format json-render-diagnostics --bin attack");
+    build.args(["--features", "brisk-tests/all-formats"]);
     if options.programs.is_none() {
         build.args(command_line::PROGRAMS.iter().flat_map(|name| ["--example", name]));
         match mpi::ensure(options.install.get()) {

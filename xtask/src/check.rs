@@ -12,7 +12,7 @@ use crate::packages::{Install, InstallOptions, run_patiently};
 use crate::programs::{self, Profile, all_features};
 use crate::shell::{self, command, run as must, succeeds};
 use crate::stages::{self, Stage, Systems};
-use crate::{cross, mpi, nginx, tidy, vulkan};
+use crate::{cross, mpi, servers, tidy, vulkan};
 
 const STAGES: &[Stage] = &[
     Stage {
@@ -28,10 +28,10 @@ const STAGES: &[Stage] = &[
         act: |install| mpi::ensure(install).and_then(|()| mpi::ensure_network(install)),
     },
     Stage {
-        name: "nginx",
-        about: "nginx exists, for a test of tables on a server; without it, it is installed",
+        name: "servers",
+        about: "nginx and rclone exist, for tests of tables on servers; without them, they are installed, rclone in target",
         systems: Systems::Linux,
-        act: nginx::ensure,
+        act: servers::ensure,
     },
     Stage { name: "fmt", about: "cargo fmt --all --check", systems: Systems::All, act: fmt },
     Stage {
@@ -83,12 +83,13 @@ const STAGES: &[Stage] = &[
 ///
 /// Runs the stages in the order listed below, and stops at the first that fails.
 ///
-/// Tests run with BRISK_TEST_GPU=require and BRISK_TEST_MPI=require: a test that needs an adapter, MPI or two hosts fails without
-/// them instead of being skipped. Two hosts are network namespaces, which some containers forbid; there, BRISK_TEST_MPI=auto
-/// skips those tests and says so.
+/// Tests run with BRISK_TEST_GPU=require, BRISK_TEST_MPI=require and BRISK_TEST_SERVERS=require: a test that needs an adapter, MPI,
+/// two hosts or a server fails without them instead of being skipped. Two hosts are network namespaces, which some containers
+/// forbid; there, BRISK_TEST_MPI=auto skips those tests and says so.
 ///
 /// On macOS and Windows, stages that need Linux or find the same on any system are skipped and say so, features named `mpi` are
-/// off, and BRISK_TEST_GPU=auto is kept for a machine without an adapter. On Windows, the tests of xtask itself are skipped.
+/// off, tests that need a server are skipped, and BRISK_TEST_GPU=auto is kept for a machine without an adapter. On Windows, the
+/// tests of xtask itself are skipped.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Runs only this stage; can be given several times
@@ -117,8 +118,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode> {
 /// Whether this is Linux, where an adapter and MPI can be installed.
 const LINUX: bool = cfg!(target_os = "linux");
 
-/// A command whose tests fail without an adapter or MPI, instead of being skipped. The user can set BRISK_TEST_MPI to `auto`
-/// where namespaces are forbidden, and BRISK_TEST_GPU where no adapter can be installed.
+/// A command whose tests fail without an adapter, MPI or a server, instead of being skipped. The user can set BRISK_TEST_MPI to
+/// `auto` where namespaces are forbidden, and BRISK_TEST_GPU where no adapter can be installed.
 fn checked(line: &str) -> Command {
     let mut command = command(line);
     let is_set = |name| env::var_os(name).is_some();
@@ -129,6 +130,9 @@ fn checked(line: &str) -> Command {
         command.env("BRISK_TEST_MPI", "off");
     } else if !is_set("BRISK_TEST_MPI") {
         command.env("BRISK_TEST_MPI", "require");
+    }
+    if LINUX {
+        command.env("BRISK_TEST_SERVERS", "require");
     }
     command
 }

@@ -11,6 +11,7 @@ use crate::kernel_panels::KernelTime;
 use crate::metric_label::metric_label;
 use crate::panel::Panel;
 use crate::report::Report;
+use crate::step_log::BatchWait;
 
 /// The metrics at the end of an epoch, or of a validation within one.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,14 +42,15 @@ impl EpochMetrics {
     }
 }
 
-/// The batches and validations of a run so far, from which [`report`](Self::report) makes a page. Eight bytes per batch.
+/// The batches and validations of a run so far, from which [`report`](Self::report) makes a page. Eight bytes per batch, twelve
+/// with replicas.
 ///
 /// # Examples
 /// ```
 /// use brisk_report::{EpochMetrics, RunFacts, RunHistory};
 ///
 /// let mut history = RunHistory::default();
-/// history.add_batches(0, &[0.9, 0.7], &[0.01, 0.01]);
+/// history.add_batches(0, &[0.9, 0.7], &[0.01, 0.01], &[]);
 /// let values = vec![("train_loss".to_owned(), 0.8), ("valid_loss".to_owned(), 0.75)];
 /// history.validations.push(EpochMetrics { epoch: 1, batch: 2, values });
 /// let (title, ended) = ("letters".to_owned(), "after the last epoch".to_owned());
@@ -66,6 +68,9 @@ pub struct RunHistory {
     pub losses: Vec<f32>,
     /// The learning rate of each batch.
     pub learning_rates: Vec<f32>,
+    /// The seconds for which replicas waited for the last one in each of the last batches, as [`BatchWait::time`]; NaN if that is
+    /// not known. A run that resumes starts with none.
+    pub waits: Vec<f32>,
     /// The metrics of each validation.
     pub validations: Vec<EpochMetrics>,
     /// Epoch and batch of the best of them.
@@ -106,6 +111,8 @@ pub struct RunFacts<'a> {
     pub panels: &'a [Panel],
     /// The time of each kernel of a step, the slowest first.
     pub kernels: &'a [KernelTime],
+    /// For which replica the others waited and how long, in words.
+    pub waited: Option<String>,
     /// Names and values of the run's settings.
     pub settings: &'a [(String, String)],
     /// Names and values of what the run depended on besides; the page adds system and processor.
@@ -114,11 +121,14 @@ pub struct RunFacts<'a> {
 
 impl RunHistory {
     /// Adds batches, of which the first is batch `first` of the run. Later ones than it, which a checkpoint did not include, are
-    /// replaced.
-    pub fn add_batches(&mut self, first: usize, losses: &[f32], learning_rates: &[f32]) {
+    /// replaced. `waits` are empty for a single replica.
+    pub fn add_batches(&mut self, first: usize, losses: &[f32], learning_rates: &[f32], waits: &[Option<BatchWait>]) {
         if self.losses.is_empty() {
             self.first_batch = first;
         }
+        let n_known = first.saturating_sub(self.first_batch + self.losses.len() - self.waits.len());
+        self.waits.truncate(n_known);
+        self.waits.extend(waits.iter().map(|wait| wait.map_or(f32::NAN, |wait| wait.time.as_secs_f32())));
         for (all, new) in [(&mut self.losses, losses), (&mut self.learning_rates, learning_rates)] {
             all.truncate(first.saturating_sub(self.first_batch));
             all.extend(new);
@@ -169,6 +179,13 @@ impl RunHistory {
             let numbers = |values: &[f32]| values.iter().map(|&value| f64::from(value)).collect::<Vec<_>>();
             report.steps("Loss of each batch", self.first_batch, &numbers(&self.losses));
             report.steps("Learning rate", self.first_batch, &numbers(&self.learning_rates));
+            if !self.waits.is_empty() {
+                let first = self.first_batch + self.losses.len() - self.waits.len();
+                report.steps("Wait for the last replica, in seconds", first, &numbers(&self.waits));
+            }
+        }
+        if let Some(waited) = &facts.waited {
+            report.table("Replicas", &[("over the steps", waited)]);
         }
         report.section("Validation rows");
         if let Some(rows) = &facts.classification {

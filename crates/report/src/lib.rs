@@ -46,5 +46,5 @@ pub use metrics_log::MetricsLog;
 pub use panel::Panel;
 pub use report::Report;
 pub use scatter_chart::ScatterChart;
-pub use step_log::StepLog;
+pub use step_log::{BatchWait, StepLog};
 pub use table::Table;

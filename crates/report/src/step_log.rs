@@ -1,17 +1,29 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use brisk_atomic_file::{check_output, open_regular_file, read_regular_file};
 
 use crate::error::Error;
 
-/// Writes the loss and the learning rate of every batch to a file.
+/// How long the replicas of a run waited for the last one in the exchanges of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BatchWait {
+    /// On average over the replicas that waited, for all that came last in an exchange.
+    pub time: Duration,
+    /// The replica that was waited for the longest.
+    pub rank: usize,
+}
+
+/// Writes the loss and the learning rate of every batch to a file, and what a late replica costs.
 ///
 /// A path that ends in `.jsonl` becomes JSON lines, any other CSV, with the same names: `batch`, counted over the whole run from
-/// 0, `epoch`, from 1, `loss`, `learning_rate`. In JSON, a loss that is not finite is `null`. Lines are in the file as soon as
-/// their batches are appended. A run that starts replaces the file; a run that resumes keeps the lines of earlier batches and
-/// replaces the others. Neither replaces a file that is not such a log, which [`start`](Self::start) refuses.
+/// 0, `epoch`, from 1, `loss`, `learning_rate`, `waited_s` and `waited_for`, the seconds and the replica of a [`BatchWait`]. The
+/// last two are empty for a single replica, and are times, so that they differ between runs that are otherwise the same. In JSON,
+/// what is empty and a loss that is not finite are `null`. Lines are in the file as soon as their batches are appended. A run that
+/// starts replaces the file; a run that resumes keeps the lines of earlier batches and replaces the others. Neither replaces a
+/// file that is not such a log, which [`start`](Self::start) refuses.
 ///
 /// In a run of `brisk-train` it is a callback: `trainer.callback(StepLog::new("runs/letters/batches.csv"))`.
 ///
@@ -23,8 +35,9 @@ use crate::error::Error;
 /// let path = folder.path().join("runs/letters/batches.csv");
 /// let mut log = StepLog::new(&path);
 /// log.start(0)?;
-/// log.append(0, 1, &[0.75, 0.5], &[0.001, 0.002])?;
-/// assert_eq!(std::fs::read_to_string(&path)?, "batch,epoch,loss,learning_rate\n0,1,0.75,0.001\n1,1,0.5,0.002\n");
+/// log.append(0, 1, &[0.75, 0.5], &[0.001, 0.002], &[])?;
+/// let lines = ["batch,epoch,loss,learning_rate,waited_s,waited_for", "0,1,0.75,0.001,,", "1,1,0.5,0.002,,"];
+/// assert_eq!(std::fs::read_to_string(&path)?.lines().collect::<Vec<_>>(), lines);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
@@ -34,7 +47,7 @@ pub struct StepLog {
     file: Option<File>,
 }
 
-const HEADER: &str = "batch,epoch,loss,learning_rate\n";
+const HEADER: &str = "batch,epoch,loss,learning_rate,waited_s,waited_for\n";
 
 impl StepLog {
     /// Writes to `path`, whose folder is created if it does not exist.
@@ -65,18 +78,26 @@ impl StepLog {
         }
     }
 
-    /// Adds batches of an epoch, of which the first is the batch `first` of the run. The first call after [`start`](Self::start)
-    /// drops lines of this batch and later ones.
+    /// Adds batches of an epoch, of which the first is the batch `first` of the run. `waits` may be shorter than the others, if
+    /// they are not known. The first call after [`start`](Self::start) drops lines of this batch and later ones.
     ///
     /// # Errors
     /// [`Error::NoInterval`]; [`Error::Io`], for example on a full disk.
-    pub fn append(&mut self, first: u64, epoch: usize, losses: &[f32], learning_rates: &[f32]) -> Result<(), Error> {
+    pub fn append(
+        &mut self,
+        first: u64,
+        epoch: usize,
+        losses: &[f32],
+        learning_rates: &[f32],
+        waits: &[Option<BatchWait>],
+    ) -> Result<(), Error> {
         if self.file.is_none() {
             self.file = Some(self.open(first)?);
         }
-        let values = losses.iter().zip(learning_rates);
+        let waits = waits.iter().copied().chain(std::iter::repeat(None));
+        let values = losses.iter().zip(learning_rates).zip(waits);
         let logged = (first..).zip(values).filter(|(batch, _)| batch.is_multiple_of(self.every));
-        let lines: String = logged.map(|(batch, (&loss, &rate))| self.line(batch, epoch, loss, rate)).collect();
+        let lines: String = logged.map(|(batch, ((&loss, &rate), wait))| self.line(batch, epoch, loss, rate, wait)).collect();
         let written = self.file.as_mut().map_or(Ok(()), |file| file.write_all(lines.as_bytes()));
         written.map_err(|cause| Error::Io { path: self.path.clone(), action: "write to the log", cause })
     }
@@ -85,13 +106,20 @@ impl StepLog {
         self.path.extension().is_some_and(|extension| extension == "jsonl")
     }
 
-    fn line(&self, batch: u64, epoch: usize, loss: f32, rate: f32) -> String {
+    fn line(&self, batch: u64, epoch: usize, loss: f32, rate: f32, wait: Option<BatchWait>) -> String {
+        let of_wait = |empty: &str, cell: fn(BatchWait) -> String| wait.map_or(empty.to_owned(), cell);
+        // Microseconds are as precise as replicas measure.
+        let seconds = |wait: BatchWait| (wait.time.as_micros() as f64 / 1e6).to_string();
+        let rank = |wait: BatchWait| wait.rank.to_string();
         if self.is_json() {
             let number = |value: f32| if value.is_finite() { value.to_string() } else { "null".to_owned() };
-            let (loss, rate) = (number(loss), number(rate));
-            format!("{{\"batch\":{batch},\"epoch\":{epoch},\"loss\":{loss},\"learning_rate\":{rate}}}\n")
+            let (loss, rate, waited_s, waited_for) =
+                (number(loss), number(rate), of_wait("null", seconds), of_wait("null", rank));
+            format!(
+                "{{\"batch\":{batch},\"epoch\":{epoch},\"loss\":{loss},\"learning_rate\":{rate},\"waited_s\":{waited_s},\"waited_for\":{waited_for}}}\n"
+            )
         } else {
-            format!("{batch},{epoch},{loss},{rate}\n")
+            format!("{batch},{epoch},{loss},{rate},{},{}\n", of_wait("", seconds), of_wait("", rank))
         }
     }
 

@@ -3,7 +3,7 @@ use std::path::Path;
 
 use brisk_nn::Parameters;
 use brisk_nn::tensor::program::Device;
-use brisk_report::EpochMetrics;
+use brisk_report::{BatchWait, EpochMetrics};
 
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
@@ -226,6 +226,10 @@ pub struct BatchesEnd<'r> {
     /// The norm of the gradients of each, before clipping, if the run [records](crate::TrainerConfig::record_grad_norms) it; else
     /// empty. With several batches per step, only those of the last batch of a step are norms of what the optimizer receives.
     pub grad_norms: &'r [f32],
+    /// How long replicas waited for the last one in each; empty for a single replica, or if the communication library does not
+    /// measure it, and `None` for batches that were profiled together. Only the exchanges of a batch itself count, not those of a
+    /// validation or a checkpoint after it, which [`FitReport::waited`] includes.
+    pub waits: &'r [Option<BatchWait>],
     /// How many rows they have together.
     pub n_rows: usize,
 }

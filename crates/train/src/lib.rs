@@ -50,7 +50,7 @@ pub use brisk_metrics as metrics;
 pub use brisk_nn::tensor::Precision;
 pub use brisk_replicate::{BucketSizes, Collective, ReduceOp, ThreadsConfig, Wire, ZeroStage};
 pub use brisk_report as report;
-pub use brisk_report::{EpochMetrics, MetricsLog, StepLog};
+pub use brisk_report::{BatchWait, EpochMetrics, MetricsLog, StepLog};
 pub use callback::{BatchesEnd, Callback, RunView, StepEnd, ValidationEnd};
 pub use checkpoint::{Checkpoint, SharedSlice, TensorData};
 pub use checkpoint_store::{CheckpointStore, StoreError};

@@ -119,6 +119,7 @@ impl<'a> ReportFile<'a> {
             classes: &self.classes,
             panels: panels.as_deref().unwrap_or_default(),
             kernels: kernels.as_deref().unwrap_or_default(),
+            waited: fitted.and_then(|fitted| fitted.waited.as_ref()).map(ToString::to_string),
             settings: &self.settings,
             environment: &[
                 ("device".to_owned(), run.device.info().to_string()),
@@ -171,7 +172,7 @@ impl Callback for ReportFile<'_> {
 
     fn on_batches_end(&mut self, run: &RunView<'_>, batches: &BatchesEnd<'_>) -> Result<(), Error> {
         let first = run.first_batch() as usize + batches.first_batch;
-        self.history.add_batches(first, batches.losses, batches.learning_rates);
+        self.history.add_batches(first, batches.losses, batches.learning_rates, batches.waits);
         Ok(())
     }
 

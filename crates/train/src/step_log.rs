@@ -14,6 +14,6 @@ impl Callback for StepLog {
             return Ok(());
         }
         let first = run.first_batch() + batches.first_batch as u64;
-        Ok(self.append(first, run.epoch, batches.losses, batches.learning_rates)?)
+        Ok(self.append(first, run.epoch, batches.losses, batches.learning_rates, batches.waits)?)
     }
 }

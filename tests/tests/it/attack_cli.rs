@@ -66,6 +66,7 @@ short_forms! {
     ranks_with_other_rows_are_refused: "unlike-ranks", 1;
     killed_imports_lose_nothing: "import-kills", 6;
     killed_writers_of_shards_lose_nothing: "shard-kills", 4;
+    killed_readers_leave_a_sound_cache: "cache-kills", 3;
     killed_runs_resume: "training-kills", 3;
     killed_ranks_are_restarted: "rank-kills", 1;
     a_process_may_have_the_same_pid_as_the_one_before: "same-pid", 3;

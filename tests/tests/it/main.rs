@@ -1,7 +1,7 @@
 //! Tests of several crates together: the order of rows, whole training runs, and the programs called from the command line.
 //!
 //! `BRISK_TEST_GPU=off|auto|require` controls the GPU checks; see `gpu.rs`. `BRISK_DATA` names the folder of real data sets;
-//! tests that need one print a message if it is not set.
+//! tests that need one print a message if it is not set. `BRISK_TEST_SERVERS=auto|require` is for tests that start rclone.
 
 mod event_files;
 mod example;
@@ -18,6 +18,7 @@ mod usage;
 
 mod newest_parameters;
 mod order;
+mod other_ranks;
 mod own;
 mod own_modules;
 
@@ -50,6 +51,9 @@ mod higgs_cli;
 mod images_cli;
 mod import_cli;
 mod inspect_cli;
+#[cfg(feature = "all-formats")]
+#[path = "../../../crates/table/tests/it/remote/installed.rs"]
+mod installed;
 mod json_of_examples;
 mod kept_standardisation;
 mod kinks;
@@ -70,6 +74,9 @@ mod parts;
 mod place;
 mod precision;
 mod predictor;
+#[cfg(feature = "all-formats")]
+#[path = "../../../crates/table/tests/it/remote/rclone.rs"]
+mod rclone;
 mod recipes;
 mod refusals;
 mod replicas;

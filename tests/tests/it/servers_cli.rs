@@ -9,6 +9,7 @@ use brisk_table::Table;
 use serde_json::Value;
 
 use crate::place::Place;
+use crate::rclone::Rclone;
 use crate::run::noise;
 use crate::server::{Fault, Server};
 
@@ -131,17 +132,20 @@ fn shards_are_written_to_a_store() {
     place.refuse("import", &["rows.csv", "s3://bucket/rows.safetensors", "--shard-rows", "2"], &["folder", "rows.safetensors"]);
 }
 
+/// Text of 600 rows that can be learnt.
+fn rows() -> String {
+    let rows = (0..600).map(|row| {
+        let [a, b] = [0, 1].map(|column| noise(row, column));
+        format!("{},{a},{b}\n", u8::from(a + 0.3 * b > 0.0))
+    });
+    format!("y,a,b\n{}", rows.collect::<String>())
+}
+
 /// What each program reads from a server is what it reads from the file.
 #[test]
 fn programs_read_from_a_server_what_they_read_from_files() {
     let (place, server) = (Place::new(), Server::start());
-    let rows: String = (0..600)
-        .map(|row| {
-            let [a, b] = [0, 1].map(|column| noise(row, column));
-            format!("{},{a},{b}\n", u8::from(a + 0.3 * b > 0.0))
-        })
-        .collect();
-    place.write("rows.csv", format!("y,a,b\n{rows}"));
+    place.write("rows.csv", rows());
     server.put("/rows.csv", fs::read(place.path("rows.csv")).expect("it was written"));
     let run = |example: &'static str, args: &[&str]| {
         let output = place.command(example, args).env("XDG_CACHE_HOME", place.path("cache")).output().expect("the example runs");
@@ -183,4 +187,69 @@ fn programs_read_from_a_server_what_they_read_from_files() {
     let paths =
         ["/rows.csv", "/t.safetensors"].map(|path| server.requests().iter().filter(|request| request.path == path).count());
     assert!(paths[0] >= 3 && paths[1] >= 3, "requests by object: {paths:?}");
+}
+
+#[test]
+fn programs_read_from_rclone_what_they_read_from_files() {
+    let Some(server) = Rclone::start("programs with a store of rclone") else { return };
+    let place = Place::new();
+    place.write("rows.csv", rows());
+    fs::write(server.file("rows.csv"), rows()).expect("there is room for a small file");
+    let run = |example: &'static str, args: &[&str], more: &[(&str, &str)]| {
+        let mut command = place.command(example, args);
+        command.envs(server.settings()).env("XDG_CACHE_HOME", place.path("cache")).envs(more.iter().copied());
+        let output = command.output().expect("the example runs");
+        let [shown, said] = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        (output.status.success(), shown, said)
+    };
+    let succeed = |example: &'static str, args: &[&str]| {
+        let (is_success, shown, said) = run(example, args, &[]);
+        assert!(is_success, "{example} {args:?}: {said}");
+        shown
+    };
+    let predicted = ["rows.csv", "s3://bucket/rows.csv"].map(|rows| {
+        succeed("tabular", &[rows, "--out", "model", "--model", "mlp", "--hidden", "8", "--epochs", "3", "--target", "y"]);
+        succeed("predict", &["model", rows, "--out", "predicted.csv"]);
+        fs::remove_dir_all(place.path("model")).expect("it was written");
+        let predicted = fs::read_to_string(place.path("predicted.csv")).expect("it was written");
+        fs::remove_file(place.path("predicted.csv")).expect("it is there");
+        predicted
+    });
+    assert!(predicted[0].lines().count() == 601 && predicted[0] == predicted[1], "the predictions differ");
+
+    succeed("import", &["s3://bucket/rows.csv", "s3://bucket/tables/rows", "--shard-rows", "250"]);
+    let names = server.names("tables/rows");
+    assert!(
+        names.len() == 4 && names.contains(&"table.safetensors.index.json".to_owned()),
+        "three shards and an index: {names:?}"
+    );
+    succeed("import", &["rows.csv", "here.safetensors"]);
+    let auc = |table: &str| {
+        let small = ["--hidden", "8", "--batch", "100", "--epochs", "2", "--stream", "16", "--json", "results.json"];
+        succeed("higgs", &[&["--train", table, "--test", table][..], &small].concat());
+        place.json("results.json")["test_auc"].as_f64().expect("a number")
+    };
+    let (here, there) = (auc("here.safetensors"), auc("s3://bucket/tables/rows"));
+    assert!(here == there && here > 0.6, "{here} from the file, {there} from the store");
+
+    let wrong = [("AWS_SECRET_ACCESS_KEY", "wrong")];
+    for (example, args) in [
+        ("predict", &["model", "s3://bucket/rows.csv"][..]),
+        ("tabular", &["s3://bucket/rows.csv", "--target", "y"]),
+        ("inspect", &["s3://bucket/tables/rows"]),
+        ("import", &["rows.csv", "s3://bucket/tables/rows", "--shard-rows", "250"]),
+    ] {
+        if example == "predict" {
+            succeed(
+                "tabular",
+                &["rows.csv", "--out", "model", "--model", "mlp", "--hidden", "8", "--epochs", "1", "--target", "y"],
+            );
+        }
+        let (is_success, _, said) = run(example, args, &wrong);
+        let last = said.lines().last().unwrap_or_default();
+        let names_it =
+            ["error: s3://bucket/", "SignatureDoesNotMatch", "AWS_SECRET_ACCESS_KEY"].iter().all(|word| last.contains(word));
+        assert!(!is_success && names_it, "{example}: {said}");
+    }
+    assert_eq!(server.names("tables/rows"), names, "a refused import changes nothing");
 }

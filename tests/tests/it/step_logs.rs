@@ -44,19 +44,20 @@ fn a_log_has_each_batch_once_although_the_run_was_interrupted() -> Result<(), Er
     let report = setting.ready().trainer(&device)?.fit(&mut logging(quiet(), whole.path()))?;
     let csv = read(whole.path(), "batches.csv");
     let lines: Vec<&str> = csv.lines().collect();
-    assert_eq!((lines[0], lines.len()), ("batch,epoch,loss,learning_rate", 1 + 3 * N_BATCHES), "{csv}");
+    assert_eq!((lines[0], lines.len()), ("batch,epoch,loss,learning_rate,waited_s,waited_for", 1 + 3 * N_BATCHES), "{csv}");
     let losses =
         lines[1..=N_BATCHES].iter().map(|line| line.split(',').nth(2).and_then(|x| x.parse::<f64>().ok()).expect("a loss"));
     // The last batch of 500 rows has 52 instead of 64.
     let first_epoch: f64 = losses.zip([64.0; N_BATCHES - 1].into_iter().chain([52.0])).map(|(loss, n_rows)| loss * n_rows).sum();
     assert!((first_epoch / 500.0 - report.history[0].train_loss()).abs() < 1e-6, "the mean of the epoch");
-    assert!(lines[9].starts_with("8,2,") && lines[9].ends_with(",0.003"), "{}", lines[9]);
+    assert!(lines[9].starts_with("8,2,") && lines[9].ends_with(",0.003,,"), "{}", lines[9]);
     let json = read(whole.path(), "batches.jsonl");
     for (line, json) in lines[1..].iter().zip(json.lines()) {
         let value: serde_json::Value = serde_json::from_str(json).expect("JSON");
         let number = |name: &str| value[name].as_f64().expect("a number") as f32;
         let found = ["batch", "epoch", "loss", "learning_rate"].map(|name| number(name).to_string()).join(",");
-        assert_eq!(found, *line, "the same values");
+        assert_eq!(found + ",,", *line, "the same values");
+        assert!(value["waited_s"].is_null() && value["waited_for"].is_null(), "a single replica: {json}");
     }
 
     let (outputs, folder) = into_folder(parts.path());

@@ -42,7 +42,7 @@ fn sound() -> Workspace {
             package("xtask", "xtask", &["anyhow"]),
         ],
         files: files.map(|(path, text)| File { path: path.into(), text: text.into() }).into(),
-        trees: vec![("brisk-table".into(), ["one v1", "two v2"].map(String::from).into())],
+        trees: vec![["one v1", "two v2"].map(String::from).into(); 4],
         archives: vec![Archive {
             folder: "crates/table".into(),
             files: ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "src/lib.rs"].map(|path| (path.into(), 200_000)).into(),
@@ -348,9 +348,16 @@ fn no_folder_of_one_machine_is_named() {
 
 #[test]
 fn crates_stay_light() {
-    let heavy = |workspace: &mut Workspace| workspace.trees[0].1 = (0..30).map(|n| format!("crate-{n:02} v1.0.0")).collect();
-    check(weight::stays_low, heavy, &[("brisk-table", "takes 30 packages to build, expected fewer than 30: crate-00")]);
-    let light = |workspace: &mut Workspace| workspace.trees[0].1 = (0..29).map(|n| format!("crate-{n:02} v1.0.0")).collect();
+    let packages = |n: usize| (0..n).map(|n| format!("crate-{n:03} v1.0.0")).collect();
+    let heavy = |workspace: &mut Workspace| workspace.trees[0] = packages(27);
+    check(weight::stays_low, heavy, &[("brisk-table", "takes 27 packages to build, expected at most 26: crate-000")]);
+    let heavy = |workspace: &mut Workspace| workspace.trees[1] = packages(131);
+    check(
+        weight::stays_low,
+        heavy,
+        &[("brisk-table", "takes 131 packages to build with the feature `http`, expected at most 130")],
+    );
+    let light = |workspace: &mut Workspace| (workspace.trees[0], workspace.trees[1]) = (packages(26), packages(130));
     check(weight::stays_low, light, &[]);
 }
 

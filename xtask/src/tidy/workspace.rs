@@ -16,8 +16,8 @@ use crate::shell::{command, output, root};
 pub(crate) struct Workspace {
     pub(crate) packages: Vec<Package>,
     pub(crate) files: Vec<File>,
-    /// Crates with a limit on packages, and the packages that they need.
-    pub(crate) trees: Vec<(String, BTreeSet<String>)>,
+    /// The packages that crates with a limit need, in the order of [`LIMITS`].
+    pub(crate) trees: Vec<BTreeSet<String>>,
     pub(crate) archives: Vec<Archive>,
     /// What actionlint says of the workflows.
     pub(crate) actionlint: String,
@@ -38,9 +38,10 @@ impl Workspace {
         let mut files = Vec::new();
         collect(root(), "", &mut files)?;
         let mut trees = Vec::new();
-        for (name, _) in LIMITS {
-            let printed = output(command("cargo tree --edges normal --prefix none --target").args([TARGET, "--package", name]))?;
-            trees.push((name.to_owned(), unique_packages(&printed)));
+        for (name, features, _) in LIMITS {
+            let mut tree = command("cargo tree --edges normal --prefix none --target");
+            let printed = output(tree.args([TARGET, "--package", name, "--features", features]))?;
+            trees.push(unique_packages(&printed));
         }
         let published = packages.iter().filter(|package| package.short_name().is_some());
         let archives = published.map(Archive::of).collect::<Result<_>>()?;

@@ -1,5 +1,7 @@
+use std::time::Duration;
+
 use brisk_metrics::Scored;
-use brisk_report::{EpochMetrics, KernelTime, RunFacts, RunHistory};
+use brisk_report::{BatchWait, EpochMetrics, KernelTime, RunFacts, RunHistory};
 
 fn metrics(epoch: usize, batch: usize, valid_loss: f64) -> EpochMetrics {
     EpochMetrics { epoch, batch, values: vec![("valid_loss".to_owned(), valid_loss), ("valid_auc".to_owned(), f64::NAN)] }
@@ -9,16 +11,30 @@ fn history() -> RunHistory {
     let validations = vec![metrics(1, 2, 0.5), metrics(1, 4, 0.25)];
     let warnings = vec!["the learning rate is high".to_owned()];
     let mut history = RunHistory { validations, best: Some((1, 2)), warnings, seconds: 1.5, ..RunHistory::default() };
-    history.add_batches(4, &[0.9, 0.8, 0.7], &[0.1, 0.2, 0.3]);
+    history.add_batches(4, &[0.9, 0.8, 0.7], &[0.1, 0.2, 0.3], &[]);
     history
 }
 
 #[test]
 fn batches_after_a_checkpoint_are_replaced() {
     let mut history = history();
-    history.add_batches(6, &[0.6, 0.5], &[0.4, 0.5]);
+    history.add_batches(6, &[0.6, 0.5], &[0.4, 0.5], &[]);
     assert_eq!((history.first_batch, &history.losses[..]), (4, &[0.9, 0.8, 0.6, 0.5][..]), "from batch 6 on");
     assert_eq!(history.learning_rates, [0.1, 0.2, 0.4, 0.5], "the same");
+}
+
+/// The batches before a run resumed have none.
+#[test]
+fn waits_are_those_of_the_last_batches() {
+    let wait = |ms| Some(BatchWait { time: Duration::from_millis(ms), rank: 1 });
+    let mut history = history();
+    history.add_batches(7, &[0.6, 0.5, 0.4], &[0.1; 3], &[wait(250), None, wait(500)]);
+    assert!(history.waits[0] == 0.25 && history.waits[1].is_nan() && history.waits[2] == 0.5, "{:?}", history.waits);
+    history.add_batches(9, &[0.3], &[0.1], &[wait(750)]);
+    assert_eq!((history.losses.len(), history.waits.len(), history.waits[2]), (6, 3, 0.75), "the last is replaced");
+    let facts = RunFacts { n_batches: 4, waited: Some("waited for rank 1".to_owned()), ..RunFacts::default() };
+    let html = history.report(&facts).expect("a page").to_html();
+    assert!(html.contains("Wait for the last replica") && html.contains("waited for rank 1"), "{html}");
 }
 
 #[test]

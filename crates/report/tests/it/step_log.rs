@@ -1,7 +1,8 @@
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
-use brisk_report::{Error, StepLog};
+use brisk_report::{BatchWait, Error, StepLog};
 
 fn read(path: &Path) -> String {
     fs::read_to_string(path).expect("a log")
@@ -14,14 +15,16 @@ fn both_formats_have_the_same_values() {
     for path in [&csv, &json] {
         let mut log = StepLog::new(path).every(2);
         log.start(0).expect("a new file");
-        log.append(0, 1, &[0.5, 0.25, f32::NAN], &[0.1, 0.2, 0.3]).expect("written");
-        log.append(3, 2, &[1.0, 2.0], &[0.4, 0.5]).expect("written");
+        let waits = [250, 1, 2_000_000].map(|us| Some(BatchWait { time: Duration::from_micros(us), rank: 3 }));
+        log.append(0, 1, &[0.5, 0.25, f32::NAN], &[0.1, 0.2, 0.3], &waits).expect("written");
+        log.append(3, 2, &[1.0, 2.0], &[0.4, 0.5], &[]).expect("written");
     }
-    assert_eq!(read(&csv), "batch,epoch,loss,learning_rate\n0,1,0.5,0.1\n2,1,NaN,0.3\n4,2,2,0.5\n", "every second batch");
+    let lines = ["batch,epoch,loss,learning_rate,waited_s,waited_for", "0,1,0.5,0.1,0.00025,3", "2,1,NaN,0.3,2,3", "4,2,2,0.5,,"];
+    assert_eq!(read(&csv).lines().collect::<Vec<_>>(), lines, "every second batch");
     let lines = [
-        "{\"batch\":0,\"epoch\":1,\"loss\":0.5,\"learning_rate\":0.1}",
-        "{\"batch\":2,\"epoch\":1,\"loss\":null,\"learning_rate\":0.3}",
-        "{\"batch\":4,\"epoch\":2,\"loss\":2,\"learning_rate\":0.5}",
+        r#"{"batch":0,"epoch":1,"loss":0.5,"learning_rate":0.1,"waited_s":0.00025,"waited_for":3}"#,
+        r#"{"batch":2,"epoch":1,"loss":null,"learning_rate":0.3,"waited_s":2,"waited_for":3}"#,
+        r#"{"batch":4,"epoch":2,"loss":2,"learning_rate":0.5,"waited_s":null,"waited_for":null}"#,
     ];
     assert_eq!(read(&json).lines().collect::<Vec<_>>(), lines, "every second batch");
 }
@@ -30,18 +33,18 @@ fn both_formats_have_the_same_values() {
 fn resuming_keeps_the_lines_before() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("batches.csv");
-    let header = "batch,epoch,loss,learning_rate\n";
+    let header = "batch,epoch,loss,learning_rate,waited_s,waited_for\n";
     // The last line was being written when the process was killed.
-    fs::write(&path, format!("{header}0,1,1,1\n1,1,1,1\n2,1,1,1\n3,1,")).expect("written");
+    fs::write(&path, format!("{header}0,1,1,1,,\n1,1,1,1,,\n2,1,1,1,,\n3,1,")).expect("written");
     let mut log = StepLog::new(&path);
     log.start(2).expect("a log");
     assert_eq!(read(&path).lines().count(), 5, "nothing changes before the first batch");
-    log.append(2, 1, &[0.5], &[0.5]).expect("written");
-    assert_eq!(read(&path), format!("{header}0,1,1,1\n1,1,1,1\n2,1,0.5,0.5\n"), "later lines are replaced");
+    log.append(2, 1, &[0.5], &[0.5], &[]).expect("written");
+    assert_eq!(read(&path), format!("{header}0,1,1,1,,\n1,1,1,1,,\n2,1,0.5,0.5,,\n"), "later lines are replaced");
     let mut log = StepLog::new(&path);
     log.start(0).expect("a log");
-    log.append(0, 1, &[0.25], &[0.5]).expect("written");
-    assert_eq!(read(&path), format!("{header}0,1,0.25,0.5\n"), "a run from the start");
+    log.append(0, 1, &[0.25], &[0.5], &[]).expect("written");
+    assert_eq!(read(&path), format!("{header}0,1,0.25,0.5,,\n"), "a run from the start");
 }
 
 #[test]

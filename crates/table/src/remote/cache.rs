@@ -282,29 +282,24 @@ fn check_marker(folder: &Path) -> Result<(), Error> {
     let marker = folder.join(MARKER);
     let failed = |cause| Error::Io { path: folder.to_owned(), action: "use as a cache", cause };
     let refused = |problem: String| Error::Cache { path: folder.to_owned(), problem };
-    let start = Instant::now();
-    loop {
-        match fs::read_to_string(&marker) {
-            Ok(found) if found.trim() == VERSION => return Ok(()),
-            // Another process has just created it.
-            Ok(found) if found.is_empty() && start.elapsed() < Duration::from_secs(1) => thread::sleep(POLL),
-            Ok(found) => {
-                return Err(refused(format!("it is the cache of another version, {found:?}, and this one is {VERSION:?}")));
-            }
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            Err(_) => {
-                let is_empty = fs::read_dir(folder).map_err(failed)?.next().is_none();
-                if !is_empty && !marker.exists() {
-                    return Err(refused("it has other files and is not a cache".to_owned()));
-                }
-                match OpenOptions::new().write(true).create_new(true).open(&marker) {
-                    Ok(mut file) => return file.write_all(VERSION.as_bytes()).map_err(failed),
-                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                    Err(error) => return Err(failed(error)),
-                }
+    match fs::read_to_string(&marker) {
+        Ok(found) if found.trim() == VERSION => return Ok(()),
+        // Another process is creating it, or was killed while it did.
+        Ok(found) if found.is_empty() => {}
+        Ok(found) => {
+            return Err(refused(format!("it is the cache of another version, {found:?}, and this one is {VERSION:?}")));
+        }
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        Err(_) => {
+            let is_empty = fs::read_dir(folder).map_err(failed)?.next().is_none();
+            if !is_empty && !marker.exists() {
+                return Err(refused("it has other files and is not a cache".to_owned()));
             }
         }
     }
+    // Without truncating it: what other processes of this version write is the same.
+    let file = OpenOptions::new().write(true).create(true).truncate(false).open(&marker);
+    file.and_then(|mut file| file.write_all(VERSION.as_bytes())).map_err(failed)
 }
 
 const HOLDERS_DO_NOT_PANIC: &str = "no thread panics while it holds the lock";

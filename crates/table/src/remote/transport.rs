@@ -136,10 +136,12 @@ impl Transport {
         };
         let (mut parts, body) = response.into_parts();
         let body = match (range, parts.status) {
-            (Some(_), StatusCode::OK) => return Err(Told::NoRanges),
+            (Some(_), StatusCode::OK) if !parts.headers.contains_key(header::CONTENT_RANGE) => return Err(Told::NoRanges),
             (_, StatusCode::RANGE_NOT_SATISFIABLE) => return Err(Told::BeyondEnd),
             (_, status) if is_transient(status) => return Err(transient(status, &parts.headers, body)),
-            (Some(asked), StatusCode::PARTIAL_CONTENT) => {
+            // Some servers send a range with the status of a whole object, which `object_store` would refuse.
+            (Some(asked), StatusCode::PARTIAL_CONTENT | StatusCode::OK) => {
+                parts.status = StatusCode::PARTIAL_CONTENT;
                 let body = self.whole(body, asked.n_bytes().saturating_add(1))?;
                 asked.check(header_text(&parts.headers, header::CONTENT_RANGE), body.len() as u64)?;
                 body

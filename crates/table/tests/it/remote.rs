@@ -1,8 +1,13 @@
 //! Tables on a server: what is read is what was written, or an error says why.
 
 mod cached;
+mod installed;
 mod lanes;
 mod nginx;
+#[cfg(feature = "s3")]
+mod rclone;
+#[cfg(feature = "s3")]
+mod s3;
 mod server;
 #[cfg(feature = "s3")]
 mod written;
@@ -213,6 +218,14 @@ fn what_passes_is_tried_again() {
         let report = remote.report();
         assert!(report.n_requests > 6, "{fault:?}: {report:?}");
     }
+}
+
+/// As `rclone serve s3` does.
+#[test]
+fn a_range_with_the_status_of_a_whole_object_is_one() {
+    let (server, url) = serving_ramp();
+    server.misbehave(|_, _| Some(Fault::RangeWithoutStatus));
+    check_ramp(&Table::open_url(&url, &without_cache()).unwrap(), N_ROWS);
 }
 
 #[test]

@@ -2,13 +2,14 @@ use std::fmt;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use brisk_report::seconds;
+use brisk_report::{BatchWait, seconds};
 
 /// How long replicas waited for the last one in the steps of a run, on average over those that waited. No clocks of different
 /// machines are compared.
 ///
 /// A step lasts until the next one begins, so what comes between two steps, such as a validation, counts. The first step of each
-/// run does not: it may wait for shaders that are compiled.
+/// run does not: it may wait for shaders that are compiled. [`BatchesEnd::waits`](crate::BatchesEnd::waits), which a
+/// [`StepLog`](crate::StepLog) writes, has the waits of each batch by itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Waited {
     /// By rank, the share of the time for which the others waited for it.
@@ -55,6 +56,10 @@ struct Tally {
     time: Duration,
     medians: Median,
     worst: Option<(Duration, u64, usize)>,
+    /// How many batches have begun and not ended.
+    running: Option<usize>,
+    /// Batches that have ended since they were taken; `None` until then.
+    ended: Option<Vec<Option<BatchWait>>>,
 }
 
 /// The step that has begun last.
@@ -67,9 +72,19 @@ struct Step {
 }
 
 impl StepWaits {
-    /// A step begins, after these waits by rank in the step before it.
-    pub(super) fn begin(&self, number: u64, now: Instant, by_rank: &[Duration]) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).begin(number, now, by_rank);
+    /// Batches of a step begin together, after these waits by rank since the ones before them began.
+    pub(super) fn begin(&self, number: u64, n_batches: usize, now: Instant, by_rank: &[Duration]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).begin(number, n_batches, now, by_rank);
+    }
+
+    /// The batches have ended, with these waits by rank. Returns the waits of the batches since the last call, from the first on.
+    pub(super) fn take_batches(&self, by_rank: &[Duration]) -> Vec<Option<BatchWait>> {
+        let mut tally = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(step) = &mut tally.step {
+            add(&mut step.by_rank, by_rank);
+        }
+        tally.end_batches(by_rank);
+        tally.ended.replace(Vec::new()).unwrap_or_default()
     }
 
     /// The waits so far; `None` before the end of the second step.
@@ -83,10 +98,12 @@ impl StepWaits {
 }
 
 impl Tally {
-    fn begin(&mut self, number: u64, now: Instant, by_rank: &[Duration]) {
+    fn begin(&mut self, number: u64, n_batches: usize, now: Instant, by_rank: &[Duration]) {
         if by_rank.is_empty() {
             return;
         }
+        self.end_batches(by_rank);
+        self.running = Some(n_batches);
         if let Some(step) = &mut self.step {
             add(&mut step.by_rank, by_rank);
             // A step may take several batches.
@@ -106,6 +123,14 @@ impl Tally {
             add(&mut self.by_rank, &before.by_rank);
         }
         self.step = Some(Step { number, since: now, by_rank: vec![Duration::ZERO; by_rank.len()], is_first });
+    }
+
+    /// The running batches end, after these waits in them. Waits between batches are those of none.
+    fn end_batches(&mut self, by_rank: &[Duration]) {
+        let (Some(n_batches), Some(ended)) = (self.running.take(), &mut self.ended) else { return };
+        let wait = BatchWait { time: by_rank.iter().sum(), rank: largest(by_rank) };
+        // How much of it is that of each of several batches is not known.
+        ended.extend(std::iter::repeat_n((n_batches == 1).then_some(wait), n_batches));
     }
 }
 
@@ -157,7 +182,7 @@ mod tests {
     fn waits_of(waits: &StepWaits, first: u64, steps: &[[u32; 2]]) {
         let began = Instant::now();
         for (i, by_rank) in (0..).zip(steps) {
-            waits.begin(first + i, began + 10 * MS * i as u32, &by_rank.map(|wait| wait * MS));
+            waits.begin(first + i, 1, began + 10 * MS * i as u32, &by_rank.map(|wait| wait * MS));
         }
     }
 
@@ -184,15 +209,34 @@ mod tests {
         assert_eq!((waited.worst, waited.worst_step), (3 * MS, 5));
     }
 
+    /// Of a validation between two batches, the wait counts for the step, and for no batch.
+    #[test]
+    fn the_wait_of_each_batch_is_that_until_its_end() {
+        let waits = StepWaits::default();
+        let began = Instant::now();
+        let by_rank = |first, second| [first * MS, second * MS];
+        waits.begin(0, 1, began, &by_rank(9, 9));
+        assert_eq!(waits.take_batches(&by_rank(9, 9)), [], "none was recorded");
+        for (number, waited) in [(1, by_rank(9, 9)), (2, by_rank(1, 3)), (3, by_rank(2, 0))] {
+            waits.begin(number, 1, began, &waited);
+        }
+        let wait = |ms, rank| Some(BatchWait { time: ms * MS, rank });
+        assert_eq!(waits.take_batches(&by_rank(0, 5)), [wait(4, 1), wait(2, 0), wait(5, 1)]);
+        assert_eq!(waits.take_batches(&by_rank(0, 7)), [], "between batches");
+        waits.begin(4, 2, began, &by_rank(0, 8));
+        assert_eq!(waits.waited().map(|waited| (waited.worst, waited.worst_step)), Some((20 * MS, 3)), "5, 7 and 8");
+        assert_eq!(waits.take_batches(&by_rank(6, 0)), [None; 2], "of two together it is not known");
+    }
+
     #[test]
     fn batches_of_one_step_are_added() {
         let waits = StepWaits::default();
         let began = Instant::now();
         for (number, wait) in [(0, 9), (1, 9), (1, 2), (1, 2), (2, 2)] {
-            waits.begin(number, began, &[Duration::ZERO, wait * MS]);
+            waits.begin(number, 1, began, &[Duration::ZERO, wait * MS]);
         }
         assert_eq!(waits.waited().map(|waited| (waited.worst, waited.worst_step)), Some((6 * MS, 1)));
-        waits.begin(3, began, &[]);
+        waits.begin(3, 1, began, &[]);
         assert_eq!(waits.waited().map(|waited| waited.worst_step), Some(1), "an engine that measures nothing");
     }
 }

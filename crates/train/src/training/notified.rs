@@ -48,6 +48,7 @@ impl Training<'_> {
     /// [`Error::NonFiniteLoss`]; those of the callbacks.
     pub(super) fn notify(&self, notified: &mut Notified<'_>, n_done: usize, outputs: &mut Outputs) -> Result<(), Error> {
         notified.at = Instant::now();
+        let waits = self.replicas.take_batch_waits();
         let batches = notified.n_batches..n_done;
         if outputs.callbacks.is_empty() || batches.is_empty() {
             return Ok(());
@@ -65,6 +66,7 @@ impl Training<'_> {
             first_batch: batches.start,
             losses: &shown,
             learning_rates: &notified.rates[batches.clone()],
+            waits: &waits,
             grad_norms: grad_norms.as_ref().map_or(&[], |norms| &norms[batches.clone()]),
             n_rows: self.rows_before(batches.end) - self.rows_before(batches.start),
         };

@@ -62,6 +62,8 @@ impl Training<'_> {
     ) -> Result<(Steps, usize), Error> {
         let epoch = fit.run.n_epochs as u32;
         let mut part = self.start_part(fit, rates);
+        // Those of batches that no callback was told of.
+        drop(self.replicas.take_batch_waits());
         let result = train.for_each_range_from(part.from, epoch, CountFrom::Epoch, MAX_STEPS_AT_A_TIME, |range| {
             let range_end = (range.first_batch + range.n_batches).min(part.end);
             while part.n_done < range_end {
@@ -144,7 +146,7 @@ impl Training<'_> {
     fn replay(&self, part: &mut Part<'_>, fit: &mut Fit<'_, '_>, due: Due) -> Result<(), Error> {
         let Self { config, n_batches, step, .. } = self;
         let before = fit.run.n_epochs as u64 * *n_batches as u64 + part.n_done as u64;
-        self.replicas.at_step(before / config.accumulate as u64);
+        self.replicas.at_batches(before / config.accumulate as u64, due.n_batches);
         if self.is_profiled(part, fit) {
             fit.report.profile = Some(step.executable.profile(due.n_batches)?);
         } else {

@@ -9,8 +9,8 @@ use brisk_nn::tensor::Activation;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::{Adam, Mlp, MlpConfig, ParametersBuilder};
 use brisk_train::{
-    Binary, Callback, DataParallelConfig, Error, FeedConfig, Outputs, Progress, RunView, StepEnd, Trainable, Trainer,
-    TrainerConfig, run_threads,
+    Binary, Callback, DataParallelConfig, Error, FeedConfig, Outputs, Progress, ReportFile, RunView, StepEnd, StepLog, Trainable,
+    Trainer, TrainerConfig, run_threads,
 };
 
 /// Sleeps after every step, and after one of them for longer.
@@ -43,8 +43,9 @@ impl Write for Lines {
 }
 
 #[test]
-fn the_report_and_the_progress_name_the_replica_that_the_others_wait_for() -> Result<(), Error> {
-    let lines = Lines::default();
+fn the_results_name_the_replica_that_the_others_wait_for() -> Result<(), Error> {
+    let (lines, folder) = (Lines::default(), tempfile::tempdir().expect("a temporary folder"));
+    let [log, page] = ["batches.csv", "report.html"].map(|name| folder.path().join(name));
     let reports = run_threads(2, &DataParallelConfig::default(), |replicas| {
         let mut builder = ParametersBuilder::new();
         let sizes = MlpConfig { n_inputs: 1, hidden: vec![], n_outputs: 1, activation: Activation::relu() };
@@ -64,6 +65,8 @@ fn the_report_and_the_progress_name_the_replica_that_the_others_wait_for() -> Re
             &rows,
         )?;
         let mut outputs = Outputs { progress: Progress::lines(1, 32, lines.clone()), ..Outputs::default() };
+        outputs.callbacks.push(Box::new(StepLog::new(&log)));
+        outputs.callbacks.push(Box::new(ReportFile::new(&page, &Binary::new(), Vec::new())));
         if replicas.rank() == 1 {
             outputs.callbacks.push(Box::new(Late));
         }
@@ -79,6 +82,14 @@ fn the_report_and_the_progress_name_the_replica_that_the_others_wait_for() -> Re
     let said = String::from_utf8(lines.0.lock().expect("no panic").clone()).expect("text");
     let last = said.lines().last().unwrap_or_default();
     assert!(last.starts_with("waited for rank 1: ") && last.ends_with("for rank 1 at step 5"), "{said}");
+    let log = std::fs::read_to_string(log).expect("a log");
+    let cells = log.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let waits: Vec<(f64, &str)> = cells.map(|cells| (cells[4].parse().expect("seconds"), cells[5])).collect();
+    assert_eq!(waits.len(), 8, "{log}");
+    let worst = waits.iter().enumerate().max_by(|a, b| a.1.0.total_cmp(&b.1.0)).expect("eight");
+    assert!(worst.0 == LONGER && worst.1.0 >= 0.3 && worst.1.1 == "1", "{log}");
+    let page = std::fs::read_to_string(page).expect("a report");
+    assert!(page.contains("Wait for the last replica") && page.contains("for rank 1 at step 5"), "{page}");
     Ok(())
 }
 

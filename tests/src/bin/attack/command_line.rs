@@ -62,6 +62,8 @@ pub(crate) enum PartName {
     ImportKills,
     /// SIGKILL at random moments of writing a sharded table
     ShardKills,
+    /// SIGKILL at random moments of processes that read a table on a server and share a cache
+    CacheKills,
     /// SIGKILL at random moments of `higgs` and of `data_parallel` with threads
     TrainingKills,
     /// SIGKILL to ranks of an MPI job that is restarted

@@ -18,6 +18,10 @@ mod files;
 mod parts;
 mod report;
 mod run;
+#[cfg(feature = "all-formats")]
+#[path = "../../../../crates/table/tests/it/remote/server.rs"]
+#[expect(dead_code, reason = "the tests of tables use the rest")]
+mod server;
 mod training;
 
 use std::path::PathBuf;
@@ -51,6 +55,12 @@ fn main() -> ExitCode {
         // Started by the part `shard-kills`, not by people.
         [_, child, folder, round] if child == parts::shard_kills::CHILD => {
             parts::shard_kills::child(folder.as_ref(), round).map(|()| ExitCode::SUCCESS)
+        }
+        // Started by the part `cache-kills`.
+        #[cfg(feature = "all-formats")]
+        [_, child, url, cache, limit_bytes, version] if child == parts::cache_kills::CHILD => {
+            let [url, limit_bytes, version] = [url, limit_bytes, version].map(|word| word.to_string_lossy());
+            parts::cache_kills::child(&url, cache.as_ref(), &limit_bytes, &version).map(|()| ExitCode::SUCCESS)
         }
         // Started by the part `silent`.
         [_, child, folder] if child == parts::silent::killed_logs::CHILD => {

@@ -1,6 +1,8 @@
 //! The parts of the attack, one file each.
 
 mod background;
+#[cfg(feature = "all-formats")]
+pub(crate) mod cache_kills;
 mod full_disk;
 mod hostile;
 mod import_kills;
@@ -56,6 +58,14 @@ pub(crate) trait Cases {
     fn run(&self, case: &mut Case<'_>) -> Result<()>;
 }
 
+/// What stands for `cache_kills` without a client of servers.
+#[cfg(not(feature = "all-formats"))]
+const CACHE_KILLS: Part = Part {
+    name: PartName::CacheKills,
+    weight: 0.0,
+    prepare: |_| Ok(Prepared::NotPossible("the attack was built without the feature `all-formats`".to_owned())),
+};
+
 pub(crate) const PARTS: &[Part] = &[
     background::PART,
     names::PART,
@@ -67,6 +77,10 @@ pub(crate) const PARTS: &[Part] = &[
     unlike_ranks::PART,
     import_kills::PART,
     shard_kills::PART,
+    #[cfg(feature = "all-formats")]
+    cache_kills::PART,
+    #[cfg(not(feature = "all-formats"))]
+    CACHE_KILLS,
     training_kills::PART,
     rank_kills::PART,
     zero_kills::PART,

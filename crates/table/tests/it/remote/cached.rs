@@ -88,6 +88,17 @@ fn the_cache_keeps_to_its_size() {
     assert!(size <= 5 << 20 && size > 0 && report.cache_problem.is_none(), "{size}: {report:?}");
 }
 
+/// A process was killed between creating the marker and writing it.
+#[test]
+fn an_empty_marker_is_written() {
+    let (folder, server) = (tempfile::tempdir().unwrap(), super::serving_ramp());
+    let marker = folder.path().join("brisk-table-cache");
+    fs::write(&marker, "").unwrap();
+    read(&server.1, at(folder.path()));
+    assert!(!blocks(folder.path()).is_empty());
+    assert_ne!(fs::read(marker).unwrap(), b"");
+}
+
 #[test]
 fn a_folder_that_is_no_cache_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,68 +1,51 @@
 //! Tables on a web server that others wrote.
 
 use std::fs;
-use std::net::{TcpListener, TcpStream};
-use std::path::Path;
-use std::process::{Child, Command};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use brisk_loader::{Batching, Loader, RowBuffers, RowSelection, RowSource as _};
 use brisk_table::{CacheFolder, ReadAhead, Remote, RemoteError, RemoteOptions, StreamedTable};
 
+use super::installed::{Installed, installed};
+
 /// Serves the files of a folder.
-struct Nginx {
-    process: Child,
-    address: String,
-    folder: tempfile::TempDir,
-}
+struct Nginx(Installed);
 
 impl Nginx {
-    /// `None` if it is not installed.
+    /// `None`, after a message, if it is not installed.
     fn start() -> Option<Self> {
-        let folder = tempfile::tempdir().unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).unwrap().to_string();
-        let at = folder.path().display();
-        let temporary: String =
-            ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(|kind| format!("{kind}_temp_path {at}/{kind};\n")).concat();
-        let settings = format!(
-            "daemon off;\nmaster_process off;\npid {at}/pid;\nerror_log {at}/errors;\nevents {{}}\n\
-             http {{\naccess_log off;\n{temporary}server {{ listen {address}; root {at}; }}\n}}\n"
-        );
-        fs::write(folder.path().join("settings"), settings).unwrap();
-        let errors = folder.path().join("errors");
-        let mut command = Command::new("nginx");
-        command.arg("-p").arg(folder.path()).arg("-c").arg(folder.path().join("settings")).arg("-e").arg(&errors);
-        let mut process = match command.spawn() {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
-            started => started.unwrap(),
-        };
-        let since = Instant::now();
-        while TcpStream::connect(&address).is_err() {
-            let said = || fs::read_to_string(&errors).unwrap_or_default();
-            assert!(process.try_wait().unwrap().is_none() && since.elapsed() < Duration::from_secs(20), "{}", said());
-            thread::sleep(Duration::from_millis(5));
-        }
-        Some(Self { process, address, folder })
+        installed(&["nginx"], &["-v"], "nginx", "a table that nginx serves").map(|nginx| {
+            Self(Installed::start(|folder, address| {
+                let at = folder.display();
+                let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+                    .map(|kind| format!("{kind}_temp_path {at}/{kind};\n"))
+                    .concat();
+                let settings = format!(
+                    "daemon off;\nmaster_process off;\npid {at}/pid;\nerror_log stderr;\nevents {{}}\n\
+                     http {{\naccess_log off;\n{temporary}server {{ listen {address}; root {at}; }}\n}}\n"
+                );
+                fs::write(folder.join("settings"), settings).unwrap();
+                let mut command = Command::new(nginx);
+                command.arg("-p").arg(folder).arg("-c").arg(folder.join("settings")).args(["-e", "stderr"]);
+                command
+            }))
+        })
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.folder.path().join(name)
     }
 
     /// Writes a file, which takes the place of another of that name.
     fn put(&self, name: &str, bytes: &[u8]) {
-        let [new, path] = ["new", name].map(|name| self.folder.path().join(name));
-        fs::write(&new, bytes).unwrap();
-        fs::rename(new, path).unwrap();
+        fs::write(self.file("new"), bytes).unwrap();
+        fs::rename(self.file("new"), self.file(name)).unwrap();
     }
 
     fn open(&self, name: &str) -> StreamedTable {
         let remote = Remote::new(RemoteOptions { memory_bytes: 0, ..super::options(CacheFolder::Off) }).unwrap();
-        StreamedTable::open_url(&format!("http://{}/{name}", self.address), &ReadAhead::new(16 << 20), &remote).unwrap()
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        _ = self.process.kill();
-        _ = self.process.wait();
+        StreamedTable::open_url(&format!("http://{}/{name}", self.0.address), &ReadAhead::new(16 << 20), &remote).unwrap()
     }
 }
 
@@ -82,14 +65,12 @@ fn read_locally(path: &Path) -> Vec<f32> {
 
 #[test]
 fn a_table_that_nginx_serves_is_that_of_the_file() {
-    let Some(nginx) = Nginx::start() else {
-        return crate::not_run("a table that nginx serves", "nginx is not on the PATH");
-    };
+    let Some(nginx) = Nginx::start() else { return };
     nginx.put("t.safetensors", &super::ramp());
     let table = nginx.open("t.safetensors");
     let values = epoch(&table);
     assert_eq!(values.len(), 3 * super::N_ROWS);
-    assert!(values == read_locally(&nginx.folder.path().join("t.safetensors")), "the epochs differ");
+    assert!(values == read_locally(&nginx.file("t.safetensors")), "the epochs differ");
     table.verify().unwrap();
 
     nginx.put("t.safetensors", &super::ramp_of(1000));

@@ -20,6 +20,8 @@ pub(crate) enum Fault {
     WrongByte,
     /// The body is a shorter range than requested, and says so.
     ShortRange,
+    /// The range, with the status of a whole object.
+    RangeWithoutStatus,
     /// The whole object instead of a range.
     WholeObject,
     /// No answer, ever.
@@ -292,9 +294,10 @@ impl State {
             body[middle] ^= 1;
         }
         let length = body.len();
+        let status = if matches!(fault, Some(Fault::RangeWithoutStatus)) { "200 OK" } else { "206 Partial Content" };
         write!(
             stream,
-            "HTTP/1.1 206 Partial Content\r\nContent-Length: {length}\r\nContent-Range: bytes {first}-{last}/{total}\r\n{name}\r\n"
+            "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nContent-Range: bytes {first}-{last}/{total}\r\n{name}\r\n"
         )
         .ok()?;
         if matches!(fault, Some(Fault::Cut)) {

@@ -1,0 +1,52 @@
+//! rclone, as a server of S3.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::installed::{Installed, installed};
+
+/// Serves the objects of the bucket `bucket`.
+pub(crate) struct Rclone(Installed);
+
+pub(crate) const KEY: (&str, &str) = ("key", "s3cret");
+
+impl Rclone {
+    /// `None`, after a message, if it is not installed.
+    pub(crate) fn start(what: &str) -> Option<Self> {
+        // In the PATH, or where `cargo xtask test` installs it. Older versions serve no S3.
+        let programs = ["rclone", concat!(env!("CARGO_TARGET_TMPDIR"), "/../rclone/bin/rclone")];
+        installed(&programs, &["serve", "s3", "--help"], "--auth-key", what).map(|rclone| {
+            Self(Installed::start(|folder, address| {
+                std::fs::create_dir_all(folder.join("objects/bucket")).unwrap();
+                let mut command = Command::new(rclone);
+                command.args(["serve", "s3", "--addr", address, "--auth-key", &format!("{},{}", KEY.0, KEY.1)]);
+                command.arg("--config").arg(folder.join("config")).arg(folder.join("objects"));
+                command
+            }))
+        })
+    }
+
+    /// The settings by which a program finds it, as environment variables.
+    pub(crate) fn settings(&self) -> [(&'static str, String); 5] {
+        [
+            ("AWS_ENDPOINT", format!("http://{}", self.0.address)),
+            ("AWS_ALLOW_HTTP", "true".to_owned()),
+            ("AWS_ACCESS_KEY_ID", KEY.0.to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", KEY.1.to_owned()),
+            ("AWS_REGION", "here".to_owned()),
+        ]
+    }
+
+    /// The file in which an object of the bucket is stored.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.0.folder.path().join("objects/bucket").join(name)
+    }
+
+    /// The names of the objects in a folder of the bucket, sorted.
+    pub(crate) fn names(&self, folder: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.file(folder)).into_iter().flatten();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+}

@@ -1,0 +1,127 @@
+//! Replicas with an optimizer of whole matrices, and gradients sent in 16 bits: they train as one device does, and resume on another
+//! number of replicas. What cannot be sharded is refused before the first step.
+
+use brisk_nn::{Adam, CombinedOptimizer, Muon, Optimizer, ParameterGroup, Parameters};
+use brisk_train::{
+    Binary, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, FitReport, Outputs, RunFolder, Trainable,
+    Trainer, TrainerConfig, UnevenInputs, Wire, ZeroStage, run_threads,
+};
+
+use crate::gpu::cpu;
+use crate::replicas::{CONFIG, Run, check_alike, check_same_bits, weights};
+use crate::run::{Ready, Setting, into_folder, quiet};
+
+/// Muon for the matrices, Adam for the biases.
+fn muon(params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
+    let matrices = params.ids_where(|entry| entry.shape.len() == 2);
+    let biases = ParameterGroup::new(params.ids_where(|entry| entry.shape.len() == 1));
+    let (muon, adam) = (Muon::new(params, &matrices)?.lr_factor(3.0), Adam::new(params).groups(params, &[biases])?);
+    Ok(Box::new(CombinedOptimizer::new().and(muon).and(adam)))
+}
+
+fn adam(params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
+    Ok(Box::new(Adam::new(params)))
+}
+
+type Make = fn(&Parameters) -> Result<Box<dyn Optimizer>, Error>;
+
+fn setting(max_epochs: usize) -> Setting {
+    Setting {
+        hidden: vec![24, 24, 8],
+        ..Setting { config: TrainerConfig { max_epochs, ..Setting::default().config }, ..Setting::default() }
+    }
+}
+
+/// Trains a replica up to an epoch, from the checkpoint if there is one.
+fn train(
+    replica: &DataParallel,
+    make: Make,
+    max_epochs: usize,
+    from: Option<&Checkpoint>,
+    folder: Option<&RunFolder>,
+) -> Result<Run, Error> {
+    let ready = setting(max_epochs).ready();
+    let Ready { model, train, valid, .. } = &ready;
+    let params = replica.divide(setting(max_epochs).ready().params)?;
+    let (optimizer, device) = (make(&params)?, cpu(1));
+    let trainer = Trainer::new(&device).config(ready.config()).replicas(replica);
+    let training = trainer.prepare(Trainable::new(model, &params, &*optimizer), &Binary::new(), train, valid)?;
+    let mut outputs = Outputs { folder: folder.filter(|_| replica.rank() == 0).cloned(), ..quiet() };
+    let report = match from {
+        None => training.fit(&mut outputs)?,
+        Some(checkpoint) => training.resume(checkpoint, &mut outputs)?,
+    };
+    Ok((report, weights(&device, &params, replica)?))
+}
+
+/// An epoch each on two, three and one replicas, compared with three epochs on one device, with batches of 64 rows and a last one
+/// of 52, so that three replicas have different numbers of rows.
+#[track_caller]
+fn check(wire: Wire, make: Make, tolerance: f64) -> Result<(), Error> {
+    let (report, expected) = train(DataParallel::single(), make, 3, None, None)?;
+    for n in 2..=4 {
+        let runs = run_threads(n, &DataParallelConfig { wire, ..CONFIG }, |replica| train(replica, make, 3, None, None))?;
+        check_same_bits(&runs);
+        check_alike(&(report.clone(), expected.clone()), &runs[0], tolerance);
+    }
+    for files in [CheckpointFiles::One, CheckpointFiles::OneAReplica] {
+        let root = tempfile::tempdir().expect("a folder for a while");
+        let (_, folder) = into_folder(root.path());
+        let config = DataParallelConfig { wire, files, ..CONFIG };
+        for (epoch, n) in [2, 3, 1].into_iter().enumerate() {
+            let from = (epoch > 0).then(|| Checkpoint::load(folder.last())).transpose()?;
+            let runs = run_threads(n, &config, |replica| train(replica, make, epoch + 1, from.as_ref(), Some(&folder)))?;
+            check_same_bits(&runs);
+            let history = report.history[epoch..=epoch].to_vec();
+            // The weights of an epoch are compared by its losses, those of the last also by themselves.
+            let weights = if epoch == 2 { expected.clone() } else { runs[0].1.clone() };
+            check_alike(&(FitReport { history, ..report.clone() }, weights), &runs[0], tolerance);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn muon_trains_on_any_number_of_replicas_as_on_one_device() -> Result<(), Error> {
+    check(Wire::F32, muon, 1e-4)
+}
+
+#[test]
+fn gradients_in_16_bits_come_close_on_any_number_of_replicas() -> Result<(), Error> {
+    check(Wire::Bf16, adam, 1e-2)?;
+    check(Wire::F16, adam, 1e-2)
+}
+
+#[test]
+fn muon_comes_close_with_gradients_in_16_bits() -> Result<(), Error> {
+    check(Wire::Bf16, muon, 1e-2)
+}
+
+const STAGES: [ZeroStage; 3] = [ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters];
+
+/// A whole run, of which nothing is left, not even a folder's checkpoint.
+#[test]
+fn what_cannot_be_sharded_is_refused_before_the_first_step() {
+    let check = |config: DataParallelConfig, make: Make, words: &[&str]| {
+        let root = tempfile::tempdir().expect("a folder for a while");
+        let (_, folder) = into_folder(root.path());
+        for n in [1, 2, 3] {
+            let error = run_threads(n, &config, |replica| train(replica, make, 1, None, Some(&folder))).expect_err("refused");
+            let said = error.to_string();
+            assert!(matches!(error, Error::Tensor(_)), "{config:?}, {n} replicas: {said}");
+            assert!(words.iter().all(|word| said.contains(word)), "{config:?}, {n} replicas: {said}");
+            assert!(!folder.last().exists(), "{config:?}, {n} replicas: a checkpoint");
+        }
+    };
+    for zero in STAGES {
+        let config = DataParallelConfig { zero, ..CONFIG };
+        check(config, muon, &["not elementwise", "SGD, Adam or AdamW", "ZeRO stage 0"]);
+        for wire in [Wire::Bf16, Wire::F16] {
+            check(DataParallelConfig { wire, ..config }, adam, &[&format!("{wire:?} on the wire"), "f32", "keeps whole"]);
+        }
+        for uneven in [UnevenInputs::DividedByAll, UnevenInputs::DividedByActive, UnevenInputs::Refused] {
+            let words = ["fewer batches than others", "the same number of batches on each", "keeps whole"];
+            check(DataParallelConfig { uneven: Some(uneven), ..config }, adam, &words);
+        }
+    }
+}
