@@ -111,6 +111,8 @@ fn with_common_options(command: Command) -> Command {
         .exclusive(true)
         .help("Print completions of these options for a shell");
     command
+        // Their value parsers say what is wrong with a negative number.
+        .mut_args(|arg| if arg.get_action().takes_values() { arg.allow_negative_numbers(true) } else { arg })
         .disable_help_flag(true)
         .args_override_self(true)
         .max_term_width(120)

@@ -61,7 +61,7 @@ where
     if n_classes == 0 {
         report.regression(&scored)?;
     } else {
-        report.classification(&scored, target.classes())?;
+        report.classification_above(model.threshold().map_or(0.5, |at| at.value), &scored, target.classes())?;
     }
 
     if let Some(importance) = model.importance() {

@@ -303,7 +303,13 @@ fn n_folds(detected: &Detected, options: &Options) -> Result<Option<usize>> {
         None => {
             let [rest, _] = detected.split(options.seed, REST)?;
             let n_folds = options.effort.n_folds(rest.n_rows());
-            if n_folds == 1 || detected.folds(&rest, &rest, options.seed, n_folds).is_ok() { n_folds } else { 1 }
+            match (n_folds > 1).then(|| detected.folds(&rest, &rest, options.seed, n_folds)) {
+                Some(Err(reason)) => {
+                    print::note(format_args!("validated by a tenth of the rows, although they are few: {reason}"));
+                    1
+                }
+                _ => n_folds,
+            }
         }
     };
     Ok(Some(n_folds).filter(|n_folds| *n_folds > 1))

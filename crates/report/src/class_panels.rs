@@ -14,17 +14,18 @@ use crate::panel::Panel;
 /// More classes than this are not drawn as a matrix.
 const MAX_CLASSES: usize = 200;
 
-pub(crate) fn of(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Error> {
+/// The charts; two classes are told apart by this probability of the second one.
+pub(crate) fn of(rows: &Scored<'_>, classes: &[String], threshold: f32) -> Result<Vec<Panel>, Error> {
     // The metric checks counts, columns, labels and NaN for the charts as well.
     Accuracy::new().measure(rows)?;
     match (rows.n_outputs, rows.n_labels) {
-        (1, _) => binary(rows, classes),
+        (1, _) => binary(rows, classes, threshold),
         (_, 1) => multi_class(rows, classes),
         _ => Ok(vec![multi_label(rows, classes)?]),
     }
 }
 
-fn binary(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Error> {
+fn binary(rows: &Scored<'_>, classes: &[String], threshold: f32) -> Result<Vec<Panel>, Error> {
     let mut panels = Vec::new();
     // Rows of one class have no curves; their other charts are drawn.
     if rows.labels.contains(&0.0) && rows.labels.contains(&1.0) {
@@ -40,7 +41,9 @@ fn binary(rows: &Scored<'_>, classes: &[String]) -> Result<Vec<Panel>, Error> {
         panels.push(chart.series(curve).x_range(unit).y_range(unit).square().into());
     }
     panels.push(calibration(rows)?);
-    panels.push(confusion(rows, classes)?);
+    // Positive where the probability is above the threshold.
+    let shifted: Vec<f32> = rows.outputs.iter().map(|logit| logit - (threshold / (1.0 - threshold)).ln()).collect();
+    panels.push(confusion(&Scored { outputs: &shifted, ..*rows }, classes)?);
     let of_class = |class: f32| {
         let scores = rows.outputs.iter().zip(rows.labels).filter(move |(_, label)| **label == class);
         scores.map(|(&score, _)| f64::from(score)).collect::<Vec<f64>>()

@@ -114,7 +114,16 @@ impl Report {
     /// # Errors
     /// [`Error::Metric`] for rows that are not those of a classification.
     pub fn classification(&mut self, rows: &Scored<'_>, classes: &[String]) -> Result<&mut Self, Error> {
-        Ok(self.panels(class_panels::of(rows, classes)?))
+        Ok(self.panels(class_panels::of(rows, classes, 0.5)?))
+    }
+
+    /// The same for a model of two classes that predicts the second one where its probability is above this threshold, from 0 to
+    /// 1, instead of 0.5. The confusion matrix is that of these predictions.
+    ///
+    /// # Errors
+    /// As [`classification`](Self::classification).
+    pub fn classification_above(&mut self, threshold: f32, rows: &Scored<'_>, classes: &[String]) -> Result<&mut Self, Error> {
+        Ok(self.panels(class_panels::of(rows, classes, threshold)?))
     }
 
     /// Adds predictions over labels and the distribution of residuals, for each label of a row.

@@ -218,6 +218,10 @@ fn of_import(warning: ImportWarning) -> Option<TabularWarning> {
     match warning {
         ImportWarning::Sequence { column, .. } => Some(TabularWarning::Sequence { column }),
         ImportWarning::PredictsLabel { column } => Some(TabularWarning::PredictsTarget { column }),
+        ImportWarning::ValuesAsNames { cells } => {
+            let column = cells.split(',').next().unwrap_or_default().to_owned();
+            Some(TabularWarning::ValuesAsNames { column, cells })
+        }
         ImportWarning::RowsInCell { column, n_lines } => Some(TabularWarning::RowsInCell { column, n_lines }),
         ImportWarning::Similar { column, texts } => Some(TabularWarning::Similar { column, texts }),
         ImportWarning::Imprecise { column, first, stored, .. } => {

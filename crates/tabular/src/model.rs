@@ -73,12 +73,18 @@ impl TabularModel {
     }
 
     /// The metrics of the task on `rows`, which are [preprocessed](Self::rows), in the units of the target; rows count by their
-    /// weights, if they have any.
+    /// weights, if they have any. The accuracy is that of predictions with the model's [threshold](Self::threshold).
     ///
     /// # Errors
     /// As [`Model::evaluate`].
     pub fn evaluate<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Scores, Error> {
-        self.scores_of(self.predicted("test", rows)?)
+        let predicted = self.predicted("test", rows)?;
+        let accuracy = self.threshold.map(|at| ThresholdMetric::Accuracy.score(&predicted, at.value));
+        let mut scores = self.scores_of(predicted)?;
+        for (_, value) in scores.values.iter_mut().filter(|(name, _)| name == "accuracy") {
+            *value = accuracy.unwrap_or(*value);
+        }
+        Ok(scores)
     }
 
     /// The metrics of the same constant prediction for each of `rows`: the shares of the classes among the rows `of_train`, or

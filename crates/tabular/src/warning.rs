@@ -131,6 +131,13 @@ pub enum TabularWarning {
         /// Its cells.
         cells: String,
     },
+    /// The first row was read as the names of columns, but each of them is also a value of its column.
+    ValuesAsNames {
+        /// The first of them.
+        column: String,
+        /// All of them.
+        cells: String,
+    },
     /// Whole numbers that `f32` cannot tell apart are numbers all the same.
     Rounded {
         /// The column.
@@ -160,6 +167,7 @@ impl TabularWarning {
             | Self::RareClass { column, .. }
             | Self::RowsInCell { column, .. }
             | Self::NumbersAsNames { column, .. }
+            | Self::ValuesAsNames { column, .. }
             | Self::Rounded { column, .. } => column,
         }
     }
@@ -176,7 +184,7 @@ impl TabularWarning {
             }
             Self::Imprecise { .. } | Self::Tiny { .. } => TabularRemedy::Scale,
             Self::Outlier { .. } => TabularRemedy::MissingValue,
-            Self::NumbersAsNames { .. } => TabularRemedy::Header,
+            Self::NumbersAsNames { .. } | Self::ValuesAsNames { .. } => TabularRemedy::Header,
             _ => TabularRemedy::Categorical,
         }
     }
@@ -209,9 +217,13 @@ impl fmt::Display for TabularWarning {
             let cells = printable(cells);
             return write!(f, "line {line} was read as a row, but its numbers look like names of columns: {cells}");
         }
+        if let Self::ValuesAsNames { cells, .. } = self {
+            let cells = printable(cells);
+            return write!(f, "the first row was read as names of columns, but each is a value of its column as well: {cells}");
+        }
         write!(f, "column `{}` ", printable(self.column()))?;
         match self {
-            Self::NumbersAsNames { .. } => Ok(()),
+            Self::NumbersAsNames { .. } | Self::ValuesAsNames { .. } => Ok(()),
             Self::Imprecise { example, stored, .. } => {
                 write!(f, "has numbers that differ less than f32 can tell: {example} became {stored}")
             }

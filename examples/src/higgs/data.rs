@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
+use brisk_atomic_file::is_same_file;
 use brisk_loader::RowSource as _;
 use brisk_replicate::Error::Disagreement;
 use brisk_table::{BadRows, ColumnOptions, ColumnRef, CsvOptions, Imported, LabelKind, import_if_changed};
@@ -54,6 +55,9 @@ impl Data {
             (Some(train), Some(test)) => (train.clone(), test.clone()),
             _ => simulated_files(options, note)?,
         };
+        if train_path == test_path || is_same_file(&train_path, &test_path) {
+            note(&format!("warning: {} is trained on and tested, so that the test score says little", shown(&test_path)));
+        }
         let (train, test) = (open(&train_path, options, held, stop, note)?, open(&test_path, options, held, stop, note)?);
         if train.names().columns != test.names().columns {
             let (a, b) = (train.names().columns, test.names().columns);

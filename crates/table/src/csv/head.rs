@@ -103,7 +103,11 @@ pub(crate) fn what_else(text: &[u8]) -> Option<&'static str> {
         (b"\xfe\xff", "UTF-16 text (convert it to UTF-8 first)"),
     ];
     let found = known.iter().find(|(start, _)| text.starts_with(start)).map(|(_, what)| *what);
-    found.or_else(|| {
+    let first: Vec<u8> = text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).take(9).collect();
+    let is_json = [&b"{\""[..], b"[{", b"[["].iter().any(|start| first.starts_with(start));
+    let is_page = [&b"<!doctype"[..], b"<html"].iter().any(|start| first.to_ascii_lowercase().starts_with(start));
+    let found = found.or(is_json.then_some("JSON (convert it to CSV or Parquet first)"));
+    found.or(is_page.then_some("an HTML page (save its table as CSV first)")).or_else(|| {
         ends_lines_with_cr(text).then_some("lines that end in a carriage return alone (convert them to line feeds first)")
     })
 }

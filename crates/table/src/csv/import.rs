@@ -4,10 +4,11 @@ use std::sync::atomic::Ordering;
 use super::CsvOptions;
 use super::chunks::{ChunkEnds, ChunkError, Chunks, MAX_ROW_BYTES};
 use super::head::Head;
+use super::options::Header;
 use super::pipeline::parse_in_order;
 use super::rows::{ParsedRows, Problem, RowParser, What};
 use crate::error::Error;
-use crate::import::{ImportReport, Input, Like, Origin, Progress, ReadSource, RowChunk, Sink, n_threads, read_error};
+use crate::import::{ImportReport, ImportWarning, Input, Like, Origin, Progress, ReadSource, RowChunk, Sink, n_threads, read_error};
 use crate::source_identity::SourceIdentity;
 
 impl ReadSource for CsvOptions {
@@ -67,8 +68,21 @@ fn read(path: &Path, dest: &Path, options: &CsvOptions, progress: &mut dyn FnMut
         return Err(Error::NoRows { path: path.to_owned(), found });
     }
     let mut report = sink.finish()?;
-    report.warnings.splice(0..0, head.warning);
+    let names = || head.roles.names.join(",");
+    let is_row = head.has_header && options.header == Header::Auto && has_names_as_values(&report, &head.roles.label_names());
+    let is_row = is_row.then(|| ImportWarning::ValuesAsNames { cells: names() });
+    report.warnings.splice(0..0, head.warning.into_iter().chain(is_row));
     Ok(report)
+}
+
+/// Whether there are no numbers, and the name of each column is one of its values.
+fn has_names_as_values(report: &ImportReport, label_names: &[String]) -> bool {
+    let ImportReport { column_names, dictionaries, classes, .. } = report;
+    let label = label_names.first().filter(|_| !classes.is_empty());
+    let is_value = |(name, values): (&str, &[String])| values.iter().any(|value| value == name);
+    let of_features = dictionaries.iter().map(|column| (column.name(), column.values()));
+    let mut columns = of_features.chain(label.map(|name| (name.as_str(), &classes[..]))).peekable();
+    column_names.is_empty() && columns.peek().is_some() && columns.all(is_value)
 }
 
 /// A position in the decompressed file: lines are counted from 1, bytes from 0.

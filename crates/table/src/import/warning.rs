@@ -103,6 +103,11 @@ pub enum ImportWarning {
         /// The two texts.
         texts: [String; 2],
     },
+    /// The first row was read as the names of columns, but each of them is also a value of its column, and there are no numbers.
+    ValuesAsNames {
+        /// Its cells.
+        cells: String,
+    },
     /// A value of a category, or a class, that has whole rows in it, as the text between two stray quotes has.
     RowsInCell {
         /// The column.
@@ -190,7 +195,7 @@ impl ImportWarning {
             Self::Imprecise { dtype: DType::F16, .. } => STORE_AS_F32,
             Self::Imprecise { .. } => FAR_FROM_ZERO,
             Self::Tiny { .. } => TOO_SMALL,
-            Self::NumbersAsNames { .. } => NAMES_OR_ROW,
+            Self::NumbersAsNames { .. } | Self::ValuesAsNames { .. } => NAMES_OR_ROW,
             Self::LeadingZeros { .. } => IS_CODE,
             Self::Similar { .. } | Self::RowsInCell { .. } => CORRECT,
             #[cfg(feature = "half")]
@@ -245,6 +250,10 @@ impl ImportWarning {
             Self::Similar { column, texts: [a, b] } => {
                 let (column, a, b) = (printable(column), printable(a), printable(b));
                 format!("column `{column}` has both {a:?} and {b:?}, which are different values")
+            }
+            Self::ValuesAsNames { cells } => {
+                let cells = printable(cells);
+                format!("the first row was read as names of columns, but each is a value of its column as well: {cells}")
             }
             Self::RowsInCell { column, n_lines } => {
                 let column = printable(column);
