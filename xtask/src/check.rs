@@ -83,9 +83,9 @@ const STAGES: &[Stage] = &[
 ///
 /// Runs the stages in the order listed below, and stops at the first that fails.
 ///
-/// Tests run with BRISK_TEST_GPU=require, BRISK_TEST_MPI=require and BRISK_TEST_SERVERS=require: a test that needs an adapter, MPI,
-/// two hosts or a server fails without them instead of being skipped. Two hosts are network namespaces, which some containers
-/// forbid; there, BRISK_TEST_MPI=auto skips those tests and says so.
+/// Tests run with BRISK_TEST_GPU=require, BRISK_TEST_MPI=require and BRISK_TEST_SERVERS=require: a test that needs an adapter,
+/// MPI, two hosts or a server fails without them instead of being skipped. Two hosts are network namespaces, which some
+/// containers forbid; there, BRISK_TEST_MPI=auto skips those tests and says so.
 ///
 /// On macOS and Windows, stages that need Linux or find the same on any system are skipped and say so, features named `mpi` are
 /// off, tests that need a server are skipped, and BRISK_TEST_GPU=auto is kept for a machine without an adapter. On Windows, the

@@ -21,9 +21,9 @@ pub struct BatchWait {
 /// A path that ends in `.jsonl` becomes JSON lines, any other CSV, with the same names: `batch`, counted over the whole run from
 /// 0, `epoch`, from 1, `loss`, `learning_rate`, `waited_s` and `waited_for`, the seconds and the replica of a [`BatchWait`]. The
 /// last two are empty for a single replica, and are times, so that they differ between runs that are otherwise the same. In JSON,
-/// what is empty and a loss that is not finite are `null`. Lines are in the file as soon as their batches are appended. A run that
-/// starts replaces the file; a run that resumes keeps the lines of earlier batches and replaces the others. Neither replaces a
-/// file that is not such a log, which [`start`](Self::start) refuses.
+/// what is empty and a loss that is not finite are `null`. Lines are in the file as soon as their batches are appended. A run
+/// that starts replaces the file; a run that resumes keeps the lines of earlier batches and replaces the others. Neither replaces
+/// a file that is not such a log, which [`start`](Self::start) refuses.
 ///
 /// In a run of `brisk-train` it is a callback: `trainer.callback(StepLog::new("runs/letters/batches.csv"))`.
 ///

@@ -1,5 +1,5 @@
-//! Replicas with an optimizer of whole matrices, and gradients sent in 16 bits: they train as one device does, and resume on another
-//! number of replicas. What cannot be sharded is refused before the first step.
+//! Replicas with an optimizer of whole matrices, and gradients sent in 16 bits: they train as one device does, and resume on
+//! another number of replicas. What cannot be sharded is refused before the first step.
 
 use brisk_nn::{Adam, CombinedOptimizer, Muon, Optimizer, ParameterGroup, Parameters};
 use brisk_train::{

@@ -207,13 +207,12 @@ fn programs_read_from_rclone_what_they_read_from_files() {
         assert!(is_success, "{example} {args:?}: {said}");
         shown
     };
-    let predicted = ["rows.csv", "s3://bucket/rows.csv"].map(|rows| {
-        succeed("tabular", &[rows, "--out", "model", "--model", "mlp", "--hidden", "8", "--epochs", "3", "--target", "y"]);
-        succeed("predict", &["model", rows, "--out", "predicted.csv"]);
-        fs::remove_dir_all(place.path("model")).expect("it was written");
-        let predicted = fs::read_to_string(place.path("predicted.csv")).expect("it was written");
-        fs::remove_file(place.path("predicted.csv")).expect("it is there");
-        predicted
+    let small = ["--model", "mlp", "--hidden", "8", "--epochs", "3", "--target", "y"];
+    let predicted = [("here", "rows.csv"), ("there", "s3://bucket/rows.csv")].map(|(model, rows)| {
+        succeed("tabular", &[&[rows, "--out", model][..], &small].concat());
+        let predicted = format!("{model}.csv");
+        succeed("predict", &[model, rows, "--out", &predicted]);
+        fs::read_to_string(place.path(predicted)).expect("it was written")
     });
     assert!(predicted[0].lines().count() == 601 && predicted[0] == predicted[1], "the predictions differ");
 
@@ -225,8 +224,11 @@ fn programs_read_from_rclone_what_they_read_from_files() {
     );
     succeed("import", &["rows.csv", "here.safetensors"]);
     let auc = |table: &str| {
-        let small = ["--hidden", "8", "--batch", "100", "--epochs", "2", "--stream", "16", "--json", "results.json"];
-        succeed("higgs", &[&["--train", table, "--test", table][..], &small].concat());
+        let small = ["--hidden", "8", "--batch", "100", "--epochs", "2", "--json", "results.json"];
+        succeed(
+            "data_parallel",
+            &[&["--train", table, "--test", table, "--stream", "16", "--replicas", "2"][..], &small].concat(),
+        );
         place.json("results.json")["test_auc"].as_f64().expect("a number")
     };
     let (here, there) = (auc("here.safetensors"), auc("s3://bucket/tables/rows"));
@@ -234,17 +236,11 @@ fn programs_read_from_rclone_what_they_read_from_files() {
 
     let wrong = [("AWS_SECRET_ACCESS_KEY", "wrong")];
     for (example, args) in [
-        ("predict", &["model", "s3://bucket/rows.csv"][..]),
+        ("predict", &["here", "s3://bucket/rows.csv", "--out", "predicted.csv"][..]),
         ("tabular", &["s3://bucket/rows.csv", "--target", "y"]),
         ("inspect", &["s3://bucket/tables/rows"]),
         ("import", &["rows.csv", "s3://bucket/tables/rows", "--shard-rows", "250"]),
     ] {
-        if example == "predict" {
-            succeed(
-                "tabular",
-                &["rows.csv", "--out", "model", "--model", "mlp", "--hidden", "8", "--epochs", "1", "--target", "y"],
-            );
-        }
         let (is_success, _, said) = run(example, args, &wrong);
         let last = said.lines().last().unwrap_or_default();
         let names_it =

@@ -45,8 +45,8 @@ impl Drop for Installed {
     }
 }
 
-/// The first of these programs that can be started with these arguments and then writes `word`. If there is none, says that `what`
-/// does not run, or fails if it must.
+/// The first of these programs that can be started with these arguments and then writes `word`. If there is none, says that
+/// `what` does not run, or fails if it must.
 pub(crate) fn installed<'a>(programs: &[&'a str], args: &[&str], word: &str, what: &str) -> Option<&'a str> {
     let found = programs.iter().find(|program| {
         let output = Command::new(program).args(args).stdin(Stdio::null()).output();

@@ -1,8 +1,8 @@
-//! Readers of a table on a server, which share a cache on disk, killed at random moments: the next reader gets the right rows, does
-//! not wait for those that are gone, and leaves a cache within its limit.
+//! Readers of a table on a server, which share a cache on disk, killed at random moments: the next reader gets the right rows,
+//! does not wait for those that are gone, and leaves a cache within its limit.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -140,7 +140,7 @@ impl Cases for CacheKills {
 fn check_cache(case: &mut Case<'_>, limit_bytes: u64, ended: &Ended) {
     let cache = case.path("cache");
     case.check_no_leftovers(&cache, "the kill of readers leaves files behind in the cache", ended);
-    let blocks = fs::read_dir(&cache).into_iter().flatten().flatten().map(|entry| entry.path()).filter(is_block);
+    let blocks = fs::read_dir(&cache).into_iter().flatten().flatten().map(|entry| entry.path()).filter(|path| is_block(path));
     let total: u64 = blocks.filter_map(|path| fs::metadata(path).ok()).map(|metadata| metadata.len()).sum();
     let counted = fs::read(cache.join("size")).ok().and_then(|bytes| Some(u64::from_le_bytes(bytes.try_into().ok()?)));
     let what = format!("{total} bytes, {counted:?} counted, {limit_bytes} allowed\n{ended}");
@@ -151,6 +151,6 @@ fn check_cache(case: &mut Case<'_>, limit_bytes: u64, ended: &Ended) {
     }
 }
 
-fn is_block(path: &PathBuf) -> bool {
+fn is_block(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "block")
 }
