@@ -78,7 +78,9 @@ fn check(options: &Options, given: &[Given]) -> Result<()> {
     // The page in the model folder is written with it.
     let outputs = [("--json", options.json.as_deref()), ("--report", options.report.as_deref().filter(|path| !is_none(path)))];
     let outputs: Vec<_> = outputs.into_iter().filter_map(|(option, path)| Some((option, path?))).collect();
-    check_files_differ(&outputs, &[("DATA", &options.data)])?;
+    let in_folders = options.files_in_folders();
+    let in_folders: Vec<_> = in_folders.iter().map(|(option, path)| (*option, path.as_path())).collect();
+    check_files_differ(&[&in_folders, &outputs[..]].concat(), &[("DATA", &options.data)])?;
     outputs.into_iter().try_for_each(|(option, path)| check_output(option, path))
 }
 

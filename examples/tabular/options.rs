@@ -217,6 +217,19 @@ impl Options {
         }
     }
 
+    /// The files that are written to the folders of `--out` and `--save-rows`, apart from the page.
+    pub(crate) fn files_in_folders(&self) -> Vec<(&'static str, PathBuf)> {
+        let n_targets = self.targets().len();
+        if n_targets > 1 {
+            let of_all = ("--out", self.out.join("targets.json"));
+            return (0..n_targets).flat_map(|i| self.of_target(i, None).files_in_folders()).chain([of_all]).collect();
+        }
+        let of_model = ["model.json", "parameters.safetensors"].map(|name| ("--out", self.out.join(name)));
+        let rows = ["train", "valid", "test"].map(|set| format!("{set}.safetensors"));
+        let rows = self.save_rows.iter().flat_map(|folder| rows.iter().map(|name| ("--save-rows", folder.join(name))));
+        of_model.into_iter().chain(rows).collect()
+    }
+
     /// Removes the page of the model that was in the folder before, unless it is written again.
     pub(crate) fn remove_former_page(&self) -> std::io::Result<()> {
         let page = self.out.join(PAGE);

@@ -10,5 +10,6 @@ mod table;
 mod target;
 mod writer;
 
+pub(crate) use folder::INDEX;
 pub use table::ShardedTable;
 pub use writer::{ShardSize, ShardedWriter};

@@ -243,6 +243,7 @@ pub(super) fn is_table(path: &Path) -> bool {
 /// A table that was imported before: its columns are what they are.
 fn of_table(path: &Path, options: &DetectOptions) -> Result<Detected, Error> {
     let table = Table::open(path)?;
+    table.check_intact()?;
     let unused = |is_used, option| match is_used {
         true => Ok(()),
         false => Err(Error::UnusedOption { path: path.to_owned(), option, format: "a table that was imported before" }),

@@ -1,6 +1,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use brisk_loader::RowSource;
 use brisk_table::{
     Categorical, ColumnOptions, ColumnRef, CsvOptions, Error as TableError, Format, ImportOptions, LabelKind, Missing, Table,
     survey_csv,
@@ -73,6 +74,7 @@ impl TabularModel {
                 return Err(Error::UnusedOption { path: path.to_owned(), option, format });
             }
             let table = Table::open(path)?;
+            table.check_intact()?;
             let columns = Columns::of(&table)?;
             (table, columns)
         } else {

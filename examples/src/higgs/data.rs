@@ -81,6 +81,9 @@ impl Data {
     /// # Errors
     /// If there are other labels, or only one of the two.
     pub fn test_labels(&self) -> Result<Vec<f32>> {
+        let intact =
+            self.test.check_intact().map_err(|cause| brisk_train::Error::Rows { set: "test", reason: cause.to_string() });
+        self.of_test(intact)?;
         let labels = self.of_test(Labels::Binary.read("test", &self.test))?;
         self.of_test(roc_auc(&labels, &labels).map_err(Into::into))?;
         Ok(labels)

@@ -61,7 +61,7 @@ fn an_ensemble_is_trained_and_predicts() {
 #[test]
 fn an_effort_keeps_the_networks_that_are_best_together() {
     let place = place();
-    let small = ["--members", "2", "--hidden", "8", "--epochs", "4", "--lr", "0.01", "--batch", "64"];
+    let small = ["--members", "2", "--hidden", "8", "--epochs", "4", "--lr", "0.01", "--batch", "64", "--folds", "1"];
     for effort in ["quick", "best"] {
         let args = ["fruit.csv", "--drop", "price", "--effort", effort, "--out", "model", "--json", "out.json"];
         let (output, stderr) = place.run("tabular", &[&args[..], &small].concat());
@@ -619,4 +619,36 @@ fn targets_that_cannot_be_trained_together_are_refused() {
     refuse("price,name", &["--intervals", "0.9"], &["target `name` has 3 classes", "intervals"]);
     refuse("name,price", &["--class-weights", "balanced"], &["target `price` is a number"]);
     refuse("price,name", &["--report", "page.html"], &["`--report` names one page", "`--report none`"]);
+}
+
+#[test]
+fn no_output_replaces_the_data_or_another_output() {
+    let place = place();
+    place.write("train.safetensors", "rows");
+    place.write("rows.csv", "a,b,y\n1,2,3\n");
+    std::fs::create_dir_all(place.path("model/1")).expect("there is room");
+    let refuse = |args: &[&str], words: &[&str]| place.refuse("tabular", args, words);
+    refuse(&["train.safetensors", "--save-rows", ".", "--out", "model"], &["--save-rows", "the same file as DATA"]);
+    refuse(&["rows.csv", "--json", "model/model.json", "--out", "model"], &["--json", "the same file as --out"]);
+    let report = ["--report", "model/parameters.safetensors"];
+    refuse(&[&["rows.csv", "--out", "model"], &report[..]].concat(), &["--report", "the same file as --out"]);
+    for path in ["model/targets.json", "model/1/model.json"] {
+        refuse(&["rows.csv", "--target", "y,a", "--json", path, "--out", "model"], &["--json", "the same file as --out"]);
+    }
+}
+
+#[test]
+fn a_damaged_table_is_refused() {
+    let place = place();
+    let row = |row: usize| format!("{},{}\n", noise(row, 0), noise(row, 1));
+    place.write("rows.csv", "x,y\n".to_owned() + &(0..40).map(row).collect::<String>());
+    place.succeed("import", &["rows.csv", "rows.safetensors", "--label", "y"]);
+    place.succeed("tabular", &[&["rows.safetensors", "--out", "model"], &FAST[..]].concat());
+    let path = place.path("rows.safetensors");
+    let mut bytes = std::fs::read(&path).expect("it was imported");
+    let last = bytes.len() - 3;
+    bytes[last] ^= 1;
+    std::fs::write(&path, bytes).expect("there is room");
+    place.refuse("tabular", &[&["rows.safetensors", "--out", "other"], &FAST[..]].concat(), &["rows.safetensors", "damaged"]);
+    place.refuse("predict", &["model", "rows.safetensors", "--out", "y.csv"], &["rows.safetensors", "damaged"]);
 }

@@ -104,7 +104,7 @@ fn intervals_are_written_beside_predictions() {
     // Too few rows, no share, and no number.
     place.write("few.csv", prices(100));
     let words = ["`price`", "0.95", "at least 39 validation rows, there are 10", "--intervals"];
-    place.refuse("tabular", &["few.csv", "--intervals", "0.95", "--out", "none"], &words);
+    place.refuse("tabular", &["few.csv", "--intervals", "0.95", "--folds", "1", "--out", "none"], &words);
     for share in ["0", "1", "90", "x"] {
         let (output, _) = place.run("tabular", &["few.csv", "--intervals", share]);
         check_usage_error(&output, &["--intervals", share], &["between 0 and 1"]);

@@ -116,6 +116,8 @@ fn a_threshold_decides_in_the_folder_too() -> Result<(), Error> {
     }
     let f1 = 2.0 * f64::from(right) / f64::from(found + all);
     let rows = model.rows(&Columns::numbers(["x"]), &test)?;
+    let accuracy = model.threshold_score(Threshold { metric: ThresholdMetric::Accuracy, ..at }, &rows)?;
+    assert_eq!(model.evaluate(&rows)?.get("accuracy"), Some(accuracy), "all scores are those of the predictions");
     let [score, half] = [at, Threshold { value: 0.5, ..at }].map(|at| model.threshold_score(at, &rows));
     assert!((score? - f1).abs() < 1e-9 && f1 > half?, "{f1}");
     let path = folder.path().join("model.json");

@@ -8,7 +8,9 @@ use super::options::Header;
 use super::pipeline::parse_in_order;
 use super::rows::{ParsedRows, Problem, RowParser, What};
 use crate::error::Error;
-use crate::import::{ImportReport, ImportWarning, Input, Like, Origin, Progress, ReadSource, RowChunk, Sink, n_threads, read_error};
+use crate::import::{
+    ImportReport, ImportWarning, Input, Like, Origin, Progress, ReadSource, RowChunk, Sink, n_threads, read_error,
+};
 use crate::source_identity::SourceIdentity;
 
 impl ReadSource for CsvOptions {

@@ -5,6 +5,7 @@ use super::Input;
 use crate::error::{Error, SourceError};
 use crate::import_format::Format;
 use crate::parts::open_file;
+use crate::shards::INDEX;
 
 /// How many bytes of a file, after decompression, are examined.
 const LOOKED_AT: u64 = 512;
@@ -30,6 +31,10 @@ impl Format {
     pub fn detect(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
         let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+        if path.join(INDEX).is_file() {
+            let (part, found) = ("the folder".to_owned(), "has the shards of a table, which needs no import".to_owned());
+            return Err(SourceError::Unsupported { part, found, way_out: "open it as a `ShardedTable`".to_owned() }.at(path));
+        }
         if path.is_dir() {
             return Ok(if has_batches(path)? { Self::Cifar } else { Self::Images });
         }

@@ -16,7 +16,7 @@ use brisk_atomic_file::{Leftover, PublishError, create_claimed, read_regular_fil
 use crate::format::ShardIndex;
 
 /// The index of a folder of shards.
-pub(super) const INDEX: &str = "table.safetensors.index.json";
+pub(crate) const INDEX: &str = "table.safetensors.index.json";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Generation(u64);

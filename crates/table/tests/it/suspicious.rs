@@ -381,3 +381,28 @@ fn a_word_is_a_name_before_it_is_an_index() {
         assert!(matches!(import_with_header(columns), Err(Error::NoColumn { .. })), "{word}");
     }
 }
+
+#[test]
+fn a_first_row_of_text_that_is_read_as_names_is_doubted() {
+    let text = "red,b,yes\nblue,a,no\nred,a,no\nblue,b,yes\n";
+    let classes = ColumnOptions { label_kind: LabelKind::Classes, categorical: Categorical::Auto, ..labelled("yes") };
+    let (report, _) = table_of(text, classes.clone()).unwrap();
+    assert_eq!(report.warnings, [ImportWarning::ValuesAsNames { cells: "red,b,yes".into() }]);
+    // Names of which one is no value, and columns with numbers.
+    let (report, _) = table_of("red,b,yes\nblue,a,no\nblue,a,no\nblue,b,yes\n", classes.clone()).unwrap();
+    assert_eq!(report.warnings, []);
+    let (report, _) = table_of("red,b,yes\nred,1,no\nblue,2,yes\nred,1,yes\n", classes).unwrap();
+    assert_eq!(report.warnings, []);
+}
+
+#[test]
+fn other_formats_of_text_are_named() {
+    for (text, what) in [
+        ("{\"a\": 1, \"y\": 0}\n{\"a\": 2, \"y\": 1}\n", "JSON"),
+        ("[\n  {\"a\": 1, \"y\": 0}\n]\n", "JSON"),
+        ("<!DOCTYPE html>\n<html><table>\n", "an HTML page"),
+    ] {
+        let error = table_of(text, ColumnOptions::default()).expect_err("it is no CSV").to_string();
+        assert!(error.contains(what) && error.contains("CSV"), "{error}");
+    }
+}

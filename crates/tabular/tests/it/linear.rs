@@ -36,7 +36,7 @@ fn a_linear_model_is_kept_where_it_predicts_best() -> Outcome {
     assert!(of_linear.iter().all(|weight| *weight == of_linear[0] && *weight > 0.3), "{:?}", folds.weights);
     assert!(of_other.iter().all(|weight| *weight == of_other[0]), "the same networks in each fold: {:?}", folds.weights);
     let r2 = folds.model.evaluate(&valid)?.get("r2");
-    assert!(r2 > Some(0.99), "{r2:?}");
+    assert!(r2 > Some(0.9), "{r2:?}");
     let fitted = fitting.fit(&device, preprocessing, target, &train, &valid)?;
     assert!(fitted.weights[1] > 0.9, "{:?}", fitted.weights);
     let linear = fitted.linear.as_ref().ok_or("there is a linear model")?;
