@@ -103,6 +103,15 @@ pub enum ImportWarning {
         /// The two texts.
         texts: [String; 2],
     },
+    /// Values of a category that are not in the dictionary of the table to match, so that they are stored as missing values.
+    Unseen {
+        /// The column.
+        column: String,
+        /// How many of its values.
+        n_values: u64,
+        /// The first of them.
+        example: String,
+    },
     /// A value of a category, or a class, that has whole rows in it, as the text between two stray quotes has.
     RowsInCell {
         /// The column.
@@ -195,7 +204,7 @@ impl ImportWarning {
             Self::Similar { .. } | Self::RowsInCell { .. } => CORRECT,
             #[cfg(feature = "half")]
             Self::RoundedToHalf { .. } => STORE_AS_F32,
-            Self::RoundedArray { .. } => &[],
+            Self::RoundedArray { .. } | Self::Unseen { .. } => &[],
             #[cfg(feature = "images")]
             Self::SimilarClasses { .. } | Self::EmptyClass { .. } => &[],
         }
@@ -245,6 +254,12 @@ impl ImportWarning {
             Self::Similar { column, texts: [a, b] } => {
                 let (column, a, b) = (printable(column), printable(a), printable(b));
                 format!("column `{column}` has both {a:?} and {b:?}, which are different values")
+            }
+            Self::Unseen { column, n_values, example } => {
+                let (column, example) = (printable(column), printable(example));
+                format!(
+                    "column `{column}`: the table to match lacks {n_values} of its values, such as {example:?}; they were stored as missing"
+                )
             }
             Self::RowsInCell { column, n_lines } => {
                 let column = printable(column);
