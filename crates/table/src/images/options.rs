@@ -44,7 +44,8 @@ pub struct ImagesOptions {
     /// Whether a tar archive must have its end.
     pub archive_end: ArchiveEnd,
     /// A table to match, so that a test set is imported like its training set: labels are the numbers of its classes, whatever
-    /// other folders there are, and images have its size, channels and orientation. A folder that is not one of its classes is an error.
+    /// other folders there are, and images have its size, channels and orientation. A folder that is not one of its classes is an
+    /// error.
     pub like: Option<PathBuf>,
     /// What to do with files that are neither PNG nor JPEG, are damaged, or are not in the folder of a class. Images whose size
     /// or channels differ from those of the first are always an error.

@@ -200,9 +200,9 @@ impl Sink {
         warnings.extend(digit_warnings(named, &digits, &self.offsets, &statistics, self.dtype));
         let labels = self.label_names.iter().zip(&label_digits).zip(&self.offsets[n_features..]).zip(self.labels.statistics());
         for (((name, digits), &offset), stored) in labels {
-            if let Some(first) = digits.first_rounded.filter(|_| offset == 0.0) {
+            if let Some((first, stored)) = digits.first_rounding().filter(|_| offset == 0.0) {
                 let (column, n_values) = (name.clone(), digits.n_rounded);
-                warnings.push(ImportWarning::RoundedLabel { column, n_values, first, stored: f64::from(first as f32) });
+                warnings.push(ImportWarning::RoundedLabel { column, n_values, first, stored });
             } else if offset == 0.0 {
                 warnings.extend(imprecise(name, ColumnRole::Label, DType::F32, digits, &stored));
             }
@@ -253,9 +253,9 @@ fn digit_warnings(
             warnings.extend(imprecise(column, ColumnRole::Feature, dtype, digits, stored));
         }
         warnings.extend(tiny(column, ColumnRole::Feature, digits, stored));
-        if let Some(first) = digits.first_rounded.filter(|_| offset == 0.0) {
+        if let Some((first, stored)) = digits.first_rounding().filter(|_| offset == 0.0) {
             let (column, n_values) = (column.clone(), digits.n_rounded);
-            warnings.push(ImportWarning::Rounded { column, n_values, first, stored: f64::from(first as f32) });
+            warnings.push(ImportWarning::Rounded { column, n_values, first, stored });
         }
         #[cfg(feature = "half")]
         if let Some(first) = digits.first_half {

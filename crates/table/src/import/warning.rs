@@ -37,7 +37,7 @@ pub enum ImportWarning {
         /// How many of its values.
         n_values: u64,
         /// The first of them, as in the source.
-        first: f64,
+        first: String,
         /// The value stored in its place.
         stored: f64,
     },
@@ -48,7 +48,7 @@ pub enum ImportWarning {
         /// How many of its values.
         n_values: u64,
         /// The first of them, as in the source.
-        first: f64,
+        first: String,
         /// The value stored in its place.
         stored: f64,
     },
@@ -224,11 +224,11 @@ impl ImportWarning {
             }
             Self::Rounded { column, n_values, first, stored } => {
                 let column = printable(column);
-                format!("column `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored}")
+                format!("column `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored:.0}")
             }
             Self::RoundedLabel { column, n_values, first, stored } => {
                 let column = printable(column);
-                format!("label `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored}")
+                format!("label `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored:.0}")
             }
             Self::Imprecise { column, role, dtype, first, stored, error, std } => {
                 let (column, dtype) = (printable(column), dtype.name().to_lowercase());
