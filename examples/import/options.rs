@@ -96,8 +96,8 @@ struct Columns {
     /// Keep the index of a data frame as a column: what pandas writes in a column without a name, or as `__index_level_0__`
     #[arg(long)]
     keep_index: bool,
-    /// Match this table, as a test set matches its training set: its columns, categories, classes and means; of images also the
-    /// size and channels
+    /// Match this table, as a test set matches its training set: its columns, categories, classes and means, and the offsets,
+    /// weights and words for missing values that it was imported with; of images the classes, size, channels and orientation
     #[arg(long, value_name = "TABLE")]
     like: Option<PathBuf>,
 }

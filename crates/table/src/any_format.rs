@@ -68,6 +68,10 @@ impl ImportOptions {
             if like.as_ref().is_some_and(|like| like.determines(setting)) {
                 return refuse(setting, Unused::Like);
             }
+            #[cfg(feature = "images")]
+            if let Some(like) = like.as_ref().filter(|_| setting == ImportSetting::Orientation) {
+                self.images.check_orientation(like)?;
+            }
             #[cfg(feature = "cifar")]
             if setting == ImportSetting::CifarSet && crate::cifar::is_single_file(path)? {
                 return refuse(setting, Unused::SingleFile);

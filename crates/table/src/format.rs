@@ -24,18 +24,25 @@
 //! are the last columns; `indicators` lists the columns that they belong to, and they are 1 where such a column had a missing
 //! value. A table that has only categories has `features` of shape `[n, 0]`.
 //!
+//! If an import changed what values mean, `settings` has what an import that matches the table needs, as JSON:
+//! `{"missing_values": ["-999"], "offsets": {"time": 1.7e9}, "weight": "w", "orientation": "stored"}`. `missing_values` are cells
+//! that counted as missing, `offsets` were subtracted from features or labels, `weight` is the column of `weights`, and images
+//! were not turned upright. Each of them is optional.
+//!
 //! Headers are not trusted: see [`Layout::parse`].
 
 mod encode;
 mod json;
 mod layout;
 mod metadata;
+mod recorded_settings;
 mod shard_index;
 mod unique_json;
 
 pub(crate) use encode::{encode, encoded_len};
 pub use layout::{Layout, Tensor, header_bytes};
 pub(crate) use metadata::TableMetadata;
+pub(crate) use recorded_settings::RecordedSettings;
 pub use shard_index::{MAX_INDEX_BYTES, ShardEntry, ShardIndex};
 
 pub use crate::error::{FormatError, IndexError};

@@ -49,7 +49,7 @@ pub use columns::{BadRows, Categorical, Class, ColumnOptions, ColumnRef, Feature
 #[cfg(any(feature = "npy", feature = "arrow"))]
 pub(crate) use counted::Counted;
 pub use digits::Digits;
-pub(crate) use digits::{EXACT_LIMIT, exact, has_leading_zero};
+pub(crate) use digits::{EXACT_LIMIT, EXACT_LIMIT_F64, exact, has_leading_zero, minus_offset};
 pub(crate) use features::{FeatureRules, OnMissing, is_missing};
 #[cfg(any(feature = "images", feature = "arrow"))]
 pub(crate) use guarded::guarded;

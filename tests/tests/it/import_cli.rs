@@ -259,6 +259,7 @@ fn text_becomes_categories_and_classes() {
     let table = Table::open(place.path("test.safetensors")).expect("a table");
     assert_eq!(table.column_names(), ["pt", "eta", "eta_missing"], "the columns of the other, in its order");
     assert_eq!(table.categories(0..2).expect("two rows"), [3, 0], "`z` is unknown");
+    assert!(stderr.contains("lacks 1 of its values") && stderr.contains("\"z\""), "{stderr}");
     assert_eq!(table.rows::<f32>(0..1).expect("a row"), [1.0, -0.985, 1.0], "the mean of the other table");
 }
 
@@ -294,6 +295,23 @@ fn words_for_missing_values_may_begin_with_a_hyphen() {
     assert!(output.status.success(), "{stderr}");
     let table = Table::open(place.path("out.safetensors")).expect("a table");
     assert_eq!(table.rows::<f32>(0..2).expect("two rows"), [-1.0, 3.0, -1.0, 5.0], "both words are missing values");
+}
+
+#[test]
+fn a_table_like_another_has_its_settings() {
+    let place = place();
+    place.write("in.csv", "y,a,b,w\n1,-999,5.5,2\n0,3,6.5,1\n");
+    let settings = ["--missing-value", "-999", "--missing", "mean", "--offset", "b=5", "--weight", "w"];
+    let (output, _, stderr) = run(&place, &[&["in.csv", "out.safetensors"][..], &settings].concat());
+    assert!(output.status.success(), "{stderr}");
+    let (output, _, stderr) = run(&place, &["in.csv", "like.safetensors", "--like", "out.safetensors"]);
+    assert!(output.status.success(), "{stderr}");
+    let table = Table::open(place.path("like.safetensors")).expect("a table");
+    assert_eq!(table.rows::<f32>(0..2).expect("two rows"), [3.0, 0.5, 3.0, 1.5]);
+    assert_eq!(table.weights().expect("weights"), [2.0, 1.0]);
+    let other = ["in.csv", "other.safetensors", "--like", "out.safetensors", "--offset", "b=7"];
+    let (output, _, stderr) = run(&place, &other);
+    assert!(!output.status.success() && stderr.contains("`b` is 7") && stderr.contains("match it is 5"), "{stderr}");
 }
 
 #[test]

@@ -166,6 +166,11 @@ pub(crate) fn exact_number(text: &[u8], decimal: u8) -> Option<(f64, bool)> {
     exact(&plain(text, decimal)?)
 }
 
+/// The whole number in a cell.
+pub(crate) fn whole_number(text: &[u8], decimal: u8) -> Option<i128> {
+    plain(text, decimal)?.parse().ok()
+}
+
 /// The text of a number as `str::parse` takes it: with a decimal point and the ASCII minus sign, and without no-break spaces
 /// around it.
 fn plain(text: &[u8], decimal: u8) -> Option<Cow<'_, str>> {

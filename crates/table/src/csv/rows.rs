@@ -4,11 +4,12 @@ use memchr::memchr_iter;
 
 use super::CsvOptions;
 use super::chunks::Chunk;
-use super::decimal::{LOOK_AHEAD, Marks, Place, exact_number, long_cell, number, simple_cell};
+use super::decimal::{LOOK_AHEAD, Marks, Place, exact_number, long_cell, number, simple_cell, whole_number};
 use super::head::{Head, shown};
 use super::quotes::{cell_content, cell_end, row_end};
 use crate::import::{
-    BadRows, ChunkLabels, Digits, EXACT_LIMIT, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected, has_leading_zero,
+    BadRows, ChunkLabels, Digits, EXACT_LIMIT, EXACT_LIMIT_F64, FeatureRules, Labels, MAX_REPORTS, OnMissing, RowChunk, expected,
+    has_leading_zero, minus_offset,
 };
 use crate::remedy::Expected;
 
@@ -375,8 +376,16 @@ impl RowParser {
         match if offset == 0.0 { None } else { exact_number(content, self.marks.decimal) } {
             None => value,
             Some((exact, _)) if self.rules.is_missing_number(exact) => f32::NAN,
-            Some((exact, _)) => (exact - offset) as f32,
+            Some((exact, _)) => {
+                let whole = self.beyond_f64(content, exact).and_then(|whole| minus_offset(whole, offset));
+                whole.unwrap_or(exact - offset) as f32
+            }
         }
+    }
+
+    /// A whole number so large that `value`, its `f64`, may not have all its digits.
+    fn beyond_f64(&self, content: &[u8], value: f64) -> Option<i128> {
+        if value.abs() < EXACT_LIMIT_F64 { None } else { whole_number(content, self.marks.decimal) }
     }
 
     /// Notes what is lost of a number that is stored as `value`.
@@ -386,6 +395,9 @@ impl RowParser {
         if f64::from(value.abs()) >= EXACT_LIMIT
             && let Some((exact, is_exact)) = exact_number(content, self.marks.decimal)
         {
+            if !is_exact && digits.first_rounded.is_none() {
+                digits.first_whole = self.beyond_f64(content, exact);
+            }
             digits.note_large(exact, is_exact);
         }
         if value.abs() < f32::MIN_POSITIVE

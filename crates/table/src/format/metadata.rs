@@ -1,5 +1,6 @@
 use serde_json::{Value, json};
 
+use super::recorded_settings::{RecordedSettings, SETTINGS};
 use crate::dictionary::Dictionary;
 use crate::error::FormatError;
 use crate::source_identity::SourceIdentity;
@@ -31,6 +32,7 @@ pub(crate) struct TableMetadata {
     pub(crate) imputed: Option<Vec<f32>>,
     /// The features that have an indicator. The indicators are the last features.
     pub(crate) indicators: Vec<String>,
+    pub(crate) settings: RecordedSettings,
     pub(crate) source: Option<SourceIdentity>,
     /// How the importer was told to read the source; only ever compared.
     pub(crate) import: Option<String>,
@@ -58,6 +60,9 @@ impl TableMetadata {
         }
         if let Some(values) = &self.imputed {
             entries.push((IMPUTED, json!(values).to_string()));
+        }
+        if let Some(settings) = self.settings.encode() {
+            entries.push((SETTINGS, settings));
         }
         if let Some(statistics) = &self.statistics {
             entries.push(("statistics", encode_statistics(statistics).to_string()));
@@ -96,6 +101,7 @@ impl TableMetadata {
             classes: names(CLASSES)?,
             imputed: entry(IMPUTED).map(|text| parse_imputed(text, n_features)).transpose()?,
             indicators,
+            settings: entry(SETTINGS).map_or(Ok(RecordedSettings::default()), RecordedSettings::parse)?,
             label_names: match (entry(LABEL), entry(LABEL_NAMES)) {
                 (Some(name), _) => vec![name.to_owned()],
                 (None, text) => text.map_or(Ok(Vec::new()), |text| parse_names(LABEL_NAMES, text))?,
@@ -194,14 +200,14 @@ fn parse_source(text: &str) -> Result<SourceIdentity, FormatError> {
     Ok(SourceIdentity { file_name: file_name.to_owned(), n_bytes: number("n_bytes")?, modified_ns: number("modified_ns")? })
 }
 
-fn strings(value: &Value) -> Option<Vec<String>> {
+pub(super) fn strings(value: &Value) -> Option<Vec<String>> {
     value.as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
-fn parse_json(key: &'static str, text: &str) -> Result<Value, FormatError> {
+pub(super) fn parse_json(key: &'static str, text: &str) -> Result<Value, FormatError> {
     serde_json::from_str(text).map_err(|error| wrong(key, format!("is not JSON: {error}")))
 }
 
-fn wrong(key: &'static str, problem: String) -> FormatError {
+pub(super) fn wrong(key: &'static str, problem: String) -> FormatError {
     FormatError::Metadata { key, problem }
 }

@@ -47,7 +47,8 @@ pub struct IdxOptions {
     /// error.
     pub first_label: i64,
     /// A table to match, so that a test set is imported like its training set: its rows must have the same shape and type. If it
-    /// has classes, labels become their numbers, and any other label is an error.
+    /// has classes, labels become their numbers, and any other label is an error. A table with weights, offsets or words for
+    /// missing values cannot be matched.
     pub like: Option<PathBuf>,
     /// How to treat features that are NaN or infinite, which only files of floats can contain.
     pub not_finite: NotFinite,

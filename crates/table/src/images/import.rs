@@ -6,17 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::ImagesOptions;
 use super::decode::{Decoded, MAX_SIDE, NoImage, Shape, decode};
 use super::folder::{Listing, UNPACK, read_file};
-use super::options::Channels;
+use super::options::{Channels, Orientation};
 use crate::dtype::DType;
 use crate::error::Error;
 use crate::error::SourceError;
+use crate::format::RecordedSettings;
 use crate::import::{
     BadRows, ImportReport, ImportWarning, Input, Like, MAX_REPORTS, Member, NobodyWaits, Origin, Progress, ReadSource,
     check_dest, for_each_member, guarded, in_order, n_threads, similar,
 };
 use crate::parts::open_file;
 use crate::remedy::Remedy;
-use crate::schema::Schema;
+use crate::schema::{Schema, Weights};
 use crate::source_identity::SourceIdentity;
 use crate::writer::ImportNotes;
 use crate::writer::TableWriter;
@@ -133,7 +134,9 @@ fn read(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn FnMu
         source: Some(origin.source),
         ..Schema::shaped(&[shape.height, shape.width, shape.n_channels])
     };
-    let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options))?;
+    let photos_as_stored = options.orientation == Orientation::AsStored;
+    let settings = RecordedSettings { photos_as_stored, ..RecordedSettings::default() };
+    let mut writer = TableWriter::create_import(dest, schema, ImportNotes { settings, ..ImportNotes::of(origin.options) })?;
     let row_bytes = shape.height * shape.width * shape.n_channels;
     let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);
     let (mut pixels, mut labels) = (Vec::with_capacity(chunk_rows * row_bytes), Vec::with_capacity(chunk_rows));
@@ -171,7 +174,7 @@ fn read(path: &Path, dest: &Path, asked: &ImagesOptions, progress: &mut dyn FnMu
     Ok(ImportReport { n_skipped, first_skipped, warnings, ..report })
 }
 
-/// The options, with size and channels of the table to match.
+/// The options, with size, channels and orientation of the table to match.
 fn matched(options: &ImagesOptions, like: &Like) -> Result<ImagesOptions, Error> {
     let &[height, width, n_channels] = &like.row_shape[..] else {
         return Err(
@@ -194,7 +197,12 @@ fn matched(options: &ImagesOptions, like: &Like) -> Result<ImagesOptions, Error>
             like.wrong(&format!("its images are {height} × {width} pixels of {n_channels} channels, others were asked for"))
         );
     }
-    Ok(ImagesOptions { size: Some([height, width]), channels: of_table, ..options.clone() })
+    if options.orientation != Orientation::default() {
+        options.check_orientation(like)?;
+    }
+    like.check_unnamed(Weights::Absent)?;
+    let (size, orientation) = (Some([height, width]), Orientation::of_table(like));
+    Ok(ImagesOptions { size, channels: of_table, orientation, ..options.clone() })
 }
 
 fn feed_folder(folder: &Path, listing: &Listing, put: &mut dyn FnMut(Job) -> Result<(), NobodyWaits>) {

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
-use crate::import::{ArchiveEnd, BadRows};
+use crate::error::Error;
+use crate::import::{ArchiveEnd, BadRows, Like};
 
 /// How to read PNG and JPEG files; by default, images keep their size and channels, and every file is an image. They are read
 /// from a folder with one folder per class, as torchvision's `ImageFolder` reads it, or from a tar archive of such folders, plain
@@ -38,12 +39,13 @@ pub struct ImagesOptions {
     /// both ends of its longer side. `None` requires images of one size. Resizing uses a triangle filter, as Pillow's `BILINEAR`
     /// does, which averages pixels when an image shrinks.
     pub size: Option<[usize; 2]>,
-    /// Whether photos are turned as their EXIF data says.
+    /// Whether photos are turned as their EXIF data says; by default as in the table to match, or upright.
     pub orientation: Orientation,
     /// Whether a tar archive must have its end.
     pub archive_end: ArchiveEnd,
     /// A table to match, so that a test set is imported like its training set: labels are the numbers of its classes, whatever
-    /// other folders there are, and images have its size and channels. A folder that is not one of its classes is an error.
+    /// other folders there are, and images have its size, channels and orientation. A folder that is not one of its classes is an
+    /// error.
     pub like: Option<PathBuf>,
     /// What to do with files that are neither PNG nor JPEG, are damaged, or are not in the folder of a class. Images whose size
     /// or channels differ from those of the first are always an error.
@@ -61,6 +63,32 @@ pub enum Orientation {
     Upright,
     /// Pixels stay as they are stored, as Pillow and torchvision leave them.
     AsStored,
+}
+
+impl Orientation {
+    pub(super) fn of_table(like: &Like) -> Self {
+        if like.settings.photos_as_stored { Self::AsStored } else { Self::Upright }
+    }
+}
+
+impl ImagesOptions {
+    /// # Errors
+    /// [`Error::ColumnRoles`](crate::Error::ColumnRoles) if the orientation is not that of the table to match.
+    pub(crate) fn check_orientation(&self, like: &Like) -> Result<(), Error> {
+        let of_table = Orientation::of_table(like);
+        if self.orientation == of_table {
+            return Ok(());
+        }
+        let words = |orientation| match orientation {
+            Orientation::Upright => "upright",
+            Orientation::AsStored => "as they are stored",
+        };
+        Err(like.wrong(&format!(
+            "its photos are {}, they were asked for {}; leave out the orientation, or import both with the same",
+            words(of_table),
+            words(self.orientation)
+        )))
+    }
 }
 
 /// The channels of an image, 8 bits each. Palettes and samples of fewer bits are expanded; samples of 16 bits are converted,

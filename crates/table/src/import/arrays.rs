@@ -69,7 +69,10 @@ impl Arrays<'_> {
         let mut rows = Rows::of(&self);
         let total_bytes = origin.source.n_bytes;
         let schema = rows.schema(&self, origin.source);
-        self.like.as_ref().map_or(Ok(()), |like| like.check_rows(&schema.row_shape, schema.dtype))?;
+        if let Some(like) = &self.like {
+            like.check_rows(&schema.row_shape, schema.dtype)?;
+            like.check_unnamed(schema.weights)?;
+        }
         let mut writer = TableWriter::create_import(dest, schema, ImportNotes::of(origin.options))?;
 
         let chunk_rows = (CHUNK_BYTES / row_bytes).max(1);

@@ -81,7 +81,11 @@ impl Audit {
     pub(super) fn warnings(&self, features: &[String], categories: &[String], n_values: &[usize]) -> Vec<ImportWarning> {
         let mut warnings = Vec::new();
         if self.n_rows >= MIN_SEQUENCE {
-            let counts = self.sequences.iter().filter_map(|&(feature, first)| Some((features.get(feature)?, first)));
+            // `f32` holds only a few of the largest numbers, so that equal values seem to count.
+            let few = (self.n_rows / MIN_SEQUENCE) as f64;
+            let is_told = |&&(_, first): &&(usize, f32)| (f64::from(first) + few) as f32 != first;
+            let counts =
+                self.sequences.iter().filter(is_told).filter_map(|&(feature, first)| Some((features.get(feature)?, first)));
             warnings.extend(counts.map(|(name, first)| ImportWarning::Sequence { column: name.clone(), first: first.into() }));
             let different = categories.iter().zip(n_values).filter(|&(_, &n_values)| n_values == self.n_rows);
             warnings.extend(different.map(|(name, _)| ImportWarning::AllDifferent { column: name.clone() }));

@@ -42,7 +42,7 @@ pub struct ColumnOptions {
     pub dtype: FeatureDType,
     /// Numbers to subtract from features, or from labels that are numbers, before they are rounded to `f32`, for columns of large
     /// numbers that differ in their last digits, such as time stamps: see [`Digits`](crate::Digits). Filled-in values, means and
-    /// statistics are those after the subtraction. The table does not record offsets.
+    /// statistics are those after the subtraction.
     pub offsets: Vec<(ColumnRef, f64)>,
     /// Whether the index of a data frame is kept as a column: the columns that pandas' metadata in Arrow and Parquet files name
     /// as the index, and the columns without a name at the start of a text file's header, as `DataFrame.to_csv` writes them. By
@@ -52,11 +52,17 @@ pub struct ColumnOptions {
     /// How rows that cannot be read are treated.
     pub bad_rows: BadRows,
     /// A table to match, so that a test set can be imported like its training set: with the same columns, found by their names,
-    /// in the same order; the same dictionaries, so values that are not in them are unknown; the same classes; and the same
-    /// values in place of missing ones.
+    /// in the same order; the same dictionaries, so values that are not in them are unknown, of which
+    /// [`ImportWarning::Unseen`](crate::ImportWarning::Unseen) tells; the same classes; and the same values in place of missing
+    /// ones.
     ///
     /// The table replaces some of the other options: `labels`, `label_kind`, `features`, `categorical`, `indicators` and `dtype`
     /// are taken from it, and `missing` too if it filled in values. Columns that it does not have are dropped.
+    ///
+    /// It records `missing_values`, `offsets` and `weight`, which are taken from it unless they are given. A different `offsets`
+    /// or `weight`, or `missing_values` without those of the table, is an error. So is a weight if the table has none. A table
+    /// with weights that does not record their column requires `weight`. Rows to predict, with [`LabelKind::Absent`], need no
+    /// weights.
     pub like: Option<PathBuf>,
 }
 

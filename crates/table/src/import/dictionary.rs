@@ -40,6 +40,15 @@ pub(crate) struct GrowingDictionary {
     codes: HashMap<String, u32>,
     n_bytes: u64,
     growth: Growth,
+    unseen: Unseen,
+}
+
+/// The cells whose values a complete dictionary does not have.
+#[derive(Debug, Default)]
+pub(crate) struct Unseen {
+    pub(crate) n_values: u64,
+    /// The first of the values.
+    pub(crate) example: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,28 +61,52 @@ enum Growth {
 
 impl GrowingDictionary {
     pub(crate) fn new(name: &str) -> Self {
-        Self { name: name.to_owned(), values: Vec::new(), codes: HashMap::new(), n_bytes: 0, growth: Growth::Open }
+        Self::with_values(name, Vec::new(), Growth::Open)
     }
 
     /// A complete dictionary, to which no values are added.
     pub(crate) fn closed(dictionary: &Dictionary) -> Self {
-        let values = dictionary.values().to_vec();
-        let codes = (1..).zip(&values).map(|(code, value)| (value.clone(), code)).collect();
-        Self { name: dictionary.name().to_owned(), values, codes, n_bytes: 0, growth: Growth::Closed }
+        Self::with_values(dictionary.name(), dictionary.values().to_vec(), Growth::Closed)
     }
 
-    /// Returns the codes of a chunk's values, in the chunk's order.
+    fn with_values(name: &str, values: Vec<String>, growth: Growth) -> Self {
+        let codes = (1..).zip(&values).map(|(code, value)| (value.clone(), code)).collect();
+        Self { name: name.to_owned(), values, codes, n_bytes: 0, growth, unseen: Unseen::default() }
+    }
+
+    /// Converts the codes of a chunk, of these values, to those of the table; 0 stays 0.
     ///
     /// # Errors
     /// [`Error::TooManyValues`] as soon as the values would not fit into a header.
-    pub(crate) fn take_in(&mut self, local: &LocalValues, path: &std::path::Path) -> Result<Vec<u32>, Error> {
-        let codes = local.values.iter().map(|value| self.code(value)).collect();
+    pub(crate) fn recode<'a>(
+        &mut self,
+        codes: impl Iterator<Item = &'a mut u32>,
+        local: &LocalValues,
+        path: &std::path::Path,
+    ) -> Result<(), Error> {
+        let of_table: Vec<u32> = local.values.iter().map(|value| self.code(value)).collect();
         if self.n_bytes > MAX_HEADER_BYTES {
             let (column, n_values) = (self.name.clone(), self.values.len());
             let header_bytes = self.n_bytes;
             return Err(Error::TooManyValues { path: path.to_owned(), column, n_values, header_bytes, limit: MAX_HEADER_BYTES });
         }
-        Ok(codes)
+        for code in codes.filter(|code| **code != 0) {
+            let value = *code as usize - 1;
+            *code = of_table[value];
+            if *code == 0 {
+                self.unseen.n_values += 1;
+                self.unseen.example.get_or_insert_with(|| local.values[value].clone());
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn unseen(&self) -> &Unseen {
+        &self.unseen
     }
 
     pub(crate) fn into_dictionary(self) -> Result<Dictionary, Error> {

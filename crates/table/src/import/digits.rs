@@ -5,6 +5,9 @@ use crate::statistics::ColumnStatistics;
 /// From here on, `f32` does not hold every whole number.
 pub(crate) const EXACT_LIMIT: f64 = 16_777_216.0;
 
+/// From here on, `f64` does not hold every whole number.
+pub(crate) const EXACT_LIMIT_F64: f64 = 9_007_199_254_740_992.0;
+
 /// What the numbers of a column lose when they are stored as `f32`. Text keeps its digits only as a category, or after an offset
 /// is subtracted.
 ///
@@ -16,6 +19,8 @@ pub struct Digits {
     pub n_rounded: u64,
     /// The first of those, rounded only to `f64`.
     pub first_rounded: Option<f64>,
+    /// The same number with all its digits, if it is a whole number of at least [`EXACT_LIMIT_F64`] in text.
+    pub(crate) first_whole: Option<i128>,
     /// How many cells are whole numbers written with leading zeros, as codes are: `01234`. Only text can have them.
     pub n_leading_zeros: u64,
     /// How many of the whole numbers differ from the `f16` nearest to them, if they are stored as `f16`.
@@ -42,6 +47,7 @@ impl Digits {
     pub(crate) const NONE: Self = Self {
         n_rounded: 0,
         first_rounded: None,
+        first_whole: None,
         n_leading_zeros: 0,
         n_half: 0,
         first_half: None,
@@ -62,6 +68,12 @@ impl Digits {
             self.n_rounded += 1;
             self.first_rounded.get_or_insert(value);
         }
+    }
+
+    /// The first of the numbers that differ from the `f32` nearest to them, with its digits, and the value stored in its place.
+    pub(crate) fn first_rounding(&self) -> Option<(String, f64)> {
+        let first = self.first_rounded?;
+        Some((self.first_whole.map_or_else(|| first.to_string(), |whole| whole.to_string()), f64::from(first as f32)))
     }
 
     /// Notes a number of any size that was `f64` in the source.
@@ -105,7 +117,9 @@ impl Digits {
 
     pub(crate) fn merge(&mut self, later: &Self) {
         self.n_rounded += later.n_rounded;
-        self.first_rounded = self.first_rounded.or(later.first_rounded);
+        if self.first_rounded.is_none() {
+            (self.first_rounded, self.first_whole) = (later.first_rounded, later.first_whole);
+        }
         self.n_leading_zeros += later.n_leading_zeros;
         self.n_half += later.n_half;
         self.first_half = self.first_half.or(later.first_half);
@@ -155,6 +169,11 @@ pub(crate) fn exact(text: &str) -> Option<(f64, bool)> {
     Some((value, f64::from(value as f32) == value))
 }
 
+/// A whole number without an offset, which is subtracted before the number is rounded to `f64`; `None` if it is too large.
+pub(crate) fn minus_offset(whole: i128, offset: f64) -> Option<f64> {
+    Some(whole.checked_sub(offset.trunc() as i128)? as f64 - offset.fract())
+}
+
 /// Whether a cell is a whole number with leading zeros: `01234`, but neither `0` nor `0.5`.
 pub(crate) fn has_leading_zero(content: &[u8]) -> bool {
     content.len() > 1 && content[0] == b'0' && content.iter().all(u8::is_ascii_digit)
@@ -162,7 +181,7 @@ pub(crate) fn has_leading_zero(content: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{exact, has_leading_zero};
+    use super::{exact, has_leading_zero, minus_offset};
 
     #[track_caller]
     fn check(text: &str, expected: Option<(f64, bool)>) {
@@ -179,6 +198,13 @@ mod tests {
         check("1e8", Some((1e8, true)));
         check("16777216.5", Some((16_777_216.5, false)));
         check("x", None);
+    }
+
+    #[test]
+    fn offsets_are_subtracted_from_all_digits() {
+        assert_eq!(minus_offset((1 << 60) + 3, (1_u64 << 60) as f64), Some(3.0));
+        assert_eq!(minus_offset(-5, 0.25), Some(-5.25));
+        assert_eq!(minus_offset(i128::MIN, 1.0), None);
     }
 
     #[test]

@@ -92,6 +92,11 @@ impl FeatureRules {
         value.is_nan() || (self.offset(place) == 0.0 && self.numbers.contains(&value))
     }
 
+    /// The words and numbers that mark a missing value, without surrounding blanks.
+    pub(crate) fn missing_words(&self) -> &[String] {
+        &self.words
+    }
+
     /// The number of features per row, including indicators.
     pub(crate) fn n_features(&self) -> usize {
         self.n_columns + self.indicators.len()

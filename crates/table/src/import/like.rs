@@ -4,8 +4,10 @@ use super::FeatureDType;
 use crate::dictionary::Dictionary;
 use crate::dtype::DType;
 use crate::error::Error;
+use crate::format::RecordedSettings;
 use crate::import_format::ImportSetting;
 use crate::parts::Opened;
+use crate::schema::Weights;
 
 /// The properties of the table to match that an import uses.
 #[derive(Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Like {
     pub(crate) classes: Vec<String>,
     /// The values that replace missing values, one for each feature except the indicators.
     pub(crate) imputed: Option<Vec<f32>>,
+    pub(crate) settings: RecordedSettings,
+    pub(crate) weights: Weights,
     #[cfg(any(feature = "arrays", feature = "images"))]
     pub(crate) row_shape: Vec<usize>,
     stored: DType,
@@ -43,6 +47,8 @@ impl Like {
             dictionaries: metadata.dictionaries,
             classes: metadata.classes,
             imputed: metadata.imputed,
+            settings: metadata.settings,
+            weights: if parts.weights.is_some() { Weights::Present } else { Weights::Absent },
             #[cfg(any(feature = "arrays", feature = "images"))]
             row_shape: parts.features.shape[1..].to_vec(),
             stored: parts.features.dtype,
@@ -82,6 +88,29 @@ impl Like {
             return Ok(());
         }
         Err(self.wrong(&format!("its rows are {} {:?}, those of the source {dtype} {row_shape:?}", self.stored, self.row_shape)))
+    }
+
+    /// Checks that a source without named columns, whose rows have these weights, can be like the table.
+    ///
+    /// # Errors
+    /// [`Error::ColumnRoles`] if only one of them has weights, or if the table was imported with settings of columns.
+    #[cfg(any(feature = "arrays", feature = "csv", feature = "images"))]
+    pub(crate) fn check_unnamed(&self, weights: Weights) -> Result<(), Error> {
+        let RecordedSettings { missing_values, offsets, .. } = &self.settings;
+        match (weights, self.weights) {
+            (Weights::Present, Weights::Absent) => return Err(self.wrong("it has no weights, weights were given")),
+            (Weights::Absent, Weights::Present) => return Err(self.wrong("it has weights, none were given")),
+            _ => {}
+        }
+        if let Some((column, offset)) = offsets.first() {
+            let problem = format!("{offset} was subtracted from its column `{column}`, which this format does not support");
+            return Err(self.wrong(&problem));
+        }
+        if let Some(word) = missing_values.first() {
+            let problem = format!("in its columns {word:?} counted as missing, which this format does not support");
+            return Err(self.wrong(&problem));
+        }
+        Ok(())
     }
 
     /// Whether the table replaces an option of the import.

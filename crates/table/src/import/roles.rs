@@ -6,7 +6,9 @@ use brisk_atomic_file::listed;
 use super::features::{FeatureRules, OnMissing};
 use super::{Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Like, Missing};
 use crate::error::Error;
+use crate::format::RecordedSettings;
 use crate::nearest::nearest;
+use crate::schema::Weights;
 
 /// The roles of the columns of a source. Columns are counted from 0, and a column without a role is dropped.
 #[derive(Debug)]
@@ -105,7 +107,7 @@ impl Roles {
             Some(like) => finder.by_table(like),
             None => finder.by_options(has_text),
         }?;
-        roles.rules = finder.with_offsets(&roles, like.is_some_and(|like| like.imputed.is_some()))?;
+        roles.rules = finder.with_offsets(&roles, like)?;
         let left_out = finder.index.iter().filter(|&&col| !roles.uses(col));
         roles.left_out = left_out.map(|&col| names[col].clone()).collect();
         Ok(roles)
@@ -140,6 +142,19 @@ impl Roles {
     /// The numbers of a row: features including indicators, labels, and the weight if there is one.
     pub(crate) fn n_numbers(&self) -> usize {
         self.rules.n_features() + self.n_labels() + usize::from(self.weight.is_some())
+    }
+
+    /// The settings that an import needs to match the table.
+    pub(crate) fn settings(&self) -> RecordedSettings {
+        let features = self.features.iter().enumerate();
+        let labels = (self.rules.n_features()..).zip(&self.label_columns);
+        let offsets = features.chain(labels).map(|(place, &col)| (self.names[col].clone(), self.rules.offset(place)));
+        RecordedSettings {
+            missing_values: self.rules.missing_words().to_vec(),
+            offsets: offsets.filter(|&(_, offset)| offset != 0.0).collect(),
+            weight: self.weight.map(|col| self.names[col].clone()),
+            ..RecordedSettings::default()
+        }
     }
 
     pub(crate) fn category_names(&self) -> Vec<String> {
@@ -308,12 +323,13 @@ impl Finder<'_> {
                 KnownClasses::new(&classes).map(Labels::Known)
             }
         };
+        let missing_values = self.missing_values_of(like)?;
         Ok(Roles {
             names: self.names.to_vec(),
-            rules: FeatureRules::new(features.len(), on_missing, &options.missing_values, indicators.clone(), like.dtype()),
+            rules: FeatureRules::new(features.len(), on_missing, missing_values, indicators.clone(), like.dtype()),
             categories: categories.collect::<Result<_, _>>()?,
             features,
-            weight: self.weight(&label_columns)?,
+            weight: self.weight_of(like, &label_columns)?,
             label_columns,
             labels: labels.or_else(|problem| self.wrong(problem))?,
             indicators,
@@ -363,6 +379,38 @@ impl Finder<'_> {
         Ok(weight)
     }
 
+    /// The weight, if the table to match has weights. Rows without labels need none.
+    fn weight_of(&self, like: &Like, labels: &[usize]) -> Result<Option<usize>, Error> {
+        let weight = self.weight(labels)?;
+        let named = weight.map(|col| &self.names[col]);
+        match (named, &like.settings.weight, like.weights) {
+            (Some(named), _, Weights::Absent) => self.wrong(format!(
+                "column `{named}` is named as the weight, but the table to match has no weights; import both with a weight, or neither"
+            )),
+            (Some(named), Some(recorded), _) if named != recorded => self.wrong(format!(
+                "column `{named}` is named as the weight, that of the table to match is `{recorded}`; rename the column, or leave out the option"
+            )),
+            (Some(_), ..) | (None, _, Weights::Absent) => Ok(weight),
+            (None, ..) if self.options.label_kind == LabelKind::Absent => Ok(None),
+            (None, Some(recorded), _) => self.column(&ColumnRef::from(recorded.as_str()), "weight").map(Some),
+            (None, None, _) => self.wrong("the table to match has weights, of which it does not name the column; name it".to_owned()),
+        }
+    }
+
+    /// The cells that count as missing: those of the table to match, or those of the options, which may be more.
+    fn missing_values_of<'a>(&'a self, like: &'a Like) -> Result<&'a [String], Error> {
+        let (given, recorded) = (&self.options.missing_values, &like.settings.missing_values);
+        let is_left_out = |word: &&String| !given.iter().any(|given| given.trim() == word.as_str());
+        match recorded.iter().find(is_left_out) {
+            Some(word) if !given.is_empty() => self.wrong(format!(
+                "{} count as missing, but in the table to match {word:?} does too; name it as well, or leave out the option",
+                listed(given)
+            )),
+            Some(_) => Ok(recorded),
+            None => Ok(given),
+        }
+    }
+
     fn columns(&self, asked: &[ColumnRef], role: &'static str) -> Result<Vec<usize>, Error> {
         asked.iter().map(|asked| self.column(asked, role)).collect()
     }
@@ -377,33 +425,54 @@ impl Finder<'_> {
         }
     }
 
-    /// The rules with the offsets of the options.
-    fn with_offsets(&self, roles: &Roles, shifted: bool) -> Result<FeatureRules, Error> {
+    /// The rules with the offsets of the options, and of the table to match.
+    fn with_offsets(&self, roles: &Roles, like: Option<&Like>) -> Result<FeatureRules, Error> {
         let rules = roles.rules.clone();
-        if self.options.offsets.is_empty() {
+        let (given, mut recorded) = (&self.options.offsets, Vec::new());
+        if let Some(like) = like {
+            let is_left_out = |name| self.options.label_kind == LabelKind::Absent && like.label_names.contains(name);
+            recorded.extend(like.settings.offsets.iter().filter(|(name, _)| !is_left_out(name)));
+        }
+        if given.is_empty() && recorded.is_empty() {
             return Ok(rules);
         }
         let n_features = rules.n_features();
         let mut offsets = vec![0.0; n_features + roles.n_labels()];
-        let mut shifted_columns = Vec::new();
-        for (column, offset) in &self.options.offsets {
-            let col = self.column(column, "offsets")?;
-            if shifted_columns.contains(&col) {
-                return self.wrong(format!("column `{}` has two offsets; choose one", self.names[col]));
-            }
-            shifted_columns.push(col);
+        let place = |col: usize| {
             let feature = roles.features.iter().position(|&feature| feature == col);
             let label = roles.label_columns.iter().position(|&label| label == col && roles.labels == Labels::Number);
-            let Some(place) = feature.or(label.map(|label| n_features + label)) else {
-                let problem = "cannot have an offset, since it is neither a feature nor a label that is a number";
-                return self.wrong(format!("column `{}` {problem}", self.names[col]));
-            };
+            match feature.or(label.map(|label| n_features + label)) {
+                Some(place) => Ok(place),
+                None => self.wrong(format!(
+                    "column `{}` cannot have an offset, since it is neither a feature nor a label that is a number",
+                    self.names[col]
+                )),
+            }
+        };
+        for (name, offset) in recorded {
+            offsets[place(self.column(&ColumnRef::from(name.as_str()), "offsets")?)?] = *offset;
+        }
+        let mut shifted_columns = Vec::new();
+        for (column, offset) in given {
+            let col = self.column(column, "offsets")?;
+            let name = &self.names[col];
+            if shifted_columns.contains(&col) {
+                return self.wrong(format!("column `{name}` has two offsets; choose one"));
+            }
+            shifted_columns.push(col);
+            let place = place(col)?;
             if !offset.is_finite() {
-                return self.wrong(format!("the offset of column `{}` is {offset}; pass a finite number", self.names[col]));
+                return self.wrong(format!("the offset of column `{name}` is {offset}; pass a finite number"));
+            }
+            if like.is_some() && offsets[place] != *offset {
+                let of_table = offsets[place];
+                return self.wrong(format!(
+                    "the offset of column `{name}` is {offset}, in the table to match it is {of_table}; leave it out, or import both with the same"
+                ));
             }
             offsets[place] = *offset;
         }
-        Ok(rules.with_offsets(offsets, shifted))
+        Ok(rules.with_offsets(offsets, like.is_some_and(|like| like.imputed.is_some())))
     }
 
     fn wrong<T>(&self, problem: String) -> Result<T, Error> {

@@ -1,7 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use super::audit::Audit;
-use super::dictionary::GrowingDictionary;
+use super::dictionary::{GrowingDictionary, Unseen};
 #[cfg(feature = "half")]
 use super::digits::MAX_SHARE_OF_HALF;
 use super::digits::{MAX_SHARE, TINY};
@@ -74,7 +74,12 @@ impl Sink {
             // The longest number, so that there is enough room for the means.
             OnMissing::Mean => Some(vec![-f32::MIN_POSITIVE; n_columns]),
         };
-        let notes = ImportNotes { options: origin.options, indicators: roles.indicator_names().cloned().collect(), imputed };
+        let notes = ImportNotes {
+            options: origin.options,
+            indicators: roles.indicator_names().cloned().collect(),
+            imputed,
+            settings: roles.settings(),
+        };
         let mut writer = TableWriter::create_import(dest, schema, notes)?;
         if roles.labels == Labels::Found {
             writer.leave_room_for_classes()?;
@@ -128,12 +133,10 @@ impl Sink {
     pub(crate) fn take(&mut self, rows: &mut RowChunk) -> Result<(), Error> {
         let n_categories = self.dictionaries.len();
         for (i, (dictionary, values)) in self.dictionaries.iter_mut().zip(&rows.values).enumerate() {
-            let codes = dictionary.take_in(values, &self.path)?;
-            recode(rows.categories.iter_mut().skip(i).step_by(n_categories), &codes);
+            dictionary.recode(rows.categories.iter_mut().skip(i).step_by(n_categories), values, &self.path)?;
         }
         if let (Classes::Found(classes), ChunkLabels::Found(labels, values)) = (&mut self.classes, &mut rows.labels) {
-            let codes = classes.take_in(values, &self.path)?;
-            recode(labels.iter_mut(), &codes);
+            classes.recode(labels.iter_mut(), values, &self.path)?;
         }
         self.audit.look_at(rows);
         self.digits.iter_mut().zip(&rows.digits).for_each(|(digits, of_chunk)| digits.merge(of_chunk));
@@ -159,6 +162,12 @@ impl Sink {
 
     /// Completes the table.
     pub(crate) fn finish(mut self) -> Result<ImportReport, Error> {
+        let unseen = self.dictionaries.iter().filter_map(|dictionary| {
+            let Unseen { n_values, example } = dictionary.unseen();
+            let (column, example) = (dictionary.name().to_owned(), example.clone()?);
+            Some(ImportWarning::Unseen { column, n_values: *n_values, example })
+        });
+        let mut warnings: Vec<ImportWarning> = unseen.collect();
         let dictionaries =
             self.dictionaries.into_iter().map(GrowingDictionary::into_dictionary).collect::<Result<Vec<_>, _>>()?;
         if !dictionaries.is_empty() {
@@ -188,12 +197,12 @@ impl Sink {
             digits.complete(stored, offset);
         }
         let named = &self.column_names[..self.n_columns];
-        let mut warnings = digit_warnings(named, &digits, &self.offsets, &statistics, self.dtype);
+        warnings.extend(digit_warnings(named, &digits, &self.offsets, &statistics, self.dtype));
         let labels = self.label_names.iter().zip(&label_digits).zip(&self.offsets[n_features..]).zip(self.labels.statistics());
         for (((name, digits), &offset), stored) in labels {
-            if let Some(first) = digits.first_rounded.filter(|_| offset == 0.0) {
+            if let Some((first, stored)) = digits.first_rounding().filter(|_| offset == 0.0) {
                 let (column, n_values) = (name.clone(), digits.n_rounded);
-                warnings.push(ImportWarning::RoundedLabel { column, n_values, first, stored: f64::from(first as f32) });
+                warnings.push(ImportWarning::RoundedLabel { column, n_values, first, stored });
             } else if offset == 0.0 {
                 warnings.extend(imprecise(name, ColumnRole::Label, DType::F32, digits, &stored));
             }
@@ -244,9 +253,9 @@ fn digit_warnings(
             warnings.extend(imprecise(column, ColumnRole::Feature, dtype, digits, stored));
         }
         warnings.extend(tiny(column, ColumnRole::Feature, digits, stored));
-        if let Some(first) = digits.first_rounded.filter(|_| offset == 0.0) {
+        if let Some((first, stored)) = digits.first_rounding().filter(|_| offset == 0.0) {
             let (column, n_values) = (column.clone(), digits.n_rounded);
-            warnings.push(ImportWarning::Rounded { column, n_values, first, stored: f64::from(first as f32) });
+            warnings.push(ImportWarning::Rounded { column, n_values, first, stored });
         }
         #[cfg(feature = "half")]
         if let Some(first) = digits.first_half {
@@ -288,13 +297,4 @@ fn tiny(column: &str, role: ColumnRole, digits: &Digits, statistics: &ColumnStat
     let first = digits.first_tiny?;
     let is_relevant = statistics.min.abs().max(statistics.max.abs()) < TINY;
     is_relevant.then(|| ImportWarning::Tiny { column: column.to_owned(), role, n_values: digits.n_tiny, first })
-}
-
-/// Converts a chunk's codes to the table's; 0 stays 0.
-fn recode<'a>(codes: impl Iterator<Item = &'a mut u32>, to: &[u32]) {
-    for code in codes {
-        if *code != 0 {
-            *code = to[*code as usize - 1];
-        }
-    }
 }

@@ -37,7 +37,7 @@ pub enum ImportWarning {
         /// How many of its values.
         n_values: u64,
         /// The first of them, as in the source.
-        first: f64,
+        first: String,
         /// The value stored in its place.
         stored: f64,
     },
@@ -48,7 +48,7 @@ pub enum ImportWarning {
         /// How many of its values.
         n_values: u64,
         /// The first of them, as in the source.
-        first: f64,
+        first: String,
         /// The value stored in its place.
         stored: f64,
     },
@@ -107,6 +107,15 @@ pub enum ImportWarning {
     ValuesAsNames {
         /// Its cells.
         cells: String,
+    },
+    /// Values of a category that are not in the dictionary of the table to match, so that they are stored as missing values.
+    Unseen {
+        /// The column.
+        column: String,
+        /// How many of its values.
+        n_values: u64,
+        /// The first of them.
+        example: String,
     },
     /// A value of a category, or a class, that has whole rows in it, as the text between two stray quotes has.
     RowsInCell {
@@ -200,7 +209,7 @@ impl ImportWarning {
             Self::Similar { .. } | Self::RowsInCell { .. } => CORRECT,
             #[cfg(feature = "half")]
             Self::RoundedToHalf { .. } => STORE_AS_F32,
-            Self::RoundedArray { .. } => &[],
+            Self::RoundedArray { .. } | Self::Unseen { .. } => &[],
             #[cfg(feature = "images")]
             Self::SimilarClasses { .. } | Self::EmptyClass { .. } => &[],
         }
@@ -220,11 +229,11 @@ impl ImportWarning {
             }
             Self::Rounded { column, n_values, first, stored } => {
                 let column = printable(column);
-                format!("column `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored}")
+                format!("column `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored:.0}")
             }
             Self::RoundedLabel { column, n_values, first, stored } => {
                 let column = printable(column);
-                format!("label `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored}")
+                format!("label `{column}`: f32 has too few digits for {n_values} of its numbers, {first} became {stored:.0}")
             }
             Self::Imprecise { column, role, dtype, first, stored, error, std } => {
                 let (column, dtype) = (printable(column), dtype.name().to_lowercase());
@@ -254,6 +263,12 @@ impl ImportWarning {
             Self::ValuesAsNames { cells } => {
                 let cells = printable(cells);
                 format!("the first row was read as names of columns, but each is a value of its column as well: {cells}")
+            }
+            Self::Unseen { column, n_values, example } => {
+                let (column, example) = (printable(column), printable(example));
+                format!(
+                    "column `{column}`: the table to match lacks {n_values} of its values, such as {example:?}; they were stored as missing"
+                )
             }
             Self::RowsInCell { column, n_lines } => {
                 let column = printable(column);

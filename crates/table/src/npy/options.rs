@@ -36,8 +36,9 @@ pub struct NpyOptions {
     /// The label of the first class, which is subtracted from labels that are integers. Unless it is 0, the table has names for
     /// its classes, which are the labels of the array; a label below it is an error.
     pub first_label: i64,
-    /// A table to match, so that a test set is imported like its training set: its rows must have the same shape and type. If it
-    /// has classes, labels become their numbers, and any other label is an error.
+    /// A table to match, so that a test set is imported like its training set: its rows must have the same shape and type, and
+    /// weights if it has weights. If it has classes, labels become their numbers, and any other label is an error. A table with
+    /// offsets or words for missing values cannot be matched.
     pub like: Option<PathBuf>,
     /// How features that are NaN or infinite are treated.
     pub not_finite: NotFinite,

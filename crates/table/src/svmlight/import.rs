@@ -11,6 +11,7 @@ use crate::import::{
     BadRows, ColumnOptions, ImportReport, Input, LabelKind, Labels, Like, Missing, Origin, Progress, ReadSource, Roles, RowChunk,
     Sink, n_threads, read_error,
 };
+use crate::schema::Weights;
 use crate::source_identity::SourceIdentity;
 
 impl ReadSource for SvmlightOptions {
@@ -91,6 +92,7 @@ fn matched(options: &SvmlightOptions, like: &Like) -> Result<SvmlightOptions, Er
     let Some(first) = first.filter(is_of_svmlight) else {
         return Err(like.wrong("its columns are not `feature_0` or `feature_1` and so on, as those of svmlight are"));
     };
+    like.check_unnamed(Weights::Absent)?;
     let first_index = if first == 0 { FirstIndex::Zero } else { FirstIndex::One };
     let differs = options.n_features.is_some_and(|n| n != names.len())
         || options.first_index != FirstIndex::Auto && options.first_index != first_index;

@@ -49,7 +49,7 @@ pub struct SvmlightOptions {
     /// How rows that cannot be read are treated.
     pub bad_rows: BadRows,
     /// A table to match, made from a file of svmlight: first index, number of features, classes, filled-in values and `dtype` are
-    /// taken from it.
+    /// taken from it. A table with weights, offsets or words for missing values cannot be matched.
     pub like: Option<PathBuf>,
     /// The number of threads that parse, or 0 for one per core. The table does not depend on it.
     pub n_threads: usize,

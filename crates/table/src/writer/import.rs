@@ -5,7 +5,7 @@ use std::path::Path;
 use super::tensors::UNKNOWN_NAMES_BYTES;
 use super::{Parts, TableWriter};
 use crate::error::Error;
-use crate::format::TableMetadata;
+use crate::format::{RecordedSettings, TableMetadata};
 use crate::schema::Schema;
 use crate::statistics::Moments;
 
@@ -19,21 +19,23 @@ pub(crate) struct ImportNotes {
     /// The values that replace missing values. While the source is still being read, zeros of the same number reserve the space
     /// for them.
     pub(crate) imputed: Option<Vec<f32>>,
+    pub(crate) settings: RecordedSettings,
 }
 
 impl ImportNotes {
     /// For a source without missing values.
     #[cfg(any(feature = "arrays", feature = "cifar", feature = "images"))]
     pub(crate) fn of(options: String) -> Self {
-        Self { options, indicators: Vec::new(), imputed: None }
+        Self { options, indicators: Vec::new(), imputed: None, settings: RecordedSettings::default() }
     }
 }
 
 impl TableWriter {
     /// Starts the table of an importer at `path`.
     pub(crate) fn create_import(path: &Path, schema: Schema, notes: ImportNotes) -> Result<Self, Error> {
-        let ImportNotes { options, indicators, imputed } = notes;
-        Self::start(path, schema, TableMetadata { import: Some(options), indicators, imputed, ..TableMetadata::default() })
+        let ImportNotes { options, indicators, imputed, settings } = notes;
+        let import = Some(options);
+        Self::start(path, schema, TableMetadata { import, indicators, imputed, settings, ..TableMetadata::default() })
     }
 
     /// Appends rows whose moments are known. The parts must match the schema.

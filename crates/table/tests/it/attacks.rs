@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use brisk_table::{Error, ShardedTable, Table};
 
-const REFUSALS: [(&str, &str); 62] = [
+const REFUSALS: [(&str, &str); 64] = [
     ("bytes_appended", "something was appended"),
     ("categories_as_floats", "expected U32 of shape [2, columns]"),
     ("categories_no_columns", "expected U32 of shape [2, columns]"),
@@ -58,6 +58,8 @@ const REFUSALS: [(&str, &str); 62] = [
     ("range_disagrees", "takes 24 bytes, its range 0..16 has 16"),
     ("range_of_all_memory", "takes 16 bytes"),
     ("row_overflows", "too large"),
+    ("settings_not_json", "metadata `settings`: is not JSON"),
+    ("settings_not_numbers", "metadata `settings`: `offsets` is not an object of numbers"),
     ("seven_bytes", "the file has 7; it is truncated"),
     ("shape_overflows", "too large"),
     ("shape_overflows_behind_zero", "too large"),

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use brisk_table::{
-    ArchiveEnd, BadRows, Channels, DType, ImagesOptions, ImportReport, ImportWarning, Orientation, Table, import,
-    import_with_progress,
+    ArchiveEnd, BadRows, Channels, DType, ImagesOptions, ImportOptions, ImportReport, ImportSetting, ImportWarning, Orientation,
+    Table, import, import_with_progress,
 };
 use image::{ExtendedColorType, ImageFormat};
 
@@ -458,7 +458,23 @@ fn photos_are_turned_as_their_data_says() {
     let rows = table.rows::<u8>(0..1).unwrap();
     assert!(rows[..64].iter().all(|&value| value > 128) && rows[64..].iter().all(|&value| value < 128), "{rows:?}");
     let stored = ImagesOptions { orientation: Orientation::AsStored, ..ImagesOptions::default() };
-    assert_eq!(table_of(folder.path(), stored).unwrap().1.row_shape(), [8, 16, 1]);
+    assert_eq!(table_of(folder.path(), stored.clone()).unwrap().1.row_shape(), [8, 16, 1]);
+    // A table made like another has its orientation.
+    let (_folder, train) = crate::scratch();
+    import(folder.path(), &train, &stored).unwrap();
+    let like = |orientation| ImagesOptions { orientation, like: Some(train.clone()), ..ImagesOptions::default() };
+    let stored_rows = Table::open(&train).unwrap().rows::<u8>(0..1).unwrap().to_vec();
+    for orientation in [Orientation::Upright, Orientation::AsStored] {
+        let (_, table) = table_of(folder.path(), like(orientation)).unwrap();
+        assert_eq!(table.rows::<u8>(0..1).unwrap(), stored_rows);
+    }
+    let explicit = vec![ImportSetting::Orientation];
+    let upright = ImportOptions { images: like(Orientation::Upright), explicit, ..ImportOptions::default() };
+    let (_folder, dest) = crate::scratch();
+    let refuse = |message: String| assert!(message.contains("upright") && message.contains("as they are stored"), "{message}");
+    refuse(import(folder.path(), dest, &upright).unwrap_err().to_string());
+    import(folder.path(), &train, &ImagesOptions::default()).unwrap();
+    refuse(table_of(folder.path(), like(Orientation::AsStored)).unwrap_err());
     // The size is that of the picture.
     let sized = ImagesOptions { size: Some([16, 8]), ..ImagesOptions::default() };
     assert_eq!(table_of(folder.path(), sized).unwrap().1.rows::<u8>(0..1).unwrap(), rows);

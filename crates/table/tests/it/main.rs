@@ -22,6 +22,7 @@ mod idx;
 #[cfg(feature = "images")]
 mod images;
 mod interop;
+mod like;
 mod messages;
 #[cfg(feature = "npy")]
 mod npy;

@@ -176,3 +176,36 @@ fn labels_of_arrays_may_begin_with_any_number() {
     fs::write(&x, npy("|u1", "(2, 1, 1)", &[5, 6])).unwrap();
     assert!(matches!(import(&x, &dest, &options), Err(Error::ColumnRoles { .. })));
 }
+
+#[test]
+fn sources_without_named_columns_refuse_settings_of_columns() {
+    let (folder, like) = crate::scratch();
+    let file = |name: &str, bytes: &[u8]| {
+        fs::write(folder.path().join(name), bytes).unwrap();
+        folder.path().join(name)
+    };
+    let csv = file("rows.csv", b"label,feature_1,w\n1,5,2\n");
+    let svm = file("rows.svm", b"1 1:2\n");
+    let [x, y, w] = ["x", "y", "w"]
+        .map(|name| file(&format!("{name}.npy"), &npy("<f4", if name == "x" { "(1, 1)" } else { "(1,)" }, &[0; 4])));
+    let dest = folder.path().join("test.safetensors");
+    let svmlight = SvmlightOptions { like: Some(like.clone()), ..SvmlightOptions::default() };
+    let arrays = |weights: Option<&PathBuf>| NpyOptions {
+        labels: NpyLabels::Array(ArrayRef::File(y.clone())),
+        weights: weights.cloned().map(ArrayRef::File),
+        like: Some(like.clone()),
+        ..NpyOptions::default()
+    };
+    let check = |columns: ColumnOptions, is_matched: [bool; 3]| {
+        import(&csv, &like, &CsvOptions { columns, ..CsvOptions::default() }).unwrap();
+        let results = [import(&svm, &dest, &svmlight), import(&x, &dest, &arrays(None)), import(&x, &dest, &arrays(Some(&w)))];
+        for (result, is_matched) in results.into_iter().zip(is_matched) {
+            assert!(result.is_ok() == is_matched && matches!(result, Ok(_) | Err(Error::ColumnRoles { .. })), "{result:?}");
+        }
+    };
+    let plain = ColumnOptions { drop: vec!["w".into()], ..ColumnOptions::default() };
+    check(plain.clone(), [true, true, false]);
+    check(ColumnOptions { weight: Some("w".into()), ..ColumnOptions::default() }, [false, false, true]);
+    check(ColumnOptions { offsets: vec![("feature_1".into(), 1.0)], ..plain.clone() }, [false; 3]);
+    check(ColumnOptions { missing_values: vec!["-9".into()], ..plain }, [false; 3]);
+}

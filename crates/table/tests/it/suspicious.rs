@@ -157,7 +157,7 @@ fn a_column_of_codes_is_found_to_be_a_category() {
 #[test]
 fn labels_that_merge_are_told() {
     let (report, _) = table_of("y,a\n16777216,1\n16777217,2\n16777218,3\n", ColumnOptions::default()).unwrap();
-    let warning = ImportWarning::RoundedLabel { column: "y".into(), n_values: 1, first: 16_777_217.0, stored: 16_777_216.0 };
+    let warning = ImportWarning::RoundedLabel { column: "y".into(), n_values: 1, first: "16777217".into(), stored: 16_777_216.0 };
     assert_eq!((report.warnings, report.label_digits[0].n_rounded), (vec![warning], 1));
     let classes = ColumnOptions { label_kind: LabelKind::Classes, ..ColumnOptions::default() };
     let (report, table) = table_of("y,a\n16777216,1\n16777217,2\n16777218,3\n", classes).unwrap();
@@ -250,6 +250,26 @@ fn an_offset_saves_the_digits_of_a_label() {
         assert!(matches!(error, Error::Cell { line: 3, col: 1, .. }), "{error}");
     }
     assert!(matches!(table_of(text, shifted(LabelKind::Binary)), Err(Error::ColumnRoles { .. })));
+}
+
+#[test]
+fn whole_numbers_beyond_f64_keep_their_digits() {
+    let id = |row: i128| (1 << 60) + row;
+    let text = (0..300).fold("y,id\n".to_owned(), |text, row| text + &format!("{},{}\n", row * row % 7, id(row)));
+    let (report, table) = table_of(&text, ColumnOptions::default()).unwrap();
+    let warning = ImportWarning::Rounded {
+        column: "id".into(),
+        n_values: 299,
+        first: id(1).to_string(),
+        stored: 1_152_921_504_606_846_976.0,
+    };
+    assert_eq!(report.warnings, [warning], "all are 2^60 or few other numbers, which do not count the rows");
+    assert!(report.warnings[0].to_string().contains("1152921504606846977 became 1152921504606846976;"), "{}", report.warnings[0]);
+    assert!(table.rows::<f32>(0..300).unwrap().iter().all(|&value| value == 1_152_921_504_606_846_976.0));
+
+    let columns = ColumnOptions { offsets: vec![("id".into(), id(0) as f64)], ..ColumnOptions::default() };
+    let (_, table) = table_of(&text, columns).unwrap();
+    assert_eq!(table.rows::<f32>(0..300).unwrap(), (0..300_u16).map(f32::from).collect::<Vec<_>>());
 }
 
 /// Checks which columns are told to have lost digits.
