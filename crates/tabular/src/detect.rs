@@ -369,8 +369,8 @@ struct Surveyed {
     index: Vec<String>,
 }
 
-/// Surveys a file whose columns have types, by importing it with text as categories. Columns of other types, which have to be left
-/// out, are empty.
+/// Surveys a file whose columns have types, by importing it with text as categories. Columns of other types, which have to be
+/// left out, are empty.
 fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut dyn FnMut()) -> Result<Surveyed, Error> {
     let missing_values = options.text.missing_values.clone();
     let mut columns = ColumnOptions {

@@ -34,10 +34,10 @@ impl Fitted {
 }
 
 impl Fitting<'_> {
-    /// Trains the networks for each fold of a [cross-validation](crate::Detected::folds), each time on the rows that are not those
-    /// of the fold. The model predicts the mean over the folds of the networks that are kept: those that predict best together
-    /// all rows, each by the networks that were not trained on it. By these predictions the model is also calibrated, and a
-    /// threshold or intervals are chosen. The importance of columns is the mean over the folds.
+    /// Trains the networks for each fold of a [cross-validation](crate::Detected::folds), each time on the rows that are not
+    /// those of the fold. The model predicts the mean over the folds of the networks that are kept: those that predict best
+    /// together all rows, each by the networks that were not trained on it. By these predictions the model is also calibrated,
+    /// and a threshold or intervals are chosen. The importance of columns is the mean over the folds.
     ///
     /// The folds share the limit of time. A run that is stopped returns the model of the folds up to then.
     ///

@@ -285,8 +285,8 @@ fn a_header_of_years_is_told() -> Result<(), Error> {
     Ok(())
 }
 
-/// A file of Parquet: text, a number, a duration, a number, text. Columns are those of the file, whatever their types, and a column
-/// of a type that is not read has to be left out.
+/// A file of Parquet: text, a number, a duration, a number, text. Columns are those of the file, whatever their types, and a
+/// column of a type that is not read has to be left out.
 #[cfg(feature = "all-formats")]
 #[test]
 fn columns_of_a_typed_file_are_counted_in_its_order() -> Result<(), Error> {

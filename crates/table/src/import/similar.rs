@@ -11,7 +11,8 @@ pub(crate) fn similar(texts: &[String]) -> Option<[String; 2]> {
     })
 }
 
-/// The number of lines of the first text that has whole rows of `n_columns` cells in it, as the text between two stray quotes has.
+/// The number of lines of the first text that has whole rows of `n_columns` cells in it, as the text between two stray quotes
+/// has.
 pub(crate) fn lines_of_rows(texts: &[String], n_columns: usize) -> Option<usize> {
     // With fewer columns, lines of ordinary text look like rows.
     const MIN_COLUMNS: usize = 3;

@@ -90,8 +90,8 @@ pub struct MissingValues {
     pub n_missing: usize,
     /// All rows.
     pub n_rows: usize,
-    /// Whether missing values are replaced by the mean of the training rows, which is so for numbers if none of these was missing;
-    /// others are a value of their own.
+    /// Whether missing values are replaced by the mean of the training rows, which is so for numbers if none of these was
+    /// missing; others are a value of their own.
     pub is_replaced: bool,
 }
 
