@@ -296,7 +296,9 @@ impl Finder<'_> {
         let categories = like.dictionaries.iter().map(|dictionary| named(dictionary.name(), "categorical columns"));
         let place = |name: &String| like.features().iter().position(|feature| feature == name);
         let indicators: Vec<usize> = like.indicators.iter().filter_map(place).collect();
-        if let Some(&both) = dropped.iter().find(|&&col| features.contains(&col) || label_columns.contains(&col)) {
+        let weight = self.weight_of(like, &label_columns)?;
+        let mut used = features.iter().chain(&label_columns).chain(&weight);
+        if let Some(&both) = used.find(|col| dropped.contains(col)) {
             let name = &self.names[both];
             return self.wrong(format!("column `{name}` is dropped, but the table to match has it; drop only other columns"));
         }
@@ -329,7 +331,7 @@ impl Finder<'_> {
             rules: FeatureRules::new(features.len(), on_missing, missing_values, indicators.clone(), like.dtype()),
             categories: categories.collect::<Result<_, _>>()?,
             features,
-            weight: self.weight_of(like, &label_columns)?,
+            weight,
             label_columns,
             labels: labels.or_else(|problem| self.wrong(problem))?,
             indicators,

@@ -99,6 +99,7 @@ fn weights_are_the_column_of_the_table() {
         assert_eq!(pair.like(text, columns).unwrap().weights().unwrap(), [0.5]);
     }
     refused(pair.like(text, weight("v")), &["`v`", "`w`"]);
+    refused(pair.like(text, ColumnOptions { drop: vec!["w".into()], ..columns() }), &["`w` is dropped"]);
     refused(pair.like("y,a,v\n1,3,0.25\n", columns()), &["no column `w` for the weight"]);
     assert!(!pair.like("a\n3\n", absent.clone()).unwrap().has_weights(), "rows to predict need no weights");
     assert_eq!(pair.like("a,w\n3,2\n", ColumnOptions { weight: Some("w".into()), ..absent }).unwrap().weights().unwrap(), [2.0]);
