@@ -216,7 +216,7 @@ impl<'a> Training<'a> {
         warnings.extend(undefined);
         warnings.extend(ignores_weights.then_some(Warning::UnusedWeights { n_rows: n_valid_rows }));
         let of_parts = replicas.normalises_parts() && !params.buffers().is_empty();
-        let of_iterates = matches!(average, Average::OfOptimizer { .. }) && !params.buffers().is_empty();
+        let of_iterates = matches!(average, Average::OfOptimizer(_)) && !params.buffers().is_empty();
         warnings.extend(of_iterates.then_some(Warning::StatisticsOfIterates));
         warnings.extend(of_parts.then(|| Warning::StatisticsOfReplica { n_replicas: replicas.world_size() }));
         let config = TrainerConfig { batch_rows: train.batch_rows(), ..config };

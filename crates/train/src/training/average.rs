@@ -14,7 +14,15 @@ pub(super) enum Average {
     /// One that each step updates.
     Ema(Ema),
     /// That of the optimizer, which a program of its own computes from the optimizer's state.
-    OfOptimizer { averaged: Parameters, graph: Graph, executable: Option<Executable> },
+    OfOptimizer(Box<Computed>),
+}
+
+/// An average and its program, which is compiled before the first step.
+#[derive(Debug)]
+pub(super) struct Computed {
+    averaged: Parameters,
+    graph: Graph,
+    executable: Option<Executable>,
 }
 
 impl Average {
@@ -40,7 +48,7 @@ impl Average {
             (Some(config), None) => Ok(Self::Ema(Ema::new(params, config))),
             (None, Some(averaged)) => {
                 graph.check()?;
-                Ok(Self::OfOptimizer { averaged, graph, executable: None })
+                Ok(Self::OfOptimizer(Box::new(Computed { averaged, graph, executable: None })))
             }
             (None, None) => Ok(Self::None),
         }
@@ -48,8 +56,8 @@ impl Average {
 
     /// Compiles the program of the optimizer's average.
     pub(super) fn compile(mut self, device: &Device) -> Result<Self, Error> {
-        if let Self::OfOptimizer { graph, executable, .. } = &mut self {
-            *executable = Some(graph.compile(device)?);
+        if let Self::OfOptimizer(computed) = &mut self {
+            computed.executable = Some(computed.graph.compile(device)?);
         }
         Ok(self)
     }
@@ -68,15 +76,15 @@ impl Average {
         match self {
             Self::None => params.clone(),
             Self::Ema(ema) => ema.averaged(params),
-            Self::OfOptimizer { averaged, .. } => averaged.clone(),
+            Self::OfOptimizer(computed) => computed.averaged.clone(),
         }
     }
 
     /// Computes the average of the steps so far, unless they have updated it.
     pub(super) fn update(&self) -> Result<(), Error> {
         match self {
-            Self::OfOptimizer { executable: Some(executable), .. } => Ok(executable.run(1)?),
-            _ => Ok(()),
+            Self::OfOptimizer(computed) => Ok(computed.executable.as_ref().map_or(Ok(()), |executable| executable.run(1))?),
+            Self::None | Self::Ema(_) => Ok(()),
         }
     }
 
@@ -85,7 +93,7 @@ impl Average {
         match self {
             Self::None => 0,
             Self::Ema(ema) => ema.len_bytes(),
-            Self::OfOptimizer { averaged, .. } => averaged.values().len_bytes(),
+            Self::OfOptimizer(computed) => computed.averaged.values().len_bytes(),
         }
     }
 }
