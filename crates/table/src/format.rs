@@ -42,6 +42,7 @@ mod unique_json;
 pub(crate) use encode::{encode, encoded_len};
 pub use layout::{Layout, Tensor, header_bytes};
 pub(crate) use metadata::TableMetadata;
+#[cfg(feature = "import")]
 pub(crate) use recorded_settings::RecordedSettings;
 pub use shard_index::{MAX_INDEX_BYTES, ShardEntry, ShardIndex};
 
