@@ -132,7 +132,7 @@ fn shards_are_written_to_a_store() {
     place.refuse("import", &["rows.csv", "s3://bucket/rows.safetensors", "--shard-rows", "2"], &["folder", "rows.safetensors"]);
 }
 
-/// Text of 600 rows that can be learnt.
+/// Text of 600 rows that can be learned.
 fn rows() -> String {
     let rows = (0..600).map(|row| {
         let [a, b] = [0, 1].map(|column| noise(row, column));

@@ -52,9 +52,8 @@ pub struct ColumnOptions {
     /// How rows that cannot be read are treated.
     pub bad_rows: BadRows,
     /// A table to match, so that a test set can be imported like its training set: with the same columns, found by their names,
-    /// in the same order; the same dictionaries, so values that are not in them are unknown, of which
-    /// [`ImportWarning::Unseen`](crate::ImportWarning::Unseen) tells; the same classes; and the same values in place of missing
-    /// ones.
+    /// in the same order; the same dictionaries, so values that are not in them are unknown, which is a
+    /// [warning](crate::ImportWarning::Unseen); the same classes; and the same values in place of missing ones.
     ///
     /// The table replaces some of the other options: `labels`, `label_kind`, `features`, `categorical`, `indicators` and `dtype`
     /// are taken from it, and `missing` too if it filled in values. Columns that it does not have are dropped.
