@@ -10,6 +10,7 @@ mod table;
 mod target;
 mod writer;
 
+#[cfg(feature = "import")]
 pub(crate) use folder::INDEX;
 pub use table::ShardedTable;
 pub use writer::{ShardSize, ShardedWriter};
