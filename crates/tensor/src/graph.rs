@@ -90,6 +90,8 @@ pub(crate) struct Inner {
     pub(crate) replicas: Option<Arc<dyn AllGather>>,
     /// The weights of the rows of a batch, if not all count alike.
     pub(crate) row_weights: Option<RowWeights>,
+    /// The parameters of each model that is bound, by its values.
+    models: Vec<(Persistent, Vec<usize>)>,
     /// How kernels are fused when the graph is compiled.
     rewrites: Vec<Rewrite>,
 }
@@ -143,6 +145,7 @@ impl Graph {
             outer: None,
             replicas: None,
             row_weights: None,
+            models: Vec::new(),
             rewrites: Rewrite::ALL.to_vec(),
         };
         Self { inner: Rc::new(RefCell::new(inner)) }
@@ -183,12 +186,14 @@ impl Graph {
 
     /// Binds the elements of `range` of two persistent buffers as a parameter and its gradient.
     ///
-    /// The backward pass overwrites the gradient; it does not add to the old values.
+    /// The backward pass overwrites the gradient; it does not add to the old values. Binding the same parameter again gives the
+    /// same tensor, whose gradient is that of all its uses.
     ///
     /// # Dtypes
     /// Both f32, f16 or bf16, not necessarily the same: the gradient is written in the dtype of its buffer.
     /// # Errors
-    /// As [`tensor`](Self::tensor); [`Error::Dtype`].
+    /// As [`tensor`](Self::tensor); [`Error::Dtype`]; [`Error::Refused`] if the gradient overlaps that of another parameter of the
+    /// graph.
     #[track_caller]
     pub fn parameter(&self, values: &Persistent, grads: &Persistent, range: Range<usize>, shape: &[usize]) -> Tensor {
         let check = |persistent| check_elements("parameter", persistent, &range, shape);
@@ -208,7 +213,7 @@ impl Graph {
     /// values are written before they are read, and that gradients are used. Without `grad` the parameter gets no gradient.
     ///
     /// # Errors
-    /// [`Error::Shape`] if the shape has another number of elements; [`Error::Dtype`].
+    /// [`Error::Shape`] if the shape has another number of elements; as [`parameter`](Self::parameter).
     #[track_caller]
     pub fn parameter_in(&self, value: Slice, grad: Option<Slice>, shape: &[usize]) -> Tensor {
         for (arg, slice) in [("value", Some(value)), ("grad", grad)] {
@@ -218,7 +223,52 @@ impl Graph {
                 return self.failed(error, value.dtype(), shape);
             }
         }
-        self.add_node(Node { is_parameter: true, wants_grad: grad.is_some(), grad, ..Node::of(value, shape) })
+        let other = grad.and_then(|grad| self.overlapping(grad));
+        match other {
+            Some(id) if self.is_parameter_of(id, value, grad) => Tensor::new(self.clone(), id, value, shape.to_vec()),
+            Some(id) => {
+                let other = self.inner().nodes[id].shape.clone();
+                let found = format!("a gradient whose elements are also those of another parameter, of shape {other:?}");
+                let expected = "separate gradients, of which each is written, or no gradient for one of them (`Graph::part`)";
+                self.failed(Error::Refused { op: "parameter", found, expected }, value.dtype(), shape)
+            }
+            None => self.add_node(Node { is_parameter: true, wants_grad: grad.is_some(), grad, ..Node::of(value, shape) }),
+        }
+    }
+
+    /// The parameter whose gradient overlaps `grad`.
+    fn overlapping(&self, grad: Slice) -> Option<usize> {
+        self.inner().nodes.iter().position(|node| node.grad.is_some_and(|other| other.overlaps(grad)))
+    }
+
+    fn is_parameter_of(&self, id: usize, value: Slice, grad: Option<Slice>) -> bool {
+        let node = &self.inner().nodes[id];
+        (node.slice, node.grad) == (value, grad)
+    }
+
+    /// Keeps the parameters of a model, for what is recorded later and knows only the buffer of its values:
+    /// [`gradients_of`](Self::gradients_of).
+    pub fn keep_parameters(&self, values: &Persistent, parameters: &[Tensor]) {
+        let model = (values.clone(), parameters.iter().map(Tensor::id).collect());
+        self.inner_mut().models.push(model);
+    }
+
+    /// Which of the parameters that were [kept](Self::keep_parameters) for these values [have a gradient](Tensor::has_gradient),
+    /// in order; `None` if none were.
+    pub fn gradients_of(&self, values: &Persistent) -> Option<Vec<bool>> {
+        let inner = self.inner();
+        let (_, ids) = inner.models.iter().find(|(model, _)| model.is_same(values))?;
+        Some(ids.iter().map(|&id| inner.nodes[id].has_gradient).collect())
+    }
+
+    /// Whether parameters of any model were [kept](Self::keep_parameters).
+    pub fn has_parameters(&self) -> bool {
+        !self.inner().models.is_empty()
+    }
+
+    /// Whether a backward pass has been recorded.
+    pub fn has_backward(&self) -> bool {
+        self.inner().went_back
     }
 
     /// A tensor of f32 values that are known when recording; [`compile`](Self::compile) writes them to the device.
@@ -288,8 +338,9 @@ impl Graph {
         listing
     }
 
-    /// Records the backward pass of `loss`, which must be a single number: the gradient of every parameter that the loss depends
-    /// on is written to the buffer that was given to [`parameter`](Self::parameter).
+    /// Records the backward pass of `loss`, which must be a single number: the gradient of every parameter is written to the
+    /// buffer that was given to [`parameter`](Self::parameter). That of a parameter on which the loss does not depend is 0, and
+    /// [`Tensor::has_gradient`] is false for it.
     ///
     /// # Errors
     /// The first error of the graph, as [`check`](Self::check); [`Error::NoTape`], [`Error::LossNotScalar`],

@@ -110,6 +110,11 @@ impl Persistent {
         self.inner.is_required
     }
 
+    /// Whether both are handles of one buffer.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.inner.id == other.inner.id
+    }
+
     /// The device that has last written to it, with its type erased, and the number of writes on all devices.
     pub(crate) fn last_writer(&self) -> MutexGuard<'_, Option<Writer>> {
         self.inner.last_write.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -388,6 +388,12 @@ impl Slice {
         Self { start: self.start + range.start, len: range.len(), ..*self }
     }
 
+    /// Whether both have elements in common.
+    pub fn overlaps(&self, other: Self) -> bool {
+        let (own, others) = (self.bytes(), other.bytes());
+        (self.program, self.buffer) == (other.program, other.buffer) && own.start < others.end && others.start < own.end
+    }
+
     pub(crate) fn buffer(&self) -> usize {
         self.buffer
     }

@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use brisk_kernels::expr::Expr;
 use brisk_kernels::{Activation, DType, Epilogue, Kernel, Map, MapInPlace};
 use brisk_program::{HostStep, Program, Segment, Slice};
 
@@ -78,6 +79,13 @@ pub(crate) fn record(inner: &mut Inner, y: usize, dy: Slice) -> Result<(), Error
             }
         }
     }
+    let (reached, others): (Vec<usize>, Vec<usize>) =
+        (0..nodes.len()).filter(|&id| nodes[id].grad.is_some()).partition(|&id| backward.grads[id].slice.is_some());
+    // Their buffers may have the gradients of another graph.
+    for grad in others.iter().filter_map(|&id| nodes[id].grad.filter(|grad| !accumulates && !grad.is_empty())) {
+        backward.push(Map::flat(grad.len(), Expr::constant(0.0)), &[grad])?;
+    }
+    reached.into_iter().for_each(|id| inner.nodes[id].has_gradient = true);
     Ok(())
 }
 

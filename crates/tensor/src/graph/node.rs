@@ -30,6 +30,8 @@ pub(crate) struct Node {
     pub(crate) wants_grad: bool,
     /// Where its gradient is written, for parameters.
     pub(crate) grad: Option<Slice>,
+    /// Whether a backward pass has reached it, for parameters.
+    pub(crate) has_gradient: bool,
     /// How many recorded operations read it, or a cast copy of it.
     pub(crate) n_uses: usize,
     /// The activation that it is the output of, if its derivative can be computed from that output.
@@ -63,6 +65,7 @@ impl Node {
             is_failed: false,
             wants_grad: false,
             grad: None,
+            has_gradient: false,
             n_uses: 0,
             output_of: None,
             recorded: None,

@@ -60,7 +60,11 @@ impl Graph {
     /// nested calls only the outermost counts.
     #[track_caller]
     pub fn enter_from_caller(&self) -> Scope {
-        let caller = Location::caller();
+        self.enter_from(Location::caller())
+    }
+
+    /// [`enter_from_caller`](Self::enter_from_caller) for another line, such as the one that made an optimizer.
+    pub fn enter_from(&self, caller: &'static Location<'static>) -> Scope {
         let mut inner = self.inner_mut();
         let before = inner.outer;
         inner.outer = before.or(Some(caller));

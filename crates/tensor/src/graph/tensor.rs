@@ -69,6 +69,11 @@ impl Tensor {
         self.graph.inner().nodes[self.id].n_uses
     }
 
+    /// Whether it is a parameter that a loss depends on whose backward pass has been recorded.
+    pub fn has_gradient(&self) -> bool {
+        self.graph.inner().nodes[self.id].has_gradient
+    }
+
     /// The same elements in another shape; no kernel runs.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ mod algebra;
 mod anomaly;
 mod autocast;
 mod batch_index;
+mod bound_twice;
 mod checkpoint;
 mod dimensions;
 mod draws;
