@@ -1,10 +1,12 @@
 //! Losses of one prediction and one target for each element, as expressions.
 
+use brisk_kernels::Interval;
 use brisk_kernels::expr::Expr;
 
 use crate::elementwise::Elementwise;
 use crate::graph::operation::{AutocastRule, Operation as _};
 use crate::graph::tensor::Tensor;
+use crate::loss::check_settings;
 use crate::loss_reduction::LossReduction;
 
 /// Elementwise losses: `self` is the prediction, `target` gets a gradient too if it needs one.
@@ -14,7 +16,8 @@ use crate::loss_reduction::LossReduction;
 /// dimensions, or the shape of the input for [`LossReduction::None`].
 /// # Errors
 /// All: [`Error::Shape`](crate::Error::Shape) if the shapes differ, [`Error::Dtype`](crate::Error::Dtype),
-/// [`Error::ForeignTensor`](crate::Error::ForeignTensor).
+/// [`Error::ForeignTensor`](crate::Error::ForeignTensor); [`Error::Refused`](crate::Error::Refused) for a number that is not
+/// finite, or outside of what the loss takes.
 impl Tensor {
     /// `|x - target|`.
     ///
@@ -25,25 +28,28 @@ impl Tensor {
         self.loss("l1_loss", target, reduction, |x, target| (x - target).abs())
     }
 
-    /// `(x - target)² / (2 beta)` where `|x - target| < beta`, else `|x - target| - beta / 2`.
+    /// `(x - target)² / (2 beta)` where `|x - target| < beta`, else `|x - target| - beta / 2`; `beta` is at least 0.
     ///
     /// # Reference
     /// `torch.nn.functional.smooth_l1_loss`.
     #[track_caller]
     pub fn smooth_l1_loss(&self, target: &Self, beta: f32, reduction: LossReduction) -> Self {
-        self.loss("smooth_l1_loss", target, reduction, |x, target| {
+        let settings = [("beta", beta, Interval::NonNegative)];
+        self.loss_with("smooth_l1_loss", &settings, target, reduction, |x, target| {
             let distance = (x - target).abs();
-            distance.lt(beta).select(distance.powi(2) * (0.5 / beta), &distance - 0.5 * beta)
+            // With a beta of 0 there is no curve.
+            let curve = if beta > 0.0 { 0.5 / beta } else { 0.0 };
+            distance.lt(beta).select(distance.powi(2) * curve, &distance - 0.5 * beta)
         })
     }
 
-    /// `(x - target)² / 2` where `|x - target| ≤ delta`, else `delta (|x - target| - delta / 2)`.
+    /// `(x - target)² / 2` where `|x - target| ≤ delta`, else `delta (|x - target| - delta / 2)`; `delta` is above 0.
     ///
     /// # Reference
     /// `torch.nn.functional.huber_loss`; Huber 1964.
     #[track_caller]
     pub fn huber_loss(&self, target: &Self, delta: f32, reduction: LossReduction) -> Self {
-        self.loss("huber_loss", target, reduction, |x, target| {
+        self.loss_with("huber_loss", &[("delta", delta, Interval::Positive)], target, reduction, |x, target| {
             let distance = (x - target).abs();
             distance.le(delta).select(distance.powi(2) * 0.5, (&distance - 0.5 * delta) * delta)
         })
@@ -66,20 +72,25 @@ impl Tensor {
     }
 
     /// Binary cross-entropy of logits that gives well-classified elements less weight: times `(1 - p_t)^gamma`, where `p_t` is
-    /// the probability of the target, and `alpha` for targets of 1, `1 - alpha` for targets of 0.
+    /// the probability of the target, and `alpha` for targets of 1, `1 - alpha` for targets of 0. `alpha` is from 0 to 1, or -1 for
+    /// equal weights; `gamma` is at least 0.
     ///
     /// # Reference
     /// Lin et al. 2017, arXiv:1708.02002; `torchvision.ops.sigmoid_focal_loss`.
     #[track_caller]
     pub fn focal_loss(&self, target: &Self, alpha: f32, gamma: f32, reduction: LossReduction) -> Self {
-        self.loss("focal_loss", target, reduction, |x, target| {
+        let is_weighted = alpha != -1.0;
+        let alpha = if is_weighted { alpha } else { 0.5 };
+        let settings = [("alpha", alpha, Interval::Unit), ("gamma", gamma, Interval::NonNegative)];
+        self.loss_with("focal_loss", &settings, target, reduction, |x, target| {
             let is_not = 1.0 - &target;
             let p = x.sigmoid();
             // max(x, 0) - x target + log(1 + e^-|x|), with branches whose slopes at 0 add up to 1/2.
             let minus_abs = x.gt(0.0).select(-&x, &x);
             let cross_entropy = x.relu() - &x * &target + minus_abs.exp().log1p();
             let not_p_t = 1.0 - (&p * &target + (1.0 - &p) * &is_not);
-            cross_entropy * not_p_t.powf(gamma) * (&target * alpha + is_not * (1.0 - alpha))
+            let loss = cross_entropy * not_p_t.powf(gamma);
+            if is_weighted { loss * (&target * alpha + is_not * (1.0 - alpha)) } else { loss }
         })
     }
 
@@ -109,20 +120,20 @@ impl Tensor {
     /// `torch.nn.HingeEmbeddingLoss` has another form; this is the loss of a support vector machine (Cortes & Vapnik 1995).
     #[track_caller]
     pub fn hinge_loss(&self, target: &Self, margin: f32, reduction: LossReduction) -> Self {
-        self.loss("hinge_loss", target, reduction, |x, target| {
+        self.loss_with("hinge_loss", &[("margin", margin, Interval::Finite)], target, reduction, |x, target| {
             let distance = margin - target * x;
             // The slope at the margin is 0, as for `torch.clamp`.
             distance.le(0.0).select(0.0, distance)
         })
     }
 
-    /// `max(q (target - x), (q - 1) (target - x))`, whose minimum is the quantile `q`.
+    /// `max(q (target - x), (q - 1) (target - x))`, whose minimum is the quantile `q`, between 0 and 1.
     ///
     /// # Reference
     /// Koenker & Bassett 1978, also called pinball loss.
     #[track_caller]
     pub fn quantile_loss(&self, target: &Self, quantile: f32, reduction: LossReduction) -> Self {
-        self.loss("quantile_loss", target, reduction, |x, target| {
+        self.loss_with("quantile_loss", &[("quantile", quantile, Interval::Open)], target, reduction, |x, target| {
             let distance = target - x;
             (&distance * quantile).max(&distance * (quantile - 1.0))
         })
@@ -130,6 +141,21 @@ impl Tensor {
 
     #[track_caller]
     fn loss(&self, name: &'static str, target: &Self, reduction: LossReduction, f: impl FnOnce(Expr, Expr) -> Expr) -> Self {
+        self.loss_with(name, &[], target, reduction, f)
+    }
+
+    #[track_caller]
+    fn loss_with(
+        &self,
+        name: &'static str,
+        settings: &[(&'static str, f32, Interval)],
+        target: &Self,
+        reduction: LossReduction,
+        f: impl FnOnce(Expr, Expr) -> Expr,
+    ) -> Self {
+        if let Err(error) = check_settings(name, settings) {
+            return self.refused(error, if reduction == LossReduction::None { self.shape() } else { &[] });
+        }
         self.reduced_loss(Elementwise::new(name, f(Expr::input(0), Expr::input(1))), target, reduction)
     }
 

@@ -1,4 +1,4 @@
-use brisk_kernels::{BceWithLogits, DType, MseLoss, Reduction};
+use brisk_kernels::{BceWithLogits, DType, Interval, MseLoss, Outside, Reduction};
 
 use crate::error::Error;
 use crate::graph::backward::Backward;
@@ -16,7 +16,7 @@ impl Tensor {
     /// # Units
     /// `pos_weight` multiplies the loss of positive rows; 1 leaves it as it is. A mean divides by the sum of the weights.
     /// # Errors
-    /// [`Error::Shape`], [`Error::ForeignTensor`].
+    /// [`Error::Shape`], [`Error::ForeignTensor`]; [`Error::Refused`] if `pos_weight` is negative or not finite.
     /// # Reference
     /// `torch.nn.functional.binary_cross_entropy_with_logits`.
     #[track_caller]
@@ -48,6 +48,12 @@ impl Tensor {
 fn check_lengths(op: &'static str, inputs: &[&Tensor]) -> Result<(), Error> {
     let [x, target] = [0, 1].map(|i| inputs[i].shape().iter().filter(|len| **len != 1));
     if x.eq(target) { Ok(()) } else { inputs[0].check_target(op, inputs[1]) }
+}
+
+/// Checks numbers that a loss is given, each with the interval that it must be in.
+pub(crate) fn check_settings(op: &'static str, settings: &[(&'static str, f32, Interval)]) -> Result<(), Error> {
+    let refused = |Outside { name, found, expected, .. }| Error::Refused { op, found: format!("{name} = {found}"), expected };
+    settings.iter().try_for_each(|&(name, value, interval)| interval.check(name, value).map_err(refused))
 }
 
 /// The dimension without which the first shape is the second.
@@ -97,6 +103,7 @@ impl Operation for BceWithLogits {
             input.check_len("bce_with_logits", arg, inputs[0].shape(), self.n)?;
         }
         check_lengths(self.name(), inputs)?;
+        check_settings(self.name(), &[("pos_weight", self.pos_weight, Interval::NonNegative)])?;
         check_kernel(&self.loss())?;
         Ok(Vec::new())
     }

@@ -1,7 +1,8 @@
 //! The message of each error.
 
 use brisk_tensor::{
-    Activation, BatchNormOptions, Conv2dOptions, DType, Error, Graph, Persistent, Pool2d, Reduction, Statistics, Transpose,
+    Activation, BatchNormOptions, Conv2dOptions, DType, Error, Graph, Persistent, Pool2d, Reduction, Statistics, Tensor,
+    Transpose,
 };
 
 use crate::refusal::{check_refused, n_kernels, parameter, refusal};
@@ -154,6 +155,42 @@ fn ranges_beyond_the_buffer() {
         |graph| graph.parameter(&buffer, &short, 0..8, &[8]),
         "parameter: `shape` has shape [8], expected 8 elements, those of 0..8 of `short` (4)",
     );
+}
+
+#[test]
+fn gradients_that_overlap() {
+    let [values, grads] = ["values", "grads"].map(|name| Persistent::new(name, DType::F32, 8));
+    check_refused(
+        |graph| {
+            graph.parameter(&values, &grads, 0..4, &[4]);
+            graph.parameter(&values, &grads, 2..6, &[4])
+        },
+        "parameter: a gradient whose elements are also those of another parameter, of shape [4], expected separate gradients, of which each is written, or no gradient for one of them (`Graph::part`)",
+    );
+}
+
+#[test]
+fn settings_of_losses() {
+    use brisk_tensor::LossReduction::{Mean, None};
+    let x = |graph: &Graph| parameter(graph, &[4]);
+    for delta in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+        let message = format!("huber_loss: delta = {delta}, expected a finite number above 0");
+        check_refused(|graph| x(graph).huber_loss(&x(graph), delta, Mean), &message);
+    }
+    let check = |record: &dyn Fn(Tensor, Tensor) -> Tensor, message: &str| {
+        let error = refusal(|graph| record(x(graph), x(graph)));
+        assert!(error.to_string().starts_with(message), "{error}");
+    };
+    check(&|x, y| x.smooth_l1_loss(&y, -1.0, None), "smooth_l1_loss: beta = -1, expected");
+    check(&|x, y| x.quantile_loss(&y, 95.0, Mean), "quantile_loss: quantile = 95, expected");
+    check(&|x, y| x.quantile_loss(&y, 1.0, Mean), "quantile_loss: quantile = 1, expected");
+    check(&|x, y| x.focal_loss(&y, -0.5, 2.0, Mean), "focal_loss: alpha = -0.5, expected");
+    check(&|x, y| x.focal_loss(&y, 0.5, -2.0, Mean), "focal_loss: gamma = -2, expected");
+    check(&|x, y| x.hinge_loss(&y, f32::NAN, Mean), "hinge_loss: margin = NaN, expected");
+    for pos_weight in [-1.0, f32::NAN, f32::INFINITY] {
+        let message = format!("bce_with_logits: pos_weight = {pos_weight}, expected");
+        check(&|x, y| x.bce_with_logits(&y, &y, Reduction::Mean, pos_weight), &message);
+    }
 }
 
 #[test]
