@@ -1,6 +1,7 @@
 use brisk_kernels::{DType, Number, Rule, SkipIncomplete, StepCount, StepValue, Update};
 use brisk_tensor::{Graph, Persistent};
 
+use crate::origin::Origin;
 use crate::parameters::Parameters;
 
 /// Gradients summed over several batches before a step: the result of a large batch with the memory of a small one.
@@ -42,6 +43,7 @@ use crate::parameters::Parameters;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Accumulate {
+    origin: Origin,
     sum: Persistent,
     every: u32,
     n_batches: u32,
@@ -50,7 +52,8 @@ pub struct Accumulate {
 impl Accumulate {
     /// A step after every `every`-th batch of an epoch.
     pub fn new(params: &Parameters, every: u32) -> Self {
-        Self { sum: Persistent::new("accumulate.sum", DType::F32, params.grads().len()), every, n_batches: 0 }
+        let sum = Persistent::new("accumulate.sum", DType::F32, params.grads().len());
+        Self { origin: params.origin(), sum, every, n_batches: 0 }
     }
 
     /// Also a step after the last batch of an epoch that has `n_batches`.
@@ -63,9 +66,14 @@ impl Accumulate {
     /// [`GradScaler::unscale`](crate::GradScaler::unscale); `state` is the optimizer's.
     ///
     /// # Errors
-    /// [`Error::Program`](brisk_tensor::Error::Program) if `every` is 0.
+    /// [`Error::Program`](brisk_tensor::Error::Program) if `every` is 0; [`Error::Refused`](brisk_tensor::Error::Refused) before
+    /// the backward pass, and for other parameters than those that it was made for or that the loss depends on.
     #[track_caller]
     pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) {
+        if let Err(error) = params.origin().check("accumulate", self.origin) {
+            return graph.fail(error);
+        }
+        params.check_gradients("accumulate", graph);
         let [grads, sum, state] = [params.grads(), &self.sum, state].map(|persistent| graph.buffer(persistent));
         let (n, groups) = (params.grads().len(), Groups { every: self.every, n_batches: self.n_batches });
         graph.push(Update::new("sum_batches", Sum(groups), n), &[grads, state, sum]);

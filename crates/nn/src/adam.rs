@@ -31,6 +31,7 @@ pub enum WeightDecay {
 
 impl Adam {
     /// Adam with PyTorch's defaults: β = (0.9, 0.999), ε = 1e-8, no weight decay.
+    #[track_caller]
     pub fn new(params: &Parameters) -> Self {
         Self { elementwise: Elementwise::new(params, "adam", &["m", "v"]), step: AdamStep::DEFAULT }
     }

@@ -1,8 +1,9 @@
 use brisk_kernels::expr::Expr;
 use brisk_tensor::{Activation, Elementwise, Error, Tensor};
 
+use crate::bound::Bound;
 use crate::init::Init;
-use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::parameters::{ParameterId, ParametersBuilder};
 
 /// A fully connected layer of each member of an ensemble, whose members share the weight: `relu(s_i ⊙ (W (r_i ⊙ x)) + b_i)` for
 /// member `i`, in one product for all members.

@@ -1,9 +1,10 @@
 use brisk_tensor::{Activation, BatchNormOptions, Error, Mode, Statistics, Tensor};
 
+use crate::bound::Bound;
 use crate::buffer::BufferId;
 use crate::init::Init;
 use crate::module::Module;
-use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::parameters::{ParameterId, ParametersBuilder};
 
 /// Batch normalisation of each channel with an activation, optionally of ghost batches.
 ///

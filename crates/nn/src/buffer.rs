@@ -4,6 +4,7 @@ use brisk_tensor::{Error, Persistent};
 
 use crate::entry::len_of;
 use crate::newest::Newest;
+use crate::origin::Id;
 
 /// A tensor that belongs to a model but is not trained: running statistics, a frozen scale.
 ///
@@ -27,7 +28,7 @@ enum Initial {
 
 /// The id of a buffer of a [`Parameters`](crate::Parameters).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct BufferId(pub(crate) usize);
+pub struct BufferId(pub(crate) Id);
 
 impl Buffer {
     pub(crate) fn new(name: String, shape: &[usize], value: f32) -> Self {

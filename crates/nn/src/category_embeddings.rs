@@ -1,8 +1,9 @@
 use brisk_tensor::{Error, Tensor};
 
+use crate::bound::Bound;
 use crate::embedding::{CategoricalColumn, Embedding};
 use crate::module::Module;
-use crate::parameters::{Bound, ParametersBuilder};
+use crate::parameters::ParametersBuilder;
 
 /// A layer that appends the embedding of each categorical column to the numbers of each row.
 ///

@@ -28,6 +28,7 @@ pub struct CautiousAdamW {
 
 impl CautiousAdamW {
     /// β = (0.9, 0.999), ε = 1e-8, no weight decay.
+    #[track_caller]
     pub fn new(params: &Parameters) -> Self {
         let settings = Settings { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 };
         Self { elementwise: Elementwise::new(params, "cautious_adamw", &["m", "v"]), settings }
@@ -113,8 +114,9 @@ impl Optimizer for CautiousAdamW {
         let state = self.elementwise.state();
         let [m, v] = [0, 1].map(|i| Elements::State(state[i].1));
         self.elementwise.record_for(graph, params, inputs, &params.pieces(), &self.settings, [Elements::Grads], &[m, v], &[]);
+        let Ok(has_gradient) = params.with_gradient("cautious_adamw", graph) else { return };
         let [grads, m_buffer] = [params.grads(), state[0].1].map(|buffer| graph.buffer(buffer));
-        for entry in params.entries().iter().filter(|entry| !entry.range.is_empty()) {
+        for (entry, _) in params.entries().iter().zip(has_gradient).filter(|(entry, has)| *has && !entry.range.is_empty()) {
             let range = entry.range.clone();
             let n = range.len();
             let mean = graph.with_program(|program| program.transient("mean", DType::F32, 1));

@@ -1,8 +1,8 @@
 use brisk_tensor::Tensor;
 
+use crate::bound::Bound;
 use crate::embedding::CategoricalColumn;
 use crate::module::Module;
-use crate::parameters::Bound;
 
 /// A module whose activations are recomputed in the backward pass instead of being kept: see
 /// [`Graph::checkpoint`](brisk_tensor::Graph::checkpoint). A model of such blocks takes the memory of their results and of the

@@ -3,6 +3,10 @@ use brisk_tensor::{Graph, Tensor};
 
 use crate::parameters::Parameters;
 
+/// # Errors of clipping
+///
+/// [`Error::Refused`](brisk_tensor::Error::Refused) before the backward pass of a graph in which the parameters are bound, and for
+/// other parameters than those of its loss.
 impl Parameters {
     /// Records that the gradients are scaled down so that their norm, taken over all of them, is at most `max_norm`. Call it
     /// after the backward pass and before the optimizer. The result is the norm before scaling, on the device.
@@ -24,6 +28,7 @@ impl Parameters {
     /// `torch.nn.utils.get_total_norm`.
     #[track_caller]
     pub fn grad_norm(&self, graph: &Graph) -> Tensor {
+        self.check_gradients("grad_norm", graph);
         let norm = graph.with_program(|program| program.transient("norm", DType::F32, 1));
         let grads = graph.buffer(self.grads());
         graph.push(MapReduce::of(Reducer::Norm, &[grads.len()], &[0]), &[grads, norm]);
@@ -38,6 +43,7 @@ impl Parameters {
     /// `torch.nn.utils.clip_grads_with_norm_`.
     #[track_caller]
     pub fn clip_grads_with_norm(&self, graph: &Graph, norm: &Tensor, max_norm: f32) {
+        self.check_gradients("clip_grads_with_norm", graph);
         let grads = graph.buffer(self.grads());
         graph.record(|program| program.push(clip_by_norm(grads.len(), max_norm)?, &[norm.slice(), grads]));
     }
@@ -50,7 +56,16 @@ impl Parameters {
     /// `torch.nn.utils.clip_grad_value_`.
     #[track_caller]
     pub fn clip_grad_value(&self, graph: &Graph, limit: f32) {
+        self.check_gradients("clip_grad_value", graph);
         let grads = graph.buffer(self.grads());
         graph.record(|program| program.push(clip_by_value(grads.len(), limit)?, &[grads]));
+    }
+
+    /// Records an error if the graph computes gradients, but not yet, or not these.
+    #[track_caller]
+    pub(crate) fn check_gradients(&self, op: &'static str, graph: &Graph) {
+        if let Err(error) = self.with_gradient(op, graph) {
+            graph.fail(error);
+        }
     }
 }

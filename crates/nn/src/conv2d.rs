@@ -1,8 +1,9 @@
 use brisk_tensor::{Activation, Conv2dOptions, Tensor};
 
+use crate::bound::Bound;
 use crate::init::Init;
 use crate::module::Module;
-use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::parameters::{ParameterId, ParametersBuilder};
 
 /// A 2-D convolution of NHWC images with its bias and activation, in one kernel.
 ///

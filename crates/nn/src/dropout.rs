@@ -1,6 +1,6 @@
 use brisk_tensor::Tensor;
 
-use crate::parameters::Bound;
+use crate::bound::Bound;
 
 /// Dropout, in training graphs: each value is set to 0 with probability `p`, else divided by `1 - p`, with a new mask in each
 /// step. It has no parameters.

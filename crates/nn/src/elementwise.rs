@@ -1,3 +1,5 @@
+use std::panic::Location;
+
 use brisk_kernels::{DType, Kernel as _, Rule, StepValue, Update};
 use brisk_tensor::program::Slice;
 use brisk_tensor::{Error, Graph, Persistent};
@@ -71,6 +73,8 @@ pub struct Elementwise {
     origin: Origin,
     state: Vec<(String, Persistent)>,
     groups: Option<Groups>,
+    /// The line that made the optimizer, for errors: a call through `dyn` does not report its line.
+    made_at: &'static Location<'static>,
 }
 
 /// The method `groups` of an optimizer with a field `elementwise`.
@@ -105,12 +109,14 @@ pub(crate) enum Elements<'a> {
 impl Elementwise {
     /// An optimizer called `name` in errors, profiles and checkpoints, with these numbers for each element, which are 0 at the
     /// start.
+    #[track_caller]
     pub fn new(params: &Parameters, name: &'static str, state: &[&str]) -> Self {
         let buffer = |own: &&str| {
             let name = format!("{name}.{own}");
             (name.clone(), Persistent::new(name, DType::F32, params.state_len()))
         };
-        Self { name, origin: params.origin(), state: state.iter().map(buffer).collect(), groups: None }
+        let state = state.iter().map(buffer).collect();
+        Self { name, origin: params.origin(), state, groups: None, made_at: Location::caller() }
     }
 
     /// Updates only the parameters of these groups, each group with its own rate and decay, still in one kernel. Without groups,
@@ -123,11 +129,12 @@ impl Elementwise {
         Ok(self)
     }
 
-    /// Records the rule for all parameters: `y0` of the kernel is the parameter, `y1`, … the state.
+    /// Records the rule for all parameters that have a gradient in the graph: `y0` of the kernel is the parameter, `y1`, … the
+    /// state. For errors, its place is the line that made the optimizer.
     ///
     /// # Errors
     /// [`Error::Program`] for settings that the rule refuses; [`Error::Shape`] and [`Error::Refused`] if the optimizer was made
-    /// for other parameters.
+    /// for other parameters, or is recorded before the backward pass.
     #[track_caller]
     pub fn record<R: Rule<V, 1, O>, const V: usize, const O: usize>(
         &self,
@@ -155,14 +162,18 @@ impl Elementwise {
         replaced: &[Elements<'_>],
         numbers: &[Slice],
     ) {
-        if let Err(error) = self.check(params) {
-            return graph.fail(error);
-        }
+        let _caller = graph.enter_from(self.made_at);
+        let has_gradient = match self.check(params).and_then(|()| params.with_gradient(self.name, graph)) {
+            Ok(has_gradient) => has_gradient,
+            Err(error) => return graph.fail(error),
+        };
+        let all = has_gradient.contains(&false).then(|| Groups::all(params));
+        let groups = self.groups.as_ref().or(all.as_ref());
         for piece in pieces {
             let kernel = Update::new(self.name, rule.clone(), piece.state.len()).table_len(inputs.lr.len());
             let decay =
                 rule.values().into_iter().find_map(|value| if let StepValue::Decay(decay) = value { Some(decay) } else { None });
-            let table = self.groups.as_ref().map(|groups| groups.table(graph, params, piece, decay.unwrap_or(0.0)));
+            let table = groups.map(|groups| groups.table(graph, params, piece, decay.unwrap_or(0.0), &has_gradient));
             let kernel = if table.is_some() { kernel.grouped() } else { kernel };
             let of_piece = |elements| match elements {
                 Elements::Values => graph.buffer(params.values()).slice(piece.values.clone()),

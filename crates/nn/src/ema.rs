@@ -3,6 +3,7 @@ use brisk_tensor::program::Device;
 use brisk_tensor::{Error, Graph, Persistent};
 use serde::{Deserialize, Serialize};
 
+use crate::origin::Origin;
 use crate::parameters::Parameters;
 
 /// An exponential moving average of a model's parameters and buffers, kept on the device. It often evaluates better than the
@@ -15,6 +16,7 @@ use crate::parameters::Parameters;
 /// parameters, later ones set `average = decay average + (1 - decay) parameters`.
 #[derive(Debug, Clone)]
 pub struct Ema {
+    origin: Origin,
     average: Persistent,
     buffers: Vec<Persistent>,
     config: EmaConfig,
@@ -127,11 +129,14 @@ impl From<f32> for EmaConfig {
 impl Ema {
     /// An average with this decay, updated after each step, or according to an [`EmaConfig`].
     pub fn new(params: &Parameters, config: impl Into<EmaConfig>) -> Self {
-        let like = |name: String, len| Persistent::new(name, DType::F32, len);
+        let config = config.into();
+        let make = if config.start == EmaStart::Given { Persistent::required } else { Persistent::new };
+        let like = |name: String, len| make(name, DType::F32, len);
         Self {
+            origin: params.origin(),
             average: like("ema.average".to_owned(), params.len()),
             buffers: params.buffers().iter().map(|b| like(format!("ema.{}", b.name()), b.values().len())).collect(),
-            config: config.into(),
+            config,
         }
     }
 
@@ -156,10 +161,11 @@ impl Ema {
     ///
     /// # Errors
     /// [`Error::Program`](brisk_tensor::Error::Program) if the decay is not within 0 to 1, or the interval or the first step is
-    /// 0; [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas.
+    /// 0; [`Error::Refused`](brisk_tensor::Error::Refused) for parameters that are sharded across replicas, and for those of
+    /// another model.
     #[track_caller]
     pub fn record(&self, graph: &Graph, params: &Parameters, state: &Persistent) {
-        if let Err(error) = params.check_whole("ema") {
+        if let Err(error) = params.check_whole("ema").and_then(|()| params.origin().check("ema", self.origin)) {
             return graph.fail(error);
         }
         let push = |values: &Persistent, average: &Persistent| {
@@ -172,7 +178,10 @@ impl Ema {
         }
     }
 
-    /// The same model with the averaged values and buffers, for graphs that evaluate.
+    /// The same model with the averaged values and buffers, for graphs that evaluate. Before the first step, and without
+    /// [`write_initial`](Self::write_initial), the values are zeros; of an average that starts from the initial parameters,
+    /// reading them is then an error when the program runs. It shares the gradients of `params`: in a graph that trains these,
+    /// bind it by [`Parameters::bind_frozen`].
     pub fn averaged(&self, params: &Parameters) -> Parameters {
         params.with_values(&self.average, &self.buffers)
     }

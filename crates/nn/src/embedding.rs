@@ -1,7 +1,8 @@
 use brisk_tensor::Tensor;
 
+use crate::bound::Bound;
 use crate::init::Init;
-use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::parameters::{ParameterId, ParametersBuilder};
 
 /// A table with a trained row for each code of a categorical column.
 ///

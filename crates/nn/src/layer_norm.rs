@@ -1,7 +1,8 @@
 use brisk_tensor::Tensor;
 
+use crate::bound::Bound;
 use crate::init::Init;
-use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::parameters::{ParameterId, ParametersBuilder};
 
 /// Layer normalisation along the last dimension, with a weight and a bias for each column.
 ///

@@ -1,7 +1,8 @@
 use brisk_tensor::{Activation, Tensor};
 
+use crate::bound::Bound;
 use crate::init::Init;
-use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::parameters::{ParameterId, ParametersBuilder};
 
 /// A fully connected layer: `act(x Wᵀ + b)`, in one kernel.
 ///

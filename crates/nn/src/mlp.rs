@@ -1,10 +1,11 @@
 use brisk_tensor::{Activation, Tensor};
 
+use crate::bound::Bound;
 use crate::category_embeddings::CategoryEmbeddings;
 use crate::embedding::CategoricalColumn;
 use crate::linear::Linear;
 use crate::module::Module;
-use crate::parameters::{Bound, ParametersBuilder};
+use crate::parameters::ParametersBuilder;
 
 /// A multi-layer perceptron: linear layers with an activation between them, and before them, if requested, an embedding for each
 /// categorical column.

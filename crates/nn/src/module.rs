@@ -2,11 +2,11 @@ use std::fmt::Debug;
 
 use brisk_tensor::Tensor;
 
+use crate::bound::Bound;
 use crate::dropout::Dropout;
 use crate::embedding::CategoricalColumn;
 use crate::layer_norm::LayerNorm;
 use crate::linear::Linear;
-use crate::parameters::Bound;
 
 /// A model: it records itself for an input, given its parameters and, for tables, [categories](Bound::categories) in the same
 /// graph. Dyn-compatible.

@@ -1,3 +1,5 @@
+use std::panic::Location;
+
 use brisk_kernels::{
     DType, GatherRuns, Interval, Map, MapInput, MapReduce, Number, Reducer, Rule, Runs, ScaleRuns, StepValue, Update,
 };
@@ -44,6 +46,7 @@ use crate::step_inputs::StepInputs;
 #[derive(Debug, Clone)]
 pub struct Muon {
     origin: Origin,
+    made_at: &'static Location<'static>,
     ids: Vec<ParameterId>,
     buffer: Persistent,
     shapes: Vec<Matrices>,
@@ -96,7 +99,9 @@ impl Muon {
     /// Muon over the parameters `ids`, with PyTorch's defaults: μ = 0.95 with Nesterov, λ = 0.1, 5 steps of Newton–Schulz.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are none, or if one has less than two dimensions, has no elements, or is given twice.
+    /// [`Error::Shape`] if there are none, or if one has less than two dimensions, has no elements, or is given twice;
+    /// [`Error::Refused`] for a parameter of another model.
+    #[track_caller]
     pub fn new(params: &Parameters, ids: &[ParameterId]) -> Result<Self, Error> {
         let mut sorted = ids.to_vec();
         sorted.sort_unstable();
@@ -107,6 +112,7 @@ impl Muon {
         }
         let mut shapes: Vec<Matrices> = Vec::new();
         for id in sorted {
+            params.origin().check_id("muon", id.0)?;
             let entry = params.entry(id);
             let len = entry.range.len();
             if entry.shape.len() < 2 || len == 0 {
@@ -121,6 +127,7 @@ impl Muon {
         }
         Ok(Self {
             origin: params.origin(),
+            made_at: Location::caller(),
             ids: ids.to_vec(),
             buffer: Persistent::new("muon.momentum", DType::F32, params.len()),
             shapes,
@@ -302,9 +309,12 @@ impl Rule<2, 1, 1> for MuonStep {
 impl Optimizer for Muon {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
-        if let Err(error) = params.check_whole("muon").and_then(|()| params.check_state("muon", self.origin, &self.buffer)) {
-            return graph.fail(error);
-        }
+        let _caller = graph.enter_from(self.made_at);
+        let checked = params.check_whole("muon").and_then(|()| params.check_state("muon", self.origin, &self.buffer));
+        let has_gradient = match checked.and_then(|()| params.with_gradient("muon", graph)) {
+            Ok(has_gradient) => has_gradient,
+            Err(error) => return graph.fail(error),
+        };
         let [a, b, c] = self.newton_schulz.coefficients;
         let settings = [
             ("momentum", self.momentum, Interval::BelowOne),
@@ -321,7 +331,15 @@ impl Optimizer for Muon {
             let expected = "`Momentum::Heavy` or `Momentum::Nesterov`: updates are orthogonalised before they are multiplied by the learning rate";
             return graph.fail(Error::Refused { op: "muon", found: format!("form = {:?}", self.form), expected });
         }
-        graph.record(|program| self.shapes.iter().try_for_each(|matrices| self.record_shape(program, params, inputs, matrices)));
+        let still = params.entries().iter().zip(has_gradient).filter(|(_, has_gradient)| !has_gradient);
+        let still: Vec<usize> = still.map(|(entry, _)| entry.range.start).collect();
+        graph.record(|program| {
+            self.shapes.iter().try_for_each(|matrices| {
+                let starts: Vec<_> = matrices.starts.iter().copied().filter(|start| !still.contains(start)).collect();
+                let of_step = Matrices { starts, ..*matrices };
+                if of_step.starts.is_empty() { Ok(()) } else { self.record_shape(program, params, inputs, &of_step) }
+            })
+        });
     }
 
     fn skips(&self) -> bool {

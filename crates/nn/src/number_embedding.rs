@@ -1,7 +1,8 @@
 use brisk_tensor::Tensor;
 use serde::{Deserialize, Serialize};
 
-use crate::parameters::{Bound, ParametersBuilder};
+use crate::bound::Bound;
+use crate::parameters::ParametersBuilder;
 use crate::periodic::Periodic;
 use crate::piecewise_linear::PiecewiseLinear;
 
@@ -48,6 +49,7 @@ pub(crate) enum NumberLayer {
 }
 
 impl NumberLayer {
+    #[track_caller]
     pub(crate) fn new(params: &mut ParametersBuilder, name: &str, n_columns: usize, embedding: &NumberEmbedding) -> Self {
         match *embedding {
             NumberEmbedding::Plain => Self::Plain,

@@ -8,13 +8,18 @@ use crate::step_inputs::StepInputs;
 
 /// An optimizer: kernels recorded after the backward pass that turn gradients into a step of the parameters. Dyn-compatible.
 ///
+/// A step changes the parameters on which the loss of its graph depends. As in PyTorch, where their gradient is `None`, it leaves
+/// others as they are, and their state: without decay, and without the momentum of earlier steps. In a graph without a backward
+/// pass, which steps by gradients that another one has computed, it changes all of them.
+///
 /// An optimizer that updates each element by a [`Rule`](crate::Rule) of a few lines is [`Elementwise`], which has an example.
 pub trait Optimizer: Debug {
     /// Records one step. Like all recording, it returns no error; an implementation records with [`Graph::push`] and
     /// [`Graph::record`], and reports invalid arguments with [`Graph::fail`].
     ///
     /// # Errors
-    /// [`Error::Program`](brisk_tensor::Error::Program) if the buffers have different lengths or dtypes.
+    /// [`Error::Program`](brisk_tensor::Error::Program) if the buffers have different lengths or dtypes;
+    /// [`Error::Refused`](brisk_tensor::Error::Refused) before the backward pass of a graph in which the parameters are bound.
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs);
 
     /// What its step consists of, if it is [a rule of each element](Elementwise): the methods below then follow from it. `None`

@@ -163,11 +163,14 @@ impl AdamConfig {
 
 impl MuonConfig {
     fn build(&self, params: &Parameters) -> Result<CombinedOptimizer, Error> {
-        let ids = self.matrices.iter().map(|name| params.id_of(name)).collect::<Option<Vec<_>>>();
-        let Some(ids) = ids.filter(|ids| !ids.is_empty()) else {
-            let found = format!("matrices = {:?}", self.matrices);
+        let unknown: Vec<_> = self.matrices.iter().filter(|name| params.id_of(name).is_none()).collect();
+        if self.matrices.is_empty() || !unknown.is_empty() {
+            let known: Vec<_> = params.entries().iter().filter(|entry| entry.shape.len() > 1).map(|entry| &entry.name).collect();
+            let found = if unknown.is_empty() { "no matrices".to_owned() } else { format!("unknown matrices {unknown:?}") };
+            let found = format!("{found} in a model with {known:?}");
             return Err(Error::Refused { op: "muon", found, expected: "the names of some parameters of the model" });
-        };
+        }
+        let ids: Vec<_> = self.matrices.iter().filter_map(|name| params.id_of(name)).collect();
         let muon = Muon::new(params, &ids)?.momentum(self.momentum, self.form).weight_decay(self.weight_decay).scale(self.scale);
         let rest = params.ids_where(|entry| !self.matrices.contains(&entry.name));
         let optimizer = CombinedOptimizer::new().and(muon);

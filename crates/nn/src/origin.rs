@@ -7,32 +7,60 @@ use brisk_tensor::Error;
 /// same origin.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
-    id: u64,
+    model: Model,
     built_at: &'static Location<'static>,
+}
+
+/// A number for each builder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Model(u64);
+
+/// The place of a parameter or buffer in its model, and the line that added it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Id {
+    pub(crate) model: Model,
+    pub(crate) index: usize,
+    pub(crate) made_at: &'static Location<'static>,
 }
 
 static NEXT_ID: AtomicU64 = AtomicU64::new(0);
 
+impl Default for Model {
+    fn default() -> Self {
+        Self(NEXT_ID.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
 impl Origin {
     #[track_caller]
-    pub(crate) fn new() -> Self {
-        Self { id: NEXT_ID.fetch_add(1, Ordering::Relaxed), built_at: Location::caller() }
+    pub(crate) fn new(model: Model) -> Self {
+        Self { model, built_at: Location::caller() }
     }
 
-    /// Returns an error for an optimizer that was made for `other` parameters.
+    /// Returns an error for an optimizer, or what else keeps state of parameters, that was made for `other` parameters.
     pub(crate) fn check(self, op: &'static str, other: Self) -> Result<(), Error> {
-        if self.id == other.id {
+        if self.is(other) {
             return Ok(());
         }
-        let found = format!(
-            "an optimizer made for the parameters built at {}, and parameters built at {}",
-            other.built_at, self.built_at
-        );
-        Err(Error::Refused { op, found, expected: "an optimizer for each model" })
+        let found = format!("one made for the parameters built at {}, and parameters built at {}", other.built_at, self.built_at);
+        Err(Error::Refused { op, found, expected: "one for each model" })
+    }
+
+    /// Returns an error for the id of a parameter or buffer of another model.
+    pub(crate) fn check_id(self, op: &'static str, id: Id) -> Result<(), Error> {
+        if self.model == id.model {
+            return Ok(());
+        }
+        let found = format!("a tensor of another model, added at {}, and the parameters built at {}", id.made_at, self.built_at);
+        Err(Error::Refused { op, found, expected: "layers, groups and ids with the parameters that they were made for" })
+    }
+
+    pub(crate) fn id(self, index: usize, made_at: &'static Location<'static>) -> Id {
+        Id { model: self.model, index, made_at }
     }
 
     pub(crate) fn is(self, other: Self) -> bool {
-        self.id == other.id
+        self.model == other.model
     }
 
     pub(crate) fn built_at(self) -> &'static Location<'static> {

@@ -77,12 +77,18 @@ impl Groups {
                 }
             }
         }
+        groups.iter().flat_map(|group| &group.ids).try_for_each(|id| params.origin().check_id("parameter groups", id.0))?;
         let mut ids: Vec<_> = groups.iter().flat_map(|group| &group.ids).collect();
         ids.sort_unstable();
         if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
             return refused(format!("`{}` twice", params.entry(*twice[0]).name), "each parameter in one group");
         }
         Ok(Self(groups.to_vec()))
+    }
+
+    /// One group of all parameters.
+    pub(crate) fn all(params: &Parameters) -> Self {
+        Self(vec![ParameterGroup::new(params.ids().collect::<Vec<_>>())])
     }
 
     /// Whether the parameter is in a group that is not frozen.
@@ -99,12 +105,19 @@ impl Groups {
     }
 
     /// Factor and decay of each span of the parameters of a piece, as the kernels take them; the factor is negative for
-    /// parameters in no group.
-    pub(crate) fn table(&self, graph: &Graph, params: &Parameters, piece: &Piece, weight_decay: f32) -> Tensor {
+    /// parameters that do not change: those in no group, and those for which `has_gradient` is false.
+    pub(crate) fn table(
+        &self,
+        graph: &Graph,
+        params: &Parameters,
+        piece: &Piece,
+        weight_decay: f32,
+        has_gradient: &[bool],
+    ) -> Tensor {
         let mut table = vec![[-1.0, 0.0]; params.len().div_ceil(GROUP_LEN)];
         for group in &self.0 {
             let own = [group.lr_factor, group.weight_decay.unwrap_or(weight_decay)];
-            for &id in &group.ids {
+            for &id in group.ids.iter().filter(|id| has_gradient[id.0.index]) {
                 let range = &params.entry(id).range;
                 table[range.start / GROUP_LEN..range.end.div_ceil(GROUP_LEN)].fill(own);
             }

@@ -1,20 +1,19 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::Location;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use brisk_kernels::DType;
-use brisk_tensor::program::{Device, Slice};
-use brisk_tensor::{Error, Graph, Mode, Persistent, Scope, Tensor};
+use brisk_tensor::program::Device;
+use brisk_tensor::{Error, Graph, Persistent};
 
 use crate::buffer::{Buffer, BufferId};
-use crate::division::{BoundBucket, Division, Piece, Placement};
+use crate::division::{Division, Piece, Placement};
 use crate::entry::{Entry, MAX_LEN, len_of};
 use crate::init::Init;
 use crate::initial::Initial;
 use crate::newest::Newest;
-use crate::origin::Origin;
+use crate::origin::{Id, Model, Origin};
 use crate::trained_on::{FeatureScale, TrainedOn};
 
 /// All parameters of a model in one flat buffer, and their gradients in another of the same layout.
@@ -37,8 +36,9 @@ pub struct Parameters {
     newest: Newest,
     trained_on: TrainedOn,
     buffers: Vec<Buffer>,
-    /// The line that added each parameter.
+    /// The lines that added the parameters, and the buffers.
     made_at: Vec<&'static Location<'static>>,
+    buffers_made_at: Vec<&'static Location<'static>>,
     division: Option<Division>,
     origin: Origin,
     first_error: Option<Error>,
@@ -46,7 +46,7 @@ pub struct Parameters {
 
 /// The id of a parameter of a [`Parameters`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ParameterId(usize);
+pub struct ParameterId(pub(crate) Id);
 
 /// Collects the parameters of a model while its layers are made.
 #[derive(Debug, Default)]
@@ -57,6 +57,8 @@ pub struct ParametersBuilder {
     buffers: Vec<Buffer>,
     places: HashMap<String, &'static Location<'static>>,
     made_at: Vec<&'static Location<'static>>,
+    buffers_made_at: Vec<&'static Location<'static>>,
+    model: Model,
     prefix: String,
     first_error: Option<Error>,
 }
@@ -110,7 +112,7 @@ impl ParametersBuilder {
         self.entries.push(Entry { name, shape: shape.to_vec(), range });
         self.inits.push(init);
         self.made_at.push(Location::caller());
-        ParameterId(self.entries.len() - 1)
+        ParameterId(Id { model: self.model, index: self.entries.len() - 1, made_at: Location::caller() })
     }
 
     /// Adds a buffer, a tensor that is kept with the parameters but not trained. All of its elements start as `value`.
@@ -121,17 +123,18 @@ impl ParametersBuilder {
             self.note_too_large(&name, shape);
         }
         self.buffers.push(Buffer::new(name, shape, value));
-        BufferId(self.buffers.len() - 1)
+        self.buffers_made_at.push(Location::caller());
+        BufferId(Id { model: self.model, index: self.buffers.len() - 1, made_at: Location::caller() })
     }
 
     /// Finishes the parameters. `seed` determines the initial values.
     #[track_caller]
     pub fn build(self, seed: u64) -> Parameters {
-        let Self { entries, inits, len, buffers, made_at, first_error, .. } = self;
+        let Self { entries, inits, len, buffers, made_at, buffers_made_at, model, first_error, .. } = self;
         let len = len.next_multiple_of(ALIGN).max(ALIGN);
         let values = Persistent::required("parameters", DType::F32, len);
         let grads = Persistent::new("gradients", DType::F32, len);
-        let (initial, origin) = (Initial::new(seed, inits), Origin::new());
+        let (initial, origin) = (Initial::new(seed, inits), Origin::new(model));
         Parameters {
             entries,
             values,
@@ -142,10 +145,18 @@ impl ParametersBuilder {
             trained_on: TrainedOn::default(),
             buffers,
             made_at,
+            buffers_made_at,
             division: None,
             origin,
             first_error,
         }
+    }
+
+    /// Notes an error in the settings of a layer, which [`Parameters::check`] returns with the caller's line.
+    #[track_caller]
+    pub(crate) fn refuse(&mut self, op: &'static str, found: String, expected: &'static str) {
+        let found = format!("{found} (at {})", Location::caller());
+        self.first_error.get_or_insert(Error::Refused { op, found, expected });
     }
 
     fn note_too_large(&mut self, name: &str, shape: &[usize]) {
@@ -263,7 +274,8 @@ impl Parameters {
     /// Whether the model was built without mistakes. [`bind`](Self::bind) and [`write_initial`](Self::write_initial) call this.
     ///
     /// # Errors
-    /// [`Error::Refused`] for two tensors with the same name, with the lines that added them, or for too many elements.
+    /// [`Error::Refused`] for two tensors with the same name, with the lines that added them, for too many elements, or for
+    /// settings that a layer does not support.
     pub fn check(&self) -> Result<(), Error> {
         self.first_error.clone().map_or(Ok(()), Err)
     }
@@ -277,9 +289,38 @@ impl Parameters {
         Err(Error::Refused { op, found, expected: "parameters that each replica keeps whole" })
     }
 
+    /// The lines that added the parameters.
+    pub(crate) fn made_at(&self) -> &[&'static Location<'static>] {
+        &self.made_at
+    }
+
     /// Identifies the model, for optimizers that check it.
     pub(crate) fn origin(&self) -> Origin {
         self.origin
+    }
+
+    /// Which parameters a step in `graph` changes: those with a gradient there, or all of them if the gradients come from another
+    /// graph. For optimizers and for what else reads gradients.
+    ///
+    /// # Errors
+    /// [`Error::Refused`] if the graph has no gradients of these parameters yet, or not of these.
+    pub(crate) fn with_gradient(&self, op: &'static str, graph: &Graph) -> Result<Vec<bool>, Error> {
+        let refused = |found: &str, expected| Err(Error::Refused { op, found: found.to_owned(), expected });
+        let built_at = self.origin.built_at();
+        match graph.gradients_of(&self.values) {
+            None if graph.has_backward() && graph.has_parameters() => {
+                let found = format!("the parameters built at {built_at}, which are not bound in this graph");
+                refused(&found, "the parameters that its loss depends on")
+            }
+            Some(_) if !graph.has_backward() => {
+                refused("parameters without gradients", "a call after `Graph::backward`, which records the gradients")
+            }
+            Some(reached) if !reached.is_empty() && !reached.contains(&true) => {
+                let found = format!("the parameters built at {built_at}, on none of which the loss of this graph depends");
+                refused(&found, "the parameters that its loss depends on")
+            }
+            reached => Ok(reached.unwrap_or_else(|| vec![true; self.entries.len()])),
+        }
     }
 
     /// Checks that an optimizer's state, with this `origin`, was made for these parameters.
@@ -312,27 +353,39 @@ impl Parameters {
     /// # Panics
     /// If `id` comes from other parameters: a mistake in the model.
     pub fn entry(&self, id: ParameterId) -> &Entry {
-        &self.entries[id.0]
+        &self.entries[self.index(id.0)]
+    }
+
+    /// The ids of all parameters, in order.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ParameterId> {
+        self.made_at.iter().enumerate().map(|(index, made_at)| ParameterId(self.origin.id(index, made_at)))
+    }
+
+    fn index(&self, id: Id) -> usize {
+        self.origin.check_id("parameters", id).unwrap_or_else(|error| panic!("{error}"));
+        id.index
     }
 
     /// The parameters for which `is_wanted` returns true, in order.
     pub fn ids_where(&self, is_wanted: impl Fn(&Entry) -> bool) -> Vec<ParameterId> {
-        (0..self.entries.len()).map(ParameterId).filter(|&id| is_wanted(self.entry(id))).collect()
+        self.ids().filter(|&id| is_wanted(self.entry(id))).collect()
     }
 
     /// The id of the parameter with this name.
     pub fn id_of(&self, name: &str) -> Option<ParameterId> {
-        self.entries.iter().position(|entry| entry.name == name).map(ParameterId)
+        self.ids().find(|&id| self.entry(id).name == name)
     }
 
     /// The id of the buffer with this name.
     pub fn buffer_id_of(&self, name: &str) -> Option<BufferId> {
-        self.buffers.iter().position(|buffer| buffer.name() == name).map(BufferId)
+        self.buffer_ids().find(|&id| self.buffer(id).name() == name)
     }
 
     /// The ids of the buffers, in order.
     pub fn buffer_ids(&self) -> impl Iterator<Item = BufferId> + use<> {
-        (0..self.buffers.len()).map(BufferId)
+        let origin = self.origin;
+        let ids = self.buffers_made_at.clone().into_iter().enumerate();
+        ids.map(move |(index, made_at)| BufferId(origin.id(index, made_at)))
     }
 
     /// The buffer `id`.
@@ -340,7 +393,7 @@ impl Parameters {
     /// # Panics
     /// If `id` comes from other parameters: a mistake in the model.
     pub fn buffer(&self, id: BufferId) -> &Buffer {
-        &self.buffers[id.0]
+        &self.buffers[self.index(id.0)]
     }
 
     /// Tensors of the model that are not trained, in order; a checkpoint keeps them by name, with the parameters.
@@ -515,9 +568,11 @@ impl Parameters {
     /// [newest](Self::newest) values, if one has.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are more or fewer values than the parameter has; as [`newest`](Self::newest).
+    /// [`Error::Shape`] if there are more or fewer values than the parameter has; [`Error::Refused`] for the id of another model;
+    /// as [`newest`](Self::newest).
     pub fn set_initial(&mut self, id: ParameterId, values: &[f32]) -> Result<(), Error> {
-        let entry = &self.entries[id.0];
+        self.origin.check_id("set_initial", id.0)?;
+        let entry = &self.entries[id.0.index];
         if values.len() != entry.range.len() {
             let expected = format!("{} elements for `{}`", entry.range.len(), entry.name);
             return Err(Error::Shape { op: "set_initial", arg: "values", expected, found: vec![values.len()] });
@@ -526,10 +581,10 @@ impl Parameters {
             None => self.newest.set_initial(&self.values),
             Some(device) => {
                 self.check_whole("set_initial")?;
-                device.write_at(&self.values, self.entries[id.0].range.start, values)?;
+                device.write_at(&self.values, self.entries[id.0.index].range.start, values)?;
             }
         }
-        self.initial.replace(id.0, values);
+        self.initial.replace(id.0.index, values);
         Ok(())
     }
 
@@ -537,164 +592,15 @@ impl Parameters {
     /// [newest](Buffer::newest) values, if one has.
     ///
     /// # Errors
-    /// [`Error::Shape`] if there are more or fewer values than the buffer has; [`Error::Program`] if the device fails.
+    /// [`Error::Shape`] if there are more or fewer values than the buffer has; [`Error::Refused`] for the id of another model;
+    /// [`Error::Program`] if the device fails.
     pub fn set_initial_buffer(&mut self, id: BufferId, values: &[f32]) -> Result<(), Error> {
-        let buffer = &mut self.buffers[id.0];
+        self.origin.check_id("set_initial_buffer", id.0)?;
+        let buffer = &mut self.buffers[id.0.index];
         if values.len() != buffer.values().len() {
             let expected = format!("{} elements for `{}`", buffer.values().len(), buffer.name());
             return Err(Error::Shape { op: "set_initial_buffer", arg: "values", expected, found: vec![values.len()] });
         }
         buffer.set_initial(values)
-    }
-
-    /// The parameters and buffers as tensors of `graph`.
-    ///
-    /// # Errors
-    /// As [`check`](Self::check).
-    #[track_caller]
-    pub fn bind(&self, graph: &Graph) -> Bound {
-        if let Err(error) = self.check() {
-            graph.fail(error.clone());
-            let failed = |shape: &[usize]| graph.failed(error.clone(), DType::F32, shape);
-            let tensors = self.entries.iter().map(|entry| failed(&entry.shape)).collect();
-            let buffers = self.buffers.iter().map(|buffer| failed(buffer.shape())).collect();
-            return self.bound(graph, tensors, buffers, Vec::new());
-        }
-        let buckets = self.division.as_ref().map_or(Vec::new(), |division| division.bind(graph));
-        let tensors = self.entries.iter().map(|entry| self.bind_entry(graph, &buckets, entry)).collect();
-        let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
-        self.bound(graph, tensors, buffers, buckets)
-    }
-
-    /// The same without gradients: for parameters that are used but not trained, such as those of a teacher or of a pretrained
-    /// backbone. Layers with such parameters are [frozen](Bound::is_frozen): batch normalisation uses its running statistics and
-    /// does not update them, unless [`Bound::updating_buffers`] follows.
-    ///
-    /// # Errors
-    /// As [`bind`](Self::bind); [`Error::Refused`] for parameters that are sharded across replicas.
-    #[track_caller]
-    pub fn bind_frozen(&self, graph: &Graph) -> Bound {
-        if let Err(error) = self.check().and_then(|()| self.check_whole("bind_frozen")) {
-            graph.fail(error);
-        }
-        let tensor = |entry: &Entry| graph.part(&self.values, entry.range.clone(), &entry.shape);
-        let tensors = self.entries.iter().map(tensor).collect();
-        let buffers = self.buffers.iter().map(|buffer| graph.tensor(buffer.values(), buffer.shape())).collect();
-        self.bound(graph, tensors, buffers, Vec::new()).freeze_where(|_| true)
-    }
-
-    fn bound(&self, graph: &Graph, tensors: Vec<Tensor>, buffers: Vec<Tensor>, buckets: Vec<BoundBucket>) -> Bound {
-        let layer = |(entry, made_at): (&Entry, _)| Layer { path: entry.path().to_owned(), made_at };
-        let layers = self.entries.iter().zip(self.made_at.iter().copied()).map(layer).collect();
-        let trained = vec![true; tensors.len()];
-        Bound { graph: graph.clone(), layers, tensors, trained, buffers, buckets, categories: None }
-    }
-
-    fn bind_entry(&self, graph: &Graph, buckets: &[BoundBucket], entry: &Entry) -> Tensor {
-        let range = entry.range.clone();
-        let whole = |persistent: &Persistent| graph.with_program(|program| program.persistent(persistent)).slice(range.clone());
-        let all = self.division.iter().flat_map(|division| &division.buckets).zip(buckets);
-        let bucket = all.into_iter().find(|(bucket, _)| bucket.elements.start <= range.start && range.end <= bucket.elements.end);
-        let within = |slice: Slice| {
-            let start = bucket.map_or(0, |(bucket, _)| bucket.elements.start);
-            slice.slice(range.start - start..range.end - start)
-        };
-        let values = bucket.and_then(|(_, bound)| bound.values).map_or_else(|| whole(&self.values), within);
-        let grads = || bucket.and_then(|(_, bound)| bound.grads).map_or_else(|| whole(&self.grads), within);
-        graph.parameter_in(values, (graph.mode() == Mode::Training).then(grads), &entry.shape)
-    }
-}
-
-/// The layer of a parameter, and the line that created it.
-#[derive(Debug)]
-struct Layer {
-    path: String,
-    made_at: &'static Location<'static>,
-}
-
-/// The parameters of a model as tensors of one graph, and the codes of the rows that it is recorded for.
-#[derive(Debug, Clone)]
-pub struct Bound {
-    graph: Graph,
-    layers: Rc<[Layer]>,
-    tensors: Vec<Tensor>,
-    /// Whether each of them is trained.
-    trained: Vec<bool>,
-    buffers: Vec<Tensor>,
-    buckets: Vec<BoundBucket>,
-    categories: Option<Tensor>,
-}
-
-impl Bound {
-    /// Opens the [scope](Graph::enter_layer) of the layer that the parameter `id` belongs to: `encoder.0` for `encoder.0.weight`.
-    /// Layers open it while they record.
-    ///
-    /// # Panics
-    /// If `id` comes from other parameters: a mistake in the model.
-    pub fn enter(&self, id: ParameterId) -> Scope {
-        let Layer { path, made_at } = &self.layers[id.0];
-        self.graph.enter_layer(path, made_at)
-    }
-
-    /// Whether none of these parameters of a layer is trained. Such a layer leaves its buffers as they are: batch normalisation
-    /// uses its running statistics, as in evaluation.
-    ///
-    /// # Panics
-    /// If an id comes from other parameters: a mistake in the model.
-    /// # Reference
-    /// `trainable = False` in Keras. PyTorch goes on to update running statistics: [`updating_buffers`](Self::updating_buffers).
-    pub fn is_frozen(&self, ids: &[ParameterId]) -> bool {
-        !ids.iter().any(|id| self.trained[id.0])
-    }
-
-    /// Marks parameters as frozen, such as those that an optimizer [does not train](crate::Optimizer::trains). They still get
-    /// gradients.
-    pub fn freeze_where(mut self, is_frozen: impl Fn(ParameterId) -> bool) -> Self {
-        self.trained.iter_mut().enumerate().for_each(|(i, trained)| *trained &= !is_frozen(ParameterId(i)));
-        self
-    }
-
-    /// Lets the layers of frozen parameters update their buffers as if they were trained, as PyTorch does.
-    pub fn updating_buffers(mut self) -> Self {
-        self.trained.fill(true);
-        self
-    }
-
-    /// The same with the codes of the rows that a module is recorded for: `[n_rows, n_categories]` u32, a column for each of
-    /// [`Module::categories`](crate::Module::categories).
-    #[must_use]
-    pub fn with_categories<'a>(&self, codes: impl Into<Option<&'a Tensor>>) -> Self {
-        Self { categories: codes.into().cloned(), ..self.clone() }
-    }
-
-    /// These codes, which [`CategoryEmbeddings`](crate::CategoryEmbeddings) embed; `None` for rows without.
-    pub fn categories(&self) -> Option<&Tensor> {
-        self.categories.as_ref()
-    }
-
-    /// The buckets of a [`Division`], in its order; none without a division.
-    pub fn buckets(&self) -> &[BoundBucket] {
-        &self.buckets
-    }
-
-    /// All of them, in the order of [`Parameters::entries`].
-    pub fn tensors(&self) -> &[Tensor] {
-        &self.tensors
-    }
-
-    /// The parameter `id`.
-    ///
-    /// # Panics
-    /// If `id` comes from other parameters: a mistake in the model.
-    pub fn tensor(&self, id: ParameterId) -> &Tensor {
-        &self.tensors[id.0]
-    }
-
-    /// The buffer `id`.
-    ///
-    /// # Panics
-    /// If `id` comes from other parameters: a mistake in the model.
-    pub fn buffer(&self, id: BufferId) -> &Tensor {
-        &self.buffers[id.0]
     }
 }

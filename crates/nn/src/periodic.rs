@@ -1,12 +1,13 @@
 use std::f32::consts::{FRAC_PI_2, TAU};
 
-use brisk_kernels::Transpose;
 use brisk_kernels::expr::Expr;
+use brisk_kernels::{Interval, Outside, Transpose};
 use brisk_tensor::{Elementwise, Tensor};
 
+use crate::bound::Bound;
 use crate::by_column::{by_column, by_row};
 use crate::init::Init;
-use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::parameters::{ParameterId, ParametersBuilder};
 
 /// Embeddings of numbers by waves: `relu(W [cos 2πcx, sin 2πcx] + b)` for each column, whose frequencies `c` are trained.
 ///
@@ -28,6 +29,7 @@ pub struct Periodic {
 
 impl Periodic {
     /// Adds `name.frequencies`, normal with deviation `std` and at most three times that, `name.weight` and `name.bias`.
+    /// [`Parameters::check`](crate::Parameters::check) refuses a deviation that is not above 0.
     ///
     /// # Examples
     /// ```
@@ -44,6 +46,9 @@ impl Periodic {
     /// ```
     #[track_caller]
     pub fn new(params: &mut ParametersBuilder, name: &str, n_columns: usize, n_frequencies: usize, std: f32, dim: usize) -> Self {
+        if let Err(Outside { found, expected, .. }) = Interval::Positive.check("std", std) {
+            params.refuse("periodic", format!("std = {found} for `{name}`"), expected);
+        }
         let n_waves = 2 * n_frequencies;
         let frequencies =
             params.add(format!("{name}.frequencies"), &[n_columns, 1, 1, n_frequencies], Init::TruncatedNormal { std });

@@ -2,9 +2,10 @@ use brisk_kernels::Transpose;
 use brisk_kernels::expr::Expr;
 use brisk_tensor::{Elementwise, Tensor};
 
+use crate::bound::Bound;
 use crate::by_column::{by_column, by_row};
 use crate::init::Init;
-use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::parameters::{ParameterId, ParametersBuilder};
 
 /// Embeddings of numbers by a piecewise-linear encoding: `e = w x + c + V ple(x)` for each column, without an activation.
 ///
@@ -34,6 +35,7 @@ const UNLIMITED: f32 = f32::MAX;
 
 impl PiecewiseLinear {
     /// Adds `name.weight`, `name.bias` and `name.pieces` for columns with these edges, each at least two in increasing order.
+    /// [`Parameters::check`](crate::Parameters::check) refuses others.
     ///
     /// # Examples
     /// ```
@@ -50,6 +52,11 @@ impl PiecewiseLinear {
     /// ```
     #[track_caller]
     pub fn new(params: &mut ParametersBuilder, name: &str, edges: &[Vec<f32>], dim: usize) -> Self {
+        let increase = |edges: &&Vec<f32>| edges.is_sorted_by(|a, b| a < b) && edges.iter().all(|edge| edge.is_finite());
+        if let Some(column) = edges.iter().position(|edges| edges.len() < 2 || !increase(&edges)) {
+            let found = format!("edges {:?} for column {column} of `{name}`", edges[column]);
+            params.refuse("piecewise_linear", found, "at least two edges for each column, finite and increasing");
+        }
         let n_columns = edges.len();
         let n_bins = edges.iter().map(|edges| edges.len().saturating_sub(1)).max().unwrap_or(0).max(1);
         let weight = params.add(format!("{name}.weight"), &[n_columns, 1, dim], Init::FanIn(dim));

@@ -1,7 +1,7 @@
 use brisk_tensor::{Pool2d, PoolDivisor, Tensor};
 
+use crate::bound::Bound;
 use crate::module::Module;
-use crate::parameters::Bound;
 
 /// The maximum of each window: [`Tensor::max_pool2d`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

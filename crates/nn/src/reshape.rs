@@ -1,7 +1,7 @@
 use brisk_tensor::{Error, Tensor};
 
+use crate::bound::Bound;
 use crate::module::Module;
-use crate::parameters::Bound;
 
 /// All dimensions after the first as one: `[n, a, b, c]` becomes `[n, a b c]`.
 ///

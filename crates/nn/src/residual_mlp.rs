@@ -1,11 +1,12 @@
 use brisk_tensor::{Activation, Tensor};
 
 use crate::batch_norm::{BatchNorm, BatchNormConfig};
+use crate::bound::Bound;
 use crate::category_embeddings::CategoryEmbeddings;
 use crate::embedding::CategoricalColumn;
 use crate::linear::Linear;
 use crate::module::Module;
-use crate::parameters::{Bound, ParametersBuilder};
+use crate::parameters::ParametersBuilder;
 
 /// A residual network for tables: `x + W₂ ReLU(W₁ BatchNorm(x))` several times, then a linear layer over `ReLU(BatchNorm(x))`.
 ///

@@ -41,6 +41,7 @@ pub struct ScheduleFreeAdamW {
 
 impl ScheduleFreeAdamW {
     /// β = (0.9, 0.999), ε = 1e-8, no weight decay, as in the authors' implementation.
+    #[track_caller]
     pub fn new(params: &Parameters) -> Self {
         Self {
             elementwise: Elementwise::new(params, "schedule_free", &["z", "v", "weights"]),

@@ -1,8 +1,8 @@
 use brisk_tensor::{Activation, Tensor};
 
+use crate::bound::Bound;
 use crate::embedding::CategoricalColumn;
 use crate::module::Module;
-use crate::parameters::Bound;
 
 /// Modules in sequence.
 ///

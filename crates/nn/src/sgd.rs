@@ -38,11 +38,12 @@ pub enum Momentum {
 
 impl Sgd {
     /// Plain gradient descent: no momentum, no weight decay.
+    #[track_caller]
     pub fn new(params: &Parameters) -> Self {
         Self { elementwise: Elementwise::new(params, "sgd", &["momentum"]), step: SgdStep::DEFAULT }
     }
 
-    /// Sets the momentum and its form.
+    /// Sets the momentum, from 0 to below 1, and its form; Nesterov momentum is above 0.
     pub fn momentum(mut self, momentum: f32, form: Momentum) -> Self {
         (self.step.momentum, self.step.form) = (momentum, form);
         self
@@ -79,7 +80,9 @@ impl Rule<2, 1, 2> for SgdStep {
     }
 
     fn settings(&self) -> Vec<(&'static str, f32, Interval)> {
-        vec![("momentum", self.momentum, Interval::BelowOne), ("weight_decay", self.weight_decay, Interval::NonNegative)]
+        // Without momentum all forms are plain gradient descent.
+        let momentum = if self.form == Momentum::Heavy { Interval::BelowOne } else { Interval::Open };
+        vec![("momentum", self.momentum, momentum), ("weight_decay", self.weight_decay, Interval::NonNegative)]
     }
 
     #[inline(always)]

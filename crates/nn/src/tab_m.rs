@@ -3,6 +3,7 @@ use brisk_tensor::{Activation, Mode, Tensor};
 use serde::{Deserialize, Serialize};
 
 use crate::batch_ensemble::BatchEnsemble;
+use crate::bound::Bound;
 use crate::category_embeddings::CategoryEmbeddings;
 use crate::dropout::Dropout;
 use crate::embedding::CategoricalColumn;
@@ -10,7 +11,7 @@ use crate::init::Init;
 use crate::linear::Linear;
 use crate::module::Module;
 use crate::number_embedding::{NumberEmbedding, NumberLayer};
-use crate::parameters::{Bound, ParameterId, ParametersBuilder};
+use crate::parameters::{ParameterId, ParametersBuilder};
 
 /// An ensemble of networks for tables that share the weights of all layers but the last: TabM and TabM-mini.
 ///
@@ -85,6 +86,7 @@ pub enum MeanOf {
 
 impl TabM {
     /// Adds the layers `numbers`, `embeddings.0`, …, `scales.0`, …, `hidden.0`, … and `head` to the parameters.
+    /// [`Parameters::check`](crate::Parameters::check) refuses [`MeanOf::Softmaxes`] of one output, whose probability is always 1.
     ///
     /// # Examples
     /// ```
@@ -108,8 +110,12 @@ impl TabM {
     /// assert_eq!(shape(Graph::training("train")), [4, 3, 1]);
     /// assert_eq!(shape(Graph::inference("predict")), [3, 1]);
     /// ```
+    #[track_caller]
     pub fn new(params: &mut ParametersBuilder, config: &TabMConfig, categories: &[CategoricalColumn]) -> Self {
         let TabMConfig { n_inputs, n_members, adapters, ref hidden, n_outputs, .. } = *config;
+        if config.mean_of == MeanOf::Softmaxes && n_outputs < 2 {
+            params.refuse("tab_m", format!("`Softmaxes` of {n_outputs} output"), "an output for each class; `Sigmoids` for one");
+        }
         let numbers = NumberLayer::new(params, "numbers", n_inputs, &config.numbers);
         let embeddings = CategoryEmbeddings::new(params, categories);
         // One draw for each feature and member, whatever a feature became.

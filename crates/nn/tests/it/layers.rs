@@ -119,16 +119,12 @@ fn an_mlp_with_categories_by_hand() -> Result<(), Error> {
     let mut builder = ParametersBuilder::new();
     let config = MlpConfig { n_inputs: 1, hidden: vec![], n_outputs: 1, activation: Activation::relu() };
     let columns = [CategoricalColumn { n_codes: 3, dim: 1 }, CategoricalColumn { n_codes: 2, dim: 2 }];
-    let marker = builder.add("marker", &[1], Init::Constant(0.0));
+    builder.add("marker", &[1], Init::Constant(0.0));
     let model = Mlp::with_categories(&mut builder, &config, &columns);
     let mut params = builder.build(0);
     assert_eq!(params.entries().len(), 5, "the marker, two embeddings, weight and bias");
     let values: [&[f32]; 5] = [&[0.0], &[10.0, 20.0, 30.0], &[1.0, 2.0, 3.0, 4.0], &[1.0, 2.0, 100.0, 1000.0], &[0.5]];
-    // Ids are given out in order, and `marker` is the first.
-    let mut ids = vec![marker];
-    let mut again = ParametersBuilder::new();
-    ids.extend((0..5).map(|_| again.add("same ids", &[1], Init::Constant(0.0))).skip(1));
-    for (id, values) in ids.into_iter().zip(values) {
+    for (id, values) in params.ids_where(|_| true).into_iter().zip(values) {
         params.set_initial(id, values)?;
     }
     let module: &dyn Module = &model;

@@ -168,6 +168,6 @@ fn it_refuses_the_parameters_of_another_model() -> Result<(), Error> {
     let graph = Graph::inference("step");
     optimizer.record(&graph, &other.params, &run.inputs);
     let error = graph.check().expect_err("slow weights of another model").to_string();
-    assert!(error.starts_with("lookahead: ") && error.contains("an optimizer for each model"), "{error}");
+    assert!(error.starts_with("lookahead: ") && error.contains("one for each model"), "{error}");
     Ok(())
 }

@@ -6,6 +6,7 @@ mod batch_ensemble;
 mod division;
 mod fused;
 mod grad_scaler;
+mod gradients_of_a_step;
 mod images;
 mod layer_case;
 mod layers;

@@ -3,8 +3,9 @@
 use brisk_nn::tensor::program::{Device, Error as ProgramError};
 use brisk_nn::tensor::{DType, Graph, Persistent};
 use brisk_nn::{
-    Activation, Adam, BatchNorm, BatchNormConfig, Error, Flatten, GradScaler, GradScalerConfig, Init, Linear, Mlp, MlpConfig,
-    Module, Muon, Optimizer, Parameters, ParametersBuilder, Reshape, Sequential, Sgd, StepInputs,
+    Activation, Adam, Adapters, BatchNorm, BatchNormConfig, Error, Flatten, GradScaler, GradScalerConfig, Init, Linear, MeanOf,
+    Mlp, MlpConfig, Module, Momentum, Muon, MuonConfig, NumberEmbedding, Optimizer, OptimizerConfig, Parameters,
+    ParametersBuilder, Periodic, PiecewiseLinear, Reshape, Sequential, Sgd, StepInputs, TabM, TabMConfig,
 };
 
 fn inputs() -> StepInputs {
@@ -103,7 +104,7 @@ fn an_optimizer_belongs_to_one_model() -> Result<(), Error> {
         optimizer.record(&graph, &params.clone(), &inputs());
         graph.check()?;
         optimizer.record(&graph, &other, &inputs());
-        refused(graph.check(), &["an optimizer made for the parameters built at", &places, "an optimizer for each model"]);
+        refused(graph.check(), &["one made for the parameters built at", &places, "one for each model"]);
     }
     Ok(())
 }
@@ -124,6 +125,52 @@ fn a_scaler_of_two_graphs_belongs_to_one_model() -> Result<(), Error> {
     step("generator, last batch", &generator)?;
     refused(step("critic", &critic), &["one scaler for the graph `generator`", "and for `critic`", "a `GradScaler` for each"]);
     Ok(())
+}
+
+#[test]
+fn settings_of_layers_are_refused_with_the_line_that_made_them() {
+    let check = |make: &dyn Fn(&mut ParametersBuilder), parts: &[&str]| {
+        let mut builder = ParametersBuilder::new();
+        make(&mut builder);
+        refused(builder.build(0).check(), &[parts, &["mistakes.rs:"]].concat());
+    };
+    for edges in [vec![2.0, 1.0, 0.0], vec![0.0, 0.0, 1.0], vec![0.0], vec![], vec![0.0, f32::NAN], vec![0.0, f32::INFINITY]] {
+        let columns = [vec![0.0, 1.0], edges];
+        let make = |p: &mut ParametersBuilder| drop(PiecewiseLinear::new(p, "numbers", &columns, 4));
+        check(&make, &["for column 1 of `numbers`", "at least two edges"]);
+    }
+    for std in [0.0, -1.0, f32::NAN] {
+        check(&|p| drop(Periodic::new(p, "numbers", 2, 8, std, 4)), &["std", "for `numbers`", "above 0"]);
+    }
+    let config = TabMConfig {
+        n_inputs: 2,
+        numbers: NumberEmbedding::Plain,
+        n_members: 2,
+        adapters: Adapters::First,
+        hidden: vec![4],
+        dropout: 0.0,
+        n_outputs: 1,
+        mean_of: MeanOf::Softmaxes,
+    };
+    check(&|p| drop(TabM::new(p, &config, &[])), &["tab_m: `Softmaxes` of 1 output", "`Sigmoids`"]);
+}
+
+#[test]
+fn nesterov_momentum_needs_a_momentum() {
+    let params = model().1;
+    for form in [Momentum::Nesterov, Momentum::FoldedNesterov] {
+        let graph = Graph::inference("step");
+        Sgd::new(&params).momentum(0.0, form).record(&graph, &params, &inputs());
+        refused(graph.check(), &["momentum = 0", "between 0 and 1"]);
+    }
+}
+
+#[test]
+fn unknown_matrices_of_muon_are_named() {
+    let params = model().1;
+    let matrices = ["layer.weight", "layr.weight"].map(str::to_owned).to_vec();
+    let config = OptimizerConfig::Muon(MuonConfig { matrices, ..MuonConfig::default() });
+    refused(config.build(&params).map(drop), &["unknown matrices [\"layr.weight\"]", "[\"layer.weight\"]"]);
 }
 
 #[test]
