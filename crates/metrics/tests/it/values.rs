@@ -191,3 +191,17 @@ fn regression() {
     check(rows, RSquared::new(), 0.9591045102158879, 0.9587397407751999);
     check(rows, PinballLoss::new(0.9), 0.333265625, 0.3301718749999999);
 }
+
+/// `brier_score_loss` halves the sum over classes for two of them.
+#[test]
+fn two_classes_have_one_brier_score_whatever_the_number_of_logits() {
+    let (one, two) = ([0.5, -2.0, 1.5], [0.0, 0.5, 1.0, -1.0, -0.5, 1.0]);
+    let labels = [1.0, 1.0, 0.0];
+    let score = |rows: &Scored<'_>| {
+        let mut metric = BrierScore::new();
+        metric.update(rows).expect("valid rows");
+        metric.compute().expect("rows").number().expect("a number")
+    };
+    let (one, two) = (score(&Scored::binary(&one, &labels)), score(&Scored::classes(&two, 2, &labels)));
+    assert!((one - two).abs() < 1e-7, "{one} and {two}");
+}
