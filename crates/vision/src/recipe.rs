@@ -429,6 +429,17 @@ impl Recipe {
                 return refused(format!("{name} = 0"), "at least 1");
             }
         }
+        let n_classes = match &self.network {
+            NetworkConfig::ResNet9(config) => config.n_classes,
+            NetworkConfig::Airbench(config) => config.n_classes,
+        };
+        if n_classes == 0 {
+            return refused("n_classes = 0".to_owned(), "at least 1");
+        }
+        if let Some(rows) = self.ghost_rows().filter(|&rows| rows == 0 || !self.batch_rows.is_multiple_of(rows)) {
+            let found = format!("batch_rows = {}, ghost batches of {rows}", self.batch_rows);
+            return refused(found, "a batch that consists of ghost batches");
+        }
         let checked = Interval::Positive
             .check("n_epochs", self.n_epochs)
             .and_then(|()| Interval::Unit.check("label_smoothing", self.label_smoothing))

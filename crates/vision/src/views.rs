@@ -1,17 +1,18 @@
 //! Test-time augmentation: a model's mean output over several views of each image.
 
+use brisk_nn::tensor::program::kernels::Interval;
 use brisk_nn::tensor::{Mode, Tensor};
-use brisk_nn::{Bound, Module};
+use brisk_nn::{Bound, Error, Module};
 
 /// A view of an image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct View {
-    /// Its weight in the mean.
+    /// Its weight in the mean, which is divided by the sum of all weights: a finite number that is not negative.
     pub weight: f32,
     /// Whether it is mirrored, left to right.
     pub is_mirrored: bool,
     /// By how many pixels the image is moved down and to the right; up and to the left if negative. Pixels from outside the image
-    /// are reflected at the edge.
+    /// are reflected at the edge; the shift must be less than the image.
     pub shift: [i32; 2],
 }
 
@@ -68,6 +69,8 @@ impl View {
 /// A model that returns the weighted mean of another model's outputs over several views of each image, in inference graphs.
 /// Training graphs record the other model unchanged.
 ///
+/// # Errors
+/// [`Error::Refused`] for a weight that is negative or not finite, if all weights are 0, and for a shift beyond the image.
 /// # Reference
 /// Krizhevsky et al. 2012, test-time augmentation by crops and mirror images.
 #[derive(Debug, Clone, PartialEq)]
@@ -90,10 +93,21 @@ impl<M: Module> Module for WithViews<M> {
         }
         let [height, width, n_channels] = self.image;
         let images = x.reshape(&[x.shape()[0], height, width, n_channels]);
-        let weighted = |view: &View| self.model.forward(params, &view.record(&images)) * view.weight;
-        let mut outputs = self.views.iter().map(weighted);
-        let first = outputs.next().unwrap_or_else(|| self.model.forward(params, x));
-        outputs.fold(first, |sum, output| &sum + &output)
+        let is_valid = |view: &View| {
+            let shifts = view.shift.iter().zip([height, width]);
+            Interval::NonNegative.contains(view.weight.into())
+                && shifts.into_iter().all(|(by, size)| (by.unsigned_abs() as usize) < size)
+        };
+        let total: f64 = self.views.iter().map(|view| f64::from(view.weight)).sum();
+        if !self.views.iter().all(is_valid) || total == 0.0 {
+            let found = format!("{:?} of images of {height} × {width}", self.views);
+            let expected = "weights that are not negative, one of them above 0, and shifts within the image";
+            x.graph().fail(Error::Refused { op: "views", found, expected });
+            return self.model.forward(params, x);
+        }
+        let weighted = |view: &View| self.model.forward(params, &view.record(&images)) * (f64::from(view.weight) / total) as f32;
+        let outputs = self.views.iter().map(weighted).reduce(|sum, output| &sum + &output);
+        outputs.unwrap_or_else(|| self.model.forward(params, x))
     }
 
     fn n_inputs(&self) -> Option<usize> {

@@ -52,4 +52,21 @@ fn outputs_are_averaged_by_weight() {
     assert_eq!(View::six().iter().map(|view| view.weight).sum::<f32>(), 1.0, "weights add up to 1");
     // 1/4 of the image and its mirror image, and 1/8 of the moved ones and their mirror images.
     check(View::six(), &[3.5; 6]);
+    let equal: Vec<View> = View::mirrored().into_iter().map(|view| View { weight: 3.0, ..view }).collect();
+    check(equal, &[2.0, 2.0, 2.0, 5.0, 5.0, 5.0]);
+}
+
+#[test]
+fn weights_and_shifts_that_make_no_mean_are_refused() {
+    let weighted = |weight| View { weight, is_mirrored: false, shift: [0, 0] };
+    let wrong =
+        [vec![], vec![weighted(0.0)], vec![weighted(2.0), weighted(-1.0)], vec![weighted(f32::NAN)], view(false, [0, -3])];
+    for views in wrong {
+        let graph = Graph::inference("views");
+        let images = graph.constant("images", &[1.0; 6], &[1, 6]);
+        let bound = ParametersBuilder::new().build(0).bind(&graph);
+        WithViews { model: Pixels, image: [2, 3, 1], views }.forward(&bound, &images);
+        let error = graph.check().expect_err("no mean of views").to_string();
+        assert!(error.starts_with("views: ") && error.contains("of images of 2 × 3"), "{error}");
+    }
 }
