@@ -16,6 +16,10 @@ const MAX_CLASSES: usize = 200;
 
 /// The charts; two classes are told apart by this probability of the second one.
 pub(crate) fn of(rows: &Scored<'_>, classes: &[String], threshold: f32) -> Result<Vec<Panel>, Error> {
+    if !(0.0..=1.0).contains(&threshold) {
+        let (found, expected) = (f64::from(threshold), "a probability from 0 to 1".to_owned());
+        return Err(brisk_metrics::Error::Setting { metric: "classification", setting: "threshold", found, expected }.into());
+    }
     // The metric checks counts, columns, labels and NaN for the charts as well.
     Accuracy::new().measure(rows)?;
     match (rows.n_outputs, rows.n_labels) {

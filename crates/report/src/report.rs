@@ -121,7 +121,7 @@ impl Report {
     /// 1, instead of 0.5. The confusion matrix is that of these predictions.
     ///
     /// # Errors
-    /// As [`classification`](Self::classification).
+    /// As [`classification`](Self::classification), and for another threshold.
     pub fn classification_above(&mut self, threshold: f32, rows: &Scored<'_>, classes: &[String]) -> Result<&mut Self, Error> {
         Ok(self.panels(class_panels::of(rows, classes, threshold)?))
     }

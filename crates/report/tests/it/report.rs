@@ -283,6 +283,16 @@ fn wrong_predictions_are_images_with_the_most_confident_first() {
 }
 
 #[test]
+fn a_threshold_is_a_probability() {
+    let (scores, labels) = ([0.5, -0.5], [1.0, 0.0]);
+    for threshold in [7.0, -0.1, f32::NAN] {
+        let mut report = Report::new("page");
+        let error = report.classification_above(threshold, &Scored::binary(&scores, &labels), &[]).expect_err("no probability");
+        assert!(error.to_string().contains("`threshold` is"), "{error}");
+    }
+}
+
+#[test]
 fn rows_that_do_not_fit_are_refused() {
     let mut report = Report::new("refused");
     let error = report.classification(&Scored::binary(&[f32::NAN], &[1.0]), &[]).expect_err("a NaN");
