@@ -410,7 +410,8 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
     }
 
     fn names(&self) -> Names<'_> {
-        Names { columns: &self.matched.feature_names, ..self.rows.names() }
+        // Classes and codes are those of the training rows, whatever names they have in these.
+        Names { columns: &self.matched.feature_names, labels: self.rows.names().labels, ..Names::default() }
     }
 
     fn check_intact(&self) -> Result<(), S::Error> {
