@@ -313,6 +313,7 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
     if let Some(decoded) = plan.decoded {
         columns.decoded = decoded;
     }
+    columns.label_offset = plan.offset;
     let name = table.label_names().first().map_or("label", String::as_str);
     let target = Target::detect(name, table.classes(), options.task.or(plan.task), &table)?.shifted_by(plan.offset);
     let (target_is_guess, mut warnings, text) = (plan.target_is_guess, plan.warnings, options.text.clone());
