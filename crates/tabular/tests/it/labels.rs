@@ -9,7 +9,8 @@ fn strings<const N: usize>(names: [&str; N]) -> Vec<String> {
 
 /// Rows of one column with these labels, as the task of `target` takes them.
 fn labels_as(target: &Target, columns: Columns, labels: &[f32]) -> Result<Vec<f32>, Error> {
-    let rows = Rows::new((0..labels.len()).map(|row| row as f32).collect(), labels.to_vec(), 1).expect("a label a row");
+    let features: Vec<f32> = (0..labels.len()).map(|row| row as f32).collect();
+    let rows = Rows::new(features, labels.to_vec(), 1).expect("a label a row");
     let preprocessing = Preprocessing::fit(&columns, &rows, Scaling::Standard)?;
     let rows = preprocessing.over(&columns, &rows)?.with_target(target);
     Ok(labels_of(&rows).expect("rows in memory"))
