@@ -6,6 +6,7 @@ use brisk_examples::command_line::value::{device, one_of, positive, whole};
 use brisk_examples::elsewhere::Held;
 use brisk_examples::higgs;
 use brisk_examples::higgs::stopped::EXIT_STATUS;
+use brisk_examples::print;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_table::ReadAhead;
 use brisk_train::{BucketSizes, CheckpointFiles, DataParallelConfig, Wire, ZeroStage};
@@ -75,6 +76,20 @@ impl Options {
         let refuse = |message: String| Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
         if self.zero != ZeroStage::Replicated && self.wire != Wire::F32 {
             return refuse("--zero 1, 2 and 3 send gradients in f32 only; leave out --wire, or use --zero 0".to_owned());
+        }
+        if n_replicas == 1 {
+            let of_several = [
+                (self.wire != Wire::F32, "--wire"),
+                (self.zero != ZeroStage::Replicated, "--zero"),
+                (self.checkpoint_files != CheckpointFiles::One, "--checkpoint-files"),
+                (self.bucket_mb.is_some(), "--bucket-mb"),
+                (self.timeout.is_some(), "--timeout"),
+            ];
+            let given: Vec<_> = of_several.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
+            if !given.is_empty() {
+                // A script may run with any number of processes.
+                print::note(format_args!("warning: with one replica, these options have no effect: {}", given.join(", ")));
+            }
         }
         let batch = self.run.batch;
         if batch < n_replicas {
