@@ -128,8 +128,9 @@ impl TabularModel {
     ///   thousands, are an error, which shows the first such cells.
     ///
     /// # Errors
-    /// [`Error::NoTarget`], [`Error::NoFeatures`], [`Error::Unlabelled`], [`Error::OddCells`], [`Error::FewLabels`], [`Error::TargetKind`],
-    /// [`Error::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no such column; as [`Target::detect`].
+    /// [`Error::NoTarget`], [`Error::NoFeatures`], [`Error::Unlabelled`], [`Error::OddCells`], [`Error::FewLabels`],
+    /// [`Error::TargetKind`], [`Error::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no such column; as
+    /// [`Target::detect`].
     ///
     /// # Cost
     /// Reads the file twice. The table is in memory.
