@@ -69,6 +69,17 @@ impl Compressed {
         self.wire
     }
 
+    /// The rounding error of each element, which the next call adds to its values; empty for [`Wire::F32`]. What is fed back is
+    /// the sum over all ranks, so a checkpoint that is to resume with the same results has those of each rank.
+    pub fn errors(&self) -> &[f32] {
+        &self.lost
+    }
+
+    /// The same, to be replaced, such as by those of a checkpoint.
+    pub fn errors_mut(&mut self) -> &mut [f32] {
+        &mut self.lost
+    }
+
     /// Replaces `values` on every rank by their reduction over all ranks.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ mod agreement;
 mod batch;
 mod divided;
 mod exchange;
+mod feedback;
 mod files;
 mod gather;
 mod memory;
@@ -141,7 +142,8 @@ pub struct DataParallelConfig {
     /// How many gradients are reduced together.
     pub buckets: BucketSizes,
     /// The format in which gradients are sent: fewer bits pay only on slow networks. Rounding errors are fed back into the next
-    /// step, but are in no checkpoint: a run with 16 bits that resumes differs by those of one step.
+    /// step, and are in checkpoints: a tensor for each replica, as large as all gradients. What counts is their sum over all
+    /// replicas, which is kept on any number of them. A run that resumes with f32 instead does without them.
     pub wire: Wire,
     /// Which training state is sharded across replicas; [`DataParallel::divide`] shards it.
     pub zero: ZeroStage,
@@ -454,9 +456,8 @@ impl DataParallel {
         stop: Option<Arc<Stop>>,
         counts: bool,
     ) -> Arc<Exchange> {
-        let (communication, overlap) = (communication.clone(), self.overlap.clone());
         let active = self.config.uneven.filter(|_| counts).map(|_| self.active.clone());
-        Arc::new(Exchange::new(communication, overlap, elements, reduce, self.config.wire, stop, active))
+        Arc::new(Exchange::new(self.links(communication), elements, reduce, self.config.wire, stop, active))
     }
 
     fn finish_of(&self, n: usize, exchanges: Vec<Arc<Exchange>>) -> Finish {

@@ -97,6 +97,81 @@ fn muon_comes_close_with_gradients_in_16_bits() -> Result<(), Error> {
     check(Wire::Bf16, muon, 1e-2)
 }
 
+/// The checkpoint without some of its tensors.
+fn without(checkpoint: &Checkpoint, is_left_out: impl Fn(&str) -> bool) -> Result<Checkpoint, Error> {
+    let mut rest = Checkpoint::new();
+    for (name, shape, values) in checkpoint.tensors().filter(|(name, ..)| !is_left_out(name)) {
+        rest.insert(name, shape, values.clone())?;
+    }
+    checkpoint.all_metadata().for_each(|(key, value)| rest.insert_metadata(key, value));
+    Ok(rest)
+}
+
+fn is_error(name: &str) -> bool {
+    name.starts_with("wire.errors.")
+}
+
+/// The rounding errors in a checkpoint, added up over `n` replicas.
+#[track_caller]
+fn summed_errors(checkpoint: &Checkpoint, n: usize) -> Vec<f64> {
+    let of_ranks: Vec<&[f32]> = checkpoint
+        .tensors()
+        .filter(|(name, ..)| is_error(name))
+        .map(|(name, shape, _)| checkpoint.f32(name, shape).expect("it is f32"))
+        .collect();
+    assert_eq!(of_ranks.len(), n, "a tensor for each replica");
+    (0..of_ranks[0].len()).map(|i| of_ranks.iter().map(|errors| f64::from(errors[i])).sum()).collect()
+}
+
+#[test]
+fn rounding_errors_are_in_checkpoints() -> Result<(), Error> {
+    for (wire, files) in [(Wire::Bf16, CheckpointFiles::One), (Wire::F16, CheckpointFiles::OneAReplica)] {
+        let root = tempfile::tempdir().expect("a folder for a while");
+        let (_, folder) = into_folder(root.path());
+        let config = DataParallelConfig { wire, files, ..CONFIG };
+        let run = |n, max_epochs, from: Option<&Checkpoint>, folder: Option<&RunFolder>| {
+            run_threads(n, &config, |replica| train(replica, adam, max_epochs, from, folder))
+        };
+        let unbroken = run(3, 2, None, None)?;
+        run(3, 1, None, Some(&folder))?;
+        let from = Checkpoint::load(folder.last())?;
+        let resumed = run(3, 2, Some(&from), None)?;
+        check_same_bits(&resumed);
+        assert!(resumed[0].1 == unbroken[0].1, "{wire:?}: the weights of the unbroken run");
+        // As a checkpoint of an earlier version.
+        let forgotten = run(3, 2, Some(&without(&from, is_error)?), None)?;
+        check_same_bits(&forgotten);
+        assert!(forgotten[0].1 != unbroken[0].1, "{wire:?}: rounding errors count");
+
+        let sums = summed_errors(&from, 3);
+        assert!(sums.iter().any(|&sum| sum != 0.0), "{wire:?}: some errors");
+        for n in [1, 2, 4] {
+            // The run is complete, and writes its checkpoint once more.
+            run(n, 1, Some(&from), Some(&folder))?;
+            let found = summed_errors(&Checkpoint::load(folder.last())?, n);
+            let apart = found.iter().zip(&sums).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+            let most = sums.iter().fold(0.0, |most, sum| f64::max(most, sum.abs()));
+            assert!(apart <= 1e-6 * most, "{wire:?}, {n} replicas: sums differ by {apart}, they are up to {most}");
+        }
+    }
+    Ok(())
+}
+
+/// A second call of `fit` repeats the run.
+#[test]
+fn a_run_starts_without_rounding_errors() -> Result<(), Error> {
+    let config = DataParallelConfig { wire: Wire::Bf16, ..CONFIG };
+    let histories = run_threads(2, &config, |replica| {
+        let ready = setting(1).ready();
+        let device = cpu(1);
+        let training = ready.on_replica(&device, replica)?;
+        let histories = [(); 2].map(|()| training.fit(&mut quiet()).map(|report| report.history));
+        histories.into_iter().collect::<Result<Vec<_>, Error>>()
+    })?;
+    assert!(histories.iter().all(|histories| histories[0] == histories[1]), "{histories:?}");
+    Ok(())
+}
+
 const STAGES: [ZeroStage; 3] = [ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters];
 
 /// A whole run, of which nothing is left, not even a folder's checkpoint.

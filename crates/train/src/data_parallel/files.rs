@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use brisk_atomic_file::read_regular_file;
 use brisk_nn::{DividedBucket, Division, Parameters, Placement};
+use brisk_replicate::Wire;
 use bytemuck::cast_slice;
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +86,7 @@ impl DataParallel {
 
     /// The path that replica 0 writes to, on every replica that takes part in writing.
     pub(crate) fn path_for_all(&self, path: Option<PathBuf>, params: &Parameters) -> Result<Option<PathBuf>, Error> {
-        if params.division().is_none() && self.files() == CheckpointFiles::One {
+        if params.division().is_none() && self.files() == CheckpointFiles::One && self.wire() == Wire::F32 {
             return Ok(path);
         }
         let path = path.map(|path| utf8(&path).map(str::to_owned)).transpose()?;
