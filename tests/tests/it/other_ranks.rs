@@ -191,9 +191,6 @@ fn what_cannot_be_sharded_is_refused_before_the_first_step() {
     for zero in STAGES {
         let config = DataParallelConfig { zero, ..CONFIG };
         check(config, muon, &["not elementwise", "SGD, Adam or AdamW", "ZeRO stage 0"]);
-        for wire in [Wire::Bf16, Wire::F16] {
-            check(DataParallelConfig { wire, ..config }, adam, &[&format!("{wire:?} on the wire"), "f32", "keeps whole"]);
-        }
         for uneven in [UnevenInputs::DividedByAll, UnevenInputs::DividedByActive, UnevenInputs::Refused] {
             let words = ["fewer batches than others", "the same number of batches on each", "keeps whole"];
             check(DataParallelConfig { uneven: Some(uneven), ..config }, adam, &words);

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use brisk_nn::tensor::program::{Program, Slice};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, DividedBucket, Division, GradScaler, Optimizer, Parameters, Placement};
-use brisk_replicate::{CommThread, ReduceOp, Wire, ZeroStage, buckets};
+use brisk_replicate::{CommThread, ReduceOp, ZeroStage, buckets};
 
 use super::agreement::{AgreeOnSkip, NormOfAll};
+use super::feedback::Conversion;
 use super::gather::{Gather, Wanted, record};
 use super::scatter::{Arrival, FinishScatter, Scatter, StartScatter};
 use super::staging::InFlight;
@@ -23,16 +24,10 @@ impl DataParallel {
     /// values of replica 0. Create the optimizer for the result: it then keeps the state of this replica's own pieces.
     ///
     /// # Errors
-    /// [`Error::Replica`] if replicas have different parameters; [`Error::Tensor`] if gradients are sent in 16 bits, or replicas
-    /// may have [fewer batches](super::UnevenInputs) than others.
+    /// [`Error::Replica`] if replicas have different parameters; [`Error::Tensor`] if replicas may have [fewer
+    /// batches](super::UnevenInputs) than others.
     pub fn divide(&self, mut params: Parameters) -> Result<Parameters, Error> {
         let (Some(communication), Some(division)) = (&self.communication, self.division(&params)) else { return Ok(params) };
-        if self.config.wire != Wire::F32 {
-            let found = format!("{:?} on the wire", self.config.wire);
-            let expected =
-                "f32 if state is sharded; or state that each replica keeps whole, for which rounding errors are fed back";
-            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
-        }
         if self.config.uneven.is_some() {
             let found = "replicas that may have fewer batches than others".to_owned();
             let expected = "the same number of batches on each if state is sharded: a replica without a batch would hold back its pieces; or state that each replica keeps whole";
@@ -141,7 +136,7 @@ impl DataParallel {
             let scatter = Arc::new(Scatter {
                 links: links.clone(),
                 reduce,
-                len: elements.len(),
+                conversion: Conversion::new(self.wire(), elements.clone(), self.piece_len(elements) * self.world_size()),
                 piece_len: self.piece_len(elements),
                 own_len: own.len(),
                 unwritten: between(&written, elements.len()),

@@ -10,6 +10,7 @@ use brisk_nn::tensor::program::HostStep;
 use brisk_replicate::{Collective, Compressed, Error as ReplicaError, ReduceOp, Wire};
 
 use super::exchange::Start;
+use super::scatter::StartScatter;
 use super::{CheckpointFiles, DataParallel};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
@@ -22,7 +23,7 @@ pub(crate) struct Conversion {
 }
 
 impl Conversion {
-    /// For `n_sent` values: the elements, and what follows them.
+    /// For `n_sent` values: the elements, and what is sent after them.
     pub(crate) fn new(wire: Wire, elements: Range<usize>, n_sent: usize) -> Arc<Self> {
         Arc::new(Self { elements, compressed: Mutex::new(Compressed::new(wire, n_sent)) })
     }
@@ -40,11 +41,22 @@ impl Conversion {
         self.with(|compressed| compressed.all_reduce(collective, values, reduce))
     }
 
+    pub(crate) fn reduce_scatter(
+        &self,
+        collective: &mut dyn Collective,
+        input: &[f32],
+        shard: &mut [f32],
+        reduce: ReduceOp,
+    ) -> Result<(), ReplicaError> {
+        self.with(|compressed| compressed.reduce_scatter(collective, input, shard, reduce))
+    }
+
     /// The conversions of a program that have rounding errors, in the order in which they are started.
     fn all_of(graph: &Graph) -> Vec<Arc<Self>> {
         let of_step = |step: &Arc<dyn HostStep>| {
             let step: &dyn Any = step.as_ref();
-            step.downcast_ref::<Start>().map(Start::conversion).cloned()
+            let reduced = step.downcast_ref::<Start>().map(Start::conversion);
+            reduced.or_else(|| step.downcast_ref::<StartScatter>().map(|start| &start.scatter.conversion)).cloned()
         };
         let all: Vec<Arc<Self>> = graph.with_program(|program| program.host_steps().filter_map(of_step).collect());
         all.into_iter().filter(|conversion| conversion.with(|compressed| compressed.wire() != Wire::F32)).collect()
