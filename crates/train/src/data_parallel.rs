@@ -16,7 +16,7 @@
 //! With ZeRO, each bucket is divided into one piece per replica, and buckets that are not kept whole are transients of the
 //! program: one host step reduces a bucket of gradients to the owners of its pieces, another gathers a bucket of parameters
 //! before the first kernel that reads it, again if it was dropped in between (`Program::renewed`). An optimizer records one
-//! kernel per piece. Values that then differ between replicas, such as norms and non-finite gradients, take one more message.
+//! kernel per piece; Muon also gathers the directions of whole matrices (`brisk_nn::Muon`). Values that then differ between replicas, such as norms and non-finite gradients, take one more message.
 
 mod agreement;
 mod batch;
@@ -572,7 +572,7 @@ impl DataParallel {
     }
 }
 
-/// All-gathers of batch normalisations, on the communication thread.
+/// All-gathers of batch normalisations and of optimizers, on the communication thread.
 #[derive(Debug)]
 struct OnThread(Arc<CommThread>);
 

@@ -184,10 +184,12 @@ fn what_travels_in_halves_comes_close() {
     let place = Place::new();
     let alone = place.results("higgs", &["--precision", "bf16", "--accumulate", "2", "--clip", "1"]);
     let args = ["--precision", "bf16", "--accumulate", "2", "--clip", "1", "--wire", "bf16", "--bucket-mb", "0.001"];
-    let run = place.results("data_parallel", &args);
-    let [ours, theirs] = [&run, &alone].map(|results| results["test_auc"].as_f64().expect("a number"));
-    assert!((ours - theirs).abs() < 2e-2, "test AUC {ours}, on one device {theirs}");
-    assert!(run["reductions"].as_u64() > Some(3 * 3 * 9), "each layer's gradients are a bucket: {run}");
+    for zero in ["0", "2"] {
+        let run = place.results("data_parallel", &[&args[..], &["--zero", zero]].concat());
+        let [ours, theirs] = [&run, &alone].map(|results| results["test_auc"].as_f64().expect("a number"));
+        assert!((ours - theirs).abs() < 2e-2, "stage {zero}: test AUC {ours}, on one device {theirs}");
+        assert!(run["reductions"].as_u64() > Some(3 * 3 * 9), "each layer's gradients are a bucket: {run}");
+    }
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! Training state that is sharded across replicas, compared with state that each of them keeps whole.
 
-use brisk_nn::{Adam, GradScalerConfig, Muon, ParameterGroup, Sgd, WeightDecay};
+use brisk_nn::{Adam, GradScalerConfig, ParameterGroup, Sgd, WeightDecay};
 use brisk_program::{Device, Selection};
 use brisk_replicate::StateBytes;
 use brisk_tensor::Precision;
 use brisk_train::{
     Binary, BucketSizes, Checkpoint, CheckpointFiles, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Outputs,
-    RunFolder, Trainable, Trainer, TrainerConfig, UnevenInputs, Wire, ZeroStage, run_threads,
+    RunFolder, Trainable, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -333,15 +333,6 @@ fn what_cannot_be_divided_is_refused() {
         whole,
         "divide: parameters that are not sharded, in ZeRO stage 2, expected the parameters that `DataParallel::divide` of this replica returned"
     );
-    let muon = refusal(divided(ZeroStage::Optimizer), |replica| {
-        let params = replica.divide(setting.ready().params)?;
-        let muon = Muon::new(&params, &params.ids_where(|entry| entry.shape.len() == 2))?;
-        replica.agree_on_model(&params, &muon)
-    });
-    assert!(muon.contains("an optimizer that is not elementwise") && muon.contains("SGD, Adam or AdamW"), "{muon}");
-    let uneven = DataParallelConfig { uneven: Some(UnevenInputs::DividedByAll), ..divided(ZeroStage::Optimizer) };
-    let uneven = refusal(uneven, |replica| replica.divide(setting.ready().params).map(|_| ()));
-    assert!(uneven.contains("fewer batches than others") && uneven.contains("the same number of batches on each"), "{uneven}");
     let alone = refusal(divided(ZeroStage::Gradients), |replica| setting.ready().divided(replica)?.trainer(&cpu(1)).map(|_| ()));
     assert_eq!(
         alone,

@@ -13,7 +13,7 @@ use super::feedback::Conversion;
 use super::gather::{Gather, Wanted, record};
 use super::scatter::{Arrival, FinishScatter, Scatter, StartScatter};
 use super::staging::InFlight;
-use super::{DataParallel, Links};
+use super::{DataParallel, Links, OnThread};
 use crate::error::Error;
 
 /// Pieces are cut at multiples of this: 256 bytes of f32, the binding alignment that every adapter supports.
@@ -44,7 +44,7 @@ impl DataParallel {
                 params.set_initial(id, &initial)?;
             }
         }
-        Ok(params.divided(division)?)
+        Ok(params.divided(division, Arc::new(OnThread(communication.clone())))?)
     }
 
     /// How parameters are sharded here; `None` if each replica keeps all.
@@ -53,7 +53,10 @@ impl DataParallel {
         let kept = |since| if stage >= since { Placement::Sharded } else { Placement::Replicated };
         (stage != ZeroStage::Replicated).then(|| {
             let cut = self.cut_whole(params).into_iter();
-            let bucket = |elements: Range<usize>| DividedBucket { own: self.piece(&elements, self.rank()), elements };
+            let bucket = |elements: Range<usize>| {
+                let piece_len = self.piece_len(&elements);
+                DividedBucket { own: self.piece(&elements, self.rank()), elements, piece_len }
+            };
             Division {
                 buckets: cut.map(bucket).collect(),
                 gradients: kept(ZeroStage::Gradients),
@@ -75,7 +78,7 @@ impl DataParallel {
         cut
     }
 
-    pub(super) fn piece_len(&self, bucket: &Range<usize>) -> usize {
+    fn piece_len(&self, bucket: &Range<usize>) -> usize {
         bucket.len().div_ceil(self.world_size()).next_multiple_of(ALIGN)
     }
 
@@ -107,8 +110,8 @@ impl DataParallel {
             return refused(found, "the parameters that `DataParallel::divide` of this replica returned");
         }
         if params.division().is_some() && !optimizer.divides() {
-            let found = "an optimizer that is not elementwise (`Optimizer::divides`)".to_owned();
-            return refused(found, "SGD, Adam or AdamW if state is sharded; or ZeRO stage 0");
+            let found = "an optimizer that cannot be sharded (`Optimizer::divides`)".to_owned();
+            return refused(found, "SGD, Adam, AdamW or Muon if state is sharded; or ZeRO stage 0");
         }
         Ok(())
     }
@@ -127,7 +130,7 @@ impl DataParallel {
         let state = state.map(|state| program.persistent(state));
         // Every replica starts the buckets in the same order, whichever is ready first.
         let (mut at, mut arrivals) = (0, Vec::with_capacity(division.buckets.len()));
-        for ((DividedBucket { elements, own }, state_range), bound) in division.own().zip(bound.buckets()) {
+        for ((DividedBucket { elements, own, piece_len }, state_range), bound) in division.own().zip(bound.buckets()) {
             let bucket = bound.grads.unwrap_or_else(|| grads.slice(elements.clone()));
             let written: Vec<Range<usize>> = params.entries().iter().map(|entry| entry.range.clone()).collect();
             let written = written.into_iter().filter(|range| elements.start <= range.start && range.end <= elements.end);
@@ -136,8 +139,8 @@ impl DataParallel {
             let scatter = Arc::new(Scatter {
                 links: links.clone(),
                 reduce,
-                conversion: Conversion::new(self.wire(), elements.clone(), self.piece_len(elements) * self.world_size()),
-                piece_len: self.piece_len(elements),
+                conversion: Conversion::new(self.wire(), elements.clone(), piece_len * self.world_size()),
+                piece_len: *piece_len,
                 own_len: own.len(),
                 unwritten: between(&written, elements.len()),
                 in_flight: InFlight::default(),
@@ -237,11 +240,11 @@ impl DataParallel {
         });
     }
 
-    fn gather(&self, communication: &Arc<CommThread>, DividedBucket { elements, own }: &DividedBucket) -> Gather {
+    fn gather(&self, communication: &Arc<CommThread>, DividedBucket { elements, own, piece_len }: &DividedBucket) -> Gather {
         Gather {
             links: self.links(communication),
             len: elements.len(),
-            piece_len: self.piece_len(elements),
+            piece_len: *piece_len,
             own_len: own.len(),
             in_flight: InFlight::default(),
         }

@@ -75,9 +75,9 @@ impl DataParallel {
         division: &Division,
         held: &[f32],
     ) -> impl Iterator<Item = Result<(Range<usize>, Vec<f32>), Error>> {
-        division.own().map(|(DividedBucket { elements, .. }, own)| {
+        division.own().map(|(DividedBucket { elements, piece_len, .. }, own)| {
             let mut piece = held[own].to_vec();
-            piece.resize(self.piece_len(elements), 0.0);
+            piece.resize(*piece_len, 0.0);
             let mut values = self.all_gather(piece)?;
             values.truncate(elements.len());
             Ok((elements.clone(), values))
