@@ -24,15 +24,9 @@ impl DataParallel {
     /// values of replica 0. Create the optimizer for the result: it then keeps the state of this replica's own pieces.
     ///
     /// # Errors
-    /// [`Error::Replica`] if replicas have different parameters; [`Error::Tensor`] if replicas may have [fewer
-    /// batches](super::UnevenInputs) than others.
+    /// [`Error::Replica`] if replicas have different parameters.
     pub fn divide(&self, mut params: Parameters) -> Result<Parameters, Error> {
         let (Some(communication), Some(division)) = (&self.communication, self.division(&params)) else { return Ok(params) };
-        if self.config.uneven.is_some() {
-            let found = "replicas that may have fewer batches than others".to_owned();
-            let expected = "the same number of batches on each if state is sharded: a replica without a batch would hold back its pieces; or state that each replica keeps whole";
-            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
-        }
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         self.agree(entries.collect())?;
         // Replicas with the same seed draw the same values, so they need not be sent.
@@ -156,7 +150,10 @@ impl DataParallel {
             };
             arrivals.push(Arrival { scatter, within, start });
         }
-        program.push_host(Arc::new(FinishScatter { links: links.clone(), n: grads.len(), buckets: arrivals }), &[grads])
+        program.push_host(
+            Arc::new(FinishScatter { links: links.clone(), n: grads.len(), buckets: arrivals, uneven: self.uneven_rule() }),
+            &[grads],
+        )
     }
 
     /// Records that all replicas skip a step for which one of them has found a gradient that is not finite; after
@@ -251,8 +248,8 @@ impl DataParallel {
     }
 
     pub(super) fn links(&self, communication: &Arc<CommThread>) -> Links {
-        let Self { overlap, staging, .. } = self;
-        Links { communication: communication.clone(), overlap: overlap.clone(), staging: staging.clone() }
+        let (communication, attendance) = (communication.clone(), self.attendance.clone());
+        Links { communication, overlap: self.overlap.clone(), staging: self.staging.clone(), attendance }
     }
 }
 

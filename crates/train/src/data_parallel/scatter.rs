@@ -11,6 +11,7 @@ use brisk_replicate::ReduceOp;
 
 use super::feedback::Conversion;
 use super::staging::InFlight;
+use super::uneven::UnevenRule;
 use super::{Failure, Links};
 
 /// The reduce-scatter of one bucket.
@@ -62,7 +63,9 @@ impl HostStep for StartScatter {
         let Scatter { links, reduce, conversion, piece_len, own_len, unwritten, in_flight } = &*self.scatter;
         let len = conversion.elements().len();
         let mut input = links.staging.take(piece_len * links.communication.world_size());
-        if self.reads {
+        if links.attendance.has_joined() {
+            input.fill(0.0);
+        } else if self.reads {
             args.read(usize::from(self.asks_whether_due), 0, &mut input[..len])?;
         }
         input[len..].fill(0.0);
@@ -88,6 +91,7 @@ pub(crate) struct FinishScatter {
     /// Elements of the buffer that gradients are kept in.
     pub(crate) n: usize,
     pub(crate) buckets: Vec<Arrival>,
+    pub(crate) uneven: Option<UnevenRule>,
 }
 
 /// Where the sums of a bucket go.
@@ -111,7 +115,8 @@ impl HostStep for FinishScatter {
 
     fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
         for Arrival { scatter, within, start } in &self.buckets {
-            let Some(piece) = self.links.overlap.awaited(|| scatter.in_flight.finish())? else { continue };
+            let Some(mut piece) = self.links.overlap.awaited(|| scatter.in_flight.finish())? else { continue };
+            self.uneven.as_ref().map_or(Ok(()), |uneven| uneven.apply(&mut piece, scatter.reduce))?;
             if within.len() > piece.len() {
                 let mut bucket = self.links.staging.take(within.len());
                 bucket.fill(0.0);
