@@ -6,6 +6,7 @@ use brisk_examples::command_line::value::{device, one_of, positive, whole};
 use brisk_examples::elsewhere::Held;
 use brisk_examples::higgs;
 use brisk_examples::higgs::stopped::EXIT_STATUS;
+use brisk_examples::print;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_table::ReadAhead;
 use brisk_train::{BucketSizes, CheckpointFiles, DataParallelConfig, Wire, ZeroStage};
@@ -72,6 +73,20 @@ Processes, with Open MPI or MPICH, which the example `launch` starts, and starts
 impl Options {
     /// Checks the options for `n_replicas` replicas, as far as possible before any rows are loaded.
     pub(crate) fn check(&self, n_replicas: usize) -> Result<()> {
+        if n_replicas == 1 {
+            let of_several = [
+                (self.wire != Wire::F32, "--wire"),
+                (self.zero != ZeroStage::Replicated, "--zero"),
+                (self.checkpoint_files != CheckpointFiles::One, "--checkpoint-files"),
+                (self.bucket_mb.is_some(), "--bucket-mb"),
+                (self.timeout.is_some(), "--timeout"),
+            ];
+            let given: Vec<_> = of_several.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
+            if !given.is_empty() {
+                // A script may run with any number of processes.
+                print::note(format_args!("warning: with one replica, these options have no effect: {}", given.join(", ")));
+            }
+        }
         let batch = self.run.batch;
         if batch < n_replicas {
             let message = format!(

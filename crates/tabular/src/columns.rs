@@ -42,6 +42,12 @@ impl Columns {
         Ok(Self { numbers, categories, decoded })
     }
 
+    /// How many columns a source has whose columns have no names, by the names that an import gives them.
+    pub(super) fn n_unnamed(names: &[String]) -> Option<usize> {
+        let are_places = names.iter().enumerate().all(|(col, name)| name.strip_prefix("column_") == Some(&col.to_string()));
+        are_places.then_some(names.len())
+    }
+
     /// How the category is decoded, if it is.
     pub(super) fn decoding(&self, name: &str) -> Option<Decoding> {
         self.decoded.iter().find(|(other, _)| other == name).map(|(_, decoding)| *decoding)

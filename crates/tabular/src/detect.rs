@@ -66,6 +66,8 @@ pub struct Detected {
     pub target_is_guess: bool,
     /// Decisions that the user may want to change.
     pub warnings: Vec<TabularWarning>,
+    /// The words for missing values, of those that [`DetectOptions::text`] names, that no cell of a text file has.
+    pub unused_missing_values: Vec<String>,
     /// The words and marks with which the text was read, to be [kept](TabularModel::set_text_options) with the model.
     pub text: TextOptions,
 }
@@ -120,13 +122,13 @@ impl TabularModel {
     ///   [shifted](crate::Reading::Offset).
     /// - Dates of ISO 8601 are [decoded](Decoding::Date); other dates are left out.
     /// - A target of numbers that are too large for `f32` is shifted, too: [`Target::offset`].
-    /// - Rows without a value of the target are left out.
+    /// - Rows without a value of the target are left out, and columns without any value.
     /// - Whole numbers with leading zeros, and text, are categories; text whose values are nearly all different is left out.
     /// - Numbers or dates among which there is other text, and numbers with a currency, a percent sign or separators between
     ///   thousands, are an error, which shows the first such cells.
     ///
     /// # Errors
-    /// [`Error::NoTarget`], [`Error::Unlabelled`], [`Error::OddCells`], [`Error::FewLabels`], [`Error::TargetKind`],
+    /// [`Error::NoTarget`], [`Error::NoFeatures`], [`Error::Unlabelled`], [`Error::OddCells`], [`Error::FewLabels`], [`Error::TargetKind`],
     /// [`Error::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no such column; as [`Target::detect`].
     ///
     /// # Cost
@@ -199,7 +201,8 @@ impl TabularModel {
             return Err(Error::NoWeight { path: path.to_owned(), column: column.clone(), n_rows: weights.len() });
         }
         let is_decoded = |warning: &TabularWarning| plan.decoded.iter().flatten().any(|(name, _)| name == warning.column());
-        let found: Vec<_> = report.warnings.into_iter().filter_map(of_import).filter(|warning| !is_decoded(warning)).collect();
+        let found: Vec<_> =
+            report.warnings.iter().cloned().filter_map(of_import).filter(|warning| !is_decoded(warning)).collect();
         plan.warnings.extend(found);
         plan.splitting = match plan.split_by {
             None => Splitting::Random,
@@ -209,7 +212,15 @@ impl TabularModel {
             }
         };
         let source = if format == Format::Csv { Source::Text { path, options: Box::new(import.csv) } } else { Source::Rows };
-        detected(table, options, plan, &source)
+        let mut detected = detected(table, options, plan, &source)?;
+        if format == Format::Csv {
+            let is_found = |word: &String| {
+                survey.columns.iter().any(|column| column.found_missing_values().any(|found| found == word.trim()))
+            };
+            detected.unused_missing_values.extend(options.text.missing_values.iter().filter(|word| !is_found(word)).cloned());
+        }
+        detected.text.n_unnamed_columns = Columns::n_unnamed(&report.source_columns);
+        Ok(detected)
     }
 }
 
@@ -333,7 +344,8 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
         let values: Vec<f32> = features.iter().skip(col).step_by(columns.numbers.len()).copied().collect();
         warnings.extend(outliers_of(column, &values, 0.0));
     }
-    Ok(Detected { columns, target, table, splitting: plan.splitting, target_is_guess, warnings, text })
+    let (splitting, unused_missing_values) = (plan.splitting, Vec::new());
+    Ok(Detected { columns, target, table, splitting, target_is_guess, warnings, unused_missing_values, text })
 }
 
 /// Refuses a target that is neither classes nor a number for sure.
@@ -530,12 +542,18 @@ impl Plan {
                 Use::Refused { expected } => return Err(odd(path, survey, expected, counted, false)),
             }
         }
+        let used = surveyed.iter().enumerate().filter(|(col, _)| !dropped.contains(col) && !categorical.contains(col));
+        warnings.extend(used.filter(|(_, survey)| survey.kind() == ColumnKind::Numbers).filter_map(|(_, survey)| {
+            let (column, example) = (survey.name.clone(), survey.thousands()?.to_owned());
+            Some(TabularWarning::Thousands { column, example })
+        }));
         let (label_kind, offset) = label_kind(path, &surveyed[target], options.task, counted, &mut warnings)?;
         let label = surveyed[target].name.as_str();
         let offsets = if offset == 0.0 { Vec::new() } else { vec![(label.into(), offset)] };
         if features.is_empty() && text.is_empty() {
-            let problem = "no column is left for features; keep one with `categorical`, or is the delimiter right?".to_owned();
-            return Err(TableError::ColumnRoles { path: path.to_owned(), problem }.into());
+            use TabularWarning::{Empty, Identifier, Index, OtherDates};
+            warnings.retain(|warning| matches!(warning, Empty { .. } | Identifier { .. } | Index { .. } | OtherDates { .. }));
+            return Err(Error::NoFeatures { path: path.to_owned(), left_out: warnings });
         }
         let columns = ColumnOptions {
             labels: vec![label.into()],
@@ -591,8 +609,12 @@ impl Use {
                 warnings.push(TabularWarning::OtherDates { column, example });
                 Self::LeftOut
             }
-            // That no row has a value is an error when the preprocessing is fitted.
-            ColumnKind::Empty => Self::Number,
+            // That there are no rows is an error when they are read.
+            ColumnKind::Empty if survey.n_missing == 0 => Self::Number,
+            ColumnKind::Empty => {
+                warnings.push(TabularWarning::Empty { column });
+                Self::LeftOut
+            }
             _ if is_identifier => {
                 warnings.push(TabularWarning::Identifier { column, n_distinct, n_values });
                 Self::LeftOut
@@ -667,6 +689,7 @@ fn odd(path: &Path, survey: &ColumnSurvey, expected: &'static str, counted: &'st
         cells: if are_dates { survey.not_dates.clone() } else { survey.not_numbers.clone() },
         counted,
         decimal_comma: survey.kind() == ColumnKind::AlmostNumbers { decimal_comma: true },
+        thousands: survey.thousands().is_some(),
         is_target,
     };
     Error::OddCells(Box::new(odd))
@@ -679,7 +702,9 @@ fn guessed_target(path: &Path, survey: &Surveyed, dropped: &[usize]) -> Result<u
     if let Some(col) = TARGETS.iter().find_map(|target| named(target)) {
         return Ok(col);
     }
-    let last = all().rfind(|&col| !survey.index.contains(&survey.columns[col].name)).unwrap_or(0);
+    let is_index = |column: &ColumnSurvey| survey.index.contains(&column.name);
+    let last = all().rfind(|&col| !is_index(&survey.columns[col]) && survey.columns[col].n_values() > 0);
+    let last = last.or_else(|| all().last()).unwrap_or(0);
     let column = &survey.columns[last];
     if column.n_missing > 0 {
         let (path, column, n_missing) = (path.to_owned(), column.name.clone(), column.n_missing);
