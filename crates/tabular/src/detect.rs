@@ -1,10 +1,9 @@
-use std::collections::HashMap;
 use std::path::Path;
 
 use brisk_loader::{Fold, RowSource, Subset};
 use brisk_table::{
     BadRows, Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format,
-    ImportOptions, ImportWarning, LabelKind, Missing, OddCell, SourceError, Table, find_numbers, survey_csv_with_progress,
+    ImportOptions, ImportWarning, LabelKind, Missing, OddCell, Table, find_numbers, survey_csv_with_progress,
 };
 use brisk_train::Labels;
 
@@ -16,6 +15,7 @@ use crate::reading::{Decoding, middle, shortest};
 use crate::row_column::RowColumn;
 use crate::scratch::import_to_memory;
 use crate::splitting::Splitting;
+use crate::surveyed::{Surveyed, survey_typed};
 use crate::target::{MAX_GUESSED_CLASSES, Target};
 use crate::target_kind::{TARGETS, TargetKind};
 use crate::text_options::{TextOptions, check_used};
@@ -106,10 +106,10 @@ const IDENTIFIER_SHARE: f64 = 0.9;
 const MIN_IDENTIFIERS: u64 = 20;
 
 /// Whole numbers up to this are exact in `f32`.
-const MAX_EXACT: f64 = 16_777_216.0;
+pub(super) const MAX_EXACT: f64 = 16_777_216.0;
 
 /// Fractions are shifted if they are this many times as large as their spread.
-const FAR_FROM_ZERO: f64 = 256.0;
+pub(super) const FAR_FROM_ZERO: f64 = 256.0;
 
 /// Columns with at most this many different values can be decoded: their text has to fit into the header of a table.
 const MAX_DECODED: u64 = 1_000_000;
@@ -313,6 +313,7 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
     if let Some(decoded) = plan.decoded {
         columns.decoded = decoded;
     }
+    columns.label_offset = plan.offset;
     let name = table.label_names().first().map_or("label", String::as_str);
     let target = Target::detect(name, table.classes(), options.task.or(plan.task), &table)?.shifted_by(plan.offset);
     let (target_is_guess, mut warnings, text) = (plan.target_is_guess, plan.warnings, options.text.clone());
@@ -372,97 +373,6 @@ fn rare_class(target: &Target, labels: &[f32]) -> Option<TabularWarning> {
     let (label, n_rows) = counts(labels).into_iter().find(|&(_, count)| is_rare(count))?;
     let class = of_classes.iter().position(|&other| other == label).map(|class| classes[class].clone())?;
     Some(TabularWarning::RareClass { column: name.clone(), class, n_rows: n_rows as u64, n_all: labels.len() as u64 })
-}
-
-/// What the columns of a file are.
-struct Surveyed {
-    columns: Vec<ColumnSurvey>,
-    /// Those that are the index of a data frame, whether they are among the columns or not.
-    index: Vec<String>,
-}
-
-/// Surveys a file whose columns have types, by importing it with text as categories. Columns of other types, which have to be
-/// left out, are empty.
-fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut dyn FnMut()) -> Result<Surveyed, Error> {
-    let missing_values = options.text.missing_values.clone();
-    let mut columns = ColumnOptions {
-        label_kind: LabelKind::Absent,
-        categorical: Categorical::Auto,
-        missing: Missing::Keep,
-        missing_values: missing_values.clone(),
-        keep_index: options.keep_index,
-        ..ColumnOptions::default()
-    };
-    let mut import = |columns: &ColumnOptions| import_to_memory(path, &ImportOptions::with_columns(columns), &mut |_| progress());
-    // Which columns the words of `drop` mean is only known with the names of all.
-    let mut refused: Vec<(ColumnRef, Error)> = Vec::new();
-    let (mut table, mut report) = loop {
-        match import(&columns) {
-            Ok(imported) => break imported,
-            Err(error) => match column_of_type(&error).filter(|_| !options.drop.is_empty()) {
-                Some(column) => {
-                    columns.drop.push(column.clone());
-                    refused.push((column, error));
-                }
-                None => return Err(error),
-            },
-        }
-    };
-    // Numbers of which f32 has too few digits are read again, as text.
-    let is_large = |(_, column): &(&String, &brisk_table::ColumnStatistics)| {
-        let largest = column.min.abs().max(column.max.abs());
-        largest >= MAX_EXACT || (largest > 0.0 && largest >= FAR_FROM_ZERO * (column.max - column.min))
-    };
-    let large: Vec<&String> = report.column_names.iter().zip(&report.statistics).filter(is_large).map(|(name, _)| name).collect();
-    if !large.is_empty() {
-        let text = report.dictionaries.iter().map(|dictionary| dictionary.name());
-        let text = text.chain(large.iter().map(|name| name.as_str())).map(ColumnRef::from).collect();
-        columns.categorical = Categorical::Columns(text);
-        (table, report) = import(&columns)?;
-    }
-    let n_rows = report.n_rows as u64;
-    let numbers = report.column_names.iter().zip(&report.statistics);
-    let mut surveys: HashMap<String, ColumnSurvey> =
-        numbers.map(|(name, statistics)| (name.clone(), ColumnSurvey::of_numbers(name, statistics, n_rows))).collect();
-    let codes = table.categories(0..table.n_rows())?;
-    let width = report.dictionaries.len();
-    for (col, dictionary) in report.dictionaries.iter().enumerate() {
-        let mut first_and_count = vec![(0, 0); dictionary.n_codes()];
-        for (row, &code) in codes.iter().skip(col).step_by(width).enumerate() {
-            let (first, count) = &mut first_and_count[code as usize];
-            *first = if *count == 0 { row as u64 } else { *first };
-            *count += 1;
-        }
-        let mut survey = ColumnSurvey::new(dictionary.name(), options.text.decimal, &missing_values);
-        for (value, &(first, count)) in dictionary.values().iter().zip(&first_and_count[1..]) {
-            survey.add(value, first, count);
-        }
-        survey.n_missing += first_and_count[0].1;
-        surveys.insert(survey.name.clone(), survey);
-    }
-    let names = &report.source_columns;
-    let dropped = options.drop.iter().map(|word| ColumnRef::Word(word.clone()).find(path, names, "columns to drop"));
-    let dropped = dropped.collect::<Result<Vec<usize>, _>>()?;
-    let is_dropped = |column: &ColumnRef| dropped.iter().any(|&col| *column == ColumnRef::Name(names[col].clone()));
-    if let Some((_, error)) = refused.into_iter().find(|(column, _)| !is_dropped(column)) {
-        return Err(error);
-    }
-    // In the order of the file, by which columns are named by their indices.
-    let empty = |name: &String| ColumnSurvey::new(name, options.text.decimal, &missing_values);
-    let columns = report.source_columns.iter().map(|name| surveys.remove(name).unwrap_or_else(|| empty(name))).collect();
-    Ok(Surveyed { columns, index: report.index_columns })
-}
-
-/// The column that an import refused for its type.
-fn column_of_type(error: &Error) -> Option<ColumnRef> {
-    let Error::Table(cause) = error else { return None };
-    match &**cause {
-        TableError::Source { reason, .. } => match &**reason {
-            SourceError::ColumnType { column, .. } => Some(ColumnRef::Name(column.clone())),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// The roles of the columns of a file.

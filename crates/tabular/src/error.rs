@@ -52,6 +52,12 @@ pub enum Error {
         /// Why its columns were left out.
         left_out: Vec<TabularWarning>,
     },
+    /// Two columns have the same name, by which they are found.
+    #[error("two columns are named `{column}`; rename one of them", column = printable(column))]
+    SameName {
+        /// The name.
+        column: String,
+    },
     /// A file without names of columns has another number of them than the one that the model was trained on.
     #[error(
         "{path}: has {found} columns without names, and the table that the model was trained on had {expected}, which are told apart by their places; give the rows the same columns, or both files a first row with names",
