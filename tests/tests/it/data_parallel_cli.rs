@@ -118,7 +118,7 @@ fn options_that_make_no_sense() {
         (&["--bucket-mb", "1e9"], &["'1e9' for '--bucket-mb <MIB>'", "4096 or less"]),
         (&["--timeout", "1e300"], &["'1e300' for '--timeout <SECONDS>'", "1048576 or less"]),
         (&["--batch"], &["a value is required for '--batch <N>'"]),
-        (&["--train", "a.csv"], &["required arguments were not provided", "--test <FILE>"]),
+        (&["--train", "a.csv"], &["'--rows <N>' cannot be used with '--train <FILE>'"]),
         (&["--out", "run", "--resume", "run/last.safetensors"], &["leave out --out"]),
         (&["--replicas", "3", "--batch", "2"], &["--batch 2 leaves some of 3 replicas without a row", "--batch 3 or more"]),
     ] {
