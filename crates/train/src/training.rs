@@ -232,7 +232,7 @@ impl<'a> Training<'a> {
             batch.loss(task, &outputs, reduction)
         })?;
         let computation = Computation::of(&trainable, task, layout, augment.as_ref(), config.batch_rows)?;
-        replicas.agree(computation.iter().filter_map(Computation::described).collect())?;
+        replicas.agree(computation.iter().map(Computation::described).collect())?;
         let evaluated = average.evaluated(params);
         let scorer = RecordedScorer::record(device, module, &evaluated, &valid, &scale, config.precision, replicas, Some(task))?;
         check_memory(device, params, optimizer, averages, &[&step.graph, scorer.graph()], replicas)?;
