@@ -73,10 +73,6 @@ Processes, with Open MPI or MPICH, which the example `launch` starts, and starts
 impl Options {
     /// Checks the options for `n_replicas` replicas, as far as possible before any rows are loaded.
     pub(crate) fn check(&self, n_replicas: usize) -> Result<()> {
-        let refuse = |message: String| Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
-        if self.zero != ZeroStage::Replicated && self.wire != Wire::F32 {
-            return refuse("--zero 1, 2 and 3 send gradients in f32 only; leave out --wire, or use --zero 0".to_owned());
-        }
         if n_replicas == 1 {
             let of_several = [
                 (self.wire != Wire::F32, "--wire"),
@@ -96,7 +92,7 @@ impl Options {
             let message = format!(
                 "--batch {batch} leaves some of {n_replicas} replicas without a row; use --batch {n_replicas} or more, or fewer replicas"
             );
-            return refuse(message);
+            return Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
         }
         self.check_devices()?;
         self.run.check(Some(&self.place))?;

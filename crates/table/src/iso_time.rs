@@ -1,7 +1,8 @@
 /// A date of ISO 8601, with or without a time of day: `2024-02-29`, `2024-02-29T13:45`, `2024-02-29 13:45:10.5Z`; or a month,
 /// `2024-02`, which is its first day.
 ///
-/// The date and the time of day are those of the clock where it was written down, whatever its [offset](Self::utc_offset) from UTC.
+/// The date and the time of day are those of the clock where it was written down, whatever its [offset](Self::utc_offset) from
+/// UTC.
 ///
 /// # Examples
 /// ```

@@ -15,7 +15,7 @@ use crate::reading::{Decoding, middle, shortest};
 use crate::row_column::RowColumn;
 use crate::scratch::import_to_memory;
 use crate::splitting::Splitting;
-use crate::surveyed::{Surveyed, survey_typed};
+use crate::surveyed::{FAR_FROM_ZERO, MAX_EXACT, Surveyed, survey_typed};
 use crate::target::{MAX_GUESSED_CLASSES, Target};
 use crate::target_kind::{TARGETS, TargetKind};
 use crate::text_options::{TextOptions, check_used};
@@ -105,12 +105,6 @@ impl Detected {
 const IDENTIFIER_SHARE: f64 = 0.9;
 const MIN_IDENTIFIERS: u64 = 20;
 
-/// Whole numbers up to this are exact in `f32`.
-pub(super) const MAX_EXACT: f64 = 16_777_216.0;
-
-/// Fractions are shifted if they are this many times as large as their spread.
-pub(super) const FAR_FROM_ZERO: f64 = 256.0;
-
 /// Columns with at most this many different values can be decoded: their text has to fit into the header of a table.
 const MAX_DECODED: u64 = 1_000_000;
 
@@ -128,8 +122,9 @@ impl TabularModel {
     ///   thousands, are an error, which shows the first such cells.
     ///
     /// # Errors
-    /// [`Error::NoTarget`], [`Error::NoFeatures`], [`Error::Unlabelled`], [`Error::OddCells`], [`Error::FewLabels`], [`Error::TargetKind`],
-    /// [`Error::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no such column; as [`Target::detect`].
+    /// [`Error::NoTarget`], [`Error::NoFeatures`], [`Error::Unlabelled`], [`Error::OddCells`], [`Error::FewLabels`],
+    /// [`Error::TargetKind`], [`Error::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no such column; as
+    /// [`Target::detect`].
     ///
     /// # Cost
     /// Reads the file twice. The table is in memory.
@@ -189,7 +184,7 @@ impl TabularModel {
                 let survey = survey_csv_with_progress(path, &csv, |_| progress())?;
                 Surveyed { columns: survey.columns, index: survey.index_columns }
             }
-            _ => survey_typed(path, options, &mut progress)?,
+            _ => survey_typed(path, options.drop.as_slice(), options.keep_index, &options.text, &mut progress)?,
         };
         let mut plan = Plan::new(path, &survey, options, if format == Format::Csv { "line" } else { "row" })?;
         let columns = ColumnOptions { missing_values: options.text.missing_values.clone(), ..plan.columns.clone() };

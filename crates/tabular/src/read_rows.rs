@@ -39,7 +39,8 @@ impl TabularModel {
     ///
     /// # Errors
     /// [`Error::Table`] if the file cannot be read, lacks a column, or has text where the model needs numbers, with the line;
-    /// [`Error::UnnamedColumns`]; [`Error::Value`], also with the line, for text where it needs dates; [`Error`](crate::Error) for columns of other kinds.
+    /// [`Error::UnnamedColumns`]; [`Error::Value`], also with the line, for text where it needs dates; [`Error`](crate::Error)
+    /// for columns of other kinds.
     /// # Examples
     /// ```no_run
     /// use brisk_nn::tensor::program::Device;

@@ -7,9 +7,15 @@ use brisk_table::{
     Categorical, ColumnOptions, ColumnRef, ColumnSurvey, Error as TableError, ImportOptions, LabelKind, Missing, SourceError,
 };
 
-use crate::detect::{DetectOptions, FAR_FROM_ZERO, MAX_EXACT};
 use crate::error::Error;
 use crate::scratch::import_to_memory;
+use crate::text_options::TextOptions;
+
+/// Whole numbers up to this are exact in `f32`.
+pub(super) const MAX_EXACT: f64 = 16_777_216.0;
+
+/// Fractions are shifted if they are this many times as large as their spread.
+pub(super) const FAR_FROM_ZERO: f64 = 256.0;
 
 /// What the columns of a file are.
 pub(super) struct Surveyed {
@@ -20,14 +26,20 @@ pub(super) struct Surveyed {
 
 /// Surveys a file whose columns have types, by importing it with text as categories. Columns of other types, which have to be
 /// left out, are empty.
-pub(super) fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut dyn FnMut()) -> Result<Surveyed, Error> {
-    let missing_values = options.text.missing_values.clone();
+pub(super) fn survey_typed(
+    path: &Path,
+    drop: &[String],
+    keep_index: bool,
+    text: &TextOptions,
+    progress: &mut dyn FnMut(),
+) -> Result<Surveyed, Error> {
+    let missing_values = text.missing_values.clone();
     let mut columns = ColumnOptions {
         label_kind: LabelKind::Absent,
         categorical: Categorical::Auto,
         missing: Missing::Keep,
         missing_values: missing_values.clone(),
-        keep_index: options.keep_index,
+        keep_index,
         ..ColumnOptions::default()
     };
     let mut import = |columns: &ColumnOptions| import_to_memory(path, &ImportOptions::with_columns(columns), &mut |_| progress());
@@ -36,7 +48,7 @@ pub(super) fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut 
     let (mut table, mut report) = loop {
         match import(&columns) {
             Ok(imported) => break imported,
-            Err(error) => match column_of_type(&error).filter(|_| !options.drop.is_empty()) {
+            Err(error) => match column_of_type(&error).filter(|_| !drop.is_empty()) {
                 Some(column) => {
                     columns.drop.push(column.clone());
                     refused.push((column, error));
@@ -70,7 +82,7 @@ pub(super) fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut 
             *first = if *count == 0 { row as u64 } else { *first };
             *count += 1;
         }
-        let mut survey = ColumnSurvey::new(dictionary.name(), options.text.decimal, &missing_values);
+        let mut survey = ColumnSurvey::new(dictionary.name(), text.decimal, &missing_values);
         for (value, &(first, count)) in dictionary.values().iter().zip(&first_and_count[1..]) {
             survey.add(value, first, count);
         }
@@ -78,14 +90,14 @@ pub(super) fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut 
         surveys.insert(survey.name.clone(), survey);
     }
     let names = &report.source_columns;
-    let dropped = options.drop.iter().map(|word| ColumnRef::Word(word.clone()).find(path, names, "columns to drop"));
+    let dropped = drop.iter().map(|word| ColumnRef::Word(word.clone()).find(path, names, "columns to drop"));
     let dropped = dropped.collect::<Result<Vec<usize>, _>>()?;
     let is_dropped = |column: &ColumnRef| dropped.iter().any(|&col| *column == ColumnRef::Name(names[col].clone()));
     if let Some((_, error)) = refused.into_iter().find(|(column, _)| !is_dropped(column)) {
         return Err(error);
     }
     // In the order of the file, by which columns are named by their indices.
-    let empty = |name: &String| ColumnSurvey::new(name, options.text.decimal, &missing_values);
+    let empty = |name: &String| ColumnSurvey::new(name, text.decimal, &missing_values);
     let columns = report.source_columns.iter().map(|name| surveys.remove(name).unwrap_or_else(|| empty(name))).collect();
     Ok(Surveyed { columns, index: report.index_columns })
 }

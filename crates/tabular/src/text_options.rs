@@ -21,8 +21,9 @@ pub struct TextOptions {
     /// The decimal mark of numbers.
     #[serde(with = "DecimalMark")]
     pub decimal: Decimal,
-    /// The number of columns of a file whose first row does not name them, so that they are told apart by their places; `None` for
-    /// any. A model has that of the file it was trained on; in a file of rows to predict, a target in the last place may be absent.
+    /// The number of columns of a file whose first row does not name them, so that they are told apart by their places; `None`
+    /// for any. A model has that of the file it was trained on; in a file of rows to predict, a target in the last place may be
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub n_unnamed_columns: Option<usize>,
     /// Words for missing values, besides those that [`brisk_table::Missing`] lists.

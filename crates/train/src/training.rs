@@ -242,7 +242,7 @@ impl<'a> Training<'a> {
         let rates = (0..n_steps.min(n_batches)).map(|step| config.schedule.rate(step, n_steps));
         let rates = format!("{:x}", XxHash3_64::oneshot(bytemuck::cast_slice(&rates.collect::<Vec<f64>>())));
         let rates = ("learning rates".to_owned(), rates);
-        replicas.agree(computation.iter().filter_map(Computation::described).chain([rates]).collect())?;
+        replicas.agree(computation.iter().map(Computation::described).chain([rates]).collect())?;
         let evaluated = average.evaluated(params);
         let scorer = RecordedScorer::record(device, module, &evaluated, &valid, &scale, config.precision, replicas, Some(task))?;
         check_memory(device, params, optimizer, averages, &[&step.graph, scorer.graph()], replicas)?;

@@ -213,8 +213,8 @@ impl Training<'_> {
         (report.best_epoch, report.best_batch) = (best.at.epoch(), best.at.batch().unwrap_or(self.n_batches));
         report.best_value = best.value;
         report.train_rows_per_s = if n_rows > 0 { n_rows as f64 / report.train_seconds } else { 0.0 };
-        if let (Some(profile), Some(path)) = (&report.profile, self.path(outputs, RunFolder::trace)?) {
-            write_atomically(&path, |file| profile.write_chrome_trace(file))?;
+        if let (Some(profile), Some(folder)) = (&report.profile, self.folder(outputs)) {
+            write_atomically(&folder.trace(), |file| profile.write_chrome_trace(file))?;
         }
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_end(&view, &report))?;
         Ok(report)

@@ -265,8 +265,8 @@ impl ColumnSurvey {
         }
     }
 
-    /// The first number whose decimal mark may be a separator between thousands, if those of all numbers may: `7.015` beside `924`,
-    /// but not beside `0.5`.
+    /// The first number whose decimal mark may be a separator between thousands, if those of all numbers may: `7.015` beside
+    /// `924`, but not beside `0.5`.
     pub fn thousands(&self) -> Option<&str> {
         self.thousands.example(self.n_decimal_commas > 0)
     }

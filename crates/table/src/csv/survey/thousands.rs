@@ -1,5 +1,5 @@
-/// Whether the numbers of a column may be whole numbers with separators between thousands that were read as decimal marks: `7.015`
-/// beside `924`.
+/// Whether the numbers of a column may be whole numbers with separators between thousands that were read as decimal marks:
+/// `7.015` beside `924`.
 #[derive(Clone, Debug)]
 pub(super) struct Thousands {
     /// Whether all numbers so far have either at most three digits, or a mark before the last three.
@@ -43,8 +43,8 @@ impl Thousands {
         self.example = self.example.take().or_else(|| later.example.clone());
     }
 
-    /// The first number with a mark, if all numbers fit. Unless `is_text`, there must be numbers without a mark as well: fractions
-    /// that are rounded to three digits all have one.
+    /// The first number with a mark, if all numbers fit. Unless `is_text`, there must be numbers without a mark as well:
+    /// fractions that are rounded to three digits all have one.
     pub(super) fn example(&self, is_text: bool) -> Option<&str> {
         self.example.as_deref().filter(|_| self.fit && (is_text || self.has_small))
     }
