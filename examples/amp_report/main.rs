@@ -9,11 +9,13 @@ use std::ops::Range;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use brisk_examples::command_line::usage_error;
 use brisk_examples::{check_output, command_line, print, write_json};
 use brisk_nn::tensor::program::{Device, Plan};
 use brisk_nn::tensor::{CrossEntropyOptions, DType, Graph, GraphReport, Mode, Persistent, Precision, Tensor};
 use brisk_nn::{Adam, GradScaler, GradScalerConfig, Parameters, ParametersBuilder, Philox, StepInputs};
 use brisk_report::mebibytes;
+use clap::error::ErrorKind;
 use serde_json::{Value, json};
 
 use models::{Activations, Model, N_CLASSES};
@@ -35,6 +37,11 @@ fn run(options: Options) -> Result<ExitCode> {
         check_output("--json", path)?;
     }
     let Options { precision, batch, .. } = options;
+    if options.f16_accumulation && precision != Precision::F16 {
+        let message =
+            format!("--f16-accumulation has no effect on --precision {precision}; leave it out, or use --precision f16");
+        return Err(usage_error::<Options>(ErrorKind::ArgumentConflict, message));
+    }
     let device = options.device.builder();
     let device = if options.f16_accumulation { device.allow_f16_accumulation() } else { device }.open()?;
     let mut builder = ParametersBuilder::new();

@@ -6,6 +6,7 @@ use brisk_examples::command_line::value::{device, one_of, positive, whole};
 use brisk_examples::elsewhere::Held;
 use brisk_examples::higgs;
 use brisk_examples::higgs::stopped::EXIT_STATUS;
+use brisk_examples::print;
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_table::ReadAhead;
 use brisk_train::{BucketSizes, CheckpointFiles, DataParallelConfig, Wire, ZeroStage};
@@ -72,16 +73,26 @@ Processes, with Open MPI or MPICH, which the example `launch` starts, and starts
 impl Options {
     /// Checks the options for `n_replicas` replicas, as far as possible before any rows are loaded.
     pub(crate) fn check(&self, n_replicas: usize) -> Result<()> {
-        let refuse = |message: String| Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
-        if self.zero != ZeroStage::Replicated && self.wire != Wire::F32 {
-            return refuse("--zero 1, 2 and 3 send gradients in f32 only; leave out --wire, or use --zero 0".to_owned());
+        if n_replicas == 1 {
+            let of_several = [
+                (self.wire != Wire::F32, "--wire"),
+                (self.zero != ZeroStage::Replicated, "--zero"),
+                (self.checkpoint_files != CheckpointFiles::One, "--checkpoint-files"),
+                (self.bucket_mb.is_some(), "--bucket-mb"),
+                (self.timeout.is_some(), "--timeout"),
+            ];
+            let given: Vec<_> = of_several.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option).collect();
+            if !given.is_empty() {
+                // A script may run with any number of processes.
+                print::note(format_args!("warning: with one replica, these options have no effect: {}", given.join(", ")));
+            }
         }
         let batch = self.run.batch;
         if batch < n_replicas {
             let message = format!(
                 "--batch {batch} leaves some of {n_replicas} replicas without a row; use --batch {n_replicas} or more, or fewer replicas"
             );
-            return refuse(message);
+            return Err(usage_error::<Self>(ErrorKind::ArgumentConflict, message));
         }
         self.check_devices()?;
         self.run.check(Some(&self.place))?;

@@ -74,7 +74,7 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
         let results = json!({
             "source": shown(&options.source), "table": shown(&options.dest), "rows": report.n_rows, "skipped_rows": report.n_skipped,
             "first_skipped": report.first_skipped.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            "index_columns": report.index_columns, "warnings": warnings,
+            "labels": report.label_names, "index_columns": report.index_columns, "warnings": warnings,
             "columns": columns.collect::<Vec<Value>>(), "classes": report.classes,
             "categories": report.dictionaries.iter().map(|column| json!({ "name": column.name(), "codes": column.n_codes() })).collect::<Vec<_>>(),
             "source_bytes": n_source_bytes, "table_bytes": n_bytes,
@@ -87,6 +87,7 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
     }
     let categories: Vec<_> =
         report.dictionaries.iter().map(|column| format!("{} ({} codes)", printable(column.name()), column.n_codes())).collect();
+    let labels: Vec<_> = report.label_names.iter().map(|name| printable(name).to_string()).collect();
     let classes: Vec<_> = report.classes.iter().map(|class| printable(class).to_string()).collect();
     let several = |words: &[String]| if words.is_empty() { "none".to_owned() } else { words.join(", ") };
     print::result(closing_table(&[
@@ -95,6 +96,7 @@ fn run(mut options: Options, given: &[Given]) -> Result<ExitCode> {
         ("rows", thousands(report.n_rows as u64)),
         ("left out", thousands(report.n_skipped)),
         ("columns", shape.join(" x ")),
+        ("labels", several(&labels)),
         ("categories", several(&categories)),
         ("classes", several(&classes)),
         ("size", format!("{}, of {}", mebibytes(n_bytes), mebibytes(n_source_bytes))),

@@ -143,7 +143,7 @@ struct Arrays {
 #[derive(Debug, Args)]
 struct Text {
     /// Character between cells, or `tab` [default: found from the first lines]
-    #[arg(long, value_name = "CHARACTER", value_parser = delimiter)]
+    #[arg(long, value_name = "CHARACTER", value_parser = value::delimiter)]
     delimiter: Option<Delimiter>,
     /// Decimal mark of numbers
     #[arg(long, value_name = "MARK", default_value = ".", value_parser = value::decimal())]
@@ -348,14 +348,6 @@ fn offset(word: &str) -> Result<(ColumnRef, f64), String> {
 
 fn several(words: &str) -> Vec<ColumnRef> {
     words.split(',').map(|name| ColumnRef::Word(name.trim().to_owned())).collect()
-}
-
-fn delimiter(word: &str) -> Result<Delimiter, String> {
-    match word.as_bytes() {
-        b"tab" | b"\\t" => Ok(Delimiter::Byte(b'\t')),
-        [byte] if byte.is_ascii() => Ok(Delimiter::Byte(*byte)),
-        _ => Err("expected one ASCII character, or `tab`".to_owned()),
-    }
 }
 
 fn missing(word: &str) -> Result<Missing, String> {

@@ -73,6 +73,10 @@ pub type Given = String;
 
 /// The options of this process, and the names of those that are given; `None` if completions were requested and printed.
 fn parse<O: FromArgMatches>(mut command: Command) -> Result<Option<(O, Vec<Given>)>> {
+    // Completions go with no other option, not even with one that a variable of the environment sets.
+    if std::env::args_os().any(|arg| arg.to_string_lossy().starts_with("--completions")) {
+        command = command.mut_args(|arg| arg.env(None::<&str>));
+    }
     let matches = command.try_get_matches_from_mut(std::env::args_os())?;
     if let Some(shell) = matches.get_one::<Shell>(COMPLETIONS) {
         let (mut script, name) = (Vec::new(), command.get_name().to_owned());

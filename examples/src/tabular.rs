@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Error, Result, anyhow};
-use brisk_table::{Decimal, Header, Remedy, printable};
+use brisk_table::{Decimal, Delimiter, Error as TableError, Header, ImportSetting, Remedy, printable};
 use brisk_tabular::{Error as TabularError, TextOptions};
 use brisk_train::StopFlag;
 use clap::Args;
 
-use crate::command_line::value::{MAX_COUNT, decimal, one_of, whole};
+use crate::command_line::value::{MAX_COUNT, decimal, delimiter, one_of, whole};
 use crate::import_error::{in_words_of, training};
 use crate::interruptible::{self, StoppedImport, interruptible};
 
@@ -16,6 +16,9 @@ use crate::interruptible::{self, StoppedImport, interruptible};
 #[derive(Debug, Clone, Args)]
 #[group(skip)]
 pub struct TextArguments {
+    /// Character between the cells of a text file, or `tab` [default: found from the first lines]
+    #[arg(long, value_name = "CHARACTER", help_heading = "Data", value_parser = delimiter)]
+    pub delimiter: Option<Delimiter>,
     /// Whether the first row of a text file names the columns: auto, present, absent
     #[arg(long, value_name = "WHICH", help_heading = "Data", default_value = "auto",
         value_parser = one_of([("auto", Header::Auto), ("present", Header::Present), ("absent", Header::Absent)]))]
@@ -39,9 +42,11 @@ impl TextArguments {
         let mut missing_values = text.missing_values.clone();
         missing_values.extend(self.missing_value.iter().filter(|word| !text.missing_values.contains(word)).cloned());
         TextOptions {
+            delimiter: self.delimiter.unwrap_or_default(),
             header: self.header,
             skip_lines: self.skip_lines,
             decimal: self.decimal.unwrap_or(text.decimal),
+            n_unnamed_columns: text.n_unnamed_columns,
             missing_values,
         }
     }
@@ -74,9 +79,18 @@ pub fn read<T>(
 /// The error with the options of a program as remedies.
 pub fn in_options_of(program: Program, error: TabularError) -> Error {
     match &error {
-        TabularError::Table(error) => anyhow!(in_words_of(error, |remedy| self::remedy(program, remedy))),
+        TabularError::Table(error) => match &**error {
+            TableError::UnusedSetting { path, setting: ImportSetting::KeepIndex, reason } => {
+                anyhow!("{}: `--keep-index` {reason}; leave it out", printable(path))
+            }
+            error => anyhow!(in_words_of(error, |remedy| self::remedy(program, remedy))),
+        },
         TabularError::OddCells(odd) => {
-            let decimal = if odd.decimal_comma { "pass `--decimal ,`, " } else { "" };
+            let decimal = match (odd.decimal_comma, odd.thousands) {
+                (true, true) => "pass `--decimal ,` if they are decimal, remove them if they are between thousands, ",
+                (true, false) => "pass `--decimal ,`, ",
+                (false, _) => "",
+            };
             let keep = if odd.is_target {
                 "`--task classes` if they are classes".to_owned()
             } else {
@@ -99,6 +113,12 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
         TabularError::FewIntervalRows { .. } => {
             anyhow!("{}; choose lower `--intervals`, or use more rows, or `--folds`", without_remedy(&error))
         }
+        TabularError::NoFeatures { left_out, .. } if left_out.is_empty() => {
+            anyhow!("{}; `--delimiter` chooses another one", without_remedy(&error))
+        }
+        TabularError::NoFeatures { .. } => {
+            anyhow!("{}; keep one of them with `--categorical`", without_remedy(&error))
+        }
         TabularError::NoTarget { .. } => {
             anyhow!("{}; name the target with `--target`", without_remedy(&error))
         }
@@ -111,7 +131,7 @@ pub fn in_options_of(program: Program, error: TabularError) -> Error {
                 "missing_values" => "--missing-value",
                 "skip_lines" => "--skip-lines",
                 "keep_index" => "--keep-index",
-                "text" => "--header, --skip-lines, --missing-value or --decimal",
+                "text" => "--delimiter, --header, --skip-lines, --missing-value or --decimal",
                 other => return anyhow!("{}: `--{other}` has no effect on {format}; leave it out", printable(path)),
             };
             anyhow!("{}: `{option}` has no effect on {format}; leave it out", printable(path))

@@ -1,5 +1,7 @@
 //! What is said about the table before training.
 
+use std::mem::{Discriminant, discriminant};
+
 use brisk_examples::print;
 use brisk_loader::RowSource;
 use brisk_report::thousands;
@@ -43,9 +45,37 @@ pub(crate) fn columns(detected: &Detected, preprocessing: &Preprocessing, target
         };
         print::note(format_args!("column `{}`: {how}", printable(column)));
     }
-    detected.warnings.iter().for_each(|found| warning(found, target));
+    warnings(&detected.warnings, target);
+    for word in &detected.unused_missing_values {
+        print::note(format_args!("warning: no cell is {:?}, which `--missing-value` names", printable(word)));
+    }
     let other = if detected.target_is_guess { "; `--target COLUMN` chooses another" } else { "" };
     print::note(format_args!("target: {}, {}{other}", printable(target.name()), described(target)));
+}
+
+/// The warnings; of many of one kind, the first ones.
+fn warnings(found: &[TabularWarning], target: &Target) {
+    const MAX_OF_KIND: usize = 5;
+    let mut kinds: Vec<(Discriminant<TabularWarning>, usize)> = Vec::new();
+    for found in found {
+        let kind = discriminant(found);
+        let at = kinds.iter().position(|(other, _)| *other == kind).unwrap_or(kinds.len());
+        if at == kinds.len() {
+            kinds.push((kind, 0));
+        }
+        kinds[at].1 += 1;
+        if kinds[at].1 <= MAX_OF_KIND {
+            warning(found, target);
+        }
+    }
+    for (kind, n) in kinds.into_iter().filter(|(_, n)| *n > MAX_OF_KIND) {
+        let example = found.iter().find(|found| discriminant(*found) == kind).map_or("", TabularWarning::column);
+        print::note(format_args!(
+            "warning: the same as of column `{}` holds for {} more columns",
+            printable(example),
+            thousands((n - MAX_OF_KIND) as u64)
+        ));
+    }
 }
 
 /// A warning, and the option that changes what it is about.
@@ -55,13 +85,15 @@ pub(crate) fn warning(warning: &TabularWarning, target: &Target) {
         _ if matches!(warning, TabularWarning::Codes { .. }) => format!("`--categorical {column}` says that they are codes"),
         TabularRemedy::Drop => format!("`--drop {column}` leaves it out"),
         TabularRemedy::KeepIndex => "`--keep-index` keeps it".to_owned(),
-        TabularRemedy::Correct if matches!(warning, TabularWarning::RareClass { .. }) => {
-            "correct the file if it is a mistake".to_owned()
+        TabularRemedy::Correct => match warning {
+            TabularWarning::RareClass { .. } => "correct the file if it is a mistake",
+            TabularWarning::Unlabelled { .. } => "`predict` finds their values",
+            TabularWarning::RowsInCell { .. } => "correct the quotes in the file",
+            TabularWarning::Empty { .. } => "correct the file if it should have values",
+            TabularWarning::Thousands { .. } => "remove such marks from the file",
+            _ => "correct the file if they mean the same",
         }
-        TabularRemedy::Correct if matches!(warning, TabularWarning::Unlabelled { .. }) => {
-            "`predict` finds their values".to_owned()
-        }
-        TabularRemedy::Correct => "correct the file if they mean the same".to_owned(),
+        .to_owned(),
         TabularRemedy::Scale => "subtract a number from the column in the file, or scale it".to_owned(),
         TabularRemedy::Header => "`--header present` or `--header absent` says which".to_owned(),
         TabularRemedy::MissingValue => {

@@ -59,6 +59,10 @@ pub(crate) fn train(
     let how = PreprocessingOptions { scaling: options.scaling, min_category_rows: options.min_category_rows };
     let fitted = Preprocessing::fit_with(columns, &train, &how);
     let preprocessing = fitted.map_err(|error| in_options_of(Program::Tabular, error))?;
+    ensure!(
+        options.min_category_rows == 1 || !preprocessing.categories().is_empty(),
+        "`--min-category-rows` has no effect, since no column is a category; leave it out"
+    );
     let target = scale::asked(options, target.clone(), table)?.fitted_to("train", &train)?;
     notes::columns(detected, &preprocessing, &target);
     let sets_of = |target: &Target| -> Result<Sets> {

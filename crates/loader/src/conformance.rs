@@ -15,7 +15,7 @@ pub fn row_source_conformance<S: RowSource + ?Sized>(source: &S) {
     let layout @ Layout { n_rows, n_cols, n_labels, .. } = source.layout();
     assert!(u32::try_from(n_rows).is_ok(), "there are {n_rows} rows: a source has at most 2^32 - 1");
     let (names, fingerprint) = (source.names(), source.fingerprint());
-    let is_beyond = names.columns.len() > n_cols || names.labels.len() > n_labels;
+    let is_beyond = names.columns.len() > n_cols || names.labels.len() > n_labels || names.categories.len() > layout.n_categories;
     assert!(!is_beyond, "a column beyond the last one has a name");
     if let Some(moments) = source.column_moments() {
         assert_eq!(moments.len(), n_cols, "there are moments of another number of columns");

@@ -286,3 +286,15 @@ pub struct Chunk<'a, T> {
     /// `[n]`; empty if the source has no weights.
     pub weights: &'a [f32],
 }
+
+impl<T> Chunk<'_, T> {
+    /// The number of rows of a source with this layout, which may lack labels or other parts.
+    pub fn n_rows(&self, layout: &Layout) -> usize {
+        let parts = [
+            (self.features.len(), layout.n_cols),
+            (self.labels.len(), layout.n_labels),
+            (self.categories.len(), layout.n_categories),
+        ];
+        parts.into_iter().find(|(_, width)| *width > 0).map_or(self.weights.len(), |(len, width)| len / width)
+    }
+}

@@ -62,7 +62,8 @@ pub trait RowSource: Sync {
     /// itself (such as a failed read). The contents of the buffers are then unspecified. [`RowBuffers::check`] makes both checks.
     fn gather(&self, rows: RowSelection<'_>, into: RowBuffers<'_, Self::Feature>) -> Result<(), Self::Error>;
 
-    /// The names of columns and labels, for messages. The default has none.
+    /// The names of columns, labels, classes and categories. They are in messages, and the sets of a run whose names differ are
+    /// refused, since their values then mean something else. The default has none, which agrees with everything.
     fn names(&self) -> Names<'_> {
         Names::default()
     }
@@ -137,13 +138,17 @@ pub enum Hint {
     DontNeed,
 }
 
-/// The names of columns and labels.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The names of columns, labels, classes and categories.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names<'a> {
     /// Of the first columns; there may be fewer names than columns.
     pub columns: &'a [String],
     /// Of the first labels; there may be fewer names than labels.
     pub labels: &'a [String],
+    /// Of the classes, by their numbers, if labels are class numbers.
+    pub classes: &'a [String],
+    /// Of the first categorical columns: the name, and the value of each code from 1 on.
+    pub categories: Vec<(&'a str, &'a [String])>,
 }
 
 impl<'a> Names<'a> {

@@ -29,6 +29,8 @@ pub struct DividedBucket {
     pub elements: Range<usize>,
     /// The elements of these that belong to this replica; empty if there are too few elements for all replicas.
     pub own: Range<usize>,
+    /// The length of the pieces, which are in the order of the replicas: the last ones may have fewer elements, or none.
+    pub piece_len: usize,
 }
 
 /// Which part of a buffer is kept between steps.
@@ -88,11 +90,18 @@ impl Division {
         self.buckets.iter().map(bind).collect()
     }
 
-    pub(crate) fn pieces(&self) -> Vec<Piece> {
-        let pieces = self.own().filter(|(bucket, _)| !bucket.own.is_empty()).map(|(DividedBucket { own, .. }, state)| {
+    /// Each bucket with this replica's piece of it, which may be empty.
+    pub(crate) fn pieces_of_buckets(&self) -> impl Iterator<Item = (&DividedBucket, Piece)> {
+        self.own().map(|(bucket, state)| {
+            let own = &bucket.own;
             let kept = |kept| if kept == Placement::Replicated { own.clone() } else { state.clone() };
-            Piece { values: kept(self.values), grads: kept(self.gradients), state: state.clone(), elements: vec![own.clone()] }
-        });
+            let (values, grads) = (kept(self.values), kept(self.gradients));
+            (bucket, Piece { values, grads, state, elements: vec![own.clone()] })
+        })
+    }
+
+    pub(crate) fn pieces(&self) -> Vec<Piece> {
+        let pieces = self.pieces_of_buckets().map(|(_, piece)| piece).filter(|piece| !piece.state.is_empty());
         if (self.values, self.gradients) != (Placement::Sharded, Placement::Sharded) {
             return pieces.collect();
         }

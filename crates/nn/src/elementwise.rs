@@ -178,7 +178,7 @@ impl Elementwise {
             let of_piece = |elements| match elements {
                 Elements::Values => graph.buffer(params.values()).slice(piece.values.clone()),
                 Elements::Grads => graph.buffer(params.grads()).slice(piece.grads.clone()),
-                Elements::State(state) => graph.buffer(state).slice(piece.state.clone()),
+                Elements::State(state) => params.state_in(graph, state).slice(piece.state.clone()),
             };
             let mut elements = read.into_iter().chain(replaced.iter().copied()).map(of_piece);
             let mut numbers = numbers.iter().copied();

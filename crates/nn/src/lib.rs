@@ -20,6 +20,7 @@ mod elementwise;
 mod ema;
 mod embedding;
 mod entry;
+mod gather_matrices;
 mod grad_scaler;
 #[cfg(any(doc, doctest))]
 pub mod guide;

@@ -1,12 +1,16 @@
+use std::ops::Range;
 use std::panic::Location;
+use std::sync::Arc;
 
 use brisk_kernels::{
     DType, GatherRuns, Interval, Map, MapInput, MapReduce, Number, Reducer, Rule, Runs, ScaleRuns, StepValue, Update,
 };
 use brisk_tensor::program::{Error as ProgramError, Program, Slice};
-use brisk_tensor::{Error, Graph, Persistent};
+use brisk_tensor::{AllGather, Error, Graph, Persistent};
 use serde::{Deserialize, Serialize};
 
+use crate::division::{DividedBucket, Piece};
+use crate::gather_matrices::GatherMatrices;
 use crate::newton_schulz::NewtonSchulz;
 use crate::optimizer::Optimizer;
 use crate::origin::Origin;
@@ -25,6 +29,11 @@ use crate::step_inputs::StepInputs;
 /// A parameter of more than two dimensions is treated as a matrix with a row for each entry of the first: a filter
 /// `[n_out, height, width, n_in]` as `[n_out, height * width * n_in]`. All matrices of one shape are multiplied in batched
 /// products.
+///
+/// # Sharded parameters
+/// Each replica keeps and updates its own pieces of the momentum and of the matrices. Bucket by bucket, it gets the rest of `u`
+/// from the other replicas, one all-gather of the bucket in f32, and orthogonalises the matrices that it has a part of. The
+/// result is bit-identical to that of whole parameters.
 ///
 /// # Dtypes
 /// f32 throughout, where PyTorch orthogonalises in bf16; its results are within that format's precision of these.
@@ -129,7 +138,7 @@ impl Muon {
             origin: params.origin(),
             made_at: Location::caller(),
             ids: ids.to_vec(),
-            buffer: Persistent::new("muon.momentum", DType::F32, params.len()),
+            buffer: Persistent::new("muon.momentum", DType::F32, params.state_len()),
             shapes,
             momentum: 0.95,
             form: Momentum::Nesterov,
@@ -184,85 +193,199 @@ impl Muon {
         self
     }
 
-    fn record_shape(
-        &self,
-        program: &mut Program,
-        params: &Parameters,
-        inputs: &StepInputs,
-        matrices: &Matrices,
-    ) -> Result<(), ProgramError> {
-        let Matrices { n_rows, n_cols, starts } = matrices;
-        let [grads, values, buffer, lr, state] = [params.grads(), params.values(), &self.buffer, &inputs.lr, &inputs.state]
-            .map(|persistent| program.persistent(persistent));
-        let runs = Runs { n: params.len(), starts: starts.clone(), len: n_rows * n_cols };
-
-        for &start in starts {
-            let of_run = start..start + runs.len;
-            let kernel = Update::new("muon_momentum", MuonMomentum { momentum: self.momentum }, runs.len);
-            program.push(kernel, &[grads.slice(of_run.clone()), state, buffer.slice(of_run)])?;
-        }
-        let update = self.record_directions(program, &runs, grads, buffer)?;
-        let update = self.newton_schulz.record(program, update, state, [starts.len(), *n_rows, *n_cols])?;
-
-        if self.norm == MuonNorm::SqrtRows {
-            let weights = program.transient("weights", DType::F32, runs.n_elements());
-            let norms = program.transient("norms", DType::F32, starts.len());
-            program.push(GatherRuns { runs: runs.clone() }, &[values, weights])?;
-            program.push(MapReduce::of(Reducer::Norm, &[starts.len(), runs.len], &[1]), &[weights, norms])?;
-            let to = (*n_rows as f32).sqrt();
-            program.push(ScaleRuns { runs: runs.clone(), to, eps: f32::MIN_POSITIVE }, &[norms, state, values])?;
-        }
-        let factor = self.lr_factor * self.scale.factor(*n_rows, *n_cols);
-        let weight_decay = self.lr_factor * self.weight_decay;
-        for (run, &start) in starts.iter().enumerate() {
-            let kernel = Update::new("muon", MuonStep { factor, weight_decay }, runs.len).table_len(inputs.lr.len());
-            let update = aligned_run(program, update, &runs, run)?;
-            program.push(kernel, &[update, lr, state, values.slice(start..start + runs.len)])?;
-        }
-        Ok(())
-    }
-
-    /// Records the directions before they are orthogonalised, `u`, matrix by matrix; returns where they are, concatenated.
-    fn record_directions(
-        &self,
-        program: &mut Program,
-        runs: &Runs,
-        grads: Slice,
-        momentum: Slice,
-    ) -> Result<Slice, ProgramError> {
+    /// Records the step of matrices of one shape, which are whole.
+    fn record_whole(&self, program: &mut Program, buffers: &Buffers, matrices: &Matrices) -> Result<(), ProgramError> {
+        let runs = Runs { n: buffers.values.len(), starts: matrices.starts.clone(), len: matrices.len() };
         let update = program.transient("update", DType::F32, runs.n_elements());
         let is_aligned = runs.len.is_multiple_of(ALIGN);
         // Slices start at multiples of `ALIGN`, as parameters do.
         let directions = if is_aligned { update } else { program.transient("directions", DType::F32, runs.n) };
+        let mut parts = Vec::with_capacity(runs.starts.len());
         for (run, &start) in runs.starts.iter().enumerate() {
             let at = if is_aligned { run * runs.len } else { start };
             let of_run = start..start + runs.len;
-            let [g, b] = [grads, momentum].map(|flat| flat.slice(of_run.clone()));
-            let u = directions.slice(at..at + runs.len);
-            match self.form {
-                Momentum::Nesterov => program.push(Map::binary(runs.len, |g, b| &g + self.momentum * (b - &g)), &[g, b, u])?,
-                Momentum::Heavy | Momentum::FoldedNesterov => program.push(Map::unary(runs.len, |b| b), &[b, u])?,
-            }
+            let part = Part { within: 0..runs.len, values: of_run.clone(), grads: of_run.clone(), state: of_run };
+            self.record_direction(program, buffers, &part, directions.slice(at..at + runs.len))?;
+            parts.push(part);
         }
         if !is_aligned {
             program.push(GatherRuns { runs: runs.clone() }, &[directions, update])?;
         }
-        Ok(update)
+        let mut weights = None;
+        if self.norm == MuonNorm::SqrtRows {
+            let copy = program.transient("weights", DType::F32, runs.n_elements());
+            program.push(GatherRuns { runs: runs.clone() }, &[buffers.values, copy])?;
+            weights = Some(Weights { weights: copy, scaled: buffers.values, runs });
+        }
+        self.record_steps(program, buffers, matrices, update, weights, &parts)
+    }
+
+    /// Records the step of the matrices of a bucket, of which this replica has a piece: it updates its part of each matrix, for
+    /// which it needs the directions of the whole matrix.
+    fn record_bucket(
+        &self,
+        program: &mut Program,
+        buffers: &Buffers,
+        (bucket, piece): (&DividedBucket, &Piece),
+        replicas: &Arc<dyn AllGather>,
+    ) -> Result<(), ProgramError> {
+        let of_bucket: Vec<Matrices> = self.shapes.iter().filter_map(|matrices| matrices.within(&bucket.elements)).collect();
+        if of_bucket.is_empty() {
+            return Ok(());
+        }
+        let (mut own, mut directions, mut weights, mut needed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for matrices in of_bucket {
+            let len = matrices.len();
+            let parts = matrices.starts.iter().map(|&start| (start, Part::of(start..start + len, bucket, piece)));
+            let (starts, parts): (Vec<usize>, Vec<Part>) = parts.filter_map(|(start, part)| Some((start, part?))).unzip();
+            for part in &parts {
+                let direction = program.transient("direction", DType::F32, part.within.len());
+                self.record_direction(program, buffers, part, direction)?;
+                own.push(part.state.start - piece.state.start..part.state.end - piece.state.start);
+                directions.push(direction);
+                weights.push(buffers.values.slice(part.values.clone()));
+            }
+            if !parts.is_empty() {
+                needed.push((Matrices { starts, ..matrices }, parts));
+            }
+        }
+        let wanted = |matrices: &Matrices| {
+            let starts = matrices.starts.iter().map(|start| start - bucket.elements.start).collect();
+            Runs { n: bucket.elements.len(), starts, len: matrices.len() }
+        };
+        let wanted: Vec<Runs> = needed.iter().map(|(matrices, _)| wanted(matrices)).collect();
+        let gather = |program: &mut Program, name, args: Vec<Slice>| {
+            let to: Vec<Slice> = wanted.iter().map(|runs| program.transient(name, DType::F32, runs.n_elements())).collect();
+            let (replicas, own, wanted) = (replicas.clone(), own.clone(), wanted.clone());
+            let step = GatherMatrices { replicas, piece_len: bucket.piece_len, own, wanted };
+            program.push_host(Arc::new(step), &[args, to.clone()].concat()).map(|()| to)
+        };
+        let updates = gather(program, "update", directions)?;
+        let weights = (self.norm == MuonNorm::SqrtRows).then(|| gather(program, "weights", weights)).transpose()?;
+        for (i, (matrices, parts)) in needed.iter().enumerate() {
+            let weights = weights.as_ref().map(|weights| {
+                let runs = Runs::concatenated(parts.len(), matrices.len());
+                Weights { weights: weights[i], scaled: weights[i], runs }
+            });
+            self.record_steps(program, buffers, matrices, updates[i], weights, parts)?;
+        }
+        Ok(())
+    }
+
+    /// Records the momentum of some elements, and their direction before it is orthogonalised, `u`.
+    fn record_direction(&self, program: &mut Program, buffers: &Buffers, part: &Part, u: Slice) -> Result<(), ProgramError> {
+        let (g, b) = (buffers.grads.slice(part.grads.clone()), buffers.momentum.slice(part.state.clone()));
+        let kernel = Update::new("muon_momentum", MuonMomentum { momentum: self.momentum }, u.len());
+        program.push(kernel, &[g, buffers.state, b])?;
+        match self.form {
+            Momentum::Nesterov => program.push(Map::binary(u.len(), |g, b| &g + self.momentum * (b - &g)), &[g, b, u]),
+            Momentum::Heavy | Momentum::FoldedNesterov => program.push(Map::unary(u.len(), |b| b), &[b, u]),
+        }
+    }
+
+    /// Records the step of a part of each of these matrices, given the directions of all of their elements.
+    fn record_steps(
+        &self,
+        program: &mut Program,
+        buffers: &Buffers,
+        matrices: &Matrices,
+        directions: Slice,
+        weights: Option<Weights>,
+        parts: &[Part],
+    ) -> Result<(), ProgramError> {
+        let Matrices { n_rows, n_cols, .. } = *matrices;
+        let Buffers { values, lr, state, .. } = *buffers;
+        let update = self.newton_schulz.record(program, directions, state, [parts.len(), n_rows, n_cols])?;
+        // This replica's part of each of the matrices in `x`.
+        let own = |program: &mut Program, x: Slice, run: usize, part: &Part| {
+            let start = run * matrices.len() + part.within.start;
+            aligned(program, x, start..start + part.within.len())
+        };
+        if let Some(Weights { weights, scaled, runs }) = weights {
+            let norms = program.transient("norms", DType::F32, parts.len());
+            program.push(MapReduce::of(Reducer::Norm, &[parts.len(), runs.len], &[1]), &[weights, norms])?;
+            let to = (n_rows as f32).sqrt();
+            program.push(ScaleRuns { runs, to, eps: f32::MIN_POSITIVE }, &[norms, state, scaled])?;
+            for (run, part) in parts.iter().enumerate().filter(|_| scaled == weights) {
+                let of_part = own(program, weights, run, part)?;
+                program.push(Map::unary(of_part.len(), |x| x), &[of_part, values.slice(part.values.clone())])?;
+            }
+        }
+        let factor = self.lr_factor * self.scale.factor(n_rows, n_cols);
+        let weight_decay = self.lr_factor * self.weight_decay;
+        for (run, part) in parts.iter().enumerate() {
+            let update = own(program, update, run, part)?;
+            let kernel = Update::new("muon", MuonStep { factor, weight_decay }, update.len()).table_len(lr.len());
+            program.push(kernel, &[update, lr, state, values.slice(part.values.clone())])?;
+        }
+        Ok(())
+    }
+}
+
+/// The buffers of a step.
+#[derive(Debug, Clone, Copy)]
+struct Buffers {
+    grads: Slice,
+    values: Slice,
+    momentum: Slice,
+    lr: Slice,
+    state: Slice,
+}
+
+/// The elements of a matrix that this replica updates: within the matrix, and in each buffer.
+#[derive(Debug)]
+struct Part {
+    within: Range<usize>,
+    values: Range<usize>,
+    grads: Range<usize>,
+    state: Range<usize>,
+}
+
+impl Part {
+    /// Those in this replica's piece of a bucket, if there are any.
+    fn of(matrix: Range<usize>, bucket: &DividedBucket, piece: &Piece) -> Option<Self> {
+        let (start, end) = (matrix.start.max(bucket.own.start), matrix.end.min(bucket.own.end));
+        (start < end).then(|| {
+            let within = |of: &Range<usize>| of.start + start - bucket.own.start..of.start + end - bucket.own.start;
+            let [values, grads, state] = [&piece.values, &piece.grads, &piece.state].map(within);
+            Self { within: start - matrix.start..end - matrix.start, values, grads, state }
+        })
+    }
+}
+
+/// Copies of matrices whose norms are set, concatenated.
+#[derive(Debug)]
+struct Weights {
+    weights: Slice,
+    /// Where they are scaled: in the parameters, or in the copies, of which the parts are then copied back.
+    scaled: Slice,
+    runs: Runs,
+}
+
+impl Matrices {
+    /// The elements of each.
+    fn len(&self) -> usize {
+        self.n_rows * self.n_cols
+    }
+
+    /// Those among some elements, if there are any.
+    fn within(&self, elements: &Range<usize>) -> Option<Self> {
+        let starts: Vec<usize> = self.starts.iter().copied().filter(|start| elements.contains(start)).collect();
+        (!starts.is_empty()).then_some(Self { starts, ..*self })
     }
 }
 
 /// Slices may start at multiples of this many elements.
 const ALIGN: usize = 64;
 
-/// Run number `run` of those concatenated in `x`, copied if no slice may start there.
-fn aligned_run(program: &mut Program, x: Slice, runs: &Runs, run: usize) -> Result<Slice, ProgramError> {
-    let at = run * runs.len;
-    if at.is_multiple_of(ALIGN) {
-        return Ok(x.slice(at..at + runs.len));
+/// Some elements of `x`, copied if no slice may start there.
+fn aligned(program: &mut Program, x: Slice, elements: Range<usize>) -> Result<Slice, ProgramError> {
+    if elements.start.is_multiple_of(ALIGN) {
+        return Ok(x.slice(elements));
     }
-    let copy = program.transient("update", DType::F32, runs.len);
-    let mut map = Map::unary(runs.len, |x| x);
-    map.inputs = vec![MapInput { offset: at, len: runs.n_elements(), ..MapInput::new(&[runs.len], DType::F32) }];
+    let copy = program.transient("update", DType::F32, elements.len());
+    let mut map = Map::unary(elements.len(), |x| x);
+    map.inputs = vec![MapInput { offset: elements.start, len: x.len(), ..MapInput::new(&[elements.len()], DType::F32) }];
     program.push(map, &[x, copy])?;
     Ok(copy)
 }
@@ -310,7 +433,7 @@ impl Optimizer for Muon {
     #[track_caller]
     fn record(&self, graph: &Graph, params: &Parameters, inputs: &StepInputs) {
         let _caller = graph.enter_from(self.made_at);
-        let checked = params.check_whole("muon").and_then(|()| params.check_state("muon", self.origin, &self.buffer));
+        let checked = params.check_state("muon", self.origin, &self.buffer);
         let has_gradient = match checked.and_then(|()| params.with_gradient("muon", graph)) {
             Ok(has_gradient) => has_gradient,
             Err(error) => return graph.fail(error),
@@ -333,16 +456,25 @@ impl Optimizer for Muon {
         }
         let still = params.entries().iter().zip(has_gradient).filter(|(_, has_gradient)| !has_gradient);
         let still: Vec<usize> = still.map(|(entry, _)| entry.range.start).collect();
-        graph.record(|program| {
-            self.shapes.iter().try_for_each(|matrices| {
-                let starts: Vec<_> = matrices.starts.iter().copied().filter(|start| !still.contains(start)).collect();
-                let of_step = Matrices { starts, ..*matrices };
-                if of_step.starts.is_empty() { Ok(()) } else { self.record_shape(program, params, inputs, &of_step) }
-            })
+        let mut of_step = self.clone();
+        of_step.shapes.iter_mut().for_each(|matrices| matrices.starts.retain(|start| !still.contains(start)));
+        of_step.shapes.retain(|matrices| !matrices.starts.is_empty());
+        let [grads, values, lr, state] =
+            [params.grads(), params.values(), &inputs.lr, &inputs.state].map(|persistent| graph.buffer(persistent));
+        let buffers = Buffers { grads, values, momentum: params.state_in(graph, &self.buffer), lr, state };
+        graph.record(|program| match (params.division(), params.replicas()) {
+            (Some(division), Some(replicas)) => division
+                .pieces_of_buckets()
+                .try_for_each(|(bucket, piece)| of_step.record_bucket(program, &buffers, (bucket, &piece), replicas)),
+            _ => of_step.shapes.iter().try_for_each(|matrices| of_step.record_whole(program, &buffers, matrices)),
         });
     }
 
     fn skips(&self) -> bool {
+        true
+    }
+
+    fn divides(&self) -> bool {
         true
     }
 

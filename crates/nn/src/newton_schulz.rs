@@ -28,8 +28,7 @@ impl NewtonSchulz {
         let len = n_rows * n_cols;
         let norms = program.transient("norms", DType::F32, n_batch);
         program.push(MapReduce::of(Reducer::Norm, &[n_batch, len], &[1]), &[x, norms])?;
-        let runs = Runs { n: n_batch * len, starts: (0..n_batch).map(|i| i * len).collect(), len };
-        program.push(ScaleRuns { runs, to: 1.0, eps: self.eps }, &[norms, state, x])?;
+        program.push(ScaleRuns { runs: Runs::concatenated(n_batch, len), to: 1.0, eps: self.eps }, &[norms, state, x])?;
 
         // The smaller of the two Gram matrices: X Xᵀ, which multiplies X from the left, or Xᵀ X, which multiplies it from the
         // right.

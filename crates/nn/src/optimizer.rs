@@ -35,8 +35,8 @@ pub trait Optimizer: Debug {
         self.elementwise().is_some()
     }
 
-    /// Whether each element of parameters and state is updated independently, [piece](Parameters::pieces) by piece, so that
-    /// parameters may be [sharded](Parameters::divided) across replicas. By default only if it is
+    /// Whether it can be recorded for parameters that are [sharded](Parameters::divided) across replicas: it updates the
+    /// replica's own [pieces](Parameters::pieces), and binds its state by [`Parameters::state_in`]. By default only if it is
     /// [elementwise](Self::elementwise).
     fn divides(&self) -> bool {
         self.elementwise().is_some()

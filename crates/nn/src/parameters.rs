@@ -1,3 +1,5 @@
+mod shards;
+
 use std::collections::HashMap;
 use std::ops::Range;
 use std::panic::Location;
@@ -5,10 +7,10 @@ use std::sync::Arc;
 
 use brisk_kernels::DType;
 use brisk_tensor::program::Device;
-use brisk_tensor::{Error, Graph, Persistent};
+use brisk_tensor::{AllGather, Error, Graph, Persistent};
 
 use crate::buffer::{Buffer, BufferId};
-use crate::division::{Division, Piece, Placement};
+use crate::division::{Division, Placement};
 use crate::entry::{Entry, MAX_LEN, len_of};
 use crate::init::Init;
 use crate::initial::Initial;
@@ -40,6 +42,10 @@ pub struct Parameters {
     made_at: Vec<&'static Location<'static>>,
     buffers_made_at: Vec<&'static Location<'static>>,
     division: Option<Division>,
+    /// How the replicas of a division exchange values.
+    replicas: Option<Arc<dyn AllGather>>,
+    /// The length of the optimizers' state, if that is sharded and these parameters are not.
+    sharded_state_len: Option<usize>,
     origin: Origin,
     first_error: Option<Error>,
 }
@@ -147,6 +153,8 @@ impl ParametersBuilder {
             made_at,
             buffers_made_at,
             division: None,
+            replicas: None,
+            sharded_state_len: None,
             origin,
             first_error,
         }
@@ -178,71 +186,6 @@ impl ParametersBuilder {
 }
 
 impl Parameters {
-    /// The same parameters, sharded across replicas: this replica keeps its own pieces between two steps. An optimizer made for
-    /// them keeps the state of those pieces only.
-    ///
-    /// # Errors
-    /// [`Error::Shape`] if the buckets do not cover the elements, or a piece does not begin and end at a multiple of 64.
-    pub fn divided(self, division: Division) -> Result<Self, Error> {
-        let n: usize = division.buckets.iter().map(|bucket| bucket.elements.len()).sum();
-        let fits = |bucket: &crate::division::DividedBucket| {
-            let ends = [bucket.elements.start, bucket.elements.end, bucket.own.start, bucket.own.end];
-            let is_within = bucket.elements.start <= bucket.own.start && bucket.own.end <= bucket.elements.end;
-            is_within && bucket.own.start <= bucket.own.end && ends.iter().all(|end| end % ALIGN == 0)
-        };
-        if n != self.len() || !division.buckets.iter().all(fits) {
-            let expected = format!("buckets of {} elements, cut at multiples of {ALIGN}", self.len());
-            return Err(Error::Shape { op: "divided", arg: "buckets", expected, found: vec![n] });
-        }
-        let own_len = division.own_len().max(ALIGN);
-        let kept = |kept, whole: &Persistent| match kept {
-            Placement::Replicated => whole.clone(),
-            Placement::Sharded if whole.is_required() => Persistent::required(whole.name(), DType::F32, own_len),
-            Placement::Sharded => Persistent::new(whole.name(), DType::F32, own_len),
-        };
-        let (values, grads) = (kept(division.values, &self.values), kept(division.gradients, &self.grads));
-        Ok(Self { values, grads, division: Some(division), newest: Newest::default(), ..self })
-    }
-
-    /// How they are sharded across replicas, if they are.
-    pub fn division(&self) -> Option<&Division> {
-        self.division.as_ref()
-    }
-
-    /// The elements that an optimizer updates, with one kernel for each piece: all elements, or the replica's own.
-    pub fn pieces(&self) -> Vec<Piece> {
-        let all = 0..self.len();
-        let whole = || vec![Piece { values: all.clone(), grads: all.clone(), state: all.clone(), elements: vec![all.clone()] }];
-        self.division.as_ref().map_or_else(whole, Division::pieces)
-    }
-
-    /// Elements of an optimizer's state buffer: as many as it updates, and at least 64.
-    pub fn state_len(&self) -> usize {
-        self.division.as_ref().map_or(self.len(), |division| division.own_len().max(ALIGN))
-    }
-
-    /// The part of an optimizer's state that this replica keeps, given all of it in the flat layout.
-    ///
-    /// # Panics
-    /// If there are fewer elements than parameters have.
-    pub fn state_of(&self, flat: &[f32]) -> Vec<f32> {
-        let Some(division) = &self.division else { return flat.to_vec() };
-        let mut own: Vec<f32> = division.buckets.iter().flat_map(|bucket| &flat[bucket.own.clone()]).copied().collect();
-        own.resize(self.state_len(), 0.0);
-        own
-    }
-
-    /// The part of all values that [`values`](Self::values) holds on this replica.
-    ///
-    /// # Panics
-    /// If there are fewer elements than parameters have.
-    pub fn values_of(&self, flat: &[f32]) -> Vec<f32> {
-        match &self.division {
-            Some(Division { values: Placement::Sharded, .. }) => self.state_of(flat),
-            _ => flat.to_vec(),
-        }
-    }
-
     /// The values `[len]` that [`write_initial`](Self::write_initial) starts from, padding included.
     ///
     /// # Cost
@@ -280,15 +223,6 @@ impl Parameters {
         self.first_error.clone().map_or(Ok(()), Err)
     }
 
-    /// Returns an error for operations that need all parameters, if these are sharded.
-    pub(crate) fn check_whole(&self, op: &'static str) -> Result<(), Error> {
-        if self.division.is_none() {
-            return Ok(());
-        }
-        let found = "parameters that are sharded across replicas".to_owned();
-        Err(Error::Refused { op, found, expected: "parameters that each replica keeps whole" })
-    }
-
     /// The lines that added the parameters.
     pub(crate) fn made_at(&self) -> &[&'static Location<'static>] {
         &self.made_at
@@ -321,16 +255,6 @@ impl Parameters {
             }
             reached => Ok(reached.unwrap_or_else(|| vec![true; self.entries.len()])),
         }
-    }
-
-    /// Checks that an optimizer's state, with this `origin`, was made for these parameters.
-    pub(crate) fn check_state(&self, op: &'static str, origin: Origin, state: &Persistent) -> Result<(), Error> {
-        self.origin.check(op, origin)?;
-        if state.len() == self.state_len() {
-            return Ok(());
-        }
-        let expected = format!("{} elements; make the optimizer for these parameters, after they are sharded", self.state_len());
-        Err(Error::Shape { op, arg: "state", expected, found: vec![state.len()] })
     }
 
     /// The flat values `[len]`, padding included; `[state_len]` if this replica keeps only [its own](Division).
@@ -511,14 +435,6 @@ impl Parameters {
         self.newest.set_initial(&self.values);
         self.trained_on.keep_initial();
         self.buffers.iter().for_each(Buffer::keep_initial);
-    }
-
-    /// The same parameters, not sharded, with separate memory for values and gradients, such as to record what a step computes on
-    /// any number of replicas.
-    pub fn undivided(&self) -> Self {
-        let values = Persistent::required(self.values.name(), DType::F32, self.len);
-        let grads = Persistent::new(self.grads.name(), DType::F32, self.len);
-        Self { values, grads, division: None, newest: Newest::default(), ..self.clone() }
     }
 
     /// Writes the initial values of parameters and buffers to `device`.

@@ -19,7 +19,7 @@ pub enum Wire {
     Bf16,
 }
 
-/// An all-reduce of f32 values that are sent in fewer bits, with error feedback: the rounding error of one call is added to the
+/// A reduction of f32 values that are sent in fewer bits, with error feedback: the rounding error of one call is added to the
 /// values of the next.
 ///
 /// Without error feedback, the part of a gradient below its rounding step is lost in every step; with it the sum over steps is
@@ -69,6 +69,17 @@ impl Compressed {
         self.wire
     }
 
+    /// The rounding error of each element, which the next call adds to its values; empty for [`Wire::F32`]. What is fed back is
+    /// the sum over all ranks, so a checkpoint that is to resume with the same results has those of each rank.
+    pub fn errors(&self) -> &[f32] {
+        &self.lost
+    }
+
+    /// The same, to be replaced, such as by those of a checkpoint.
+    pub fn errors_mut(&mut self) -> &mut [f32] {
+        &mut self.lost
+    }
+
     /// Replaces `values` on every rank by their reduction over all ranks.
     ///
     /// # Errors
@@ -83,34 +94,82 @@ impl Compressed {
         if self.wire == Wire::F32 {
             return collective.all_reduce(values, reduce);
         }
-        if values.len() != self.lost.len() {
-            let rule = "the length that `Compressed::new` was given";
-            let (rank, expected) = (collective.rank(), self.lost.len());
-            return Err(Error::Length { op: "all_reduce", rank, arg: "values", expected, found: values.len(), rule });
-        }
+        self.check("all_reduce", "values", collective.rank(), values.len())?;
+        let Self { lost, f16, bf16, .. } = self;
         match self.wire {
             Wire::F32 => Ok(()),
-            Wire::F16 => through(collective, values, &mut self.lost, &mut self.f16, reduce),
-            Wire::Bf16 => through(collective, values, &mut self.lost, &mut self.bf16, reduce),
+            Wire::F16 => all_reduce(collective, values, lost, f16, reduce),
+            Wire::Bf16 => all_reduce(collective, values, lost, bf16, reduce),
         }
+    }
+
+    /// Reduces `input` over all ranks and stores part `rank` of the result in `shard`; it is bit-identical to that part of what
+    /// [`all_reduce`](Self::all_reduce) returns.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if the length of `input` is not the `len` given to [`new`](Self::new); those of
+    /// [`Collective::reduce_scatter_values`].
+    pub fn reduce_scatter(
+        &mut self,
+        collective: &mut (impl Collective + ?Sized),
+        input: &[f32],
+        shard: &mut [f32],
+        reduce: ReduceOp,
+    ) -> Result<(), Error> {
+        if self.wire == Wire::F32 {
+            return collective.reduce_scatter(input, shard, reduce);
+        }
+        self.check("reduce_scatter", "input", collective.rank(), input.len())?;
+        let Self { lost, f16, bf16, .. } = self;
+        match self.wire {
+            Wire::F32 => Ok(()),
+            Wire::F16 => reduce_scatter(collective, input, shard, lost, f16, reduce),
+            Wire::Bf16 => reduce_scatter(collective, input, shard, lost, bf16, reduce),
+        }
+    }
+
+    fn check(&self, op: &'static str, arg: &'static str, rank: usize, found: usize) -> Result<(), Error> {
+        let expected = self.lost.len();
+        let rule = "the length that `Compressed::new` was given";
+        if found == expected { Ok(()) } else { Err(Error::Length { op, rank, arg, expected, found, rule }) }
     }
 }
 
-fn through<T: Element<Sum = f32>>(
+fn all_reduce<T: Element<Sum = f32>>(
     collective: &mut (impl Collective + ?Sized),
     values: &mut [f32],
     lost: &mut [f32],
     sent: &mut [T],
     reduce: ReduceOp,
 ) -> Result<(), Error> {
-    for ((value, lost), sent) in values.iter().zip(&mut *lost).zip(&mut *sent) {
+    narrow(values, lost, sent);
+    collective.all_reduce(sent, reduce)?;
+    values.iter_mut().zip(sent).for_each(|(value, sent)| *value = sent.widen());
+    Ok(())
+}
+
+fn reduce_scatter<T: Element<Sum = f32>>(
+    collective: &mut (impl Collective + ?Sized),
+    input: &[f32],
+    shard: &mut [f32],
+    lost: &mut [f32],
+    sent: &mut [T],
+    reduce: ReduceOp,
+) -> Result<(), Error> {
+    narrow(input, lost, sent);
+    let mut reduced = vec![T::zeroed(); shard.len()];
+    collective.reduce_scatter(sent, &mut reduced, reduce)?;
+    shard.iter_mut().zip(reduced).for_each(|(value, reduced)| *value = reduced.widen());
+    Ok(())
+}
+
+/// Rounds the values with their accumulated errors to what is sent, and keeps the new errors.
+fn narrow<T: Element<Sum = f32>>(values: &[f32], lost: &mut [f32], sent: &mut [T]) {
+    for ((value, lost), sent) in values.iter().zip(lost).zip(sent) {
         let whole = value + *lost;
         *sent = T::narrow(whole);
         let error = whole - sent.widen();
         // Infinities and NaN are not carried over: the values themselves already show them to every rank.
         *lost = if error.is_finite() { error } else { 0.0 };
     }
-    collective.all_reduce(sent, reduce)?;
-    values.iter_mut().zip(sent).for_each(|(value, sent)| *value = sent.widen());
-    Ok(())
 }

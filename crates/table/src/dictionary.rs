@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::fmt;
 
 use crate::error::Error;
@@ -16,6 +17,8 @@ use crate::error::FormatError;
 /// assert_eq!((workclass.code("Private"), workclass.code("Astronaut")), (2, 0));
 /// assert_eq!((workclass.value(2), workclass.value(0)), (Some("Private"), None));
 /// assert_eq!(workclass.n_codes(), 3);
+/// let rooms = Dictionary::new("rooms", ["3", "04"])?;
+/// assert_eq!((rooms.code("3.0"), rooms.code("4")), (1, 0));
 /// # Ok::<(), brisk_table::Error>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -76,13 +79,17 @@ impl Dictionary {
         self.values.len() + 1
     }
 
-    /// The code of a value; 0 if it is not in the dictionary.
+    /// The code of a value; 0 if it is not in the dictionary. A value that differs only in how a whole number or a truth value is
+    /// written counts as the same, if exactly that text is not in the dictionary: `3.0` is `3`, and `TRUE` is `True`.
     ///
     /// # Cost
-    /// A binary search.
+    /// A binary search; up to five for a value that is not in the dictionary.
     pub fn code(&self, value: &str) -> u32 {
-        let found = self.by_value.binary_search_by(|&code| self.values[code as usize - 1].as_str().cmp(value));
-        found.map_or(0, |at| self.by_value[at])
+        let code = |value: &str| {
+            let found = self.by_value.binary_search_by(|&code| self.values[code as usize - 1].as_str().cmp(value));
+            found.ok().map(|at| self.by_value[at])
+        };
+        code(value).or_else(|| other_spellings(value).find_map(|other| code(&other))).unwrap_or(0)
     }
 
     /// The value of a code; `None` for 0, and for a code that is not in the dictionary.
@@ -90,4 +97,21 @@ impl Dictionary {
         let at = usize::try_from(code).ok()?.checked_sub(1)?;
         self.values.get(at).map(String::as_str)
     }
+}
+
+/// How other programs write the same whole number, as pandas writes `3.0` as soon as another value of the column is missing, or
+/// the same truth value.
+pub(crate) fn other_spellings(value: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    const TRUTHS: [[&str; 3]; 2] = [["True", "true", "TRUE"], ["False", "false", "FALSE"]];
+    let digits = value.strip_prefix('-').unwrap_or(value);
+    let whole = match digits.split_once('.') {
+        Some((_, zeros)) if !zeros.is_empty() && zeros.bytes().all(|byte| byte == b'0') => {
+            &value[..value.len() - zeros.len() - 1]
+        }
+        _ => value,
+    };
+    let is_whole = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let numbers = is_whole(whole.strip_prefix('-').unwrap_or(whole)).then(|| [whole.into(), format!("{whole}.0").into()]);
+    let truths = TRUTHS.into_iter().filter(move |truths| truths.contains(&value));
+    numbers.into_iter().flatten().chain(truths.flatten().map(Cow::from))
 }

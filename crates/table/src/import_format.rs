@@ -180,6 +180,8 @@ pub enum Unused {
     Like,
     /// The source is a single file of CIFAR, which is always read.
     SingleFile,
+    /// The source has no index of a data frame.
+    NoIndex,
 }
 
 impl fmt::Display for Unused {
@@ -188,6 +190,7 @@ impl fmt::Display for Unused {
             Self::Format(format) => write!(f, "has no effect on {format}"),
             Self::Like => f.write_str("has no effect, since the table to match determines it"),
             Self::SingleFile => f.write_str("has no effect on a single file, which is always read"),
+            Self::NoIndex => f.write_str("has no effect, since no column is the index of a data frame"),
         }
     }
 }

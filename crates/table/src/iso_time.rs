@@ -1,7 +1,8 @@
 /// A date of ISO 8601, with or without a time of day: `2024-02-29`, `2024-02-29T13:45`, `2024-02-29 13:45:10.5Z`; or a month,
 /// `2024-02`, which is its first day.
 ///
-/// An offset from UTC is accepted and is not applied: the time is that of the place where it was written down.
+/// The date and the time of day are those of the clock where it was written down, whatever its [offset](Self::utc_offset) from
+/// UTC.
 ///
 /// # Examples
 /// ```
@@ -10,6 +11,8 @@
 /// let time = IsoTime::parse("2024-02-29 13:45").unwrap();
 /// assert_eq!((time.year, time.month, time.day, time.seconds), (2024, 2, 29, Some(13.75 * 3600.0)));
 /// assert_eq!((time.days(), time.weekday()), (19_782, 3));
+/// let noon = ["2024-02-29T14:00+02:00", "2024-02-29 12:00Z"].map(|text| IsoTime::parse(text).unwrap());
+/// assert_eq!(noon[0].unix_seconds(), noon[1].unix_seconds());
 /// assert_eq!(IsoTime::parse("2023-02-29"), None);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,6 +25,8 @@ pub struct IsoTime {
     pub day: u8,
     /// Seconds since midnight, if there is a time.
     pub seconds: Option<f64>,
+    /// How many seconds its clock is ahead of UTC, if it says so.
+    pub utc_offset: Option<i32>,
 }
 
 impl IsoTime {
@@ -38,12 +43,12 @@ impl IsoTime {
         if !(1..=12).contains(&month) || day == 0 || day > days_in(year, month) {
             return None;
         }
-        let seconds = match rest.strip_prefix(['T', 't', ' ']) {
-            Some(time) => Some(seconds(time)?),
-            None if rest.is_empty() => None,
+        let (seconds, utc_offset) = match rest.strip_prefix(['T', 't', ' ']) {
+            Some(time) => time_of_day(time).map(|(seconds, offset)| (Some(seconds), offset))?,
+            None if rest.is_empty() => (None, None),
             None => return None,
         };
-        Some(Self { year, month, day, seconds })
+        Some(Self { year, month, day, seconds, utc_offset })
     }
 
     /// Days from 1970-01-01 to this date.
@@ -58,24 +63,34 @@ impl IsoTime {
         era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
     }
 
+    /// Seconds from the beginning of 1970 in UTC to this time, or to the beginning of this date. Without an offset, the clock is
+    /// that of UTC.
+    pub fn unix_seconds(&self) -> f64 {
+        86_400.0 * self.days() as f64 + self.seconds.unwrap_or(0.0) - f64::from(self.utc_offset.unwrap_or(0))
+    }
+
     /// The day of the week, from 0 for Monday to 6.
     pub fn weekday(&self) -> u8 {
         u8::try_from((self.days() + 3).rem_euclid(7)).unwrap_or(0)
     }
 }
 
-/// Seconds of `13:45`, `13:45:10` or `13:45:10.5`, each with or without an offset from UTC.
-fn seconds(time: &str) -> Option<f64> {
-    let time = match time.find(['Z', 'z', '+', '-']) {
-        Some(at) if matches!(&time[at..], "Z" | "z") => &time[..at],
+/// Seconds since midnight of `13:45`, `13:45:10` or `13:45:10.5`, and its offset from UTC in seconds, if it has one.
+fn time_of_day(time: &str) -> Option<(f64, Option<i32>)> {
+    let (time, offset) = match time.find(['Z', 'z', '+', '-']) {
+        Some(at) if matches!(&time[at..], "Z" | "z") => (&time[..at], Some(0)),
         Some(at) => {
-            let offset = &time[at + 1..];
-            fields(offset, ':', [2, 2])
-                .map(|_: [u32; 2]| ())
-                .or_else(|| digits(offset).filter(|_| matches!(offset.len(), 2 | 4)).map(|_| ()))?;
-            time[..at].trim_end()
+            let (time, offset) = time.split_at(at);
+            let (sign, offset) = (if offset.starts_with('-') { -1 } else { 1 }, &offset[1..]);
+            let [hours, minutes] = match (fields(offset, ':', [2, 2]), offset.len()) {
+                (Some(fields), _) => fields,
+                (None, 2) => [digits(offset)?, 0],
+                (None, 4) => digits(offset).map(|digits| [digits / 100, digits % 100])?,
+                _ => return None,
+            };
+            (time.trim_end(), Some(sign * i32::try_from(hours * 3600 + minutes * 60).ok()?))
         }
-        None => time,
+        None => (time, None),
     };
     let (whole, fraction) = time.split_once(['.', ',']).map_or((time, None), |(whole, fraction)| (whole, Some(fraction)));
     let [hour, minute, second] = match (fields(whole, ':', [2, 2, 2]), fields(whole, ':', [2, 2]), fraction) {
@@ -90,7 +105,8 @@ fn seconds(time: &str) -> Option<f64> {
         Some(_) => return None,
         None => 0.0,
     };
-    (hour < 24 && minute < 60 && second <= 60).then(|| f64::from(hour * 3600 + minute * 60 + second) + fraction)
+    let seconds = f64::from(hour * 3600 + minute * 60 + second) + fraction;
+    (hour < 24 && minute < 60 && second <= 60).then_some((seconds, offset))
 }
 
 /// The numbers between separators, each with this many digits.
@@ -186,6 +202,16 @@ mod tests {
             assert_eq!(seconds(text), expected, "{text}");
             assert!(IsoTime::parse(text).is_some(), "{text}");
         }
+        let offset = |text: &str| IsoTime::parse(text).and_then(|time| time.utc_offset);
+        for (text, expected) in [
+            ("2024-01-05T10:30", None),
+            ("2024-01-05T10:30Z", Some(0)),
+            ("2024-01-05T10:30+02", Some(7200)),
+            ("2024-01-05T10:30:00-05:30", Some(-19_800)),
+            ("2024-01-05 10:30 +0530", Some(19_800)),
+        ] {
+            assert_eq!(offset(text), expected, "{text}");
+        }
         for text in [
             "2024-13-01",
             "2024-13",
@@ -197,6 +223,8 @@ mod tests {
             "2024-01-05x",
             "2024-01-05 25:00",
             "2024-01-05T",
+            "2024-01-05T10:30+",
+            "2024-01-05T10:30+5",
             "20240105",
         ] {
             assert_eq!(IsoTime::parse(text), None, "{text}");

@@ -27,8 +27,7 @@ macro_rules! row_source {
                 gather($store(self), rows, into, $fill)
             }
             fn names(&self) -> Names<'_> {
-                let metadata = &$store(self).parts().metadata;
-                Names { columns: &metadata.column_names, labels: &metadata.label_names }
+                names($store(self))
             }
             fn column_moments(&self) -> Option<Vec<ColumnMoments>> {
                 column_moments($store(self))
@@ -72,6 +71,16 @@ fn column_moments<S: RowStore>(store: &S) -> Option<Vec<ColumnMoments>> {
         is_usable.then_some(ColumnMoments { mean: of.mean, std: of.std })
     });
     moments.collect::<Option<Vec<_>>>().filter(|moments| moments.len() == store.parts().n_cols)
+}
+
+fn names<S: RowStore>(store: &S) -> Names<'_> {
+    let metadata = &store.parts().metadata;
+    Names {
+        columns: &metadata.column_names,
+        labels: &metadata.label_names,
+        classes: &metadata.classes,
+        categories: metadata.dictionaries.iter().map(|of| (of.name(), of.values())).collect(),
+    }
 }
 
 fn itself<S>(store: &S) -> &S {

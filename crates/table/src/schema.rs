@@ -36,7 +36,7 @@ pub struct Schema {
     pub categories: Vec<String>,
     /// Whether rows have weights. If so, they are pushed with [`TableWriter::push_weighted`](crate::TableWriter::push_weighted).
     pub weights: Weights,
-    /// The names of the columns, or empty.
+    /// The names of the columns, all different, or empty.
     pub column_names: Vec<String>,
     /// The names of the labels, or empty.
     pub label_names: Vec<String>,
@@ -104,18 +104,17 @@ impl Schema {
         } else if !self.label_names.is_empty() && self.label_names.len() != self.n_labels {
             format!("{} label names for {} labels; name all or none", self.label_names.len(), self.n_labels)
         } else {
-            return self.check_categories();
+            return self.check_names();
         };
         Err(Error::Schema { problem })
     }
 
-    fn check_categories(&self) -> Result<(), Error> {
+    /// Columns are found by their names.
+    fn check_names(&self) -> Result<(), Error> {
         let mut names: Vec<&String> = self.categories.iter().chain(&self.column_names).collect();
         names.sort_unstable();
-        match names.windows(2).find(|pair| pair[0] == pair[1] && self.categories.contains(pair[0])) {
-            Some(twice) => {
-                Err(Error::Schema { problem: format!("two columns are named `{}`, one of them categorical", twice[0]) })
-            }
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(twice) => Err(Error::Schema { problem: format!("two columns are named `{}`; rename one of them", twice[0]) }),
             None => Ok(()),
         }
     }

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::reading::Decoding;
 
 /// The columns of a source of rows, by name and in its order.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Columns {
     /// The columns that are numbers: the features of a row.
     pub numbers: Vec<String>,
@@ -12,6 +12,10 @@ pub struct Columns {
     pub categories: Vec<Dictionary>,
     /// The categories that are numbers or dates, by name, and how they become numbers.
     pub decoded: Vec<(String, Decoding)>,
+    /// The names of the classes that labels are numbers of; empty for other labels. A target has numbers of its own for them.
+    pub label_classes: Vec<String>,
+    /// What was subtracted from labels that are numbers: [`Target::offset`](crate::Target::offset) of this source.
+    pub label_offset: f64,
 }
 
 impl Columns {
@@ -39,7 +43,13 @@ impl Columns {
             !column.values().is_empty() && column.values().iter().all(|value| IsoTime::parse(value).is_some())
         };
         let decoded = categories.iter().filter(are_dates).map(|column| (column.name().to_owned(), Decoding::Date)).collect();
-        Ok(Self { numbers, categories, decoded })
+        Ok(Self { numbers, categories, decoded, label_classes: table.classes().to_vec(), label_offset: 0.0 })
+    }
+
+    /// How many columns a source has whose columns have no names, by the names that an import gives them.
+    pub(super) fn n_unnamed(names: &[String]) -> Option<usize> {
+        let are_places = names.iter().enumerate().all(|(col, name)| name.strip_prefix("column_") == Some(&col.to_string()));
+        are_places.then_some(names.len())
     }
 
     /// How the category is decoded, if it is.

@@ -1,10 +1,9 @@
-use std::collections::HashMap;
 use std::path::Path;
 
 use brisk_loader::{Fold, RowSource, Subset};
 use brisk_table::{
     BadRows, Categorical, ColumnKind, ColumnOptions, ColumnRef, ColumnSurvey, CsvOptions, Error as TableError, Format,
-    ImportOptions, ImportWarning, LabelKind, Missing, OddCell, SourceError, Table, find_numbers, survey_csv_with_progress,
+    ImportOptions, ImportWarning, LabelKind, Missing, OddCell, Table, find_numbers, survey_csv_with_progress,
 };
 use brisk_train::Labels;
 
@@ -16,6 +15,7 @@ use crate::reading::{Decoding, middle, shortest};
 use crate::row_column::RowColumn;
 use crate::scratch::import_to_memory;
 use crate::splitting::Splitting;
+use crate::surveyed::{FAR_FROM_ZERO, MAX_EXACT, Surveyed, survey_typed};
 use crate::target::{MAX_GUESSED_CLASSES, Target};
 use crate::target_kind::{TARGETS, TargetKind};
 use crate::text_options::{TextOptions, check_used};
@@ -66,6 +66,8 @@ pub struct Detected {
     pub target_is_guess: bool,
     /// Decisions that the user may want to change.
     pub warnings: Vec<TabularWarning>,
+    /// The words for missing values, of those that [`DetectOptions::text`] names, that no cell of a text file has.
+    pub unused_missing_values: Vec<String>,
     /// The words and marks with which the text was read, to be [kept](TabularModel::set_text_options) with the model.
     pub text: TextOptions,
 }
@@ -103,12 +105,6 @@ impl Detected {
 const IDENTIFIER_SHARE: f64 = 0.9;
 const MIN_IDENTIFIERS: u64 = 20;
 
-/// Whole numbers up to this are exact in `f32`.
-const MAX_EXACT: f64 = 16_777_216.0;
-
-/// Fractions are shifted if they are this many times as large as their spread.
-const FAR_FROM_ZERO: f64 = 256.0;
-
 /// Columns with at most this many different values can be decoded: their text has to fit into the header of a table.
 const MAX_DECODED: u64 = 1_000_000;
 
@@ -120,14 +116,15 @@ impl TabularModel {
     ///   [shifted](crate::Reading::Offset).
     /// - Dates of ISO 8601 are [decoded](Decoding::Date); other dates are left out.
     /// - A target of numbers that are too large for `f32` is shifted, too: [`Target::offset`].
-    /// - Rows without a value of the target are left out.
+    /// - Rows without a value of the target are left out, and columns without any value.
     /// - Whole numbers with leading zeros, and text, are categories; text whose values are nearly all different is left out.
     /// - Numbers or dates among which there is other text, and numbers with a currency, a percent sign or separators between
     ///   thousands, are an error, which shows the first such cells.
     ///
     /// # Errors
-    /// [`Error::NoTarget`], [`Error::Unlabelled`], [`Error::OddCells`], [`Error::FewLabels`], [`Error::TargetKind`],
-    /// [`Error::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no such column; as [`Target::detect`].
+    /// [`Error::NoTarget`], [`Error::NoFeatures`], [`Error::Unlabelled`], [`Error::OddCells`], [`Error::FewLabels`],
+    /// [`Error::TargetKind`], [`Error::UnusedOption`]; [`Error::Table`] if the file cannot be read, or has no such column; as
+    /// [`Target::detect`].
     ///
     /// # Cost
     /// Reads the file twice. The table is in memory.
@@ -187,7 +184,7 @@ impl TabularModel {
                 let survey = survey_csv_with_progress(path, &csv, |_| progress())?;
                 Surveyed { columns: survey.columns, index: survey.index_columns }
             }
-            _ => survey_typed(path, options, &mut progress)?,
+            _ => survey_typed(path, options.drop.as_slice(), options.keep_index, &options.text, &mut progress)?,
         };
         let mut plan = Plan::new(path, &survey, options, if format == Format::Csv { "line" } else { "row" })?;
         let columns = ColumnOptions { missing_values: options.text.missing_values.clone(), ..plan.columns.clone() };
@@ -199,7 +196,8 @@ impl TabularModel {
             return Err(Error::NoWeight { path: path.to_owned(), column: column.clone(), n_rows: weights.len() });
         }
         let is_decoded = |warning: &TabularWarning| plan.decoded.iter().flatten().any(|(name, _)| name == warning.column());
-        let found: Vec<_> = report.warnings.into_iter().filter_map(of_import).filter(|warning| !is_decoded(warning)).collect();
+        let found: Vec<_> =
+            report.warnings.iter().cloned().filter_map(of_import).filter(|warning| !is_decoded(warning)).collect();
         plan.warnings.extend(found);
         plan.splitting = match plan.split_by {
             None => Splitting::Random,
@@ -209,7 +207,15 @@ impl TabularModel {
             }
         };
         let source = if format == Format::Csv { Source::Text { path, options: Box::new(import.csv) } } else { Source::Rows };
-        detected(table, options, plan, &source)
+        let mut detected = detected(table, options, plan, &source)?;
+        if format == Format::Csv {
+            let is_found = |word: &String| {
+                survey.columns.iter().any(|column| column.found_missing_values().any(|found| found == word.trim()))
+            };
+            detected.unused_missing_values.extend(options.text.missing_values.iter().filter(|word| !is_found(word)).cloned());
+        }
+        detected.text.n_unnamed_columns = Columns::n_unnamed(&report.source_columns);
+        Ok(detected)
     }
 }
 
@@ -302,6 +308,7 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
     if let Some(decoded) = plan.decoded {
         columns.decoded = decoded;
     }
+    columns.label_offset = plan.offset;
     let name = table.label_names().first().map_or("label", String::as_str);
     let target = Target::detect(name, table.classes(), options.task.or(plan.task), &table)?.shifted_by(plan.offset);
     let (target_is_guess, mut warnings, text) = (plan.target_is_guess, plan.warnings, options.text.clone());
@@ -333,7 +340,8 @@ fn detected(table: Table, options: &DetectOptions, plan: Plan, source: &Source<'
         let values: Vec<f32> = features.iter().skip(col).step_by(columns.numbers.len()).copied().collect();
         warnings.extend(outliers_of(column, &values, 0.0));
     }
-    Ok(Detected { columns, target, table, splitting: plan.splitting, target_is_guess, warnings, text })
+    let (splitting, unused_missing_values) = (plan.splitting, Vec::new());
+    Ok(Detected { columns, target, table, splitting, target_is_guess, warnings, unused_missing_values, text })
 }
 
 /// Refuses a target that is neither classes nor a number for sure.
@@ -360,97 +368,6 @@ fn rare_class(target: &Target, labels: &[f32]) -> Option<TabularWarning> {
     let (label, n_rows) = counts(labels).into_iter().find(|&(_, count)| is_rare(count))?;
     let class = of_classes.iter().position(|&other| other == label).map(|class| classes[class].clone())?;
     Some(TabularWarning::RareClass { column: name.clone(), class, n_rows: n_rows as u64, n_all: labels.len() as u64 })
-}
-
-/// What the columns of a file are.
-struct Surveyed {
-    columns: Vec<ColumnSurvey>,
-    /// Those that are the index of a data frame, whether they are among the columns or not.
-    index: Vec<String>,
-}
-
-/// Surveys a file whose columns have types, by importing it with text as categories. Columns of other types, which have to be
-/// left out, are empty.
-fn survey_typed(path: &Path, options: &DetectOptions, progress: &mut dyn FnMut()) -> Result<Surveyed, Error> {
-    let missing_values = options.text.missing_values.clone();
-    let mut columns = ColumnOptions {
-        label_kind: LabelKind::Absent,
-        categorical: Categorical::Auto,
-        missing: Missing::Keep,
-        missing_values: missing_values.clone(),
-        keep_index: options.keep_index,
-        ..ColumnOptions::default()
-    };
-    let mut import = |columns: &ColumnOptions| import_to_memory(path, &ImportOptions::with_columns(columns), &mut |_| progress());
-    // Which columns the words of `drop` mean is only known with the names of all.
-    let mut refused: Vec<(ColumnRef, Error)> = Vec::new();
-    let (mut table, mut report) = loop {
-        match import(&columns) {
-            Ok(imported) => break imported,
-            Err(error) => match column_of_type(&error).filter(|_| !options.drop.is_empty()) {
-                Some(column) => {
-                    columns.drop.push(column.clone());
-                    refused.push((column, error));
-                }
-                None => return Err(error),
-            },
-        }
-    };
-    // Numbers of which f32 has too few digits are read again, as text.
-    let is_large = |(_, column): &(&String, &brisk_table::ColumnStatistics)| {
-        let largest = column.min.abs().max(column.max.abs());
-        largest >= MAX_EXACT || (largest > 0.0 && largest >= FAR_FROM_ZERO * (column.max - column.min))
-    };
-    let large: Vec<&String> = report.column_names.iter().zip(&report.statistics).filter(is_large).map(|(name, _)| name).collect();
-    if !large.is_empty() {
-        let text = report.dictionaries.iter().map(|dictionary| dictionary.name());
-        let text = text.chain(large.iter().map(|name| name.as_str())).map(ColumnRef::from).collect();
-        columns.categorical = Categorical::Columns(text);
-        (table, report) = import(&columns)?;
-    }
-    let n_rows = report.n_rows as u64;
-    let numbers = report.column_names.iter().zip(&report.statistics);
-    let mut surveys: HashMap<String, ColumnSurvey> =
-        numbers.map(|(name, statistics)| (name.clone(), ColumnSurvey::of_numbers(name, statistics, n_rows))).collect();
-    let codes = table.categories(0..table.n_rows())?;
-    let width = report.dictionaries.len();
-    for (col, dictionary) in report.dictionaries.iter().enumerate() {
-        let mut first_and_count = vec![(0, 0); dictionary.n_codes()];
-        for (row, &code) in codes.iter().skip(col).step_by(width).enumerate() {
-            let (first, count) = &mut first_and_count[code as usize];
-            *first = if *count == 0 { row as u64 } else { *first };
-            *count += 1;
-        }
-        let mut survey = ColumnSurvey::new(dictionary.name(), options.text.decimal, &missing_values);
-        for (value, &(first, count)) in dictionary.values().iter().zip(&first_and_count[1..]) {
-            survey.add(value, first, count);
-        }
-        survey.n_missing += first_and_count[0].1;
-        surveys.insert(survey.name.clone(), survey);
-    }
-    let names = &report.source_columns;
-    let dropped = options.drop.iter().map(|word| ColumnRef::Word(word.clone()).find(path, names, "columns to drop"));
-    let dropped = dropped.collect::<Result<Vec<usize>, _>>()?;
-    let is_dropped = |column: &ColumnRef| dropped.iter().any(|&col| *column == ColumnRef::Name(names[col].clone()));
-    if let Some((_, error)) = refused.into_iter().find(|(column, _)| !is_dropped(column)) {
-        return Err(error);
-    }
-    // In the order of the file, by which columns are named by their indices.
-    let empty = |name: &String| ColumnSurvey::new(name, options.text.decimal, &missing_values);
-    let columns = report.source_columns.iter().map(|name| surveys.remove(name).unwrap_or_else(|| empty(name))).collect();
-    Ok(Surveyed { columns, index: report.index_columns })
-}
-
-/// The column that an import refused for its type.
-fn column_of_type(error: &Error) -> Option<ColumnRef> {
-    let Error::Table(cause) = error else { return None };
-    match &**cause {
-        TableError::Source { reason, .. } => match &**reason {
-            SourceError::ColumnType { column, .. } => Some(ColumnRef::Name(column.clone())),
-            _ => None,
-        },
-        _ => None,
-    }
 }
 
 /// The roles of the columns of a file.
@@ -530,12 +447,18 @@ impl Plan {
                 Use::Refused { expected } => return Err(odd(path, survey, expected, counted, false)),
             }
         }
+        let used = surveyed.iter().enumerate().filter(|(col, _)| !dropped.contains(col) && !categorical.contains(col));
+        warnings.extend(used.filter(|(_, survey)| survey.kind() == ColumnKind::Numbers).filter_map(|(_, survey)| {
+            let (column, example) = (survey.name.clone(), survey.thousands()?.to_owned());
+            Some(TabularWarning::Thousands { column, example })
+        }));
         let (label_kind, offset) = label_kind(path, &surveyed[target], options.task, counted, &mut warnings)?;
         let label = surveyed[target].name.as_str();
         let offsets = if offset == 0.0 { Vec::new() } else { vec![(label.into(), offset)] };
         if features.is_empty() && text.is_empty() {
-            let problem = "no column is left for features; keep one with `categorical`, or is the delimiter right?".to_owned();
-            return Err(TableError::ColumnRoles { path: path.to_owned(), problem }.into());
+            use TabularWarning::{Empty, Identifier, Index, OtherDates};
+            warnings.retain(|warning| matches!(warning, Empty { .. } | Identifier { .. } | Index { .. } | OtherDates { .. }));
+            return Err(Error::NoFeatures { path: path.to_owned(), left_out: warnings });
         }
         let columns = ColumnOptions {
             labels: vec![label.into()],
@@ -591,8 +514,12 @@ impl Use {
                 warnings.push(TabularWarning::OtherDates { column, example });
                 Self::LeftOut
             }
-            // That no row has a value is an error when the preprocessing is fitted.
-            ColumnKind::Empty => Self::Number,
+            // That there are no rows is an error when they are read.
+            ColumnKind::Empty if survey.n_missing == 0 => Self::Number,
+            ColumnKind::Empty => {
+                warnings.push(TabularWarning::Empty { column });
+                Self::LeftOut
+            }
             _ if is_identifier => {
                 warnings.push(TabularWarning::Identifier { column, n_distinct, n_values });
                 Self::LeftOut
@@ -667,6 +594,7 @@ fn odd(path: &Path, survey: &ColumnSurvey, expected: &'static str, counted: &'st
         cells: if are_dates { survey.not_dates.clone() } else { survey.not_numbers.clone() },
         counted,
         decimal_comma: survey.kind() == ColumnKind::AlmostNumbers { decimal_comma: true },
+        thousands: survey.thousands().is_some(),
         is_target,
     };
     Error::OddCells(Box::new(odd))
@@ -679,7 +607,9 @@ fn guessed_target(path: &Path, survey: &Surveyed, dropped: &[usize]) -> Result<u
     if let Some(col) = TARGETS.iter().find_map(|target| named(target)) {
         return Ok(col);
     }
-    let last = all().rfind(|&col| !survey.index.contains(&survey.columns[col].name)).unwrap_or(0);
+    let is_index = |column: &ColumnSurvey| survey.index.contains(&column.name);
+    let last = all().rfind(|&col| !is_index(&survey.columns[col]) && survey.columns[col].n_values() > 0);
+    let last = last.or_else(|| all().last()).unwrap_or(0);
     let column = &survey.columns[last];
     if column.n_missing > 0 {
         let (path, column, n_missing) = (path.to_owned(), column.name.clone(), column.n_missing);

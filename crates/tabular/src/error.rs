@@ -7,6 +7,7 @@ use brisk_table::OddCell;
 
 use crate::reading::shortest;
 use crate::target_kind::{TARGETS, TargetKind};
+use crate::warning::TabularWarning;
 
 /// An error of a table's columns, its target, or the folder of a model; or of reading, training and predicting.
 #[non_exhaustive]
@@ -38,6 +39,37 @@ pub enum Error {
         found: &'static str,
         /// Its kind in training.
         expected: &'static str,
+    },
+    /// Nothing but the target is left of a file.
+    #[error(
+        "{path}: no column is left for features{}; {}", reasons(left_out),
+        if left_out.is_empty() { "is the delimiter right?" } else { "name one of them in `DetectOptions::categorical`" },
+        path = printable(path)
+    )]
+    NoFeatures {
+        /// The source.
+        path: PathBuf,
+        /// Why its columns were left out.
+        left_out: Vec<TabularWarning>,
+    },
+    /// Two columns have the same name, by which they are found.
+    #[error("two columns are named `{column}`; rename one of them", column = printable(column))]
+    SameName {
+        /// The name.
+        column: String,
+    },
+    /// A file without names of columns has another number of them than the one that the model was trained on.
+    #[error(
+        "{path}: has {found} columns without names, and the table that the model was trained on had {expected}, which are told apart by their places; give the rows the same columns, or both files a first row with names",
+        path = printable(path)
+    )]
+    UnnamedColumns {
+        /// The source.
+        path: PathBuf,
+        /// How many columns it has.
+        found: usize,
+        /// How many the training table had.
+        expected: usize,
     },
     /// A column is nearly all numbers or dates, so that the other cells are probably mistakes or words for a missing value.
     #[error(
@@ -417,6 +449,8 @@ pub struct OddCells {
     pub counted: &'static str,
     /// Whether they are numbers with decimal commas.
     pub decimal_comma: bool,
+    /// Whether these commas may as well be separators between thousands.
+    pub thousands: bool,
     /// Whether it is the column to predict.
     pub is_target: bool,
 }
@@ -446,6 +480,17 @@ impl fmt::Display for FewLabels {
         let labels = labels.iter().map(|&label| shortest(label)).collect::<Vec<_>>().join(", ");
         let cells = shown_cells(cells, counted);
         write!(f, "{path}: target `{target}` has one of the numbers {labels} in {n_rows} rows, but {cells}")
+    }
+}
+
+/// ": column `a` is left out: …, and 2 more".
+fn reasons(left_out: &[TabularWarning]) -> String {
+    const SHOWN: usize = 3;
+    let shown: Vec<String> = left_out.iter().take(SHOWN).map(ToString::to_string).collect();
+    match left_out.len() {
+        0 => String::new(),
+        n if n > SHOWN => format!(": {}, and {} more", shown.join(", "), n - SHOWN),
+        _ => format!(": {}", shown.join(", ")),
     }
 }
 
@@ -494,7 +539,8 @@ impl fmt::Display for OddCells {
         let cells = shown_cells(cells, counted);
         let (path, column) = (printable(path), printable(column));
         if self.decimal_comma {
-            return write!(f, "{path}: column `{column}` has numbers with decimal commas: {cells}");
+            let or = if self.thousands { ", or with commas between thousands" } else { "" };
+            return write!(f, "{path}: column `{column}` has numbers with decimal commas{or}: {cells}");
         }
         write!(f, "{path}: column `{column}` has {n_expected} {expected}, but {cells}")
     }

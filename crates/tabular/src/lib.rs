@@ -35,6 +35,7 @@ mod scratch;
 mod segments;
 mod several;
 mod splitting;
+mod surveyed;
 mod tabular_predictor;
 mod target;
 mod target_kind;

@@ -167,7 +167,7 @@ impl Preprocessing {
         let mut counts: Vec<Vec<usize>> = columns.categories.iter().map(|column| vec![0; column.n_codes()]).collect();
         let mut infinite = None;
         for_each_chunk(rows, failed("train"), |read| {
-            for i in 0..read.labels.len() / rows.n_labels().max(1) {
+            for i in 0..read.n_rows(&rows.layout()) {
                 let row = read.first + i;
                 let (features, codes) =
                     (&read.features[i * n_cols..][..n_cols], &read.categories[i * n_categories..][..n_categories]);
@@ -361,7 +361,13 @@ fn check_columns<S: RowSource>(columns: &Columns, rows: &S) -> Result<(), Error>
         ("categorical columns", columns.categories.len(), rows.n_categories()),
     ];
     match counts.into_iter().find(|(_, n_names, found)| n_names != found) {
-        Some((what, n_names, found)) => Err(Error::ColumnNames { what, n_names, found }),
+        Some((what, n_names, found)) => return Err(Error::ColumnNames { what, n_names, found }),
+        None => (),
+    }
+    let mut names = columns.names();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        Some(twice) => Err(Error::SameName { column: twice[0].clone() }),
         None => Ok(()),
     }
 }

@@ -39,7 +39,8 @@ impl TabularModel {
     ///
     /// # Errors
     /// [`Error::Table`] if the file cannot be read, lacks a column, or has text where the model needs numbers, with the line;
-    /// [`Error::Value`], also with the line, for text where it needs dates; [`Error`](crate::Error) for columns of other kinds.
+    /// [`Error::UnnamedColumns`]; [`Error::Value`], also with the line, for text where it needs dates; [`Error`](crate::Error)
+    /// for columns of other kinds.
     /// # Examples
     /// ```no_run
     /// use brisk_nn::tensor::program::Device;
@@ -94,7 +95,14 @@ impl TabularModel {
             };
             let import = text.apply(ImportOptions::with_columns(&columns));
             let imported = import_to_memory(path, &import, &mut |_| progress());
-            let (table, _) = imported.map_err(|error| of_decoded(error, &needed))?;
+            let (table, report) = imported.map_err(|error| of_decoded(error, &needed))?;
+            if let (Some(found), Some(expected)) = (Columns::n_unnamed(&report.source_columns), text.n_unnamed_columns) {
+                // Without the last column, the others are where they were.
+                let last = self.target().name() == format!("column_{}", expected - 1);
+                if found != expected && !(last && found + 1 == expected) {
+                    return Err(Error::UnnamedColumns { path: path.to_owned(), found, expected });
+                }
+            }
             let columns = Columns { decoded: needed.decoded.clone(), ..Columns::of(&table)? };
             csv = (format == Format::Csv).then_some(import.csv);
             (table, columns)

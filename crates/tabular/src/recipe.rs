@@ -253,7 +253,7 @@ fn piecewise_linear(rows: &Rows, n_bins: usize, dim: usize) -> NumberEmbedding {
     NumberEmbedding::PiecewiseLinear { edges: Network::quantile_edges(rows, n_bins), dim }
 }
 
-/// A power of two about a `share`th of the rows.
+/// A power of two about a `share`th of the rows; at most half of them, which a fold may be.
 fn batch_rows(n_rows: usize, share: usize, most: usize) -> usize {
-    (n_rows / share).next_power_of_two().clamp(32, most).min(n_rows.max(1))
+    (n_rows / share).next_power_of_two().clamp(32, most).min((n_rows / 2).max(1))
 }

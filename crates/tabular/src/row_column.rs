@@ -47,11 +47,10 @@ impl RowColumn<'_> {
             let example = cells.first().map_or_else(String::new, |cell| cell.text.clone());
             return Err(Error::NotTimes { path: self.path.to_owned(), column: self.survey.name.clone(), example });
         }
-        let seconds = |text: &str| {
-            let time = IsoTime::parse(text)?;
-            Some(86_400.0 * time.days() as f64 + time.seconds.unwrap_or(0.0))
+        let of_text = |_: u32, text: &str| match kind {
+            ColumnKind::Dates => IsoTime::parse(text).map(|time| time.unix_seconds()),
+            _ => decimal(text),
         };
-        let of_text = |_: u32, text: &str| if kind == ColumnKind::Dates { seconds(text) } else { decimal(text) };
         Ok(Splitting::Times { column: self.survey.name.clone(), times: self.read("time", of_text, progress)? })
     }
 

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use brisk_table::{CsvOptions, Decimal, Format, Header, ImportOptions};
+use brisk_table::{CsvOptions, Decimal, Delimiter, Format, Header, ImportOptions};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
@@ -9,6 +9,9 @@ use crate::error::Error;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextOptions {
+    /// The delimiter between cells.
+    #[serde(skip)]
+    pub delimiter: Delimiter,
     /// Whether the first row names the columns.
     #[serde(skip)]
     pub header: Header,
@@ -18,6 +21,11 @@ pub struct TextOptions {
     /// The decimal mark of numbers.
     #[serde(with = "DecimalMark")]
     pub decimal: Decimal,
+    /// The number of columns of a file whose first row does not name them, so that they are told apart by their places; `None`
+    /// for any. A model has that of the file it was trained on; in a file of rows to predict, a target in the last place may be
+    /// absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub n_unnamed_columns: Option<usize>,
     /// Words for missing values, besides those that [`brisk_table::Missing`] lists.
     pub missing_values: Vec<String>,
 }
@@ -39,6 +47,7 @@ impl TextOptions {
         let is_text = format == Format::Csv;
         let has_names = is_text || matches!(format, Format::Arrow | Format::Parquet);
         let options = [
+            (is_text || self.delimiter == Delimiter::Auto, "delimiter"),
             (is_text || self.header == Header::Auto, "header"),
             (is_text || self.skip_lines == 0, "skip_lines"),
             (is_text || self.decimal == Decimal::Point, "decimal"),
@@ -49,9 +58,9 @@ impl TextOptions {
 
     /// These options, in those of an import.
     pub(super) fn apply(&self, options: ImportOptions) -> ImportOptions {
-        let Self { header, skip_lines, decimal, missing_values } = self.clone();
+        let Self { delimiter, header, skip_lines, decimal, missing_values, n_unnamed_columns: _ } = self.clone();
         let mut options = options;
-        options.csv = CsvOptions { header, skip_lines, decimal, ..options.csv };
+        options.csv = CsvOptions { delimiter, header, skip_lines, decimal, ..options.csv };
         options.csv.columns.missing_values = missing_values;
         options
     }

@@ -19,6 +19,11 @@ pub enum TabularWarning {
         /// How many values it has.
         n_values: u64,
     },
+    /// A column without a value in any row was left out.
+    Empty {
+        /// The column.
+        column: String,
+    },
     /// Dates that are not those of ISO 8601 were left out.
     OtherDates {
         /// The column.
@@ -138,6 +143,13 @@ pub enum TabularWarning {
         /// All of them.
         cells: String,
     },
+    /// Numbers whose decimal mark may be a separator between thousands: [`brisk_table::ColumnSurvey::thousands`].
+    Thousands {
+        /// The column.
+        column: String,
+        /// One of them.
+        example: String,
+    },
     /// Whole numbers that `f32` cannot tell apart are numbers all the same.
     Rounded {
         /// The column.
@@ -152,6 +164,7 @@ impl TabularWarning {
     pub fn column(&self) -> &str {
         match self {
             Self::Identifier { column, .. }
+            | Self::Empty { column }
             | Self::OtherDates { column, .. }
             | Self::Index { column }
             | Self::Sequence { column }
@@ -168,6 +181,7 @@ impl TabularWarning {
             | Self::RowsInCell { column, .. }
             | Self::NumbersAsNames { column, .. }
             | Self::ValuesAsNames { column, .. }
+            | Self::Thousands { column, .. }
             | Self::Rounded { column, .. } => column,
         }
     }
@@ -179,9 +193,12 @@ impl TabularWarning {
             Self::Sequence { .. } | Self::Constant { .. } | Self::PredictsTarget { .. } | Self::DecidesTarget { .. } => {
                 TabularRemedy::Drop
             }
-            Self::Similar { .. } | Self::RowsInCell { .. } | Self::Unlabelled { .. } | Self::RareClass { .. } => {
-                TabularRemedy::Correct
-            }
+            Self::Similar { .. }
+            | Self::RowsInCell { .. }
+            | Self::Unlabelled { .. }
+            | Self::RareClass { .. }
+            | Self::Thousands { .. }
+            | Self::Empty { .. } => TabularRemedy::Correct,
             Self::Imprecise { .. } | Self::Tiny { .. } => TabularRemedy::Scale,
             Self::Outlier { .. } => TabularRemedy::MissingValue,
             Self::NumbersAsNames { .. } | Self::ValuesAsNames { .. } => TabularRemedy::Header,
@@ -250,6 +267,7 @@ impl fmt::Display for TabularWarning {
             Self::OtherDates { example, .. } => {
                 write!(f, "is left out: {:?} is not a date of ISO 8601, such as 2024-01-31", printable(example))
             }
+            Self::Empty { .. } => f.write_str("is left out: it has no value in any row"),
             Self::Index { .. } => f.write_str("is left out: it is the index of a data frame"),
             Self::Sequence { .. } => f.write_str("counts the rows, as an index does"),
             Self::Constant { .. } => f.write_str("has the same value in all rows"),
@@ -261,6 +279,12 @@ impl fmt::Display for TabularWarning {
                 write!(f, "has both {:?} and {:?}, which are different values", printable(a), printable(b))
             }
             Self::Codes { .. } => f.write_str("has numbers with leading zeros, which are read as categories"),
+            Self::Thousands { example, .. } => {
+                write!(
+                    f,
+                    "has {example} beside whole numbers below 1000, as if its mark were between thousands; it was read as decimal"
+                )
+            }
             Self::Rounded { largest, .. } => {
                 write!(f, "has whole numbers up to {largest}, which are rounded to 24 bits; some become equal")
             }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::feed::Feed;
 use crate::model::Model;
 use crate::rows::FeedElement;
-use crate::rows::inspect::{check_columns, check_label_count};
+use crate::rows::inspect::check_label_count;
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer};
 use crate::standardisation::Standardisation;
 use crate::step::{RecordedStep, StepConfig, Trained};
@@ -49,7 +49,6 @@ impl Trainer<'_> {
         self.settings().check()?;
         task.check()?;
         check_label_count("train", train, task.n_labels())?;
-        check_columns("train", train.n_cols(), model.module())?;
         let mut n_rows = train.n_rows().checked_ilog2().map_or(1, |log| 1 << log);
         loop {
             // Larger batches may also be refused, such as by the size of a binding.
@@ -76,7 +75,7 @@ impl Trainer<'_> {
         let feed_config = self.feed_for(task);
         let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
         let feed = Feed::planned(device, "train", train, order, n_rows, &feed_config)?;
-        let feed = if config.drop_last { feed.drop_last() } else { feed };
+        let feed = self.training_batches(model, feed)?;
         let scale = Standardisation::none(train.n_cols());
         let optimizer = self.make_optimizer(params)?;
         let step_config = StepConfig {

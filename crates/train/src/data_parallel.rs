@@ -16,12 +16,14 @@
 //! With ZeRO, each bucket is divided into one piece per replica, and buckets that are not kept whole are transients of the
 //! program: one host step reduces a bucket of gradients to the owners of its pieces, another gathers a bucket of parameters
 //! before the first kernel that reads it, again if it was dropped in between (`Program::renewed`). An optimizer records one
-//! kernel per piece. Values that then differ between replicas, such as norms and non-finite gradients, take one more message.
+//! kernel per piece; Muon also gathers the directions of whole matrices (`brisk_nn::Muon`). Values that then differ between
+//! replicas, such as norms and non-finite gradients, take one more message.
 
 mod agreement;
 mod batch;
 mod divided;
 mod exchange;
+mod feedback;
 mod files;
 mod gather;
 mod memory;
@@ -30,22 +32,24 @@ mod rows;
 mod scatter;
 mod staging;
 mod threads;
+mod uneven;
 mod waited;
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use brisk_loader::Shard;
-use brisk_nn::tensor::program::{Device, HostStep};
+use brisk_nn::tensor::program::Device;
 use brisk_nn::tensor::{AllGather, DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, Optimizer, Parameters, Placement};
 use brisk_replicate::{BucketSizes, Collective, CommThread, Element, ReduceOp, Wire, ZeroStage};
 use brisk_report::BatchWait;
-use exchange::{Exchange, Finish, Start, UnevenRule};
+use exchange::{Exchange, Finish, Start};
 use serde::{Deserialize, Serialize};
 use staging::Staging;
+use uneven::{Attendance, CountActive, UnevenRule};
 use waited::StepWaits;
 
 use crate::error::Error;
@@ -120,18 +124,18 @@ pub struct DataParallel {
     waits: Arc<StepWaits>,
     staging: Arc<Staging>,
     stop: Arc<Stop>,
-    /// How many replicas had a batch in the last step, if they are counted.
-    active: Arc<AtomicUsize>,
+    attendance: Arc<Attendance>,
     /// Whether `run_threads` calls `finish` for it.
     is_within_threads: bool,
 }
 
-/// What the exchange of buckets needs: communication, statistics and staging buffers.
+/// What the exchange of buckets needs.
 #[derive(Debug, Clone)]
 struct Links {
     communication: Arc<CommThread>,
     overlap: Arc<Overlap>,
     staging: Arc<Staging>,
+    attendance: Arc<Attendance>,
 }
 
 /// How replicas communicate.
@@ -141,7 +145,8 @@ pub struct DataParallelConfig {
     /// How many gradients are reduced together.
     pub buckets: BucketSizes,
     /// The format in which gradients are sent: fewer bits pay only on slow networks. Rounding errors are fed back into the next
-    /// step, but are in no checkpoint: a run with 16 bits that resumes differs by those of one step.
+    /// step, and are in checkpoints: a tensor for each replica, as large as all gradients. What counts is their sum over all
+    /// replicas, which is kept on any number of them. A run that resumes with f32 instead does without them.
     pub wire: Wire,
     /// Which training state is sharded across replicas; [`DataParallel::divide`] shards it.
     pub zero: ZeroStage,
@@ -204,9 +209,9 @@ impl DataParallel {
     }
 
     fn with(communication: Option<Arc<CommThread>>, engine: String, config: DataParallelConfig) -> Self {
-        let (overlap, staging, stop, active) = <(Arc<_>, Arc<_>, Arc<_>, Arc<_>)>::default();
+        let (overlap, staging, stop, attendance) = <(Arc<_>, Arc<_>, Arc<_>, Arc<_>)>::default();
         let waits = Arc::default();
-        Self { communication, engine, config, overlap, waits, staging, stop, active, is_within_threads: false }
+        Self { communication, engine, config, overlap, waits, staging, stop, attendance, is_within_threads: false }
     }
 
     /// A replica for which [`run_threads`] calls [`finish`](Self::finish).
@@ -354,6 +359,10 @@ impl DataParallel {
     ) {
         let Some(communication) = &self.communication else { return };
         graph.record(|program| {
+            if self.config.uneven.is_some() {
+                let (communication, attendance) = (communication.clone(), self.attendance.clone());
+                program.insert_host(0, Arc::new(CountActive { communication, attendance }), &[])?;
+            }
             if let Some(division) = params.division() {
                 return self.scatter_gradients(&self.links(communication), program, (params, division), bound, reduce, state);
             }
@@ -363,7 +372,7 @@ impl DataParallel {
             // Every replica starts the buckets in the same order, whichever is ready first.
             let (mut at, mut exchanges) = (0, Vec::with_capacity(cut.len()));
             for elements in cut {
-                let exchange = self.exchange(communication, elements.clone(), reduce, None, exchanges.is_empty());
+                let exchange = self.exchange(communication, elements.clone(), reduce, None);
                 let start = Start { exchange: exchange.clone(), asks_whether_due: state.is_some() };
                 let bucket = grads.slice(elements);
                 at = program.last_write(bucket).map_or(at, |last| at.max(last + 1));
@@ -394,7 +403,7 @@ impl DataParallel {
     fn all_reduce_with(&self, graph: &Graph, x: &Tensor, reduce: ReduceOp, stop: Option<Arc<Stop>>) -> Tensor {
         let Some(communication) = &self.communication else { return x.clone() };
         let n = x.n_elements();
-        let exchange = self.exchange(communication, 0..n, reduce, stop, false);
+        let exchange = self.exchange(communication, 0..n, reduce, stop);
         let y = graph.with_program(|program| program.transient("all_reduced", DType::F32, n));
         graph.record(|program| {
             let at = program.last_write(x.slice()).map_or(0, |last| last + 1);
@@ -412,57 +421,23 @@ impl DataParallel {
         }
     }
 
-    /// For a replica without batches left: takes part in the steps of the others with `graph`, with gradients of 0, until all
-    /// have joined. Then all have the model of the replica that joined last.
-    ///
-    /// # Errors
-    /// [`Error::Replica`], also if joining is [refused](UnevenInputs::Refused); [`Error::Setting`] if the configuration does not
-    /// allow it; [`Error::Tensor`] if the device fails.
-    /// # Reference
-    /// `DistributedDataParallel.join`.
-    pub fn join(&self, graph: &Graph, device: &Device, params: &Parameters) -> Result<(), Error> {
-        let (Some(uneven), BatchStatistics::OfReplica) = (self.config.uneven, self.config.batch_norm) else {
-            let found = "a replica without batches left".to_owned();
-            let expected = "the same number of batches on all replicas; or set what is done with others, and normalise batches by each replica's own statistics";
-            return Err(Error::Setting { name: "uneven", found, expected: expected.into() });
-        };
-        let host_steps: Vec<Arc<dyn HostStep>> = graph.with_program(|program| program.host_steps().cloned().collect());
-        let exchanges: Vec<Arc<Exchange>> = host_steps.iter().filter_map(|step| Start::exchange_of(step.as_ref())).collect();
-        let mut n_steps = 0_u32;
-        'steps: loop {
-            for exchange in &exchanges {
-                match exchange.join()? {
-                    Some(0) => break 'steps,
-                    Some(n) if uneven == UnevenInputs::Refused => return Err(exchange::ran_out(n, self.world_size()).into()),
-                    _ => {}
-                }
-            }
-            n_steps += 1;
-        }
-        // The replica that joined last has joined in the fewest steps.
-        let joined = self.all_gather(vec![n_steps as f32])?;
-        let last = (0..self.world_size()).min_by(|&a, &b| joined[a].total_cmp(&joined[b])).unwrap_or(0);
-        let buffers = params.buffers().iter().map(|buffer| buffer.values());
-        self.broadcast_from(last, device, &std::iter::once(params.values()).chain(buffers).collect::<Vec<_>>())
-    }
-
     fn exchange(
         &self,
         communication: &Arc<CommThread>,
         elements: Range<usize>,
         reduce: ReduceOp,
         stop: Option<Arc<Stop>>,
-        counts: bool,
     ) -> Arc<Exchange> {
-        let (communication, overlap) = (communication.clone(), self.overlap.clone());
-        let active = self.config.uneven.filter(|_| counts).map(|_| self.active.clone());
-        Arc::new(Exchange::new(communication, overlap, elements, reduce, self.config.wire, stop, active))
+        Arc::new(Exchange::new(self.links(communication), elements, reduce, self.config.wire, stop))
     }
 
     fn finish_of(&self, n: usize, exchanges: Vec<Arc<Exchange>>) -> Finish {
-        let (world_size, active) = (self.world_size(), self.active.clone());
-        let uneven = self.config.uneven.map(|uneven| UnevenRule { uneven, active, world_size });
-        Finish { n, exchanges, uneven }
+        Finish { n, exchanges, uneven: self.uneven_rule() }
+    }
+
+    fn uneven_rule(&self) -> Option<UnevenRule> {
+        let (attendance, world_size) = (self.attendance.clone(), self.world_size());
+        self.config.uneven.map(|uneven| UnevenRule { uneven, attendance, world_size })
     }
 
     /// Concatenates the values of all replicas by rank; each has the same number.
@@ -571,7 +546,7 @@ impl DataParallel {
     }
 }
 
-/// All-gathers of batch normalisations, on the communication thread.
+/// All-gathers of batch normalisations and of optimizers, on the communication thread.
 #[derive(Debug)]
 struct OnThread(Arc<CommThread>);
 

@@ -46,7 +46,7 @@ pub struct EarlyStopping {
     pub divergence_threshold: Option<f64>,
     /// Whether a metric that is NaN or infinite stops the run. Otherwise it counts as one that did not improve.
     pub check_finite: bool,
-    /// The result of the checks so far, which a checkpoint keeps.
+    /// The result of the checks so far, which a checkpoint keeps. A trainer's run starts without any.
     #[serde(skip)]
     pub state: EarlyStoppingState,
 }

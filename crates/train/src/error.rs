@@ -153,7 +153,8 @@ pub enum Error {
         /// What to do.
         way_out: Cow<'static, str>,
     },
-    /// The rows as a whole cannot be used: there are none, or too many, or all of them are of one class or without weight.
+    /// The rows as a whole cannot be used: there are none, or too many, all of them are of one class or without weight, or their
+    /// columns, labels, classes or categories have other [names](brisk_loader::RowSource::names) than those of the training rows.
     #[error("{set} rows: {found}, expected {expected}")]
     RowSet {
         /// Which rows.

@@ -217,12 +217,12 @@ impl<'a> Feed<'a> {
         let batch_bytes = batch_rows.div_ceil(rank.world()).saturating_mul(layout.row_bytes()).saturating_add(weight_bytes);
         let chunk_batches = (config.chunk_bytes / batch_bytes).clamp(1, n_rows.div_ceil(batch_rows).max(1));
         let chunk_rows = chunk_batches * rank.part(batch_rows).len();
-        let table = DeviceTable::new(device.max_binding_bytes(), set, layout, chunk_rows);
+        let table = DeviceTable::new(device.max_binding_bytes(), set, layout, chunk_rows).on(device);
         let n_weights = if weights.is_some() { chunk_batches * batch_rows } else { 0 };
         let table = if rank.world() > 1 { table.of_parts(device.max_binding_bytes(), n_weights) } else { table };
         let shard = rank.of_n_batches(chunk_batches);
         let batching = Batching { order: order.clone(), shard, ..Batching::of(chunk_batches * batch_rows) };
-        let chunks = Rc::new(SourceChunks::new(set, source, batching, chunk_batches, config.ahead)?);
+        let chunks = Rc::new(SourceChunks::new(set, source, layout, batching, chunk_batches, config.ahead)?);
         let chunk_bytes = table.len_bytes();
         // One slot is filled while the device reads the other. With room for the row numbers, which exist if batches are
         // augmented.
@@ -285,14 +285,33 @@ impl<'a> Feed<'a> {
         Self { table, n_rows: batch_rows, batch_rows, order, fact, stream: None, drops_last: false, augment: None, source: None }
     }
 
-    /// The same rows in sequential order, in batches of a different size.
+    /// The same rows in sequential order, in batches of a different size, as they are evaluated: without augmentation.
     pub(crate) fn in_batches(&self, batch_rows: usize) -> Self {
-        Self { batch_rows: batch_rows.clamp(1, self.n_rows), order: Order::Sequential, drops_last: false, ..self.clone() }
+        let batch_rows = batch_rows.clamp(1, self.n_rows);
+        Self { batch_rows, order: Order::Sequential, drops_last: false, augment: None, ..self.clone() }
     }
 
     /// The first `n_rows` rows of a feed in sequential order.
     pub(crate) fn first_rows(self, n_rows: usize) -> Self {
         Self { n_rows: self.n_rows.min(n_rows), ..self }
+    }
+
+    /// Checks that the rows are on `device`: another one has zeros in their place.
+    pub(crate) fn check_on(&self, device: &Device) -> Result<(), Error> {
+        match self.table.device() {
+            Some(own) if !own.is_same(device) => {
+                let found = format!("{}, which is not the device that the feed's rows are on", device.info().name);
+                let expected = "that device, or a clone of it; or create the feed on this one";
+                Err(Error::Setting { name: "device", found, expected: expected.into() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether both have the same batches of the same rows, as clones do.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let batches = |feed: &Self| (feed.n_rows, feed.batch_rows, feed.drops_last);
+        self.table.is_same(&other.table) && batches(self) == batches(other) && self.order == other.order
     }
 
     /// How many rows an epoch has.
@@ -415,8 +434,9 @@ impl<'a> Feed<'a> {
     /// Runs the threads of a streamed feed while `f` runs. A resident one has none.
     ///
     /// # Errors
-    /// Those of `f`.
+    /// Those of `f`; [`Error::Setting`] if `device` is not the one that the feed was created on, which has its rows.
     pub fn open<T>(&self, device: &Device, f: impl FnOnce(&mut OpenFeed<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        self.check_on(device)?;
         let Some(stream) = &self.stream else {
             return f(&mut OpenFeed { feed: self, device, chunks: None });
         };

@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::feed::Feed;
 use crate::model::Model;
 use crate::rows::FeedElement;
-use crate::rows::inspect::check_columns;
 use crate::standardisation::Standardisation;
 use crate::step::{Step, StepConfig};
 use crate::task::{Task, read_labels};
@@ -56,12 +55,12 @@ impl Trainer<'_> {
         config.check()?;
         task.check()?;
         read_labels(task, "train", train)?;
-        check_columns("train", train.n_cols(), model.module())?;
-        let scale = model.standardisation().cloned().map_or_else(|| Standardisation::of("train", train), Ok)?;
+        let scale =
+            self.scale_of(model).map_or_else(|| Standardisation::of("train", train), |scale| scale.checked(train.n_cols()))?;
         let feed_config = self.feed_for(task);
         let order = feed_config.order.clone().unwrap_or(Order::Shuffled { seed: config.seed });
         let feed = Feed::new(device, "train", train, order, config.batch_rows, &feed_config)?;
-        let feed = if config.drop_last { feed.drop_last() } else { feed };
+        let feed = self.training_batches(model, feed)?;
         let params = &model.params().detached()?;
         let optimizer = self.make_optimizer(params)?;
         let rate = |step: usize| RATES[0] * (RATES[1] / RATES[0]).powf(step as f64 / (N_STEPS - 1) as f64);

@@ -16,9 +16,10 @@ use crate::error::Error;
 use crate::feed::{Feed, FeedConfig};
 use crate::flat;
 use crate::loaded_part::LoadedPart;
-use crate::rows::FeedElement;
 use crate::rows::inspect::{check_columns, column_count};
+use crate::rows::{FeedElement, RowNames};
 use crate::scorer::{EVALUATION_ROWS, Evaluation, RecordedScorer};
+use crate::settings::json;
 use crate::standardisation::Standardisation;
 use crate::step::Step;
 use crate::task::{Task, read_labels};
@@ -33,6 +34,8 @@ pub struct Model<M = Box<dyn Module>> {
     module: M,
     params: Parameters,
     scale: Option<Standardisation>,
+    /// Of the rows that it was trained on.
+    names: RowNames,
     /// The device of the training, or the one that was opened for the first prediction.
     device: OnceLock<Device>,
     precision: Precision,
@@ -43,7 +46,8 @@ impl<M: Module> Model<M> {
     pub fn new(seed: u64, make: impl FnOnce(&mut ParametersBuilder) -> M) -> Self {
         let mut builder = ParametersBuilder::new();
         let module = make(&mut builder);
-        Self { module, params: builder.build(seed), scale: None, device: OnceLock::new(), precision: Precision::F32 }
+        let (params, names) = (builder.build(seed), RowNames::default());
+        Self { module, params, scale: None, names, device: OnceLock::new(), precision: Precision::F32 }
     }
 
     /// A model that `make` builds, with the parameters of a file: one that [`save`](Self::save) wrote, a checkpoint of a run, or
@@ -125,14 +129,18 @@ impl<M: Module> Model<M> {
         if checkpoint.has_metadata(PRECISION) {
             model.precision = checkpoint.metadata(PRECISION, "f32, f16 or bf16")?;
         }
+        if checkpoint.has_metadata(NAMES) {
+            model.names = checkpoint.metadata(NAMES, "the names of columns, labels, classes and categories as JSON")?;
+        }
         if let Some(scale) = standardisation_of(checkpoint)? {
             model.set_standardisation(scale);
         }
         Ok(model)
     }
 
-    /// Writes parameters, buffers, the standardisation of the input and the precision of the training, atomically: a safetensors
-    /// file with the names of PyTorch's `state_dict`, plus `input.mean` and `input.inv_std`.
+    /// Writes parameters, buffers, the standardisation of the input, the precision of the training and the names of its columns,
+    /// labels, classes and categories, atomically: a safetensors file with the names of PyTorch's `state_dict`, plus `input.mean`
+    /// and `input.inv_std`.
     ///
     /// # Errors
     /// [`Error::Setting`] if a [`Step`] has trained the parameters on features that it standardised, and
@@ -146,6 +154,9 @@ impl<M: Module> Model<M> {
         }
         if self.precision != Precision::F32 {
             checkpoint.insert_metadata(PRECISION, self.precision);
+        }
+        if !self.names.is_empty() {
+            checkpoint.insert_metadata(NAMES, json(&self.names)?);
         }
         checkpoint.save(path)
     }
@@ -179,7 +190,8 @@ impl<M: Module> Model<M> {
     /// after the model was saved and loaded.
     ///
     /// # Errors
-    /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task; [`Error::Setting`] if a
+    /// As [`Trainer::prepare`](crate::Trainer::prepare) for rows that do not suit the model or the task, or whose
+    /// [names](RowSource::names) are not those of the rows that the model was trained on; [`Error::Setting`] if a
     /// [`Step`] has trained the parameters on features that it standardised, and [`trained_by`](Self::trained_by) was not called.
     #[track_caller]
     pub fn evaluate<S: RowSource<Feature: FeedElement>>(&self, task: &dyn Task, rows: &S) -> Result<Scores, Error> {
@@ -189,7 +201,8 @@ impl<M: Module> Model<M> {
         Scores::of(task, &outputs, &labels, loss)
     }
 
-    /// What the model returns for each of `rows`, in order: `[n_rows, n_outputs]`, row-major. Labels are ignored.
+    /// What the model returns for each of `rows`, in order: `[n_rows, n_outputs]`, row-major. Labels and their names are ignored. A
+    /// code that an embedding does not have counts as 0, which stands for unknown values.
     ///
     /// For classification these are logits: the predicted class is the index of the largest, and probabilities are their softmax,
     /// or for a single logit its sigmoid.
@@ -221,7 +234,7 @@ impl<M: Module> Model<M> {
             return Err(column_count("test", rows.n_cols(), scale.mean().len()));
         }
         check_columns("test", rows.n_cols(), &self.module)?;
-        scale.write(&device)?;
+        self.names.check("test", rows, task.is_some_and(|task| task.n_labels() > 0))?;
         self.params.write_newest(&device)?;
         let labels = task.map_or(brisk_nn::tensor::DType::F32, |task| task.labels().dtype());
         let config = FeedConfig { labels, ..FeedConfig::default() };
@@ -272,6 +285,7 @@ impl<M: Module> Model<M> {
             });
         }
         self.set_standardisation(step.standardisation().clone());
+        self.names = step.names();
         self.precision = step.precision();
         self.device = OnceLock::from(step.device().clone());
         Ok(())
@@ -288,8 +302,8 @@ impl<M: Module> Model<M> {
     /// let model = model.map(|head| Sequential(vec![Box::new(head)]));
     /// ```
     pub fn map<N: Module>(self, wrap: impl FnOnce(M) -> N) -> Model<N> {
-        let Self { module, params, scale, device, precision } = self;
-        Model { module: wrap(module), params, scale, device, precision }
+        let Self { module, params, scale, names, device, precision } = self;
+        Model { module: wrap(module), params, scale, names, device, precision }
     }
 
     /// How the input is standardised, once the model has been trained or loaded with it.
@@ -327,7 +341,7 @@ impl<M: Module> Model<M> {
         device: &Device,
         params: &Parameters,
         replicas: &DataParallel,
-        scale: Standardisation,
+        (scale, names): (Standardisation, RowNames),
         precision: Precision,
     ) -> Result<(), Error> {
         let held: Vec<f32> = device.read(params.values())?;
@@ -337,6 +351,7 @@ impl<M: Module> Model<M> {
             self.params.set_initial_buffer(id, &values)?;
         }
         self.set_standardisation(scale);
+        self.names = names;
         (self.device, self.precision) = (OnceLock::from(device.clone()), precision);
         Ok(())
     }
@@ -368,6 +383,7 @@ fn standardisation_of(checkpoint: &Checkpoint) -> Result<Option<Standardisation>
 }
 
 const PRECISION: &str = "precision";
+const NAMES: &str = "input.names";
 
 /// The results of an evaluation, by name. Its `Display` form is one line.
 #[derive(Debug, Clone, PartialEq)]

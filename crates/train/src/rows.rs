@@ -2,11 +2,13 @@
 
 mod element;
 pub(crate) mod inspect;
+mod names;
 
 use brisk_nn::tensor::DType;
 
 pub use element::FeedElement;
 pub(crate) use element::Sealed;
+pub(crate) use names::RowNames;
 
 /// The fields of a source's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -53,11 +53,11 @@ pub(crate) struct RecordedScorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    /// Records and compiles the evaluation of `model` over rows that are on the device, with products in
-    /// any precision.
+    /// Records and compiles the evaluation of `model` over rows that are on the device, whose columns are standardised by `scale`,
+    /// with products in any precision.
     ///
     /// # Errors
-    /// [`Error::Tensor`] if the model does not take such rows, or the device has no room.
+    /// [`Error::Setting`] if the rows are on another device; [`Error::Tensor`] if the model does not take such rows, or the device has no room.
     #[track_caller]
     pub fn new(
         device: &Device,
@@ -202,6 +202,7 @@ impl<'a> RecordedScorer<'a> {
         replicas: &'a DataParallel,
         task: Option<&dyn Task>,
     ) -> Result<Self, Error> {
+        feed.check_on(device)?;
         replicas.check_feed(feed)?;
         let part = replicas.part_of(feed.batch_rows());
         let batch_rows = part.len();
@@ -242,6 +243,7 @@ impl<'a> RecordedScorer<'a> {
 
     pub(crate) fn compile(self, device: &Device) -> Result<Scorer<'a>, Error> {
         let executable = self.graph.compile(device)?;
+        self.scale.write(device)?;
         Ok(Scorer { recorded: self, executable })
     }
 }

@@ -83,7 +83,7 @@ impl Standardisation {
 
     /// From known values, such as those of a checkpoint.
     pub fn new(mean: Vec<f32>, inv_std: Vec<f32>) -> Self {
-        let buffer = |name, len| Persistent::new(name, DType::F32, len);
+        let buffer = |name, len| Persistent::required(name, DType::F32, len);
         let buffers = [buffer("mean", mean.len()), buffer("inv_std", inv_std.len()), buffer("zero", 1), buffer("one", 1)];
         Self { mean, inv_std, buffers }
     }
@@ -257,7 +257,8 @@ impl Standardisation {
         Ok(values.map(|(x, (mean, inv_std))| (x.into() - mean) * inv_std).collect())
     }
 
-    /// Writes the values to `device`.
+    /// Writes the values to `device`, for a graph of your own that gathers batches by [`Feed::record`](crate::Feed::record); a
+    /// [`Step`](crate::Step) and a [`Scorer`](crate::Scorer) write them.
     ///
     /// # Errors
     /// [`Error::Tensor`] if the device has no room.

@@ -53,6 +53,7 @@ use crate::data_parallel::DataParallel;
 use crate::error::Error;
 use crate::feed::{BatchTensors, CountFrom, Feed};
 use crate::gradient_clip::GradientClip;
+use crate::rows::RowNames;
 use crate::standardisation::Standardisation;
 
 /// Settings shared by the steps of trainers and of your own loops.
@@ -289,9 +290,20 @@ impl<'a> Step<'a> {
     /// losses are in the order of the steps.
     ///
     /// # Errors
-    /// As [`run_epoch`](Self::run_epoch).
+    /// As [`run_epoch`](Self::run_epoch); [`Error::Setting`] for steps over different feeds, and for the same step twice.
     pub fn run_epoch_in_turn(steps: &[&Self], epoch: usize) -> Result<Vec<EpochLoss>, Error> {
         let [first, ..] = steps else { return Ok(Vec::new()) };
+        for (i, step) in steps.iter().enumerate() {
+            let found = if !step.feed.is_same(&first.feed) {
+                format!("step {} of {}, whose feed is not that of the first", i + 1, steps.len())
+            } else if steps[..i].iter().any(|earlier| std::ptr::eq(*earlier, *step)) {
+                format!("step {} of {}, which is there twice", i + 1, steps.len())
+            } else {
+                continue;
+            };
+            let expected = "different steps over one feed or its clones; call `Step::run_epoch` for each of the others";
+            return Err(Error::Setting { name: "steps", found, expected: expected.into() });
+        }
         for step in steps {
             step.start_epoch(epoch)?;
         }
@@ -365,6 +377,11 @@ impl<'a> Step<'a> {
 
     pub(crate) fn standardisation(&self) -> &Standardisation {
         &self.scale
+    }
+
+    /// The names in the rows, if they are known.
+    pub(crate) fn names(&self) -> RowNames {
+        self.feed.source().map(|source| source.names()).unwrap_or_default()
     }
 
     pub(crate) fn precision(&self) -> Precision {
@@ -484,11 +501,12 @@ impl<'s, 'a> StepBuilder<'s, 'a> {
     /// state of zeros. ([`Parameters::write_initial`] returns to the initial values.)
     ///
     /// # Errors
-    /// [`Error::Setting`] if a schedule requires the number of [epochs](Self::epochs); [`Error::Tensor`] with the first error of
-    /// the recording, or if nothing is trained, or the device has no room.
+    /// [`Error::Setting`] if a schedule requires the number of [epochs](Self::epochs), or the rows of the feed are on another
+    /// device; [`Error::Tensor`] with the first error of the recording, or if nothing is trained, or the device has no room.
     #[track_caller]
     pub fn record(self, loss: impl FnOnce(&BatchTensors, &[Bound]) -> Tensor) -> Result<Step<'a>, Error> {
         let Self { device, feed, scale, config, trained, schedules, frozen, n_epochs } = self;
+        feed.check_on(&device)?;
         if let (None, Some(schedule)) = (n_epochs, schedules.iter().find(|schedule| schedule.depends_on_length())) {
             let found = format!("none, for the schedule `{schedule:?}`");
             let expected = "the number of epochs (`StepBuilder::epochs`), on which its learning rates depend";

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::moments::Moments;
 use crate::row_digest::RowDigest;
 use crate::rows::inspect::{
-    all_weights_are_zero, failed, first_non_finite, heavy_weight, non_finite, source_row, unknown_code, weight_range,
+    all_weights_are_zero, failed, first_non_finite, heavy_weight, is_weight, non_finite, source_row, unknown_code, weight_range,
 };
 use crate::rows::{Features, FeedElement};
 
@@ -295,7 +295,6 @@ impl Wrong {
             let found = rows.into_iter().find_map(|(row, codes)| unknown(codes).map(|column| (row, column, codes[column])));
             found.into_iter().for_each(|(row, column, code)| add(CODE, row, column, code));
         }
-        let is_weight = |weight: f32| weight.is_finite() && weight >= 0.0;
         if let Some(row) = read.weights.iter().position(|&weight| !is_weight(weight)) {
             add(WEIGHT, row, 0, read.weights[row].to_bits());
         }

@@ -5,8 +5,12 @@ use crate::checkpoint::Checkpoint;
 use crate::error::Error;
 use crate::fit_report::FitReport;
 
-/// Stochastic weight averaging: the parameters after each epoch are averaged, starting with a given epoch, and the mean replaces
-/// them when the run ends. A [`Callback`].
+/// Stochastic weight averaging: the parameters after each epoch that ends with a validation are averaged, starting with a given
+/// epoch, and the mean replaces those of the best epoch when the run ends. A [`Callback`].
+///
+/// Of a run that ends before its first such epoch, as by early stopping, the model is that of the best epoch. Checkpoints, and
+/// the report's best value, are always those of an epoch. With [`TrainerConfig::ema`](crate::TrainerConfig::ema), the parameters
+/// themselves are averaged, and the mean replaces their exponential average, too.
 ///
 /// Batch statistics are not averaged: with batch normalisation, run an epoch at a learning rate of 0 afterwards, as PyTorch's
 /// `update_bn` does.
@@ -48,7 +52,7 @@ impl Callback for Swa {
     }
 
     fn on_validation_end(&mut self, run: &RunView<'_>, validation: &ValidationEnd<'_>) -> Result<ControlFlow<()>, Error> {
-        if run.epoch < self.start_epoch || validation.is_within_epoch {
+        if run.epoch < self.start_epoch || validation.is_within_epoch || validation.is_at_limit {
             return Ok(ControlFlow::Continue(()));
         }
         let values: Vec<f32> = run.device.read(run.params.values())?;

@@ -113,7 +113,9 @@ pub struct LabelledRows {
     /// `[n]` f32: the weight of each row; 0 for the padding of a short last batch.
     pub weights: Tensor,
     /// Whether the loss is the weighted mean over the batch, or the weighted sum: if each of several replicas has some rows of a
-    /// batch, their weights are already divided by the sum of all.
+    /// batch, their weights are already divided by the sum of all. A loss must follow it, as [`reduce`](Self::reduce) does: with
+    /// a mean where the sum is asked for, validation losses are too small by the number of rows of a batch, and with a sum where
+    /// the mean is, steps are too large.
     pub reduction: Reduction,
 }
 

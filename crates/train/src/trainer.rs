@@ -19,13 +19,14 @@ use crate::data_parallel::DataParallel;
 use crate::early_stopping::EarlyStopping;
 use crate::error::Error;
 use crate::error::ResumeMismatch;
-use crate::feed::FeedConfig;
+use crate::feed::{Feed, FeedConfig};
 use crate::fit_report::FitReport;
 use crate::gradient_clip::GradientClip;
 use crate::model::Model;
 use crate::progress::Progress;
 use crate::report_file::{ReportFile, ReportPanels};
 use crate::rows::FeedElement;
+use crate::rows::inspect::check_columns;
 use crate::run_folder::RunFolder;
 use crate::settings::{by_name, json};
 use crate::standardisation::Standardisation;
@@ -163,12 +164,13 @@ impl<'a> Trainer<'a> {
         self
     }
 
-    /// Runs a few batches and a validation, and writes nothing: a test that everything fits together. Turns off early stopping
-    /// and validation within the epoch.
+    /// Runs a few batches and a validation, without a folder or a report: a test that everything fits together. Turns off early
+    /// stopping and validation within the epoch. Call it last, since later calls set these again. Your callbacks are still called,
+    /// such as a [`TensorBoard`](crate::TensorBoard), which then writes its file.
     pub fn fast_dev_run(mut self, n_batches: usize) -> Self {
         self.config.limit_train_batches = Some(Limit::Batches(n_batches));
         (self.config.max_epochs, self.config.early_stopping, self.outputs.folder) = (1, None, None);
-        self.config.validate_within_epoch = None;
+        (self.config.validate_within_epoch, self.config.min_epochs, self.report) = (None, 0, None);
         self
     }
 
@@ -372,6 +374,8 @@ impl<'a> Trainer<'a> {
     ///
     /// The model's output must have the columns that the task requires. Losses of training rows are weighted by the rows'
     /// weights; validation counts each row once, and a [warning](crate::Warning::UnusedWeights) says so of rows with weights.
+    /// Columns, labels, classes and categories must have the same [names](RowSource::names) in both sets, in the same order, where
+    /// both have names: rows are matched by position only.
     ///
     /// # Errors
     /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::RowSet`],
@@ -415,6 +419,26 @@ impl<'a> Trainer<'a> {
     /// How rows with labels of `task` reach the device.
     pub(crate) fn feed_for(&self, task: &dyn Task) -> FeedConfig {
         FeedConfig { labels: task.labels().dtype(), ..self.feed.clone() }
+    }
+
+    /// How columns are standardised, unless by the training rows.
+    pub(crate) fn scale_of<M: Module>(&self, model: &Model<M>) -> Option<Standardisation> {
+        self.scale.clone().or_else(|| model.standardisation().cloned())
+    }
+
+    /// The batches of `feed` as they are trained on: augmented, and without a short last one, as the settings say.
+    ///
+    /// # Errors
+    /// [`Error::RowLayout`] if `model` takes another number of columns than batches have.
+    pub(crate) fn training_batches<'f, M: Module>(&self, model: &Model<M>, feed: Feed<'f>) -> Result<Feed<'f>, Error>
+    where
+        'a: 'f,
+    {
+        let feed = if self.config.drop_last { feed.drop_last() } else { feed };
+        match &self.augment {
+            Some(augment) => Ok(feed.augmented(augment.clone())),
+            None => check_columns("train", feed.n_cols(), model.module()).map(|()| feed),
+        }
     }
 
     pub(crate) fn make_optimizer(&self, params: &Parameters) -> Result<Box<dyn Optimizer>, Error> {
@@ -507,12 +531,12 @@ impl<'a> Trainer<'a> {
         model.params_mut().fetch()?;
         let params = self.replicas.divide(model.params().clone())?;
         let optimizer = self.make_optimizer(&params)?;
-        let scale = self.scale.clone().or_else(|| model.standardisation().cloned());
+        let scale = self.scale_of(model);
         let is_scale_kept = self.scale.is_none() && scale.is_some();
         let setup = self.setup(scale, is_scale_kept);
         let trainable = Trainable::new(model.module(), &params, &*optimizer);
         let training = Training::new(setup, trainable, task, (train, valid))?;
-        let scale = training.scale().clone();
+        let (scale, names) = (training.scale().clone(), training.names().clone());
         if self.has_progress {
             self.outputs.progress = Progress::stderr(self.config.max_epochs, training.epoch_rows() as u64);
         }
@@ -540,7 +564,7 @@ impl<'a> Trainer<'a> {
         model.params().keep_initial();
         let report = report?;
         drop(training);
-        model.take_trained(&self.device, &params, self.replicas, scale, self.config.precision)?;
+        model.take_trained(&self.device, &params, self.replicas, (scale, names), self.config.precision)?;
         Ok(report)
     }
 }

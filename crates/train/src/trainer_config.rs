@@ -230,6 +230,12 @@ impl TrainerConfig {
         self.early_stopping.as_ref().map_or(Ok(()), EarlyStopping::check_settings)
     }
 
+    /// The maximum number of optimizer steps of a run with so many batches per epoch.
+    pub(crate) fn total_steps(&self, n_batches: usize) -> usize {
+        let all = self.max_epochs.saturating_mul(n_batches.div_ceil(self.accumulate));
+        self.max_steps.map_or(all, |max_steps| max_steps.min(all))
+    }
+
     /// Settings that are allowed but hardly ever intended, for `n_rows` training rows.
     pub(crate) fn warnings(&self, n_rows: usize) -> Vec<Warning> {
         let Self { batch_rows, clip, .. } = *self;

@@ -12,6 +12,7 @@ mod feeds;
 mod fit;
 mod joint_copies;
 mod losses;
+mod no_effect;
 mod notified;
 mod resume;
 mod snapshot;
@@ -33,6 +34,7 @@ use copied::RunCopies;
 use feeds::Feeds;
 use resume::compared;
 use snapshot::SnapshotMemory;
+use twox_hash::XxHash3_64;
 use validation::Validation;
 
 use crate::data_parallel::{DataParallel, StateMemory};
@@ -42,7 +44,7 @@ use crate::flat::Flat;
 use crate::memory_check::check_memory;
 use crate::row_digest::RowDigest;
 use crate::rows::inspect::{check_category_count, check_columns, check_label_count, column_count, layout_of};
-use crate::rows::{FeedElement, RowLayout};
+use crate::rows::{FeedElement, RowLayout, RowNames};
 use crate::scorer::{EVALUATION_ROWS, RecordedScorer, Scorer};
 use crate::settings::{by_name, json};
 use crate::standardisation::Standardisation;
@@ -83,6 +85,8 @@ pub struct Training<'a> {
     /// The replicas that share the rows of each batch.
     replicas: &'a DataParallel,
     digests: [RowDigest; 2],
+    /// Of the training rows.
+    names: RowNames,
     computation: Vec<Computation>,
     warnings: Vec<Warning>,
     writer: RefCell<CheckpointWriter>,
@@ -141,6 +145,8 @@ impl<'a> Training<'a> {
             return Err(column_count("valid", valid.n_cols(), train.n_cols()));
         }
         let n_labels = task.n_labels();
+        let names = RowNames::of(train);
+        names.check("valid", valid, n_labels > 0)?;
         check_label_count("train", train, n_labels)?;
         check_label_count("valid", valid, n_labels)?;
         let layout = RowLayout { labels: task.labels().dtype(), ..layout_of("train", train)? };
@@ -191,7 +197,6 @@ impl<'a> Training<'a> {
                 of_rows: [of_rows.mean()[column], 1.0 / of_rows.inv_std()[column]],
             })
         });
-        scale.write(device)?;
 
         let feed =
             Feeds { device, replicas, config: FeedConfig { labels: task.labels().dtype(), ..replicas.feed_config(feed)? } };
@@ -232,14 +237,19 @@ impl<'a> Training<'a> {
             batch.loss(task, &outputs, reduction)
         })?;
         let computation = Computation::of(&trainable, task, layout, augment.as_ref(), config.batch_rows)?;
-        replicas.agree(computation.iter().filter_map(Computation::described).collect())?;
+        // A function is compared by its values.
+        let n_steps = config.total_steps(n_batches);
+        let rates = (0..n_steps.min(n_batches)).map(|step| config.schedule.rate(step, n_steps));
+        let rates = format!("{:x}", XxHash3_64::oneshot(bytemuck::cast_slice(&rates.collect::<Vec<f64>>())));
+        let rates = ("learning rates".to_owned(), rates);
+        replicas.agree(computation.iter().map(Computation::described).chain([rates]).collect())?;
         let evaluated = average.evaluated(params);
         let scorer = RecordedScorer::record(device, module, &evaluated, &valid, &scale, config.precision, replicas, Some(task))?;
         check_memory(device, params, optimizer, averages, &[&step.graph, scorer.graph()], replicas)?;
         let (step, scorer) = (step.compile(device)?, scorer.compile(device)?);
         let average = average.compile(device)?;
         let device = device.clone();
-        let training = Self {
+        let mut training = Self {
             settings: compared(json(&config)?),
             config,
             device,
@@ -255,6 +265,7 @@ impl<'a> Training<'a> {
             n_batches,
             check_interval,
             digests,
+            names,
             computation,
             replicas,
             warnings,
@@ -262,6 +273,7 @@ impl<'a> Training<'a> {
             copies: RefCell::default(),
             memory: RefCell::default(),
         };
+        training.warnings.extend(training.without_effect());
         training.start_over()?;
         Ok(training)
     }
@@ -283,6 +295,10 @@ impl<'a> Training<'a> {
     /// Digests of the training rows and of the validation rows.
     pub fn row_digests(&self) -> [RowDigest; 2] {
         self.digests
+    }
+
+    pub(crate) fn names(&self) -> &RowNames {
+        &self.names
     }
 
     /// The memory that the model takes on this device, as planned: all of its state, or this replica's part. Rows, and

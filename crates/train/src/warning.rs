@@ -86,6 +86,13 @@ pub enum Warning {
         /// The last error of the store.
         reason: String,
     },
+    /// A setting has no effect on the run, or another one than intended.
+    NoEffect {
+        /// Its name.
+        setting: &'static str,
+        /// Why.
+        reason: String,
+    },
     /// All steps of an epoch were skipped, so that it trained nothing, while the loss scale was reduced.
     NoStepTaken {
         /// The epoch, from 1.
@@ -173,6 +180,7 @@ impl fmt::Display for Warning {
                     printable(&problem)
                 )
             }
+            Self::NoEffect { setting, reason } => write!(f, "`{setting}` has not the intended effect: {reason}"),
             Self::NoStepTaken { epoch, n_skipped, scale } => {
                 let steps = if *n_skipped == 1 { "the only step".to_owned() } else { format!("all {n_skipped} steps") };
                 write!(

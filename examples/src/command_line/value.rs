@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use brisk_nn::tensor::Precision;
 use brisk_nn::tensor::program::Selection;
-use brisk_table::{Channels, Decimal};
+use brisk_table::{Channels, Decimal, Delimiter};
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 
 /// The largest count that options accept.
@@ -48,6 +48,18 @@ pub fn list<T>(
 /// A decimal mark: `.` or `point`, `,` or `comma`.
 pub fn decimal() -> impl TypedValueParser<Value = Decimal> {
     one_of([(".", Decimal::Point), (",", Decimal::Comma), ("point", Decimal::Point), ("comma", Decimal::Comma)])
+}
+
+/// A delimiter: an ASCII character, or `tab`.
+///
+/// # Errors
+/// For any other word.
+pub fn delimiter(word: &str) -> Result<Delimiter, String> {
+    match word.as_bytes() {
+        b"tab" | b"\\t" => Ok(Delimiter::Byte(b'\t')),
+        [byte] if byte.is_ascii() => Ok(Delimiter::Byte(*byte)),
+        _ => Err("expected one ASCII character, or `tab`".to_owned()),
+    }
 }
 
 /// One of a few words, and the value that each stands for.

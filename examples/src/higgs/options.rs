@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use brisk_nn::Schedule;
 use brisk_nn::tensor::Precision;
 use brisk_table::BadRows;
@@ -27,15 +27,15 @@ pub struct Options {
     #[arg(long, value_name = "FILE", help_heading = "Data", requires = "train")]
     pub test: Option<PathBuf>,
     /// Column to predict, with values 0 and 1, by name or by index from 0 [default: 0]
-    #[arg(long, value_name = "COLUMN", help_heading = "Data", allow_negative_numbers = true)]
+    #[arg(long, value_name = "COLUMN", help_heading = "Data", allow_negative_numbers = true, requires = "train")]
     pub label: Option<String>,
     /// What to do with a row that cannot be parsed: end with an error, or skip and count it
-    #[arg(long = "on-bad-row", value_name = "ACTION", help_heading = "Data", default_value = "fail",
+    #[arg(long = "on-bad-row", value_name = "ACTION", help_heading = "Data", default_value = "fail", requires = "train",
         value_parser = one_of([("fail", BadRows::Error), ("skip", BadRows::Skip)]))]
     pub bad_rows: BadRows,
     /// Number of simulated rows to train on; a fifth as many are simulated to test on
     #[arg(long, value_name = "N", help_heading = "Data", default_value = "100000", allow_negative_numbers = true,
-        value_parser = whole::<u64>(100..=MAX_COUNT))]
+        conflicts_with = "train", value_parser = whole::<u64>(100..=MAX_COUNT))]
     pub rows: u64,
     /// Folder for simulated and imported tables, which later runs use again
     #[arg(long, value_name = "DIR", help_heading = "Data", default_value = "target/higgs")]
@@ -92,8 +92,8 @@ impl Options {
     /// Checks the options as far as possible before any rows are loaded.
     ///
     /// # Errors
-    /// If `--train` or `--test` does not exist, `--retry-seconds` has no effect on them or on `place`, or files cannot be written
-    /// to `--runs`, `--data-dir` or `--json`.
+    /// If `--train` or `--test` does not exist, an option has no effect on them or on `place`, or files cannot be written to
+    /// `--runs`, `--data-dir` or `--json`.
     pub fn check(&self, place: Option<&PlaceOptions>) -> Result<()> {
         let tables = [&self.train, &self.test].into_iter().filter_map(|path| path.as_deref());
         self.server.apply(tables.chain(place.into_iter().flat_map(PlaceOptions::servers)))?;
@@ -102,9 +102,14 @@ impl Options {
             std::fs::metadata(path).with_context(|| format!("{}: cannot open the file of {option}", path.display()))?;
         }
         check_folder("--runs", &self.runs)?;
-        let is_imported = |path: &PathBuf| !is_table(path);
-        if self.is_simulated() || self.train.iter().chain(&self.test).any(is_imported) {
+        let is_imported = self.train.iter().chain(&self.test).any(|path| !is_table(path));
+        if self.is_simulated() || is_imported {
             check_folder("--data-dir", &self.data_dir)?;
+        } else {
+            let of_text = [(self.label.is_some(), "--label"), (self.bad_rows != BadRows::Error, "--on-bad-row")];
+            if let Some((_, option)) = of_text.into_iter().find(|(is_given, _)| *is_given) {
+                bail!("{option} has no effect on tables, which were imported before; leave it out");
+            }
         }
         let Some(json) = &self.json else { return Ok(()) };
         let inputs = [("--train", &self.train), ("--test", &self.test)];

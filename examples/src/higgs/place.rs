@@ -46,7 +46,7 @@ pub struct PlaceOptions {
     /// Resume although these differ from the run that wrote the checkpoint: rows, precision, settings, computation (the model,
     /// the loss or the optimizer); or format, for a checkpoint of an earlier version, which cannot be checked
     #[arg(long, value_name = "A,B", help_heading = "Results", value_delimiter = ',', action = clap::ArgAction::Set, num_args = 1,
-        value_parser = one_of(ResumeMismatch::ALL.map(|mismatch| (mismatch.name(), mismatch))))]
+        requires = "resume", value_parser = one_of(ResumeMismatch::ALL.map(|mismatch| (mismatch.name(), mismatch))))]
     pub resume_anyway: Vec<ResumeMismatch>,
 }
 

@@ -394,7 +394,8 @@ const OPTIONS: [(&str, &str, &[&str]); 28] = [
     ("--indicators", "b", &["csv"]),
     ("--dtype", "f16", &["csv", "svm"]),
     ("--offset", "b=1", &["csv"]),
-    ("--keep-index", "", &["csv"]),
+    // Of files with an index only.
+    ("--keep-index", "", &[]),
     ("--like", "like", &["csv", "svm", "npy", "idx", "images"]),
     ("--features", "x", &["npy"]),
     ("--labels", "y", &["npy", "idx"]),

@@ -103,6 +103,7 @@ mod tabular_cli;
 mod tabular_importance;
 mod tabular_numbers;
 mod tabular_segments;
+mod tabular_spellings;
 mod tabular_splits;
 mod tabular_values;
 mod tabular_weights;

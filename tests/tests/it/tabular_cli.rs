@@ -245,7 +245,6 @@ fn tables_that_cannot_be_learned_are_refused() {
     refuse("a,y\n", &["bad.csv", "a header and no rows"]);
     refuse("y\n1\n2\n", &["no column is left for features"]);
     refuse(&format!("a,y\n{}", rows("1,no\n")), &["50 rows all have the label no"]);
-    refuse(&format!("a,b,y\n{}", rows("1,,0\n2,?,1\n")), &["column `b` has no value", "drop it"]);
     refuse(&format!("a,y\n{}", rows("1,\n2,NA\n")), &["bad.csv", "no row has a value of `y`"]);
     refuse("a,y\n1,0\n2,1\n", &["too few"]);
     place.refuse("tabular", &["none.csv", "--out", "model"], &["none.csv", "no such file"]);

@@ -1,12 +1,12 @@
 //! Training state that is sharded across replicas, compared with state that each of them keeps whole.
 
-use brisk_nn::{Adam, GradScalerConfig, Muon, ParameterGroup, Sgd, WeightDecay};
+use brisk_nn::{Adam, GradScalerConfig, ParameterGroup, Sgd, WeightDecay};
 use brisk_program::{Device, Selection};
 use brisk_replicate::StateBytes;
 use brisk_tensor::Precision;
 use brisk_train::{
     Binary, BucketSizes, Checkpoint, CheckpointFiles, DataParallelConfig, Error, FeedConfig, FitReport, GradientClip, Outputs,
-    RunFolder, Trainable, Trainer, TrainerConfig, UnevenInputs, Wire, ZeroStage, run_threads,
+    RunFolder, Trainable, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
 };
 
 use crate::gpu::{cpu, gpu};
@@ -46,6 +46,20 @@ fn each_stage_comes_to_the_bits_of_data_parallel() -> Result<(), Error> {
         for zero in STAGES {
             let runs = replicated(n, divided(zero), || cpu(1), || setting.ready())?;
             check_equal(&runs, &whole, &format!("{zero:?}, {n} replicas"));
+        }
+    }
+    Ok(())
+}
+
+/// The rounding errors that are fed back are those of `Replicated`, too.
+#[test]
+fn each_stage_sends_16_bits_as_data_parallel_does() -> Result<(), Error> {
+    let setting = deep(two_epochs());
+    for (n, wire) in [(2, Wire::Bf16), (3, Wire::F16), (4, Wire::Bf16)] {
+        let whole = replicated(n, DataParallelConfig { wire, ..CONFIG }, || cpu(1), || setting.ready())?;
+        for zero in STAGES {
+            let runs = replicated(n, DataParallelConfig { wire, ..divided(zero) }, || cpu(1), || setting.ready())?;
+            check_equal(&runs, &whole, &format!("{zero:?}, {wire:?}, {n} replicas"));
         }
     }
     Ok(())
@@ -214,15 +228,25 @@ const FILES: [CheckpointFiles; 2] = [CheckpointFiles::One, CheckpointFiles::OneA
 
 #[test]
 fn a_run_goes_on_in_another_stage_with_the_same_bits() -> Result<(), Error> {
+    check_another_stage(Wire::F32)
+}
+
+#[test]
+fn a_run_in_16_bits_goes_on_in_another_stage_with_the_same_bits() -> Result<(), Error> {
+    check_another_stage(Wire::Bf16)
+}
+
+fn check_another_stage(wire: Wire) -> Result<(), Error> {
+    let stages = [ZeroStage::Parameters, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Replicated];
     let root = tempfile::tempdir().expect("a folder for a while");
     let (_, folder) = into_folder(root.path());
-    let legs = (1..=4).map(|epochs| leg(2, CONFIG, epochs, &folder)).collect::<Result<Vec<_>, _>>()?;
+    let config = DataParallelConfig { wire, ..CONFIG };
+    let legs = (1..=4).map(|epochs| leg(2, config, epochs, &folder)).collect::<Result<Vec<_>, _>>()?;
     let whole = &legs[3];
     let expected = Checkpoint::load(folder.last())?;
     for files in FILES {
         let (_, folder) = into_folder(root.path());
-        let stages = [ZeroStage::Parameters, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Replicated];
-        let leg = |(zero, epochs)| leg(2, DataParallelConfig { files, ..divided(zero) }, epochs, &folder);
+        let leg = |(zero, epochs)| leg(2, DataParallelConfig { files, wire, ..divided(zero) }, epochs, &folder);
         let legs = stages.into_iter().zip(1..).map(leg).collect::<Result<Vec<_>, _>>()?;
         let runs = &legs[3];
         check_same_bits(runs);
@@ -309,22 +333,6 @@ fn what_cannot_be_divided_is_refused() {
         whole,
         "divide: parameters that are not sharded, in ZeRO stage 2, expected the parameters that `DataParallel::divide` of this replica returned"
     );
-    let muon = refusal(divided(ZeroStage::Optimizer), |replica| {
-        let params = replica.divide(setting.ready().params)?;
-        let muon = Muon::new(&params, &params.ids_where(|entry| entry.shape.len() == 2))?;
-        replica.agree_on_model(&params, &muon)
-    });
-    assert!(muon.contains("an optimizer that is not elementwise") && muon.contains("SGD, Adam or AdamW"), "{muon}");
-    let wire = refusal(DataParallelConfig { wire: Wire::Bf16, ..divided(ZeroStage::Optimizer) }, |replica| {
-        replica.divide(setting.ready().params).map(|_| ())
-    });
-    assert_eq!(
-        wire,
-        "divide: Bf16 on the wire, expected f32 if state is sharded; or state that each replica keeps whole, for which rounding errors are fed back"
-    );
-    let uneven = DataParallelConfig { uneven: Some(UnevenInputs::DividedByAll), ..divided(ZeroStage::Optimizer) };
-    let uneven = refusal(uneven, |replica| replica.divide(setting.ready().params).map(|_| ()));
-    assert!(uneven.contains("fewer batches than others") && uneven.contains("the same number of batches on each"), "{uneven}");
     let alone = refusal(divided(ZeroStage::Gradients), |replica| setting.ready().divided(replica)?.trainer(&cpu(1)).map(|_| ()));
     assert_eq!(
         alone,

@@ -25,6 +25,11 @@ pub struct Runs {
 }
 
 impl Runs {
+    /// `n_runs` ranges of `len` elements, one after the other.
+    pub fn concatenated(n_runs: usize, len: usize) -> Self {
+        Self { n: n_runs * len, starts: (0..n_runs).map(|run| run * len).collect(), len }
+    }
+
     /// Elements of all ranges.
     pub fn n_elements(&self) -> usize {
         self.starts.len().saturating_mul(self.len)

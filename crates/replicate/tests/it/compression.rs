@@ -1,6 +1,6 @@
 //! Gradients that are sent in fewer bits.
 
-use brisk_replicate::{Compressed, Error, ReduceOp, Wire, run_replicas};
+use brisk_replicate::{Collective as _, Compressed, Error, ReduceOp, Wire, run_replicas};
 
 /// The sum over `n_steps` of the results that 3 ranks get from an all-reduce of `grads`.
 fn accumulated(wire: Wire, grads: &[f32], n_steps: usize) -> Vec<f32> {
@@ -33,10 +33,30 @@ fn what_is_rounded_away_comes_later() {
     }
 }
 
+/// Over two calls, the second of which adds the errors of the first.
+#[test]
+fn a_shard_is_that_of_the_all_reduce() {
+    for wire in [Wire::F32, Wire::F16, Wire::Bf16] {
+        let shards = run_replicas(3, |replica| {
+            let [mut whole, mut sharded] = [(); 2].map(|()| Compressed::new(wire, 6));
+            let (rank, mut expected, mut shard) = (replica.rank(), [0.0; 6], [0.0; 2]);
+            for call in 0..2 {
+                expected = std::array::from_fn(|i| 1.0 / (1 + i + 7 * rank + 31 * call) as f32);
+                sharded.reduce_scatter(replica, &expected, &mut shard, ReduceOp::Mean)?;
+                whole.all_reduce(replica, &mut expected, ReduceOp::Mean)?;
+            }
+            assert_eq!(sharded.errors(), whole.errors(), "{wire:?}");
+            Ok::<_, Error>((shard.map(f32::to_bits), [0, 1].map(|i| expected[2 * rank + i].to_bits())))
+        });
+        for (found, expected) in shards.expect("no replica fails") {
+            assert_eq!(found, expected, "{wire:?}");
+        }
+    }
+}
+
 #[test]
 fn what_is_not_finite_is_told_and_forgotten() {
     let seen = run_replicas(2, |replica| {
-        use brisk_replicate::Collective as _;
         let mut compressed = Compressed::new(Wire::F16, 2);
         let mut first = [if replica.rank() == 0 { 1e6 } else { 1.0 }, f32::NAN];
         compressed.all_reduce(replica, &mut first, ReduceOp::Sum)?;
@@ -55,4 +75,9 @@ fn another_length_is_refused() {
     let refused = run_replicas(1, |replica| Compressed::new(Wire::Bf16, 3).all_reduce(replica, &mut [1.0; 4], ReduceOp::Sum));
     let text = refused.expect_err("4 is not 3").to_string();
     assert_eq!(text, "all_reduce on rank 0: `values` has 4 elements, expected 3: the length that `Compressed::new` was given");
+    let refused = run_replicas(1, |replica| {
+        Compressed::new(Wire::Bf16, 3).reduce_scatter(replica, &[1.0; 4], &mut [0.0; 4], ReduceOp::Sum)
+    });
+    let text = refused.expect_err("4 is not 3").to_string();
+    assert!(text.starts_with("reduce_scatter on rank 0: `input` has 4 elements, expected 3"), "{text}");
 }

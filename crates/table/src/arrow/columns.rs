@@ -68,7 +68,9 @@ impl Columns {
         let options = ColumnOptions { drop: dropped(schema, &names, &places, &options.drop), ..options.clone() };
         let type_of = |col: usize| type_of(schema, places[col]);
         let index = index_columns(schema, &names);
-        let roles = Roles::find(path, &names, &options, like, &index, &|col| is_text(type_of(col)))?;
+        // Truth values are text in CSV files, too.
+        let has_text = |col| is_text(type_of(col)) || *type_of(col) == DataType::Boolean;
+        let roles = Roles::find(path, &names, &options, like, &index, &has_text)?;
         let columns = Self { roles, places: places.clone() };
         columns.check_types(&type_of).map_err(|reason| reason.at(path))?;
         Ok(columns)

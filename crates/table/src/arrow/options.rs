@@ -11,10 +11,12 @@ use crate::source_identity::SourceIdentity;
 /// How to read a Parquet file, an Arrow IPC file (also called Feather, version 2) or an Arrow IPC stream; a stream may be
 /// compressed as a whole.
 ///
-/// Integers, booleans, floats and decimals become the nearest `f32`; text, dictionary-encoded or not, becomes categories or
-/// classes, depending on the options. Nulls are missing values. Lists of a fixed size become columns. Dropped columns of a
-/// Parquet file are not read, and all its encodings and compressions are supported except LZO. Batches and row groups are decoded
-/// on all cores, one per core at a time; what is decoded ahead takes at most 64 MiB per core, however large the row groups are.
+/// Integers, floats and decimals become the nearest `f32`, and booleans 0 and 1, unless [`Categorical::Auto`](crate::Categorical)
+/// makes them categories, `True` and `False`; text, dictionary-encoded or not, becomes categories or classes, depending on the
+/// options. Times of a time zone are those of its clock, with the offset from UTC. Nulls are missing values. Lists of a fixed
+/// size become columns. Dropped columns of a Parquet file are not read, and all its encodings and compressions are supported
+/// except LZO. Batches and row groups are decoded on all cores, one per core at a time; what is decoded ahead takes at most 64
+/// MiB per core, however large the row groups are.
 ///
 /// # Errors
 /// [`Error::Source`] for columns of other types, with their names and types; for values that are not valid in their column, with

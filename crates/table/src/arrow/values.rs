@@ -1,6 +1,9 @@
 //! The values of one column of a batch.
 
+use std::str::FromStr;
+
 use arrow_array::cast::AsArray;
+use arrow_array::timezone::Tz;
 use arrow_array::types::{
     ArrowDictionaryKeyType, ArrowTemporalType, Date32Type, Date64Type, Decimal32Type, Decimal64Type, Decimal128Type,
     Decimal256Type, DecimalType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
@@ -108,15 +111,21 @@ pub(super) fn texts(array: &dyn Array) -> Texts {
         // The shortest text that stands for the number: of an `f64` of the same value it would be longer.
         DataType::Float32 => each(array.as_primitive::<Float32Type>().iter().map(|value| value.map(|value| value.to_string()))),
         DataType::Float16 => each(array.as_primitive::<Float16Type>().iter().map(|value| value.map(|value| value.to_string()))),
-        DataType::Boolean => each(array.as_boolean().iter().map(|value| value.map(|truth| truth.to_string()))),
-        DataType::Date32 => each(times::<Date32Type>(array, "%Y-%m-%d")),
-        DataType::Date64 => each(times::<Date64Type>(array, "%Y-%m-%d")),
-        DataType::Timestamp(unit, _) => match unit {
-            TimeUnit::Second => each(times::<TimestampSecondType>(array, TIME)),
-            TimeUnit::Millisecond => each(times::<TimestampMillisecondType>(array, TIME)),
-            TimeUnit::Microsecond => each(times::<TimestampMicrosecondType>(array, TIME)),
-            TimeUnit::Nanosecond => each(times::<TimestampNanosecondType>(array, TIME)),
-        },
+        // As pandas writes them to CSV files.
+        DataType::Boolean => {
+            each(array.as_boolean().iter().map(|value| value.map(|truth| if truth { "True" } else { "False" }.to_owned())))
+        }
+        DataType::Date32 => each(dates::<Date32Type>(array)),
+        DataType::Date64 => each(dates::<Date64Type>(array)),
+        DataType::Timestamp(unit, zone) => {
+            let zone = zone.as_deref();
+            match unit {
+                TimeUnit::Second => each(timestamps::<TimestampSecondType>(array, zone)),
+                TimeUnit::Millisecond => each(timestamps::<TimestampMillisecondType>(array, zone)),
+                TimeUnit::Microsecond => each(timestamps::<TimestampMicrosecondType>(array, zone)),
+                TimeUnit::Nanosecond => each(timestamps::<TimestampNanosecondType>(array, zone)),
+            }
+        }
         DataType::Dictionary(..) => {
             let (values, keys) = dictionary(array);
             let of_values = texts(values);
@@ -130,18 +139,35 @@ pub(super) fn texts(array: &dyn Array) -> Texts {
     }
 }
 
-/// A time as text, with as many digits of a second as it has.
-const TIME: &str = "%Y-%m-%dT%H:%M:%S%.f";
-
-/// Dates and times as text, in UTC; beyond the years that can be written they are missing.
-fn times<T: ArrowTemporalType>(array: &dyn Array, format: &'static str) -> impl Iterator<Item = Option<String>>
+/// Dates as text; beyond the years that can be written they are missing.
+fn dates<T: ArrowTemporalType>(array: &dyn Array) -> impl Iterator<Item = Option<String>>
 where
     i64: From<T::Native>,
 {
     let array = array.as_primitive::<T>();
+    (0..array.len()).map(|row| {
+        let date = array.is_valid(row).then(|| array.value_as_datetime(row)).flatten();
+        date.map(|date| date.format("%Y-%m-%d").to_string())
+    })
+}
+
+/// Times as text, with as many digits of a second as they have: those of the clock in their time zone, with its offset from UTC,
+/// as a CSV file of the same data has them. Beyond the years that can be written, times are missing.
+fn timestamps<T: ArrowTemporalType>(array: &dyn Array, zone: Option<&str>) -> impl Iterator<Item = Option<String>>
+where
+    i64: From<T::Native>,
+{
+    const TIME: &str = "%Y-%m-%dT%H:%M:%S%.f";
+    let array = array.as_primitive::<T>();
+    // In a time zone of an unknown name, times are those of UTC.
+    let utc = || Tz::from_str("+00:00").expect("it is an offset");
+    let zone = zone.map(|zone| Tz::from_str(zone).unwrap_or_else(|_| utc()));
     (0..array.len()).map(move |row| {
-        let time = array.is_valid(row).then(|| array.value_as_datetime(row)).flatten();
-        time.map(|time| time.format(format).to_string())
+        let row = array.is_valid(row).then_some(row)?;
+        match zone {
+            Some(zone) => Some(array.value_as_datetime_with_tz(row, zone)?.format(&format!("{TIME}%:z")).to_string()),
+            None => Some(array.value_as_datetime(row)?.format(TIME).to_string()),
+        }
     })
 }
 
@@ -158,4 +184,36 @@ fn dictionary(array: &dyn Array) -> (&dyn Array, Vec<Option<usize>>) {
         unreachable!("{} is no dictionary, which the caller has seen", array.data_type());
     };
     for_integer!(key.as_ref(), K => of::<K>(array), unreachable!("{key} is no key that Arrow allows"))
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{BooleanArray, TimestampSecondArray};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(array: &dyn Array, expected: &[Option<&str>]) {
+        let found = texts(array);
+        let rows: Vec<_> = found.rows.iter().map(|row| row.map(|value| found.values[value].as_str())).collect();
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
+    fn times_are_those_of_the_clock_in_their_zone() {
+        // Noon in UTC, in winter and in summer.
+        let noon = || TimestampSecondArray::from(vec![Some(1_704_110_400), None, Some(1_719_835_200)]);
+        let in_zone = |zone: &str| noon().with_timezone(zone);
+        check(&noon(), &[Some("2024-01-01T12:00:00"), None, Some("2024-07-01T12:00:00")]);
+        check(&in_zone("America/New_York"), &[Some("2024-01-01T07:00:00-05:00"), None, Some("2024-07-01T08:00:00-04:00")]);
+        check(&in_zone("+05:30"), &[Some("2024-01-01T17:30:00+05:30"), None, Some("2024-07-01T17:30:00+05:30")]);
+        for utc in ["UTC", "no such zone"] {
+            check(&in_zone(utc), &[Some("2024-01-01T12:00:00+00:00"), None, Some("2024-07-01T12:00:00+00:00")]);
+        }
+    }
+
+    #[test]
+    fn truth_values_are_written_as_in_pandas() {
+        check(&BooleanArray::from(vec![Some(true), None, Some(false)]), &[Some("True"), None, Some("False")]);
+    }
 }

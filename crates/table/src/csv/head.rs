@@ -120,9 +120,9 @@ fn ends_lines_with_cr(text: &[u8]) -> bool {
     memchr(b'\r', lines).is_some() && memchr(b'\n', lines).is_none()
 }
 
-/// The first of tab, semicolon and comma that splits the first two rows into equally many cells, more than one.
+/// The first of tab, semicolon, comma and vertical bar that splits the first two rows into equally many cells, more than one.
 fn delimiter(text: &[u8], start: usize, options: &CsvOptions) -> u8 {
-    const CANDIDATES: [u8; 3] = [b'\t', b';', b','];
+    const CANDIDATES: [u8; 4] = [b'\t', b';', b',', b'|'];
     if let Delimiter::Byte(byte) = options.delimiter {
         return byte;
     }

@@ -49,7 +49,7 @@ pub struct CsvOptions {
 /// The delimiter between cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Delimiter {
-    /// A tab, a semicolon or a comma: the first of them that splits the first rows into equally many cells.
+    /// A tab, a semicolon, a comma or a vertical bar: the first of them that splits the first rows into equally many cells.
     #[default]
     Auto,
     /// This byte.

@@ -4,6 +4,7 @@ mod column;
 mod found;
 mod marked;
 mod sketch;
+mod thousands;
 
 use std::borrow::Cow;
 use std::path::Path;

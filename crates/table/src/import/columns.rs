@@ -182,7 +182,7 @@ pub enum Categorical {
     /// These.
     Columns(Vec<ColumnRef>),
     /// All columns with text, or with whole numbers that have leading zeros as codes do, in the first rows: as many rows as a
-    /// megabyte holds.
+    /// megabyte holds. In files whose columns have types, those of text and of booleans.
     Auto,
 }
 

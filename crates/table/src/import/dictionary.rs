@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::dictionary::Dictionary;
+use crate::dictionary::{Dictionary, other_spellings};
 use crate::error::Error;
 use crate::format::MAX_HEADER_BYTES;
 
@@ -134,7 +134,7 @@ impl GrowingDictionary {
             return code;
         }
         if self.growth == Growth::Closed {
-            return 0;
+            return other_spellings(value).find_map(|other| self.codes.get(&*other).copied()).unwrap_or(0);
         }
         self.values.push(value.to_owned());
         // More than `u32::MAX` values would far exceed what a header holds.

@@ -15,6 +15,8 @@ pub struct ImportReport {
     pub column_names: Vec<String>,
     /// The statistics of each column.
     pub statistics: Vec<ColumnStatistics>,
+    /// The columns that are labels. Empty for formats without named columns.
+    pub label_names: Vec<String>,
     /// The values of each categorical column.
     pub dictionaries: Vec<Dictionary>,
     /// The classes, if labels are class numbers.

@@ -7,6 +7,7 @@ use super::features::{FeatureRules, OnMissing};
 use super::{Categorical, Class, ColumnOptions, ColumnRef, FeatureDType, Indicators, LabelKind, Like, Missing};
 use crate::error::Error;
 use crate::format::RecordedSettings;
+use crate::import_format::{ImportSetting, Unused};
 use crate::nearest::nearest;
 use crate::schema::Weights;
 
@@ -102,6 +103,10 @@ impl Roles {
         index: &[usize],
         has_text: &dyn Fn(usize) -> bool,
     ) -> Result<Self, Error> {
+        if options.keep_index && index.is_empty() {
+            let (setting, reason) = (ImportSetting::KeepIndex, Unused::NoIndex);
+            return Err(Error::UnusedSetting { path: path.to_owned(), setting, reason });
+        }
         let finder = Finder { path, names, options, index: if options.keep_index { &[] } else { index } };
         let mut roles = match like {
             Some(like) => finder.by_table(like),

@@ -209,8 +209,13 @@ impl Sink {
             warnings.extend(tiny(name, ColumnRole::Label, digits, &stored));
         }
         if let (Some(name), Some(digits)) = (&self.weight_name, &weight_digits) {
-            warnings.extend(tiny(name, ColumnRole::Weight, digits, &self.weights.statistics()[0]));
+            let weights = &self.weights.statistics()[0];
+            warnings.extend(tiny(name, ColumnRole::Weight, digits, weights));
+            if weights.max == 0.0 {
+                warnings.push(ImportWarning::ZeroWeights { column: name.clone() });
+            }
         }
+        warnings.extend(useless(named, &statistics, &digits));
         let label_name = self.label_names.first().map_or("label", String::as_str);
         let texts = dictionaries.iter().map(|dictionary| (dictionary.name(), dictionary.values()));
         for (column, texts) in texts.chain([(label_name, &classes[..])]) {
@@ -225,6 +230,7 @@ impl Sink {
         Ok(ImportReport {
             n_rows,
             column_names: self.column_names,
+            label_names: self.label_names,
             statistics,
             dictionaries,
             classes,
@@ -237,6 +243,23 @@ impl Sink {
             warnings,
         })
     }
+}
+
+/// The features that cannot say anything about the label.
+fn useless(names: &[String], statistics: &[ColumnStatistics], digits: &[Digits]) -> impl Iterator<Item = ImportWarning> {
+    let those = |are_wanted: fn(&ColumnStatistics, &Digits) -> bool| -> Vec<String> {
+        let wanted = names.iter().zip(statistics).zip(digits).filter(|((_, column), digits)| are_wanted(column, digits));
+        wanted.map(|((name, _), _)| name.clone()).collect()
+    };
+    // Numbers that became equal in f32 differ.
+    let is_same = |column: &ColumnStatistics, digits: &Digits| {
+        column.count > 1 && column.min == column.max && digits.first_rounding().is_none()
+    };
+    let same = ImportWarning::SameValue { columns: those(is_same) };
+    let none = ImportWarning::NoValue { columns: those(|column, _| column.count == 0) };
+    [same, none].into_iter().filter(|warning| {
+        matches!(warning, ImportWarning::SameValue { columns } | ImportWarning::NoValue { columns } if !columns.is_empty())
+    })
 }
 
 /// What the features of these names lost in rounding.

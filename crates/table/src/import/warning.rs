@@ -1,6 +1,6 @@
 use std::fmt;
 
-use brisk_atomic_file::printable;
+use brisk_atomic_file::{listed, printable};
 
 use crate::dtype::DType;
 use crate::remedy::Choice;
@@ -19,6 +19,21 @@ pub enum ImportWarning {
         column: String,
         /// Its value in the first row.
         first: f64,
+    },
+    /// Features that have the same value in all rows that have one.
+    SameValue {
+        /// The columns.
+        columns: Vec<String>,
+    },
+    /// Features that have no value in any row.
+    NoValue {
+        /// The columns.
+        columns: Vec<String>,
+    },
+    /// Weights that are 0 in all rows.
+    ZeroWeights {
+        /// The column.
+        column: String,
     },
     /// A category with another value in each row.
     AllDifferent {
@@ -182,7 +197,7 @@ impl fmt::Display for ColumnRole {
     }
 }
 
-const COUNTS_ROWS: &[Remedy] = &[Remedy::DropColumn];
+const DROP: &[Remedy] = &[Remedy::DropColumn];
 const LOSES_DIGITS: &[Remedy] = &[Remedy::MakeCategorical, Remedy::SubtractOffset, Remedy::DropColumn];
 const LABEL_LOSES_DIGITS: &[Remedy] = &[Remedy::SubtractOffset, Remedy::LabelsAsClasses];
 const CORRECT: &[Remedy] = &[Remedy::Correct];
@@ -197,7 +212,12 @@ impl ImportWarning {
     /// What the caller can do, as the end of the message says in terms of this crate.
     pub fn remedies(&self) -> &'static [Remedy] {
         match self {
-            Self::Sequence { .. } | Self::AllDifferent { .. } | Self::PredictsLabel { .. } => COUNTS_ROWS,
+            Self::Sequence { .. }
+            | Self::AllDifferent { .. }
+            | Self::PredictsLabel { .. }
+            | Self::SameValue { .. }
+            | Self::NoValue { .. } => DROP,
+            Self::ZeroWeights { .. } => &[Remedy::OtherWeight],
             Self::Rounded { .. } => LOSES_DIGITS,
             Self::RoundedLabel { .. } => LABEL_LOSES_DIGITS,
             #[cfg(feature = "half")]
@@ -221,6 +241,9 @@ impl ImportWarning {
             Self::Sequence { column, first } => {
                 format!("column `{}` counts the rows from {first}, as an index does", printable(column))
             }
+            Self::SameValue { columns } => format!("{} the same value in all rows", have(columns)),
+            Self::NoValue { columns } => format!("{} no value in any row", have(columns)),
+            Self::ZeroWeights { column } => format!("weight `{}` is 0 in all rows", printable(column)),
             Self::AllDifferent { column } => {
                 format!("column `{}` has a different value in each row, as an identifier does", printable(column))
             }
@@ -293,6 +316,14 @@ impl ImportWarning {
             #[cfg(feature = "images")]
             Self::EmptyClass { class } => format!("the folder of class `{}` has no image", printable(class)),
         }
+    }
+}
+
+/// "column `a` has", "the columns ["a", "b"] have".
+fn have(columns: &[String]) -> String {
+    match columns {
+        [column] => format!("column `{}` has", printable(column)),
+        columns => format!("the columns {} have", listed(columns)),
     }
 }
 

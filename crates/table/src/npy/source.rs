@@ -39,7 +39,17 @@ impl Source {
             let archive = source.archive()?;
             let names: Result<Vec<_>, _> = archive.file_names().collect();
             let names = names.map_err(|error| source.bad_archive("the archive", error))?;
-            source.members = Some(names.iter().filter_map(|name| name.strip_suffix(".npy")).map(str::to_owned).collect());
+            let members: Vec<_> = names.iter().filter_map(|name| name.strip_suffix(".npy")).map(str::to_owned).collect();
+            if members.is_empty() && !names.is_empty() {
+                let is_workbook = names.iter().any(|name| name.starts_with("xl/"));
+                let (found, expected) = match is_workbook {
+                    true => ("an Excel workbook", "CSV, as which a spreadsheet saves each sheet"),
+                    false => ("a zip archive without arrays of numpy", "one with them, or a file of rows: unpack it first"),
+                };
+                let (part, found, expected) = ("the file".to_owned(), found.to_owned(), expected.to_owned());
+                return source.fail(SourceError::Malformed { part, found, expected });
+            }
+            source.members = Some(members);
         }
         Ok(source)
     }

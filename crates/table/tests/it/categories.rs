@@ -118,6 +118,7 @@ fn codes_and_dictionaries_must_fit() {
         TableWriter::create(&path, Schema { categories: vec!["x".into()], ..schema() }).unwrap_err(),
         "two columns are named `x`",
     );
+    check(TableWriter::create(&path, Schema::named(["a", "b", "a"])).unwrap_err(), "two columns are named `a`");
     check(Dictionary::new("c", ["a", "b", "a"]).unwrap_err(), "the dictionary of `c` has \"a\" twice");
     write(&path, 3, 1);
     check(Table::open(&path).unwrap().categories(2..4).unwrap_err(), "rows 2..4 were requested, the table has 3");

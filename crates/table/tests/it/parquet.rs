@@ -114,12 +114,20 @@ fn odd_types() {
         ..ColumnOptions::default()
     };
     let (report, table) = table_of(&source, columns(&["ts_us", "list_f32"])).unwrap();
-    assert_eq!((report.n_rows, table.n_categories()), (1_000, 2));
-    assert_eq!(table.column_names(), ["u16", "i64_null", "f16", "f64", "bool_null", "dec", "all_null"]);
+    assert_eq!((report.n_rows, table.n_categories()), (1_000, 3));
+    assert_eq!(table.column_names(), ["u16", "i64_null", "f16", "f64", "dec", "all_null"]);
     let counts: Vec<u64> = table.statistics().unwrap().iter().map(|column| column.count).collect();
-    assert_eq!(counts, [1_000, 994, 1_000, 1_000, 989, 1_000, 0]);
+    assert_eq!(counts, [1_000, 994, 1_000, 1_000, 1_000, 0]);
     let first_rows = table.rows::<f32>(0..3).unwrap();
-    assert_eq!([first_rows[5], first_rows[12], first_rows[19]], [452_600.0, 358_500.0, 352_100.0]);
+    assert_eq!([first_rows[4], first_rows[10], first_rows[16]], [452_600.0, 358_500.0, 352_100.0]);
+    // Truth values are categories as in a CSV file of pandas, unless no columns are.
+    let truths = table.dictionaries().iter().find(|dictionary| dictionary.name() == "bool_null").unwrap();
+    assert_eq!(truths.n_codes(), 3);
+    assert!(truths.values().iter().all(|truth| truth == "True" || truth == "False"), "{:?}", truths.values());
+    let numbers = ColumnOptions { categorical: Categorical::No, ..columns(&["ts_us", "list_f32", "str_null", "large_str"]) };
+    let (_, table) = table_of(&source, numbers).unwrap();
+    let truths = table.column_names().iter().position(|name| name == "bool_null").unwrap();
+    assert_eq!(table.statistics().unwrap()[truths].count, 989);
     let no_categories = ColumnOptions { categorical: Categorical::No, ..columns(&["list_f32", "str_null", "large_str"]) };
     let message = table_of(&source, no_categories).unwrap_err();
     assert!(message.contains("column `ts_us` is Timestamp") && message.contains("`ColumnOptions::drop`"), "{message}");

@@ -426,3 +426,16 @@ fn other_formats_of_text_are_named() {
         assert!(error.contains(what) && error.contains("CSV"), "{error}");
     }
 }
+
+#[test]
+fn columns_and_weights_that_say_nothing_are_named() {
+    let text = (0..50).fold("y,a,b,c,w\n".to_owned(), |text, row| text + &format!("{},{row}.5,7,,0\n", row % 2));
+    let columns = ColumnOptions { weight: Some("w".into()), missing: Missing::Keep, ..labelled("y") };
+    let (report, _) = table_of(&text, columns).unwrap();
+    assert_eq!(report.label_names, ["y"]);
+    let one = |name: &str| vec![name.to_owned()];
+    let zero = ImportWarning::ZeroWeights { column: "w".into() };
+    let expected = [zero, ImportWarning::SameValue { columns: one("b") }, ImportWarning::NoValue { columns: one("c") }];
+    assert!(expected.iter().all(|warning| report.warnings.contains(warning)), "{:?}", report.warnings);
+    assert!(expected[1].to_string().starts_with("column `b` has the same value in all rows; "), "{}", expected[1]);
+}

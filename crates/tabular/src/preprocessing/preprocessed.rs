@@ -180,13 +180,43 @@ impl Matched {
 pub struct Preprocessed<S> {
     rows: S,
     matched: Arc<Matched>,
-    target: Option<Target>,
+    labels: Option<TaskLabels>,
+}
+
+/// How the labels of a source become those of the task.
+#[derive(Debug, Clone)]
+struct TaskLabels {
+    target: Target,
+    /// The number of each class of the source among those of the target; NaN for another class. Empty if the source has no names
+    /// of classes.
+    classes: Vec<f32>,
+    /// What is added to numbers, from which the source and the target have subtracted different ones.
+    shift: f64,
+}
+
+impl TaskLabels {
+    fn new(target: &Target, columns: &Columns) -> Self {
+        // As values of categories are found: in any spelling of the same number.
+        let known = Dictionary::new(target.name(), target.classes()).ok().filter(|known| !known.values().is_empty());
+        let number = |known: &Dictionary, name: &String| known.code(name).checked_sub(1).map_or(f32::NAN, |class| class as f32);
+        let classes = known.map(|known| columns.label_classes.iter().map(|name| number(&known, name)).collect());
+        let shift = if target.classes().is_empty() { columns.label_offset - target.offset() } else { 0.0 };
+        Self { target: target.clone(), classes: classes.unwrap_or_default(), shift }
+    }
+
+    fn label(&self, label: f32) -> f32 {
+        if self.classes.is_empty() {
+            return self.target.label((f64::from(label) + self.shift) as f32);
+        }
+        let is_number = label >= 0.0 && label.fract() == 0.0;
+        if is_number { self.classes.get(label as usize).copied().unwrap_or(f32::NAN) } else { f32::NAN }
+    }
 }
 
 impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     /// Rows whose columns are those of `matched`.
     pub(crate) fn new(matched: Arc<Matched>, rows: S) -> Self {
-        Self { rows, matched, target: None }
+        Self { rows, matched, labels: None }
     }
 
     /// The categorical columns with values that did not occur in training, or were too [rare](Preprocessing::rare_values), in
@@ -284,8 +314,10 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     }
 
     /// The same rows with labels as the [task](Target::task) of `target` takes them: class numbers, or standardised numbers.
+    /// Classes are found by the names that the [columns](Columns::label_classes) of the rows have for them; a class that the
+    /// target does not have is NaN, which is no label.
     pub fn with_target(self, target: &Target) -> Self {
-        Self { target: Some(target.clone()), ..self }
+        Self { labels: Some(TaskLabels::new(target, &self.matched.columns)), ..self }
     }
 
     /// What all rows have in each column of numbers and in each categorical column that the model uses.
@@ -312,9 +344,9 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
 
     /// Calls `f` with the number, the features and the codes of each row of the source.
     fn for_each_row(&self, mut f: impl FnMut(usize, &[S::Feature], &[u32])) -> Result<(), Error> {
-        let Layout { n_cols, n_categories, n_labels, .. } = self.rows.layout();
+        let layout @ Layout { n_cols, n_categories, .. } = self.rows.layout();
         for_each_chunk(&self.rows, failed("preprocessed"), |read| {
-            for i in 0..read.labels.len() / n_labels.max(1) {
+            for i in 0..read.n_rows(&layout) {
                 f(read.first + i, &read.features[i * n_cols..][..n_cols], &read.categories[i * n_categories..][..n_categories]);
             }
             Ok(())
@@ -403,14 +435,15 @@ impl<S: RowSource<Feature: FeedElement>> RowSource for Preprocessed<S> {
                 *to = known.get(codes_of(row)[col] as usize).copied().unwrap_or(0);
             }
         }
-        if let (Some(target), Some(labels)) = (&self.target, labels) {
-            labels.iter_mut().for_each(|label| *label = target.label(*label));
+        if let (Some(to_task), Some(labels)) = (&self.labels, labels) {
+            labels.iter_mut().for_each(|label| *label = to_task.label(*label));
         }
         Ok(())
     }
 
     fn names(&self) -> Names<'_> {
-        Names { columns: &self.matched.feature_names, ..self.rows.names() }
+        // Classes and codes are those of the training rows, whatever names they have in these.
+        Names { columns: &self.matched.feature_names, labels: self.rows.names().labels, ..Names::default() }
     }
 
     fn check_intact(&self) -> Result<(), S::Error> {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use brisk_nn::tensor::program::{Program, Slice};
 use brisk_nn::tensor::{DType, Graph, Persistent, Tensor};
 use brisk_nn::{Bound, DividedBucket, Division, GradScaler, Optimizer, Parameters, Placement};
-use brisk_replicate::{CommThread, ReduceOp, Wire, ZeroStage, buckets};
+use brisk_replicate::{CommThread, ReduceOp, ZeroStage, buckets};
 
 use super::agreement::{AgreeOnSkip, NormOfAll};
+use super::feedback::Conversion;
 use super::gather::{Gather, Wanted, record};
 use super::scatter::{Arrival, FinishScatter, Scatter, StartScatter};
 use super::staging::InFlight;
-use super::{DataParallel, Links};
+use super::{DataParallel, Links, OnThread};
 use crate::error::Error;
 
 /// Pieces are cut at multiples of this: 256 bytes of f32, the binding alignment that every adapter supports.
@@ -23,21 +24,9 @@ impl DataParallel {
     /// values of replica 0. Create the optimizer for the result: it then keeps the state of this replica's own pieces.
     ///
     /// # Errors
-    /// [`Error::Replica`] if replicas have different parameters; [`Error::Tensor`] if gradients are sent in 16 bits, or replicas
-    /// may have [fewer batches](super::UnevenInputs) than others.
+    /// [`Error::Replica`] if replicas have different parameters.
     pub fn divide(&self, mut params: Parameters) -> Result<Parameters, Error> {
         let (Some(communication), Some(division)) = (&self.communication, self.division(&params)) else { return Ok(params) };
-        if self.config.wire != Wire::F32 {
-            let found = format!("{:?} on the wire", self.config.wire);
-            let expected =
-                "f32 if state is sharded; or state that each replica keeps whole, for which rounding errors are fed back";
-            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
-        }
-        if self.config.uneven.is_some() {
-            let found = "replicas that may have fewer batches than others".to_owned();
-            let expected = "the same number of batches on each if state is sharded: a replica without a batch would hold back its pieces; or state that each replica keeps whole";
-            return Err(Error::Tensor(brisk_nn::Error::Refused { op: "divide", found, expected }));
-        }
         let entries = params.entries().iter().map(|entry| (entry.name.clone(), format!("{:?} f32", entry.shape)));
         self.agree(entries.collect())?;
         // Replicas with the same seed draw the same values, so they need not be sent.
@@ -49,7 +38,7 @@ impl DataParallel {
                 params.set_initial(id, &initial)?;
             }
         }
-        Ok(params.divided(division)?)
+        Ok(params.divided(division, Arc::new(OnThread(communication.clone())))?)
     }
 
     /// How parameters are sharded here; `None` if each replica keeps all.
@@ -58,7 +47,10 @@ impl DataParallel {
         let kept = |since| if stage >= since { Placement::Sharded } else { Placement::Replicated };
         (stage != ZeroStage::Replicated).then(|| {
             let cut = self.cut_whole(params).into_iter();
-            let bucket = |elements: Range<usize>| DividedBucket { own: self.piece(&elements, self.rank()), elements };
+            let bucket = |elements: Range<usize>| {
+                let piece_len = self.piece_len(&elements);
+                DividedBucket { own: self.piece(&elements, self.rank()), elements, piece_len }
+            };
             Division {
                 buckets: cut.map(bucket).collect(),
                 gradients: kept(ZeroStage::Gradients),
@@ -80,7 +72,7 @@ impl DataParallel {
         cut
     }
 
-    pub(super) fn piece_len(&self, bucket: &Range<usize>) -> usize {
+    fn piece_len(&self, bucket: &Range<usize>) -> usize {
         bucket.len().div_ceil(self.world_size()).next_multiple_of(ALIGN)
     }
 
@@ -112,8 +104,8 @@ impl DataParallel {
             return refused(found, "the parameters that `DataParallel::divide` of this replica returned");
         }
         if params.division().is_some() && !optimizer.divides() {
-            let found = "an optimizer that is not elementwise (`Optimizer::divides`)".to_owned();
-            return refused(found, "SGD, Adam or AdamW if state is sharded; or ZeRO stage 0");
+            let found = "an optimizer that cannot be sharded (`Optimizer::divides`)".to_owned();
+            return refused(found, "SGD, Adam, AdamW or Muon if state is sharded; or ZeRO stage 0");
         }
         Ok(())
     }
@@ -132,7 +124,7 @@ impl DataParallel {
         let state = state.map(|state| program.persistent(state));
         // Every replica starts the buckets in the same order, whichever is ready first.
         let (mut at, mut arrivals) = (0, Vec::with_capacity(division.buckets.len()));
-        for ((DividedBucket { elements, own }, state_range), bound) in division.own().zip(bound.buckets()) {
+        for ((DividedBucket { elements, own, piece_len }, state_range), bound) in division.own().zip(bound.buckets()) {
             let bucket = bound.grads.unwrap_or_else(|| grads.slice(elements.clone()));
             let written: Vec<Range<usize>> = params.entries().iter().map(|entry| entry.range.clone()).collect();
             let written = written.into_iter().filter(|range| elements.start <= range.start && range.end <= elements.end);
@@ -141,8 +133,8 @@ impl DataParallel {
             let scatter = Arc::new(Scatter {
                 links: links.clone(),
                 reduce,
-                len: elements.len(),
-                piece_len: self.piece_len(elements),
+                conversion: Conversion::new(self.wire(), elements.clone(), piece_len * self.world_size()),
+                piece_len: *piece_len,
                 own_len: own.len(),
                 unwritten: between(&written, elements.len()),
                 in_flight: InFlight::default(),
@@ -158,7 +150,10 @@ impl DataParallel {
             };
             arrivals.push(Arrival { scatter, within, start });
         }
-        program.push_host(Arc::new(FinishScatter { links: links.clone(), n: grads.len(), buckets: arrivals }), &[grads])
+        program.push_host(
+            Arc::new(FinishScatter { links: links.clone(), n: grads.len(), buckets: arrivals, uneven: self.uneven_rule() }),
+            &[grads],
+        )
     }
 
     /// Records that all replicas skip a step for which one of them has found a gradient that is not finite; after
@@ -242,19 +237,19 @@ impl DataParallel {
         });
     }
 
-    fn gather(&self, communication: &Arc<CommThread>, DividedBucket { elements, own }: &DividedBucket) -> Gather {
+    fn gather(&self, communication: &Arc<CommThread>, DividedBucket { elements, own, piece_len }: &DividedBucket) -> Gather {
         Gather {
             links: self.links(communication),
             len: elements.len(),
-            piece_len: self.piece_len(elements),
+            piece_len: *piece_len,
             own_len: own.len(),
             in_flight: InFlight::default(),
         }
     }
 
     pub(super) fn links(&self, communication: &Arc<CommThread>) -> Links {
-        let Self { overlap, staging, .. } = self;
-        Links { communication: communication.clone(), overlap: overlap.clone(), staging: staging.clone() }
+        let (communication, attendance) = (communication.clone(), self.attendance.clone());
+        Links { communication, overlap: self.overlap.clone(), staging: self.staging.clone(), attendance }
     }
 }
 

@@ -1,124 +1,72 @@
 //! An all-reduce as two steps of a program: it is started when its input is ready, and awaited where its result is needed.
 
-use std::any::Any;
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use brisk_nn::tensor::DType;
 use brisk_nn::tensor::program::kernels::{Arg, STATE_LEN};
 use brisk_nn::tensor::program::{HostArgs, HostStep};
-use brisk_replicate::{CollectiveExt, CommThread, Compressed, Pending, ReduceOp, Wire};
+use brisk_replicate::{ReduceOp, Wire};
 
-use super::{Failure, Overlap, Stop, UnevenInputs};
+use super::feedback::Conversion;
+use super::staging::InFlight;
+use super::uneven::UnevenRule;
+use super::{Failure, Links, Stop};
 
 /// Some elements of a buffer, reduced in every replay.
 #[derive(Debug)]
 pub(crate) struct Exchange {
-    communication: Arc<CommThread>,
-    overlap: Arc<Overlap>,
-    elements: Range<usize>,
+    links: Links,
+    conversion: Arc<Conversion>,
     reduce: ReduceOp,
     stop: Option<Arc<Stop>>,
-    /// Where the first exchange of a step stores how many replicas have a batch.
-    active: Option<Arc<AtomicUsize>>,
-    at: Mutex<At>,
-}
-
-/// Where the values are.
-#[derive(Debug)]
-enum At {
-    Here(Values),
-    OnTheWay(Pending<Values>),
-    /// Lost with an operation that has failed.
-    Lost,
-}
-
-#[derive(Debug)]
-struct Values {
-    values: Vec<f32>,
-    compressed: Compressed,
+    in_flight: InFlight,
 }
 
 impl Exchange {
-    pub(crate) fn new(
-        communication: Arc<CommThread>,
-        overlap: Arc<Overlap>,
-        elements: Range<usize>,
-        reduce: ReduceOp,
-        wire: Wire,
-        stop: Option<Arc<Stop>>,
-        active: Option<Arc<AtomicUsize>>,
-    ) -> Self {
+    pub(crate) fn new(links: Links, elements: Range<usize>, reduce: ReduceOp, wire: Wire, stop: Option<Arc<Stop>>) -> Self {
         // The stop request follows the values, in full precision.
-        let n = elements.len() + usize::from(stop.is_some());
+        let n_sent = elements.len() + usize::from(stop.is_some());
         let wire = if stop.is_some() { Wire::F32 } else { wire };
-        let values = Values { values: vec![0.0; n], compressed: Compressed::new(wire, n) };
-        Self { communication, overlap, elements, reduce, stop, active, at: Mutex::new(At::Here(values)) }
+        Self { links, conversion: Conversion::new(wire, elements, n_sent), reduce, stop, in_flight: InFlight::default() }
+    }
+
+    fn n_values(&self) -> usize {
+        self.conversion.elements().len()
     }
 
     fn start(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let At::Here(mut values) = std::mem::replace(&mut *at, At::Lost) else {
-            return Err("the reduction before was never awaited, or has failed".into());
-        };
-        args.read(0, 0, &mut values.values[..self.elements.len()])?;
-        if let Some(stop) = &self.stop {
-            values.values[self.elements.len()] = f32::from(u8::from(stop.is_wanted.load(Ordering::Relaxed)));
+        let n = self.n_values();
+        let mut values = self.links.staging.take(n + usize::from(self.stop.is_some()));
+        if self.links.attendance.has_joined() {
+            values.fill(0.0);
+        } else {
+            args.read(0, 0, &mut values[..n])?;
         }
-        *at = At::OnTheWay(self.send(values, 1));
-        Ok(())
-    }
-
-    /// Takes part in the reduction with zeros, and returns how many replicas have a batch, if this exchange counts them.
-    pub(crate) fn join(&self) -> Result<Option<usize>, brisk_replicate::Error> {
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let At::Here(mut values) = std::mem::replace(&mut *at, At::Lost) else {
-            return Err(brisk_replicate::Error::Closed { op: "join" });
-        };
-        values.values.fill(0.0);
-        *at = At::Here(self.send(values, 0).wait()?);
-        Ok(self.active.as_ref().map(|active| active.load(Ordering::Relaxed)))
-    }
-
-    /// Starts the reduction; `n_active` is 1 for a replica that has a batch.
-    fn send(&self, mut values: Values, n_active: u32) -> Pending<Values> {
-        let (reduce, overlap, active) = (self.reduce, self.overlap.clone(), self.active.clone());
-        self.communication.start("all_reduce", move |collective| {
+        if let Some(stop) = &self.stop {
+            values[n] = f32::from(u8::from(stop.is_wanted.load(Ordering::Relaxed)));
+        }
+        let (reduce, overlap, conversion) = (self.reduce, self.links.overlap.clone(), self.conversion.clone());
+        self.in_flight.start(self.links.communication.start("all_reduce", move |collective| {
             let since = Instant::now();
-            if let Some(active) = active {
-                let mut count = [n_active];
-                collective.all_reduce(&mut count, ReduceOp::Sum)?;
-                active.store(count[0] as usize, Ordering::Relaxed);
-            }
-            values.compressed.all_reduce(collective, &mut values.values, reduce)?;
-            overlap.add_reduction(since.elapsed(), size_of_val(&values.values[..]));
+            conversion.all_reduce(collective, &mut values, reduce)?;
+            overlap.add_reduction(since.elapsed(), size_of_val(&values[..]));
             Ok(values)
-        })
+        }))
     }
 
     /// Writes the result to `args`, if the reduction was started.
     fn finish(&self, args: &mut HostArgs<'_>, uneven: Option<&UnevenRule>) -> Result<(), Failure> {
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let pending = match std::mem::replace(&mut *at, At::Lost) {
-            At::OnTheWay(pending) => pending,
-            here => {
-                *at = here;
-                return Ok(());
-            }
-        };
-        let mut values = self.overlap.awaited(|| pending.wait())?;
-        let scale = uneven.map_or(Ok(1.0), |uneven| uneven.scale(self.reduce))?;
-        if scale != 1.0 {
-            values.values[..self.elements.len()].iter_mut().for_each(|value| *value *= scale);
-        }
-        let (reduced, wish) = values.values.split_at(self.elements.len());
+        let Some(mut values) = self.links.overlap.awaited(|| self.in_flight.finish())? else { return Ok(()) };
+        let (reduced, wish) = values.split_at_mut(self.n_values());
+        uneven.map_or(Ok(()), |uneven| uneven.apply(reduced, self.reduce))?;
         if let (Some(stop), [wish]) = (&self.stop, wish) {
             stop.is_agreed.store(*wish > 0.0, Ordering::Relaxed);
         }
-        args.write(0, self.elements.start, reduced)?;
-        *at = At::Here(values);
+        args.write(0, self.conversion.elements().start, reduced)?;
+        self.links.staging.give(values);
         Ok(())
     }
 }
@@ -132,10 +80,9 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// The exchange that a host step starts, if it starts one.
-    pub(crate) fn exchange_of(step: &dyn HostStep) -> Option<Arc<Exchange>> {
-        let step: &dyn Any = step;
-        step.downcast_ref::<Self>().map(|start| start.exchange.clone())
+    /// How its values are sent.
+    pub(crate) fn conversion(&self) -> &Arc<Conversion> {
+        &self.exchange.conversion
     }
 }
 
@@ -145,7 +92,7 @@ impl HostStep for Start {
     }
 
     fn args(&self) -> Vec<Arg> {
-        let values = Arg::read("x", DType::F32, self.exchange.elements.len());
+        let values = Arg::read("x", DType::F32, self.exchange.n_values());
         let state = self.asks_whether_due.then(|| Arg::read("state", DType::U32, STATE_LEN));
         std::iter::once(values).chain(state).collect()
     }
@@ -167,31 +114,6 @@ pub(crate) struct Finish {
     pub(crate) n: usize,
     pub(crate) exchanges: Vec<Arc<Exchange>>,
     pub(crate) uneven: Option<UnevenRule>,
-}
-
-/// What happens when some replicas have a batch and others have none left.
-#[derive(Debug)]
-pub(crate) struct UnevenRule {
-    pub(crate) uneven: UnevenInputs,
-    pub(crate) active: Arc<AtomicUsize>,
-    pub(crate) world_size: usize,
-}
-
-impl UnevenRule {
-    fn scale(&self, reduce: ReduceOp) -> Result<f32, brisk_replicate::Error> {
-        let (n, of) = (self.active.load(Ordering::Relaxed), self.world_size);
-        match self.uneven {
-            UnevenInputs::Refused if n < of => Err(ran_out(n, of)),
-            UnevenInputs::DividedByActive if n > 0 && reduce == ReduceOp::Mean => Ok(of as f32 / n as f32),
-            UnevenInputs::Refused | UnevenInputs::DividedByActive | UnevenInputs::DividedByAll => Ok(1.0),
-        }
-    }
-}
-
-/// The error on all replicas when one has no batch left and that is refused.
-pub(crate) fn ran_out(n_active: usize, world_size: usize) -> brisk_replicate::Error {
-    let of = |n: usize| format!("{n} of {world_size} replicas");
-    brisk_replicate::Error::Uneven { has: of(n_active), lacks: of(world_size - n_active) }
 }
 
 impl HostStep for Finish {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use brisk_atomic_file::read_regular_file;
 use brisk_nn::{DividedBucket, Division, Parameters, Placement};
+use brisk_replicate::Wire;
 use bytemuck::cast_slice;
 use serde::{Deserialize, Serialize};
 
@@ -74,9 +75,9 @@ impl DataParallel {
         division: &Division,
         held: &[f32],
     ) -> impl Iterator<Item = Result<(Range<usize>, Vec<f32>), Error>> {
-        division.own().map(|(DividedBucket { elements, .. }, own)| {
+        division.own().map(|(DividedBucket { elements, piece_len, .. }, own)| {
             let mut piece = held[own].to_vec();
-            piece.resize(self.piece_len(elements), 0.0);
+            piece.resize(*piece_len, 0.0);
             let mut values = self.all_gather(piece)?;
             values.truncate(elements.len());
             Ok((elements.clone(), values))
@@ -85,7 +86,7 @@ impl DataParallel {
 
     /// The path that replica 0 writes to, on every replica that takes part in writing.
     pub(crate) fn path_for_all(&self, path: Option<PathBuf>, params: &Parameters) -> Result<Option<PathBuf>, Error> {
-        if params.division().is_none() && self.files() == CheckpointFiles::One {
+        if params.division().is_none() && self.files() == CheckpointFiles::One && self.wire() == Wire::F32 {
             return Ok(path);
         }
         let path = path.map(|path| utf8(&path).map(str::to_owned)).transpose()?;

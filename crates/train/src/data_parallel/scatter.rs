@@ -7,9 +7,11 @@ use std::time::Instant;
 use brisk_nn::tensor::DType;
 use brisk_nn::tensor::program::kernels::{Arg, STATE_LEN};
 use brisk_nn::tensor::program::{HostArgs, HostStep};
-use brisk_replicate::{CollectiveExt, ReduceOp};
+use brisk_replicate::ReduceOp;
 
+use super::feedback::Conversion;
 use super::staging::InFlight;
+use super::uneven::UnevenRule;
 use super::{Failure, Links};
 
 /// The reduce-scatter of one bucket.
@@ -17,8 +19,8 @@ use super::{Failure, Links};
 pub(crate) struct Scatter {
     pub(crate) links: Links,
     pub(crate) reduce: ReduceOp,
-    /// Elements of the bucket. What is sent are pieces of equal length, as many as there are replicas.
-    pub(crate) len: usize,
+    /// How the bucket is sent: in pieces of equal length, as many as there are replicas.
+    pub(crate) conversion: Arc<Conversion>,
     pub(crate) piece_len: usize,
     /// How many elements of this replica's piece are not padding.
     pub(crate) own_len: usize,
@@ -45,7 +47,7 @@ impl HostStep for StartScatter {
 
     fn args(&self) -> Vec<Arg> {
         let state = self.asks_whether_due.then(|| Arg::read("state", DType::U32, STATE_LEN));
-        let grads = self.reads.then(|| Arg::read("grads", DType::F32, self.scatter.len));
+        let grads = self.reads.then(|| Arg::read("grads", DType::F32, self.scatter.conversion.elements().len()));
         state.into_iter().chain(grads).collect()
     }
 
@@ -58,19 +60,22 @@ impl HostStep for StartScatter {
         if skip != 0 {
             return Ok(());
         }
-        let Scatter { links, reduce, len, piece_len, own_len, unwritten, in_flight } = &*self.scatter;
+        let Scatter { links, reduce, conversion, piece_len, own_len, unwritten, in_flight } = &*self.scatter;
+        let len = conversion.elements().len();
         let mut input = links.staging.take(piece_len * links.communication.world_size());
-        if self.reads {
-            args.read(usize::from(self.asks_whether_due), 0, &mut input[..*len])?;
+        if links.attendance.has_joined() {
+            input.fill(0.0);
+        } else if self.reads {
+            args.read(usize::from(self.asks_whether_due), 0, &mut input[..len])?;
         }
-        input[*len..].fill(0.0);
+        input[len..].fill(0.0);
         unwritten.iter().for_each(|range| input[range.clone()].fill(0.0));
-        let (links, reduce, own_len) = (links.clone(), *reduce, *own_len);
+        let (links, conversion, reduce, own_len) = (links.clone(), conversion.clone(), *reduce, *own_len);
         let mut piece = links.staging.take(*piece_len);
         let communication = links.communication.clone();
         in_flight.start(communication.start("reduce_scatter", move |collective| {
             let since = Instant::now();
-            collective.reduce_scatter(&input, &mut piece, reduce)?;
+            conversion.reduce_scatter(collective, &input, &mut piece, reduce)?;
             links.overlap.add_reduction(since.elapsed(), size_of_val(&input[..]));
             links.staging.give(input);
             piece.truncate(own_len);
@@ -86,6 +91,7 @@ pub(crate) struct FinishScatter {
     /// Elements of the buffer that gradients are kept in.
     pub(crate) n: usize,
     pub(crate) buckets: Vec<Arrival>,
+    pub(crate) uneven: Option<UnevenRule>,
 }
 
 /// Where the sums of a bucket go.
@@ -109,7 +115,8 @@ impl HostStep for FinishScatter {
 
     fn run(&self, args: &mut HostArgs<'_>) -> Result<(), Failure> {
         for Arrival { scatter, within, start } in &self.buckets {
-            let Some(piece) = self.links.overlap.awaited(|| scatter.in_flight.finish())? else { continue };
+            let Some(mut piece) = self.links.overlap.awaited(|| scatter.in_flight.finish())? else { continue };
+            self.uneven.as_ref().map_or(Ok(()), |uneven| uneven.apply(&mut piece, scatter.reduce))?;
             if within.len() > piece.len() {
                 let mut bucket = self.links.staging.take(within.len());
                 bucket.fill(0.0);

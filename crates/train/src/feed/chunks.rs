@@ -7,8 +7,8 @@ use brisk_loader::{Ahead, Batching, Loader, Prefetch, RowSource, with_causes};
 
 use super::table::Chunk;
 use crate::error::Error;
-use crate::rows::inspect::{check_finite, check_unchanged};
-use crate::rows::{FeedElement, Sealed};
+use crate::rows::inspect::{CheckedValues, check_unchanged};
+use crate::rows::{FeedElement, RowLayout, Sealed};
 
 /// A loader of chunks, with its type erased.
 pub(crate) trait Chunks: fmt::Debug {
@@ -30,6 +30,7 @@ pub(crate) struct SourceChunks<'a, S: RowSource> {
     loader: Loader<&'a S>,
     /// Of the source, when the feed was set up.
     n_rows: usize,
+    layout: RowLayout,
     chunk_batches: usize,
     ahead: Ahead,
 }
@@ -39,12 +40,13 @@ impl<'a, S: RowSource<Feature: FeedElement>> SourceChunks<'a, S> {
     pub(crate) fn new(
         set: &'static str,
         source: &'a S,
+        layout: RowLayout,
         batching: Batching,
         chunk_batches: usize,
         ahead: Ahead,
     ) -> Result<Self, Error> {
         let loader = Loader::new(source, batching).map_err(|error| Error::Rows { set, reason: error.to_string() })?;
-        Ok(Self { set, n_rows: source.n_rows(), loader, chunk_batches, ahead })
+        Ok(Self { set, n_rows: source.n_rows(), loader, layout, chunk_batches, ahead })
     }
 }
 
@@ -70,7 +72,7 @@ struct Running<'scope, 'a, S: RowSource> {
 
 impl<S: RowSource<Feature: FeedElement>> OpenChunks for Running<'_, '_, S> {
     fn each_chunk(&mut self, epoch: u32, from: usize, f: EachChunk<'_>) -> Result<(), Error> {
-        let SourceChunks { set, n_rows, loader, chunk_batches, .. } = self.chunks;
+        let SourceChunks { set, n_rows, loader, layout, chunk_batches, .. } = self.chunks;
         let source = *loader.source();
         check_unchanged(set, source, *n_rows)?;
         let failed = |error| stream_error(set, epoch, *chunk_batches, &error);
@@ -78,7 +80,8 @@ impl<S: RowSource<Feature: FeedElement>> OpenChunks for Running<'_, '_, S> {
         let mut index = from;
         loop {
             let Some(batch) = chunks.next_batch().map_err(failed)? else { return Ok(()) };
-            check_finite(set, source, batch.features, |row| batch.ids[row] as usize)?;
+            let values = CheckedValues { features: batch.features, labels: batch.labels, weights: batch.weights };
+            values.check(set, source, *layout, |row| batch.ids[row] as usize)?;
             let features = S::Feature::features(batch.features);
             let (labels, categories, weights, ids) = (batch.labels, batch.categories, batch.weights, batch.ids);
             if f(index, Chunk { features, labels, categories, weights, batch_weights: &[], ids })?.is_break() {

@@ -30,8 +30,8 @@ pub struct FeedConfig {
     /// batch needs those of all its rows. A [`Feed::new`](crate::Feed::new) reads whole batches of them. Resident rows are all on
     /// each device, since another epoch needs others of them.
     pub rank: Shard,
-    /// How labels are stored on the device: f32, or u32 for class numbers. A trainer sets the dtype that its
-    /// [task](crate::Labels::dtype) takes.
+    /// How labels are stored on the device: f32, or u32 for class numbers, which must be whole numbers from 0 on. A trainer sets
+    /// the dtype that its [task](crate::Labels::dtype) takes.
     pub labels: DType,
 }
 

@@ -5,7 +5,7 @@ use brisk_nn::tensor::{Graph, Persistent};
 use super::table::{BatchTensors, Chunk, DeviceTable, EpochOrder};
 use crate::error::Error;
 use crate::host_memory;
-use crate::rows::inspect::{check_finite, failed, layout_of};
+use crate::rows::inspect::{CheckedValues, failed, layout_of};
 use crate::rows::{FeedElement, RowLayout, Sealed};
 use crate::standardisation::Standardisation;
 
@@ -25,8 +25,8 @@ impl ResidentRows {
     /// Copies all rows of `source` to `device`, with their categories and weights, if they have any.
     ///
     /// # Errors
-    /// [`Error::RowSet`]; [`Error::Value`] names a row and a column that hold NaN or infinity; [`Error::Rows`] if the source
-    /// fails; [`Error::Memory`], [`Error::Tensor`] if the device has no room.
+    /// [`Error::RowSet`]; [`Error::Value`] names a row and a column that hold NaN or infinity, or a weight that is negative or not
+    /// finite; [`Error::Rows`] if the source fails; [`Error::Memory`], [`Error::Tensor`] if the device has no room.
     pub fn upload<S: RowSource<Feature: FeedElement>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
         Self::upload_as(device, name, source, layout_of(name, source)?)
     }
@@ -54,14 +54,15 @@ impl ResidentRows {
                 way_out: "use fewer rows, or stream them".into(),
             });
         }
-        let table = DeviceTable::new(device.max_binding_bytes(), name, layout, source.n_rows());
+        let table = DeviceTable::new(device.max_binding_bytes(), name, layout, source.n_rows()).on(device);
         let slot_bytes = table.len_bytes().min(SLOT_BYTES);
         let mut uploads = device.uploads(slot_bytes, 2)?;
         for_each_chunk(
             source,
             |error| failed(name, &error),
             |read| {
-                check_finite(name, source, read.features, |row| read.first + row)?;
+                let values = CheckedValues { features: read.features, labels: read.labels, weights: read.weights };
+                values.check(name, source, layout, |row| read.first + row)?;
                 let features = S::Feature::features(read.features);
                 let (labels, categories, weights) = (read.labels, read.categories, read.weights);
                 table.write(

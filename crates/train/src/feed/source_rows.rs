@@ -5,6 +5,7 @@ use brisk_loader::RowSource;
 use super::FeedElement;
 use crate::error::Error;
 use crate::row_digest::RowDigest;
+use crate::rows::RowNames;
 
 /// The rows of a source, whatever its type.
 pub(crate) trait DigestRows: fmt::Debug {
@@ -13,6 +14,9 @@ pub(crate) trait DigestRows: fmt::Debug {
 
     /// A number that identifies the rows without reading them, if the source knows one.
     fn fingerprint(&self) -> Option<u64>;
+
+    /// The names of columns, labels, classes and categories.
+    fn names(&self) -> RowNames;
 
     /// The digest of the rows, which are read for it.
     fn digest(&self) -> Result<RowDigest, Error>;
@@ -30,6 +34,10 @@ impl<S: RowSource<Feature: FeedElement>> DigestRows for SourceRows<'_, S> {
 
     fn fingerprint(&self) -> Option<u64> {
         self.source.fingerprint()
+    }
+
+    fn names(&self) -> RowNames {
+        RowNames::of(self.source)
     }
 
     fn digest(&self) -> Result<RowDigest, Error> {

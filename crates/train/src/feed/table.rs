@@ -1,4 +1,5 @@
 use std::ops::Range;
+use std::sync::Arc;
 
 use brisk_loader::Shuffle;
 use brisk_nn::tensor::program::kernels::{ORDER_LEN, order_in_epoch, sequential_order, shuffled_order};
@@ -30,6 +31,8 @@ pub(crate) struct DeviceTable {
     order: Persistent,
     /// Of all rows, if the table has a part of each batch.
     order_of_all: Option<Persistent>,
+    /// The device that the rows are on; `None` for a table that is only planned.
+    device: Option<Arc<Device>>,
 }
 
 /// The order in which batches take the rows that are on the device.
@@ -104,7 +107,22 @@ impl DeviceTable {
             ids: None,
             order: Graph::order_buffer(),
             order_of_all: None,
+            device: None,
         }
+    }
+
+    /// The same table, whose rows are written on `device`.
+    pub(crate) fn on(self, device: &Device) -> Self {
+        Self { device: Some(Arc::new(device.clone())), ..self }
+    }
+
+    pub(crate) fn device(&self) -> Option<&Device> {
+        self.device.as_deref()
+    }
+
+    /// Whether both are the same rows on the same device, as clones are.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.device.as_ref().zip(other.device.as_ref()).is_some_and(|(a, b)| Arc::ptr_eq(a, b))
     }
 
     /// The same table for a part of each batch, and the weights of `n_weights` rows of whole batches.

@@ -6,7 +6,7 @@ use brisk_loader::{RowSource, with_causes};
 use brisk_nn::tensor::DType;
 use brisk_nn::{CategoricalColumn, Module};
 
-use super::element::{FeedElement, Sealed};
+use super::element::FeedElement;
 use super::{Features, RowLayout};
 use crate::error::phrases::count;
 use crate::error::{Cell, Error};
@@ -68,18 +68,52 @@ pub(crate) fn check_columns(set: &'static str, n_cols: usize, module: &dyn Modul
     }
 }
 
-/// Checks that all values are finite; the error names the first that is not. `row_at` is the number in `source` of each row of
-/// `features`.
-pub(crate) fn check_finite<S: RowSource<Feature: FeedElement>>(
-    set: &'static str,
-    source: &S,
-    features: &[S::Feature],
-    row_at: impl FnOnce(usize) -> usize,
-) -> Result<(), Error> {
-    let Features::F32(x) = S::Feature::features(features) else { return Ok(()) };
-    let Some((at, found)) = first_non_finite(x) else { return Ok(()) };
-    let (row, column) = (source_row(source, row_at(at / source.n_cols())), at % source.n_cols());
-    Err(non_finite(set, row, column, source.names().column(column), found))
+/// Values of some rows that are about to be copied to a device.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CheckedValues<'a, T> {
+    pub(crate) features: &'a [T],
+    pub(crate) labels: &'a [f32],
+    pub(crate) weights: &'a [f32],
+}
+
+impl<T: FeedElement> CheckedValues<'_, T> {
+    /// Checks that features are finite, labels that are stored as u32 are class numbers, and weights are finite and not negative;
+    /// the error names the first that is not. `row_at` is the number in `source` of each of the rows.
+    pub(crate) fn check<S: RowSource<Feature = T>>(
+        self,
+        set: &'static str,
+        source: &S,
+        layout: RowLayout,
+        row_at: impl Fn(usize) -> usize,
+    ) -> Result<(), Error> {
+        let row_at = |row| source_row(source, row_at(row));
+        if let Features::F32(x) = T::features(self.features)
+            && let Some((at, found)) = first_non_finite(x)
+        {
+            let (row, column) = (row_at(at / layout.n_cols), at % layout.n_cols);
+            return Err(non_finite(set, row, column, source.names().column(column), found));
+        }
+        // 2^32, the first number that is no u32.
+        let is_class = |label: f32| label >= 0.0 && label.fract() == 0.0 && label < 4_294_967_296.0;
+        if layout.labels == DType::U32
+            && let Some(at) = self.labels.iter().position(|&label| !is_class(label))
+        {
+            let label = at % layout.n_labels;
+            let name = source.names().label(label).map(str::to_owned);
+            let expected = "the number of a class, from 0; number the classes so, or store labels as f32 (`FeedConfig::labels`)";
+            let place = (row_at(at / layout.n_labels), (layout.n_labels > 1).then_some(label));
+            return Err(wrong_label(set, place, name, self.labels[at], expected.into()));
+        }
+        match self.weights.iter().position(|&weight| !is_weight(weight)).filter(|_| layout.has_weights) {
+            Some(row) => Err(weight_range(set, row_at(row), self.weights[row])),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a row can count so often.
+pub(crate) fn is_weight(weight: f32) -> bool {
+    weight.is_finite() && weight >= 0.0
 }
 
 /// The first value that is NaN or infinite, and its index.

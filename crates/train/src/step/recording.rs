@@ -104,6 +104,7 @@ impl<'r> Recording<'r> {
     fn bind(&self, trained: &[Trained<'_>], frozen: &[Frozen<'_>]) -> Result<Vec<Bound>, Error> {
         let Self { graph, replicas, .. } = self;
         trained.iter().try_for_each(|&Trained { params, .. }| replicas.check_shards(params))?;
+        trained.iter().try_for_each(check_trains)?;
         let trained = trained.iter().map(|trained| trained.params.bind(graph).freeze_where(|id| !trained.optimizer.trains(id)));
         let frozen = frozen.iter().map(|frozen| match frozen {
             Frozen { params, updates_buffers: false } => params.bind_frozen(graph),
@@ -226,6 +227,17 @@ impl<'r> Recording<'r> {
 /// 1 for 0, else 0.
 fn is_zero(weight: Expr) -> Expr {
     Expr::eq(&weight, 0.0)
+}
+
+/// Checks that an optimizer trains some of the parameters.
+fn check_trains(&Trained { params, optimizer, .. }: &Trained<'_>) -> Result<(), Error> {
+    let ids = params.ids_where(|_| true);
+    if ids.is_empty() || ids.iter().any(|&id| optimizer.trains(id)) {
+        return Ok(());
+    }
+    let found = format!("an optimizer that trains none of the {} parameters", ids.len());
+    let expected = "groups with some of them, at rates above 0; check the names by which `Parameters::ids_where` chooses them";
+    Err(refused("step", found, expected))
 }
 
 /// With several batches per step, the recorded step is skipped for all batches but the last.

@@ -80,7 +80,7 @@ impl Head {
         Self { name: name.into(), task: Box::new(task), weight: 1.0, scale: None }
     }
 
-    /// Multiplies its loss; 1 by default.
+    /// Multiplies its loss; 1 by default, and 0 for a head that is only evaluated. The weights of some heads must be above 0.
     pub fn weight(mut self, weight: f32) -> Self {
         self.weight = weight;
         self
@@ -192,7 +192,9 @@ impl Heads {
         if let Some(i) = (0..self.heads.len()).find(|&i| is_earlier(i)) {
             return Some((format!("two heads of the name `{}`", self.heads[i].name), "different names"));
         }
-        self.heads.iter().find_map(Head::fault)
+        let are_all_zero = self.heads.iter().all(|head| head.weight == 0.0);
+        let of_weights = are_all_zero.then(|| ("weights of the heads that are all 0".to_owned(), "one above 0"));
+        self.heads.iter().find_map(Head::fault).or(of_weights)
     }
 
     fn placed(&self) -> impl Iterator<Item = Placed<'_>> {

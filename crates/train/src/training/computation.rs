@@ -30,7 +30,6 @@ pub(super) struct Computation {
 /// setting.
 const ROWS: usize = 64;
 
-const OPTIMIZER: &str = "computed_optimizer";
 const EVALUATION: &str = "computed_evaluation";
 const STEP: &str = "computed_step";
 
@@ -61,10 +60,9 @@ impl Computation {
         [EVALUATION, STEP].contains(&self.key)
     }
 
-    /// The part for replicas to compare, each of which may have another shard of the parameters.
-    pub(super) fn described(&self) -> Option<(String, String)> {
-        let digest = self.value.lines().next().unwrap_or_default();
-        (self.key != OPTIMIZER).then(|| (self.what.to_owned(), digest.to_owned()))
+    /// The part for replicas to compare.
+    pub(super) fn described(&self) -> (String, String) {
+        (self.what.to_owned(), self.value.lines().next().unwrap_or_default().to_owned())
     }
 
     #[track_caller]
@@ -137,49 +135,28 @@ impl Computation {
         let step = step.graph.listing();
 
         let parts = [
-            ("computed_input", "input of a training batch (augmentation)", Some(augmentation)),
-            ("computed_model", "model", Some(model)),
-            ("computed_loss", "loss", Some(loss)),
-            (OPTIMIZER, "optimizer", optimizer_listing(optimizer, params)?),
-            (EVALUATION, "evaluation", Some(evaluation)),
-            (STEP, "training step", Some(step)),
+            ("computed_input", "input of a training batch (augmentation)", augmentation),
+            ("computed_model", "model", model),
+            ("computed_loss", "loss", loss),
+            ("computed_optimizer", "optimizer", optimizer_listing(optimizer, &params_of_all)?),
+            (EVALUATION, "evaluation", evaluation),
+            (STEP, "training step", step),
         ];
-        Ok(parts.into_iter().filter_map(|(key, what, text)| Some(Self { key, what, value: value_of(&text?) })).collect())
+        Ok(parts.into_iter().map(|(key, what, text)| Self { key, what, value: value_of(&text) }).collect())
     }
 }
 
-/// What an optimizer records; if each element is updated independently, without the lengths of buffers, and groups of parameters
-/// as text, so that it is the same for shards of the parameters. `None` for a shard without elements.
-fn optimizer_listing(optimizer: &dyn Optimizer, params: &Parameters) -> Result<Option<String>, Error> {
+/// What an optimizer records, with groups of parameters as text.
+fn optimizer_listing(optimizer: &dyn Optimizer, params: &Parameters) -> Result<String, Error> {
     let graph = Graph::training("optimizer");
     let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
     optimizer.record(&graph, params, &inputs);
     graph.check()?;
-    if !optimizer.divides() {
-        return Ok(Some(graph.listing()));
-    }
     let listing = graph.listing();
-    let mut kernels = listing.clone();
-    for piece in params.pieces() {
-        let len = piece.state.len();
-        for end in [",", " "] {
-            kernels = kernels.replace(&format!(": {len}{end}"), &format!(": _{end}"));
-        }
-    }
-    let mut lines: Vec<&str> = kernels.lines().filter_map(|line| line.split_once(" }").map(|(kernel, _)| kernel)).collect();
-    lines.dedup();
-    if lines.is_empty() {
-        return Ok(None);
-    }
-    // Each shard numbers its buffers differently, and has a part of the groups.
-    let constants = listing.lines().filter_map(|line| line.strip_prefix("constant ")?.split_once(' '));
-    let constants = constants.map(|(_, constant)| constant).filter(|constant| !constant.starts_with(ParameterGroup::TABLE));
-    let mut constants: Vec<&str> = constants.collect();
-    constants.dedup();
+    let lines = listing.lines().filter(|line| !line.contains(ParameterGroup::TABLE)).map(str::to_owned);
     let described = params.ids_where(|_| true).into_iter().map(|id| (&params.entry(id).name, optimizer.described(id)));
     let groups = described.filter(|(_, is)| !is.is_empty()).map(|(name, is)| format!("{name} {{ {is}"));
-    let lines = lines.into_iter().chain(constants).map(str::to_owned).chain(groups);
-    Ok(Some(lines.collect::<Vec<_>>().join("\n")))
+    Ok(lines.chain(groups).collect::<Vec<_>>().join("\n"))
 }
 
 fn value_of(text: &str) -> String {

@@ -11,7 +11,7 @@ use super::losses::EpochLosses;
 use super::steps::Steps;
 use super::{Outputs, Training};
 use crate::callback::RunView;
-use crate::early_stopping::EarlyStopping;
+use crate::early_stopping::{EarlyStopping, EarlyStoppingState};
 use crate::error::Error;
 use crate::feed::OpenFeed;
 use crate::fit_report::{Ended, FitReport};
@@ -108,6 +108,7 @@ impl Training<'_> {
         let view = RunView { epoch: fit.run.n_epochs, n_steps: fit.run.n_steps, ..self.view() };
         fit.outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_start(&view))?;
         self.warnings.iter().for_each(|warning| fit.outputs.notify_warning(warning));
+        self.without_folder(fit.outputs).into_iter().for_each(|warning| self.warn(fit, warning));
         if is_new && self.config.sanity_validation > 0 { self.check_validation(valid) } else { Ok(()) }
     }
 
@@ -212,8 +213,8 @@ impl Training<'_> {
         (report.best_epoch, report.best_batch) = (best.at.epoch(), best.at.batch().unwrap_or(self.n_batches));
         report.best_value = best.value;
         report.train_rows_per_s = if n_rows > 0 { n_rows as f64 / report.train_seconds } else { 0.0 };
-        if let (Some(profile), Some(path)) = (&report.profile, self.path(outputs, RunFolder::trace)?) {
-            write_atomically(&path, |file| profile.write_chrome_trace(file))?;
+        if let (Some(profile), Some(folder)) = (&report.profile, self.folder(outputs)) {
+            write_atomically(&folder.trace(), |file| profile.write_chrome_trace(file))?;
         }
         outputs.callbacks.iter_mut().try_for_each(|callback| callback.on_fit_end(&view, &report))?;
         Ok(report)
@@ -233,8 +234,7 @@ impl Training<'_> {
 
     /// The maximum number of optimizer steps of a run.
     pub(super) fn total_steps(&self) -> usize {
-        let all = self.config.max_epochs.saturating_mul(self.n_batches.div_ceil(self.config.accumulate));
-        self.config.max_steps.map_or(all, |max_steps| max_steps.min(all))
+        self.config.total_steps(self.n_batches)
     }
 
     fn fit_of<'f, 'o>(
@@ -287,7 +287,8 @@ impl Training<'_> {
 
     /// Early stopping before the first check; if the settings have none, it only keeps the best value.
     pub(super) fn early_stopping(&self) -> EarlyStopping {
-        self.config.early_stopping.clone().unwrap_or_default().of_metric(self.validation.direction())
+        let settings = self.config.early_stopping.clone().unwrap_or_default().of_metric(self.validation.direction());
+        EarlyStopping { state: EarlyStoppingState::default(), ..settings }
     }
 
     pub(super) fn warn(&self, fit: &mut Fit<'_, '_>, warning: Warning) {

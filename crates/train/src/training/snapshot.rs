@@ -73,6 +73,7 @@ impl Training<'_> {
             let state = self.memory.borrow_mut().read(device, buffer)?;
             flat.insert_state(&mut tensors, &name, &state)?;
         }
+        self.replicas.insert_feedback(&mut tensors, &self.step.graph, self.params.len())?;
         if flat.is_first() {
             for buffer in self.evaluated.buffers() {
                 tensors.insert(buffer.name(), buffer.shape(), device.read::<f32>(buffer.values())?)?;

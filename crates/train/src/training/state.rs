@@ -27,6 +27,7 @@ impl Training<'_> {
         }
         self.step.scaler.write_initial(&self.device)?;
         self.device.write(self.step.state(), &[0_u32; STATE_LEN])?;
+        self.replicas.restore_feedback(None, &self.step.graph, self.params.len())?;
         self.replicas.broadcast_model(&self.device, self.params)
     }
 
@@ -40,6 +41,7 @@ impl Training<'_> {
         for (name, buffer) in self.optimizer.state() {
             self.device.write(buffer, &flat::state_of(checkpoint, self.params, &name)?)?;
         }
+        self.replicas.restore_feedback(Some(checkpoint), &self.step.graph, self.params.len())?;
         self.device.write(self.step.state(), checkpoint.u32("run.state", &[STATE_LEN])?)?;
         let kept = checkpoint.all_metadata().filter_map(|(name, _)| name.strip_prefix("scaler."));
         let config = self.step.scaler.config();

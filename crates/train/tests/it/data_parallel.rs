@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use brisk_nn::tensor::program::{Device, Executable, Selection};
 use brisk_nn::tensor::{DType, Graph, Persistent};
-use brisk_nn::{Accumulate, Init, Optimizer, Parameters, ParametersBuilder, Sgd, StepInputs};
-use brisk_train::{BatchStatistics, DataParallel, DataParallelConfig, Error, ReduceOp, UnevenInputs, run_threads};
+use brisk_nn::{Accumulate, Init, Momentum, Optimizer, Parameters, ParametersBuilder, Placement, Sgd, StepInputs};
+use brisk_train::{
+    BatchStatistics, DataParallel, DataParallelConfig, Error, ReduceOp, UnevenInputs, Wire, ZeroStage, run_threads,
+};
 
 /// A step whose gradient is written to `grad`, with a learning rate of 1.
 struct Toy {
     params: Parameters,
-    graph: Graph,
     device: Device,
     step: Executable,
     grad: Persistent,
@@ -19,10 +20,14 @@ struct Toy {
 
 impl Toy {
     fn new(replica: &DataParallel, accumulate: u32) -> Result<Self, Error> {
+        Self::with_momentum(replica, accumulate, 0.0)
+    }
+
+    fn with_momentum(replica: &DataParallel, accumulate: u32, momentum: f32) -> Result<Self, Error> {
         let mut builder = ParametersBuilder::new();
         builder.add("p", &[1], Init::Constant(100.0 * replica.rank() as f32));
         builder.add_buffer("b", &[2], replica.rank() as f32);
-        let params = builder.build(0);
+        let params = replica.divide(builder.build(0))?;
         let graph = Graph::training("toy");
         let grad = Persistent::new("grad", DType::F32, 1);
         let inputs = StepInputs { lr: Persistent::new("lr", DType::F32, 1), state: Graph::state_buffer() };
@@ -33,15 +38,17 @@ impl Toy {
         if let Some(state) = state {
             Accumulate::new(&params, accumulate).record(&graph, &params, state);
         }
+        replica.gather_parameters(&graph, &params, &bound);
         replica.reduce_gradients(&graph, &params, &bound, ReduceOp::Mean, state);
-        Sgd::new(&params).record(&graph, &params, &inputs);
+        Sgd::new(&params).momentum(momentum, Momentum::Heavy).record(&graph, &params, &inputs);
+        replica.gather_stepped(&graph, &params, state);
         graph.advance(&inputs.state);
         let device = Device::builder().selection(Selection::Cpu).threads(1).open()?;
         let step = graph.compile(&device)?;
         params.write_initial(&device)?;
         replica.broadcast_model(&device, &params)?;
         device.write(&inputs.lr, &[1.0_f32])?;
-        Ok(Self { params, graph, device, step, grad })
+        Ok(Self { params, device, step, grad })
     }
 
     /// Takes a step with this gradient, and returns the weight after it.
@@ -85,31 +92,48 @@ fn gradients_are_summed_at_home_before_they_are_reduced() -> Result<(), Error> {
     Ok(())
 }
 
-/// Replica 1 has three batches of gradient 2, replica 0 one of gradient 1.
-fn joined(uneven: Option<UnevenInputs>, batch_norm: BatchStatistics) -> Result<Vec<f32>, Error> {
-    let config = DataParallelConfig { uneven, batch_norm, ..DataParallelConfig::default() };
+/// Replica 1 has three batches of gradient 2, replica 0 one of gradient 1; then both have one more. Replica 0 has the only
+/// parameter if that is sharded.
+fn joined(config: DataParallelConfig) -> Result<Vec<f32>, Error> {
     run_threads(2, &config, |replica| {
-        let toy = Toy::new(replica, 1)?;
-        for _ in 0..[1, 3][replica.rank()] {
-            toy.step(1.0 + replica.rank() as f32)?;
+        let toy = Toy::with_momentum(replica, 1, 0.5)?;
+        for n_batches in [[1, 3][replica.rank()], 1] {
+            for _ in 0..n_batches {
+                toy.step(1.0 + replica.rank() as f32)?;
+            }
+            replica.join(&toy.step, &toy.params)?;
         }
-        replica.join(&toy.graph, &toy.device, &toy.params)?;
-        toy.weight()
+        let held: Vec<f32> = toy.device.read(toy.params.values())?;
+        let is_sharded = toy.params.division().is_some_and(|division| division.values == Placement::Sharded);
+        Ok(if is_sharded { replica.whole(&toy.params, &held)?[0] } else { held[0] })
     })
 }
 
 #[test]
 fn a_replica_without_batches_joins_the_others() -> Result<(), Error> {
-    let of_replica = BatchStatistics::OfReplica;
-    assert_eq!(joined(Some(UnevenInputs::DividedByAll), of_replica)?, [-1.5 - 1.0 - 1.0; 2], "2 over two replicas is 1");
-    assert_eq!(joined(Some(UnevenInputs::DividedByActive), of_replica)?, [-1.5 - 2.0 - 2.0; 2], "2 over one is 2");
-    let refused = joined(Some(UnevenInputs::Refused), of_replica).expect_err("they have not as many").to_string();
-    assert_eq!(
-        refused,
-        "1 of 2 replicas have a batch, 1 of 2 replicas have none left; give each the same number of batches, or let those that are done join"
-    );
-    for (uneven, batch_norm) in [(None, of_replica), (Some(UnevenInputs::DividedByAll), BatchStatistics::OfAll)] {
-        let error = joined(uneven, batch_norm).expect_err("batches are not counted");
+    let default = DataParallelConfig::default();
+    let weight = |means: [f32; 4]| {
+        let descend = |(weight, velocity): (f32, f32), mean| (weight - (0.5 * velocity + mean), 0.5 * velocity + mean);
+        means.into_iter().fold((0.0, 0.0), descend).0
+    };
+    for zero in [ZeroStage::Replicated, ZeroStage::Optimizer, ZeroStage::Gradients, ZeroStage::Parameters] {
+        for wire in [Wire::F32, Wire::Bf16] {
+            for (uneven, means) in
+                [(UnevenInputs::DividedByAll, [1.5, 1.0, 1.0, 1.5]), (UnevenInputs::DividedByActive, [1.5, 2.0, 2.0, 1.5])]
+            {
+                let found = joined(DataParallelConfig { uneven: Some(uneven), zero, wire, ..default })?;
+                assert_eq!(found, [weight(means); 2], "{zero:?}, {wire:?}, {uneven:?}");
+            }
+        }
+        let refused = joined(DataParallelConfig { uneven: Some(UnevenInputs::Refused), zero, ..default });
+        assert_eq!(
+            refused.expect_err("they have not as many").to_string(),
+            "1 of 2 replicas have a batch, 1 of 2 replicas have none left; give each the same number of batches, or let those that are done join",
+            "{zero:?}"
+        );
+    }
+    for (uneven, batch_norm) in [(None, BatchStatistics::OfReplica), (Some(UnevenInputs::DividedByAll), BatchStatistics::OfAll)] {
+        let error = joined(DataParallelConfig { uneven, batch_norm, ..default }).expect_err("batches are not counted");
         assert!(matches!(error, Error::Setting { name: "uneven", .. }), "{error}");
     }
     Ok(())
@@ -122,7 +146,7 @@ fn even_replicas_that_may_join_do_not_notice() -> Result<(), Error> {
         let toy = Toy::new(replica, 1)?;
         toy.step(replica.rank() as f32)?;
         toy.step(3.0 * replica.rank() as f32)?;
-        replica.join(&toy.graph, &toy.device, &toy.params)?;
+        replica.join(&toy.step, &toy.params)?;
         toy.weight()
     })?;
     assert_eq!(weights, [-4.0; 3], "means of 1, then 3");

@@ -9,6 +9,7 @@ mod damage;
 mod damaged;
 mod data_parallel;
 mod early_stopping;
+mod misuse;
 mod progress;
 mod pytorch;
 mod row_numbers;

@@ -58,11 +58,10 @@ const TEST_FOLDERS: [&str; 4] = ["test", "val", "valid", "validation"];
 /// Opens the tables at `data`, or imports the files there.
 pub(super) fn open(data: &Path, images: &ImagesOptions, keep: KeepTables<'_>, stop: &StopFlag) -> Result<Tables> {
     let source = find(data)?;
-    let is_resized = images.size.is_some() || images.channels != ImagesOptions::default().channels;
     let is_images = matches!(&source, Source::Files { train: Files { format: Format::Images, .. }, .. });
-    if is_resized && !is_images {
+    if *images != ImagesOptions::default() && !is_images {
         bail!(
-            "{}: `--size` and `--channels` convert folders and archives of images, and this is another format",
+            "{}: `--size`, `--channels` and `--on-bad-file` are for folders and archives of images, and this is another format",
             printable(data)
         );
     }

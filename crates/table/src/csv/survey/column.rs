@@ -1,5 +1,6 @@
 use super::marked::is_marked_number;
 use super::sketch::Distinct;
+use super::thousands::Thousands;
 use crate::csv::{Decimal, number64};
 use crate::import::is_missing;
 use crate::iso_time::IsoTime;
@@ -61,11 +62,21 @@ pub struct ColumnSurvey {
     n_decimal_commas: u64,
     n_marked: u64,
     n_other_dates: u64,
+    thousands: Thousands,
     texts: Distinct,
     numbers: Distinct,
     decimal: u8,
-    missing: Vec<String>,
-    missing_numbers: Vec<f64>,
+    missing: Vec<MissingWord>,
+}
+
+/// A word that counts as missing, besides the usual ones.
+#[derive(Clone, Debug)]
+struct MissingWord {
+    word: String,
+    /// The number that it is, if it is one.
+    number: Option<f64>,
+    /// Whether a cell has it.
+    is_found: bool,
 }
 
 /// One of the cells of a column, such as one that differs from the others.
@@ -123,11 +134,15 @@ impl ColumnSurvey {
             n_decimal_commas: 0,
             n_marked: 0,
             n_other_dates: 0,
+            thousands: Thousands::default(),
             texts: Distinct::default(),
             numbers: Distinct::default(),
             decimal: decimal.mark(),
-            missing: missing.iter().map(|word| word.trim().to_owned()).collect(),
-            missing_numbers: missing.iter().filter_map(|word| word.trim().parse().ok()).collect(),
+            missing: missing
+                .iter()
+                .map(|word| word.trim())
+                .map(|word| MissingWord { word: word.to_owned(), number: word.parse().ok(), is_found: false })
+                .collect(),
         }
     }
 
@@ -150,24 +165,27 @@ impl ColumnSurvey {
 
     pub(crate) fn add_bytes(&mut self, cell: &[u8], n: u64, line: impl Fn() -> u64) {
         if let Some(number) = number64(cell, self.decimal).filter(|number| number.is_finite()) {
-            if self.missing_numbers.contains(&number) {
-                self.n_missing += n;
+            if self.is_missing_word(n, |word| word.number == Some(number)) {
                 return;
             }
             self.n_numbers += n;
             self.has_leading_zeros |= matches!(cell, [b'0', b'0'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit));
             self.are_whole &= number.fract() == 0.0;
+            self.thousands.add(cell, self.decimal);
             (self.min, self.max) = (self.min.min(number), self.max.max(number));
             // Numbers that are written differently are one; 0 and -0 are, too.
             self.numbers.add(&(number + 0.0).to_bits().to_le_bytes());
             note(&mut self.not_dates, cell, line);
             return;
         }
+        if self.is_missing_word(n, |word| cell.eq_ignore_ascii_case(word.word.as_bytes())) {
+            return;
+        }
         if cell.eq_ignore_ascii_case(b"none") {
             self.n_none += n;
             return;
         }
-        if is_missing(cell) || self.missing.iter().any(|word| cell.eq_ignore_ascii_case(word.as_bytes())) {
+        if is_missing(cell) {
             self.n_missing += n;
             return;
         }
@@ -182,11 +200,23 @@ impl ColumnSurvey {
         self.n_texts += n;
         if self.decimal == b'.' && cell.contains(&b',') && number64(cell, b',').is_some() {
             self.n_decimal_commas += n;
+            self.thousands.add(cell, b',');
         } else if is_marked_number(text) {
             self.n_marked += n;
         } else if looks_like_date(text) {
             self.n_other_dates += n;
         }
+    }
+
+    /// Whether a cell that occurs `n` times is one of the words for missing values; then it is counted.
+    fn is_missing_word(&mut self, n: u64, is_word: impl Fn(&MissingWord) -> bool) -> bool {
+        let word = self.missing.iter_mut().find(|word| is_word(word));
+        word.map(|word| word.is_found = true).inspect(|()| self.n_missing += n).is_some()
+    }
+
+    /// The words for missing values that were passed to [`new`](Self::new) and that a cell has.
+    pub fn found_missing_values(&self) -> impl Iterator<Item = &str> {
+        self.missing.iter().filter(|word| word.is_found).map(|word| word.word.as_str())
     }
 
     /// Adds the cells of the rows after those of `self`, whose lines are counted from `line`.
@@ -202,6 +232,8 @@ impl ColumnSurvey {
         self.has_leading_zeros |= later.has_leading_zeros;
         self.are_whole &= later.are_whole;
         (self.min, self.max) = (self.min.min(later.min), self.max.max(later.max));
+        self.thousands.merge(&later.thousands);
+        self.missing.iter_mut().zip(&later.missing).for_each(|(word, later)| word.is_found |= later.is_found);
         self.texts.merge(&later.texts);
         self.numbers.merge(&later.numbers);
         for (cells, later) in [(&mut self.not_numbers, &later.not_numbers), (&mut self.not_dates, &later.not_dates)] {
@@ -231,6 +263,12 @@ impl ColumnSurvey {
             }
             _ => ColumnKind::Text,
         }
+    }
+
+    /// The first number whose decimal mark may be a separator between thousands, if those of all numbers may: `7.015` beside
+    /// `924`, but not beside `0.5`.
+    pub fn thousands(&self) -> Option<&str> {
+        self.thousands.example(self.n_decimal_commas > 0)
     }
 
     /// The number of cells that are not missing, if `None` is a value.
@@ -291,6 +329,26 @@ mod tests {
         check(&["'3.5", "'4", "'1.25"], ColumnKind::MarkedNumbers);
         check(&["2024-01", "2024-02", "2024-12"], ColumnKind::Dates);
         check(&["01/2024", "02/2024", "12/2024"], ColumnKind::OtherDates);
+        for (decimal, cells, expected) in [
+            (Decimal::Point, &["924", "7.015", "-12.500"][..], Some("7.015")),
+            (Decimal::Point, &["924", "7.015", "0.125"], None),
+            (Decimal::Point, &["924", "7.015", "1200"], None),
+            (Decimal::Point, &["924", "7.015", "8.5"], None),
+            (Decimal::Point, &["7.015", "12.500"], None),
+            (Decimal::Point, &["7", "12"], None),
+            (Decimal::Point, &["7,015", "12,500"], Some("7,015")),
+            (Decimal::Point, &["7,015", "12,50"], None),
+            (Decimal::Comma, &["x", "", "7,015", "0"], Some("7,015")),
+        ] {
+            let (mut column, mut later) = (ColumnSurvey::new("a", decimal, &[]), ColumnSurvey::new("a", decimal, &[]));
+            cells.iter().for_each(|cell| column.add(cell, 1, 1));
+            assert_eq!(column.thousands(), expected, "{cells:?}");
+            column = ColumnSurvey::new("a", decimal, &[]);
+            column.add(cells[0], 1, 1);
+            cells[1..].iter().for_each(|cell| later.add(cell, 1, 1));
+            column.merge(&later, 1);
+            assert_eq!(column.thousands(), expected, "{cells:?} in two parts");
+        }
         let numbers: Vec<String> = (0..40).map(|i| i.to_string()).collect();
         let mut many: Vec<&str> = numbers.iter().map(String::as_str).collect();
         many.extend(["unknown"; 30]);

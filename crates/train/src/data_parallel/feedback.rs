@@ -1,0 +1,123 @@
+//! Gradients that are sent in 16 bits: the rounding errors of one step are added to the gradients of the next, and are in
+//! checkpoints.
+
+use std::any::Any;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use brisk_nn::tensor::Graph;
+use brisk_nn::tensor::program::HostStep;
+use brisk_replicate::{Collective, Compressed, Error as ReplicaError, ReduceOp, Wire};
+
+use super::exchange::Start;
+use super::scatter::StartScatter;
+use super::{CheckpointFiles, DataParallel};
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
+
+/// How elements of a buffer are sent, and the rounding errors of this replica.
+#[derive(Debug)]
+pub(crate) struct Conversion {
+    elements: Range<usize>,
+    compressed: Mutex<Compressed>,
+}
+
+impl Conversion {
+    /// For `n_sent` values: the elements, and what is sent after them.
+    pub(crate) fn new(wire: Wire, elements: Range<usize>, n_sent: usize) -> Arc<Self> {
+        Arc::new(Self { elements, compressed: Mutex::new(Compressed::new(wire, n_sent)) })
+    }
+
+    pub(crate) fn elements(&self) -> Range<usize> {
+        self.elements.clone()
+    }
+
+    pub(crate) fn all_reduce(
+        &self,
+        collective: &mut dyn Collective,
+        values: &mut [f32],
+        reduce: ReduceOp,
+    ) -> Result<(), ReplicaError> {
+        self.with(|compressed| compressed.all_reduce(collective, values, reduce))
+    }
+
+    pub(crate) fn reduce_scatter(
+        &self,
+        collective: &mut dyn Collective,
+        input: &[f32],
+        shard: &mut [f32],
+        reduce: ReduceOp,
+    ) -> Result<(), ReplicaError> {
+        self.with(|compressed| compressed.reduce_scatter(collective, input, shard, reduce))
+    }
+
+    /// The conversions of a program that have rounding errors, in the order in which they are started.
+    fn all_of(graph: &Graph) -> Vec<Arc<Self>> {
+        let of_step = |step: &Arc<dyn HostStep>| {
+            let step: &dyn Any = step.as_ref();
+            let reduced = step.downcast_ref::<Start>().map(Start::conversion);
+            reduced.or_else(|| step.downcast_ref::<StartScatter>().map(|start| &start.scatter.conversion)).cloned()
+        };
+        let all: Vec<Arc<Self>> = graph.with_program(|program| program.host_steps().filter_map(of_step).collect());
+        all.into_iter().filter(|conversion| conversion.with(|compressed| compressed.wire() != Wire::F32)).collect()
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&mut Compressed) -> T) -> T {
+        f(&mut self.compressed.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl DataParallel {
+    /// Adds the rounding errors of each replica, for `len` gradients; or those of this one, if each writes a file. All replicas
+    /// call it.
+    pub(crate) fn insert_feedback(&self, checkpoint: &mut Checkpoint, graph: &Graph, len: usize) -> Result<(), Error> {
+        let conversions = Conversion::all_of(graph);
+        if conversions.is_empty() {
+            return Ok(());
+        }
+        let ranks = match self.files() {
+            CheckpointFiles::OneAReplica => self.rank()..self.rank() + 1,
+            CheckpointFiles::One if self.rank() == 0 => 0..self.world_size(),
+            CheckpointFiles::One => 0..0,
+        };
+        let mut errors = vec![vec![0.0; len]; ranks.len()];
+        for conversion in conversions {
+            let elements = conversion.elements();
+            let mine = conversion.with(|compressed| compressed.errors()[..elements.len()].to_vec());
+            let found = if self.files() == CheckpointFiles::One { self.all_gather(mine)? } else { mine };
+            for (errors, found) in errors.iter_mut().zip(found.chunks_exact(elements.len())) {
+                errors[elements.clone()].copy_from_slice(found);
+            }
+        }
+        ranks.zip(errors).try_for_each(|(rank, errors)| checkpoint.insert(errors_name(rank), &[len], errors))
+    }
+
+    /// Sets the rounding errors to those of a checkpoint, or to 0. What counts is their sum over all replicas. If fewer replicas
+    /// wrote the checkpoint, the others start with errors of 0; if more did, replica `r` of `n` has the sum of those of ranks
+    /// `r`, `r + n`, …
+    pub(crate) fn restore_feedback(&self, from: Option<&Checkpoint>, graph: &Graph, len: usize) -> Result<(), Error> {
+        let conversions = Conversion::all_of(graph);
+        if conversions.is_empty() {
+            return Ok(());
+        }
+        let mut errors = vec![0.0_f32; len];
+        // Checkpoints of earlier versions have none.
+        for (rank, name) in (0..).map(|rank| (rank, errors_name(rank))) {
+            let Some(checkpoint) = from.filter(|checkpoint| checkpoint.contains(&name)) else { break };
+            let of_rank = checkpoint.f32(&name, &[len])?;
+            if rank % self.world_size() == self.rank() {
+                errors.iter_mut().zip(of_rank).for_each(|(sum, error)| *sum += error);
+            }
+        }
+        for conversion in conversions {
+            let elements = conversion.elements();
+            conversion.with(|compressed| compressed.errors_mut()[..elements.len()].copy_from_slice(&errors[elements.clone()]));
+        }
+        Ok(())
+    }
+}
+
+/// The tensor with the rounding errors of a replica.
+fn errors_name(rank: usize) -> String {
+    format!("wire.errors.{rank}")
+}
