@@ -85,7 +85,7 @@ impl RowSource for Named {
 }
 
 fn with_colours() -> Model<Mlp> {
-    Model::new(7, |params| network(params))
+    Model::new(7, network)
 }
 
 fn network(params: &mut brisk_nn::ParametersBuilder) -> Mlp {
@@ -332,8 +332,7 @@ fn early_stopping_starts_without_earlier_checks() -> Result<(), Error> {
 fn a_fast_run_writes_no_report() -> Result<(), Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("report.html");
-    let mut config = brisk_train::TrainerConfig::default();
-    config.min_epochs = 2;
+    let config = brisk_train::TrainerConfig { min_epochs: 2, ..Default::default() };
     let report = fit(&mut trainer().config(config).report(&path).fast_dev_run(1))?;
     assert_eq!((report.n_epochs, path.exists()), (1, false));
     Ok(())
