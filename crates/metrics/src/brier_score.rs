@@ -5,8 +5,9 @@ use crate::probability::{sigmoid, softmax};
 use crate::scored::Scored;
 use crate::tally::{Row, Tally, Target};
 
-/// The mean squared error of probabilities: `(p - label)²` for binary classification, `Σ_k (p_k - [k is the label])²` for
-/// three classes or more. Two classes as two logits have the score of one logit, their difference. Multi-label rows are averaged over their elements.
+/// The mean squared error of probabilities: `(p - label)²` for binary classification, `Σ_k (p_k - [k is the label])²` for three
+/// classes or more. Two classes as two logits have the score of one logit, their difference. Multi-label rows are averaged over
+/// their elements.
 ///
 /// `sklearn.metrics.brier_score_loss(labels, probabilities)`, whose `scale_by_half="auto"` has the same two formulas.
 #[derive(Clone, Debug)]

@@ -3,10 +3,8 @@ use brisk_tensor::{Graph, Tensor};
 
 use crate::parameters::Parameters;
 
-/// # Errors of clipping
-///
-/// [`Error::Refused`](brisk_tensor::Error::Refused) before the backward pass of a graph in which the parameters are bound, and for
-/// other parameters than those of its loss.
+/// Clipping is an error, [`Error::Refused`](brisk_tensor::Error::Refused), before the backward pass of a graph in which the
+/// parameters are bound, and for other parameters than those of its loss.
 impl Parameters {
     /// Records that the gradients are scaled down so that their norm, taken over all of them, is at most `max_norm`. Call it
     /// after the backward pass and before the optimizer. The result is the norm before scaling, on the device.

@@ -86,7 +86,8 @@ pub enum MeanOf {
 
 impl TabM {
     /// Adds the layers `numbers`, `embeddings.0`, …, `scales.0`, …, `hidden.0`, … and `head` to the parameters.
-    /// [`Parameters::check`](crate::Parameters::check) refuses [`MeanOf::Softmaxes`] of one output, whose probability is always 1.
+    /// [`Parameters::check`](crate::Parameters::check) refuses [`MeanOf::Softmaxes`] of one output, whose probability is always
+    /// 1.
     ///
     /// # Examples
     /// ```

@@ -72,8 +72,8 @@ impl Tensor {
     }
 
     /// Binary cross-entropy of logits that gives well-classified elements less weight: times `(1 - p_t)^gamma`, where `p_t` is
-    /// the probability of the target, and `alpha` for targets of 1, `1 - alpha` for targets of 0. `alpha` is from 0 to 1, or -1 for
-    /// equal weights; `gamma` is at least 0.
+    /// the probability of the target, and `alpha` for targets of 1, `1 - alpha` for targets of 0. `alpha` is from 0 to 1, or -1
+    /// for equal weights; `gamma` is at least 0.
     ///
     /// # Reference
     /// Lin et al. 2017, arXiv:1708.02002; `torchvision.ops.sigmoid_focal_loss`.

@@ -192,8 +192,8 @@ impl Graph {
     /// # Dtypes
     /// Both f32, f16 or bf16, not necessarily the same: the gradient is written in the dtype of its buffer.
     /// # Errors
-    /// As [`tensor`](Self::tensor); [`Error::Dtype`]; [`Error::Refused`] if the gradient overlaps that of another parameter of the
-    /// graph.
+    /// As [`tensor`](Self::tensor); [`Error::Dtype`]; [`Error::Refused`] if the gradient overlaps that of another parameter of
+    /// the graph.
     #[track_caller]
     pub fn parameter(&self, values: &Persistent, grads: &Persistent, range: Range<usize>, shape: &[usize]) -> Tensor {
         let check = |persistent| check_elements("parameter", persistent, &range, shape);

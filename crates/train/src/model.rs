@@ -201,8 +201,8 @@ impl<M: Module> Model<M> {
         Scores::of(task, &outputs, &labels, loss)
     }
 
-    /// What the model returns for each of `rows`, in order: `[n_rows, n_outputs]`, row-major. Labels and their names are ignored. A
-    /// code that an embedding does not have counts as 0, which stands for unknown values.
+    /// What the model returns for each of `rows`, in order: `[n_rows, n_outputs]`, row-major. Labels and their names are ignored.
+    /// A code that an embedding does not have counts as 0, which stands for unknown values.
     ///
     /// For classification these are logits: the predicted class is the index of the largest, and probabilities are their softmax,
     /// or for a single logit its sigmoid.

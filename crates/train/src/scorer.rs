@@ -53,11 +53,12 @@ pub(crate) struct RecordedScorer<'a> {
 }
 
 impl<'a> Scorer<'a> {
-    /// Records and compiles the evaluation of `model` over rows that are on the device, whose columns are standardised by `scale`,
-    /// with products in any precision.
+    /// Records and compiles the evaluation of `model` over rows that are on the device, whose columns are standardised by
+    /// `scale`, with products in any precision.
     ///
     /// # Errors
-    /// [`Error::Setting`] if the rows are on another device; [`Error::Tensor`] if the model does not take such rows, or the device has no room.
+    /// [`Error::Setting`] if the rows are on another device; [`Error::Tensor`] if the model does not take such rows, or the
+    /// device has no room.
     #[track_caller]
     pub fn new(
         device: &Device,

@@ -165,8 +165,8 @@ impl<'a> Trainer<'a> {
     }
 
     /// Runs a few batches and a validation, without a folder or a report: a test that everything fits together. Turns off early
-    /// stopping and validation within the epoch. Call it last, since later calls set these again. Your callbacks are still called,
-    /// such as a [`TensorBoard`](crate::TensorBoard), which then writes its file.
+    /// stopping and validation within the epoch. Call it last, since later calls set these again. Your callbacks are still
+    /// called, such as a [`TensorBoard`](crate::TensorBoard), which then writes its file.
     pub fn fast_dev_run(mut self, n_batches: usize) -> Self {
         self.config.limit_train_batches = Some(Limit::Batches(n_batches));
         (self.config.max_epochs, self.config.early_stopping, self.outputs.folder) = (1, None, None);
@@ -374,8 +374,8 @@ impl<'a> Trainer<'a> {
     ///
     /// The model's output must have the columns that the task requires. Losses of training rows are weighted by the rows'
     /// weights; validation counts each row once, and a [warning](crate::Warning::UnusedWeights) says so of rows with weights.
-    /// Columns, labels, classes and categories must have the same [names](RowSource::names) in both sets, in the same order, where
-    /// both have names: rows are matched by position only.
+    /// Columns, labels, classes and categories must have the same [names](RowSource::names) in both sets, in the same order,
+    /// where both have names: rows are matched by position only.
     ///
     /// # Errors
     /// [`Error::Memory`] if the run takes more memory than is available, before any is taken; [`Error::RowSet`],

@@ -25,8 +25,8 @@ impl ResidentRows {
     /// Copies all rows of `source` to `device`, with their categories and weights, if they have any.
     ///
     /// # Errors
-    /// [`Error::RowSet`]; [`Error::Value`] names a row and a column that hold NaN or infinity, or a weight that is negative or not
-    /// finite; [`Error::Rows`] if the source fails; [`Error::Memory`], [`Error::Tensor`] if the device has no room.
+    /// [`Error::RowSet`]; [`Error::Value`] names a row and a column that hold NaN or infinity, or a weight that is negative or
+    /// not finite; [`Error::Rows`] if the source fails; [`Error::Memory`], [`Error::Tensor`] if the device has no room.
     pub fn upload<S: RowSource<Feature: FeedElement>>(device: &Device, name: &'static str, source: &S) -> Result<Self, Error> {
         Self::upload_as(device, name, source, layout_of(name, source)?)
     }
