@@ -117,7 +117,7 @@ pub enum Network {
     /// [`ResNet9`].
     ResNet9(Box<ResNet9>),
     /// [`Airbench`].
-    Airbench(Airbench),
+    Airbench(Box<Airbench>),
 }
 
 /// The rungs of the ladder of [`Recipe::page_rung`], from the baseline to the last trick. The article's first step, from
@@ -334,7 +334,7 @@ impl Recipe {
     pub fn build(&self, params: &mut ParametersBuilder) -> Network {
         match &self.network {
             NetworkConfig::ResNet9(config) => Network::ResNet9(Box::new(ResNet9::new(params, config))),
-            NetworkConfig::Airbench(config) => Network::Airbench(Airbench::new(params, config)),
+            NetworkConfig::Airbench(config) => Network::Airbench(Box::new(Airbench::new(params, config))),
         }
     }
 

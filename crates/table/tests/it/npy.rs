@@ -150,7 +150,7 @@ const REFUSALS: [(&str, &str); 37] = [
     ("labels_one_hot.npz", "argmax"),
     ("labels_too_few.npz", "`X` has 3 rows, `y` has 2"),
     ("many_columns.npy", "ends after 0 rows of 2"),
-    ("no_arrays.npz", "found the arrays []"),
+    ("no_arrays.npz", "found a zip archive without arrays of numpy"),
     ("no_columns.npy", "without a value"),
     ("not_a_literal.npy", "a dictionary"),
     ("not_npy.npy", "other first bytes"),
