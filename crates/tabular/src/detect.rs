@@ -609,7 +609,7 @@ fn guessed_target(path: &Path, survey: &Surveyed, dropped: &[usize]) -> Result<u
     }
     let is_index = |column: &ColumnSurvey| survey.index.contains(&column.name);
     let last = all().rfind(|&col| !is_index(&survey.columns[col]) && survey.columns[col].n_values() > 0);
-    let last = last.or_else(|| all().last()).unwrap_or(0);
+    let last = last.or_else(|| all().next_back()).unwrap_or(0);
     let column = &survey.columns[last];
     if column.n_missing > 0 {
         let (path, column, n_missing) = (path.to_owned(), column.name.clone(), column.n_missing);

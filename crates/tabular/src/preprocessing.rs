@@ -360,9 +360,8 @@ fn check_columns<S: RowSource>(columns: &Columns, rows: &S) -> Result<(), Error>
         ("columns of numbers", columns.numbers.len(), rows.n_cols()),
         ("categorical columns", columns.categories.len(), rows.n_categories()),
     ];
-    match counts.into_iter().find(|(_, n_names, found)| n_names != found) {
-        Some((what, n_names, found)) => return Err(Error::ColumnNames { what, n_names, found }),
-        None => (),
+    if let Some((what, n_names, found)) = counts.into_iter().find(|(_, n_names, found)| n_names != found) {
+        return Err(Error::ColumnNames { what, n_names, found });
     }
     let mut names = columns.names();
     names.sort_unstable();
