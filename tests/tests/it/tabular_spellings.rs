@@ -36,7 +36,7 @@ fn predicted(place: &Place, text: &str) -> String {
 #[test]
 fn marks_that_may_be_between_thousands_are_named() {
     let place = Place::new();
-    let cells = |row: usize| if row % 3 == 0 { format!("{}", row + 1) } else { format!("{}.{:03}", row + 1, row) };
+    let cells = |row: usize| if row.is_multiple_of(3) { format!("{}", row + 1) } else { format!("{}.{:03}", row + 1, row) };
     let said = trained(&place, &rows("price", 240, cells), &[]);
     assert!(said.contains("column `price` has 2.001 beside whole numbers below 1000"), "{said}");
     // Fractions, of which some are below 1.

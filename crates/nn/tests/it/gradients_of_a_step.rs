@@ -97,7 +97,8 @@ fn a_step_leaves_parameters_without_a_gradient_as_they_are() -> Result<(), Error
 fn what_reads_gradients_is_recorded_after_the_backward_pass() -> Result<(), Error> {
     let (params, _) = two();
     let state = Graph::state_buffer();
-    let records: [(&str, &dyn Fn(&Graph)); 4] = [
+    type Record<'a> = &'a dyn Fn(&Graph);
+    let records: [(&str, Record<'_>); 4] = [
         ("sgd", &|graph| Sgd::new(&params).record(graph, &params, &StepInputs::new(graph, 1))),
         ("grad_norm", &|graph| drop(params.clip_grad_norm(graph, 1.0))),
         ("clip_grad_value", &|graph| params.clip_grad_value(graph, 1.0)),

@@ -140,7 +140,7 @@ fn settings_of_layers_are_refused_with_the_line_that_made_them() {
         check(&make, &["for column 1 of `numbers`", "at least two edges"]);
     }
     for std in [0.0, -1.0, f32::NAN] {
-        check(&|p| drop(Periodic::new(p, "numbers", 2, 8, std, 4)), &["std", "for `numbers`", "above 0"]);
+        check(&|p| _ = Periodic::new(p, "numbers", 2, 8, std, 4), &["std", "for `numbers`", "above 0"]);
     }
     let config = TabMConfig {
         n_inputs: 2,
