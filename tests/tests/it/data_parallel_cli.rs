@@ -29,7 +29,9 @@ impl Place {
 
     /// `command` in this folder, on the CPU, with the run's options and `args`.
     pub(crate) fn prepared(&self, mut command: Command, args: &[&str]) -> Command {
-        command.args(RUN).args(["--data-dir", "data", "--runs", "runs"]).args(args);
+        // Without `--rows`, if there are other rows.
+        let n_unused = if args.contains(&"--train") { 2 } else { 0 };
+        command.args(&RUN[n_unused..]).args(["--data-dir", "data", "--runs", "runs"]).args(args);
         command.current_dir(self.dir.path()).env("BRISK_DEVICE", "cpu").env("XDG_RUNTIME_DIR", self.dir.path());
         command
     }
@@ -118,7 +120,8 @@ fn options_that_make_no_sense() {
         (&["--bucket-mb", "1e9"], &["'1e9' for '--bucket-mb <MIB>'", "4096 or less"]),
         (&["--timeout", "1e300"], &["'1e300' for '--timeout <SECONDS>'", "1048576 or less"]),
         (&["--batch"], &["a value is required for '--batch <N>'"]),
-        (&["--train", "a.csv"], &["'--rows <N>' cannot be used with '--train <FILE>'"]),
+        (&["--train", "a.csv"], &["required arguments were not provided", "--test <FILE>"]),
+        (&["--rows", "200", "--train", "a.csv", "--test", "a.csv"], &["'--rows <N>' cannot be used with '--train <FILE>'"]),
         (&["--out", "run", "--resume", "run/last.safetensors"], &["leave out --out"]),
         (&["--replicas", "3", "--batch", "2"], &["--batch 2 leaves some of 3 replicas without a row", "--batch 3 or more"]),
     ] {

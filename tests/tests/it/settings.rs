@@ -164,7 +164,7 @@ fn settings_of_a_trainer_are_refused() {
         row("every", "0", |t| t.optimizer(|p| Lookahead::new(Sgd::new(p), p, 0, vec![0.5]))),
         row("lr", "NaN", |t| t.optimizer(|p| Scheduled::new(Sgd::new(p), &Schedule::constant(f64::NAN), 10))),
         row("beta1", "2", config(|c| c.optimizer = Some(adamw([2.0, 0.999])))),
-        row("matrices", "[]", config(|c| c.optimizer = Some(OptimizerConfig::Muon(MuonConfig::default())))),
+        row("no matrices", "layers.0.weight", config(|c| c.optimizer = Some(OptimizerConfig::Muon(MuonConfig::default())))),
         row("matrices", "layers.9.weight", config(|c| c.optimizer = Some(OptimizerConfig::Muon(muon("layers.9.weight"))))),
         row("layers.0.bias", "a matrix", config(|c| c.optimizer = Some(OptimizerConfig::Muon(muon("layers.0.bias"))))),
         row("optimizer", "besides another optimizer", |t| {
