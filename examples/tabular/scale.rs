@@ -8,7 +8,7 @@ use brisk_loader::RowSource;
 use brisk_nn::tensor::program::Device;
 use brisk_table::Table;
 use brisk_tabular::{Error, Fitting, Preprocessing, Recipe, Target, TargetScale, TargetScaleReason};
-use brisk_train::{StopFlag, Trainer};
+use brisk_train::{Labels, StopFlag, Trainer};
 
 use crate::options::Options;
 
@@ -62,7 +62,7 @@ pub(crate) fn chosen<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
     options: &Options,
     fitting: &Fitting<'_>,
     preprocessing: &Preprocessing,
-    target: &Target,
+    (target, table): (&Target, &Table),
     train: &S,
     valid: &T,
 ) -> Result<Option<Chosen>, Error> {
@@ -72,7 +72,15 @@ pub(crate) fn chosen<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
     if let Some(Asked::For(scale)) = options.target_scale {
         return Ok(Some((scale, None)));
     }
-    let (scale, reason) = fitting.choose_target_scale(device, preprocessing, target, train, valid)?;
+    // Rows that are only tested need a logarithm, too.
+    let (scale, reason) = match target.clone().with_scale(TargetScale::Log, table) {
+        Err(Error::NotPositive { .. }) => {
+            let labels = Labels::Numbers.read("all", table)?;
+            let smallest = labels.iter().map(|&label| f64::from(label) + target.offset()).fold(f64::INFINITY, f64::min);
+            (TargetScale::Standard, TargetScaleReason::NotPositive { smallest })
+        }
+        _ => fitting.choose_target_scale(device, preprocessing, target, train, valid)?,
+    };
     print::note(format_args!("target scale: {scale}, since {reason}"));
     Ok(Some((scale, Some(reason))))
 }

@@ -77,9 +77,9 @@ pub(crate) fn train(
         let fitting = scale::fitting(options, device, options.recipes(&rows.train, &target), options.time_left(started)?, stop);
         let folds = n_folds.map(|n_folds| detected.folds(&train, &rows.train, options.seed, n_folds)).transpose()?;
         match (&rows.valid, folds.as_deref()) {
-            (Some(valid), _) => scale::chosen(device, options, &fitting, &preprocessing, &target, &rows.train, valid),
+            (Some(valid), _) => scale::chosen(device, options, &fitting, &preprocessing, (&target, table), &rows.train, valid),
             (None, Some([first, ..])) => {
-                scale::chosen(device, options, &fitting, &preprocessing, &target, &first.train, &first.valid)
+                scale::chosen(device, options, &fitting, &preprocessing, (&target, table), &first.train, &first.valid)
             }
             (None, _) => Ok(None),
         }

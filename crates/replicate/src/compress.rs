@@ -142,6 +142,7 @@ fn all_reduce<T: Element<Sum = f32>>(
     sent: &mut [T],
     reduce: ReduceOp,
 ) -> Result<(), Error> {
+    let sent = &mut sent[..values.len()];
     narrow(values, lost, sent);
     collective.all_reduce(sent, reduce)?;
     values.iter_mut().zip(sent).for_each(|(value, sent)| *value = sent.widen());
@@ -153,12 +154,14 @@ fn reduce_scatter<T: Element<Sum = f32>>(
     input: &[f32],
     shard: &mut [f32],
     lost: &mut [f32],
-    sent: &mut [T],
+    sent: &mut Vec<T>,
     reduce: ReduceOp,
 ) -> Result<(), Error> {
+    // The shard arrives after what is sent, in memory that the first call allocates.
+    sent.resize(input.len() + shard.len(), T::zeroed());
+    let (sent, reduced) = sent.split_at_mut(input.len());
     narrow(input, lost, sent);
-    let mut reduced = vec![T::zeroed(); shard.len()];
-    collective.reduce_scatter(sent, &mut reduced, reduce)?;
+    collective.reduce_scatter(sent, reduced, reduce)?;
     shard.iter_mut().zip(reduced).for_each(|(value, reduced)| *value = reduced.widen());
     Ok(())
 }

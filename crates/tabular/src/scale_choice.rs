@@ -20,7 +20,7 @@ use crate::validated::Validated;
 pub enum TargetScaleReason {
     /// Some numbers have no logarithm, or cannot be told from 0 in the digits of a standardised `f32`.
     NotPositive {
-        /// The smallest of the training and validation rows; 0 if it cannot be told from it.
+        /// The smallest of them; 0 if it cannot be told from it.
         smallest: f64,
     },
     /// The numbers have no long tail above their mean, or the logarithm makes none of it go away.

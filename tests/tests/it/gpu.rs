@@ -18,7 +18,7 @@ pub(crate) fn gpu() -> Option<Device> {
             true
         })
     });
-    is_there.then(open)
+    is_there.then(first_adapter)
 }
 
 fn look() -> Option<Device> {
@@ -33,10 +33,11 @@ fn look() -> Option<Device> {
         say("no adapter: NO GPU CHECK RUNS, only the CPU executor is tested");
         return None;
     }
-    Some(open())
+    Some(first_adapter())
 }
 
-fn open() -> Device {
+/// Opens the first adapter, after [`gpu`] has said that there is one: for tests with several devices.
+pub(crate) fn first_adapter() -> Device {
     Device::builder().selection(Selection::Index(0)).open().expect("the first adapter opens")
 }
 

@@ -2,13 +2,13 @@
 //! another number of replicas. An optimizer that cannot be sharded is refused before the first step.
 
 use brisk_nn::{Adam, CautiousAdamW, CombinedOptimizer, Momentum, Muon, MuonNorm, Optimizer, ParameterGroup, Parameters};
-use brisk_program::{Device, Selection};
+use brisk_program::Device;
 use brisk_train::{
     Binary, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Error, FitReport, Outputs, RunFolder,
     Trainable, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
 };
 
-use crate::gpu::{cpu, gpu};
+use crate::gpu::{cpu, first_adapter, gpu};
 use crate::replicas::{CONFIG, Run, check_alike, check_same_bits, weights};
 use crate::run::{Ready, Setting, into_folder, quiet};
 
@@ -172,8 +172,7 @@ fn a_gpu_updates_sharded_matrices() -> Result<(), Error> {
     if gpu().is_none() {
         return Ok(());
     }
-    let open = || Device::builder().selection(Selection::Index(0)).open().expect("the first adapter opens");
-    check_stages(open, 2, 4096, muon_of_norms, &[ZeroStage::Parameters])
+    check_stages(first_adapter, 2, 4096, muon_of_norms, &[ZeroStage::Parameters])
 }
 
 /// The checkpoint without some of its tensors.

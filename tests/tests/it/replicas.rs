@@ -4,14 +4,14 @@ use std::time::{Duration, Instant};
 
 use brisk_loader::{Order, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_nn::{EmaConfig, Parameters, Placement, Schedule};
-use brisk_program::{Device, Selection};
+use brisk_program::Device;
 use brisk_tensor::Precision;
 use brisk_train::{
     BatchStatistics, BucketSizes, Checkpoint, CheckpointFiles, DataParallel, DataParallelConfig, Ended, Error, Feed, FeedConfig,
     FitReport, GradientClip, Outputs, Scorer, StopFlag, ThreadsConfig, TrainerConfig, Wire, ZeroStage, run_threads,
 };
 
-use crate::gpu::{cpu, gpu};
+use crate::gpu::{cpu, first_adapter, gpu};
 use crate::run::{Ready, Setting, after_each_epoch, history, into_folder, quiet, rows};
 
 /// Buckets so small that each layer has one.
@@ -157,10 +157,9 @@ fn replicas_are_devices_of_one_adapter() -> Result<(), Error> {
     if gpu().is_none() {
         return Ok(());
     }
-    let open = || Device::builder().selection(Selection::Index(0)).open().expect("the first adapter opens");
     let default = Setting::default();
     let setting = Setting { config: TrainerConfig { max_epochs: 1, ..default.config.clone() }, n_rows: 200, ..default };
-    let runs = replicated(2, CONFIG, open, || setting.ready())?;
+    let runs = replicated(2, CONFIG, first_adapter, || setting.ready())?;
     check_same_bits(&runs);
     check_alike(&setting.ready().fit(&cpu(2))?, &runs[0], 1e-4);
     Ok(())

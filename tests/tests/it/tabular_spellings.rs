@@ -93,7 +93,7 @@ fn columns_without_names_are_those_of_training() {
 #[test]
 fn rows_are_ordered_by_the_time_in_utc() -> Result<(), Error> {
     let place = Place::new();
-    // The clock of the first half is behind: its rows are later.
+    // The rows of the first half are later by UTC, although their clock shows the same times.
     let time = |row: usize| match row < 100 {
         true => format!("2024-01-01T{:02}:{:02}:00-12:00", row / 10, row % 10),
         false => format!("2024-01-01T{:02}:{:02}:00+00:00", (row - 100) / 10, row % 10),

@@ -1,7 +1,6 @@
 //! Training state that is sharded across replicas, compared with state that each of them keeps whole.
 
 use brisk_nn::{Adam, GradScalerConfig, ParameterGroup, Sgd, WeightDecay};
-use brisk_program::{Device, Selection};
 use brisk_replicate::StateBytes;
 use brisk_tensor::Precision;
 use brisk_train::{
@@ -9,7 +8,7 @@ use brisk_train::{
     RunFolder, Trainable, Trainer, TrainerConfig, Wire, ZeroStage, run_threads,
 };
 
-use crate::gpu::{cpu, gpu};
+use crate::gpu::{cpu, first_adapter, gpu};
 use crate::replicas::{CONFIG, Run, check_alike, check_same_bits, replicated, weights};
 use crate::run::{Ready, Setting, into_folder, quiet};
 
@@ -158,12 +157,11 @@ fn a_gpu_comes_to_the_same() -> Result<(), Error> {
     if gpu().is_none() {
         return Ok(());
     }
-    let open = || Device::builder().selection(Selection::Index(0)).open().expect("the first adapter opens");
     let config = TrainerConfig { max_epochs: 1, ..two_epochs() };
     let setting = Setting { n_rows: 128, n_valid: 64, ..deep(config) };
-    let whole = replicated(2, CONFIG, open, || setting.ready())?;
+    let whole = replicated(2, CONFIG, first_adapter, || setting.ready())?;
     for zero in STAGES {
-        let runs = replicated(2, divided(zero), open, || setting.ready())?;
+        let runs = replicated(2, divided(zero), first_adapter, || setting.ready())?;
         check_same_bits(&runs);
         check_alike(&whole[0], &runs[0], 1e-6);
     }

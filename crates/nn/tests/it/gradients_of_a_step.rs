@@ -105,9 +105,9 @@ fn what_reads_gradients_is_recorded_after_the_backward_pass() -> Result<(), Erro
         ("accumulate", &|graph| Accumulate::new(&params, 2).record(graph, &params, &state)),
     ];
     for (op, record) in records {
-        let alone = Graph::training("gradients of another graph");
-        record(&alone);
-        alone.check()?;
+        let without_backward = Graph::training("gradients of another graph");
+        record(&without_backward);
+        without_backward.check()?;
         let early = Graph::training("step");
         params.bind(&early);
         record(&early);

@@ -77,7 +77,7 @@ fn odd_values() -> Vec<Row> {
             row(
                 format!("{mark} in a target, where it means a missing value"),
                 &[&format!("{TRAIN} --missing-value {mark}")],
-                refused(&["`y`", "line 6"]),
+                said(&["`y`", "no value in 60 of 600 rows", "left out"]),
             )
             .file("rows.csv", text("x,y", 600, |i| format!("{:.4},{}", part(i, 0), marked(i, 1, mark)))),
         );
@@ -120,7 +120,7 @@ fn imports() -> Vec<Row> {
         row("fractions of 1000.1234 in f16", &["import rows.csv out.safetensors --label y --dtype f16"], said(&["`x`", "f16"]))
             .file("rows.csv", text("x,y", 100, |i| format!("{:.4},{}", 1000.1234 + part(i, 0), i % 2))),
         row("ordinary fractions", &[IMPORT], computed(no_warning))
-            .file("rows.csv", text("x,z,y", 100, |i| format!("{:.4},0.1,{}", 100.0 + part(i, 0), i % 2))),
+            .file("rows.csv", text("x,z,y", 100, |i| format!("{:.4},0.{},{}", 100.0 + part(i, 0), i % 3, i % 2))),
         row("features that are 0 in f32", &[weighted], said(&["`x`", "too small"]))
             .file("rows.csv", text("x,w,y", 50, |i| format!("{},1,{}", tiny(i), i % 2))),
         row("labels that are 0 in f32", &[weighted], said(&["`y`", "too small"]))

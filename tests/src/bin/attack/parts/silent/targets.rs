@@ -47,7 +47,7 @@ pub(super) fn rows() -> Vec<Row> {
             .file("rows.csv", targets(200, |i| ["true", "false", "TRUE", "FALSE", "True", "False"][i % 6].to_owned())),
         row("labels -1 and 1", &[TRAIN], computed(has_classes(2)))
             .file("rows.csv", targets(200, |i| ["-1", "1"][i % 2].to_owned())),
-        row("labels that are missing", &[TRAIN], refused(&["`y`", "line"]))
+        row("labels that are missing", &[TRAIN], said(&["`y`", "no value in 1 of 200 rows"]))
             .file("rows.csv", targets(200, |i| if i == 150 { String::new() } else { (i % 2).to_string() })),
         row("labels of text that are missing", &[TRAIN], refused_or_said(&["`y`", "line"], &["`y`"]))
             .file("rows.csv", targets(200, |i| if i == 150 { "?".to_owned() } else { ["no", "yes"][i % 2].to_owned() })),
@@ -102,10 +102,11 @@ pub(super) fn rows() -> Vec<Row> {
     for cell in ["inf", "12.5x", "-", "1e999", "12,5", "#DIV/0!", "unknown", "$4"] {
         let name = format!("one cell {cell:?} in a target of numbers");
         let target = move |i: usize| if i == 1700 { cell.to_owned() } else { format!("{:.5}", 9.0 * part(i, 1)) };
-        rows.push(
-            row(name, &[TRAIN], refused(&["`y`|column 2|3 columns|has 3", "line 1702|1702"]))
-                .file("rows.csv", targets(2000, target)),
-        );
+        let outcome = match cell {
+            "-" | "#DIV/0!" => said(&["`y`", "no value in 1 of 2000 rows"]),
+            _ => refused(&["`y`|column 2|3 columns|has 3", "line 1702|1702"]),
+        };
+        rows.push(row(name, &[TRAIN], outcome).file("rows.csv", targets(2000, target)));
     }
     rows
 }

@@ -357,7 +357,7 @@ pub(super) fn rows_of_the_table() -> Vec<Row> {
         ("lr", "NaN", |t| t.learning_rate(f64::NAN)),
         ("ema.decay", "NaN", |t| t.ema(NAN)),
         ("batch_rows", "0", |t| t.batch_rows(0)),
-        ("valid_nosuch", "it has", |t| t.early_stopping(EarlyStopping::on("valid_nosuch"))),
+        ("valid_nosuch", "expected one of", |t| t.early_stopping(EarlyStopping::on("valid_nosuch"))),
     ];
     rows.extend(settings.map(|(name, found, change)| {
         within(format!("a setting: {name} {found}"), move |_| refused(fit(change(trainer()?), &Binary::new()), &[name, found]))
