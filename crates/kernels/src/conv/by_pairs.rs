@@ -2,8 +2,8 @@
 //!
 //! If windows are adjacent, no patches are made. Each line is copied once, with its padding. The values under one row of taps are
 //! contiguous in it, and windows are one pixel apart, so the instructions can read the lines as a matrix whose rows overlap and
-//! which has a segment for each row of taps. Some of its rows reach from the end of one line into the next one: their results are
-//! dropped. Segments are padded up to the depth of a tile with whatever follows them, which is multiplied by weights of 0; lines
+//! which has a segment for each row of taps. For AMX, some of its rows reach from the end of one line into the next one: their
+//! results are dropped. Segments are padded up to the depth of a tile with whatever follows them, which is multiplied by weights of 0; lines
 //! that contain infinities or NaN are therefore copied into patches.
 
 use std::ops::Range;
@@ -119,13 +119,21 @@ impl Patches<'_, bf16> {
             rest = others;
             let a = Lines {
                 data: &lines[starts[0] * line_pixels * c..],
+                first_row: 0,
                 stride: c,
                 n_rows: (starts.len() - 1) * line_pixels + along_x.n,
                 depth,
                 n_segments: along_y.n_taps,
                 segment_stride: line_pixels * c,
+                band_rows: HEIGHT,
                 band_stride: HEIGHT * c,
             };
+            if instructions == Bf16Instructions::Avx512 {
+                let n_rows = starts.len() * along_x.n;
+                let windows = Lines { n_rows, band_rows: along_x.n, band_stride: line_pixels * c, ..a };
+                weights.times_into(instructions, windows, n_rows, (y, n), Onto::Nothing);
+                continue;
+            }
             weights.each_block(instructions, a, |first, col, block| {
                 let (n_cols, end) = (WIDTH.min(n - col), (first + HEIGHT).min(a.n_rows));
                 let mut window = first;

@@ -89,8 +89,11 @@ impl Bf16Instructions {
 /// are adjacent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines<'a> {
+    /// From the first row of a band on.
     pub(crate) data: &'a [bf16],
-    /// From one row to the next.
+    /// Rows of that band that are left out.
+    pub(crate) first_row: usize,
+    /// From one row of a band to the next.
     pub(crate) stride: usize,
     pub(crate) n_rows: usize,
     /// K indices of a segment that are multiplied.
@@ -98,20 +101,44 @@ pub(crate) struct Lines<'a> {
     pub(crate) n_segments: usize,
     /// From one segment of a row to the next.
     pub(crate) segment_stride: usize,
-    /// From one band of [`HEIGHT`] rows to the next.
+    /// Rows of a band: any number for AVX512_BF16, a multiple of [`HEIGHT`] for AMX.
+    pub(crate) band_rows: usize,
+    /// From one band to the next.
     pub(crate) band_stride: usize,
 }
 
 impl<'a> Lines<'a> {
     /// Rows of a single segment.
     pub(crate) fn new(data: &'a [bf16], stride: usize, n_rows: usize, depth: usize) -> Self {
-        Self { data, stride, n_rows, depth, n_segments: 1, segment_stride: 0, band_stride: HEIGHT * stride }
+        let (band_rows, band_stride) = (HEIGHT, HEIGHT * stride);
+        Self { data, first_row: 0, stride, n_rows, depth, n_segments: 1, segment_stride: 0, band_rows, band_stride }
     }
 
-    /// The rows from `row` on, at most `n` of them. If they are packed, they are those of one band.
+    /// The rows from `row` on, at most `n` of them.
     pub(crate) fn rows(self, row: usize, n: usize) -> Self {
-        let start = row / HEIGHT * self.band_stride + row % HEIGHT * self.stride;
-        Self { data: &self.data[start..], n_rows: n.min(self.n_rows - row), ..self }
+        let at = self.first_row + row;
+        let (band, first_row) = (at / self.band_rows, at % self.band_rows);
+        Self { data: &self.data[band * self.band_stride..], first_row, n_rows: n.min(self.n_rows - row), ..self }
+    }
+
+    /// Where a row begins.
+    pub(super) fn start(&self, row: usize) -> usize {
+        let at = self.first_row + row;
+        at / self.band_rows * self.band_stride + at % self.band_rows * self.stride
+    }
+
+    /// Where each of the first rows begins.
+    #[inline(always)]
+    fn starts<const N: usize>(&self) -> [usize; N] {
+        let (mut row, mut start) = (self.first_row, self.first_row * self.stride);
+        std::array::from_fn(|_| {
+            let of_row = start;
+            (row, start) = (row + 1, start + self.stride);
+            if row == self.band_rows {
+                (row, start) = (0, start - self.band_rows * self.stride + self.band_stride);
+            }
+            of_row
+        })
     }
 
     /// K indices of all segments.
@@ -120,7 +147,7 @@ impl<'a> Lines<'a> {
     }
 
     fn assert_in_bounds(&self) {
-        let end = (self.n_segments - 1) * self.segment_stride + (self.n_rows - 1) * self.stride + self.depth;
+        let end = (self.n_segments - 1) * self.segment_stride + self.start(self.n_rows - 1) + self.depth;
         assert!(
             end <= self.data.len(),
             "{} segments of {} rows of {} at {} reach past {} elements",
@@ -176,10 +203,12 @@ pub(crate) struct Sums<'a> {
 mod x86 {
     use std::arch::asm;
     use std::arch::x86_64::{
-        __cpuid, __cpuid_count, __m512bh, _mm512_dpbf16_ps, _mm512_load_si512, _mm512_loadu_ps, _mm512_set1_epi32,
-        _mm512_setzero_ps, _mm512_storeu_ps,
+        __cpuid, __cpuid_count, __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_load_si512, _mm512_loadu_ps, _mm512_setzero_ps,
+        _mm512_storeu_ps,
     };
     use std::sync::OnceLock;
+
+    use half::bf16;
 
     use super::{Bf16Instructions, HEIGHT, LANES, Lines, PairLine, Panel, Runs, STEP, Sums, TILE_LINES, WIDTH};
 
@@ -219,29 +248,19 @@ mod x86 {
             match self {
                 Self::Amx => {
                     assert!([LANES, HEIGHT].contains(&a.n_rows) && tiles.are_configured, "{} rows of tiles", a.n_rows);
+                    assert!(a.first_row + a.n_rows <= a.band_rows, "rows of several bands");
                     // SAFETY: the operands are long enough for the runs, and the tiles are configured.
                     unsafe { multiply_tiles(a, panel, runs, sums, adds) }
                 }
                 Self::Avx512 => {
                     assert!(self.is_available(), "a machine without AVX512_BF16");
-                    let mut row = 0;
                     let Sums { data, stride, n_cols } = sums;
-                    while row < a.n_rows {
-                        let (a, y) = (a.rows(row, 12), &mut data[row * stride..]);
+                    let by_rows = const { [by_rows::<1>(), by_rows::<2>()] }[n_cols / LANES - 1];
+                    for row in (0..a.n_rows).step_by(MAX_ROWS) {
+                        let (a, y) = (a.rows(row, MAX_ROWS), &mut data[row * stride..]);
                         // SAFETY: the machine has the instructions, and the operands are long enough for the rows and columns of
                         // the function.
-                        row += unsafe {
-                            match (a.n_rows, n_cols) {
-                                (12.., WIDTH) => multiply_dots::<12, 2>(a, (panel, runs), y, stride, adds),
-                                (6.., WIDTH) => multiply_dots::<6, 2>(a, (panel, runs), y, stride, adds),
-                                (4.., WIDTH) => multiply_dots::<4, 2>(a, (panel, runs), y, stride, adds),
-                                (2.., WIDTH) => multiply_dots::<2, 2>(a, (panel, runs), y, stride, adds),
-                                (_, WIDTH) => multiply_dots::<1, 2>(a, (panel, runs), y, stride, adds),
-                                (8.., _) => multiply_dots::<8, 1>(a, (panel, runs), y, stride, adds),
-                                (4.., _) => multiply_dots::<4, 1>(a, (panel, runs), y, stride, adds),
-                                _ => multiply_dots::<1, 1>(a, (panel, runs), y, stride, adds),
-                            }
-                        };
+                        unsafe { by_rows[a.n_rows - 1](a, (panel, runs), y, stride, adds) };
                     }
                 }
             }
@@ -346,7 +365,7 @@ mod x86 {
     #[inline]
     unsafe fn multiply_tiles(a: Lines<'_>, panel: &[PairLine], runs: Runs, sums: Sums<'_>, adds: bool) {
         let (a_stride, y_stride) = (a.stride * size_of::<u16>(), sums.stride * size_of::<f32>());
-        let (above, y_above) = (a.data.as_ptr(), sums.data.as_mut_ptr());
+        let (above, y_above) = (a.data[a.start(0)..].as_ptr(), sums.data.as_mut_ptr());
         // Not read or written if there are 16 rows.
         let (below, y_below) = (above.wrapping_add(LANES * a.stride), y_above.wrapping_add(LANES * sums.stride));
         let (two_rows, two_cols) = (a.n_rows > LANES, sums.n_cols > LANES);
@@ -464,11 +483,29 @@ mod x86 {
         }
     }
 
-    /// The products of the first `R` rows of `a` and the first `V` vectors of a panel; returns `R`.
+    /// Rows whose sums are in registers at a time.
+    const MAX_ROWS: usize = 8;
+
+    /// [`multiply_dots`] for `V` vectors of a panel and 1 to [`MAX_ROWS`] rows.
+    type ByRows = [unsafe fn(Lines<'_>, (&[PairLine], Runs), &mut [f32], usize, bool); MAX_ROWS];
+
+    const fn by_rows<const V: usize>() -> ByRows {
+        [
+            multiply_dots::<1, V>,
+            multiply_dots::<2, V>,
+            multiply_dots::<3, V>,
+            multiply_dots::<4, V>,
+            multiply_dots::<5, V>,
+            multiply_dots::<6, V>,
+            multiply_dots::<7, V>,
+            multiply_dots::<8, V>,
+        ]
+    }
+
+    /// The products of the first `R` rows of `a` and the first `V` vectors of a panel.
     ///
     /// # Safety
     /// The machine must have AVX512_BF16, and the operands `R` rows.
-    #[inline]
     #[target_feature(enable = "avx512f,avx512bf16")]
     unsafe fn multiply_dots<const R: usize, const V: usize>(
         a: Lines<'_>,
@@ -476,7 +513,7 @@ mod x86 {
         y: &mut [f32],
         stride: usize,
         adds: bool,
-    ) -> usize {
+    ) {
         let mut sums = [[_mm512_setzero_ps(); V]; R];
         if adds {
             for (row, sums) in sums.iter_mut().enumerate() {
@@ -485,17 +522,17 @@ mod x86 {
                 sums.iter_mut().enumerate().for_each(|(v, sum)| *sum = unsafe { _mm512_loadu_ps(y.add(v * LANES)) });
             }
         }
+        let starts: [usize; R] = a.starts();
         for run in 0..runs.n {
             let n_pairs = runs.depth.min(a.len() - run * runs.depth) / 2;
-            for (pair, PairLine(b)) in panel[run * runs.right..][..n_pairs].iter().enumerate() {
-                // SAFETY: a line has two vectors, and is aligned to them; each row of `a` has this pair.
-                unsafe {
+            // SAFETY: a line has two vectors, and is aligned to them; each row of `a` has all pairs of this run.
+            unsafe {
+                let rows = starts.map(|start| a.data.as_ptr().add(run * runs.left + start));
+                for (pair, PairLine(b)) in panel[run * runs.right..][..n_pairs].iter().enumerate() {
                     let b: [__m512bh; V] =
                         std::array::from_fn(|v| std::mem::transmute(_mm512_load_si512(b.as_ptr().add(v * LANES).cast())));
-                    let from = a.data.as_ptr().add(run * runs.left + 2 * pair);
-                    for (row, sums) in sums.iter_mut().enumerate() {
-                        let x = from.add(row * a.stride).cast::<i32>().read_unaligned();
-                        let x: __m512bh = std::mem::transmute(_mm512_set1_epi32(x));
+                    for (row, sums) in rows.iter().zip(&mut sums) {
+                        let x = broadcast(*row, pair);
                         sums.iter_mut().zip(b).for_each(|(sum, b)| *sum = _mm512_dpbf16_ps(*sum, x, b));
                     }
                 }
@@ -506,7 +543,26 @@ mod x86 {
             // SAFETY: the vectors are within the slice.
             sums.into_iter().enumerate().for_each(|(v, sum)| unsafe { _mm512_storeu_ps(y.add(v * LANES), sum) });
         }
-        R
+    }
+
+    /// A pair of K indices of a row, in all lanes. The compiler would choose `vbroadcastss`, which on Zen 4 takes turns with
+    /// products: with one vector of columns, they took 1.4 times as long.
+    ///
+    /// # Safety
+    /// The machine must have AVX-512, and the row the pair.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn broadcast(row: *const bf16, pair: usize) -> __m512bh {
+        let x: __m512i;
+        // SAFETY: the instruction reads the pair.
+        unsafe {
+            asm!(
+                "vpbroadcastd {x}, dword ptr [{row} + {pair}*4]",
+                x = out(zmm_reg) x, row = in(reg) row, pair = in(reg) pair,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+            std::mem::transmute(x)
+        }
     }
 }
 

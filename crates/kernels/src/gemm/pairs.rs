@@ -141,11 +141,13 @@ pub(crate) fn with_rows<R>(a: Stored<'_>, depth: &Range<usize>, threads: Threads
         each_step(depth, threads, a.n, steps, len, |step, steps| a.pack_bands(&step, &mut steps[..n_bands * HEIGHT]));
         f(Lines {
             data: cast_slice(steps),
+            first_row: 0,
             stride: STEP,
             n_rows: n_bands * HEIGHT,
             depth: STEP,
             n_segments: n_steps,
             segment_stride: len * STEP,
+            band_rows: HEIGHT,
             band_stride: HEIGHT * STEP,
         })
     })
@@ -255,9 +257,9 @@ fn interleave(low: &[bf16], high: &[bf16], words: &mut [u32]) {
     let n = words.len();
     match (low.is_empty(), high.is_empty()) {
         (false, false) => {
-            for ((word, low), high) in words.iter_mut().zip(&low[..n]).zip(&high[..n]) {
-                *word = u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16;
-            }
+            // Halves of words next to each other are interleaved by shuffles, which widening them would not be.
+            let halves = cast_slice_mut::<_, [bf16; 2]>(words);
+            halves.iter_mut().zip(&low[..n]).zip(&high[..n]).for_each(|((pair, low), high)| *pair = [*low, *high]);
         }
         (false, true) => words.iter_mut().zip(&low[..n]).for_each(|(word, low)| *word = u32::from(low.to_bits())),
         (true, _) => words.fill(0),
@@ -311,8 +313,10 @@ impl<'a> Panels<'a> {
             for row in (0..n_rows).step_by(HEIGHT) {
                 let rows = a.rows(row, HEIGHT.min((n_rows - row).next_multiple_of(LANES)));
                 let rows = rows.whole(instructions, room);
-                for start in (0..rows.len()).step_by(DEPTH) {
-                    let rows = rows.at(start, DEPTH);
+                // Segments that are not those of tiles are multiplied together.
+                let depth = if [rows.len(), STEP].contains(&rows.depth) { DEPTH } else { rows.len() };
+                for start in (0..rows.len()).step_by(depth) {
+                    let rows = rows.at(start, depth);
                     let adds = onto == Onto::Sum || start > 0;
                     for first in (0..n).step_by(WIDTH) {
                         let n_rows = HEIGHT.min(n_rows - row);
@@ -374,9 +378,9 @@ impl<'a> Lines<'a> {
         assert_eq!(self.n_segments, 1, "segments, whose edges would have to be copied");
         let padded = self.depth.next_multiple_of(STEP);
         let (rows, padding) = room[..HEIGHT * padded].split_at_mut(self.n_rows * padded);
-        for (row, from) in rows.chunks_exact_mut(padded).zip(self.data.chunks(self.stride)) {
+        for (i, row) in rows.chunks_exact_mut(padded).enumerate() {
             let (inside, padding) = row.split_at_mut(self.depth);
-            inside.copy_from_slice(&from[..self.depth]);
+            inside.copy_from_slice(&self.data[self.start(i)..][..self.depth]);
             padding.fill(bf16::ZERO);
         }
         padding.fill(bf16::ZERO);
