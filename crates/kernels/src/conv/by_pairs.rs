@@ -121,6 +121,7 @@ impl Patches<'_, bf16> {
                 data: &lines[starts[0] * line_pixels * c..],
                 first_row: 0,
                 stride: c,
+                pair_stride: 2,
                 n_rows: (starts.len() - 1) * line_pixels + along_x.n,
                 depth,
                 n_segments: along_y.n_taps,
@@ -185,7 +186,9 @@ impl Patches<'_, bf16> {
             self.pack_stored(rows, taps, (n_cols, self.n_cols(1)), packed);
             let right = Stored { data: packed, n: n_cols, stride: n_cols, k_is_outer: true };
             with_panels(right, &(0..n_pixels), Threads::One, |right| {
-                with_rows(grad_y, &(0..n_pixels), Threads::One, |left| right.times(instructions, left, sums, onto));
+                with_rows(instructions, grad_y, &(0..n_pixels), Threads::One, |left| {
+                    right.times(instructions, left, sums, onto);
+                });
             });
         });
     }
@@ -224,7 +227,7 @@ impl Patches<'_, bf16> {
                 spread.zip(grad_y.chunks_exact(n_out)).for_each(|(spread, grad_y)| spread[..n_out].copy_from_slice(grad_y));
             }
             let left = Stored { data: spread, n: padded, stride: padded, k_is_outer: true };
-            with_rows(left, &(0..n_windows), Threads::One, |left| {
+            with_rows(instructions, left, &(0..n_windows), Threads::One, |left| {
                 with_each(&[side(0), side(1)], Threads::One, |pixels| {
                     // Some rows of the left side stay in the first-level cache.
                     for row in (0..n_out).step_by(HEIGHT) {

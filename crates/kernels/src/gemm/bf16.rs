@@ -75,6 +75,14 @@ impl Bf16Instructions {
         *DETECTED.get_or_init(|| [Self::Amx, Self::Avx512].into_iter().find(|instructions| instructions.is_available()))
     }
 
+    /// The rows that it multiplies to multiply `n` of them, at most [`HEIGHT`].
+    pub(crate) const fn rows(self, n: usize) -> usize {
+        match self {
+            Self::Amx => n.next_multiple_of(LANES),
+            Self::Avx512 => n,
+        }
+    }
+
     /// The K indices of which the rows that it reads must be a multiple.
     pub(crate) const fn depth(self) -> usize {
         match self {
@@ -85,8 +93,8 @@ impl Bf16Instructions {
 }
 
 /// Rows of a left side. Their K indices are contiguous, or contiguous within each of several segments. Rows may overlap, except
-/// for those that are packed: these are in bands of [`HEIGHT`] rows, with a segment for each tile, so that the lines of a tile
-/// are adjacent.
+/// for those that are packed: these are in bands of [`HEIGHT`] rows, with a segment for each tile. The lines of a tile are
+/// adjacent for AMX; for AVX512_BF16, which reads pairs one by one, the pairs of all rows of a band are interleaved.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Lines<'a> {
     /// From the first row of a band on.
@@ -95,6 +103,8 @@ pub(crate) struct Lines<'a> {
     pub(crate) first_row: usize,
     /// From one row of a band to the next.
     pub(crate) stride: usize,
+    /// From one pair of K indices to the next: 2, unless rows are interleaved.
+    pub(crate) pair_stride: usize,
     pub(crate) n_rows: usize,
     /// K indices of a segment that are multiplied.
     pub(crate) depth: usize,
@@ -111,7 +121,7 @@ impl<'a> Lines<'a> {
     /// Rows of a single segment.
     pub(crate) fn new(data: &'a [bf16], stride: usize, n_rows: usize, depth: usize) -> Self {
         let (band_rows, band_stride) = (HEIGHT, HEIGHT * stride);
-        Self { data, first_row: 0, stride, n_rows, depth, n_segments: 1, segment_stride: 0, band_rows, band_stride }
+        Self { data, first_row: 0, stride, pair_stride: 2, n_rows, depth, n_segments: 1, segment_stride: 0, band_rows, band_stride }
     }
 
     /// The rows from `row` on, at most `n` of them.
@@ -147,7 +157,8 @@ impl<'a> Lines<'a> {
     }
 
     fn assert_in_bounds(&self) {
-        let end = (self.n_segments - 1) * self.segment_stride + self.start(self.n_rows - 1) + self.depth;
+        let last_pair = (self.depth.max(2) / 2 - 1) * self.pair_stride;
+        let end = (self.n_segments - 1) * self.segment_stride + self.start(self.n_rows - 1) + last_pair + 2;
         assert!(
             end <= self.data.len(),
             "{} segments of {} rows of {} at {} reach past {} elements",
@@ -248,7 +259,7 @@ mod x86 {
             match self {
                 Self::Amx => {
                     assert!([LANES, HEIGHT].contains(&a.n_rows) && tiles.are_configured, "{} rows of tiles", a.n_rows);
-                    assert!(a.first_row + a.n_rows <= a.band_rows, "rows of several bands");
+                    assert!(a.first_row + a.n_rows <= a.band_rows && a.pair_stride == 2, "rows of several bands, or interleaved");
                     // SAFETY: the operands are long enough for the runs, and the tiles are configured.
                     unsafe { multiply_tiles(a, panel, runs, sums, adds) }
                 }
@@ -532,7 +543,7 @@ mod x86 {
                     let b: [__m512bh; V] =
                         std::array::from_fn(|v| std::mem::transmute(_mm512_load_si512(b.as_ptr().add(v * LANES).cast())));
                     for (row, sums) in rows.iter().zip(&mut sums) {
-                        let x = broadcast(*row, pair);
+                        let x = broadcast(*row, pair * (a.pair_stride / 2));
                         sums.iter_mut().zip(b).for_each(|(sum, b)| *sum = _mm512_dpbf16_ps(*sum, x, b));
                     }
                 }
@@ -545,11 +556,11 @@ mod x86 {
         }
     }
 
-    /// A pair of K indices of a row, in all lanes. The compiler would choose `vbroadcastss`, which on Zen 4 takes turns with
+    /// The pair at index `pair` of those from `row` on, in all lanes. The compiler would choose `vbroadcastss`, which on Zen 4 takes turns with
     /// products: with one vector of columns, they took 1.4 times as long.
     ///
     /// # Safety
-    /// The machine must have AVX-512, and the row the pair.
+    /// The machine must have AVX-512, and the pair must be readable.
     #[inline]
     #[target_feature(enable = "avx512f")]
     unsafe fn broadcast(row: *const bf16, pair: usize) -> __m512bh {

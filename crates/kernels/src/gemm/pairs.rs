@@ -129,10 +129,19 @@ pub(crate) fn with_each<R>(sides: &[Side<'_>], threads: Threads, f: impl FnOnce(
     })
 }
 
-/// Calls `f` with the K indices `depth` of a left side whose outer index is K, packed tile by tile, and with rows of 0 up to a
-/// multiple of [`HEIGHT`].
-pub(crate) fn with_rows<R>(a: Stored<'_>, depth: &Range<usize>, threads: Threads, f: impl FnOnce(Lines<'_>) -> R) -> R {
+/// Calls `f` with the K indices `depth` of a left side whose outer index is K, packed tile by tile; for AMX, with rows of 0 up to
+/// a multiple of [`HEIGHT`].
+pub(crate) fn with_rows<R>(
+    instructions: Bf16Instructions,
+    a: Stored<'_>,
+    depth: &Range<usize>,
+    threads: Threads,
+    f: impl FnOnce(Lines<'_>) -> R,
+) -> R {
     assert!(a.k_is_outer, "a left side whose rows are contiguous is read where it lies");
+    if instructions == Bf16Instructions::Avx512 {
+        return with_panels(a, depth, threads, |panels| f(panels.as_rows(depth.len())));
+    }
     let (n_steps, n_bands) = (depth.len().div_ceil(STEP), a.n.div_ceil(HEIGHT));
     // An odd number of bands, since the tiles of one that are a power of two apart would displace each other in the first-level
     // cache.
@@ -143,6 +152,7 @@ pub(crate) fn with_rows<R>(a: Stored<'_>, depth: &Range<usize>, threads: Threads
             data: cast_slice(steps),
             first_row: 0,
             stride: STEP,
+            pair_stride: 2,
             n_rows: n_bands * HEIGHT,
             depth: STEP,
             n_segments: n_steps,
@@ -284,6 +294,23 @@ impl<'a> Panels<'a> {
         Panel { lines: &self.lines[start..], tile_stride: self.tile_stride }
     }
 
+    /// Columns that were packed tile by tile, with `depth` K indices, as rows of a left side, one panel a band.
+    fn as_rows(self, depth: usize) -> Lines<'a> {
+        const LINE: usize = 2 * WIDTH;
+        Lines {
+            data: cast_slice(self.lines),
+            first_row: 0,
+            stride: 2,
+            pair_stride: LINE,
+            n_rows: self.n,
+            depth: STEP,
+            n_segments: depth.div_ceil(STEP),
+            segment_stride: self.tile_stride * LINE,
+            band_rows: WIDTH,
+            band_stride: self.panel_stride * LINE,
+        }
+    }
+
     /// `y = a b` on this thread, or `y += a b`, for `y: [n_rows, n]` whose rows are contiguous.
     ///
     /// # Panics
@@ -311,15 +338,14 @@ impl<'a> Panels<'a> {
             let room: &mut [bf16] = cast_slice_mut(room);
             let mut edge = [[0.0; WIDTH]; HEIGHT];
             for row in (0..n_rows).step_by(HEIGHT) {
-                let rows = a.rows(row, HEIGHT.min((n_rows - row).next_multiple_of(LANES)));
-                let rows = rows.whole(instructions, room);
+                let n_rows = HEIGHT.min(n_rows - row);
+                let rows = a.rows(row, instructions.rows(n_rows)).whole(instructions, room);
                 // Segments that are not those of tiles are multiplied together.
                 let depth = if [rows.len(), STEP].contains(&rows.depth) { DEPTH } else { rows.len() };
                 for start in (0..rows.len()).step_by(depth) {
                     let rows = rows.at(start, depth);
                     let adds = onto == Onto::Sum || start > 0;
                     for first in (0..n).step_by(WIDTH) {
-                        let n_rows = HEIGHT.min(n_rows - row);
                         let wanted = WIDTH.min(n - first);
                         let n_cols = vectors(wanted);
                         let panel = self.panel(first / WIDTH, start / 2);
@@ -371,8 +397,7 @@ impl<'a> Lines<'a> {
     where
         'a: 'b,
     {
-        let is_high = instructions == Bf16Instructions::Avx512 || [LANES, HEIGHT].contains(&self.n_rows);
-        if is_high && self.depth.is_multiple_of(instructions.depth()) {
+        if self.n_rows == instructions.rows(self.n_rows) && self.depth.is_multiple_of(instructions.depth()) {
             return self;
         }
         assert_eq!(self.n_segments, 1, "segments, whose edges would have to be copied");
@@ -384,14 +409,13 @@ impl<'a> Lines<'a> {
             padding.fill(bf16::ZERO);
         }
         padding.fill(bf16::ZERO);
-        let n_rows = if instructions == Bf16Instructions::Avx512 { self.n_rows } else { self.n_rows.next_multiple_of(LANES) };
-        Lines::new(room, padded, n_rows, padded)
+        Lines::new(room, padded, instructions.rows(self.n_rows), padded)
     }
 
     /// K indices from `start` on, at most `n` of them: of several segments, whole ones.
     pub(super) fn at(self, start: usize, n: usize) -> Self {
         if self.n_segments == 1 {
-            return Self { data: &self.data[start..], depth: n.min(self.depth - start), ..self };
+            return Self { data: &self.data[start / 2 * self.pair_stride..], depth: n.min(self.depth - start), ..self };
         }
         let first = start / self.depth;
         let n_segments = n.div_ceil(self.depth).min(self.n_segments - first);

@@ -122,7 +122,7 @@ fn by_pairs<T: Paired, Y: Element>(
     let a = Stored { data: a, n: m, stride: if a_is_outer { m } else { k }, k_is_outer: a_is_outer };
     let b = Stored { data: b, n, stride: if b_is_outer { n } else { k }, k_is_outer: b_is_outer };
     let is_finite = AtomicBool::new(true);
-    if a_is_outer && b_is_outer && n < m {
+    if a_is_outer && b_is_outer && n < m && instructions == Bf16Instructions::Amx {
         // A left side is transposed when it is packed, a right one is not: of two such sides, the longer one becomes the right
         // one.
         in_f32(y, |y| {
@@ -175,7 +175,7 @@ fn sum_pairs<T: Paired>(
         T::with_parts(b, depth.clone(), Threads::All, is_finite, |b, of_b| {
             T::with_parts(a, depth, Threads::All, is_finite, |a, of_a| {
                 with_panels(b, &of_b, Threads::All, |b| {
-                    with_rows(a, &of_a, Threads::All, |a| {
+                    with_rows(instructions, a, &of_a, Threads::All, |a| {
                         each_band_of(HEIGHT, [m, n, of_a.len()], y, |rows, y| {
                             T::times(instructions, (a.rows(rows.start, HEIGHT), b), of_a.len() / T::N_PARTS, y, onto);
                         });

@@ -27,7 +27,7 @@ fn check(instructions: Bf16Instructions, [m, n, k]: [usize; 3]) {
             let offset = if onto == Onto::Sum { 0.5 } else { 0.0 };
             with_panels(b, &(0..k), Threads::All, |panels| {
                 if a.k_is_outer {
-                    with_rows(a, &(0..k), Threads::All, |rows| panels.times(instructions, rows, &mut y, onto));
+                    with_rows(instructions, a, &(0..k), Threads::All, |rows| panels.times(instructions, rows, &mut y, onto));
                 } else {
                     panels.times(instructions, Lines::new(a.data, k, m, k), &mut y, onto);
                 }
