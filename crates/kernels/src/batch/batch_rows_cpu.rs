@@ -1,44 +1,73 @@
+use crate::cpu::vectorised::vectorised;
 use crate::sizes::in_u32;
+
+/// Rows whose places are computed together.
+const BLOCK_LEN: usize = 256;
 
 pub(crate) fn run(first: u32, order: &[u32], state: &[u32], rows: &mut [u32], weights: &mut [f32]) {
     let (n_rows, stride, offset) = (order[0], order[3], order[4]);
     let start = state[0].wrapping_mul(stride).wrapping_add(offset);
     // The rows of a short last batch, which its padding repeats.
     let n_left = n_rows.saturating_sub(start);
-    for (i, (row, weight)) in rows.iter_mut().zip(weights).enumerate() {
-        let place = first.wrapping_add(in_u32(i));
-        let position = start.wrapping_add(place);
-        let (position, weighs) = match n_left {
-            _ if position < n_rows => (Some(position), 1.0),
-            0 => (None, 0.0),
-            _ => (Some(start + place % n_left), 0.0),
-        };
-        let found = position.and_then(|position| row_at(position, order));
-        (*row, *weight) = found.map_or((0, 0.0), |row| (row, weighs));
+    let blocks = rows.chunks_mut(BLOCK_LEN).zip(weights.chunks_mut(BLOCK_LEN));
+    for (first, (rows, weights)) in (first..).step_by(BLOCK_LEN).zip(blocks) {
+        for (i, (row, weight)) in rows.iter_mut().zip(&mut *weights).enumerate() {
+            let place = first.wrapping_add(in_u32(i));
+            let position = start.wrapping_add(place);
+            (*row, *weight) = match n_left {
+                _ if position < n_rows => (position, 1.0),
+                0 => (0, 0.0),
+                _ => (start + place % n_left, 0.0),
+            };
+        }
+        if n_rows == 0 || !rows_at(rows, order) {
+            rows.fill(0);
+            weights.fill(0.0);
+        } else if n_left == 0 {
+            rows.iter_mut().zip(weights).filter(|(_, weight)| **weight == 0.0).for_each(|(row, _)| *row = 0);
+        }
     }
 }
 
-/// The row at `position`, which is below the number of rows; `None` if the order is damaged.
-fn row_at(position: u32, order: &[u32]) -> Option<u32> {
+/// Replaces positions, which are below the number of rows, by the rows at them. Returns false if the order is damaged.
+fn rows_at(positions: &mut [u32], order: &[u32]) -> bool {
     let (n_rows, n_rounds, keys) = (order[0], order[2], &order[8..16]);
     let bits = (u32::BITS - (n_rows - 1).leading_zeros()).max(2);
     match n_rounds {
-        0 => return Some(position),
+        0 => return true,
         8 if order[1] == bits => {}
-        _ => return None,
+        _ => return false,
     }
-    // The walk visits each value from n_rows up to 2^bits at most once.
-    let n_beyond = (1_u64 << bits) - u64::from(n_rows);
-    let mut row = feistel(position, bits, keys);
-    for _ in 0..n_beyond {
-        if row < n_rows {
-            break;
+    let walk = |rows: &mut [u32]| {
+        vectorised(
+            #[inline(always)]
+            || rows.iter_mut().for_each(|row| *row = feistel(*row, bits, keys)),
+        );
+    };
+    // Those that are still beyond the last row, and their indices.
+    let (mut walking, mut places) = ([0; BLOCK_LEN], [0; BLOCK_LEN]);
+    let mut n = positions.len();
+    walking[..n].copy_from_slice(positions);
+    places.iter_mut().enumerate().for_each(|(i, place)| *place = i);
+    // A walk visits each value from n_rows up to 2^bits at most once.
+    for _ in u64::from(n_rows)..=1 << bits {
+        walk(&mut walking[..n]);
+        let mut n_beyond = 0;
+        for i in 0..n {
+            let (row, place) = (walking[i], places[i]);
+            positions[place] = row;
+            (walking[n_beyond], places[n_beyond]) = (row, place);
+            n_beyond += usize::from(row >= n_rows);
         }
-        row = feistel(row, bits, keys);
+        n = n_beyond;
+        if n == 0 {
+            return true;
+        }
     }
-    (row < n_rows).then_some(row)
+    false
 }
 
+#[inline(always)]
 fn feistel(position: u32, bits: u32, keys: &[u32]) -> u32 {
     let lo_bits = bits / 2;
     let lo_mask = (1 << lo_bits) - 1;
@@ -51,6 +80,7 @@ fn feistel(position: u32, bits: u32, keys: &[u32]) -> u32 {
     hi << lo_bits | lo
 }
 
+#[inline(always)]
 fn mix(value: u32, key: u32) -> u32 {
     let mut x = value ^ key;
     x = x.wrapping_mul(0x85EB_CA6B);

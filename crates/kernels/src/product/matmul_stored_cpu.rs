@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::epilogue_cpu::Finish;
 use super::matmul_cpu::{SERIAL_WORK, tiles};
-use super::matmul_vector_cpu::{row_times_matrix, scale_row};
+use super::matmul_vector_cpu::{matrix_times_column, row_times_matrix, scale_row};
 use crate::cpu::room::in_f32;
 use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
@@ -53,7 +53,7 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish
     // A matrix with one row or column has the same memory layout as its transpose.
     let transposes_a = transpose.a() && m > 1 && k > 1;
     let transposes_b = transpose.b() && n > 1 && k > 1;
-    if m > 1 && k > 1 && (n > 1 || !transposes_a) && m * n * k >= MIN_PAIRS_WORK {
+    if m > 1 && n > 1 && k > 1 && m * n * k >= MIN_PAIRS_WORK {
         let layout = Layout { sizes: [m, n, k], a_is_outer: transposes_a, b_is_outer: !transposes_b };
         let is_done = match (a, b, Bf16Instructions::detect()) {
             (Floats::Bf16(a), Floats::Bf16(b), Some(instructions)) => by_pairs(instructions, layout, a, b, &ending, y),
@@ -79,7 +79,11 @@ pub(crate) fn run<Y: Element>(kernel: &Matmul, reads: Reads<'_>, finish: &Finish
         });
     }
     with_room(b.n_room(k * n), |room| {
-        let b = Operand::right(b.get_in_parallel(0..k * n, room), [k, n], Transpose::of(false, transposes_b));
+        let b = b.get_in_parallel(0..k * n, room);
+        if n == 1 && k > 1 {
+            return each_band([m, n, k], a, &ending, y, |a, y| matrix_times_column(a, b, y));
+        }
+        let b = Operand::right(b, [k, n], Transpose::of(false, transposes_b));
         if k == 1 {
             return each_band([m, n, k], a, &ending, y, |a, y| scale_rows(a, b.data, y));
         }
@@ -230,7 +234,8 @@ fn each_band<Y: Element>(
     times: impl Fn(&[f32], &mut [f32]) + Sync,
 ) {
     let [_, n, k] = sizes;
-    let n_rows = (SUMS_LEN / n).max(1).next_multiple_of(12);
+    // Of a single column, the operand is the larger part.
+    let n_rows = (SUMS_LEN / if n == 1 { k } else { n }).max(1).next_multiple_of(12);
     each_band_of(band_rows(sizes), sizes, y, |rows, y| {
         for (row, y) in rows.step_by(n_rows).zip(y.chunks_mut(n_rows * n)) {
             in_f32(y, |y| {
