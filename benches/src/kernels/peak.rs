@@ -33,7 +33,8 @@ impl Peak {
 
     /// How often the loop runs in a turn on all threads of the pool.
     pub(super) fn n_runs(self, pool: &ThreadPool, turns: &Turns) -> Result<usize> {
-        const FEW: usize = 1000;
+        // For some milliseconds: waking the threads must not count.
+        const FEW: usize = 1_000_000;
         Ok(FEW * turns.n_runs(self.seconds(pool, FEW)?.1))
     }
 

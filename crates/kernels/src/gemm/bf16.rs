@@ -121,7 +121,18 @@ impl<'a> Lines<'a> {
     /// Rows of a single segment.
     pub(crate) fn new(data: &'a [bf16], stride: usize, n_rows: usize, depth: usize) -> Self {
         let (band_rows, band_stride) = (HEIGHT, HEIGHT * stride);
-        Self { data, first_row: 0, stride, pair_stride: 2, n_rows, depth, n_segments: 1, segment_stride: 0, band_rows, band_stride }
+        Self {
+            data,
+            first_row: 0,
+            stride,
+            pair_stride: 2,
+            n_rows,
+            depth,
+            n_segments: 1,
+            segment_stride: 0,
+            band_rows,
+            band_stride,
+        }
     }
 
     /// The rows from `row` on, at most `n` of them.

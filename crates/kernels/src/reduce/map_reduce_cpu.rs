@@ -3,7 +3,6 @@
 
 use rayon::prelude::*;
 
-use crate::cpu::room::with_room;
 use crate::cpu::team::OnTeam;
 use crate::cpu::vectorised::vectorised;
 use crate::elementwise::inputs_cpu::Input;
@@ -14,6 +13,7 @@ use crate::map::layout::{Layout, Pattern};
 use crate::map::map::{INPUTS, Map};
 use crate::reduce::map_reduce::MapReduce;
 use crate::reduce::reduce_op::Fold;
+use crate::storage::element::{Element, widen};
 
 /// The minimum number of elements for which halves are separate tasks.
 const PARALLEL_LEN: usize = 64 * 1024;
@@ -21,8 +21,6 @@ const PARALLEL_LEN: usize = 64 * 1024;
 const LEAF_LEN: usize = 1024;
 /// The same if the rows of a matrix are added; these are added a block at a time.
 const ROWS_LEAF_LEN: usize = 16 * 1024;
-/// The number of elements in 16 bits that are converted at a time, so that they stay in the first-level cache.
-const WIDENED_LEN: usize = 4 * 1024;
 /// The maximum number of rows that are added sequentially.
 const MAX_ROWS: usize = 64;
 /// The number of sums that are computed in parallel within a block.
@@ -214,7 +212,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// The only input, if only that is reduced and it is stored in 16 bits.
+    /// The only input, if only that is reduced.
     fn stored(&self) -> Option<Floats<'_>> {
         match self.inputs[..] {
             [Input::All(x)] if self.is_identity => Some(x),
@@ -246,8 +244,12 @@ impl<'a> Job<'a> {
     /// Reduces at most [`ROWS_LEAF_LEN`] elements that are such rows.
     fn reduce_short_rows(&self, n_elements: usize, start: usize, y: &mut Folds<'_>, memory: &mut Memory) {
         let row_len = y[0].len();
-        if let Some(x) = self.plain() {
-            return self.fold.rows(&x[start..start + n_elements], row_len, y[0]);
+        let range = start..start + n_elements;
+        match self.stored() {
+            Some(Floats::F32(x)) => return self.fold.rows(&x[range], row_len, y[0]),
+            Some(Floats::F16(x)) => return self.fold.rows(&x[range], row_len, y[0]),
+            Some(Floats::Bf16(x)) => return self.fold.rows(&x[range], row_len, y[0]),
+            None => {}
         }
         let mut of_block = [0.0; BLOCK_LEN / 2];
         let mut add = |is_first: bool, values: &[f32], y: &mut [f32]| {
@@ -257,15 +259,6 @@ impl<'a> Job<'a> {
             self.fold.rows(values, row_len, &mut of_block[..row_len]);
             self.fold.merge(y, &of_block[..row_len]);
         };
-        if let Some(x) = self.stored() {
-            let block_len = WIDENED_LEN / row_len * row_len;
-            return with_room(block_len, |room| {
-                for block in (0..n_elements).step_by(block_len) {
-                    let end = (block + block_len).min(n_elements);
-                    add(block == 0, x.get(start + block..start + end, &mut room[..end - block]), y[0]);
-                }
-            });
-        }
         let mut values = std::mem::take(&mut memory.values);
         let block_len = BLOCK_LEN / row_len * row_len;
         for block in (0..n_elements).step_by(block_len) {
@@ -404,7 +397,7 @@ impl Fold {
     }
 
     /// `y` = the sum of the rows of `values`, each `row_len` apart and at least as long as `y`, in order.
-    fn rows(self, values: &[f32], row_len: usize, y: &mut [f32]) {
+    fn rows<T: Element>(self, values: &[T], row_len: usize, y: &mut [f32]) {
         vectorised(
             #[inline(always)]
             || match self {
@@ -448,15 +441,15 @@ impl Fold {
 }
 
 #[inline(always)]
-fn fold_rows(values: &[f32], row_len: usize, y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
+fn fold_rows<T: Element>(values: &[T], row_len: usize, y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
     if y.len() == row_len {
         let n_rows = values.len() / row_len;
         if LANES.is_multiple_of(row_len) && n_rows * row_len >= LANES {
-            return fold_rows_together::<LANES>(values, y, f);
+            return fold_rows_together::<T, LANES>(values, y, f);
         }
         // Such as 24 or 48 columns.
         if (3 * LANES).is_multiple_of(row_len) && n_rows * row_len >= 3 * LANES {
-            return fold_rows_together::<{ 3 * LANES }>(values, y, f);
+            return fold_rows_together::<T, { 3 * LANES }>(values, y, f);
         }
     }
     // Several columns at a time, whose sums stay in registers.
@@ -465,38 +458,50 @@ fn fold_rows(values: &[f32], row_len: usize, y: &mut [f32], f: impl Fn(f32, f32)
     for (i, y) in wide.iter_mut().enumerate() {
         let columns = &values[i * LANES..];
         let others = columns.get(row_len..).unwrap_or_default();
-        let mut lanes = *y;
-        lanes.copy_from_slice(&columns[..LANES]);
-        for row in others.chunks(row_len).filter_map(<[f32]>::first_chunk) {
+        let mut lanes = widened::<T, LANES>(columns.first_chunk().expect("as many columns"));
+        for row in others.chunks(row_len).filter_map(<[T]>::first_chunk) {
             fold_lanes(&mut lanes, row, &f);
         }
         *y = lanes;
     }
     if !narrow.is_empty() {
         let columns = &values[n_wide..];
-        narrow.copy_from_slice(&columns[..narrow.len()]);
+        widen(&columns[..narrow.len()], narrow);
         for row in columns.get(row_len..).unwrap_or_default().chunks(row_len) {
-            narrow.iter_mut().zip(row).for_each(|(y, v)| *y = f(*y, *v));
+            narrow.iter_mut().zip(row).for_each(|(y, v)| *y = f(*y, v.widen()));
         }
     }
 }
 
 /// The same for rows as long as `y`, of which `N` elements at a time are whole rows, so that no sum waits for the previous one.
 #[inline(always)]
-fn fold_rows_together<const N: usize>(values: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
+fn fold_rows_together<T: Element, const N: usize>(values: &[T], y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
     let (chunks, rest) = values.as_chunks::<N>();
-    let mut lanes = chunks[0];
+    let mut lanes = widened(&chunks[0]);
     chunks[1..].iter().for_each(|chunk| fold_lanes(&mut lanes, chunk, &f));
     let (first, others) = lanes.split_at(y.len());
     y.copy_from_slice(first);
-    for row in others.chunks_exact(y.len()).chain(rest.chunks_exact(y.len())) {
+    for row in others.chunks_exact(y.len()) {
         y.iter_mut().zip(row).for_each(|(y, v)| *y = f(*y, *v));
+    }
+    for row in rest.chunks_exact(y.len()) {
+        y.iter_mut().zip(row).for_each(|(y, v)| *y = f(*y, v.widen()));
     }
 }
 
+/// By value, so that the lanes stay in registers.
 #[inline(always)]
-fn fold_lanes<const N: usize>(lanes: &mut [f32; N], values: &[f32; N], f: impl Fn(f32, f32) -> f32) {
+fn widened<T: Element, const N: usize>(values: &[T; N]) -> [f32; N] {
+    let mut lanes = [0.0; N];
     for (lane, v) in lanes.iter_mut().zip(values) {
-        *lane = f(*lane, *v);
+        *lane = v.widen();
+    }
+    lanes
+}
+
+#[inline(always)]
+fn fold_lanes<T: Element, const N: usize>(lanes: &mut [f32; N], values: &[T; N], f: impl Fn(f32, f32) -> f32) {
+    for (lane, v) in lanes.iter_mut().zip(values) {
+        *lane = f(*lane, v.widen());
     }
 }
