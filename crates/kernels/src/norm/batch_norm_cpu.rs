@@ -15,24 +15,26 @@ pub(crate) fn stats<T: Element>(
 ) {
     let shape = &kernel.shape;
     let c = shape.n_channels;
-    if weights.is_empty() {
-        stats_of_parts(
-            shape,
-            x,
-            #[inline(always)]
-            |_| 1.0,
-            parts,
-        );
-    } else {
-        let weight_rows = shape.n_rows / weights.len();
-        stats_of_parts(
-            shape,
-            x,
-            #[inline(always)]
-            |row| weights[row / weight_rows],
-            parts,
-        );
-    }
+    each_part(
+        shape,
+        parts,
+        #[inline(always)]
+        |rows, part| {
+            let of_rows = &x[rows.start * c..rows.end * c];
+            if weights.is_empty() {
+                return sums_of_rows(of_rows, rows.len(), part);
+            }
+            let weight_rows = shape.n_rows / weights.len();
+            sums_of_weighted_rows(
+                of_rows,
+                rows.map(
+                    #[inline(always)]
+                    |row| weights[row / weight_rows],
+                ),
+                part,
+            );
+        },
+    );
 
     let (mut n_moved, mut new) = (0.0, vec![0.0; 2 * c]);
     vectorised(
@@ -61,42 +63,110 @@ pub(crate) fn stats<T: Element>(
     }
 }
 
-/// The sums of each part of `x`.
-fn stats_of_parts<T: Element>(shape: &BatchNormShape, x: &[T], weight: impl Fn(usize) -> f32 + Sync, parts: &mut [f32]) {
-    let c = shape.n_channels;
-    each_part(
-        shape,
-        parts,
+/// Columns whose sums stay in registers.
+const LANES: usize = 64;
+
+/// The mean of each column, the sum of the squares of what is off it, and the sums of the weights and of their squares.
+#[inline(always)]
+fn sums_of_rows<T: Element>(x: &[T], n_rows: usize, part: &mut [f32]) {
+    let c = x.len() / n_rows;
+    let (mean, rest) = part.split_at_mut(c);
+    let (squares, total) = rest.split_at_mut(c);
+    total.fill(n_rows as f32);
+    sum_columns(
+        x,
+        squares,
+        mean,
         #[inline(always)]
-        |rows, part| {
-            let (mean, rest) = part.split_at_mut(c);
-            let (squares, total) = rest.split_at_mut(c);
-            mean.fill(0.0);
-            squares.fill(0.0);
-            total.fill(0.0);
-            let x = &x[rows.start * c..rows.end * c];
-            for (row, x) in rows.clone().zip(x.chunks_exact(c)) {
-                let weight = weight(row);
-                total[0] += weight;
-                total[1] += weight * weight;
-                for (sum, &x) in mean.iter_mut().zip(x) {
-                    *sum += weight * x.widen();
-                }
-            }
-            if total[0] > 0.0 {
-                for mean in mean.iter_mut() {
-                    *mean /= total[0];
-                }
-            }
-            for (row, x) in rows.zip(x.chunks_exact(c)) {
-                let weight = weight(row);
-                for ((squares, mean), &x) in squares.iter_mut().zip(&*mean).zip(x) {
-                    let off = x.widen() - mean;
-                    *squares += weight * (off * off);
-                }
-            }
-        },
+        |x, _| x,
     );
+    mean.iter_mut().for_each(|mean| *mean /= n_rows as f32);
+    sum_columns(
+        x,
+        mean,
+        squares,
+        #[inline(always)]
+        |x, mean| (x - mean) * (x - mean),
+    );
+}
+
+/// `sums[col] = Σ_row f(x[row, col], of_columns[col])`.
+#[inline(always)]
+fn sum_columns<T: Element>(x: &[T], of_columns: &[f32], sums: &mut [f32], f: impl Fn(f32, f32) -> f32) {
+    let c = sums.len();
+    sums.fill(0.0);
+    if LANES.is_multiple_of(c) {
+        // Several rows at a time, so that no sum waits for the previous one.
+        let (chunks, rest) = x.as_chunks::<LANES>();
+        let of_lanes: [f32; LANES] = std::array::from_fn(|i| of_columns[i % c]);
+        let mut lanes = [0.0; LANES];
+        for chunk in chunks {
+            for i in 0..LANES {
+                lanes[i] += f(chunk[i].widen(), of_lanes[i]);
+            }
+        }
+        for of_row in lanes.chunks_exact(c) {
+            sums.iter_mut().zip(of_row).for_each(|(sum, of_row)| *sum += of_row);
+        }
+        return add_rows(rest.chunks_exact(c), of_columns, sums, f);
+    }
+    for (i, (sums, of_columns)) in sums.chunks_mut(LANES).zip(of_columns.chunks(LANES)).enumerate() {
+        let rows = x[i * LANES..].chunks(c);
+        let (Some(whole), Some(of_lanes)) = (sums.first_chunk_mut::<LANES>(), of_columns.first_chunk::<LANES>()) else {
+            add_rows(rows, of_columns, sums, &f);
+            continue;
+        };
+        let mut lanes = [0.0; LANES];
+        for row in rows.filter_map(<[T]>::first_chunk::<LANES>) {
+            for i in 0..LANES {
+                lanes[i] += f(row[i].widen(), of_lanes[i]);
+            }
+        }
+        *whole = lanes;
+    }
+}
+
+#[inline(always)]
+fn add_rows<'a, T: Element>(
+    rows: impl Iterator<Item = &'a [T]>,
+    of_columns: &[f32],
+    sums: &mut [f32],
+    f: impl Fn(f32, f32) -> f32,
+) {
+    for row in rows {
+        for ((sum, &of_column), &x) in sums.iter_mut().zip(of_columns).zip(row) {
+            *sum += f(x.widen(), of_column);
+        }
+    }
+}
+
+/// The same for rows with weights.
+#[inline(always)]
+fn sums_of_weighted_rows<T: Element>(x: &[T], weights: impl ExactSizeIterator<Item = f32> + Clone, part: &mut [f32]) {
+    let c = x.len() / weights.len();
+    let (mean, rest) = part.split_at_mut(c);
+    let (squares, total) = rest.split_at_mut(c);
+    mean.fill(0.0);
+    squares.fill(0.0);
+    total.fill(0.0);
+    for (weight, x) in weights.clone().zip(x.chunks_exact(c)) {
+        total[0] += weight;
+        total[1] += weight * weight;
+        for (sum, &x) in mean.iter_mut().zip(x) {
+            *sum += weight * x.widen();
+        }
+    }
+    if total[0] > 0.0 {
+        for mean in mean.iter_mut() {
+            *mean /= total[0];
+        }
+    }
+    for (weight, x) in weights.zip(x.chunks_exact(c)) {
+        for ((squares, mean), &x) in squares.iter_mut().zip(&*mean).zip(x) {
+            let off = x.widen() - mean;
+            *squares += weight * (off * off);
+        }
+    }
 }
 
 /// The mean and the variance of a group from the sums of its parts, merged in order, and the sums of its weights and of their
