@@ -53,11 +53,18 @@ impl Patches<'_, bf16> {
             && 2 * padded <= 3 * (n_taps * len).next_multiple_of(STEP)
     }
 
-    /// The same for sums over pixels, whose results are padded.
-    fn sums_by_lines(&self) -> bool {
-        let n_taps = self.walks[0].n_taps * self.walks[1].n_taps;
+    /// The same for sums over pixels, whose results are padded, for `n_out` gradients of each pixel.
+    fn sums_by_lines(&self, instructions: Bf16Instructions, n_out: usize) -> bool {
+        let [along_y, along_x] = self.walks;
         let panels = |n_cols: usize| n_cols.div_ceil(WIDTH);
-        self.is_by_lines() && n_taps * panels(self.images.n_channels) <= 2 * panels(self.n_cols(self.walks[0].n_taps))
+        let (of_taps, of_patch) = (panels(self.images.n_channels), panels(self.n_cols(along_y.n_taps)));
+        if !self.is_by_lines() || along_y.n_taps * along_x.n_taps * of_taps > 2 * of_patch {
+            return false;
+        }
+        // Lines are added with their padding, patches are copied: by AVX512_BF16 (Zen 4, one thread, 4 to 32 pixels a side), copying
+        // took as long as adding another 12 / n_out of the pixels. By AMX, adding is cheaper.
+        let (n_pixels, n_in_lines) = (along_y.n * along_x.n, (along_y.n + along_y.n_taps - 1) * self.line_pixels());
+        instructions == Bf16Instructions::Amx || n_in_lines.saturating_sub(n_pixels) * n_out <= 12 * n_pixels
     }
 
     /// `y = patches weights` for the result pixels of `rows`.
@@ -153,8 +160,8 @@ impl Patches<'_, bf16> {
     }
 
     /// Result rows whose products are added at a time, if by lines: some images, or a part of one.
-    pub(crate) fn sum_rows(&self) -> Option<usize> {
-        self.sums_by_lines().then(|| {
+    pub(crate) fn sum_rows(&self, instructions: Bf16Instructions, n_out: usize) -> Option<usize> {
+        self.sums_by_lines(instructions, n_out).then(|| {
             let along_y = self.walks[0];
             let n_lines = SUM_PIXELS / self.line_pixels();
             let n_images = n_lines / (along_y.n + along_y.n_taps - 1);
@@ -172,7 +179,7 @@ impl Patches<'_, bf16> {
         sums: &mut [f32],
         onto: Onto,
     ) {
-        let done = self.sums_by_lines()
+        let done = self.sums_by_lines(instructions, n_out)
             && self.with_finite_lines(rows, |covered, lines| {
                 self.add_lines(instructions, (grad_y, n_out), (covered, lines, taps.clone()), sums, onto);
             });

@@ -43,7 +43,7 @@ pub(super) fn run<T: Element>(
         add_products(&patches, grad_y, n_out, n_rows, parts);
         return add_parts(shape.n_patch(), grad_weight, parts);
     }
-    let sum_rows = by_pairs.as_ref().and_then(|(_, patches)| patches.sum_rows());
+    let sum_rows = by_pairs.as_ref().and_then(|(instructions, patches)| patches.sum_rows(*instructions, n_out));
     let block_taps = match sum_rows {
         // Each task would copy the lines.
         Some(_) if kernel.parts().n >= MIN_TASKS => window.kernel[0],

@@ -112,7 +112,7 @@ fn sums_equal_those_of_patches() {
             for infinity_at in [None, Some(images.len() / 2)] {
                 let source = pixels(images, infinity_at);
                 let patches = Patches { source: &source, images, walks };
-                n_by_lines += usize::from(patches.sums_by_lines());
+                n_by_lines += usize::from(patches.sums_by_lines(instructions, n));
                 let n_pixels = rows.len() * walks[1].n;
                 let grad_y: Vec<bf16> = numbers(n_pixels * n, 3).into_iter().map(|x| x + bf16::from_f32(5.0)).collect();
                 let (all, k) = (packed(&patches, &rows), patches.n_cols(walks[0].n_taps));
