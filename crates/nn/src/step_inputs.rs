@@ -15,6 +15,6 @@ impl StepInputs {
     /// Learning rates of `n_batches` batches, and the [state](Graph::state) of the graph, from which its random numbers follow. A
     /// second optimizer in the same graph has a [state](Graph::state_buffer) of its own.
     pub fn new(graph: &Graph, n_batches: usize) -> Self {
-        Self { lr: Persistent::new("lr", DType::F32, n_batches), state: graph.state() }
+        Self { lr: Persistent::required("lr", DType::F32, n_batches), state: graph.state() }
     }
 }

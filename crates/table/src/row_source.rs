@@ -1,6 +1,8 @@
 //! The loader's row source for tables: one implementation for all three kinds, as `f32` or as stored.
 
-use brisk_loader::{ColumnMoments, Error as LoaderError, Feature, Hint, Layout, Names, RowBuffers, RowSelection, RowSource};
+use brisk_loader::{
+    ColumnMoments, Encoding, Error as LoaderError, Feature, Hint, Layout, Names, RowBuffers, RowSelection, RowSource,
+};
 
 use crate::dtype::{DType, Element};
 use crate::error::Error;
@@ -80,6 +82,7 @@ fn names<S: RowStore>(store: &S) -> Names<'_> {
         labels: &metadata.label_names,
         classes: &metadata.classes,
         categories: metadata.dictionaries.iter().map(|of| (of.name(), of.values())).collect(),
+        encoding: Encoding::default(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Mistakes that would otherwise train on, or evaluate, something else than intended.
 
-use brisk_loader::{Error as LoaderError, Layout, Names, Order, RowBuffers, RowSelection, RowSource, Rows};
+use brisk_loader::{Encoding, Error as LoaderError, Layout, Names, Order, RowBuffers, RowSelection, RowSource, Rows};
 use brisk_nn::tensor::program::{Device, Selection};
 use brisk_nn::tensor::{DType, Graph, Precision};
 use brisk_nn::{
@@ -80,6 +80,7 @@ impl RowSource for Named {
             labels: &self.labels,
             classes: &self.classes,
             categories: self.categories.iter().map(|(name, values)| (name.as_str(), &values[..])).collect(),
+            encoding: Encoding::default(),
         }
     }
 }
