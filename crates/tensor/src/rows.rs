@@ -296,7 +296,7 @@ impl Graph {
         Ok(values)
     }
 
-    /// A buffer for [`batch`](Self::batch)'s `order`.
+    /// A buffer for [`batch`](Self::batch)'s `order`, which must be written before the first step.
     pub fn order_buffer() -> Persistent {
         Persistent::required("order", DType::U32, ORDER_LEN)
     }

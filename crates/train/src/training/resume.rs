@@ -144,9 +144,11 @@ impl Training<'_> {
         let schedule = &self.config.schedule;
         if schedule.is_function() {
             let last = run.schedule_steps.saturating_sub(1);
-            let steps = (0..=SAMPLED_RATES).map(|i| (last as u128 * i as u128 / SAMPLED_RATES as u128) as usize);
-            let rates = steps.map(|step| format!("{step}:{}", schedule.rate(step, run.schedule_steps) as f32));
-            checkpoint.insert_metadata(RATES, rates.collect::<Vec<_>>().join(" "));
+            let step = |i: usize| (last as u128 * i as u128 / SAMPLED_RATES as u128) as usize;
+            let mut steps: Vec<usize> = (0..=SAMPLED_RATES).map(step).collect();
+            steps.dedup();
+            let rate = |step| format!("{step}:{}", schedule.rate(step, run.schedule_steps) as f32);
+            checkpoint.insert_metadata(RATES, steps.into_iter().map(rate).collect::<Vec<_>>().join(" "));
         }
     }
 
