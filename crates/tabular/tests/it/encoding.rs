@@ -107,7 +107,8 @@ fn a_calibration_keeps_what_was_chosen() -> Result<(), Error> {
     of_numbers.calibrate(&rows, &few).expect_err("too few rows for intervals");
     assert_eq!((of_numbers.intervals(), of_numbers.calibration()), (intervals, calibrated.as_ref()), "as before");
 
-    let classes = Rows::new(raw.features().to_vec(), (0..80).map(|row| f32::from(row % 3 == 0)).collect(), 1).expect("labels");
+    let labels: Vec<f32> = (0..80).map(|row| f32::from(u8::from(row % 3 == 0))).collect();
+    let classes = Rows::new(raw.features().to_vec(), labels, 1).expect("a label a row");
     let preprocessing = Preprocessing::fit(&columns(), &classes, Scaling::Standard)?;
     let target = Target::detect("y", &[], None, &classes)?;
     let mut of_classes = TabularModel::new(7, preprocessing, target, Network::Mlp { hidden: vec![4] });
