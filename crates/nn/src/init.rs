@@ -85,8 +85,8 @@ impl Init {
         Self::Normal((2.0 / fan_in as f32).sqrt())
     }
 
-    /// Uniform with variance `2 / (fan_in + fan_out)`, which keeps the size of activations and gradients through linear layers and
-    /// tanh. `fan_out` is how many outputs each input has.
+    /// Uniform with variance `2 / (fan_in + fan_out)`, which keeps the size of activations and gradients through linear layers
+    /// and tanh. `fan_out` is how many outputs each input has.
     ///
     /// # Reference
     /// `torch.nn.init.xavier_uniform_`; Glorot & Bengio 2010, *Understanding the difficulty of training deep feedforward neural

@@ -132,9 +132,9 @@ impl<'a> Fitting<'a> {
     /// Trains the networks for rows that are preprocessed and have the [labels](crate::Preprocessed::with_target) of the target.
     ///
     /// # Errors
-    /// As [`Trainer::fit`] and [`TabularModel::evaluate`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes of a number;
-    /// [`Error::NotTwoClasses`] for a threshold; [`Error::NotNumber`], [`Error::Coverage`] and [`Error::FewIntervalRows`] for
-    /// intervals.
+    /// As [`Trainer::fit`] and [`TabularModel::evaluate`]; [`Error::NoRecipe`]; [`Error::NotClasses`] for weights of the classes
+    /// of a number; [`Error::NotTwoClasses`] for a threshold; [`Error::NotNumber`], [`Error::Coverage`] and
+    /// [`Error::FewIntervalRows`] for intervals.
     pub fn fit<S: RowSource<Feature = f32>, T: RowSource<Feature = f32>>(
         &self,
         device: &Device,

@@ -77,8 +77,8 @@ impl TabularModel {
     /// weights, if they have any. The accuracy is that of predictions with the model's [threshold](Self::threshold).
     ///
     /// # Errors
-    /// As [`Model::evaluate`]; [`Error::RowSet`](brisk_train::Error::RowSet) for rows, or labels, that this model has not converted:
-    /// their [encoding](brisk_loader::Names::encoding) is another one.
+    /// As [`Model::evaluate`]; [`Error::RowSet`](brisk_train::Error::RowSet) for rows, or labels, that this model has not
+    /// converted: their [encoding](brisk_loader::Names::encoding) is another one.
     pub fn evaluate<S: RowSource<Feature = f32>>(&self, rows: &S) -> Result<Scores, Error> {
         let predicted = self.predicted("test", rows)?;
         let accuracy = self.threshold.map(|at| ThresholdMetric::Accuracy.score(&predicted, at.value));

@@ -69,8 +69,8 @@ impl<M: Module> Model<M> {
     /// `[out, in, height, width]`.
     ///
     /// Names must be those of the model's parameters. f16, bf16 and f64 are converted to f32; `num_batches_tracked`, which brisk
-    /// does not have, is ignored. [`load_part`](Self::load_part) takes a part of a file. A linear layer after [`Flatten`](brisk_nn::Flatten) has its columns in
-    /// another order in PyTorch, as described there.
+    /// does not have, is ignored. [`load_part`](Self::load_part) takes a part of a file. A linear layer after
+    /// [`Flatten`](brisk_nn::Flatten) has its columns in another order in PyTorch, as described there.
     ///
     /// # Errors
     /// As [`load`](Self::load).
@@ -327,8 +327,8 @@ impl<M: Module> Model<M> {
         self.scale = Some(scale);
     }
 
-    /// Says how the values were computed that the model takes: [`Names::encoding`](brisk_loader::Names::encoding) of the rows that
-    /// it is to be trained, evaluated and used on. Others are refused. Training sets it to that of the training rows.
+    /// Says how the values were computed that the model takes: [`Names::encoding`](brisk_loader::Names::encoding) of the rows
+    /// that it is to be trained, evaluated and used on. Others are refused. Training sets it to that of the training rows.
     pub fn set_encoding(&mut self, encoding: Encoding) {
         self.names.encoding = encoding;
     }

@@ -288,8 +288,8 @@ impl<S: RowSource<Feature: FeedElement>> Preprocessed<S> {
     }
 
     /// The same rows with labels as the [task](Target::task) of `target` takes them: class numbers, or standardised numbers.
-    /// Classes are found by the names that the [columns](Columns::label_classes) of the rows have for them. Gathering the label of
-    /// a row of another class is an error, [`PreprocessedError::UnknownClass`]; a label that is missing is NaN, which no task
+    /// Classes are found by the names that the [columns](Columns::label_classes) of the rows have for them. Gathering the label
+    /// of a row of another class is an error, [`PreprocessedError::UnknownClass`]; a label that is missing is NaN, which no task
     /// takes.
     pub fn with_target(self, target: &Target) -> Self {
         Self { labels: Some(TaskLabels::new(target, &self.matched.columns)), ..self }

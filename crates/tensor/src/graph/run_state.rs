@@ -84,8 +84,8 @@ impl Graph {
         inner.index_uses.iter_mut().filter(|cursor| cursor.state == state).for_each(|cursor| cursor.is_held = true);
     }
 
-    /// Declares that `op`, which is recorded now, differs from batch to batch by `state`, such as an optimizer with a learning rate
-    /// for each of them: [`compile`](Self::compile) refuses a graph that never advances it, unless it is [held](Self::hold).
+    /// Declares that `op`, which is recorded now, differs from batch to batch by `state`, such as an optimizer with a learning
+    /// rate for each of them: [`compile`](Self::compile) refuses a graph that never advances it, unless it is [held](Self::hold).
     #[track_caller]
     pub fn varies_by(&self, op: &'static str, state: &Persistent) {
         let state = self.buffer(state);
